@@ -11,9 +11,9 @@
  *    one element does not depend on its neighbours.
  * 2. A refusal is proven by committed state. When a connection drops in between, the backend finds out what happened, or
  *    answers OutcomeUnknown. It never sends a step again on another session.
- * 3. The sink hears of a change before the answer to any step that was committed after it, and hears it synchronously:
- *    when a claim is answered with a refusal, the view knows already who was faster.
- * 4. A change is reported once, in the order of commits, or the sink is told of a gap.
+ * 3. The sink receives a change before the answer to any step that was committed after it, and receives it synchronously:
+ *    when a claim is refused, the view already knows which board was faster.
+ * 4. A change is reported once, in the order of commits, or the backend reports a gap.
  * 5. A claim grants everything that its posting asks for (the job, its resources) or nothing; its end frees everything.
  *    While the board is paused nothing is granted.
  */
@@ -23,143 +23,149 @@ import type { ClaimOrderKey } from './model/claim-order.ts'
 import type { Posting, SqlClient } from './model/posting.ts'
 
 export interface Backend {
-  /** For people: the URI, without a password. */
+  /** The URI without a password, for messages. */
   readonly uri: string
   readonly capabilities: BackendCapabilities
-  /** Whether others than this library post and claim here too; known once it is open. */
+  /** Whether other programs than this library post and claim here too; known once the backend is open. */
   readonly shared?: boolean
 
-  /** After how many milliseconds without a sign of life a session is over; absent where it lasts as long as its process. */
+  /** Milliseconds without a heartbeat after which a session expires; absent where a session lasts as long as its process. */
   readonly sessionTimeout?: number | undefined
 
-  /** What delays and deadlines of its jobs go by; the process' own where it has none. */
+  /** The clock for delays and deadlines of the board's jobs; by default the clock of the process. */
   readonly clock?: AlarmClock
 
-  /** Connects, makes the board where it is missing, and reports to the sink from now on, beginning with a gap. */
+  /** Connects, creates the board if it is missing, and reports to the sink from then on, beginning with a gap. */
   open(sink: BackendSink, options: { signal: AbortSignal }): Promise<void>
-  /** Idempotent; ends the session, and with it every claim. */
+  /** Ends the session, and with it every claim. Idempotent. */
   close(): Promise<void>
 
-  /** NotConnected, OutcomeUnknown, PayloadTooLarge, InvalidArgument. One transaction each. */
+  /** Posts jobs, one transaction each. Errors: NotConnected, OutcomeUnknown, PayloadTooLarge, InvalidArgument. */
   post(requests: readonly PostRequest[]): Promise<Result<Posted>[]>
   /**
-   * In a transaction of the caller's own, which commits or does not. Absent where there is no such thing.
+   * Posts in a transaction of the caller, which may be committed or rolled back. Absent where the backend has no such transactions.
    *
    * @throws InvalidArgument for a pool, and for a client that has no transaction open: nothing was posted
    */
   postInTransaction?(client: SqlClient, request: PostRequest): Promise<PostedInTransaction>
   /** Returns whether the transaction of {@link postInTransaction} is still open, or how it ended. */
   transactionState?(transaction: string): Promise<TransactionState>
-  /** NotConnected, NotFound, Unclaimable. One transaction each. */
+  /** Claims jobs, one transaction each. Errors: NotConnected, NotFound, Unclaimable. */
   claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]>
-  /** NotConnected, ClaimLost, OutcomeUnknown. One transaction each. */
+  /** Settles claims, one transaction each. Errors: NotConnected, ClaimLost, OutcomeUnknown. */
   settle(settlements: readonly Settlement[]): Promise<Result<void>[]>
-  /** Trashes a job that nobody owns. NotConnected, NotFound, Unclaimable, OutcomeUnknown. One transaction. */
+  /** Trashes an unclaimed job in one transaction. Errors: NotConnected, NotFound, Unclaimable, OutcomeUnknown. */
   discard(discarded: DiscardRequest): Promise<Result<void>>
-  /** Frees what is left of a claim that was taken away by hand while its session lives. Absent where nothing can be. */
+  /** Releases the resources of a claim that was removed by hand while its session lives. Absent where none can remain. */
   releaseOrphans?(left: OrphanedClaim): Promise<void>
   /**
-   * Asks for something that outlives whoever asked: that a job be given up, or that the board be paused or resumed. When it
-   * is done, every later claim knows of it. NotConnected, NotFound, OutcomeUnknown. One transaction.
+   * Records a request that outlives the session of its caller: to cancel a job, or to pause or resume the board. Every claim
+   * after it takes it into account. One transaction. Errors: NotConnected, NotFound, OutcomeUnknown.
    */
   request(request: CancelRequest | GateRequest): Promise<void>
-  /** Out of the trash, to the end of the queue. NotConnected, NotFound, Duplicate, OutcomeUnknown. One transaction. */
+  /** Moves a job from the trash to the end of the queue in one transaction. Errors: NotConnected, NotFound, Duplicate, OutcomeUnknown. */
   restore(entry: TrashedEntry, posting: Posting): Promise<void>
-  /** Out of the trash for ever. NotConnected, NotFound, OutcomeUnknown. One transaction. */
+  /** Deletes a job from the trash in one transaction. Errors: NotConnected, NotFound, OutcomeUnknown. */
   purge(entry: TrashedEntry): Promise<void>
 
-  /** What is on the board now. Absent where there are sections. */
+  /** Lists the jobs on the board. Absent where there are sections. */
   list?(): Promise<BoardListing>
-  /** Where a board may be longer than what a process wants to keep in memory: see `view/window.ts`. Else a view shows all of it. */
+  /**
+   * Reads parts of the board, for boards that may be too long to keep in memory (`view/window.ts`). Absent where a view holds the
+   * whole board.
+   */
   readonly sections?: BoardSections
-  /** One element per id; undefined where the posting is gone. */
+  /** Reads postings: one element per id, undefined where the posting is gone. */
   read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]>
-  /** Who holds the claim. */
+  /** Returns the owner of the job; undefined where it is unclaimed. */
   owner(id: string): Promise<string | undefined>
-  /** Who asked for the job to be given up, and why. */
+  /** Returns the cancel request of the job, if there is one. */
   cancellation(id: string): Promise<Cancellation | undefined>
-  /** Resolves when the sink has heard of everything that was committed before the call. */
+  /** Resolves when the sink has received every change that was committed before the call. */
   barrier(): Promise<void>
   /**
-   * Yields what is in the trash, oldest first, without what cannot be read, which the sink gets as errors. It is read page by
-   * page (`backends/trash-pages.ts`): what leaves the trash before its page is read is left out, and what comes later is not listed.
+   * Yields the entries of the trash, oldest first. Unreadable entries are left out and reported to the sink as errors. The trash is
+   * read page by page (`backends/trash-pages.ts`): an entry that leaves before its page is read is left out, and later ones are not listed.
    */
   trashed(): AsyncIterable<TrashedEntry>
-  /** Returns what lies in the trash under this id, as far as it can be read; one round trip. */
+  /** Returns the trash entry with this id; undefined where there is none or it is unreadable. One round trip. */
   trashedEntry?(id: string): Promise<TrashedEntry | undefined>
 
   /**
-   * Shows a participant for as long as the session lasts. One of the same instance takes the place of what was shown.
+   * Registers an entity for as long as the session lasts. It replaces an entity of the same name and instance.
    *
-   * @throws Duplicate while another living one bears the name
+   * @throws Duplicate while another living instance has the name
    */
   register(entity: Entity): Promise<void>
   unregister(entity: Entity): Promise<void>
   entities(kind: string): Promise<Entity[]>
 
-  /** What it lacks to claim such a job, whoever posted it: the job stays for others. Absent where it can claim all. */
+  /**
+   * Returns the capability that the backend lacks to claim such a job, which then stays for other boards. Absent where the
+   * backend can claim all jobs.
+   */
   missingCapability?(posting: Pick<Posting, 'key' | 'resources'>): keyof BackendCapabilities | undefined
 
-  /** The clock that delays are counted by, in milliseconds since 1970. */
+  /** Returns the time of the clock that delays are counted by, in milliseconds since 1970. */
   now(): number
   /**
-   * From now until it is disposed claims are held: the backend watches over the lease of the session, and tells `lost`
-   * before anybody else could be granted what this session holds.
+   * Makes the backend watch the lease of the session until the hold is disposed. It reports `lost` before another owner could
+   * be granted what this session holds.
    */
   holdSession(): SessionHold
-  /** Whether this session is certain to be alive at this instant. Asks nobody; tells `lost` first where it is not. */
+  /** Returns whether this session is certain to be alive at this instant, without a request; reports `lost` first if it is not. */
   alive(session: string): boolean
 }
 
 export interface SessionHold extends Disposable {
   /**
-   * Resolves with the session as soon as it, or the next one, is certain to be alive; nearly always at once.
+   * Resolves with the id of the session as soon as it, or the next one, is certain to be alive; nearly always at once.
    *
    * @throws NotConnected
    */
   whenAlive(): Promise<string>
 }
 
-/** What a backend truly cannot do, as data. What is missing is refused, never imitated. */
+/** The capabilities of a backend. A request for a missing one is refused and never emulated. */
 export interface BackendCapabilities {
   readonly keys: boolean
   readonly resources: boolean
   readonly delays: boolean
   readonly cancel: boolean
-  /** Jobs come back from the trash. */
+  /** Whether jobs can be restored from the trash. */
   readonly restore: boolean
-  /** Every change is told. Else how things stand is told, and what was undone at once may go unheard. */
+  /** Whether every change is reported. Otherwise the current state is, and a change that was undone at once may be missed. */
   readonly completeChangeFeed: boolean
 }
 
-/** Who hears what happens on the board. Called synchronously; never throws. */
+/** The receiver of what a backend reports. Called synchronously; never throws. */
 export interface BackendSink {
   changes(batch: readonly BoardChange[]): void
-  /** Changes may have been missed: list again. */
+  /** Reports that changes may have been missed: the view lists the board again. */
   gap(): void
-  /** Whether the board grants claims. Told once it is known, and whenever it changes. */
+  /** Reports whether the board is paused: once it is known, and whenever it changes. */
   paused(paused: boolean): void
   session(event: BoardSessionEvent): void
-  /** How many jobs were on the board after what was told last; of a backend with sections, at each gap. */
+  /** Reports the number of jobs on the board after the last reported change; a backend with sections reports it at each gap. */
   jobCount(jobs: number): void
-  /** Whether a job with this uuid may be on the board: no only where everything told so far speaks against it. */
+  /** Returns whether a job with this uuid may be on the board; false only where all reports so far exclude it. */
   mayExist(uuid: string): boolean
-  /** Something failed in the background. */
+  /** Reports an error of the background work. */
   error(error: Error): void
 }
 
 export type BoardChange = {
   readonly kind: 'posted' | 'updated' | 'gone' | 'claimed' | 'released' | 'trashed' | 'cancelled'
   readonly id: string
-  /** Of what was posted, where there are sections. */
+  /** The queue key of a posted job, where there are sections. */
   readonly at?: QueueKey
-  /** It may have been told before: that is not counted twice. */
+  /** Set where the change may have been reported before; it is not counted twice. */
   readonly again?: true
 }
 
-/** Where in claim order, and from when on: all that decides whether a view has to look at a job. */
+/** The place of a job in claim order and its due time: all that decides whether a view has to hold the job. */
 export interface QueueKey extends ClaimOrderKey {
-  /** In milliseconds on the backend's clock; 0 is at once. Of one that is asked to be given up, too. */
+  /** The due time in milliseconds on the backend's clock; 0 for at once, as for a job with a cancel request. */
   readonly dueAt: number
 }
 
@@ -169,40 +175,40 @@ export interface JobSummary extends QueueKey {
   readonly cancelled: boolean
 }
 
-/** Parts of a board, each as it is at some moment of the call. */
+/** Reads parts of a board, each as it is at some moment during the call. */
 export interface BoardSections {
-  /** About how many jobs of the head of the board a view holds. */
+  /** The approximate number of jobs of the head of the board that a view holds. */
   readonly window: number
-  /** About how many bytes of postings a view holds of those. */
+  /** The approximate number of bytes of their postings that a view holds. */
   readonly windowBytes: number
   /**
-   * Up to so many jobs behind `after` in claim order. `due` leaves out those that are claimed, and those that rest; `end`
-   * tells that there are no more.
+   * Returns up to `limit` jobs behind `after` in claim order. With `due`, claimed and delayed jobs are left out. `end` in the
+   * answer is true if there are no more.
    */
   range(asked: { readonly after?: ClaimOrderKey | undefined; readonly limit: number; readonly due: boolean }): Promise<{
     readonly spots: readonly JobSummary[]
     readonly end: boolean
-    /** The clock by which they were due. */
+    /** The time of the backend's clock by which they were due. */
     readonly at: number
   }>
-  /** Up to so many of those that rest longer than until `after`, the first to wake first. */
+  /** Returns up to `limit` delayed jobs that become due later than `after`, in the order of their due times. */
   delayed(asked: { readonly after: number; readonly limit: number }): Promise<readonly JobSummary[]>
   claimed(): Promise<readonly JobSummary[]>
-  /** One for each id. */
+  /** Returns one status for each id. */
   statusOf(ids: readonly string[]): Promise<readonly ('there' | 'trashed' | 'gone')[]>
-  /** The id of a job with this uuid. */
+  /** Returns the id of the job with this uuid. */
   find(uuid: string): Promise<string | undefined>
 }
 
 /**
- * `connected`: operations go through. `disconnected`: nothing goes through, claims still stand. `lost`: the session is
- * over and with it every claim it held; a new one follows, with another id. `closed`: the end.
+ * `connected`: operations succeed. `disconnected`: no operation succeeds, claims are still held. `lost`: the session has ended,
+ * and with it every claim that it held; a new session with another id follows. `closed`: the backend is closed.
  */
 export type SessionState = 'connected' | 'disconnected' | 'lost' | 'closed'
 
 export interface BoardSessionEvent {
   readonly state: SessionState
-  /** Tells this session from every other of this backend object. No secret: it can be logged. */
+  /** The id of the session, unique among the sessions of this backend object. It is not secret and can be logged. */
   readonly session: string
   readonly reason?: Error
 }
@@ -211,65 +217,65 @@ export type Result<T> = { readonly value: T } | { readonly error: Error }
 
 export interface PostRequest {
   readonly posting: Posting
-  /** The key's revision, as `Posted` told it, of a job that has left the board: the key is this job's from now on. */
+  /** The revision of the key, as `Posted` reported it, of a job that has left the board: the post takes the key over. */
   readonly takeOver?: number
 }
 
 export type Posted =
   | {
       readonly created: true
-      /** Absent when the answer was lost and the job has left the board since. */
+      /** Absent if the answer was lost and the job has left the board since. */
       readonly id?: string
-      /** Whether it has left the board for the trash. */
+      /** Whether the job has left the board for the trash. */
       readonly trashed?: boolean
       readonly revision: number
       readonly order: bigint
-      /** How large the posting counts in memory, as in {@link StoredJob}. */
+      /** The counted size of the posting, as in {@link StoredJob}. */
       readonly bytes: number
     }
   | {
-      /** Nothing was posted: the key is taken. */
+      /** False: nothing was posted, because the key is taken. */
       readonly created: false
-      /** By the job with this uuid, if it is still there. */
+      /** The uuid of the job that has the key, if that job is still on the board. */
       readonly uuid?: string
-      /** Of the key. */
+      /** The revision of the key. */
       readonly revision: number
     }
 
-/** What was posted in a transaction of the caller's, which is named so that its end can be looked up. */
+/** The result of a post in a transaction of the caller, with the name of the transaction, by which its end can be looked up. */
 export type PostedInTransaction = Posted & { readonly transaction: string }
 
-/** `unknown`: too long ago, or the server has lost it. */
+/** The state of a transaction; `unknown` if it ended too long ago, or the server has lost it. */
 export type TransactionState = 'open' | 'committed' | 'rolled back' | 'unknown'
 
 export interface ClaimRequest {
   readonly id: string
   readonly who: string
-  /** The posting as it was chosen, and its revision: the claim is refused if it has changed since. */
+  /** The revision of the posting when the job was chosen; the claim is refused if it has changed since. */
   readonly revision: number
-  /** What the posting becomes: the next run, with its attempt. */
+  /** The posting that the claim writes: with the next run and its attempt. */
   readonly posting: Posting
 }
 
 export interface ClaimGrant {
   readonly session: string
-  /** The posting's revision as this claim wrote it; settles are checked against it. */
+  /** The revision of the posting that this claim wrote; settlements are checked against it. */
   readonly revision: number
   /**
-   * Grows over the whole board: of two claims of a job, or of what they share, the later has the larger one. It is raised by
-   * the server's clock, so that a board that was begun anew or restored continues above what was handed out before.
+   * The fence grows with every claim of the board: of two claims of a job, or of a resource, the later one has the larger
+   * fence. The server's clock raises it, so that a board that was created again or restored continues above earlier fences.
    */
   readonly fence: bigint
-  /** What the backend recognizes by what this claim made, where the fence does not tell. */
+  /** The mark by which the backend recognizes what this claim created, where the fence does not identify it. */
   readonly mark?: bigint
 }
 
-/** The claim whose job, resources and fence these are is gone. */
+/** The resources that are still held for a claim that was removed by hand. */
 export interface OrphanedClaim {
   readonly id: string
   readonly posting: Posting
   readonly fence: bigint
-  /** As it was granted. */
+  /** The mark of the claim, as in {@link ClaimGrant}. */
   readonly mark?: bigint
 }
 
@@ -279,9 +285,9 @@ export type Settlement = {
   readonly who: string
   readonly session: string
   readonly revision: number
-  /** What the posting becomes, on the board or in the trash. */
+  /** The posting that the settlement writes, on the board or in the trash. */
   readonly posting: Posting
-  /** Whether the job is asked to be given up, as far as the view knows: the request ends with the job. */
+  /** Whether the view knows of a cancel request for the job; the request is removed together with the job. */
   readonly cancelRequested: boolean
 } & ({ readonly kind: 'consume' } | { readonly kind: 'abandon' } | ({ readonly kind: 'trash' } & TrashReason))
 
@@ -293,15 +299,15 @@ export type DiscardRequest = {
   readonly cancelRequested: boolean
 } & TrashReason
 
-/** Asks for a job to be given up, wherever it runs. Asking twice changes nothing. */
+/** A request to cancel a job, on whichever process it runs. A second request changes nothing. */
 export interface CancelRequest extends Cancellation {
   readonly kind: 'cancel'
   readonly id: string
-  /** For errors: the job as people know it. */
+  /** The job's uuid and name, for error messages. */
   readonly job: string
 }
 
-/** Who has asked for a job to be given up, and why. */
+/** The owner name of the board that requested the cancel, and the reason. */
 export interface Cancellation {
   readonly who: string
   readonly reason: string
@@ -323,7 +329,7 @@ export interface BoardListing {
   readonly claimed: ReadonlySet<string>
   /** The ids in the trash. */
   readonly trashed: ReadonlySet<string>
-  /** The ids of jobs that are asked to be given up. */
+  /** The ids of the jobs that have a cancel request. */
   readonly cancelled: ReadonlySet<string>
 }
 
@@ -331,36 +337,37 @@ export interface StoredJob {
   readonly id: string
   readonly posting: Posting
   readonly revision: number
-  /** Posting order: smaller is older; equal for jobs posted in one transaction, whose ids then decide. */
+  /** The posting order: smaller is older. Jobs posted in one transaction have the same, and their ids decide. */
   readonly order: bigint
-  /** By the backend's clock, in milliseconds since 1970; so is the next, which a delay counts from. */
+  /** The time of the post in milliseconds since 1970, by the backend's clock. */
   readonly postedAt: number
+  /** The time of the last write in milliseconds since 1970, by the backend's clock; delays count from it. */
   readonly writtenAt: number
-  /** How large the posting counts in memory: its encoded size, or more for one that takes unusually much. */
+  /** The size of the posting as counted against memory limits: its encoded size, or more if it takes unusually much memory. */
   readonly bytes: number
 }
 
 export interface UnreadableJob {
   readonly id: string
   readonly error: Error
-  /** How large it is, encoded, where that is known: for who asks for many at once. */
+  /** The encoded size, where it is known; callers that read many postings at once limit their batches by it. */
   readonly bytes?: number
 }
 
 export interface TrashedEntry extends TrashReason {
   readonly id: string
-  /** Of the entry: it is restored and purged as it was seen, or not at all. */
+  /** The revision of the entry: it is restored or purged as it was read, or not at all. */
   readonly revision: number
   readonly posting: Posting
   readonly who: string
   readonly at: Date
 }
 
-/** A participant that lives: a conductor, say. */
+/** A participant that is shown on the board while its session lives, such as a conductor. */
 export interface Entity {
   readonly kind: string
   readonly name: string
-  /** Tells a living bearer of the name from a leftover of its own. */
+  /** The id by which an object distinguishes its own entity, left by an earlier session, from that of another one. */
   readonly instance: string
   readonly metadata: Readonly<Record<string, unknown>>
 }

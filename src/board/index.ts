@@ -1,4 +1,4 @@
-/** Boards: posting work, seeing it, and owning it one at a time. */
+/** Public exports of the board: posting jobs, listing them, and claiming each by one owner at a time. */
 
 export type { RegisteredEntity } from './api/entity-registry.ts'
 export type { BoardEvents, JobEvent } from './api/events.ts'
@@ -21,6 +21,8 @@ export type { Claim, PerformContext, Performed } from './claims/claim.ts'
 export type { AbandonOptions, TrashOptions } from './claims/settle-options.ts'
 export type { Attempt } from './model/attempts.ts'
 export type { PostBackOff } from './model/back-off.ts'
+/** @internal For conductors, and for the removal of logbooks. */
+export { boardId } from './model/board-id.ts'
 export { type Details, type Posting, type PostOptions, SIZES, type Size, type SqlClient } from './model/posting.ts'
 export { PRIORITIES, type Priority } from './model/priority.ts'
 export type { Resources } from './model/resources.ts'

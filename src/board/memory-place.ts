@@ -1,10 +1,10 @@
-/** A place for memory boards that has a clock of its own: what a test turns instead of waiting. */
+/** Memory boards with a clock of their own, which a test advances instead of waiting. */
 import type { AlarmClock } from '../core/alarm-clock.ts'
 import { JobBoard } from './api/job-board.ts'
 import type { BoardOptions } from './api/options.ts'
 import { MemoryBackend, MemorySpace } from './backends/memory/index.ts'
 
-/** @internal Opens boards that all see the same jobs, as those of several processes at one server do. */
+/** @internal Returns a function that opens boards which share their jobs, as boards of several processes on one server do. */
 export function memoryTestBackend(options: { readonly clock: AlarmClock }): {
   open(options?: BoardOptions): Promise<JobBoard>
 } {

@@ -1,4 +1,4 @@
-/** Boards by URI. Opening is connecting. */
+/** Opens boards by URI. Opening a board connects it. */
 import { InvalidArgument } from '../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { isMisspelt } from '../core/spelling.ts'
@@ -9,11 +9,11 @@ import type { Backend } from './backend.ts'
 import { MemoryBackend, memorySpace } from './backends/memory/index.ts'
 import type { SecurityOptions } from './backends/zookeeper/index.ts'
 
-/** How a board is opened: who asks, and who may do what with a board that is made. */
+/** Options of `openBoard`: the owner's name, credentials, and the access list of a board that is created. */
 export interface OpenBoardOptions extends BoardOptions, SecurityOptions {
-  /** Gives up opening. */
+  /** The signal that stops the opening. */
   readonly signal?: AbortSignal
-  /** False: a board that is not there is not made, but NotFound. A look must not leave a board behind. */
+  /** Whether a missing board is created; true by default. With false, opening throws NotFound, so that a reader creates no board. */
   readonly create?: boolean
 }
 
@@ -31,13 +31,13 @@ const KNOWN_OPTIONS: KnownOptions<OpenBoardOptions> = {
 
 type BackendFactory = (uri: ResourceUri, options: OpenBoardOptions) => Promise<Backend>
 
-/** Each loads its driver when it is asked for, not before. */
+/** The backend factories by URI scheme. Each loads its driver on its first call. */
 const BACKENDS: Readonly<Record<string, BackendFactory>> = {
   memory: async (uri, { auth, sasl, tls, acl }) => {
     assertParameters(uri, [])
     if ((Array.isArray(auth) ? auth.length > 0 : auth) || sasl || tls || acl)
       throw new InvalidArgument(
-        `board ${uri.printable}: it is of this process alone; leave auth, sasl, tls and acl out`,
+        `board ${uri.printable}: a memory board exists in this process only; omit auth, sasl, tls and acl`,
       )
     return new MemoryBackend({ uri: uri.printable, space: memorySpace(uri.path) })
   },
@@ -62,7 +62,7 @@ async function openPostgres(uri: ResourceUri, options: OpenBoardOptions): Promis
   const { create, log, auth, sasl, tls, acl } = options
   if ((Array.isArray(auth) ? auth.length > 0 : auth) || sasl || tls || acl)
     throw new InvalidArgument(
-      `board ${uri.printable}: its URI says who asks, and how; leave auth, sasl, tls and acl out`,
+      `board ${uri.printable}: the URI contains the credentials and TLS settings; omit auth, sasl, tls and acl`,
     )
   const { postgresBackend } = await import('./backends/postgres/index.ts')
   return postgresBackend(uri, {
@@ -76,7 +76,7 @@ async function openRedis(uri: ResourceUri, options: OpenBoardOptions): Promise<B
   const { auth = [], sasl, acl } = options
   if ((Array.isArray(auth) ? auth.length > 0 : auth) || sasl || acl)
     throw new InvalidArgument(
-      `board ${uri.printable}: auth, sasl and acl are ZooKeeper's; write user:password@ before the host`,
+      `board ${uri.printable}: auth, sasl and acl are options of ZooKeeper boards; write user:password@ before the host`,
     )
   const { redisBackend } = await import('./backends/redis/index.ts')
   return redisBackend(uri, options)
@@ -87,19 +87,19 @@ async function openRedis(uri: ResourceUri, options: OpenBoardOptions): Promise<B
  * `redis://host:6379/0?prefix=taskflow`, and `rediss:`, `redis+sentinel:`, `redis+cluster:`; or `memory:` (a new one, for this board object
  * only) and `memory:NAME` (shared by all who open it in this process).
  *
- * @throws InvalidArgument for a URI that means nothing here
+ * @throws InvalidArgument for a URI that is not valid for a board
  * @throws NotFound with `create: false`, when there is no board
- * @throws AccessDenied when the servers do not accept who this is, or the board is not for them
+ * @throws AccessDenied when the servers refuse the credentials, or the user has no access to the board
  * @throws NotConnected when the servers cannot be reached in time; IncompatibleVersion when they are too old
  * @example await using board = await openBoard('zookeeper://127.0.0.1:2181/demo')
  */
 export async function openBoard(uri: string | URL, options: OpenBoardOptions = {}): Promise<JobBoard> {
   const text = uri instanceof URL ? uri.href : uri
   if (typeof text !== 'string' || text === '')
-    throw new InvalidArgument('no board was named; give a URI such as zookeeper://127.0.0.1:2181/demo')
+    throw new InvalidArgument('the URI of the board is missing; pass one such as zookeeper://127.0.0.1:2181/demo')
   assertOptions(options, KNOWN_OPTIONS, 'openBoard')
   assertBoolean(options.create, 'openBoard: create')
-  // Before a session is opened that nobody would close.
+  // The options are checked first: an error after the session is open would leave it open.
   boardSettings(options)
   const parsed = parseUri(text, 'board')
   const factory = Object.hasOwn(BACKENDS, parsed.scheme) ? BACKENDS[parsed.scheme] : undefined

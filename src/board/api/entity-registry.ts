@@ -1,4 +1,4 @@
-/** The participants that this board object shows, kept up over a change of session. */
+/** The entities that this board object registers, registered again in each new session. */
 
 import { Duplicate, JobboardError, NotConnected, NotFound } from '../../core/errors.ts'
 import { backoffDelay, sleep } from '../../core/time.ts'
@@ -8,14 +8,14 @@ import { assertEntity } from './options.ts'
 
 /** A participant that is shown on the board until it is disposed. */
 export interface RegisteredEntity extends AsyncDisposable {
-  /** Shows something else from now on. One transaction. @throws NotFound when it was disposed; NotConnected */
+  /** Replaces the metadata of the entity in one transaction. @throws NotFound when it was disposed; NotConnected */
   update(metadata: Entity['metadata']): Promise<void>
 }
 
-/** What is shown, and what it was registered with. */
+/** An entity to be shown, and the session in which it is registered. */
 interface RegistryEntry {
   entity: Entity
-  /** The session that it is registered in, once it is. */
+  /** The session in which the entity is registered; undefined before. */
   session: string | undefined
 }
 
@@ -23,7 +23,7 @@ export interface EntityRegistryOptions {
   readonly backend: Backend
   /** Fires when the board is closed. */
   readonly signal: AbortSignal
-  /** Told of what is tried again. */
+  /** Called with the error of a registration that is retried. */
   readonly onError: (error: Error) => void
 }
 
@@ -31,9 +31,12 @@ export class EntityRegistry {
   readonly #backend: Backend
   readonly #signal: AbortSignal
   readonly #onError: (error: Error) => void
-  /** Being in here is what wants it registered. */
+  /** The entities that have to be registered. */
   readonly #registered = new Set<RegistryEntry>()
-  /** Of this object: tells its own leftovers, of a session that is over but not yet expired, from another's. */
+  /**
+   * The id by which this object recognizes its own entities of an earlier session that has not expired yet, as opposed to those
+   * of another object.
+   */
   readonly #instance = newUuid()
   #session: string | undefined
 
@@ -43,12 +46,12 @@ export class EntityRegistry {
     this.#onError = onError
   }
 
-  /** @throws Duplicate while another living participant of the kind bears the name */
+  /** Registers an entity until it is disposed. @throws Duplicate while another living entity of this kind has the name */
   async register(entity: Omit<Entity, 'instance'>): Promise<RegisteredEntity> {
     assertEntity(entity)
     for (const { entity: other } of this.#registered) {
       if (other.kind === entity.kind && other.name === entity.name)
-        throw new Duplicate(`this board shows ${entity.kind} ${entity.name} already`)
+        throw new Duplicate(`${entity.kind} ${entity.name} is already registered by this board object`)
     }
     const shown: RegistryEntry = { entity: { ...entity, instance: this.#instance }, session: undefined }
     this.#registered.add(shown)
@@ -66,7 +69,7 @@ export class EntityRegistry {
     }
   }
 
-  /** Registers whoever is not registered in this session yet. */
+  /** Registers the entities that are not registered in this session yet. */
   async sessionStarted(session: string): Promise<void> {
     this.#session = session
     const missing = [...this.#registered].filter((shown) => shown.session !== session)
@@ -76,12 +79,13 @@ export class EntityRegistry {
   async #update(shown: RegistryEntry, metadata: Entity['metadata']): Promise<void> {
     const entity = { ...shown.entity, metadata }
     assertEntity(entity)
-    if (!this.#registered.has(shown)) throw new NotFound(`${entity.kind} ${entity.name} is not shown any more`)
+    if (!this.#registered.has(shown))
+      throw new NotFound(`${entity.kind} ${entity.name} is no longer registered: it was disposed`)
     shown.entity = entity
     await this.#register(shown)
   }
 
-  /** Nobody asks for it again before there is another session: what may pass is tried until it has. */
+  /** Registers the entity, with retries after retryable errors: there is no other attempt before the next session. */
   async #registerWithRetries(shown: RegistryEntry, session: string): Promise<void> {
     for (let attempt = 1; this.#session === session && !this.#signal.aborted; attempt += 1) {
       try {
@@ -95,7 +99,7 @@ export class EntityRegistry {
     }
   }
 
-  /** Until it is in the session there is, as it is now: one that ended meanwhile took it along. */
+  /** Registers the entity until its current form is in the current session: a session that ends meanwhile removes its entities. */
   async #register(shown: RegistryEntry): Promise<void> {
     while (this.#registered.has(shown)) {
       const { entity } = shown

@@ -1,4 +1,4 @@
-/** What fails in the background, and listeners that throw: logged, and told to whoever listens for errors. */
+/** Reports errors of background work and of listeners: it logs them and emits `error`. */
 import { asError } from '../../core/errors.ts'
 import { Emitter } from '../../core/events.ts'
 import type { Logger } from '../../core/log.ts'
@@ -18,7 +18,7 @@ const BOARD_EVENTS: Readonly<Record<keyof BoardEvents, true>> = {
 export class ErrorReporter {
   readonly events: Emitter<BoardEvents>
   readonly #log: Logger
-  /** What failed while nobody could listen yet; the first listener for errors is told. */
+  /** Errors from before a listener could be added; they are emitted to the first listener for errors. */
   #unreported: Error[] | undefined = []
 
   constructor(log: Logger) {
@@ -26,26 +26,26 @@ export class ErrorReporter {
     this.events = new Emitter((error, event) => this.#listenerFailed(error, event), { events: BOARD_EVENTS })
   }
 
-  /** @param options.opening nobody can listen to a board that is being opened */
+  /** Logs and emits the error. @param options.opening whether the board is being opened: then no listener can exist yet */
   report(error: Error, options: { opening: boolean }): void {
-    this.#log.warn({ err: error }, 'jobboard: a fault in the background')
+    this.#log.warn({ err: error }, 'jobboard: an error in the background')
     if (options.opening) this.#unreported?.push(error)
     this.events.emit('error', { error })
   }
 
-  /** Somebody listens for errors from now on. */
+  /** Emits the errors from before the first listener for errors was added. */
   errorListenerAdded(): void {
     queueMicrotask(() => {
-      const unheard = this.#unreported ?? []
+      const unreported = this.#unreported ?? []
       this.#unreported = undefined
-      for (const error of unheard) this.events.emit('error', { error })
+      for (const error of unreported) this.events.emit('error', { error })
     })
   }
 
   #listenerFailed(thrown: unknown, event: keyof BoardEvents): void {
     const error = asError(thrown)
     this.#log.error({ err: error, event }, 'jobboard: a listener threw')
-    // A listener for errors that throws must not be called about it for ever.
+    // The error of a listener for errors is only logged: emitting it would call the same listener for ever.
     if (event !== 'error') this.events.emit('error', { error })
   }
 }

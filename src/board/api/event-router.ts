@@ -1,4 +1,4 @@
-/** What the backend tells of the board and of the session: kept for who asks, and passed on to whom it concerns. */
+/** Routes the reports of the backend to the view, the claims, the entities and the listeners, and keeps the newest state. */
 import type { BackendSink, BoardSessionEvent, SessionState } from '../backend.ts'
 import type { ClaimManager } from '../claims/claim-manager.ts'
 import type { LiveView } from '../view/live-view.ts'
@@ -14,11 +14,11 @@ export interface BackendEventRouterOptions {
 }
 
 export class BackendEventRouter {
-  /** What the backend is given. */
+  /** The sink that the backend reports to. */
   readonly sink: BackendSink
   readonly #options: BackendEventRouterOptions
   #session: BoardSessionEvent | undefined
-  /** Undefined until it is known. */
+  /** Whether the board is paused; undefined until it is known. */
   #paused: boolean | undefined
 
   constructor(options: BackendEventRouterOptions) {

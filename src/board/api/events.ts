@@ -1,16 +1,16 @@
 /**
- * What a board tells. Every connected board hears of every change, whoever made it; of a job that came and went faster
- * than a board could read it, that board says nothing.
+ * The events of a board. Every connected board emits every change, also those of other boards. A board emits nothing for a job
+ * that was posted and ended before the board could read it.
  */
 import type { SessionState } from '../backend.ts'
 import type { Job } from './job.ts'
 
-/** Something happened to a job, on whatever board. */
+/** An event of a job, caused by any board object. */
 export interface JobEvent {
   readonly job: Job
 }
 
-/** What `board.on` can listen to. */
+/** The events that `board.on` accepts. */
 export interface BoardEvents {
   posted: JobEvent
   claimed: JobEvent
@@ -18,11 +18,11 @@ export interface BoardEvents {
   consumed: JobEvent
   trashed: JobEvent
   /**
-   * No living conductor has known the flow for `unacceptedAfter`, and other jobs wait for what its jobs want: from now on they
-   * wait no longer.
+   * A flow that no living conductor has known for `unacceptedAfter`, while other jobs wait for the resources of its jobs: from
+   * now on they no longer wait for these jobs.
    */
   unaccepted: { readonly flow: string; readonly version: string | undefined; readonly job: Job }
   state: { readonly state: SessionState; readonly reason?: Error }
-  /** Something failed in the background, or a listener threw. */
+  /** An error of background work, or one that a listener threw. */
   error: { readonly error: Error }
 }

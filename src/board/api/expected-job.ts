@@ -8,7 +8,7 @@ import { backoffDelay, sleep } from '../../core/time.ts'
 import type { Backend, TransactionState } from '../backend.ts'
 import { type JobEntry, waitForEnd } from '../model/entry.ts'
 
-/** Between two looks at a transaction that is still open: short at first, since most are committed at once. */
+/** The pauses between two looks at a transaction that is still open: short at first, since most are committed at once. */
 const POLL_BACK_OFF_MS = { first: 50, max: 2_000, jitter: 'none' } as const
 
 export interface ExpectedJobOptions {
@@ -17,7 +17,7 @@ export interface ExpectedJobOptions {
   readonly transaction: string
   /** Resolves when the view has everything that was committed before the call. */
   readonly refresh: () => Promise<void>
-  /** Ends the wait. */
+  /** The signal that ends the wait. */
   readonly signal: Stoppable
 }
 
@@ -59,14 +59,14 @@ async function rejectIfNeverPosted(
   return new Promise<never>(() => undefined)
 }
 
-/** While there is no connection the transaction counts as open: the next look may get through. */
+/** Returns the state of the transaction; `open` without a connection, so that the next look can succeed. */
 async function stateOf({ backend, transaction }: ExpectedJobOptions): Promise<TransactionState> {
   return (await backend.transactionState?.(transaction).catch(() => 'open' as const)) ?? 'unknown'
 }
 
-/** A commit does not say that the job was posted: the transaction may have gone back to a savepoint before the post. */
+/** Checks that the commit contained the post: the transaction may have been rolled back to a savepoint before it. @throws NotFound */
 async function assertPosted(entry: JobEntry, { backend, refresh }: ExpectedJobOptions): Promise<void> {
-  // Without a connection nothing is known: the view will hear of the job, if there is one.
+  // Without a connection nothing is known yet: the view receives the job later, if it was posted.
   const known = await refresh().then(
     () => true,
     () => false,
@@ -74,7 +74,8 @@ async function assertPosted(entry: JobEntry, { backend, refresh }: ExpectedJobOp
   if (!known || entry.stored || entry.ended) return
   const fates = await backend.sections?.statusOf([entry.id ?? '']).catch(() => undefined)
   if (entry.stored || entry.ended || fates?.[0] !== 'gone') return
-  const message = 'its transaction was committed without it (rolled back to a savepoint before the post), or it is over'
+  const message =
+    'its transaction was committed without it (rolled back to a savepoint before the post), or the job has ended'
   throw new NotFound(`${toJobName(entry)}: ${message}`)
 }
 

@@ -1,9 +1,9 @@
 /**
- * The jobboard: one class for every backend. Here live what users call, the checks, the events and the claims held; the
- * live view knows what is on the board (asked in `lookup.ts`), the backend decides who gets it.
+ * The jobboard: one class for every backend. It has the public methods, the checks, the events and the claims that are held.
+ * The live view knows which jobs are on the board (`lookup.ts` reads it); the backend decides which owner gets a job.
  *
  * Costs, in transactions and round trips of the backend: `post`, `claim` and each settle one transaction; `jobs`, `find`,
- * `wait`, `jobCount` and `job.state` nothing (`ensureFresh`, and a `find` of what is not in the view, one round trip).
+ * `wait`, `jobCount` and `job.state` none (`ensureFresh`, and `find` for a job outside the view, one round trip).
  */
 
 import { type AlarmClock, systemAlarmClock } from '../../core/alarm-clock.ts'
@@ -47,10 +47,10 @@ import { type PostedJob, Poster } from './poster.ts'
 import { TrashedJob } from './trashed-job.ts'
 import type { WaitingFor } from './waiting-for.ts'
 
-/** How long others leave a job alone that its poster wants to claim. */
+/** The delay by which a job is reserved for its poster: other boards do not claim it before. */
 const RESERVED_FOR_POSTER = '1h'
 
-/** A board that is open: posts, lists, claims, settles and tells. Opened by `openBoard`, closed by `close()` or `await using`. */
+/** An open board: it posts, lists, claims and settles jobs, and emits events. Opened by `openBoard`, closed by `close()` or `await using`. */
 export class JobBoard implements AsyncDisposable {
   /** The owner that this board's claims name. */
   readonly who: string
@@ -66,7 +66,7 @@ export class JobBoard implements AsyncDisposable {
   readonly #claimer: Claimer
   readonly #eventRouter: BackendEventRouter
 
-  /** @internal Use `openBoard`. @throws TypeError when `who` is no text or empty; InvalidArgument for `log` */
+  /** @internal Use `openBoard`. @throws TypeError unless `who` is a non-empty string; InvalidArgument for `log` */
   constructor(backend: Backend, options: BoardOptions = {}) {
     const { who, log, unacceptedAfter } = boardSettings(options)
     this.who = who
@@ -101,17 +101,17 @@ export class JobBoard implements AsyncDisposable {
     this.#claimer = new Claimer({ claims, view: this.#view, signal, uri: this.uri })
   }
 
-  /** For people: the URI, without a password. */
+  /** The URI without a password, for messages. */
   get uri(): string {
     return this.#backend.uri
   }
 
-  /** Whether TaskFlow's services post and claim here beside this library's processes. */
+  /** Whether TaskFlow's services also post and claim on this board. */
   get shared(): boolean {
     return this.#backend.shared === true
   }
 
-  /** Whether operations go through now. */
+  /** Whether the board is connected, so that operations can succeed. */
   get connected(): boolean {
     return this.#eventRouter.state === 'connected'
   }
@@ -121,24 +121,24 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
-   * After how many milliseconds without a sign of life others take over what this board holds; undefined where a session
-   * lasts as long as its process.
+   * The milliseconds without a heartbeat after which other owners can take over the jobs of this board; undefined where a
+   * session lasts as long as its process.
    */
   get sessionTimeout(): number | undefined {
     return this.#backend.sessionTimeout
   }
 
-  /** @internal What whoever works for this board goes by: a memory board can have a clock of its own. */
+  /** @internal The clock of the board, which conductors use: a memory board can have a clock of its own. */
   get clock(): AlarmClock {
     return this.#backend.clock ?? systemAlarmClock
   }
 
-  /** How many jobs are on the board, claimed or not. */
+  /** The number of jobs on the board, claimed or not. */
   get jobCount(): number {
     return this.#view.jobCount
   }
 
-  /** Calls `listener` at each event, until the function returned is called. A listener that throws harms nobody. */
+  /** Calls `listener` for each event until the returned function is called. An error that a listener throws affects no other listener. */
   on<E extends keyof BoardEvents>(event: E, listener: (event: BoardEvents[E]) => unknown): () => void {
     const off = this.#errorReporter.events.on(event, listener)
     if (event === 'error') this.#errorReporter.errorListenerAdded()
@@ -172,19 +172,19 @@ export class JobBoard implements AsyncDisposable {
     return this.close()
   }
 
-  // --- Posting and looking ----------------------------------------------------------------------------------------
+  // --- Posting and listing ----------------------------------------------------------------------------------------
 
   /**
-   * Posts a job; one transaction. Given the flow itself, its inputs are checked by the compiler and, as far as they are
-   * missing, here; given its name, by whoever runs it.
+   * Posts a job in one transaction. For a flow object, the compiler checks the inputs, and this method checks that none is
+   * missing; for the name of a flow, the process that runs the job checks them.
    *
-   * With a `key`, at most one job with that key is on the board: where there is one, it is what this resolves to, with
-   * `created` false, and nothing is posted (two round trips more).
+   * With a `key`, at most one job with that key is on the board: if there is one, nothing is posted, and this method resolves to
+   * that job, with `created` false (two round trips more).
    *
    * @throws MissingDependencies, InvalidPosting, PayloadTooLarge, UnsupportedCapability: nothing was posted
    * @throws NotConnected: nothing was posted; try again
-   * @throws OutcomeUnknown: it may have been posted; with a key just post again, else post again with the same uuid if
-   * running twice does no harm
+   * @throws OutcomeUnknown: the job may have been posted; with a key, post it again; without one, post it again with the same
+   * uuid if two runs do no harm
    * @example await board.post(hello, { name: 'Ada' }, { priority: 'HIGH' })
    */
   async post<I extends object>(
@@ -198,12 +198,14 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
-   * Posts a job and claims it here: nobody else does meanwhile. Waits for its resources as every job does. Two transactions.
+   * Posts a job and claims it here; no other board can claim it first. The job waits for its resources as every job does. Two
+   * transactions.
    *
-   * To others it is a job that rests for an hour. So if this process goes before it has the claim, the job is anybody's then.
+   * For other boards the job has a delay of an hour. So if this process ends before it has the claim, any board can claim the job
+   * after that hour.
    *
    * @throws as {@link post}; Timeout, or the signal's reason, and the job is in the trash; Duplicate when a job with the key
-   * is on the board; NotFound when somebody has cancelled the job before its turn came
+   * is on the board; NotFound when the job was cancelled before its turn came
    * @example await using claim = await board.postAndClaim('tidy', {}, { resources: { exclusive: ['disk'] } })
    */
   async postAndClaim<I extends object>(
@@ -215,11 +217,11 @@ export class JobBoard implements AsyncDisposable {
     const { post, wait } = postAndClaimSettings(options)
     wait.signal?.throwIfAborted()
     const job = await this.#poster.post(flow, store, { ...post, delay: RESERVED_FOR_POSTER })
-    if (!job.created) throw new Duplicate(`${job}: it has the key that was asked for, and is on the board already`)
+    if (!job.created) throw new Duplicate(`${job} with the same key is already on the board; nothing was posted`)
     return this.#claimer.claimOwnPost(job, wait)
   }
 
-  /** The jobs on the board as it stands now: higher priority first, then in posting order. */
+  /** Yields the jobs that are on the board now: by priority, then in posting order. */
   async *jobs(options: JobsOptions = {}): AsyncGenerator<Job, void, undefined> {
     this.#lifecycle.assertRunning()
     yield* this.#lookup.jobs(options)
@@ -231,21 +233,21 @@ export class JobBoard implements AsyncDisposable {
     return this.#claimer.waitForClaimable(options)
   }
 
-  /** The job with this uuid. @throws NotFound when it is not on the board (any more) */
+  /** Finds the job with this uuid. @throws NotFound when it is not on the board */
   async find(uuid: string): Promise<Job> {
     this.#lifecycle.assertRunning()
     return this.#lookup.find(uuid)
   }
 
-  /** Who holds the claim of the job; one round trip. */
+  /** Returns the owner of the job; undefined where it is unclaimed. One round trip. */
   async findOwner(job: Job): Promise<string | undefined> {
     this.#lifecycle.assertRunning()
     return this.#lookup.owner(job)
   }
 
   /**
-   * What holds the job back, if anything is known to: a pause, its delay, a resource, or that of the conductors that there
-   * are none knows its flow. A round trip or two, and one for each conductor.
+   * Returns the known reason why the job is not run: a pause, its delay, a resource, or that none of the living conductors knows
+   * its flow. One or two round trips, and one for each conductor.
    */
   async waitingFor(job: Job): Promise<WaitingFor | undefined> {
     this.#lifecycle.assertRunning()
@@ -253,8 +255,8 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
-   * Yields what is in the trash, oldest first, with who trashed it and why. It is read page by page, so that a long trash needs
-   * little memory; what leaves the trash meanwhile may be left out.
+   * Yields the jobs in the trash, oldest first. The trash is read page by page, so that a long one needs little memory; a job that
+   * leaves it meanwhile may be left out.
    */
   async *trashed(): AsyncGenerator<TrashedJob, void, undefined> {
     this.#lifecycle.assertRunning()
@@ -262,9 +264,9 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
-   * Out of the trash, to the end of the queue: with its uuid and its run number, without attempts. One transaction.
+   * Moves a job from the trash to the end of the queue, with its uuid and run number and without attempts. One transaction.
    *
-   * @throws NotFound when it is not in the trash any more; Duplicate when its key is taken
+   * @throws NotFound when it is no longer in the trash; Duplicate when its key is taken
    */
   async restore(trashed: TrashedJob): Promise<void> {
     this.#lifecycle.assertRunning()
@@ -273,18 +275,18 @@ export class JobBoard implements AsyncDisposable {
     await this.#backend.restore(entry, { ...posting, attempts: [] })
   }
 
-  /** Out of the trash for ever; one transaction. @throws NotFound when it is not in the trash any more */
+  /** Deletes a job from the trash; one transaction. @throws NotFound when it is no longer in the trash */
   async purge(trashed: TrashedJob): Promise<void> {
     this.#lifecycle.assertRunning()
     await this.#backend.purge(TrashedJob.entryFor(trashed))
   }
 
-  // --- Asking for something that others carry out -----------------------------------------------------------------
+  // --- Requests to all processes ----------------------------------------------------------------------------------
 
   /**
-   * Asks for a job to be given up: `claim.cancelled` fires wherever it runs. One that was never run is trashed at once;
-   * one that was run before and waits is claimed once more, so that a conductor undoes what it has done; `claim.perform`,
-   * which knows of nothing to undo, trashes it without calling the work.
+   * Cancels a job: `claim.cancelled` fires in the process that runs it. A job that was never run is trashed at once. A job that
+   * was run before and waits is claimed once more, so that a conductor can revert its work; `claim.perform`, which has nothing to
+   * revert, trashes it without calling the work.
    *
    * @throws NotFound when it has left the board
    */
@@ -294,15 +296,15 @@ export class JobBoard implements AsyncDisposable {
     await this.#claims.cancel(await this.#lookup.toOwnEntry(job), options.reason ?? NO_REASON)
   }
 
-  /** Who has asked for the job to be given up, and why, if anybody has; one round trip. */
+  /** Returns the cancel request of the job, with its reason, if there is one; one round trip. */
   async cancellation(job: Job): Promise<Cancellation | undefined> {
     this.#lifecycle.assertRunning()
     return this.#lookup.cancellation(job)
   }
 
   /**
-   * From now on nobody claims, wherever they are, until {@link resume}: also when everybody has gone meanwhile. What runs
-   * goes on. One transaction.
+   * Pauses the board: no process can claim a job until {@link resume}, also after all processes have been restarted. Running jobs
+   * continue. One transaction.
    */
   async pause(): Promise<void> {
     this.#lifecycle.assertRunning()
@@ -314,7 +316,7 @@ export class JobBoard implements AsyncDisposable {
     await this.#backend.request({ kind: 'gate', paused: false })
   }
 
-  /** As this process knows it. */
+  /** Whether the board is paused, as far as this process knows. */
   get paused(): boolean {
     return this.#eventRouter.paused
   }
@@ -322,9 +324,9 @@ export class JobBoard implements AsyncDisposable {
   // --- Claiming ---------------------------------------------------------------------------------------------------
 
   /**
-   * Claims this very job; one transaction.
+   * Claims the given job; one transaction.
    *
-   * @throws Unclaimable naming the owner, or the limit that the job is over (it is trashed then)
+   * @throws Unclaimable naming the owner, or the limit that the job has exceeded (then it is trashed)
    * @throws NotFound when it has left the board
    */
   async claim(job: Job): Promise<Claim> {
@@ -334,7 +336,7 @@ export class JobBoard implements AsyncDisposable {
     if (!this.#lookup.isCurrent(own)) await this.#lookup.refresh()
     if (this.paused) throw new Unclaimable(`${job}: the board is paused`)
     return this.#claims.claim(own).catch(async (error: unknown) => {
-      // Where not every change is told, it may have been refused for what is over by now.
+      // Where not every change is reported, the reason of the refusal may no longer apply.
       const mayBeOver = error instanceof Unclaimable && !Job.entryFor(own).ended
       if (!mayBeOver || this.#backend.capabilities.completeChangeFeed) throw error
       await this.#lookup.refresh()
@@ -343,8 +345,7 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
-   * Waits until there is something to claim and claims up to `max` jobs, first in claim order first. Losing a race for a
-   * job costs a round trip and nothing else.
+   * Waits until a job can be claimed and claims up to `max` jobs, in claim order. A lost race for a job costs one round trip.
    *
    * @throws Timeout when there is a `timeout`; the signal's reason; InvalidState when the board is closed
    * @example const [claim] = await board.claimNext({ signal })
@@ -355,7 +356,7 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
-   * One claim after the other, until the signal fires or the board is closed.
+   * Yields one claim after the other, until the signal fires or the board is closed.
    *
    * @example for await (const claim of board.claims({ signal })) await claim.perform(work)
    */
@@ -363,30 +364,34 @@ export class JobBoard implements AsyncDisposable {
     yield* this.#claimer.claimAll(options)
   }
 
-  /** Settles what this board claimed. @throws NotFound when nobody holds it, NotOwner when another does, as Claim.consume */
+  /**
+   * Consumes a job that this board has claimed.
+   *
+   * @throws NotFound when the job is unclaimed, NotOwner when another board object holds the claim; else as Claim.consume
+   */
   async consume(job: Job): Promise<void> {
     return (await this.#requireClaim(job)).consume()
   }
 
-  /** @throws as {@link consume} */
+  /** Abandons a job that this board has claimed. @throws as {@link consume} */
   async abandon(job: Job, options?: AbandonOptions): Promise<void> {
     return (await this.#requireClaim(job)).abandon(options)
   }
 
-  /** @throws as {@link consume} */
+  /** Trashes a job that this board has claimed. @throws as {@link consume} */
   async trash(job: Job, options?: TrashOptions): Promise<void> {
     return (await this.#requireClaim(job)).trash(options)
   }
 
-  // --- Participants -----------------------------------------------------------------------------------------------
+  // --- Entities ---------------------------------------------------------------------------------------------------
 
-  /** Shows a participant on the board until it is disposed, also over a change of session. @throws Duplicate */
+  /** Registers an entity on the board until it is disposed, also after a change of session. @throws Duplicate */
   async registerEntity(entity: Omit<Entity, 'instance'>): Promise<RegisteredEntity> {
     this.#lifecycle.assertRunning()
     return this.#entities.register(entity)
   }
 
-  /** Who lives: conductors, say. One round trip and one for each. */
+  /** Returns the living entities of a kind, such as conductors. One round trip, and one for each entity. */
   async entities(kind: string): Promise<Entity[]> {
     this.#lifecycle.assertRunning()
     assertKind(kind)
@@ -409,7 +414,7 @@ export class JobBoard implements AsyncDisposable {
     const job = new Job(first)
     this.#log.warn(
       { flow, version, job: job.uuid },
-      'jobs of a flow that no living conductor knows hold others back from their resources no longer: start a conductor that has the flow, or cancel them',
+      'no living conductor knows the flow of these jobs, and other jobs no longer wait for them: start a conductor that has the flow, or cancel the jobs',
     )
     this.#errorReporter.events.emit('unaccepted', { flow, version, job })
   }

@@ -13,19 +13,19 @@ import type { Resources } from '../model/resources.ts'
 import { assertWaitOptions, type WaitOptions } from './options.ts'
 
 /**
- * A job as this board sees it: what was posted, its state, and a way to wait for its end. Reading it asks nobody; it is as
- * new as the board's live view.
+ * A job as this board knows it: its posting, its state, and a method to wait for its end. Reading its properties sends no
+ * request; they are as current as the board's live view.
  *
  * @example if ((await job.wait({ timeout: '1m' })) === 'TRASHED') console.log(job.attempts.at(-1)?.reason)
  */
 export class Job {
   readonly #entry: JobEntry
   readonly #posting: Posting
-  /** Held, never read: see {@link keepEntry}. */
+  /** An object that is referenced and never read: see {@link keepEntry}. */
   #holder: object | undefined
   #details: Details | undefined
 
-  /** @internal Boards make jobs. */
+  /** @internal Boards create jobs. */
   constructor(entry: JobEntry, posting: Posting | undefined = entry.stored?.posting) {
     if (!posting) throw new NotFound(`job ${entry.id} has not been read`)
     this.#entry = entry
@@ -41,15 +41,15 @@ export class Job {
   }
 
   /**
-   * The flow to run, its inputs, and whatever else was posted; a copy, so that work which changes it changes nothing on the
-   * board. May hold secrets: never print it whole.
+   * A copy of the details: the flow to run, its inputs, and other fields of the application. Changing it changes nothing on the
+   * board. The details may contain secrets: never print them whole.
    */
   get details(): Details {
     this.#details ??= structuredClone(this.#posting.details)
     return this.#details
   }
 
-  /** What it must own while it runs; without names where it wants nothing. */
+  /** The resources that the job owns while it runs; an empty object where it needs none. */
   get resources(): Resources {
     return this.#posting.resources ?? {}
   }
@@ -72,20 +72,20 @@ export class Job {
     return stored && new Date(stored.postedAt)
   }
 
-  /** The number of the newest run; of a job that another process runs, as of a moment ago. */
+  /** The number of the newest run; for a job that another process runs it may be a moment old. */
   get runs(): number {
     return this.#current.runs
   }
 
   /**
-   * The newest attempts, oldest first. Of a job that another process runs they are as of a moment ago, and they are complete
-   * once {@link wait} has said TRASHED. The last attempt of a job that is COMPLETE left the board with it.
+   * The newest attempts, oldest first. For a job that another process runs they may be a moment old; they are complete once
+   * {@link wait} has resolved with TRASHED. The last attempt of a COMPLETE job is not available: it left the board with the job.
    */
   get attempts(): readonly Attempt[] {
     return toAttempts(this.#current)
   }
 
-  /** How long one run may take, in milliseconds from its claim; undefined for as long as it takes. */
+  /** The maximum duration of one run, in milliseconds from its claim; undefined for no limit. */
   get deadline(): number | undefined {
     return this.#posting.deadline
   }
@@ -94,61 +94,61 @@ export class Job {
     return this.#posting.maxAttempts
   }
 
-  /** As this process knows it, without asking the backend. */
+  /** The state of the job as this process knows it, without a request to the backend. */
   get state(): JobState {
     return toJobState(this.#entry)
   }
 
-  /** Whether somebody has asked for it to be given up, as this process knows; `board.cancellation` tells who, and why. */
+  /** Whether this process knows of a cancel request for the job; `board.cancellation` returns the request. */
   get cancelRequested(): boolean {
     return this.#entry.cancelRequested
   }
 
   /**
-   * Resolves with how the job left the board: COMPLETE or TRASHED. Woken by the board's events, it asks nothing. It keeps
-   * the process alive; where nobody works on the board it waits for ever, unless there is a `timeout`.
+   * Resolves with how the job left the board: COMPLETE or TRASHED. The wait uses the board's events and sends no requests. It
+   * keeps the process alive; if no process claims jobs it never ends, unless there is a `timeout`.
    *
-   * @throws Timeout when the time is over first
+   * @throws Timeout when the timeout is over first
    * @throws NotFound when the job was posted with `client`, and the transaction was rolled back
    * @example await job.wait({ timeout: '30s' })
    */
   async wait(options: WaitOptions = {}): Promise<'COMPLETE' | 'TRASHED'> {
     assertWaitOptions(options)
-    // Of a job outside the window nobody else knows, and who waits for its own promise alone is collected with it.
+    // The view references a job outside the window weakly: without this, the waiting promise would be collected with the entry.
     using _alive = keepAlive(this.#entry)
     using stop = followSignals([options.signal])
     using _timer = abortAfter(
       stop,
       options.timeout,
-      (time) => new Timeout(`${this}: still ${this.state} after ${time}`),
+      (time) => new Timeout(`${this} is still ${this.state} after ${time}`),
     )
     return await rejectOnAbort(this.waitForEnd(this.#entry, stop), stop.signal)
   }
 
-  /** @internal Resolves when the job has left the board. The signal ends whatever is done for that meanwhile. */
+  /** @internal Resolves when the job has left the board. The signal ends the background work of the wait. */
   protected waitForEnd(entry: JobEntry, _signal: Stoppable): Promise<'COMPLETE' | 'TRASHED'> {
     return waitForEnd(entry)
   }
 
-  /** For people: uuid and name, nothing of the details. */
+  /** Returns uuid and name for messages, without details. */
   toString(): string {
     return `job ${this.uuid} (${this.name})`
   }
 
-  /** What `console.log` shows: nothing of the details here either. */
+  /** Returns the text for `console.log`, without details. */
   [inspect.custom](_depth: number, options: InspectOptions): string {
     const { uuid, name, state, priority, runs } = this
     return `Job ${inspect({ uuid, name, state, priority, runs }, options)}`
   }
 
-  /** @internal @throws InvalidArgument for what is no job: a uuid, say */
+  /** @internal Returns the entry of a job. @throws InvalidArgument for anything else, such as a uuid */
   static entryFor(job: Job): JobEntry {
     if (!(#entry in Object(job)))
-      throw new InvalidArgument('a job is needed, as boards hand them out; of a uuid, await board.find(uuid)')
+      throw new InvalidArgument('the argument must be a Job of a board; for a uuid, pass await board.find(uuid)')
     return job.#entry
   }
 
-  /** @internal From now on, for as long as this lives, the view reads what claims elsewhere change of the job. */
+  /** @internal Makes the view read the changes that claims of other processes make, for as long as this object lives. */
   isFollowed(): this {
     this.#holder ??= keepEntry(this.#entry)
     return this

@@ -1,14 +1,14 @@
-/** The jobs on a board as people ask for them: filtered, in claim order, claimed ones too. */
+/** Filters and sorts the jobs of a board for `jobs`: in claim order, including claimed ones. */
 import type { StoredJob } from '../backend.ts'
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { Size } from '../model/posting.ts'
 import type { Priority } from '../model/priority.ts'
 
-/** Which jobs to list. Without any: all that are on the board, in claim order. */
+/** Options of `jobs`: a filter. By default all jobs on the board are listed, in claim order. */
 export interface JobsOptions {
   readonly onlyUnclaimed?: boolean
-  /** Everything committed before the call is seen; one round trip. */
+  /** Whether the list has to include everything that was committed before the call; one round trip. */
   readonly ensureFresh?: boolean
   readonly name?: string
   readonly priority?: Priority

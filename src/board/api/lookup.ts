@@ -1,6 +1,6 @@
 /**
- * Finds jobs on the board: in the live view, which costs nothing, and behind it, once the view has caught up. Of a board of
- * which the view holds a part, the backend is asked for the rest.
+ * Finds jobs on the board: in the live view, without a request; and, if the job is not in it, again after a refresh of the
+ * view. Where the view holds a part of the board, the backend is asked for the rest.
  */
 import { NotFound } from '../../core/errors.ts'
 import type { Backend, BoardSections, Cancellation, JobSummary } from '../backend.ts'
@@ -12,7 +12,7 @@ import { assertUuid, jobsFilter } from './options.ts'
 import { readJob, readJobs } from './read-jobs.ts'
 import { type WaitingFor, waitingFor } from './waiting-for.ts'
 
-/** How many jobs are asked for at once of a board that is not in the view. */
+/** The number of jobs in one page of a board that is not wholly in the view. */
 const PAGE_SIZE = 500
 
 export interface LookupOptions {
@@ -33,13 +33,13 @@ export class Lookup {
     this.#signal = signal
   }
 
-  /** Everything that was committed before the call is in the view when it resolves; one round trip. */
+  /** Resolves when everything that was committed before the call is in the view; one round trip. */
   async refresh(): Promise<void> {
     await this.#backend.barrier()
     await this.#view.whenSettled({ signal: this.#signal })
   }
 
-  /** In claim order. */
+  /** Yields the jobs in claim order. */
   async *jobs(options: JobsOptions): AsyncGenerator<Job, void, undefined> {
     const filter = jobsFilter(options)
     if (filter.ensureFresh) await this.refresh()
@@ -53,7 +53,7 @@ export class Lookup {
     yield* readJobs(entries, this.#backend)
   }
 
-  /** One round trip for a page's places, and what it takes to read its postings. */
+  /** Yields the jobs page by page: one round trip for the places of a page, and those that read its postings. */
   async *#listByPages(filter: JobsOptions, sections: BoardSections): AsyncGenerator<Job, void, undefined> {
     let after: JobSummary | undefined
     for (let end = false; !end; ) {
@@ -70,7 +70,7 @@ export class Lookup {
     }
   }
 
-  /** With its posting. @throws NotFound */
+  /** Finds a job and reads its posting. @throws NotFound */
   async find(uuid: string): Promise<Job> {
     assertUuid(uuid)
     const entry = await this.#findEntry(uuid)
@@ -80,12 +80,12 @@ export class Lookup {
     throw this.#notFoundError(uuid)
   }
 
-  /** Its entry, which need not have been read, or ended. */
+  /** Returns the entry of a job, whose posting may be unread. */
   async locate(uuid: string): Promise<JobEntry | undefined> {
     return this.#findEntry(uuid)
   }
 
-  /** The same job in this view: it may have been seen through another board object. @throws NotFound */
+  /** Returns the same job in this view: the given one may be of another board object. @throws NotFound */
   async toOwnEntry(job: Job): Promise<Job> {
     const known = Job.entryFor(job)
     if (known.ended || this.#view.owns(known)) return job
@@ -94,7 +94,7 @@ export class Lookup {
     throw this.#notFoundError(job.uuid)
   }
 
-  /** Whether the view knows the job as it is now, as far as it has heard. */
+  /** Returns whether the view knows the current state of the job, by all reports so far. */
   isCurrent(own: Job): boolean {
     const { ended, content } = Job.entryFor(own)
     return ended !== undefined || (this.#view.isCurrent && content === 'fresh')
@@ -110,7 +110,7 @@ export class Lookup {
     return id === undefined || ended ? undefined : this.#backend.cancellation(id)
   }
 
-  /** @param options.paused whether the board is, asked when the view has caught up */
+  /** Returns why the job is not run. @param options.paused returns whether the board is paused; called after the refresh */
   async waitingFor(job: Job, options: { readonly paused: () => boolean }): Promise<WaitingFor | undefined> {
     const own = await this.toOwnEntry(job)
     using _held = await this.#view.pin(Job.entryFor(own))
@@ -131,6 +131,8 @@ export class Lookup {
 
   #notFoundError(uuid: string): NotFound {
     const { uri } = this.#backend
-    return new NotFound(`job ${uuid} is not on ${uri}: it was never posted here, or it is done, or it is in the trash`)
+    return new NotFound(
+      `job ${uuid} is not on ${uri}: it was never posted there, or it has been consumed, or it is in the trash`,
+    )
   }
 }

@@ -1,4 +1,4 @@
-/** What a board and its calls may be told, and what is said to whoever told them nonsense. */
+/** The options of a board and of its methods, and their checks. */
 import { hostname } from 'node:os'
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
 import { assertLogger, type Logger, silentLog } from '../../core/log.ts'
@@ -10,67 +10,68 @@ import { POST_OPTIONS, type Posting, type PostOptions, toSize } from '../model/p
 import { toPriority } from '../model/priority.ts'
 import type { JobsOptions } from './listed.ts'
 
-/** What every kind of board can be told. */
+/** Options of every kind of board. */
 export interface BoardOptions {
-  /** Who claims: `host:pid` by default. Must not be empty. */
+  /** The owner's name in claims; `host:pid` by default. It must not be empty. */
   readonly who?: string
   readonly log?: Logger
   /**
-   * After how long jobs of a flow that no living conductor knows stop holding back other jobs that want the same resources; 1 h
-   * by default. They stay on the board, and hold others back again once a conductor knows the flow.
+   * The time after which other jobs no longer wait for the resources of jobs whose flow no living conductor knows; 1 h by default.
+   * The jobs stay on the board, and others wait for them again once a conductor knows the flow.
    */
   readonly unacceptedAfter?: Duration
 }
 
 const DEFAULT_UNACCEPTED_AFTER = '1h'
 
-/** How long to wait, and what ends it sooner: the signal's reason is thrown then. */
+/** Options of a wait. */
 export interface WaitOptions {
-  /** For ever by default. */
+  /** The longest wait; unlimited by default. */
   readonly timeout?: Duration
+  /** The signal that ends the wait; its reason is thrown. */
   readonly signal?: AbortSignal
 }
 
-/** What a cancel says whose reason nobody gave. */
+/** The reason of a cancel request without one. */
 export const NO_REASON = 'cancelled'
 
-/** Why a job is asked back. */
+/** Options of `cancel`. */
 export interface CancelOptions {
-  /** For people; told to whoever runs the job, and kept in the trash. */
+  /** The reason for people; the owner of the job receives it, and the trash keeps it. */
   readonly reason?: string
 }
 
-/** Which jobs to claim, how many, and how long to wait for the first. */
+/** Options of `claimNext`: which jobs to claim, how many, and how long to wait for the first. */
 export interface ClaimNextOptions {
-  /** Up to so many at once; 1 by default. */
+  /** The maximum number of jobs to claim at once; 1 by default. */
   readonly max?: number
-  /** How long to wait for the first; for ever by default. 0: what can be claimed now, as far as this process knows. */
+  /** The longest wait for the first job; unlimited by default. With 0, only jobs that can be claimed now are claimed. */
   readonly timeout?: Duration
-  /** Jobs it says no to are left to others. Asked often: it should be quick and ask nobody. */
+  /** Returns whether to claim a job; others are left to other owners. Called often: it should be quick and do no I/O. */
   readonly accept?: (posting: Posting) => boolean
   readonly signal?: AbortSignal
 }
 
-/** Which jobs to claim, one after the other, until the signal fires. */
+/** Options of `claims`: which jobs to claim, one after the other, until the signal fires. */
 export type ClaimsOptions = Omit<ClaimNextOptions, 'max' | 'timeout'>
 
 export interface BoardSettings {
   readonly who: string
   readonly log: Logger
-  /** In milliseconds. */
+  /** The time in milliseconds. */
   readonly unacceptedAfter: number
 }
 
-/** @throws TypeError when `who` is no text or empty; InvalidArgument for a logger that is none, and for what is no duration */
+/** Checks the options of a board. @throws TypeError unless `who` is a non-empty string; InvalidArgument for an invalid logger or duration */
 export function boardSettings(options: BoardOptions): BoardSettings {
   const { who = `${hostname()}:${process.pid}`, log = silentLog, unacceptedAfter = DEFAULT_UNACCEPTED_AFTER } = options
-  if (typeof who !== 'string' || who === '') throw new TypeError('who has to be a text that is not empty')
-  if (isTooLong(who)) throw new InvalidArgument(`who can have ${MAX_NAME_BYTES} bytes, and has more`)
+  if (typeof who !== 'string' || who === '') throw new TypeError('who must be a non-empty string')
+  if (isTooLong(who)) throw new InvalidArgument(`who must have at most ${MAX_NAME_BYTES} bytes`)
   assertLogger(log)
   return { who, log, unacceptedAfter: toMilliseconds(unacceptedAfter, 'unacceptedAfter') }
 }
 
-/** Of {@link PostOptions}, what makes sense where the poster claims the job; and how long to wait for its turn. */
+/** Options of `postAndClaim`: those of `post` except `delay`, and those of the wait for the job's turn. */
 export type PostAndClaimOptions = Omit<PostOptions, 'delay'> & WaitOptions
 
 /** @throws InvalidArgument */
@@ -97,7 +98,7 @@ export function claimNextSettings(options: ClaimNextOptions): Required<Pick<Clai
   assertOptions(options, { accept: true, max: true, signal: true, timeout: true }, 'claimNext')
   const { max = 1, accept = () => true } = options
   if (!Number.isSafeInteger(max) || max < 1)
-    throw new InvalidArgument(`claimNext: max has to be a whole number from 1, not ${String(max)}`)
+    throw new InvalidArgument(`claimNext: max must be a whole number from 1, not ${String(max)}`)
   assertAccept(accept, 'claimNext')
   return { max, accept }
 }
@@ -108,7 +109,7 @@ export function assertClaimsOptions(options: ClaimsOptions): void {
   if (options.accept !== undefined) assertAccept(options.accept, 'claims')
 }
 
-/** Priority and size as they are posted, in any case. @throws InvalidArgument */
+/** Checks the filter, and parses priority and size, which may be in any case. @throws InvalidArgument */
 export function jobsFilter(options: JobsOptions): JobsOptions {
   assertOptions(options, { onlyUnclaimed: true, ensureFresh: true, name: true, priority: true, size: true }, 'jobs')
   for (const name of ['onlyUnclaimed', 'ensureFresh'] as const) assertBoolean(options[name], `jobs: ${name}`)
@@ -124,7 +125,7 @@ export function jobsFilter(options: JobsOptions): JobsOptions {
 /** @throws InvalidArgument */
 export function assertUuid(uuid: unknown): void {
   if (typeof uuid !== 'string' || uuid === '')
-    throw new InvalidArgument('find takes the uuid of a job, a text, as in await board.find(job.uuid)')
+    throw new InvalidArgument('find: uuid must be a non-empty string, as in await board.find(job.uuid)')
 }
 
 /** @throws InvalidArgument */
@@ -132,46 +133,51 @@ export function assertEntity(entity: Omit<Entity, 'instance'>): void {
   const { kind, name, metadata }: Partial<Entity> = Object(entity)
   const example = "as in registerEntity({ kind: 'worker', name: 'one', metadata: {} })"
   if (!isName(kind) || !isName(name))
-    throw new InvalidArgument(`registerEntity: kind and name have to be texts that are not empty, ${example}`)
+    throw new InvalidArgument(`registerEntity: kind and name must be non-empty strings, ${example}`)
   if (isTooLong(kind) || isTooLong(name))
-    throw new InvalidArgument(`registerEntity: kind and name can have ${MAX_NAME_BYTES} bytes each, ${example}`)
+    throw new InvalidArgument(
+      `registerEntity: kind and name must have at most ${MAX_NAME_BYTES} bytes each, ${example}`,
+    )
   if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
-    throw new InvalidArgument(`registerEntity: metadata has to be an object, ${example}`)
+    throw new InvalidArgument(`registerEntity: metadata must be an object, ${example}`)
 }
 
 /** @throws InvalidArgument */
 export function assertKind(kind: unknown): void {
-  if (!isName(kind)) throw new InvalidArgument("entities takes a kind, as in board.entities('conductor')")
+  if (!isName(kind))
+    throw new InvalidArgument("entities: kind must be a non-empty string, as in board.entities('conductor')")
 }
 
-/** @throws InvalidArgument unless it is absent, or one of the two */
+/** Checks an optional boolean. @throws InvalidArgument */
 export function assertBoolean(value: unknown, what: string): void {
-  if (value !== undefined && typeof value !== 'boolean') throw new InvalidArgument(`${what} is true or false`)
+  if (value !== undefined && typeof value !== 'boolean') throw new InvalidArgument(`${what} must be true or false`)
 }
 
-/** @throws InvalidArgument unless it is absent, or a text */
+/** Checks an optional string. @throws InvalidArgument */
 export function assertText(value: unknown, what: string): void {
-  if (value !== undefined && typeof value !== 'string') throw new InvalidArgument(`${what} has to be a text`)
+  if (value !== undefined && typeof value !== 'string') throw new InvalidArgument(`${what} must be a string`)
 }
 
 function assertAccept(accept: unknown, what: string): void {
   if (typeof accept !== 'function') {
     const example = "({ name }) => name === 'resize'"
-    throw new InvalidArgument(`${what}: accept has to be a function that says which jobs to claim, as in ${example}`)
+    throw new InvalidArgument(
+      `${what}: accept must be a function that returns whether to claim a job, as in ${example}`,
+    )
   }
 }
 
 /**
- * Reads what `accept` has answered.
+ * Parses the result of `accept`.
  *
- * @throws InvalidArgument for a promise, which would be a yes to everything
+ * @throws InvalidArgument for a promise, which would accept every job
  */
 export function parseAcceptResult(answer: unknown): boolean {
   const { then }: { readonly then?: unknown } = Object(answer)
   if (typeof then !== 'function') return Boolean(answer)
-  // Nobody waits for it: what it fails with is not heard otherwise.
+  // No code awaits the promise: without a handler, its rejection would end the process.
   Promise.resolve(answer).catch(() => undefined)
-  throw new InvalidArgument('accept answered with a promise; it has to say yes or no at once: no async function')
+  throw new InvalidArgument('accept returned a promise; it must be a synchronous function that returns true or false')
 }
 
 function parseOption<T>(read: () => T): T {

@@ -1,12 +1,12 @@
 /**
- * Warns where a job that runs here posts its successor with its own key: the key is taken until the job is done, so nothing
- * is posted, and what was meant to go on for ever ends.
+ * Warns when a job that runs here posts its successor with its own key: the key is taken until the job is done, so nothing
+ * is posted, and the chain of recurring jobs ends.
  */
 import type { Logger } from '../../core/log.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { Posting } from '../model/posting.ts'
 
-/** For how many jobs it is remembered that they were warned of. */
+/** The maximum number of remembered jobs for which a warning was logged. */
 const MAX_REMEMBERED_JOBS = 1_000
 
 export class OwnKeyWarning {
@@ -20,15 +20,15 @@ export class OwnKeyWarning {
     this.#holdsClaim = options.holds
   }
 
-  /** Warns once per job, where the job that has the key is one of the same flow that this board runs. */
+  /** Warns once per job, if the job that has the key has the same name and this board runs it. */
   warnIfOwnKey(entry: JobEntry, { key, name, details }: Posting): void {
     const running = entry.stored?.posting
     if (!running || !this.#holdsClaim(entry) || running.name !== name || this.#warned.has(running.uuid)) return
     if (this.#warned.size >= MAX_REMEMBERED_JOBS) this.#warned.clear()
     this.#warned.add(running.uuid)
     const message =
-      'nothing was posted: the key is that of a job of the same name which runs here now. If a task posts its own successor, ' +
-      'give each one a key of its own, with the time of its run in it; see the guide on recurring jobs'
+      'nothing was posted: a job of the same name, which this process runs now, has the key. If a task posts its own successor, ' +
+      'use a different key for each one, such as one with the time of its run; see the guide on recurring jobs'
     this.#log.warn({ job: running.uuid, name, flow: details.flow, key }, message)
   }
 }

@@ -1,4 +1,4 @@
-/** Posts jobs: makes the posting, and finds the one that is there already where a key is taken. */
+/** Posts jobs: it makes the posting, and finds the existing job where a key is taken. */
 import type { Stoppable } from '../../core/async/stop.ts'
 import {
   Duplicate,
@@ -18,13 +18,13 @@ import { Job } from './job.ts'
 import type { Lookup } from './lookup.ts'
 import { readJob } from './read-jobs.ts'
 
-/** A job as `post` answers it. */
+/** A job as `post` returns it. */
 export class PostedJob extends Job {
-  /** False where a job with the same key was on the board: this is that one, and nothing was posted. */
+  /** Whether the job was posted; false where this is an existing job with the same key, and nothing was posted. */
   readonly created: boolean
   readonly #expected: Omit<ExpectedJobOptions, 'signal'> | undefined
 
-  /** @internal @param options.expected of a job that is posted in a transaction which is still open */
+  /** @internal @param options.expected for a job that is posted in a transaction which is still open */
   constructor(
     entry: JobEntry,
     options: { posting: Posting; created: boolean; expected?: Omit<ExpectedJobOptions, 'signal'> },
@@ -63,11 +63,11 @@ export class Poster {
   }
 
   /**
-   * One transaction; where the key is taken, two round trips more.
+   * Posts a job in one transaction; where the key is taken, two round trips more.
    *
-   * A key goes with its job, in the same transaction. So one that is the same after its job was seen to be gone, and whose
-   * job is gone still, has been left behind: it is taken over. The first look alone proves nothing: since then the key may
-   * have gone, and another job may have been posted with it, whose key looks the same by its revision.
+   * A key is removed in the same transaction as its job. So a key that is unchanged after its job was seen to be gone, and whose
+   * job is still gone, is orphaned: the post takes it over. The first look alone proves nothing: the key may have been removed
+   * since, and another job may have been posted with it, whose key has the same revision.
    */
   async post(flow: AnyFlow | string, store: object, options: PostOptions): Promise<PostedJob> {
     assertFlow(flow)
@@ -87,7 +87,7 @@ export class Poster {
         return new PostedJob(there, { posting: whole.posting, created: false })
       }
       const leftBehind = before?.uuid === posted.uuid && before?.revision === posted.revision
-      // One that has become unreadable since it was seen is on the board all the same.
+      // A job that has become unreadable is still on the board.
       if (leftBehind && (there || this.#view.hidesJobs)) throw this.#unreadableKeyError(posting)
       before = posted
       posted = await this.#post(posting, leftBehind ? posted.revision : undefined)
@@ -96,17 +96,17 @@ export class Poster {
   }
 
   /**
-   * The job is known here when it is on the board, which it may never be. One round trip of the client's; two where its
-   * driver does not know whether a transaction is open.
+   * Posts in a transaction of the caller. The view knows the job once it is on the board, which may never happen. One round trip
+   * of the client; two where its driver does not know whether a transaction is open.
    */
   async #postInTransaction(client: SqlClient, posting: Posting): Promise<PostedJob> {
     const { uri } = this.#backend
     if (!this.#backend.postInTransaction) {
-      const message = `job ${posting.uuid} (${posting.name}): ${uri} takes part in nobody's transactions; leave client out`
+      const message = `job ${posting.uuid} (${posting.name}): ${uri} cannot post in a transaction of the caller; omit client`
       throw new UnsupportedCapability(message, { capability: 'client' })
     }
     if (typeof client?.query !== 'function')
-      throw new InvalidArgument('post: client is a client of the pg package, as in await pool.connect()')
+      throw new InvalidArgument('post: client must be a client of the pg package, as in await pool.connect()')
     const posted = await this.#backend.postInTransaction(client, { posting })
     if (posted.created) {
       const refresh = () => this.#lookup.refresh()
@@ -120,14 +120,16 @@ export class Poster {
       this.#keyTaken(there, posting)
       return new PostedJob(there, { posting: whole.posting, created: false })
     }
-    throw new Duplicate(`job ${posting.uuid} (${posting.name}): its key is taken, by a job that is not seen yet`)
+    throw new Duplicate(
+      `job ${posting.uuid} (${posting.name}): its key is taken by a job that this board does not see yet; try again`,
+    )
   }
 
-  /** A newer release's job must not lose its key to who cannot read it. */
+  /** Returns the error for a key that is not taken over: its job may be of a newer release, and must not lose its key. */
   #unreadableKeyError({ uuid, name }: Posting): Duplicate {
     return new Duplicate(
-      `job ${uuid} (${name}): its key is taken, by a job that is gone or that cannot be read here; ` +
-        'upgrade, or remove the postings that are unreadable',
+      `job ${uuid} (${name}): its key is taken by a job that has left the board or is unreadable here; ` +
+        'upgrade jobboard, or remove the unreadable postings',
     )
   }
 
@@ -157,14 +159,18 @@ export class Poster {
       (posting.delay !== undefined && !capabilities.delays && 'delays')
     if (!lacking) return
     const what = `job ${posting.uuid} (${posting.name})`
-    throw new UnsupportedCapability(`${what}: ${uri} has no ${lacking}; post it without`, { capability: lacking })
+    throw new UnsupportedCapability(`${what}: ${uri} does not support ${lacking}; post the job without this option`, {
+      capability: lacking,
+    })
   }
 }
 
 /** @throws InvalidArgument */
 function assertFlow(flow: unknown): void {
   if (typeof flow === 'string' || Object(flow).kind === 'flow') return
-  throw new InvalidArgument("post takes a flow, or the name of one, and its store, as in post('resize', { path })")
+  throw new InvalidArgument(
+    "post: flow must be a flow or the name of one, followed by the store, as in post('resize', { path })",
+  )
 }
 
 function toPostRequest(
@@ -173,15 +179,15 @@ function toPostRequest(
   options: PostOptions,
 ): { name: string; details: Posting['details'] } {
   const asked = typeof flow === 'string' ? { flow } : { flow: flow.name, version: flow.version }
-  if (asked.flow === '') throw new InvalidPosting('the name of the flow is empty')
-  // What a schema makes of the store may have more in it.
+  if (asked.flow === '') throw new InvalidPosting('the name of the flow must not be empty')
+  // A schema may add inputs to the store.
   const missing = typeof flow === 'string' || flow.schema ? [] : missingInputs(flow, store)
   if (missing.length > 0)
     throw new MissingDependencies(`flow ${asked.flow} requires ${missing.join(', ')}: add it to the store`)
   return { name: options.name ?? asked.flow, details: { ...options.details, ...asked, store } }
 }
 
-/** @throws InvalidPosting where the flow's schema refuses the store, MissingDependencies where it leaves an input out */
+/** Checks the store against the flow's schema. @throws InvalidPosting if it is invalid, MissingDependencies if an input is missing */
 async function assertPayload(flow: AnyFlow, store: object): Promise<void> {
   try {
     await checkStore(flow, store)

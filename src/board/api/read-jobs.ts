@@ -1,9 +1,9 @@
-/** Jobs with their postings, for callers of `find` and `jobs`: postings that the view does not keep current are read for them. */
+/** Reads the postings that the view does not keep current, for `find` and `jobs`. */
 import type { Backend, StoredJob } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
 import { Job } from './job.ts'
 
-/** How many postings are read at once, and how large they may be together. */
+/** The limits of one read: the number of postings, and their total size in bytes. */
 const MAX_BATCH = 512
 const MAX_BATCH_BYTES = 1_024 * 1_024
 
@@ -24,7 +24,7 @@ export async function* readJobs(entries: readonly JobEntry[], backend: Reader): 
   }
 }
 
-/** Returns the posting as the view keeps it; nothing keeps that of a job outside the view current. */
+/** Returns the posting that the view keeps current; undefined for a job outside the view. */
 function known({ stored, windowStatus }: JobEntry): StoredJob | undefined {
   return windowStatus === 'outside' ? undefined : stored
 }

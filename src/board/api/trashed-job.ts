@@ -1,11 +1,11 @@
-/** A job in the trash: what was posted, who put it there, when and why. */
+/** A job in the trash, as the public API shows it. */
 import { InvalidArgument } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
 import type { TrashedEntry } from '../backend.ts'
 import { type Attempt, toAttempts } from '../model/attempts.ts'
 import type { Details } from '../model/posting.ts'
 
-/** A job in the trash: who put it there, when, and why. `board.restore` puts it back, `board.purge` removes it. */
+/** A job in the trash, with owner, time and reason. `board.restore` moves it back to the queue, `board.purge` deletes it. */
 export class TrashedJob {
   readonly #entry: TrashedEntry
 
@@ -22,7 +22,7 @@ export class TrashedJob {
     return this.#entry.posting.name
   }
 
-  /** May hold secrets: never print it whole. */
+  /** The details of the job. They may contain secrets: never print them whole. */
   get details(): Details {
     return this.#entry.posting.details
   }
@@ -36,7 +36,7 @@ export class TrashedJob {
     return toAttempts(this.#entry.posting)
   }
 
-  /** Who trashed it. */
+  /** The owner name of the board that trashed the job. */
   get who(): string {
     return this.#entry.who
   }
@@ -53,10 +53,10 @@ export class TrashedJob {
     return this.#entry.failure
   }
 
-  /** @internal @throws InvalidArgument for what is none: a job, or a uuid */
+  /** @internal Returns the trash entry. @throws InvalidArgument for anything else, such as a job or a uuid */
   static entryFor(trashed: TrashedJob): TrashedEntry {
     if (!(#entry in Object(trashed)))
-      throw new InvalidArgument('what lies in the trash is needed, as board.trashed() lists it')
+      throw new InvalidArgument('the argument must be a TrashedJob, as board.trashed() yields them')
     return trashed.#entry
   }
 

@@ -1,4 +1,4 @@
-/** Why a job is not being run: what operators ask first. */
+/** Finds out why a job is not run, the most common question of operators. */
 import { formatDuration } from '../../core/time.ts'
 import type { Backend, Entity } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
@@ -13,22 +13,22 @@ import type { ClaimQueue } from '../queue/queue.ts'
 import type { UnacceptedFlows } from '../view/unaccepted-flows.ts'
 import { Job } from './job.ts'
 
-/** What holds a job back; `text` says it to people. */
+/** The reason why a job is not run; `text` is the reason for people. */
 export type WaitingFor = { readonly text: string } & (
   | { readonly kind: 'pause' }
   | { readonly kind: 'delay'; readonly until: Date }
   | {
       readonly kind: 'resource'
       readonly resource: string
-      /** Who holds it, or stands first in line. */
+      /** The job that holds the resource, or the first in its line. */
       readonly job?: Job
-      /** Since when that one has it. */
+      /** The time since when that job holds it. */
       readonly since?: Date
     }
   | { readonly kind: 'flow'; readonly flow: string }
 )
 
-/** Of what a Date can name, in milliseconds since 1970: a delay may be longer. */
+/** The latest time of a Date, in milliseconds since 1970; a delay may end later. */
 const MAX_DATE_MS = 8.64e15
 
 export interface WaitingContext {
@@ -41,7 +41,7 @@ export interface FullWaitingContext extends WaitingContext {
   readonly unaccepted: Pick<UnacceptedFlows, 'applyConductors' | 'after'>
 }
 
-/** What holds it back as far as this process knows; undefined where nothing does: it runs, has ended, or can be claimed. */
+/** Returns the reason that this process knows without a request; undefined if the job runs, has ended, or can be claimed. */
 export function localReason(entry: JobEntry, { queue, paused }: WaitingContext): WaitingFor | undefined {
   if (entry.ended || entry.claimed) return undefined
   if (paused) return { kind: 'pause', text: 'the board is paused' }
@@ -54,7 +54,7 @@ export function localReason(entry: JobEntry, { queue, paused }: WaitingContext):
   return blocker && toResourceReason(blocker)
 }
 
-/** The same, and since when whoever holds a resource has it, and whether any conductor knows the flow. */
+/** Returns the reason as {@link localReason} does, with the time since when a resource is held, or that no conductor knows the flow. */
 export async function waitingFor(entry: JobEntry, situation: FullWaitingContext): Promise<WaitingFor | undefined> {
   const { backend, queue, unaccepted } = situation
   const held = localReason(entry, situation)
@@ -65,7 +65,7 @@ export async function waitingFor(entry: JobEntry, situation: FullWaitingContext)
     return since ? { ...held, since } : held
   }
   const conductors = await backend.entities(CONDUCTOR_KIND)
-  // It may be that nobody waits for those before it any more.
+  // This may set aside the jobs before it.
   unaccepted.applyConductors(conductors)
   const still = localReason(entry, situation)
   const first = queue.blockedBy(entry)?.entry
@@ -90,7 +90,7 @@ function toResourceReason({ resource, entry }: { resource: string; entry: JobEnt
   return { kind: 'resource', resource, job, text: `resource ${resource} ${how} ${job}` }
 }
 
-/** What a claim wrote is not read by those who did not make it, until they have need of it. */
+/** Reads when the job was claimed: views do not read the postings that claims of other processes have written. */
 async function readClaimTime({ id, stored }: JobEntry, backend: Pick<Backend, 'read'>): Promise<Date | undefined> {
   const [now] = id === undefined ? [] : await backend.read([id])
   const { posting } = now && 'posting' in now ? now : (stored ?? {})

@@ -1,5 +1,5 @@
 /**
- * The claims that one board object holds: taken from the queue through the backend's transaction, settled, or lost.
+ * The claims of one board object: it claims jobs of the queue by the backend's transaction, and settles or loses the claims.
  */
 import { systemAlarmClock } from '../../core/alarm-clock.ts'
 import {
@@ -39,9 +39,9 @@ import { Incarnation } from './incarnation.ts'
 import { RejectedClaims } from './rejected-claims.ts'
 import { SafeAccept } from './safe-accept.ts'
 
-/** How often the claim of a named job is tried while other boards change the job at the same time. */
+/** The maximum number of tries to claim a given job while other boards change it at the same time. */
 const MAX_CLAIM_ATTEMPTS = 3
-/** How long, in milliseconds, the lease is watched after the last claim has ended. */
+/** The time for which the lease is watched after the last claim has ended. */
 const SESSION_HOLD_LINGER_MS = 2_000
 
 export interface ClaimManagerOptions {
@@ -52,7 +52,7 @@ export interface ClaimManagerOptions {
   readonly onError: (error: Error) => void
 }
 
-/** A job that was chosen, with its posting as the claim is to be judged by: attempts that an outage ended have their end. */
+/** A chosen job, with the posting by which limits are checked: attempts that an outage ended are marked as ended. */
 interface Candidate {
   readonly place: QueueEntry
   readonly posting: Posting
@@ -64,15 +64,15 @@ export class ClaimManager {
   readonly #who: string
   readonly #onError: (error: Error) => void
   readonly #claims = new Map<JobEntry, Claim>()
-  /** Which of them may be poison. */
+  /** The claimed jobs that are suspects. */
   readonly #suspects = new Set<JobEntry>()
-  /** Chosen, and the answer is not there yet. */
+  /** The chosen jobs whose claims are not answered yet. */
   readonly #pendingClaims = new Set<QueueEntry>()
   readonly #contention = new ContentionEstimator()
   readonly #rejected: RejectedClaims
   readonly #incarnation: Incarnation
   readonly #safeAccept: SafeAccept
-  /** Held while there are claims, or may be soon. */
+  /** The session hold, kept while there are claims and shortly after. */
   #hold: SessionHold | undefined
   #holdTimer: NodeJS.Timeout | undefined
   #session: BoardSessionEvent | undefined
@@ -89,8 +89,8 @@ export class ClaimManager {
   }
 
   /**
-   * What is claimable now, up to `max`, set aside for {@link claimAllReserved}. Synchronous: between finding nothing and waiting for
-   * a change, no change can slip through.
+   * Reserves up to `max` claimable jobs for {@link claimAllReserved}. Synchronous: no change can be missed between an empty result and
+   * the wait for a change.
    */
   reserveNext(asked: { max: number; accept: (posting: Posting) => boolean }): QueueEntry[] {
     if (!this.canClaim) return []
@@ -101,32 +101,32 @@ export class ClaimManager {
     return queue.reserveNext(wanted)
   }
 
-  /** This very job, set aside for {@link claimAllReserved} as with {@link reserveNext}, if its turn has come. */
+  /** Reserves the given job for {@link claimAllReserved}, as {@link reserveNext} does, if its turn has come. */
   reserve(entry: JobEntry): QueueEntry | undefined {
     if (!this.canClaim) return undefined
     this.#view.queue.advance(this.#backend.now())
     return this.#view.queue.reserveFree(entry)
   }
 
-  /** Undefined where others were faster. */
+  /** Claims a reserved job; resolves with undefined if the claim was refused. */
   async claimReserved(place: QueueEntry): Promise<Claim | undefined> {
     const [claim] = await this.claimAllReserved([place])
     return claim
   }
 
-  /** Whether there is anything to claim. */
+  /** Returns whether there is a job to claim. */
   hasClaimable(): boolean {
     return this.canClaim && this.#view.queue.hasClaimable((posting) => this.#isSupported(posting))
   }
 
-  /** Tries to claim what was chosen; empty where others were faster. */
+  /** Claims the reserved jobs; the result has no claims for refused ones. */
   async claimAllReserved(places: readonly QueueEntry[]): Promise<Claim[]> {
     const results = await this.#claimAll(places)
     return results.flatMap((result) => ('value' in result ? [result.value] : []))
   }
 
   /**
-   * Claims this very job.
+   * Claims the given job.
    *
    * @throws Unclaimable, NotFound; UnsupportedCapability for what the backend cannot claim
    */
@@ -135,11 +135,11 @@ export class ClaimManager {
       const result = await this.#tryToClaim(job)
       if (result instanceof Claim) return result
       if (result !== 'changed') throw result
-      if (tries === MAX_CLAIM_ATTEMPTS) throw new Unclaimable(`${job} changed just now; try again`)
+      if (tries === MAX_CLAIM_ATTEMPTS) throw new Unclaimable(`${job} is being changed by other boards; try again`)
     }
   }
 
-  /** Returns the claim, the error that says why there is none, or `changed` if the view was behind and has caught up. */
+  /** Returns the claim, the error that explains the refusal, or `changed` if the view was behind and has caught up. */
   async #tryToClaim(job: Job): Promise<Claim | Error | 'changed'> {
     const entry = Job.entryFor(job)
     if (entry.ended || !entry.stored) return new NotFound(`${job} has left the board`)
@@ -155,29 +155,29 @@ export class ClaimManager {
     const limit = exceededLimit(place.stored.posting)
     if (result?.error instanceof Unclaimable && limit === undefined) {
       const why = await this.#explainUnclaimable(job, entry)
-      // A refusal that no change explains, of a resource that is held say, would be the same once more.
+      // Without a change, such as where a resource is held, another try would be refused in the same way.
       return why === 'changed' && entry.queueEntry === place ? result.error : why
     }
-    return result?.error ?? new NotConnected(`${this.#backend.uri} gave no answer`)
+    return result?.error ?? this.#noAnswerError().error
   }
 
-  /** The claim of the job. @throws NotFound when nobody holds one, NotOwner when another does */
+  /** Returns the claim of the job. @throws NotFound when the job is unclaimed, NotOwner when another board object holds the claim */
   async findClaim(job: Job): Promise<Claim> {
     const entry = Job.entryFor(job)
     const claim = this.#claims.get(entry)
     if (claim) return claim
     if (entry.ended || !entry.claimed || entry.id === undefined) {
-      throw new NotFound(`${job} is ${job.state}: nobody holds a claim of it`)
+      throw new NotFound(`${job} is ${job.state}: there is no claim to settle`)
     }
     const owner = await this.#backend.owner(entry.id)
-    throw new NotOwner(`${job} is claimed by ${owner ?? 'somebody else'}, not through this board object`)
+    throw new NotOwner(`${job} is claimed by ${owner ?? 'another owner'}, not through this board object`)
   }
 
   pausedChanged(paused: boolean): void {
     this.#paused = paused
   }
 
-  /** Trashes a job that was never run; of another, asks whoever runs it. @throws NotFound */
+  /** Trashes a job that was never run; for other jobs, records a cancel request. @throws NotFound */
   async cancel(job: Job, reason: string): Promise<void> {
     const entry = Job.entryFor(job)
     const { id, ended, claimed } = entry
@@ -187,7 +187,7 @@ export class ClaimManager {
     await this.#backend.request({ kind: 'cancel', id, job: String(job), who: this.#who, reason })
   }
 
-  /** False where somebody was faster, and runs it by now. */
+  /** Trashes the job; returns false if another board has claimed it meanwhile. */
   async #trashUnrun(entry: JobEntry, stored: StoredJob, reason: string): Promise<boolean> {
     const { id, revision, posting } = stored
     const { cancelRequested } = entry
@@ -210,7 +210,7 @@ export class ClaimManager {
     for (const [entry, claim] of this.#claims) this.#lose(entry, claim, why)
   }
 
-  /** A change that was not this process' own doing ends its claim. */
+  /** Takes in a change of a job: one that this process has not made ends its claim. */
   jobChanged(happening: JobEventKind, entry: JobEntry): void {
     const claim = this.#claims.get(entry)
     if (!claim || claim.isSettling || happening === 'claimed' || happening === 'posted') return
@@ -218,17 +218,17 @@ export class ClaimManager {
     this.#releaseOrphans(claim)
   }
 
-  /** Whether anything may be claimed at all. */
+  /** Whether the board can claim jobs now. */
   get canClaim(): boolean {
     return this.#session?.state === 'connected' && this.#view.isCurrent && this.#paused === false
   }
 
-  /** Whether this backend can claim such a job at all. */
+  /** Returns whether this backend can claim such a job. */
   #isSupported(posting: Posting): boolean {
     return this.#backend.missingCapability?.(posting) === undefined
   }
 
-  /** What is being tried already takes as much of the head as what is wanted now. */
+  /** Returns the spread for `max` jobs: pending claims occupy as much of the head as new ones. */
   #currentSpread(max: number): number {
     const { spread } = this.#contention
     return spread === 1 ? 1 : (spread * (max + this.#pendingClaims.size)) / max
@@ -255,7 +255,7 @@ export class ClaimManager {
     }
   }
 
-  /** Those that are over a limit go to the trash instead. What becomes of one takes no other along. */
+  /** Claims the jobs; those over a limit are trashed instead. An error of one job affects no other. */
   async #claimWithinLimits(places: readonly QueueEntry[]): Promise<Result<Claim>[]> {
     const { candidates, refused } = await this.#resolveOutages(places)
     const within: Candidate[] = []
@@ -279,8 +279,8 @@ export class ClaimManager {
   }
 
   /**
-   * Finds out which attempts without an end were ended by an outage; nothing is asked where there are none. Where nobody
-   * can be asked, the job is not claimed now: it could be trashed for deaths that were none.
+   * Finds out which attempts without an end were ended by an outage; sends no request where there are none. If the listing of
+   * living owners fails, the job is not claimed now: it could be trashed for deaths that were outages.
    */
   async #resolveOutages(places: readonly QueueEntry[]): Promise<{
     readonly candidates: readonly Candidate[]
@@ -300,13 +300,13 @@ export class ClaimManager {
     }
   }
 
-  /** One transaction each, asked for together. */
+  /** Claims each job in one transaction; the requests are sent together. */
   async #claimEach(candidates: readonly Candidate[]): Promise<Result<Claim>[]> {
     if (candidates.length === 0) return []
     const at = new Date((this.#backend.clock ?? systemAlarmClock).now())
     const attempt = { who: this.#who, at, incarnation: this.#incarnation.id }
     const places = candidates.map(({ place }) => place)
-    // Each in a try of its own: a posting that no attempt can be added to must not keep its neighbours from being claimed.
+    // Each has its own try block: a posting to which no attempt can be added must not prevent the claims of other jobs.
     const chosen = candidates.map(({ place, posting }) =>
       catchSync<ClaimRequest>(() => {
         const { id, revision } = place.stored
@@ -333,12 +333,12 @@ export class ClaimManager {
   }
 
   #noAnswerError(): { readonly error: Error } {
-    return { error: new NotConnected(`${this.#backend.uri} gave no answer`) }
+    return { error: new NotConnected(`${this.#backend.uri} did not answer the claim`) }
   }
 
   /**
-   * Almost always known already. Before it is, nothing may be done that only an owner may do. Where the session ends before
-   * it was proven, there may be no other for long: then all of these are lost, and that is known.
+   * Waits until the session is proven to be alive, which it almost always is already; an owner must not act before. If the session
+   * ends before it was proven, the next one may be far off: then the wait ends as soon as all of these claims are lost.
    */
   async #waitUntilProven(claims: readonly Claim[]): Promise<void> {
     const over = claims.map(
@@ -347,7 +347,7 @@ export class ClaimManager {
     await Promise.race([this.#hold?.whenAlive().catch(() => undefined), Promise.all(over)])
   }
 
-  /** One that was lost, or asked back, before anybody had it in hand, is handed out all the same: its signals say so. */
+  /** Prepares a claim for its caller. A claim that was already lost or cancelled is returned, too: its signals have fired. */
   async #toHandedOut(entry: JobEntry, result: Result<Claim> | undefined): Promise<void> {
     if (!result || 'error' in result) return
     if (entry.cancelRequested && entry.id !== undefined) await this.#notifyCancelled(entry.id, result.value)
@@ -368,9 +368,9 @@ export class ClaimManager {
       isSessionAlive: () => this.#backend.alive(session),
     })
     this.#claims.set(entry, claim)
-    // The newest attempt is the one under way: what makes a suspect is how those before it ended.
+    // The newest attempt is under way: only the ends of earlier ones make a job a suspect.
     if (isSuspect({ ...posting, attempts: posting.attempts.slice(0, -1) })) this.#suspects.add(entry)
-    // The end of the session may have been told between the answer and this line.
+    // The end of the session may have been reported between the answer and this line.
     const now = this.#session
     if (now?.session !== session || now.state === 'lost' || now.state === 'closed')
       this.#lose(entry, claim, 'the session is over')
@@ -383,10 +383,10 @@ export class ClaimManager {
     const error = result && 'error' in result ? result.error : undefined
     if (error && !(error instanceof ClaimLost)) throw error
     if (this.#claims.get(entry) === claim) this.#forget(entry)
-    // The change was told before the answer: a suspect that waited for this one to end is looked at again now.
+    // The change was reported before the answer: a suspect that waited for the end of this one is considered again now.
     this.#view.changed.notify()
     if (!error) return
-    // It was not settled as this process meant to: what became of it is for others to say.
+    // The settlement was refused: later reports show how the job ended.
     if (entry.settledPosting === settlement.posting) entry.settledPosting = undefined
     this.#releaseOrphans(claim)
     throw error
@@ -403,38 +403,38 @@ export class ClaimManager {
     return 'error' in result ? result : { error: new Unclaimable(`job ${posting.uuid} was trashed: ${limit}`) }
   }
 
-  /** Finds out why a job is not to be claimed; `changed` where nothing that is known now speaks against it. */
+  /** Finds out why a job cannot be claimed; `changed` if there is no reason any more. */
   async #explainUnclaimable(job: Job, entry: JobEntry): Promise<Error | 'changed'> {
     if (entry.ended || entry.id === undefined) return new NotFound(`${job} has left the board`)
     if (entry.content === 'unreadable') return new Unclaimable(`${job} cannot be read or claimed here`)
     const owner = await this.#backend.owner(entry.id)
     if (owner !== undefined) return new Unclaimable(`${job} is claimed by ${owner}`)
-    // Released since, or gone: what has happened is on its way to the view.
+    // The job was released or has left the board since: the barrier waits until the view has received the change.
     await this.#backend.barrier()
     if (toJobState(entry) === 'COMPLETE' || toJobState(entry) === 'TRASHED')
       return new NotFound(`${job} has left the board`)
     return 'changed'
   }
 
-  /** Whether this board holds the claim of the job. */
+  /** Returns whether this board holds the claim of the job. */
   holds(entry: JobEntry): boolean {
     return this.#claims.has(entry)
   }
 
-  /** Somebody wants the job given up; it may be one of these. */
+  /** Takes in a cancel request for a job, which this board may hold. */
   cancelled(entry: JobEntry): void {
     const claim = this.#claims.get(entry)
     if (claim && entry.id !== undefined) void this.#notifyCancelled(entry.id, claim)
   }
 
-  /** Who asked, and why, is for people: the claim is told in any case. */
+  /** Cancels the claim. The owner and reason of the request are for people: without them the claim is cancelled all the same. */
   async #notifyCancelled(id: string, claim: Claim): Promise<void> {
     const request = await this.#backend.cancellation(id).catch(() => undefined)
     const said = request ? cancellationReason(request) : 'cancelled'
     claim.requestCancel(new Cancelled(`${claim.job}: ${said}`, { trashReason: said }))
   }
 
-  /** The lease is watched a little longer than there are claims: the next may come at once. */
+  /** Releases the session hold a little after the last claim has ended, because the next claim may follow at once. */
   #releaseHold(): void {
     clearTimeout(this.#holdTimer)
     if (this.#claims.size > 0 || this.#pendingClaims.size > 0) return
@@ -447,7 +447,7 @@ export class ClaimManager {
     this.#holdTimer.unref()
   }
 
-  /** Where it fails, what is left goes with the session. */
+  /** Releases the resources of an orphaned claim. If that fails, they are released with the session. */
   #releaseOrphans(claim: Claim): void {
     this.#backend.releaseOrphans?.(claim.orphanedClaim).catch((error: Error) => {
       if (!(error instanceof NotConnected)) this.#onError(error)
@@ -462,12 +462,14 @@ export class ClaimManager {
 
   #lose(entry: JobEntry, claim: Claim, why: string): void {
     this.#forget(entry)
-    claim.markLost(new ClaimLost(`${claim.job}: ${why}; stop and write nothing, another may own it`))
+    claim.markLost(
+      new ClaimLost(`${claim.job}: ${why}; stop the work and write nothing, another owner may have the job`),
+    )
   }
 }
 
 function cannotClaimError(job: Job, { lacking, uri }: { lacking: keyof BackendCapabilities; uri: string }): Error {
-  const message = `${job}: ${uri} has no ${lacking}, which it takes to claim it; it stays for boards that have`
+  const message = `${job}: ${uri} does not support ${lacking}, which this job needs; claim it with a board that does`
   return new UnsupportedCapability(message, { capability: lacking })
 }
 
@@ -479,12 +481,12 @@ function catchSync<T>(work: () => T): Result<T> {
   }
 }
 
-/** So that what becomes of one job takes no claim of another along. */
+/** Converts a thrown value to a result, so that the error of one job does not affect the claims of others. */
 function toRejected(thrown: unknown): { readonly error: Error } {
   return { error: asError(thrown) }
 }
 
-/** As the trash tells it, whoever puts the job there. */
+/** Returns the reason that the trash keeps for a cancelled job. */
 function cancellationReason({ who, reason }: Cancellation): string {
   return reason === NO_REASON ? `cancelled by ${who}` : `cancelled by ${who}: ${reason}`
 }

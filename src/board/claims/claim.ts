@@ -1,15 +1,15 @@
 /**
  * A claim: the right of one owner to one job, until it is settled or lost.
  *
- *     held → settling → settled      consume, abandon or trash was done
- *       │       └→ held              it was not: the connection is away, say; try again
- *       └──────────→ lost            the session ended, or somebody took the claim away
+ *     held → settling → settled      consume, abandon or trash is done
+ *       │       └→ held              it failed, for example without a connection; try again
+ *       └──────────→ lost            the session ended, or the claim was removed by hand
  *
- * When a claim is lost its `lost` signal fires, before the backend could give the job to somebody else: stop, write
- * nothing. A settle that is under way when that happens tells in its own error what became of it.
+ * When a claim is lost its `lost` signal fires, before the backend could grant the job to another owner: stop the work and
+ * write nothing. The error of a settlement that is under way then reports its outcome.
  *
- * When the job is asked back its `cancelled` signal fires: undo what was done, then settle, into the trash as a rule. Work
- * that is done all the same may be consumed.
+ * When the job is cancelled its `cancelled` signal fires: revert the work, then settle, normally by trash. A job whose work is
+ * done nevertheless may be consumed.
  */
 
 import type { AlarmClock } from '../../core/alarm-clock.ts'
@@ -25,22 +25,22 @@ import { canRetry, endAttempt, pauseAfterFailure } from '../model/attempts.ts'
 import type { Posting } from '../model/posting.ts'
 import { type AbandonOptions, assertAbandonOptions, assertTrashOptions, type TrashOptions } from './settle-options.ts'
 
-/** What {@link Claim.perform} hands to the work. */
+/** The context that {@link Claim.perform} passes to the work. */
 export interface PerformContext {
   /** Fires when the claim is lost, when the job is cancelled, and when its deadline has passed. */
   readonly signal: AbortSignal
   readonly run: number
-  /** Grows over the whole board: pass it to systems outside, so that they can refuse a former owner. */
+  /** The fence, which grows with every claim of the board: pass it to other systems, so that they can refuse a former owner. */
   readonly fence: bigint
 }
 
 /**
- * How a performed job ended here. `lost`: it is another's, or will be. `unknown`: the session ended while the job was being
- * settled, and nobody can tell whether it was; if not, another runs it.
+ * How a performed job ended here. `lost`: another owner has the job, or will have it. `unknown`: the session ended during the
+ * settlement, whose outcome is unknown; if it was not done, another owner runs the job.
  */
 export type Performed = 'consumed' | 'abandoned' | 'trashed' | 'lost' | 'unknown'
 
-/** @internal What a board gives to a claim. */
+/** @internal The data and functions that a board passes to a claim. */
 export interface ClaimBackend {
   readonly job: Job
   readonly id: string
@@ -51,28 +51,28 @@ export interface ClaimBackend {
   readonly mark?: bigint
   readonly posting: Posting
   readonly settle: (claim: Claim, settlement: DistributiveOmit<Settlement, 'cancelRequested'>) => Promise<void>
-  /** What the deadline goes by. */
+  /** The clock of the deadline. */
   readonly clock: AlarmClock
-  /** Whether the session is certain to be alive at this instant. */
+  /** Returns whether the session is certain to be alive at this instant. */
   readonly isSessionAlive: () => boolean
 }
 
 /**
  * The right to one job, until it is settled or lost. Boards grant claims (`claimNext`, `claims`, `claim`), each in one
- * transaction; left unsettled at the end of an `await using`, the job goes back uncharged.
+ * transaction. A claim that is unsettled at the end of an `await using` is abandoned, and the attempt does not count.
  *
  * @example await claim.perform(async (job, { signal }) => resize(job.details.store, signal))
  */
 export class Claim implements AsyncDisposable {
   readonly job: Job
   readonly who: string
-  /** Of this claim: one more than that of the claim before. */
+  /** The number of the run: one more than that of the previous claim. */
   readonly run: number
-  /** For systems outside: grows over the whole board with every claim. */
+  /** The fence for other systems, which grows with every claim of the board. */
   readonly fence: bigint
   readonly #backend: ClaimBackend
   readonly #claimedAt: number
-  /** @internal What fires, for who works inside this library. */
+  /** @internal The abort flags behind the signals, for the code of this library. */
   readonly stops: { readonly lost: AbortFlag; readonly cancelled: AbortFlag } = {
     lost: new AbortFlag(),
     cancelled: new AbortFlag(),
@@ -89,19 +89,19 @@ export class Claim implements AsyncDisposable {
     this.#claimedAt = granting.clock.monotonic()
   }
 
-  /** Fires, with a ClaimLost as reason, when the job may go to somebody else. */
+  /** The signal that fires, with a ClaimLost as reason, before the job may be granted to another owner. */
   get lost(): AbortSignal {
     return this.stops.lost.signal
   }
 
-  /** Fires, with a Cancelled as reason, when the job is asked back. */
+  /** The signal that fires, with a Cancelled as reason, when the job is cancelled. */
   get cancelled(): AbortSignal {
     return this.stops.cancelled.signal
   }
 
   /**
-   * Makes sure that the job is certainly this claim's at this very instant; asks nobody. Signals fire on timers, and timers
-   * are late in a process that was stopped: call this before what must not be done by a former owner.
+   * Checks that the claim is certainly held at this instant, without a request. Signals fire on timers, and timers are late in a
+   * process that was suspended: call this before actions that a former owner must not take.
    *
    * @throws ClaimLost when it is not; `lost` has fired then
    */
@@ -113,19 +113,23 @@ export class Claim implements AsyncDisposable {
   /** @internal Fires `lost` unless the session is certain to be alive. */
   assertLease(): void {
     if (this.#phase === 'lost' || this.#phase === 'settled' || this.#backend.isSessionAlive()) return
-    this.markLost(new ClaimLost(`${this.job}: the session is over; stop and write nothing, another may own it`))
+    this.markLost(
+      new ClaimLost(
+        `${this.job}: the session is over; stop the work and write nothing, another owner may have the job`,
+      ),
+    )
   }
 
   get settled(): boolean {
     return this.#phase === 'settled'
   }
 
-  /** The work is done: the job leaves the board. @throws ClaimLost, NotFound (settled before), NotConnected, OutcomeUnknown */
+  /** Settles the job as done: it leaves the board. @throws ClaimLost, NotFound (settled before), NotConnected, OutcomeUnknown */
   consume(): Promise<void> {
     return this.#settle({ kind: 'consume', posting: this.#backend.posting })
   }
 
-  /** Back on the board, for anybody. @throws as {@link consume} */
+  /** Gives the job back, so that any owner can claim it. @throws as {@link consume} */
   async abandon(options: AbandonOptions = {}): Promise<void> {
     assertAbandonOptions(options)
     const ended = this.#toEndedPosting(options.failed ? 'failed' : 'returned', options.reason)
@@ -134,7 +138,7 @@ export class Claim implements AsyncDisposable {
     await this.#settle({ kind: 'abandon', posting: { ...ended, runs, ...delay } })
   }
 
-  /** Into the trash, never run again by itself. @throws as {@link consume} */
+  /** Moves the job to the trash; it is not run again unless it is restored. @throws as {@link consume} */
   async trash(options: TrashOptions = {}): Promise<void> {
     assertTrashOptions(options)
     const reason = options.reason ?? (options.failure ? describeFailure(options.failure) : 'trashed by its owner')
@@ -143,8 +147,8 @@ export class Claim implements AsyncDisposable {
   }
 
   /**
-   * What becomes of a job whose run failed: tried again while attempts are left, else trashed. It rests before it is tried
-   * again: for as long as the error's `retryAfter` says, or by the posting's `backOff`.
+   * Settles a job whose run failed: it is abandoned while attempts are left, else trashed. An abandoned job is delayed by the
+   * error's `retryAfter`, or by the posting's `backOff`.
    */
   async fail(failure: Failure): Promise<'abandoned' | 'trashed'> {
     const { posting } = this.#backend
@@ -158,21 +162,21 @@ export class Claim implements AsyncDisposable {
   }
 
   /**
-   * Does the work and settles the job: consumed when `work` returns; tried again later or trashed when it throws (a
-   * NonRetryable goes to the trash at once); trashed when it was cancelled and throws; nothing when the claim was lost
-   * meanwhile. Settling is tried until it is done or the claim is lost, so that a loop outlives its servers.
+   * Does the work and settles the job. It is consumed when `work` returns; abandoned with a delay or trashed when `work` throws (a
+   * NonRetryable trashes it at once); trashed when it is cancelled and `work` throws. If the claim is lost, nothing is settled.
+   * The settlement is retried until it is done or the claim is lost, so that a loop survives an outage of its servers.
    *
-   * `work` is not called for a job that is cancelled already, which is trashed at once: there is nothing to undo in a loop
-   * that keeps no record. Nor for one whose deadline passed while it waited to be performed: that run has failed.
+   * `work` is not called for a job that is already cancelled, which is trashed at once: without a logbook there is nothing to
+   * revert. It is not called either for a job whose deadline has passed before `perform`: that run has failed.
    *
-   * @throws InvalidArgument for what is no function; NotFound when it was settled before, by `work` for one; what the board
-   * refuses for good, such as AccessDenied. Never what `work` throws
+   * @throws InvalidArgument unless `work` is a function; NotFound when the claim was settled before, for example by `work`; errors
+   * of the board that are not retryable, such as AccessDenied. Errors of `work` are not thrown
    * @example await claim.perform(async (job, { signal }) => resize(job.details, signal))
    */
   async perform(work: (job: Job, context: PerformContext) => unknown): Promise<Performed> {
     if (typeof work !== 'function') {
       const example = 'as in claim.perform(async (job, { signal }) => …)'
-      throw new InvalidArgument(`${this.job}: perform takes the function that does the work, ${example}`)
+      throw new InvalidArgument(`${this.job}: perform: work must be a function, ${example}`)
     }
     if (this.isSettling) throw this.#alreadySettledError()
     const failure = await this.#runWork(work)
@@ -186,7 +190,7 @@ export class Claim implements AsyncDisposable {
     )
   }
 
-  /** Abandons, uncharged, unless it was settled or lost before. */
+  /** Abandons the job unless it was settled or lost before; the attempt does not count. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#phase !== 'held') return
     await this.abandon({ reason: 'given back by its owner' }).catch((error: unknown) => {
@@ -194,25 +198,25 @@ export class Claim implements AsyncDisposable {
     })
   }
 
-  /** @internal */
+  /** @internal Marks the claim as lost and fires `lost`. */
   markLost(reason: ClaimLost): void {
     if (this.#phase === 'settled' || this.#phase === 'lost') return
     if (this.#phase === 'held') this.#phase = 'lost'
     this.stops.lost.abort(reason)
   }
 
-  /** @internal */
+  /** @internal Fires `cancelled`. */
   requestCancel(reason: Cancelled): void {
     this.stops.cancelled.abort(reason)
   }
 
-  /** @internal What may be left of it once it is taken away. */
+  /** @internal The resources that may still be held after the claim was removed by hand. */
   get orphanedClaim(): OrphanedClaim {
     const { id, posting, mark } = this.#backend
     return { id, posting, fence: this.fence, ...(mark === undefined ? {} : { mark }) }
   }
 
-  /** @internal Whether a release seen on the board is this claim's own doing. */
+  /** @internal Whether a release that the board reports may be this claim's own settlement. */
   get isSettling(): boolean {
     return this.#phase === 'settling' || this.#phase === 'settled'
   }
@@ -264,7 +268,7 @@ export class Claim implements AsyncDisposable {
   }
 
   #alreadySettledError(): NotFound {
-    return new NotFound(`${this.job} was settled before`)
+    return new NotFound(`${this.job} has already been settled`)
   }
 
   #toEndedPosting(ended: 'failed' | 'returned', reason: string | undefined): Posting {

@@ -1,4 +1,4 @@
-/** Waiting for something to claim, and claiming it. */
+/** Waits for jobs that can be claimed, and claims them. */
 import { abortAfter, type FollowingSignal, followSignals } from '../../core/async/abort.ts'
 import { keepAlive } from '../../core/async/keep-alive.ts'
 import { NotFound, Timeout } from '../../core/errors.ts'
@@ -22,7 +22,7 @@ export interface ClaimerOptions {
   readonly view: LiveView
   /** Fires when the board is closed. */
   readonly signal: AbortSignal
-  /** For people. */
+  /** The board's URI for messages. */
   readonly uri: string
 }
 
@@ -44,14 +44,14 @@ export class Claimer {
     while (!claims.hasClaimable()) await this.#waitForChange(stop, options.timeout)
   }
 
-  /** @throws Timeout; the signal's reason; InvalidState when the board is closed */
+  /** Waits for claimable jobs and claims up to `max`. @throws Timeout; the signal's reason; InvalidState when the board is closed */
   async claimNext(options: ClaimNextOptions): Promise<[Claim, ...Claim[]]> {
     const settings = claimNextSettings(options)
     const { claims, view } = this.#options
     view.unaccepted.start()
     using _alive = keepAlive()
     using stop = followSignals([this.#options.signal, options.signal])
-    // Looked at while it waits only: what has been chosen may be this caller's by the time it fires.
+    // The timeout ends only the wait for a change: a job that is already chosen may be granted by the time it fires.
     using late = options.timeout === undefined ? stop : followSignals([stop.signal])
     using _timer = options.timeout === 0 ? undefined : this.#startTimeout(late, options.timeout)
     while (true) {
@@ -68,9 +68,10 @@ export class Claimer {
   }
 
   /**
-   * There is nothing in the view: there may be behind its end. Who has time is woken when that was read.
+   * Waits for a change after no job in the view could be claimed, and reads on behind the end of the view; the wait ends when more was
+   * read.
    *
-   * @throws Timeout at once for one that does not wait, when there is nothing behind it
+   * @throws Timeout at once with a timeout of 0, when there is nothing behind the end
    */
   async #waitForChange(stop: FollowingSignal, timeout: Duration | undefined): Promise<void> {
     const { claims, view } = this.#options
@@ -82,10 +83,10 @@ export class Claimer {
   }
 
   /**
-   * Claims this very job as soon as its turn comes, whatever its delay says to others. Where it comes to nothing the job is
-   * given up, and in the trash.
+   * Claims a job that this board has posted as soon as its turn comes, in spite of its delay. If that fails, the job is cancelled and
+   * trashed.
    *
-   * @throws NotFound when somebody has cancelled it meanwhile
+   * @throws NotFound when the job was cancelled meanwhile
    */
   async claimOwnPost(job: Job, options: WaitOptions): Promise<Claim> {
     const { claims, view } = this.#options
@@ -109,8 +110,7 @@ export class Claimer {
     using _timer = this.#startTimeout(late, options.timeout)
     while (true) {
       stop.signal.throwIfAborted()
-      if (entry.ended)
-        throw new NotFound(`${job} has left the board while it waited to be claimed here: ${entry.ended}`)
+      if (entry.ended) throw new NotFound(`${job} left the board while it waited to be claimed here: ${entry.ended}`)
       const place = claims.reserve(entry)
       const claim = place && (await claims.claimReserved(place))
       if (claim) return claim
@@ -118,7 +118,7 @@ export class Claimer {
     }
   }
 
-  /** One claim after the other, until the signal fires or the board is closed. */
+  /** Yields one claim after the other, until the signal fires or the board is closed. */
   async *claimAll(options: ClaimsOptions): AsyncGenerator<Claim, void, undefined> {
     assertClaimsOptions(options)
     const over = () => options.signal?.aborted || this.#options.signal.aborted

@@ -1,27 +1,27 @@
 /**
- * How far from the head of the queue this process looks for jobs to claim.
+ * Estimates the contention for jobs, and so how far from the head of the queue this process looks for jobs to claim.
  *
- * Alone it takes strictly what comes first. Where several look at the same head, all of them would try the same jobs, and
- * all but one would lose. So whoever loses too often looks at more of the head and picks at random, up to a limit, and
- * whoever wins comes back step by step: jobs still start nearly in order, and few claims are in vain.
+ * A single process claims strictly in order. If several processes look at the same head, all of them try the same jobs, and all but
+ * one are refused. So a process that is refused too often chooses at random from a longer head, up to a limit; with successful
+ * claims it returns step by step. Jobs still start nearly in order, and few claims are refused.
  */
 const MAX_SPREAD = 64
-/** The part of the claims that may be lost before it looks further. */
+/** The fraction of refused claims above which the spread grows. */
 const TOLERATED_LOSS_RATE = 0.1
 const NARROWING_FACTOR = 0.98
-/** How much of what was seen counts beside what was seen before. */
+/** The weight of a new sample in the moving average. */
 const SAMPLE_WEIGHT = 0.2
 
 export class ContentionEstimator {
   #spread = 1
   #lossRate = 0
 
-  /** To pick from so many times as many jobs as are wanted. */
+  /** The ratio of the jobs to choose from to the jobs that are wanted. */
   get spread(): number {
     return this.#spread
   }
 
-  /** How claims that were tried together ended. */
+  /** Records the results of claims that were tried together. */
   recordClaims({ won, lost }: { readonly won: number; readonly lost: number }): void {
     if (won + lost === 0) return
     this.#lossRate += SAMPLE_WEIGHT * (lost / (won + lost) - this.#lossRate)

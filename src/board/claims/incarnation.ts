@@ -1,5 +1,5 @@
 /**
- * Tells an owner that died from an owner that lost its session and lives.
+ * Distinguishes an owner that died from an owner that lost its session and lives.
  *
  * Each board object that claims has an *incarnation*, a random id that is written into the attempts of its claims and
  * registered on the board as an entity. The entity ends with the session and is registered again in the next session. So
@@ -7,8 +7,8 @@
  * of the store ended its session, and the job is not charged. A process that was killed never registers its incarnation
  * again, and a process that is started again, also under the same name, has another one.
  *
- * An incarnation also ends when the event loop stood still for half of the session's timeout before the session was lost.
- * Work that blocks the event loop causes that as well, and without a limit such a job would go around for ever.
+ * An incarnation also ends when the event loop was blocked for half of the session's timeout before the session was lost. The work
+ * itself can block the event loop, and without a limit such a job would be retried for ever.
  */
 import type { Clock, Instant } from '../../core/clock.ts'
 import { systemClock } from '../../core/clock.ts'
@@ -35,7 +35,7 @@ export class Incarnation {
   #registration: Promise<RegisteredEntity | undefined> | undefined
   #watch: NodeJS.Timeout | undefined
   #seenAt: Instant
-  /** When the event loop was last seen to turn again after it had stood still. */
+  /** The time at which the event loop last continued after it was blocked. */
   #stalledAt: Instant | undefined
 
   constructor(options: IncarnationOptions) {
@@ -83,9 +83,9 @@ export class Incarnation {
   }
 
   /**
-   * Returns those of the incarnations that live. Costs one listing of entities, unless all of them are this one.
+   * Returns the living incarnations among the given ones. Costs one listing of entities, unless this one is the only one given.
    *
-   * @throws NotConnected when nobody can be asked
+   * @throws NotConnected when the entities cannot be listed
    */
   async listLiving(incarnations: ReadonlySet<string>): Promise<ReadonlySet<string>> {
     const own = new Set(incarnations.has(this.#id) ? [this.#id] : [])
@@ -100,7 +100,7 @@ export class Incarnation {
     this.#seenAt = now
   }
 
-  /** Whether the event loop stood still not longer ago than a session lasts. */
+  /** Returns whether the event loop was blocked within the last session timeout. */
   #hasStalled(): boolean {
     this.#checkClock()
     return this.#stalledAt !== undefined && elapsedMs(this.#stalledAt, this.#clock()) <= 2 * this.#toleratedStallMs
@@ -111,7 +111,7 @@ export class Incarnation {
   }
 }
 
-/** Returns the milliseconds between two instants: by the wall clock where the machine was suspended. */
+/** Returns the milliseconds between two instants, by the wall clock if the machine was suspended. */
 function elapsedMs(from: Instant, to: Instant): number {
   return Math.max(to.monotonic - from.monotonic, to.wall - from.wall)
 }

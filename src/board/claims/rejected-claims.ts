@@ -1,6 +1,6 @@
 /**
- * What becomes of places whose claim was refused. Most refusals are news that the view has heard already: another was
- * faster, and the place is not chosen again. What would be chosen again at once, for ever, rests or is hidden.
+ * Handles rejected claims. The view already knows the reason of most rejections: another owner was faster, and the job is not
+ * chosen again. A job that would be chosen again at once, for ever, is paused or hidden.
  */
 import {
   ClaimLost,
@@ -14,33 +14,33 @@ import {
 import type { JobEntry, QueueEntry } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'
 
-/** How long a job rests, in milliseconds, whose claim a server refused because of its own troubles. */
+/** The pause of a job whose claim failed with a retryable error of the server. */
 const RETRY_PAUSE_MS = 500
-/** The longest rest of one that is refused again and again. */
+/** The longest pause of a job that is rejected repeatedly. */
 const MAX_RETRY_PAUSE_MS = 10_000
-/** So often a claim may be refused while nothing that is known speaks against it: what does may be on its way. */
+/** The number of unexplained rejections before the job is paused: the change that explains one may not have arrived yet. */
 const MAX_UNEXPLAINED_REJECTIONS = 3
 
 export interface RejectedClaimsOptions {
   readonly view: LiveView
-  /** Whether anything may be claimed at all: where not, that explains a refusal. */
+  /** Returns whether the board can claim jobs; if not, that explains a rejection. */
   readonly canClaim: () => boolean
   readonly onError: (error: Error) => void
 }
 
 export class RejectedClaims {
   readonly #options: RejectedClaimsOptions
-  /** How often they were refused while nothing that is known spoke against them; a change makes another place of it. */
+  /** The number of unexplained rejections of each entry; a change of the job creates a new entry. */
   readonly #unexplained = new WeakMap<QueueEntry, number>()
   readonly #paused = new WeakSet<QueueEntry>()
-  /** The fault of the board that was reported last. */
+  /** The message of the board's error that was reported last. */
   #boardFault: string | undefined
 
   constructor(options: RejectedClaimsOptions) {
     this.#options = options
   }
 
-  /** The claim of `place` was refused with `error`. */
+  /** Handles the rejection of the claim of `place` with `error`. */
   rejected(place: QueueEntry, error: Error): void {
     if (isExpectedRejection(error)) this.#pauseIfUnexplained(place)
     else if (error instanceof InvalidState) this.#restForBoard(place, error)
@@ -48,23 +48,24 @@ export class RejectedClaims {
     else this.#hide(place.entry, error)
   }
 
-  /** The board grants no claims until it is repaired, which is no fault of the job: it is tried again, and the error reported once. */
+  /** Pauses the job, and reports the error once: the board grants no claims until it is repaired, and the job is not the cause. */
   #restForBoard(place: QueueEntry, error: InvalidState): void {
     if (this.#boardFault !== error.message) this.#options.onError(error)
     this.#boardFault = error.message
     this.#pauseJob(place, MAX_RETRY_PAUSE_MS / 10)
   }
 
-  /** They may be chosen again, but for those that rest. */
+  /** Makes the entries available again, except the paused ones. */
   release(places: readonly QueueEntry[]): void {
     this.#options.view.queue.release(places.filter((place) => !this.#paused.has(place)))
-    // Whoever found nothing because these were being tried looks again.
+    // Callers that found no job while these were being tried look again.
     this.#options.view.changed.notify()
   }
 
   /**
-   * A refusal is explained by what has been told: another has the job, or its resource. One that is not, because a permit
-   * was left behind by hand say, would come back at once, for ever, and each costs the servers a transaction.
+   * Pauses a job after unexplained rejections. Usually a reported change explains a rejection: another owner has the job, or its
+   * resource. An unexplained one, such as by a permit that was created by hand, would repeat at once, for ever, and each costs the
+   * servers a transaction.
    */
   #pauseIfUnexplained(place: QueueEntry): void {
     const { entry, blockerCount } = place
@@ -83,7 +84,7 @@ export class RejectedClaims {
     }, milliseconds).unref()
   }
 
-  /** Nobody here can claim it, and choosing it again at once would never end. */
+  /** Hides the job: it cannot be claimed here, and it would be chosen again at once, for ever. */
   #hide(entry: JobEntry, error: Error): void {
     entry.content = 'unreadable'
     this.#options.view.queue.update(entry)
@@ -91,7 +92,7 @@ export class RejectedClaims {
   }
 }
 
-/** Answers that the view hears about, or that a connection's return changes: choosing again is right. */
+/** Returns whether the view receives the reason of the error, or a reconnect resolves it, so that the job may be chosen again. */
 function isExpectedRejection(error: Error): boolean {
   return [Unclaimable, NotFound, NotConnected, OutcomeUnknown, ClaimLost].some((known) => error instanceof known)
 }

@@ -1,13 +1,13 @@
 /**
- * `accept` is code of users, and postings are written by anybody: one that makes it throw must not keep all others from
- * being claimed. Its job is passed over, and the error is reported once.
+ * Calls the `accept` function of users safely. Any program may write postings, and one for which `accept` throws must not prevent
+ * the claims of other jobs: its job is skipped, and the error is reported once.
  */
 import { InvalidPosting } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import { parseAcceptResult } from '../api/options.ts'
 import type { Posting } from '../model/posting.ts'
 
-/** How many jobs are remembered whose error was reported. */
+/** The maximum number of remembered jobs whose error was reported. */
 const MAX_REPORTED_JOBS = 1_000
 
 export class SafeAccept {
@@ -19,9 +19,9 @@ export class SafeAccept {
   }
 
   /**
-   * Asks `accept` about the posting; an error that it throws is a no.
+   * Returns the result of `accept` for the posting; false if it throws.
    *
-   * @throws InvalidArgument when it has answered with a promise, which is a mistake in `accept` and not in the posting
+   * @throws InvalidArgument when it returns a promise, which is a mistake in `accept` and not in the posting
    */
   accepts(accept: (posting: Posting) => boolean, posting: Posting): boolean {
     let answer: unknown
@@ -39,7 +39,9 @@ export class SafeAccept {
     const [oldest] = this.#reported
     if (this.#reported.size >= MAX_REPORTED_JOBS && oldest !== undefined) this.#reported.delete(oldest)
     this.#reported.add(uuid)
-    const what = `job ${uuid} (${name}): accept has thrown ${describeError(cause)}`
-    this.#onError(new InvalidPosting(`${what}; the job is not claimed here, mend accept or remove the job`, { cause }))
+    const what = `job ${uuid} (${name}): accept threw ${describeError(cause)}`
+    this.#onError(
+      new InvalidPosting(`${what}; the job is not claimed here, correct accept or cancel the job`, { cause }),
+    )
   }
 }

@@ -1,22 +1,22 @@
-/** How a claim is to be settled, and what is said to whoever asked for nonsense. */
+/** The options of settlements, and their checks. */
 import { InvalidArgument } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
 import { assertOptions } from '../../core/options.ts'
 import type { Duration } from '../../core/time.ts'
 import { assertBoolean, assertText } from '../api/options.ts'
 
-/** How a job is given back. */
+/** Options of `abandon`. */
 export interface AbandonOptions {
-  /** How long it rests before anybody claims it again, counted from now by the board's clock. */
+  /** The time before which the job is not claimed again, counted from now by the board's clock. */
   readonly delay?: Duration
-  /** True where the work was tried and did not succeed: counts as a failed attempt. Returned otherwise, uncharged. */
+  /** Whether the work was tried and did not succeed, which counts as a failed attempt. By default the attempt does not count. */
   readonly failed?: boolean
   readonly reason?: string
-  /** The next claim's run will be above this one: what a logbook knows of that the posting does not. */
+  /** A run number that the next run has to exceed, for a run that the logbook knows and the posting does not. */
   readonly newestRun?: number
 }
 
-/** Why a job is trashed, for people. */
+/** Options of `trash`. */
 export interface TrashOptions {
   readonly reason?: string
   readonly failure?: Failure
@@ -29,7 +29,7 @@ export function assertAbandonOptions(options: AbandonOptions): void {
   assertText(reason, 'abandon: reason')
   assertBoolean(failed, 'abandon: failed')
   if (!Number.isSafeInteger(newestRun) || newestRun < 0)
-    throw new InvalidArgument(`abandon: newestRun has to be the number of a run, not ${String(newestRun)}`)
+    throw new InvalidArgument(`abandon: newestRun must be a whole number from 0, not ${String(newestRun)}`)
 }
 
 /** @throws InvalidArgument */
@@ -40,5 +40,5 @@ export function assertTrashOptions(options: TrashOptions): void {
   if (failure === undefined) return
   const { name, message }: Partial<Failure> = Object(failure)
   if (typeof name === 'string' && typeof message === 'string' && !(failure instanceof Error)) return
-  throw new InvalidArgument('trash: failure is what failureOf(error) makes of an error')
+  throw new InvalidArgument('trash: failure must be a Failure, as failureOf(error) returns it')
 }

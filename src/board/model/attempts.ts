@@ -1,24 +1,24 @@
 /**
- * The record of who tried a job and how it ended, kept in the posting itself.
+ * The attempts of a job: the record of each run's owner and end, kept in the posting itself.
  *
- * A claim appends an attempt in its own transaction; the settle fills in how it ended:
+ * A claim appends an attempt in its own transaction; the settlement records how it ended:
  *
- * - `failed`: the work was tried and did not succeed. Counts towards `maxAttempts`.
- * - `returned`: the owner gave it back unharmed (a shutdown, logbooks away). Costs nothing.
- * - no end, when the next claim comes, and the owner lives: an outage of the store ended its session. The claim writes it as
- *   `returned`, so that jobs are not charged for outages.
- * - no end, when the next claim comes, and the owner is gone: a **death**. The owner's process or machine went away in the
- *   middle. Deaths at the end of the list are limited too, or a job that kills whoever runs it would go on for ever.
+ * - `failed`: the work was tried and did not succeed. The attempt counts towards `maxAttempts`.
+ * - `returned`: the owner gave the job back (a shutdown, logbooks away). The attempt does not count.
+ * - no end at the time of the next claim, and the owner lives: an outage of the store ended its session. The claim records
+ *   the attempt as `returned`, so that jobs are not charged for outages.
+ * - no end at the time of the next claim, and the owner does not live: a **death**. The owner's process or machine failed
+ *   during the run. Deaths at the end of the list are limited too, because a job that crashes its owner would run for ever.
  *
- * A job with two or more deaths at the end of its list is a **suspect**; a process runs one suspect at a time, so that a
- * poison job does not take its neighbours along.
+ * A job with two or more deaths at the end of its list is a **suspect**. A process runs one suspect at a time, so that a job
+ * that crashes the process ends few other runs.
  */
 import { InvalidPosting } from '../../core/errors.ts'
 import { isTooLong, MAX_NAME_BYTES } from '../../core/texts.ts'
 import { type Backoff, backoffDelay } from '../../core/time.ts'
 import type { StoredBackOff } from './back-off.ts'
 
-/** Who tried a job, when, and how it ended. Without `ended` it is under way, or its owner died in it. */
+/** The owner, start and end of a run. Without `ended` the run is under way, or its owner died during it. */
 export interface Attempt {
   readonly who: string
   readonly at: Date
@@ -26,7 +26,7 @@ export interface Attempt {
   readonly reason?: string
 }
 
-/** An attempt as the posting carries it. */
+/** An attempt as the posting stores it. */
 export interface RecordedAttempt extends Attempt {
   /** The id of the board object that claimed the job, until the attempt has ended: see `claims/incarnation.ts`. */
   readonly incarnation?: string
@@ -39,23 +39,23 @@ export interface AttemptHistory {
   readonly maxAttempts: number
 }
 
-/** How many attempts a posting carries along. */
+/** The maximum number of attempts that a posting keeps. */
 const MAX_STORED_ATTEMPTS = 20
-/** How many attempts are read; a longer list was not written by any release, and makes each claim of the job slow. */
+/** The maximum number of attempts that is read. No release writes a longer list, and it would make each claim of the job slow. */
 const MAX_READ_ATTEMPTS = 100
-/** The most that `maxAttempts` may be: with the deaths that may trail them, that many failures fit {@link MAX_STORED_ATTEMPTS}. */
+/** The maximum of `maxAttempts`: this many failures and the deaths that may follow them fit into {@link MAX_STORED_ATTEMPTS}. */
 export const MAX_ATTEMPTS = 10
 const MAX_TRAILING_DEATHS = 10
 const MAX_REASON_LENGTH = 500
-/** The longest incarnation that is read: what this library writes is a UUID. */
+/** The maximum length of an incarnation that is read; this library writes UUIDs. */
 const MAX_INCARNATION_LENGTH = 64
-/** The reason of an attempt whose owner lost its session and lives. */
+/** The reason of an attempt whose owner lost its session and is alive. */
 const OUTAGE_REASON = 'its owner lost the claim and lives'
 
-/** One for all jobs that were never tried. */
+/** The list that all jobs without attempts share. */
 const NO_ATTEMPTS: readonly RecordedAttempt[] = Object.freeze([])
 
-/** The posting as a claim writes it: the next run, with its attempt, and without a delay: a death starts none again. */
+/** Returns the posting as a claim writes it: with the next run and its attempt, and without its delay, which a death must not restart. */
 export function beginAttempt<P extends AttemptHistory & { readonly delay?: number }>(
   posting: P,
   attempt: { who: string; at: Date; incarnation?: string },
@@ -64,7 +64,7 @@ export function beginAttempt<P extends AttemptHistory & { readonly delay?: numbe
   return { ...rest, runs: posting.runs + 1, attempts: trimAttempts([...posting.attempts, attempt]) }
 }
 
-/** The posting as a settle writes it: the newest attempt with its end. */
+/** Returns the posting as a settlement writes it: with the end of the newest attempt. */
 export function endAttempt<P extends AttemptHistory>(
   posting: P,
   end: { ended: 'failed' | 'returned'; reason?: string },
@@ -75,16 +75,16 @@ export function endAttempt<P extends AttemptHistory>(
   return { ...posting, attempts: [...attempts, toEndedAttempt(newest, end)] }
 }
 
-/** Returns the incarnations of the owners on whose life it depends what this posting is charged for. */
+/** Returns the incarnations of the trailing attempts without an end: whether they live decides if these count as deaths. */
 export function unendedIncarnations(posting: AttemptHistory): string[] {
-  // The loss of its owner is what such a job must not survive, whatever became of the owner.
+  // Such a job must be trashed when its owner is lost, whether the owner died or lives.
   if (posting.onOwnerLost === 'fail') return []
   const { attempts } = posting
   const trailing = attempts.slice(attempts.length - countTrailingDeaths(attempts))
   return trailing.flatMap(({ incarnation }) => incarnation ?? [])
 }
 
-/** Returns the posting with those attempts as returned whose owners lost their sessions and live. */
+/** Returns the posting with the attempts of living owners, which lost their sessions, as `returned`. */
 export function markOutages<P extends AttemptHistory>(posting: P, living: ReadonlySet<string>): P {
   if (!unendedIncarnations(posting).some((incarnation) => living.has(incarnation))) return posting
   const { attempts } = posting
@@ -98,12 +98,12 @@ export function markOutages<P extends AttemptHistory>(posting: P, living: Readon
   }
 }
 
-/** Returns the attempts as people see them. */
+/** Returns the attempts without the fields that are internal. */
 export function toAttempts(posting: Pick<AttemptHistory, 'attempts'>): readonly Attempt[] {
   return posting.attempts.map(({ incarnation: _, ...attempt }) => attempt)
 }
 
-/** Whether it was an outage of the store that ended the attempt. */
+/** Returns whether an outage of the store ended the attempt. */
 export function isOutage({ ended, reason }: Attempt): boolean {
   return ended === 'returned' && reason === OUTAGE_REASON
 }
@@ -117,22 +117,25 @@ function toEndedAttempt({ who, at }: Attempt, end: { ended: 'failed' | 'returned
   }
 }
 
-/** Whether the run under way may fail and the job still be tried again. */
+/** Returns whether the job may be tried again if the current run fails. */
 export function canRetry(posting: AttemptHistory): boolean {
   return countFailures(posting.attempts) + 1 < posting.maxAttempts
 }
 
-/** Of a job that was posted without a `backOff` of its own. */
+/** The back-off of a job that was posted without a `backOff`. */
 const DEFAULT_BACK_OFF_MS: Backoff = { first: 1_000, max: 300_000 }
 
-/** How long, in milliseconds, a job rests after a run that failed: longer after each, spread so that many do not come back at once. */
+/**
+ * Returns the pause after a failed run, in milliseconds. It grows with each failure, and it is random, so that many jobs do
+ * not become due at once.
+ */
 export function pauseAfterFailure(posting: AttemptHistory & { readonly backOff?: StoredBackOff }): number {
-  // Who asks for a longer rest at first gets it, without having to say that the others may be as long.
+  // A first pause above the default maximum raises the maximum: a poster need not set both.
   const max = Math.max(DEFAULT_BACK_OFF_MS.max, posting.backOff?.first ?? 0)
   return backoffDelay(countFailures(posting.attempts) + 1, { ...DEFAULT_BACK_OFF_MS, max, ...posting.backOff })
 }
 
-/** Why an unclaimed job must not be claimed any more, or undefined. */
+/** Returns the reason why an unclaimed job must no longer be claimed; undefined if it may be. */
 export function exceededLimit(posting: AttemptHistory): string | undefined {
   const failed = countFailures(posting.attempts)
   if (failed >= posting.maxAttempts) return `failed ${failed} times, ${posting.maxAttempts} are allowed`
@@ -146,10 +149,10 @@ export function isSuspect(posting: AttemptHistory): boolean {
   return countTrailingDeaths(posting.attempts) >= 2
 }
 
-/** @throws InvalidPosting unless it is a list of attempts; absent is empty */
+/** Parses a list of attempts; an absent one is empty. @throws InvalidPosting for anything else */
 export function parseAttempts(value: unknown): readonly RecordedAttempt[] {
   if (value === undefined) return NO_ATTEMPTS
-  if (!Array.isArray(value)) throw new InvalidPosting('attempts is no list')
+  if (!Array.isArray(value)) throw new InvalidPosting('attempts must be an array')
   if (value.length === 0) return NO_ATTEMPTS
   if (value.length > MAX_READ_ATTEMPTS)
     throw new InvalidPosting(`attempts has ${value.length} entries, at most ${MAX_READ_ATTEMPTS} are read`)
@@ -159,7 +162,8 @@ export function parseAttempts(value: unknown): readonly RecordedAttempt[] {
 function parseAttempt(value: unknown): RecordedAttempt {
   const { who, at, ended, reason, incarnation } = Object(value) as Record<string, unknown>
   const date = new Date(at instanceof Date || typeof at === 'string' || typeof at === 'number' ? at : Number.NaN)
-  if (typeof who !== 'string' || Number.isNaN(date.getTime())) throw new InvalidPosting('an attempt is unreadable')
+  if (typeof who !== 'string' || Number.isNaN(date.getTime()))
+    throw new InvalidPosting('an attempt must have a who and a valid date at')
   if (isTooLong(who)) throw new InvalidPosting(`the owner of an attempt has more than ${MAX_NAME_BYTES} bytes`)
   return {
     who,
@@ -181,8 +185,8 @@ function countTrailingDeaths(attempts: readonly Attempt[]): number {
 }
 
 /**
- * Drops what no limit counts first: deaths that somebody survived, then returned attempts, then the oldest. In this order:
- * a returned attempt may stand between deaths, and without it those before would count with those behind.
+ * Drops first the attempts that no limit counts: deaths that are not trailing, then returned attempts, then the oldest. The
+ * order matters: a returned attempt may separate deaths, and without it the earlier deaths would count as trailing.
  */
 function trimAttempts(attempts: readonly RecordedAttempt[]): readonly RecordedAttempt[] {
   const kept = [...attempts]

@@ -1,21 +1,21 @@
 /**
- * Tells boards apart by where they are. Several boards may share logbooks, and a logbook records whose job it is of; so the
- * text must be the same in every process that opens the board, and after each restart.
+ * The id of a board: a text that identifies it by its location. Several boards may share logbooks, and a logbook records the
+ * board of its job; so the id must be the same in every process that opens the board, and after each restart.
  *
- * It is made of the URI and not drawn when the board is made: a board that was made anew, after its servers were lost, is
- * to go on with the logbooks of the one before.
+ * The id is computed from the URI and not generated when the board is created: a board that is created again after its servers
+ * were lost continues the logbooks of the former one.
  */
 import { parseUri, type ResourceUri } from '../../core/uri.ts'
 
 type PostgresEnvironment = Readonly<Record<string, string | undefined>>
 
 /**
- * Returns the URI in one spelling, reduced to what says which board it is: without credentials and settings, with the hosts
- * in the order of their names and with the defaults that were left out. Names of hosts are not resolved: a board that one
- * process finds at `localhost` and another at `127.0.0.1` has two ids.
+ * Returns the URI in a normal form, reduced to the parts that identify the board: without credentials and settings, with the
+ * hosts sorted by name, and with omitted defaults filled in. Host names are not resolved: a board that one process opens at
+ * `localhost` and another at `127.0.0.1` has two ids.
  *
- * @param uri a board's, also one in which a password is hidden
- * @param environment where Postgres' own variables name what the URI leaves out
+ * @param uri the URI of a board; its password may be masked
+ * @param environment the variables of Postgres (`PGHOST`, …) which supply what the URI omits
  * @example boardId('zookeepers://ada:secret@zk2,zk1:2281/demo?tick=2s') // 'zookeeper://zk1:2281,zk2:2181/demo'
  */
 export function boardId(uri: string, environment: PostgresEnvironment = process.env): string {
@@ -27,7 +27,7 @@ export function boardId(uri: string, environment: PostgresEnvironment = process.
   return `${family}:${parsed.path}`
 }
 
-/** As `src/board/backends/zookeeper/index.ts` reads it. */
+/** Returns the path of the board, as `src/board/backends/zookeeper/index.ts` reads it. */
 function zooKeeperPath({ path, parameters }: ResourceUri): string {
   const chroot = (parameters.get('chroot') ?? '').replace(/^\/+|\/+$/g, '')
   const own = path === '' || path === '/' ? '/taskflow/jobs' : path.replace(/\/$/, '')

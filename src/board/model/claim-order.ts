@@ -1,4 +1,4 @@
-/** In which order jobs are claimed, and in which they were posted. */
+/** The order in which jobs are claimed, and the order in which they were posted. */
 import { type Priority, rank } from './priority.ts'
 
 export interface HasId {
@@ -11,14 +11,14 @@ export interface ClaimOrderKey extends HasId {
   readonly order: bigint
 }
 
-/** Priority, then posting order, then the digits of the id: postings of one batch share their posting order. */
+/** Compares by priority, then posting order, then id, because postings of one transaction share their posting order. */
 export function compareClaimOrder(a: ClaimOrderKey, b: ClaimOrderKey): number {
   if (a.priority !== b.priority) return rank(a.priority) - rank(b.priority)
   if (a.order !== b.order) return a.order < b.order ? -1 : 1
   return compareIds(a, b)
 }
 
-/** The order in which the board gave its ids: by their number, which may have grown more digits. */
+/** Compares ids in the order in which the board assigned them: by their number, whose count of digits may have grown. */
 export function compareIds(a: HasId, b: HasId): number {
   const one = a.id ?? ''
   const other = b.id ?? ''

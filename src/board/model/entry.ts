@@ -1,4 +1,4 @@
-/** One job as this process sees it, from the first sight of it until nobody holds on to it any more. */
+/** The entry of a job in the view of this process, from the first report of the job until no code references the entry. */
 import { createDeferred, type Deferred } from '../../core/async/abort.ts'
 import type { JobState } from '../../core/states.ts'
 import type { QueueKey, StoredJob } from '../backend.ts'
@@ -7,51 +7,52 @@ import type { Posting } from './posting.ts'
 import type { ResourceWants } from './resources.ts'
 
 /**
- * What is known of the posting: `unread` (not yet), `fresh`, `stale` (it changed since it was read), `unreadable` (this
- * release cannot make sense of it; hidden from claiming here, left for others).
+ * The state of the posting in the view: `unread` (not read yet), `fresh`, `stale` (changed since it was read), `unreadable`
+ * (this release cannot decode it: it is not claimed here, and left to other releases).
  */
 export type ContentState = 'unread' | 'fresh' | 'stale' | 'unreadable'
 
 /**
- * How it stands to the view's window: `inside`; `pinned`: behind its end, and in the view all the same, because somebody holds it or
- * it is to wake soon: nobody is given it; `outside`: not in the view, and known to those who hold on to it.
+ * The position of a job relative to the view's window. `inside`: in the window. `pinned`: behind the window's end, and in the view
+ * because a caller or owner holds the job or it becomes due soon; it is not offered for claiming. `outside`: not in the view; only
+ * callers that reference the entry know it.
  */
 export type WindowStatus = 'inside' | 'pinned' | 'outside'
 
 export interface JobEntry {
-  /** Absent only for a job whose post was answered by its own end. */
+  /** The id of the job; absent only for a posted job that had left the board before the answer to its post. */
   readonly id: string | undefined
   content: ContentState
   windowStatus: WindowStatus
-  /** Where it stands, as long as its posting was not read. */
+  /** The place of the job in claim order, used until its posting is read. */
   queueKey: QueueKey | undefined
   /** The posting as it was last read. */
   stored: StoredJob | undefined
   claimed: boolean
-  /** Somebody asked for it back: it is due at once, so that what it has done is reverted. */
+  /** Whether a cancel was requested: the job is due at once, so that the work it has done is reverted. */
   cancelRequested: boolean
-  /** Set while this process tries to claim it, so that it does not choose the job twice. */
+  /** Whether this process is trying to claim the job, so that it is not chosen twice. */
   isReserved: boolean
-  /** Set once its trash entry was seen, which comes just before the posting goes. */
+  /** Whether its trash entry was reported, which happens just before the posting is removed. */
   trashing: boolean
-  /** Posted by this process while a gap was open: a listing that lacks it may be older than the post. */
+  /** Whether this process posted the job during a resync: a listing without it may be older than the post. */
   postedDuringResync: boolean
-  /** What was said of it when it could not be read: said once, however often it is read again. */
+  /** The message of the error that was reported when it could not be read, so that each error is reported once. */
   reportedError: string | undefined
-  /** What a settle of this process makes of the posting: so it is, once the job has left the board. */
+  /** The posting that a settlement of this process writes; the final one once the job has left the board. */
   settledPosting: Posting | undefined
-  /** Counts changes of the posting: content that was asked for before the newest change is not believed. */
+  /** The number of changes of the posting: an answer to a read from before the newest change is ignored. */
   changeCount: number
   ended: 'COMPLETE' | 'TRASHED' | undefined
-  /** What it is to the queue, which alone sets this: absent while its posting is not known, and after its end. */
+  /** The entry in the queue, set only by the queue; absent while the posting is not known, and after the job's end. */
   queueEntry: QueueEntry | undefined
-  /** Made when somebody waits for the end. */
+  /** Created by the first wait for the job's end. */
   endDeferred: Deferred<'COMPLETE' | 'TRASHED'> | undefined
-  /** Lives as long as some `Job` of it does that a user may look at: see {@link keepEntry}. */
+  /** A reference to an object that lives as long as a `Job` of this entry that a user may read: see {@link keepEntry}. */
   holder: WeakRef<object> | undefined
 }
 
-/** Returns what a `Job` keeps for as long as it lives, so that the view knows that somebody may look at it. */
+/** Returns the object that a `Job` references for as long as it lives, so that the view knows that a user may read it. */
 export function keepEntry(entry: JobEntry): object {
   const known = entry.holder?.deref()
   if (known) return known
@@ -65,25 +66,25 @@ export function isHeld({ holder }: JobEntry): boolean {
 }
 
 /**
- * What an entry is to the queue, as long as its posting and its stance stay what they are. One for every job on the board:
- * what is added here is paid a hundred thousand times.
+ * The entry of a job in the queue; it is replaced when its posting or state changes. There is one for every job on the
+ * board, so each added field costs memory a hundred thousand times.
  */
 export interface QueueEntry extends ClaimOrderKey {
   readonly entry: JobEntry
   readonly stored: StoredJob
   readonly state: QueueState
   readonly resources: ResourceWants
-  /** In milliseconds on the server's clock; 0 is at once. */
+  /** The due time in milliseconds on the server's clock; 0 for at once. */
   readonly dueAt: number
-  /** How many reasons keep it from being claimed: lines in which it has to wait, postings before it that nobody has read. */
+  /** The number of reasons against a claim: the lines in which it waits, plus one if earlier postings are unread. */
   blockerCount: number
-  /** Whether it is among those that can be taken now. */
+  /** Whether the job can be claimed now. */
   isReady: boolean
 }
 
 /**
- * `delayed`: its delay is not over, and nobody minds it. `waiting`: it stands in the lines of its resources. `claimed`: it is
- * claimed, here or elsewhere, and its resources with it.
+ * `delayed`: its delay is not over, and no job waits for it. `waiting`: it waits in the lines of its resources. `claimed`: it
+ * and its resources are claimed, here or elsewhere.
  */
 export type QueueState = 'delayed' | 'waiting' | 'claimed'
 
@@ -115,7 +116,7 @@ export function toJobState(entry: JobEntry): JobState {
 
 /** Resolves with how the job left the board. */
 export async function waitForEnd(entry: JobEntry): Promise<'COMPLETE' | 'TRASHED'> {
-  // With one there may still be something to read of how it ended.
+  // While there is a deferred, the job's last attempt may still have to be read.
   if (entry.ended && !entry.endDeferred) return entry.ended
   entry.endDeferred ??= createDeferred()
   return entry.endDeferred.promise

@@ -1,7 +1,7 @@
 /**
- * The posting: what `post` wrote, and what travels with the job from claim to claim. On the board it is TaskFlow's
- * (`uuid`, `name`, `priority`, `details`, `book`) with fields of ours beside them; fields that neither knows are kept as
- * they are, so that two releases and TaskFlow can share a board.
+ * The posting: the record of a job that `post` writes and each claim updates. It has TaskFlow's fields (`uuid`, `name`,
+ * `priority`, `details`, `book`) and fields of this library. Unknown fields are kept unchanged, so that two releases and
+ * TaskFlow can share a board.
  */
 import { validate as validUuid } from 'uuid'
 import { decodeWeighed, type Encoding, encodePlain, MAX_MEMORY_PER_BYTE, roundTrip, weigh } from '../../core/codec.ts'
@@ -15,46 +15,46 @@ import { makeBackOff, type PostBackOff, parseBackOff, type StoredBackOff } from 
 import { type Priority, toPriority } from './priority.ts'
 import { parseResources, type Resources } from './resources.ts'
 
-/** Of the layout of a posting; a larger one was written by a newer release and is left to those who can read it. */
+/** The version of the posting's layout. A larger one was written by a newer release, and is left to processes that can read it. */
 export const POSTING_FORMAT = 1
 
 /** All sizes, smallest first. */
 export const SIZES = ['small', 'medium', 'large'] as const
-/** How much of a machine a job takes: for conductors to choose by. */
+/** The share of a machine that a job takes; conductors can filter by it. */
 export type Size = (typeof SIZES)[number]
 
-/** What `post` wrote, with what claims have added: the job as it lies on the board. Times are in milliseconds. */
+/** The record of a job on the board: written by `post`, updated by claims. Times are in milliseconds. */
 export interface Posting {
   readonly uuid: string
   readonly name: string
   readonly details: Details
-  /** The logbook; without one, the logbook bears the job's uuid and name. */
+  /** The logbook; by default the logbook has the job's uuid and name. */
   readonly book?: { readonly uuid: string; readonly name: string }
   readonly priority: Priority
-  /** A conductor's filter: how much of a machine the job takes. */
+  /** The share of a machine that the job takes, by which conductors filter. */
   readonly size: Size
-  /** What it must own beside itself while it runs. */
+  /** The resources that the job owns while it runs. */
   readonly resources?: Resources
   /** At most one job with this key is on the board. */
   readonly key?: string
-  /** Not claimed before so many milliseconds after this was written, by the server's clock. A claim takes it away. */
+  /** Milliseconds after the last write, by the server's clock, before which the job is not claimed. A claim removes the delay. */
   readonly delay?: number
-  /** How long one run may take, in milliseconds from its claim. */
+  /** The maximum duration of one run, in milliseconds from its claim. */
   readonly deadline?: number
-  /** What becomes of it when its owner dies, or loses its session and lives: trashed. Absent: run again. */
+  /** With `fail`, the job is trashed when its owner dies, or loses its session and lives. If absent, it is run again. */
   readonly onOwnerLost?: 'fail'
-  /** How many runs may fail before the job is trashed. */
+  /** The number of failed runs after which the job is trashed. */
   readonly maxAttempts: number
-  /** How long it rests after a run that failed, where that is not the usual. */
+  /** The back-off after failed runs; absent for the default. */
   readonly backOff?: StoredBackOff
   readonly format: number
-  /** The number of the newest run: how often the job has been claimed. Never reset. */
+  /** The number of the newest run, which is the number of claims of the job. It is never reset. */
   readonly runs: number
   /** The newest attempts, oldest first. */
   readonly attempts: readonly RecordedAttempt[]
 }
 
-/** What a job is about: `flow`, `version` and `store` are for conductors, the rest is yours. */
+/** The details of a job: conductors use `flow`, `version` and `store`, the application may add other fields. */
 export interface Details {
   /** The name of the flow to run, and its version where that matters. */
   readonly flow?: string
@@ -64,42 +64,41 @@ export interface Details {
   readonly [key: string]: unknown
 }
 
-/** What a posting can ask for. */
+/** Options of `post`. */
 export interface PostOptions {
-  /** Names the job for people; need not be unique. The flow's name by default. */
+  /** The name of the job for people, which need not be unique; the flow's name by default. */
   readonly name?: string
-  /** Whatever else the posting should carry beside flow and store. */
+  /** Additional fields of the details, beside flow and store. */
   readonly details?: Readonly<Record<string, unknown>>
   readonly book?: { readonly uuid: string; readonly name: string }
   readonly priority?: Priority
   readonly size?: Size
   /**
-   * Names of what it must own while it runs, held from its claim to its end: `exclusive` alone, `shared` with others who
-   * share. A name in both is exclusive. Jobs that want the same run in the order in which they were posted.
+   * The names of the resources that the job owns from its claim to its end: `exclusive` alone, `shared` together with other jobs
+   * that share them. A name in both lists is exclusive. Jobs that want the same resource run in the order of their posts.
    */
   readonly resources?: Resources
-  /** At most one job with this key is on the board: posting it again answers with the one that is there. */
+  /** The key of the job. At most one job with a key is on the board: posting it again resolves to the existing job. */
   readonly key?: string
-  /** How long it rests before anybody claims it. */
+  /** The time after the post before which the job is not claimed. */
   readonly delay?: Duration
-  /** How long one run may take, from its claim; then it is aborted, reverted, and counts as failed. */
+  /** The maximum duration of one run from its claim; a longer run is aborted and reverted, and counts as failed. */
   readonly deadline?: Duration
   /**
-   * When its owner is lost: `retry`, the default, has another run it; `fail` trashes it, with that as the reason. Lost is an
-   * owner that dies, and one that lives and loses its session: what it had begun is half done either way.
+   * The action when the owner is lost: with `retry`, the default, another owner runs the job again; with `fail` it is trashed. An owner
+   * is lost when it dies, and also when it lives and loses its session: its work may be half done in both cases.
    */
   readonly onOwnerLost?: 'retry' | 'fail'
-  /** How many runs may fail before it is trashed; 3 by default, at most 10. */
+  /** The number of failed runs after which the job is trashed; 3 by default, at most 10. */
   readonly maxAttempts?: number
-  /** How long it rests after a run that failed: by default 1 s, twice as long each time, up to 5 min; a random part of it. */
+  /** The back-off after failed runs: by default a random part of 1 s, doubled after each failure, up to 5 min. */
   readonly backOff?: PostBackOff
   /**
-   * Where the board is in Postgres: posts in the transaction that this client has open, with whatever else is in it. The
-   * job is on the board when that is committed, and never was if it is rolled back. The client must be connected to the
-   * board's database.
+   * A client with an open transaction, in which the job is posted; for boards in Postgres. The job is on the board once the
+   * transaction is committed; after a rollback it was never posted. The client must be connected to the board's database.
    */
   readonly client?: SqlClient
-  /** Made when absent (version 7). Give one to be able to ask for the job, or post again, after an OutcomeUnknown. */
+  /** The uuid of the job; generated by default (version 7). With a given one, you can find the job or post it again after an OutcomeUnknown. */
   readonly uuid?: string
 }
 
@@ -108,7 +107,7 @@ export interface PostOptions {
  * compiler and at run time: it takes another connection for each query, so the job would be posted outside the transaction.
  */
 export interface SqlClient {
-  /** Pools of `pg` have it, clients do not. */
+  /** A property that pools of `pg` have and clients do not. */
   readonly totalCount?: never
   query(text: string, values: unknown[]): Promise<{ readonly rows: readonly Readonly<Record<string, unknown>>[] }>
 }
@@ -131,9 +130,9 @@ export const POST_OPTIONS: KnownOptions<PostOptions> = {
 }
 
 /**
- * A copy of what is asked for: what the caller does to the store afterwards was not posted.
+ * Makes a posting from a copy of the request: later changes of the store by the caller are not posted.
  *
- * @throws InvalidPosting naming the field that makes no sense; InvalidArgument when the details hold what is no plain data
+ * @throws InvalidPosting naming the invalid field; InvalidArgument when the details contain other than plain data
  */
 export function makePosting(request: PostOptions & { readonly details: Details; readonly name: string }): Posting {
   const { uuid = newUuid(), name, details, book, maxAttempts = 3, size = 'medium', resources, key } = request
@@ -158,11 +157,11 @@ export function makePosting(request: PostOptions & { readonly details: Details; 
   return checkPosting(Object(roundTrip(posting)))
 }
 
-/** What is usual is not written down. @throws InvalidPosting */
+/** Returns the field of the posting; none for the default. @throws InvalidPosting */
 function toOnOwnerLost(asked: PostOptions['onOwnerLost']): Pick<Posting, 'onOwnerLost'> {
   if (asked === undefined || asked === 'retry') return {}
   if (asked === 'fail') return { onOwnerLost: asked }
-  throw new InvalidPosting('onOwnerLost is none of retry, fail')
+  throw new InvalidPosting("onOwnerLost must be 'retry' or 'fail'")
 }
 
 function parseDurationOption<K extends 'delay' | 'deadline'>(
@@ -172,37 +171,37 @@ function parseDurationOption<K extends 'delay' | 'deadline'>(
   if (asked === undefined) return {}
   const ms = toMilliseconds(asked, name)
   if (name === 'deadline' && ms === 0)
-    throw new InvalidPosting('deadline: 0 is no time to run in; leave it out for as long as it takes')
+    throw new InvalidPosting('deadline must be longer than 0; omit it for no deadline')
   return { [name]: ms } as { [N in K]: number }
 }
 
-/** The most memory that a decoded posting may take, in bytes, however large it is encoded. */
+/** The maximum memory of a decoded posting, in bytes, independent of its encoded size. */
 const MAX_MEMORY_BYTES = 16 * 1_024 * 1_024
 /**
- * How many bytes of memory a posting may take in addition to the usual ones: 250 KB of empty objects would take 16 MB, and
- * dozens of postings are read at once.
+ * The memory that a posting may take in addition to the typical amount for its size, in bytes: 250 KB of empty objects would
+ * take 16 MB, and dozens of postings are read at once.
  */
 const MAX_GROWTH_BYTES = 4 * 1_024 * 1_024
-/** How much more may be read than may be posted: claims add attempts, and must not make a job unreadable. */
+/** The memory that reading allows in addition to posting, in bytes: claims add attempts, and must not make a job unreadable. */
 const ATTEMPTS_MEMORY_BYTES = 1_024 * 1_024
-/** How many bytes of memory count as one encoded byte: about what a usual posting takes. */
+/** The bytes of memory that count as one encoded byte: about as many as a typical posting takes. */
 const TYPICAL_MEMORY_PER_BYTE = 8
 
-/** @throws PayloadTooLarge */
+/** Encodes a posting. @throws PayloadTooLarge */
 export function encodePosting(posting: Posting, options: { encoding: Encoding; limit: number }): Uint8Array {
   const bytes = encodePlain(posting, options.encoding)
   if (bytes.length > options.limit) {
     throw new PayloadTooLarge(
-      `job ${posting.uuid} (${posting.name}) is ${bytes.length} bytes, this board takes ${options.limit}; ` +
-        'put large data elsewhere and post where to find it',
+      `job ${posting.uuid} (${posting.name}) has ${bytes.length} bytes, at most ${options.limit} are allowed on this board; ` +
+        'store large data elsewhere and post a reference to it',
     )
   }
-  // What nobody could read again must not be posted.
+  // A posting that could not be decoded again must not be posted.
   if (bytes.length * MAX_MEMORY_PER_BYTE > maxMemory(bytes)) assertMemoryLimit(posting, bytes, options.encoding)
   return bytes
 }
 
-/** Returns how many bytes of memory an encoded posting may take when it is posted. */
+/** Returns the maximum memory of an encoded posting when it is posted, in bytes. */
 function maxMemory({ length }: Uint8Array): number {
   return Math.min(MAX_MEMORY_BYTES, TYPICAL_MEMORY_PER_BYTE * length + MAX_GROWTH_BYTES)
 }
@@ -216,17 +215,17 @@ function assertMemoryLimit(posting: Posting, bytes: Uint8Array, encoding: Encodi
   }
 }
 
-/** A posting, and how large it counts in memory. */
+/** A posting and its counted size. */
 export interface SizedPosting {
   readonly posting: Posting
-  /** In bytes: its encoded size, or more for a posting that takes an unusual amount of memory once it is decoded. */
+  /** The counted size in bytes: the encoded size, or more for a posting that takes unusually much memory once decoded. */
   readonly bytes: number
 }
 
 /**
  * Reads a posting.
  *
- * @param life what claims have made of it since it was posted, as {@link encodeLife} wrote it
+ * @param life the fields that claims have changed since the post, as {@link encodeLife} wrote them
  * @throws InvalidPosting whatever the bytes are
  */
 export function readSizedPosting(bytes: Uint8Array, encoding: Encoding, life?: Uint8Array): SizedPosting {
@@ -242,7 +241,7 @@ export function decodePosting(bytes: Uint8Array, encoding: Encoding, life?: Uint
   return readSizedPosting(bytes, encoding, life).posting
 }
 
-/** Returns how large an encoded posting counts in memory, in bytes; its own size where it is no posting. */
+/** Returns the counted size of an encoded posting in bytes; the encoded size where the bytes are not a posting. */
 export function toCountedBytes(bytes: Uint8Array, encoding: Encoding): number {
   try {
     return memorySize(bytes.length, weigh(bytes, encoding, Number.POSITIVE_INFINITY))
@@ -255,7 +254,7 @@ function memorySize(encoded: number, memory: number): number {
   return Math.max(encoded, Math.ceil(memory / TYPICAL_MEMORY_PER_BYTE))
 }
 
-/** What changes from claim to claim, for a board that keeps it apart from the rest. */
+/** Encodes the fields that change with each claim, for a board that stores them separately. */
 export function encodeLife({ runs, attempts, delay }: Posting, encoding: Encoding): Uint8Array {
   return encodePlain({ runs, attempts, ...(delay === undefined ? {} : { delay }) }, encoding)
 }
@@ -267,14 +266,14 @@ function decodeRaw(bytes: Uint8Array, encoding: Encoding): { record: Record<stri
     ;({ value, memory } = decodeWeighed(bytes, encoding, { most: maxMemory(bytes) + ATTEMPTS_MEMORY_BYTES }))
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
-    throw new InvalidPosting(`is no ${encoding} record: ${shortenText(why)}`, { cause })
+    throw new InvalidPosting(`is not a ${encoding} record: ${shortenText(why)}`, { cause })
   }
-  // Neither a list nor a Date nor bytes.
+  // A plain object: not an array, a Date or bytes.
   if (isObject(value) && Object.getPrototypeOf(value) === Object.prototype) return { record: value, memory }
-  throw new InvalidPosting(`is no ${encoding} record of a job`)
+  throw new InvalidPosting(`is not a ${encoding} record of a job`)
 }
 
-/** Judges what came from outside, be it a caller or another release. */
+/** Checks a record that a caller or another release has made. @throws InvalidPosting */
 function checkPosting(record: Partial<Record<keyof Posting, unknown>>): Posting {
   const {
     uuid,
@@ -291,40 +290,44 @@ function checkPosting(record: Partial<Record<keyof Posting, unknown>>): Posting 
     book,
     ...rest
   } = record
-  // As a field of its own it would become the prototype below, and what it holds would have been checked by nobody.
-  if (Object.hasOwn(rest, '__proto__')) throw new InvalidPosting('has a field __proto__')
+  // An own field of this name would become the prototype below, and its contents would not be checked.
+  if (Object.hasOwn(rest, '__proto__')) throw new InvalidPosting('must not have a field __proto__')
   const readable = format ?? POSTING_FORMAT
-  if (!isCount(readable)) throw new InvalidPosting('has a format that is no number')
+  if (!isCount(readable)) throw new InvalidPosting('format must be a whole number from 0')
   if (readable > POSTING_FORMAT) {
-    throw new InvalidPosting(`is of format ${readable}, this release reads up to ${POSTING_FORMAT}; upgrade it`)
+    throw new InvalidPosting(
+      `has format ${readable}, this release reads formats up to ${POSTING_FORMAT}; upgrade jobboard`,
+    )
   }
   if (typeof uuid !== 'string' || !validUuid(uuid)) {
-    throw new InvalidPosting(typeof uuid === 'string' ? `uuid ${shortenText(uuid)} is no uuid` : 'has no uuid')
+    throw new InvalidPosting(
+      typeof uuid === 'string' ? `uuid must be a UUID, got ${shortenText(uuid)}` : 'uuid must be a UUID',
+    )
   }
   const what = `job ${uuid}: `
-  if (typeof name !== 'string' || name === '')
-    throw new InvalidPosting(`${what}the name has to be a text that is not empty`)
+  if (typeof name !== 'string' || name === '') throw new InvalidPosting(`${what}name must be a non-empty string`)
   assertNameLength(what, 'name', name)
-  if (!isObject(details)) throw new InvalidPosting(`${what}the details have to be an object`)
+  if (!isObject(details)) throw new InvalidPosting(`${what}details must be an object`)
   if (details['store'] !== undefined && !isObject(details['store'])) {
-    throw new InvalidPosting(`${what}the store has to be an object of the flow's inputs`)
+    throw new InvalidPosting(`${what}store must be an object with the flow's inputs`)
   }
   for (const field of ['flow', 'version'] as const) {
     const work = details[field]
     if (work !== undefined && typeof work !== 'string')
-      throw new InvalidPosting(`${what}details.${field} has to be a text`)
+      throw new InvalidPosting(`${what}details.${field} must be a string`)
     assertNameLength(what, `details.${field}`, work)
   }
-  // The next run must be countable, too.
-  if (!isCount(runs) || runs >= Number.MAX_SAFE_INTEGER) throw new InvalidPosting(`${what}runs is no count`)
+  // The number of the next run must be a safe integer, too.
+  if (!isCount(runs) || runs >= Number.MAX_SAFE_INTEGER)
+    throw new InvalidPosting(`${what}runs must be a whole number from 0`)
   if (!isCount(maxAttempts) || maxAttempts < 1 || maxAttempts > MAX_ATTEMPTS) {
-    throw new InvalidPosting(`${what}maxAttempts has to be a whole number from 1 to ${MAX_ATTEMPTS}`)
+    throw new InvalidPosting(`${what}maxAttempts must be a whole number from 1 to ${MAX_ATTEMPTS}`)
   }
   assertOptional(what, rest)
   const wanted = parseField(what, () => parseResources(resources))
   const pauses = parseField(what, () => parseBackOff(backOff))
   const kept = parseBook(what, book)
-  // A literal: a copy of the record with changes takes half as much memory again, of every job on the board.
+  // An object literal: a changed copy of the record would take 50 % more memory for every job on the board.
   const known = {
     uuid: detachText(uuid),
     name,
@@ -345,11 +348,11 @@ function checkPosting(record: Partial<Record<keyof Posting, unknown>>): Posting 
   )
 }
 
-/** `medium` when absent. @throws InvalidPosting */
+/** Parses a size; `medium` when absent. @throws InvalidPosting */
 export function toSize(value: unknown): Size {
   const size = SIZES.find((known) => known === (value === undefined ? 'medium' : value))
   if (size) return size
-  throw new InvalidPosting(`size is none of ${SIZES.join(', ')}`)
+  throw new InvalidPosting(`size must be one of ${SIZES.join(', ')}`)
 }
 
 type OptionalPostingKey = 'key' | 'delay' | 'deadline' | 'onOwnerLost'
@@ -359,33 +362,34 @@ function assertOptional(
   fields: { readonly [K in OptionalPostingKey]?: unknown },
 ): asserts fields is Pick<Posting, OptionalPostingKey> {
   const { key, delay, deadline, onOwnerLost } = fields
-  if (delay !== undefined && !isDuration(delay)) throw new InvalidPosting(`${what}delay has to be milliseconds`)
+  if (delay !== undefined && !isDuration(delay))
+    throw new InvalidPosting(`${what}delay must be a number of milliseconds from 0`)
   if (deadline !== undefined && !isDuration(deadline))
-    throw new InvalidPosting(`${what}deadline has to be milliseconds`)
+    throw new InvalidPosting(`${what}deadline must be a number of milliseconds from 0`)
   if (onOwnerLost !== undefined && onOwnerLost !== 'fail')
-    throw new InvalidPosting(`${what}onOwnerLost has to be fail, or absent`)
+    throw new InvalidPosting(`${what}onOwnerLost must be 'fail' or absent`)
   if (key !== undefined && (typeof key !== 'string' || key === ''))
-    throw new InvalidPosting(`${what}the key has to be a text that is not empty`)
+    throw new InvalidPosting(`${what}key must be a non-empty string`)
   assertNameLength(what, 'key', key)
 }
 
-/** Reads the book field by field: whatever else is in it was checked by nobody. @throws InvalidPosting */
+/** Parses the known fields of the book; other fields are not checked and not kept. @throws InvalidPosting */
 function parseBook(what: string, book: unknown): Posting['book'] {
   if (book === undefined) return undefined
   const { uuid, name }: { readonly uuid?: unknown; readonly name?: unknown } = isObject(book) ? book : {}
   if (typeof uuid !== 'string' || !validUuid(uuid) || typeof name !== 'string')
-    throw new InvalidPosting(`${what}the book has to be { uuid, name }`)
-  assertNameLength(what, "book's name", name)
+    throw new InvalidPosting(`${what}book must be { uuid, name }`)
+  assertNameLength(what, 'book.name', name)
   return { uuid, name }
 }
 
-/** @throws InvalidPosting for a text that is too long to be a name */
+/** Checks the length of a name. @throws InvalidPosting for one that is too long */
 function assertNameLength(what: string, field: string, name: string | undefined): void {
   if (name !== undefined && isTooLong(name))
-    throw new InvalidPosting(`${what}the ${field} has more than ${MAX_NAME_BYTES} bytes; use a shorter one`)
+    throw new InvalidPosting(`${what}${field} must have at most ${MAX_NAME_BYTES} bytes`)
 }
 
-/** A text that was cut out of a record keeps all of the record's text in memory. */
+/** Returns a copy of the text: a slice of a record would keep the whole text of the record in memory. */
 function detachText(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1')
 }

@@ -5,19 +5,19 @@ import { shortenText } from '../../core/texts.ts'
 /** All priorities, the first to be claimed first. */
 export const PRIORITIES = ['VERY_HIGH', 'HIGH', 'NORMAL', 'LOW', 'VERY_LOW'] as const
 
-/** Whose turn it is: higher goes first; among equals, what was posted first. */
+/** The priority of a job: higher ones are claimed first, equal ones in posting order. */
 export type Priority = (typeof PRIORITIES)[number]
 
-/** Smaller is claimed sooner. */
+/** Returns the rank of the priority: jobs with a smaller one are claimed first. */
 export function rank(priority: Priority): number {
   return PRIORITIES.indexOf(priority)
 }
 
-/** As TaskFlow reads it: any case, NORMAL when absent. @throws InvalidPosting for anything else */
+/** Parses a priority as TaskFlow does: in any case, NORMAL when absent. @throws InvalidPosting for anything else */
 export function toPriority(value: unknown): Priority {
   if (value === undefined || value === null) return 'NORMAL'
   const found = PRIORITIES.find((priority) => typeof value === 'string' && priority === value.toUpperCase())
   if (found) return found
-  const what = typeof value === 'string' ? `priority ${shortenText(value)}` : 'the priority'
-  throw new InvalidPosting(`${what} is none of ${PRIORITIES.join(', ')}`)
+  const got = typeof value === 'string' ? `, got ${shortenText(value)}` : ''
+  throw new InvalidPosting(`priority must be one of ${PRIORITIES.join(', ')}${got}`)
 }

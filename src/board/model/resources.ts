@@ -1,46 +1,52 @@
-/** What a job must own beside itself while it runs: Pulp's model of exclusive and shared names. */
+/** The resources that a job owns while it runs: Pulp's model of exclusive and shared names. */
 import { InvalidPosting } from '../../core/errors.ts'
 import { isTooLong, MAX_NAME_BYTES, shortenText } from '../../core/texts.ts'
 
-/** Names of what a job owns while it runs, alone (`exclusive`) or together with others who share it. */
+/** The names of the resources that a job owns while it runs, `exclusive` or `shared`. */
 export interface Resources {
-  /** Owned by this job alone. */
+  /** The resources that this job owns alone. */
   readonly exclusive?: readonly string[]
-  /** Owned together with whoever shares it, and with nobody who wants it alone. */
+  /** The resources that this job owns together with other jobs that share them, and not with a job that wants them exclusively. */
   readonly shared?: readonly string[]
 }
 
-/** Each name once, in the one way in which it is wanted. */
+/** The resources of a job: each name is in one list, once. */
 export interface ResourceWants {
   readonly exclusive: readonly string[]
   readonly shared: readonly string[]
 }
 
-/** Each is a step of the transaction that claims the job, and a server takes only so much in one. */
+/** The maximum number of resources of a job. Each is a step of the claim's transaction, and servers limit the size of one. */
 const MAX_RESOURCE_NAMES = 256
 
 const NO_RESOURCES: ResourceWants = { exclusive: [], shared: [] }
 
 const NO_NAMES: readonly string[] = []
 
-/** Of a posting that was checked: each name is in one list, once. */
+/** Returns the resources of a posting that was checked. */
 export function toResourceWants({ resources }: { readonly resources?: Resources }): ResourceWants {
   if (!resources) return NO_RESOURCES
   return { exclusive: resources.exclusive ?? NO_NAMES, shared: resources.shared ?? NO_NAMES }
 }
 
-/** A name in both lists is wanted exclusively. Undefined where nothing is wanted. @throws InvalidPosting for what is no `{ exclusive, shared }` of names */
+/**
+ * Parses `{ exclusive, shared }`; a name in both lists is exclusive. Returns undefined where no resource is named.
+ *
+ * @throws InvalidPosting for anything else
+ */
 export function parseResources(value: unknown): Resources | undefined {
   if (value === undefined || value === null) return undefined
   if (typeof value !== 'object' || Array.isArray(value))
-    throw new InvalidPosting('resources has to be { exclusive, shared }')
+    throw new InvalidPosting('resources must be { exclusive, shared }')
   const { exclusive, shared, ...others } = value as Record<string, unknown>
   const [unknown] = Object.keys(others)
   if (unknown !== undefined)
-    throw new InvalidPosting(`resources has no ${shortenText(unknown)}; it has exclusive and shared`)
+    throw new InvalidPosting(
+      `resources has an unknown field ${shortenText(unknown)}; only exclusive and shared are allowed`,
+    )
   const count = parseNames('exclusive', exclusive).length + parseNames('shared', shared).length
   if (count > MAX_RESOURCE_NAMES)
-    throw new InvalidPosting(`resources has ${count} names, ${MAX_RESOURCE_NAMES} are allowed`)
+    throw new InvalidPosting(`resources has ${count} names, at most ${MAX_RESOURCE_NAMES} are allowed`)
   const alone = new Set(parseNames('exclusive', exclusive))
   const together = parseNames('shared', shared).filter(
     (name, index, all) => !alone.has(name) && all.indexOf(name) === index,
@@ -55,7 +61,7 @@ export function parseResources(value: unknown): Resources | undefined {
 function parseNames(field: string, value: unknown): readonly string[] {
   if (value === undefined) return []
   const fine = Array.isArray(value) && value.every((name) => typeof name === 'string' && name !== '')
-  if (!fine) throw new InvalidPosting(`resources.${field} has to be a list of names`)
+  if (!fine) throw new InvalidPosting(`resources.${field} must be an array of non-empty strings`)
   const long = (value as string[]).find(isTooLong)
   if (long === undefined) return value as string[]
   throw new InvalidPosting(

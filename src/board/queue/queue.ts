@@ -1,21 +1,22 @@
 /**
- * What is claimable next: one incremental function over the live view. It only chooses; the backend's transaction decides.
+ * The claim queue: it computes incrementally, from the live view, which jobs can be claimed next. It only proposes jobs; the
+ * backend's transaction decides.
  *
- * A job can be taken when all of this holds:
+ * A job can be claimed when all of these conditions hold:
  *
- * - it is on the board, in the view's window, unclaimed, its content is known as it is now, and nobody here is trying it;
- * - it is due: its delay is over, or somebody asked for it to be cancelled, or it is reserved;
+ * - it is on the board, in the view's window and unclaimed, its posting is current, and this process is not trying to claim it;
+ * - it is due: its delay is over, or a cancel was requested, or it is reserved;
  * - no claimed job holds a resource in conflict with it, and no due job before it in claim order wants one;
- * - if it wants any resource: everything posted before it has been read, and so is known to want nothing of it.
+ * - if it wants any resource: every posting before it has been read, and so is known not to want the same.
  *
- * A job keeps its place in the lines of its resources while it is being tried, while its content is read anew, and when
- * nobody here would accept it. So what was posted first is not overtaken because of how this process works.
+ * A job keeps its place in the lines of its resources while a claim is being tried, while its posting is read again, and while
+ * no caller in this process accepts it. So the state of this process does not change the order of jobs.
  *
  * A job whose flow no conductor has known for long is **set aside**: no other job waits for it, until a conductor knows the
- * flow again. It can be taken as before. `view/unaccepted-flows.ts` says which flows these are.
+ * flow again. It can still be claimed. `view/unaccepted-flows.ts` determines these flows.
  *
- * **Costs.** Those that can be taken are kept apart and in order, so taking never meets the others, and a change costs what
- * it changes: its own place, and those that it blocks or frees.
+ * **Costs.** The claimable jobs are in a sorted list of their own, so choosing never visits the other jobs. A change costs as much
+ * as it affects: its own entry, and the entries that it blocks or unblocks.
  */
 
 import type { StoredJob } from '../backend.ts'
@@ -31,42 +32,42 @@ import { SortedList } from './sorted.ts'
 import { Threshold } from './threshold.ts'
 
 export interface TakeOptions {
-  /** At most so many. */
+  /** The maximum number of jobs. */
   readonly max: number
   readonly accept: (posting: Posting) => boolean
-  /** Whether this process runs a suspect already and must not take another. */
+  /** Whether this process already runs a suspect and must not claim another. */
   readonly holdsSuspect: boolean
   /**
-   * 1 takes strictly what comes first. With more, `max` are picked at random among the first `spread * max` of the priority
-   * that comes first, so that processes that look at the same head do not all try the same jobs.
+   * With 1, the first jobs in claim order are chosen. With more, `max` jobs are chosen at random among the first `spread * max` of
+   * the highest priority, so that processes with the same view do not all try the same jobs.
    */
   readonly spread: number
-  /** From 0 up to 1. */
+  /** Returns random numbers from 0 to below 1. */
   readonly random?: () => number
 }
 
-/** Jobs of one flow that stand in line for resources. */
+/** Jobs of one flow that wait in line for resources. */
 export interface WaitingFlow {
   readonly work: FlowReference
-  /** Since when the first of them could be claimed if its resources were free, in milliseconds on the server's clock. */
+  /** The time since when one of them could be claimed if its resources were free, in milliseconds on the server's clock. */
   readonly since: number
-  /** The first of them in claim order. */
+  /** The first job in claim order. */
   readonly first: JobEntry
 }
 
 const NO_KEYS: ReadonlySet<string> = new Set()
-/** How many flows are noted: what others post must not fill the memory of one who asks for none of it. */
+/** The maximum number of noted flows: other programs' postings must not fill the memory of a process that never reads the notes. */
 const MAX_CLAIMED_FLOWS = 1_000
 
 export class ClaimQueue {
   readonly #readyEntries = new SortedList<QueueEntry, ClaimOrderKey>(compareClaimOrder)
   readonly #delayed = new SortedList<QueueEntry>(compareDue)
   readonly #lines = new ResourceLines((place, passes) => this.#onPasses(place, passes))
-  /** Jobs whose posting nobody here has seen. What they want is not known, so those behind them wait that want anything. */
+  /** Jobs whose posting is unread here. Their resources are unknown, so later jobs that want any resource wait for them. */
   readonly #unread = new SortedList<JobEntry, HasId>(compareIds)
-  /** Everything that waits for resources, by id: an unread job has no place in claim order yet. */
+  /** All jobs that wait for resources, by id, because an unread job has no place in claim order yet. */
   readonly #behindUnread = new Threshold<QueueEntry, HasId>(compareIds)
-  /** Those that somebody here waits for: see {@link reserve}. */
+  /** The jobs that are reserved for a caller: see {@link reserve}. */
   readonly #reserved = new Set<JobEntry>()
   /** Keys of the flows whose jobs are set aside: see {@link setAside}. */
   #aside: ReadonlySet<string> = new Set()
@@ -76,32 +77,32 @@ export class ClaimQueue {
   #size = 0
   #bytes = 0
 
-  /** How many unclaimed jobs are known here, be they due and free or not. */
+  /** The number of unclaimed jobs in the view, claimable or not. */
   get size(): number {
     return this.#size
   }
 
-  /** How many bytes their postings take in memory, by their size when they are encoded. */
+  /** The counted size of their postings in bytes. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** How many rest, and are known here. */
+  /** The number of delayed jobs in the view. */
   get delayedCount(): number {
     return this.#delayed.size
   }
 
-  /** When the next delay is over, in milliseconds on the server's clock: call {@link advance} then. */
+  /** The time at which the next delay is over, in milliseconds on the server's clock: call {@link advance} then. */
   get nextDue(): number | undefined {
     return this.#delayed.first?.dueAt
   }
 
-  /** Whether a job may be waiting behind another that nobody has claimed. */
+  /** Whether a job may be waiting behind another unclaimed job. */
   get contended(): boolean {
     return this.#lines.contended || this.#aside.size > 0
   }
 
-  /** Returns, by its key, the work of all jobs that stand in such lines. Looks at all lines. */
+  /** Returns the flows of all jobs in the lines where an unclaimed job may wait for another, by their keys. Visits all lines. */
   contendingFlows(): Map<string, WaitingFlow> {
     const found = new Map<string, { work: FlowReference; since: number; first: QueueEntry }>()
     for (const place of this.#lines.contendingEntries()) {
@@ -119,7 +120,7 @@ export class ClaimQueue {
     return new Map([...found].map(([key, { first, ...rest }]) => [key, { ...rest, first: first.entry }]))
   }
 
-  /** Lets nobody wait for the jobs of these flows from now on, by their keys, and of all others as usual. */
+  /** Sets aside the jobs of the flows with these keys, and of no other flows. */
   setAside(keys: ReadonlySet<string>): void {
     const changed = new Set<QueueEntry>()
     for (const place of this.#lines.waitingEntries()) {
@@ -139,10 +140,10 @@ export class ClaimQueue {
     return claimed
   }
 
-  /** To be called after anything about the entry has changed. Costs nothing where that makes no difference. */
+  /** Updates the queue after any change of the entry. Costs nothing where the change makes no difference. */
   update(entry: JobEntry): void {
     if (entry.content === 'unread' && !entry.ended && entry.windowStatus !== 'outside') this.#unread.add(entry)
-    // Whatever has a place was read before.
+    // A queued entry always has its posting loaded.
     else if (!entry.queueEntry && this.#unread.size > 0) this.#unread.delete(entry)
     const state = this.#queueStateOf(entry)
     if (entry.queueEntry && entry.queueEntry.state === state && entry.queueEntry.stored === entry.stored)
@@ -152,8 +153,8 @@ export class ClaimQueue {
   }
 
   /**
-   * Until it is disposed the job is due, whatever its delay says to others, and is not taken but by {@link reserveFree}: others
-   * in this process, who look at the same queue, leave it to whom it is reserved for.
+   * Reserves the job until the result is disposed: it is due in spite of its delay, and only {@link reserveFree} chooses it, not
+   * other callers of the same queue.
    */
   reserve(entry: JobEntry): Disposable {
     this.#reserved.add(entry)
@@ -167,10 +168,10 @@ export class ClaimQueue {
   }
 
   /**
-   * Wakes what has become due. Should the clock be set back, nobody who is awake falls asleep before the next update.
+   * Moves jobs that have become due out of the delayed state. If the clock is set back, due jobs stay due until their next update.
    *
-   * @param now in milliseconds on the server's clock
-   * @returns whether there was anything
+   * @param now the time in milliseconds on the server's clock
+   * @returns whether any job has become due
    */
   advance(now: number): boolean {
     this.#now = now
@@ -182,19 +183,19 @@ export class ClaimQueue {
     return woken
   }
 
-  /** The first that are claimable, in claim order. They count as being tried until {@link release}. */
+  /** Chooses the first claimable jobs and returns them in claim order. They are not chosen again until {@link release}. */
   reserveNext(wanted: TakeOptions): QueueEntry[] {
     const { max, random = Math.random } = wanted
     const found = this.#findCandidates(wanted)
     const taken = found.length <= max ? found : pickAtRandom(found, { count: max, random }).sort(compareClaimOrder)
-    // Not before all were looked at: what `accept` throws must leave nothing chosen.
+    // Reserved only after all were examined: if `accept` throws, no job may stay reserved.
     for (const place of taken) this.#reserve(place)
     return taken
   }
 
   /**
-   * This very job, if it is unclaimed, known as it is now, and not being tried; also when it is blocked or not due. It
-   * counts as being tried until {@link release}.
+   * Chooses the given job if it is unclaimed, its posting is current, and no claim of it is being tried, even if it is blocked or
+   * not due. It is not chosen again until {@link release}.
    */
   reserveEntry(entry: JobEntry): QueueEntry | undefined {
     const { queueEntry } = entry
@@ -203,14 +204,14 @@ export class ClaimQueue {
     return queueEntry
   }
 
-  /** This very job, if nothing that is known here speaks against claiming it. It counts as being tried, as with {@link reserveEntry}. */
+  /** Chooses the given job as {@link reserveEntry} does, if it is due and nothing blocks it. */
   reserveFree(entry: JobEntry): QueueEntry | undefined {
     return entry.queueEntry?.state === 'waiting' && entry.queueEntry.blockerCount === 0
       ? this.reserveEntry(entry)
       : undefined
   }
 
-  /** Returns whether there is anything to take. */
+  /** Returns whether any job can be claimed. */
   hasClaimable(accept: (posting: Posting) => boolean): boolean {
     for (const place of this.#readyEntries) if (accept(place.stored.posting)) return true
     return false
@@ -224,9 +225,9 @@ export class ClaimQueue {
   }
 
   /**
-   * What keeps a due job from its resources: of the first resource that it cannot have, who holds it, else who stands first
-   * in line. Where postings that nobody has read yet keep it waiting, the first of these (its content is `unread`), under
-   * the name of a resource that it might want.
+   * Returns the job that blocks a due job: the holder of the first resource that is not available, else the first in its line.
+   * Where unread postings block the job, returns the first of them (its content is `unread`) with the name of one resource, which
+   * it may want.
    */
   blockedBy({ queueEntry }: JobEntry): Blocker | undefined {
     if (!queueEntry?.blockerCount) return undefined
@@ -238,7 +239,7 @@ export class ClaimQueue {
     return entry && resource !== undefined ? { resource, entry } : undefined
   }
 
-  /** What there is to pick from: `max`, or more of the first priority where they are to be spread. */
+  /** Returns the jobs to choose from: `max`, or more of the first priority with a spread above 1. */
   #findCandidates(wanted: TakeOptions): QueueEntry[] {
     const { max, accept, holdsSuspect, spread } = wanted
     const found: QueueEntry[] = []
@@ -262,7 +263,7 @@ export class ClaimQueue {
   #queueStateOf(entry: JobEntry): QueueState | undefined {
     const { stored, content } = entry
     if (!stored || entry.ended || entry.windowStatus === 'outside') return undefined
-    // Whoever could read it has claimed it, with what it wanted when it was last readable here.
+    // A claimed job stays in the queue even if its posting is unreadable here: it holds the resources that were last read.
     if (entry.claimed) return 'claimed'
     if (content === 'unread' || content === 'unreadable') return undefined
     const due = entry.cancelRequested || dueTime(stored) <= this.#now || this.#reserved.has(entry)
@@ -303,7 +304,7 @@ export class ClaimQueue {
     if (place.state === 'waiting' && wantsResources(place)) this.#behindUnread.delete(place)
   }
 
-  /** Returns the group with which the place is set aside, if it is; notes of one that is claimed that its flow is known. */
+  /** Returns the group with which the entry is set aside, if it is. For a claimed job, notes that its flow is known. */
   #setAsideGroup(place: QueueEntry): string | undefined {
     if (!this.contended || !wantsResources(place)) return undefined
     const work = toFlowReference(place.stored)
@@ -324,7 +325,7 @@ export class ClaimQueue {
     this.#showEntry(place)
   }
 
-  /** Puts it among those that can be taken, or away from them. */
+  /** Adds the entry to the claimable ones, or removes it, as its state requires. */
   #showEntry(place: QueueEntry): void {
     const { content } = place.entry
     const ready = place.state === 'waiting' && place.blockerCount === 0 && content === 'fresh' && !this.#isTaken(place)
@@ -357,7 +358,7 @@ function newQueueEntry(entry: JobEntry, stored: StoredJob, state: QueueState): Q
   }
 }
 
-/** A delay counts from the write that carries it. */
+/** Returns the due time: a delay counts from the write that contains it. */
 export function dueTime({ posting, writtenAt }: StoredJob): number {
   return posting.delay === undefined ? 0 : writtenAt + posting.delay
 }

@@ -1,17 +1,18 @@
 /**
- * Who holds a resource, and who stands in line for it.
+ * The holders of each resource, and the line of jobs that wait for it. A *writer* wants the resource exclusively, a *reader*
+ * shared.
  *
- * A line lets pass whom nobody before it contradicts: the writer that nobody holds back and no reader is before, or the
- * readers before the first writer. So those that pass never conflict with each other, and a waiting writer holds later
- * readers back. Everybody else is blocked, and is looked at only when the head of the line moves past it.
+ * An entry passes if no holder and no entry before it conflicts with it: the first writer, if the resource is free and no reader is
+ * before it, or the readers before the first writer. So passing entries never conflict with each other, and a waiting writer
+ * blocks later readers. All other entries are blocked, and are visited only when the head of the line moves past them.
  *
- * **In two steps**, because a claim turns who stood first into a holder: `leave` and `enter` move without telling anybody,
- * `settle` then tells those for whom something has changed. One step at a time, ten thousand readers behind the writer
- * would be let in and out again by its claim.
+ * **A change has two steps**, because a claim turns the first in line into a holder: `leave` and `enter` change the lines without
+ * notifications, `settle` then notifies the entries for which the result has changed. With notifications in each step, the claim
+ * of a writer would unblock and block ten thousand readers behind it.
  *
- * **Set aside** are the jobs of flows that no conductor has known for long (`view/unaccepted-flows.ts`): nobody waits for them
- * any more. Those of one flow are a line of their own (`set-aside.ts`). They still wait for whoever holds the resource, and
- * for jobs before them that are not set aside.
+ * **Jobs that are set aside**, because no conductor has known their flow for long (`view/unaccepted-flows.ts`), block no other job.
+ * The jobs of one flow have a line of their own (`set-aside.ts`). They still wait for the holders of the resource, and for jobs
+ * before them that are not set aside.
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { JobEntry, QueueEntry } from '../model/entry.ts'
@@ -30,29 +31,29 @@ export interface Blocker {
 export class ResourceLines {
   readonly #lines = new Map<string, ResourceLine>()
   readonly #onPasses: (place: QueueEntry, passes: boolean) => void
-  /** The places that are set aside, each with the group of those that it waits with: a place leaves the line it entered. */
+  /** The entries that are set aside, each with its group, so that an entry leaves the line that it entered. */
   readonly #setAside = new Map<QueueEntry, string>()
   #contended = false
 
-  /** @param onPasses hears of every place in line that passes from now on in one of its lines, or does not any more */
+  /** @param onPasses called for each entry that begins or ceases to pass in one of its lines */
   constructor(onPasses: (place: QueueEntry, passes: boolean) => void) {
     this.#onPasses = onPasses
   }
 
-  /** How many resources are wanted or held. */
+  /** The number of resources that are wanted or held. */
   get size(): number {
     return this.#lines.size
   }
 
-  /** Whether one job may have waited behind another, neither of them claimed, since {@link contendingEntries} were asked for last. */
+  /** Whether an unclaimed job may have waited behind another unclaimed one since the last call of {@link contendingEntries}. */
   get contended(): boolean {
     return this.#contended
   }
 
   /**
-   * Takes hold of the resources, or stands in line for them; counts into `place.blocks` the lines in which it waits.
+   * Adds the entry to the holders of its resources, or to their lines; adds the lines in which it waits to `place.blockerCount`.
    *
-   * @param aside the group with which it is set aside, if it is
+   * @param aside the group with which the entry is set aside, if it is
    */
   enter(place: QueueEntry, aside?: string): void {
     if (aside !== undefined) this.#setAside.set(place, aside)
@@ -68,8 +69,8 @@ export class ResourceLines {
   }
 
   /**
-   * Returns the places in all lines where one that waits may wait for another that waits. A place is there once for each of its
-   * lines. Nothing may change during the walk, which has to come to its end.
+   * Yields the entries of all lines in which a waiting entry may wait for another waiting entry, once for each of its lines.
+   * The lines must not change during the iteration, which must be completed.
    */
   *contendingEntries(): Generator<QueueEntry, void, undefined> {
     this.#contended = false
@@ -80,7 +81,7 @@ export class ResourceLines {
     }
   }
 
-  /** Returns the places in all lines, once for each line, those that are set aside too. Nothing may change during the walk. */
+  /** Yields the entries of all lines, also those set aside, once for each line. The lines must not change during the iteration. */
   *waitingEntries(): Generator<QueueEntry, void, undefined> {
     for (const line of this.#lines.values()) yield* line.waiting()
   }
@@ -91,13 +92,13 @@ export class ResourceLines {
     this.#contended ||= line.contended
   }
 
-  /** To be called after `enter` and `leave`, for what was entered and left. */
+  /** Notifies the affected entries. To be called after `enter` and `leave`, with the resources of the entry. */
   settle({ exclusive, shared }: ResourceWants): void {
     for (const name of exclusive) this.#settleLine(name)
     for (const name of shared) this.#settleLine(name)
   }
 
-  /** Of those that keep it waiting in the first line where somebody does: who holds the resource, else who is first. */
+  /** Returns the job that blocks the entry in the first line where it waits: the holder of the resource, else the first in line. */
   findBlocker(place: QueueEntry): Blocker | undefined {
     for (const mode of ['exclusive', 'shared'] as const) {
       for (const resource of place.resources[mode]) {
@@ -123,19 +124,19 @@ export class ResourceLines {
   }
 }
 
-/** A place in one line. */
+/** An entry in one line. */
 interface LineEntry {
   readonly place: QueueEntry
   readonly mode: ResourceMode
   readonly aside: string | undefined
 }
 
-/** One resource. Its parts are made on first use: a board may have as many resources as jobs, each wanted by one. */
+/** The holders and the line of one resource. Its parts are created on first use: a board may have as many resources as jobs. */
 class ResourceLine {
   #holders: Record<ResourceMode, Set<JobEntry>> | undefined
   #writers: SortedList<QueueEntry, ClaimOrderKey> | undefined
   #readers: Threshold<QueueEntry, ClaimOrderKey> | undefined
-  /** The writer that passes. */
+  /** The writer that passes, if one does. */
   #next: QueueEntry | undefined
   #setAside: SetAside | undefined
 
@@ -143,7 +144,7 @@ class ResourceLine {
     return !this.#isHeld() && this.#waitingCount === 0
   }
 
-  /** Whether one that waits may wait for another that waits: readers alone never do. */
+  /** Whether a waiting entry may wait for another waiting entry: readers alone never do. */
   get contended(): boolean {
     return this.#waitingCount > 1 && this.#waitingCount > (this.#readers?.size ?? 0)
   }
@@ -208,7 +209,7 @@ class ResourceLine {
     return holder ?? reader ?? (writer && isBefore(first, writer) ? first : writer)?.entry
   }
 
-  /** Returns who keeps a place that is set aside waiting, those of its own group aside: a holder, or who stands before it. */
+  /** Returns the job that blocks an entry that is set aside, apart from its own group: a holder, or a job before it in line. */
   #findObstacle(place: ClaimOrderKey, mode: ResourceMode): JobEntry | undefined {
     const [holder] = this.#holders?.exclusive ?? []
     if (holder) return holder
@@ -220,7 +221,7 @@ class ResourceLine {
     return reader ?? (isBefore(first, place) ? first.entry : undefined)
   }
 
-  /** How many wait, or are set aside. */
+  /** The number of entries that wait, including those set aside. */
   get #waitingCount(): number {
     return (this.#writers?.size ?? 0) + (this.#readers?.size ?? 0) + (this.#setAside?.size ?? 0)
   }

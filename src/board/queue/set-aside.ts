@@ -1,10 +1,10 @@
 /**
- * Those in the line of one resource that nobody waits for: the jobs of flows that no conductor has known for long.
+ * The jobs in the line of one resource that are set aside: their flows have not been known to a conductor for long, and no other
+ * job waits for them.
  *
- * The jobs of one flow are a group, in claim order. Of each group only the first may pass, so a claim of the resource costs as
- * much as there are groups, however many jobs there are in them; and jobs of one flow keep their order among each other, because
- * whoever takes one of them takes them all. Groups do not wait for each other: two flows that nobody knows would otherwise block
- * each other for ever.
+ * The jobs of one flow are a group, in claim order. Only the first job of each group may pass, so the cost of a claim depends on
+ * the number of groups and not of jobs. Jobs of one flow keep their order, because a process that claims one of them can claim all
+ * of them. Groups do not wait for each other: otherwise two unknown flows would block each other for ever.
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
@@ -20,7 +20,7 @@ interface SetAsideEntry extends ClaimOrderKey {
 
 interface SetAsideGroup {
   readonly line: SortedList<SetAsideEntry, ClaimOrderKey>
-  /** The first, where it passes. */
+  /** The first entry of the group, if it passes. */
   next: QueueEntry | undefined
 }
 
@@ -51,15 +51,17 @@ export class SetAside implements Iterable<QueueEntry> {
     if (group.line.size === 0) this.#groups.delete(name)
   }
 
-  /** Returns the first of the group, unless it is this one. */
+  /** Returns the first entry of the group, unless it is the given one. */
   before(place: QueueEntry, name: string): QueueEntry | undefined {
     const first = this.#groups.get(name)?.line.first?.place
     return first === place ? undefined : first
   }
 
   /**
-   * @param free whether neither a holder nor anyone in line before it keeps it waiting
-   * @param onPasses hears of every place that passes from now on, or does not any more
+   * Determines for each group whether its first entry passes.
+   *
+   * @param free returns whether no holder and no job before it in line blocks an entry
+   * @param onPasses called for each entry that begins or ceases to pass
    */
   settle(
     free: (first: ClaimOrderKey, mode: ResourceMode) => boolean,

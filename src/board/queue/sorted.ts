@@ -1,14 +1,14 @@
 /**
- * Items in order, without doubles: a list of sorted chunks.
+ * A sorted list without duplicates, stored as a list of sorted chunks.
  *
- * Finding, adding and removing cost about the square root of the length, and a walk from the head or from the middle costs
- * nothing to start. A heap could not be walked, a plain array would move all that follows.
+ * Finding, adding and removing cost about the square root of the length, and an iteration from the head or from the middle starts
+ * at no cost. A heap does not support iteration in order; a plain array would move all items behind a change.
  */
 export type Compare<K> = (a: K, b: K) => number
 
 const CHUNK_SIZE = 512
 
-/** `K` is what the order looks at; whatever has that can be asked for. */
+/** A sorted list. `K` is the part of an item that the order compares; lookups need this part only. */
 export class SortedList<T extends K, K = T> implements Iterable<T> {
   readonly #compare: Compare<K>
   #chunks: T[][] = []
@@ -26,12 +26,12 @@ export class SortedList<T extends K, K = T> implements Iterable<T> {
     return this.#chunks[0]?.[0]
   }
 
-  /** Adding what is there already changes nothing. */
+  /** Adds an item; an equal one that is in the list stays. */
   add(item: T): void {
     const at = this.#findChunk(item)
     const chunk = this.#chunks[at]
     if (!chunk) {
-      // A literal, which takes no room for more: most lists of a board with many resources never hold a second item.
+      // An array literal reserves no space for more items: most lists of a board with many resources never hold a second one.
       this.#chunks = [[item]]
       this.#size = 1
       return
@@ -57,12 +57,12 @@ export class SortedList<T extends K, K = T> implements Iterable<T> {
     return true
   }
 
-  /** Nothing may be added or removed during the walk. */
+  /** Yields the items in order. The list must not change during the iteration. */
   *[Symbol.iterator](): Generator<T, void, undefined> {
     for (const chunk of this.#chunks) yield* chunk
   }
 
-  /** What is not before `start`, in order. Nothing may be added or removed during the walk. */
+  /** Yields the items that are not before `start`, in order. The list must not change during the iteration. */
   *from(start: K): Generator<T, void, undefined> {
     let at = this.#findChunk(start)
     let chunk = this.#chunks[at]
@@ -75,7 +75,7 @@ export class SortedList<T extends K, K = T> implements Iterable<T> {
     }
   }
 
-  /** The chunk that holds the item, or would: the first whose last item is not before it, else the last one. */
+  /** Returns the index of the chunk for the item: the first whose last item is not before it, else the last chunk. */
   #findChunk(item: K): number {
     let low = 0
     let high = this.#chunks.length - 1
@@ -90,7 +90,7 @@ export class SortedList<T extends K, K = T> implements Iterable<T> {
 
   #firstNotBefore(chunk: readonly T[], item: K): number {
     const [first, last] = [chunk[0], chunk.at(-1)]
-    // Mostly what comes goes to the end, and what goes is the first.
+    // Fast paths: most items are added at the end and removed from the head.
     if (last !== undefined && this.#compare(last, item) < 0) return chunk.length
     if (first !== undefined && this.#compare(first, item) >= 0) return 0
     let low = 0

@@ -1,10 +1,10 @@
 /**
- * Items in order with a bound among them: what stands before the bound passes, the rest waits. Moving the bound costs what
- * stands between where it was and where it is, however many stand behind it.
+ * A sorted list with a bound: items before the bound pass, the others wait. Moving the bound costs as much as there are items
+ * between its old and new place, independent of the number behind it.
  */
 import { type Compare, SortedList } from './sorted.ts'
 
-/** Where those that pass end: before this one, or with the last. `none`: nobody passes. */
+/** The bound: items before the given key pass; with `all` all items pass, with `none` none. */
 export type ThresholdBound<K> = K | 'all' | 'none'
 
 export class Threshold<T extends K, K extends object = T> implements Iterable<T> {
@@ -12,7 +12,7 @@ export class Threshold<T extends K, K extends object = T> implements Iterable<T>
   readonly #items: SortedList<T, K>
   #bound: ThresholdBound<K> = 'none'
 
-  /** Nobody passes before the bound was moved for the first time. */
+  /** Creates an empty list. Its bound is `none` until it is moved. */
   constructor(compare: Compare<K>) {
     this.#compare = compare
     this.#items = new SortedList<T, K>(compare)
@@ -26,12 +26,12 @@ export class Threshold<T extends K, K extends object = T> implements Iterable<T>
     return this.#items.first
   }
 
-  /** In order, those that pass first. Nothing may be added or removed during the walk. */
+  /** Iterates over the items in order, passing ones first. The list must not change during the iteration. */
   [Symbol.iterator](): Iterator<T, void, undefined> {
     return this.#items[Symbol.iterator]()
   }
 
-  /** Whether it passes from the beginning. */
+  /** Adds an item and returns whether it passes. */
   add(item: T): boolean {
     this.#items.add(item)
     return this.passes(item)
@@ -46,7 +46,7 @@ export class Threshold<T extends K, K extends object = T> implements Iterable<T>
     return this.#bound !== 'none' && this.#compare(item, this.#bound) < 0
   }
 
-  /** @param onPasses hears of everyone for whom this makes a difference */
+  /** Moves the bound. @param onPasses called for each item that begins or ceases to pass */
   move(bound: ThresholdBound<K>, onPasses: (item: T, passes: boolean) => void): void {
     const old = this.#bound
     if (old === bound) return

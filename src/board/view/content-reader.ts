@@ -8,13 +8,13 @@ import { backoffDelay, sleep } from '../../core/time.ts'
 import type { Backend, StoredJob, UnreadableJob } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
 
-/** How many postings are read at once, and how large they may be together, as far as that is known. */
+/** The limits of one read: the number of postings, and their total size in bytes, as far as it is known. */
 const MAX_BATCH = 512
 const MAX_BATCH_BYTES = 4 * 1_024 * 1_024
 
-/** Which postings have to be read, in the order in which they were asked for. */
+/** The postings that have to be read, in the order of the requests. */
 export class ReadList {
-  /** With the number of the request. */
+  /** The entries, each with the number of its request. */
   readonly #wanted = new Map<JobEntry, number>()
   #requests = 0
 
@@ -22,7 +22,7 @@ export class ReadList {
     return this.#wanted.size === 0
   }
 
-  /** How many postings were asked for up to now, for {@link hasRead}. */
+  /** The number of requests so far, for {@link hasRead}. */
   get requests(): number {
     return this.#requests
   }
@@ -52,7 +52,7 @@ export class ReadList {
 export interface ContentReaderOptions {
   readonly backend: Pick<Backend, 'read'>
   readonly list: ReadList
-  /** Ends everything in the background. */
+  /** The signal that ends the background work. */
   readonly signal: AbortSignal
   /** Called with the posting of an entry; undefined where it is gone. */
   readonly onRead: (entry: JobEntry, content: StoredJob | UnreadableJob | undefined) => void
@@ -118,7 +118,7 @@ export class ContentReader {
     const batch = this.#nextBatch()
     if (batch.length === 0) return
     const contents = await backend.read(batch.map(({ entry }) => entry.id ?? ''))
-    // Unreadable postings count as well: else a board full of large ones would be asked for all at once.
+    // Unreadable postings count as well: otherwise a board full of large ones would be read all at once.
     this.#typicalBytes = contents.reduce((sum, read) => sum + (read?.bytes ?? 0), 0) / batch.length
     batch.forEach(({ entry, changes }, index) => {
       if (entry.changeCount !== changes || !list.delete(entry)) return
@@ -140,7 +140,7 @@ export class ContentReader {
     for (const entry of list) {
       bytes += entry.stored?.bytes ?? this.#typicalBytes
       if (batch.length >= MAX_BATCH || (batch.length > 0 && bytes > MAX_BATCH_BYTES)) break
-      // Claimed meanwhile, as most jobs are that change: the release puts it on the list again.
+      // Most changes are claims. The posting of a claimed job is not needed; its release adds it to the list again.
       if (entry.claimed && entry.stored) list.delete(entry)
       else batch.push({ entry, changes: entry.changeCount })
     }

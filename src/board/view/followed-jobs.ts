@@ -1,25 +1,25 @@
 /**
- * Keeps what the view knows of jobs that run elsewhere up to date, for those who hold a `Job`: its run, its attempts, and
- * after its end in the trash the attempt that ended it. A claim changes the posting, and a view does not read postings of
- * claimed jobs: most are gone before anybody asks.
+ * Keeps the entries of jobs that run in other processes up to date, for callers that hold a `Job`: its run, its attempts, and
+ * the last attempt of a trashed job. A claim changes the posting, and a view does not read postings of claimed jobs, because
+ * most of them end before a caller reads them.
  *
- * Only jobs that somebody in this process holds cost a read, and only if they are still claimed a moment later; the read is
- * one for all of them. A board whose jobs nobody holds reads nothing.
+ * Only jobs that this process references as a `Job` cost a read, and only if they are still claimed a moment later; one read
+ * covers all of them. A process without such references reads nothing.
  */
 import { createDeferred } from '../../core/async/abort.ts'
 import type { Backend, StoredJob } from '../backend.ts'
 import { isHeld, type JobEntry } from '../model/entry.ts'
 
-/** How long a job must be claimed before its posting is read. */
+/** The time for which a job must be claimed before its posting is read. */
 const READ_DELAY_MS = 50
-/** How many postings are asked for at once. */
+/** The number of postings in one read. */
 const BATCH = 512
 
 export interface FollowedJobsOptions {
   readonly backend: Pick<Backend, 'read' | 'trashedEntry'>
-  /** Ends everything that goes on in the background. */
+  /** The signal that ends the background work. */
   readonly signal: AbortSignal
-  /** The posting of an entry has changed. */
+  /** Called when the posting of an entry has changed. */
   readonly updated: (entry: JobEntry) => void
 }
 
@@ -32,14 +32,14 @@ export class FollowedJobs {
     this.#options = options
   }
 
-  /** Notes that somebody has claimed the job. What this process claims itself is known without a read. */
+  /** Notes that the job was claimed. The postings of this process' own claims are known without a read. */
   claimed(entry: JobEntry): void {
     if (entry.isReserved || !isHeld(entry) || this.#options.signal.aborted) return
     this.#claimed.add(entry)
     this.#timer ??= setTimeout(() => this.#look(), READ_DELAY_MS).unref()
   }
 
-  /** Reads the postings of those that are claimed: as the claims have written them. Throws what the backend throws. */
+  /** Reads the postings of the claimed jobs among the entries, as their claims have written them. Throws the errors of the backend. */
   async read(entries: Iterable<JobEntry>): Promise<void> {
     const claimed = [...entries].filter(isClaimed)
     for (let from = 0; from < claimed.length; from += BATCH) {
@@ -47,7 +47,7 @@ export class FollowedJobs {
       const contents = await this.#options.backend.read(batch.map(({ entry }) => entry.id ?? ''))
       batch.forEach(({ entry, changes }, index) => {
         const content = contents[index]
-        // Released or changed meanwhile: the view reads it for that.
+        // If the job was released or changed meanwhile, the view reads it anyway.
         if (content && 'posting' in content && isClaimed(entry) && entry.changeCount === changes)
           this.#keep(entry, content)
       })
@@ -55,8 +55,8 @@ export class FollowedJobs {
   }
 
   /**
-   * Resolves the wait for the job's end. One that another process has trashed is looked up in the trash before, because
-   * that is where its last attempt is; where that cannot be done the end is told without.
+   * Resolves the wait for the job's end. For a job that another process has trashed, its trash entry with the last attempt is read
+   * first; if that fails, the wait is resolved without it.
    */
   ended(entry: JobEntry, end: 'COMPLETE' | 'TRASHED'): void {
     const { trashedEntry } = this.#options.backend
@@ -74,7 +74,7 @@ export class FollowedJobs {
     this.#timer = undefined
     const entries = [...this.#claimed].filter(isHeld)
     this.#claimed.clear()
-    // Without a connection its return is a gap, after which everything is read.
+    // An error is ignored: the reconnect is a gap, after which all postings are read.
     this.read(entries).catch(() => undefined)
   }
 

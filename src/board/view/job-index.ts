@@ -1,8 +1,8 @@
 /**
- * What this process knows of the board: its jobs by id and by uuid, the claim queue, and which postings have to be read.
+ * The state of the view: the jobs of the board by id and by uuid, the claim queue, and the postings that have to be read.
  *
- * A pure state machine. It does no I/O, sets no timer and calls nobody: what follows from a change is kept as {@link Effect}s,
- * which the view's loop takes and carries out (`live-view.ts`).
+ * The index is a pure state machine. It does no I/O, sets no timers and calls no listeners: the consequences of a change are kept
+ * as {@link Effect}s, which the view's loop takes and carries out (`live-view.ts`).
  *
  * | report | unread or unknown job | job in the view |
  * |---|---|---|
@@ -12,7 +12,7 @@
  * | released | – | waits again; leaves the view if the window does not hold it |
  * | cancelled | enters the view, because it is due at once | is due at once |
  * | trashed | is remembered until it is gone | is remembered until it is gone |
- * | gone | ends, if somebody holds on to it | ends |
+ * | gone | ends, if this process references it | ends |
  */
 import type { BoardChange, JobSummary, QueueKey, StoredJob, UnreadableJob } from '../backend.ts'
 import { type JobEntry, newEntry, type WindowStatus } from '../model/entry.ts'
@@ -23,16 +23,16 @@ import type { ViewListing, Window } from './window.ts'
 
 export type JobEventKind = 'posted' | 'claimed' | 'abandoned' | 'consumed' | 'trashed'
 
-/** What the loop has to do because of a change. */
+/** An action that the loop has to carry out because of a change. */
 export type Effect =
   | { readonly kind: 'emit'; readonly happening: JobEventKind; readonly entry: JobEntry }
-  /** Somebody has asked for the job to be given up. */
+  /** A cancel of the job was requested. */
   | { readonly kind: 'cancelled'; readonly entry: JobEntry }
-  /** The posting is gone, and the backend has to be asked how the job ended. */
+  /** The posting is gone, and the loop has to ask the backend how the job ended. */
   | { readonly kind: 'find-end'; readonly entry: JobEntry; readonly id: string }
   | { readonly kind: 'error'; readonly error: unknown }
 
-/** A job that a part of the board shows. */
+/** A job in a part of the board that was read. */
 export type ShownSpot = QueueKey & { readonly cancelled?: boolean }
 
 const NO_EFFECTS: readonly Effect[] = []
@@ -40,18 +40,18 @@ const NO_EFFECTS: readonly Effect[] = []
 export class JobIndex {
   readonly queue = new ClaimQueue()
   readonly toRead = new ReadList()
-  /** Jobs outside the view that somebody in this process holds on to. */
+  /** Jobs outside the view that this process references. */
   readonly outside = new WeakJobs()
   readonly #ends = new RecentEnds()
   /** Absent where the view holds the whole board. */
   readonly #window: Window | undefined
   readonly #entries = new Map<string, JobEntry>()
   readonly #byUuid = new UuidIndex(() => this.#entries.values())
-  /** Jobs whose posting was never readable here: those of a newer release, say. */
+  /** Jobs whose posting was never readable here, such as those of a newer release. */
   readonly #unreadable = new Set<JobEntry>()
   /** Jobs that entered the view because of a change after their post: `posted` is not emitted for them. */
   readonly #enteredLate = new WeakSet<JobEntry>()
-  /** How many jobs are on the board, where the backend reports it: the view may be a part of it. */
+  /** The number of jobs on the board, where the backend reports it because the view may be a part of the board. */
   #count: number | undefined
   #announcesAll = false
   #effects: Effect[] = []
@@ -60,14 +60,14 @@ export class JobIndex {
     this.#window = options.window
   }
 
-  // --- Looking things up ------------------------------------------------------------------------------------------------
+  // --- Lookups ----------------------------------------------------------------------------------------------------------
 
-  /** How many jobs are in the view. */
+  /** The number of jobs in the view. */
   get size(): number {
     return this.#entries.size
   }
 
-  /** How many jobs are on the board, readable or not. */
+  /** The number of jobs on the board, readable or not. */
   get jobCount(): number {
     return this.#count ?? this.#entries.size
   }
@@ -116,7 +116,7 @@ export class JobIndex {
 
   // --- Reports of the backend -------------------------------------------------------------------------------------------
 
-  /** From now on `posted` is emitted for jobs outside the window, too: their postings are read for that. */
+  /** Makes the view emit `posted` for jobs outside the window, too; it reads their postings for that. */
   announceAll(): void {
     this.#announcesAll = true
   }
@@ -177,7 +177,7 @@ export class JobIndex {
     this.toRead.add(entry)
   }
 
-  /** The job has left the board. */
+  /** Takes in that the job has left the board. */
   end(entry: JobEntry, id: string): void {
     const end: JobEnd = entry.trashing ? 'TRASHED' : 'COMPLETE'
     this.#remove(entry)
@@ -191,7 +191,7 @@ export class JobIndex {
   #setClaimed(entry: JobEntry, claimed: boolean): void {
     if (entry.claimed === claimed) return
     entry.claimed = claimed
-    // What has changed while the job was claimed is read now.
+    // Changes from while the job was claimed are read now.
     if (!claimed && entry.content === 'stale') this.toRead.add(entry)
     this.queue.update(entry)
     this.#emit(claimed ? 'claimed' : 'abandoned', entry)
@@ -209,7 +209,7 @@ export class JobIndex {
 
   /** Returns the ids to ask the backend about when the board is listed. */
   knownIds(): string[] {
-    // Whether a job that is expected was committed is not known: it may come yet.
+    // An expected job whose transaction is not known to be committed may still be posted, so it is left out.
     const held = this.outside.all().filter(({ stored }) => stored)
     return [...this.#entries.values(), ...held].map(({ id }) => id ?? '')
   }
@@ -222,7 +222,7 @@ export class JobIndex {
       const { id = '', postedDuringResync: newer } = entry
       entry.postedDuringResync = false
       if (listed.has(id)) continue
-      // What entered the view after the listing began was not asked about.
+      // The listing did not ask about jobs that entered the view after it began.
       if (newer || (window && !window.asked.has(id))) this.toRead.add(entry)
       else if (!window?.outside.has(id)) this.#endUnlisted(entry, id, listing)
       else if (this.#window?.pinned.has(entry)) this.#keepPinned(entry)
@@ -230,7 +230,7 @@ export class JobIndex {
     }
     for (const entry of this.outside.all()) {
       if (!entry.stored || entry.id === undefined || listed.has(entry.id)) continue
-      // Read since the listing began: it was there by then, and later changes are reported.
+      // The job was read since the listing began: it was on the board then, and later changes are reported.
       if (window && !window.asked.has(entry.id)) continue
       if (window?.outside.has(entry.id)) entry.content = 'stale'
       else this.#endUnlisted(entry, entry.id, listing)
@@ -312,13 +312,13 @@ export class JobIndex {
     this.queue.update(entry)
   }
 
-  /** The claim of a job that entered the view because of it could not be emitted before its posting was read. */
+  /** Emits the first event of a job: for one that entered the view by a claim, `claimed`, which needed the posting. */
   #emitFirst(entry: JobEntry): void {
     if (!this.#enteredLate.has(entry)) this.#emit('posted', entry)
     else if (entry.claimed) this.#emit('claimed', entry)
   }
 
-  /** The posting has changed since the post was answered: the answer says what the job is, not what it is now. */
+  /** Takes in an own post whose posting has changed since: the answer identifies the job, but its content is stale. */
   #adoptOutdated(entry: JobEntry, stored: StoredJob): void {
     entry.stored = stored
     entry.content = 'stale'
@@ -342,7 +342,7 @@ export class JobIndex {
     return entry
   }
 
-  /** What was read is not so any more. While the job is claimed its posting is not needed; the release reads it. */
+  /** Marks the posting as stale and has it read again. For a claimed job that is not needed before its release. */
   #outdate(entry: JobEntry): void {
     entry.changeCount += 1
     if (entry.content !== 'unread') entry.content = 'stale'
@@ -357,7 +357,7 @@ export class JobIndex {
     if (!entry.stored && entry.windowStatus !== 'outside') this.#unreadable.add(entry)
   }
 
-  /** Where changes and answers come over one connection, the end was reported before; else the backend has to be asked. */
+  /** Takes in a missing posting. Without a window the job has ended; with one, changes may arrive later, and the backend is asked. */
   #goneUnreported(entry: JobEntry, id: string): void {
     if (!this.#window || entry.trashing) this.end(entry, id)
     else this.#effects.push({ kind: 'find-end', entry, id })
@@ -416,7 +416,7 @@ export class JobIndex {
     if (entry.stored && entry.windowStatus !== 'outside') this.#byUuid.add(entry.stored.posting.uuid, entry)
   }
 
-  /** It is on the board, and not in the view any more. */
+  /** Moves a job that is still on the board out of the view. */
   #leave(entry: JobEntry): void {
     this.#remove(entry)
     this.#setStanding(entry, 'outside')

@@ -33,9 +33,9 @@ const EMPTY_LISTING: ViewListing = { jobs: [], claimed: new Set(), trashed: new 
 
 export interface ViewListener {
   jobChanged(happening: JobEventKind, entry: JobEntry): void
-  /** Somebody has asked for the job to be given up. */
+  /** Called when a cancel of the job was requested. */
   cancelRequested(entry: JobEntry): void
-  /** From now on no job waits for those of this flow, because no conductor knows it; `first` is the first of them. */
+  /** Called when other jobs no longer wait for the jobs of this flow, because no conductor knows it; `first` is the first of them. */
   flowUnaccepted(work: FlowReference, first: JobEntry): void
   onError(error: Error): void
 }
@@ -43,9 +43,9 @@ export interface ViewListener {
 export interface LiveViewOptions {
   readonly backend: Backend
   readonly listener: ViewListener
-  /** In milliseconds. */
+  /** The time in milliseconds. */
   readonly unacceptedAfter: number
-  /** Ends everything in the background. */
+  /** The signal that ends the background work. */
   readonly signal: AbortSignal
 }
 
@@ -112,7 +112,7 @@ export class LiveView {
     return this.#window?.isWholeBoard ?? true
   }
 
-  /** How many jobs are on the board, readable or not. */
+  /** The number of jobs on the board, readable or not. */
   get jobCount(): number {
     return this.#index.jobCount
   }
@@ -172,7 +172,7 @@ export class LiveView {
     this.#index.setCount(jobs)
   }
 
-  /** From now on `posted` is emitted for jobs outside the window, too. */
+  /** Makes the view emit `posted` for jobs outside the window, too. */
   announceAll(): void {
     this.#index.announceAll()
   }
@@ -307,7 +307,7 @@ export class LiveView {
       }
       this.evaluate()
     } catch (error) {
-      // Without a connection its return is a gap, and then the listing says it.
+      // Without a connection: the reconnect is a gap, and the listing after it shows how the job ended.
       if (!(error instanceof NotConnected)) this.#report(error)
     }
   }

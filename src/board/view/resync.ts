@@ -11,7 +11,7 @@ export interface ResyncOptions<T> {
   /** Called with the listing and the changes since the gap began; the view is current from then on. */
   readonly onListed: (listing: T, missed: readonly BoardChange[]) => void
   readonly onError: (error: unknown) => void
-  /** Ends everything in the background. */
+  /** The signal that ends the background work. */
   readonly signal: AbortSignal
 }
 
@@ -54,7 +54,7 @@ export class Resync<T> {
         onListed(listing, missed)
         return
       } catch (error) {
-        // Without a connection a retry is useless: its return is another gap.
+        // Without a connection a retry is useless: the reconnect is another gap.
         if (error instanceof NotConnected) return
         onError(error)
         await sleep(backoffDelay(attempt, { first: 100, max: 10_000 }), { signal }).catch(() => undefined)

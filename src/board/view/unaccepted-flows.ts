@@ -1,18 +1,19 @@
 /**
- * Finds flows that no living conductor knows while jobs of others wait behind theirs for a resource, and after a while lets
- * nobody wait for them: a job that nobody would ever claim would otherwise block its resources for ever.
+ * Finds flows that no living conductor knows while other jobs wait behind theirs for a resource, and after a while sets their
+ * jobs aside: a job that no process ever claims would otherwise block its resources for ever.
  *
- * That is safe, because the queue's order only is fairness: who may hold a resource is decided by the transaction of the claim.
+ * That is safe, because the order of the queue is only a matter of fairness: the transaction of the claim decides which job may
+ * hold a resource.
  *
- * **What it costs.** Nothing where no job waits behind another for a resource. Else the lines are looked through, and the
- * conductors' entities read, when a flow may have been unknown for long enough: with an hour, every 15 to 22 minutes; every 30 to
- * 45 seconds while there is such a flow, so that its jobs get their turn when a conductor comes that knows it. A change of the
- * board reads nothing.
+ * **Costs.** There are none while no job waits behind another for a resource. Otherwise this class visits the lines, and reads the
+ * entities of the conductors, when a flow may have been unknown for long enough: with an hour, every 15 to 22 minutes; every 30 to
+ * 45 seconds while there is such a flow, so that its jobs get their turn once a conductor knows it. A change of the board causes
+ * no read.
  *
- * **Since when** no conductor knows a flow is what this process has seen itself. Of a flow that it has never seen known, it is
- * since the first of its jobs waits; so that a process that ends sooner, or a short-lived one, is not blocked for ever. In its
- * first minute a process sets nothing aside, because conductors that are started together do not all register at once. A job
- * that is claimed proves that somebody knows its flow, who may be no conductor.
+ * **The time since when** no conductor knows a flow is what this process has observed itself. For a flow that it has never seen
+ * known, the time begins when the first of its jobs began to wait, so that a short-lived process is not blocked for ever. In its
+ * first minute a process sets nothing aside, because conductors that start together do not all register at once. The claim of a
+ * job proves that its owner, which need not be a conductor, knows its flow.
  */
 
 import { systemAlarmClock } from '../../core/alarm-clock.ts'
@@ -23,14 +24,14 @@ import type { JobEntry } from '../model/entry.ts'
 import { CONDUCTOR_KIND, type FlowReference, isKnownToAny } from '../model/known-work.ts'
 import type { ClaimQueue, WaitingFlow } from '../queue/queue.ts'
 
-/** How long after a process began to claim it sets nothing aside: conductors that restart together may not all be there yet. */
+/** The time after a process began to claim in which it sets nothing aside: conductors that restart together may not all be registered. */
 const STARTUP_GRACE_MS = 60_000
 /** The shortest time between two looks at the conductors; up to half as much is added, so that processes spread. */
 const MIN_CHECK_PERIOD_MS = 30_000
-/** The part of `after` after which a flow that was known is looked at again. */
+/** The fraction of `after` after which a known flow is checked again. */
 const CHECK_FRACTION = 1 / 4
 
-/** What is known of a flow. Times are in milliseconds on the board's clock. */
+/** The knowledge about a flow. Times are in milliseconds on the board's clock. */
 type FlowStatus =
   | { readonly knownAt: number; readonly lookAt: number }
   | { readonly unknownSince: number; readonly lookedAt: number; readonly lookAt: number }
@@ -38,22 +39,22 @@ type FlowStatus =
 export interface UnacceptedFlowsOptions {
   readonly backend: Pick<Backend, 'entities' | 'now' | 'clock'>
   readonly queue: Pick<ClaimQueue, 'contended' | 'contendingFlows' | 'setAside' | 'claimedFlows'>
-  /** In milliseconds. */
+  /** The time in milliseconds after which an unknown flow is unaccepted. */
   readonly after: number
   readonly signal: AbortSignal
-  /** Jobs of this work, the first of which is given, hold nobody back from now on. */
+  /** Called when jobs of this flow are set aside, with the first of them. */
   readonly onUnaccepted: (work: FlowReference, first: JobEntry) => void
-  /** Something may have become claimable. */
+  /** Called when jobs may have become claimable. */
   readonly onChange: () => void
   readonly onError: (error: unknown) => void
 }
 
 export class UnacceptedFlows {
   readonly #options: UnacceptedFlowsOptions
-  /** By the key of the work. */
+  /** The status of each flow, by its key. */
   readonly #statuses = new Map<string, FlowStatus>()
   #setAside: ReadonlySet<string> = new Set()
-  /** When somebody began to claim here. */
+  /** The time at which claiming began on this board object. */
   #begunAt: number | undefined
   #checkAlarm: Disposable | undefined
   #isChecking = false
@@ -62,19 +63,19 @@ export class UnacceptedFlows {
     this.#options = options
   }
 
-  /** In milliseconds. */
+  /** The time in milliseconds after which an unknown flow is unaccepted. */
   get after(): number {
     return this.#options.after
   }
 
-  /** Somebody claims here, or listens: who only posts and looks does not ask for conductors. */
+  /** Starts the checks, once this board claims or has a listener: a board that only posts and lists does not read conductors. */
   start(): void {
     if (this.#begunAt !== undefined) return
     this.#begunAt = this.#options.backend.now()
     this.update()
   }
 
-  /** To be called after changes. Costs nothing unless a job has just begun to wait behind another, or one was claimed. */
+  /** Updates the flows after changes. Costs nothing unless a job has just begun to wait behind another, or one was claimed. */
   update(): void {
     const { queue, backend, signal } = this.#options
     if (this.#begunAt === undefined || !queue.contended || signal.aborted) return
@@ -87,7 +88,7 @@ export class UnacceptedFlows {
     this.#apply(waiting)
   }
 
-  /** Takes in what somebody here has read of the conductors that live. */
+  /** Takes in a list of the living conductors that was read. */
   applyConductors(conductors: readonly Entity[]): void {
     if (this.#begunAt === undefined) return
     const { queue, backend } = this.#options
@@ -118,7 +119,7 @@ export class UnacceptedFlows {
     return { unknownSince, lookedAt: now, lookAt: ripe > now ? ripe : now + addJitter(MIN_CHECK_PERIOD_MS) }
   }
 
-  /** From when on a flow is unaccepted, if no conductor knows it then. */
+  /** Returns the time from which a flow is unaccepted, if no conductor knows it then. */
   #unacceptedAt(unknownSince: number): number {
     const { after } = this.#options
     return Math.max(unknownSince + after, (this.#begunAt ?? 0) + Math.min(after, STARTUP_GRACE_MS))
@@ -131,7 +132,7 @@ export class UnacceptedFlows {
     )
   }
 
-  /** Forgets flows that no job waits for any more, once what is known of them has become old. */
+  /** Forgets flows for which no job waits any more, once their status has become old. */
   #forget(waiting: ReadonlyMap<string, WaitingFlow>, now: number): void {
     for (const [key, status] of this.#statuses) {
       const counts = status.lookAt > now || ('knownAt' in status && status.knownAt + this.after > now)
@@ -155,7 +156,7 @@ export class UnacceptedFlows {
   #arm(waiting: ReadonlyMap<string, WaitingFlow>, now: number): void {
     this.stop()
     if (!this.#options.queue.contended || this.#options.signal.aborted) return
-    // Those that wait may name no flow.
+    // The waiting jobs may name no flow.
     if (waiting.size === 0) {
       this.#checkAlarm = this.#alarmIn(MIN_CHECK_PERIOD_MS)
       return
@@ -171,12 +172,12 @@ export class UnacceptedFlows {
       this.#checkConductors().catch(this.#options.onError)
     }
     if (clock && clock !== systemAlarmClock) return clock.alarm(ms, { kind: 'review', ring })
-    // It keeps no process alive: nobody may be waiting for a job.
+    // The timer does not keep the process alive: there may be no caller that waits for a job.
     const timer = setTimeout(ring, Math.min(ms, MAX_TIMER_MS)).unref()
     return { [Symbol.dispose]: () => clearTimeout(timer) }
   }
 
-  /** Looks at the conductors, if there is a flow to look for still. */
+  /** Reads the conductors, if there still is a flow to check. */
   async #checkConductors(): Promise<void> {
     const { queue, backend, signal } = this.#options
     const now = backend.now()
@@ -190,7 +191,7 @@ export class UnacceptedFlows {
     try {
       this.applyConductors(await backend.entities(CONDUCTOR_KIND))
     } catch (error) {
-      // Without a connection, or with a board that was closed, there is nothing to claim either.
+      // Without a connection, or on a closed board, no job can be claimed either.
       if (!signal.aborted && !(error instanceof JobboardError && error.retryable)) throw error
     } finally {
       this.#isChecking = false

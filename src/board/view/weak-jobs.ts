@@ -1,8 +1,8 @@
 /**
- * What a view knows of jobs that are not in it.
+ * The knowledge of a view about jobs that are not in it.
  *
- * - {@link WeakJobs}: jobs outside the window, and jobs posted in transactions that are not committed yet. Each is known only
- *   as long as somebody in this process holds on to its entry.
+ * - {@link WeakJobs}: jobs outside the window, and jobs posted in transactions that are not committed yet. Entries are weak:
+ *   dropping the last reference to an entry removes it.
  * - {@link RecentEnds}: how the last jobs left the board, for a post whose answer arrives after its job has ended.
  */
 import { compareIds } from '../model/claim-order.ts'
@@ -10,7 +10,7 @@ import { type JobEntry, newEntry } from '../model/entry.ts'
 
 export type JobEnd = 'COMPLETE' | 'TRASHED'
 
-/** How many ends of jobs are remembered. */
+/** The maximum number of remembered ends of jobs. */
 const MAX_ENDS = 1_000
 
 export class WeakJobs {
@@ -50,7 +50,7 @@ export class WeakJobs {
 
 export class RecentEnds {
   readonly #ends = new Map<string, JobEnd>()
-  /** The youngest job whose end is not remembered any more. */
+  /** The newest job whose end is no longer remembered. */
   #forgotten: string | undefined
   /** The job whose trash entry was reported last, which happens just before its posting goes. */
   #trashing: string | undefined

@@ -1,12 +1,12 @@
 /**
  * Reads the parts of a long board that belong into the window, and moves its bounds.
  *
- * - **It grows** when few of its jobs wait any more, and when a caller finds nothing in it to claim: it reads on behind its end.
- *   A caller that can claim nothing of a whole board has all of it in the view at last.
- * - **It shrinks** when it has become twice as long, or larger than its bytes, since jobs that are posted with a higher priority
- *   enter it: its end moves towards the head.
- * - **Time passes**: shortly before the horizon it reads on by due time. Where more jobs have become due than it has read, the
- *   board is listed anew.
+ * - **The window grows** when few of its jobs still wait, and when a caller finds no job in it to claim: the reader reads on behind
+ *   its end. A caller that can claim no job of the whole board finally has the whole board in the view.
+ * - **The window shrinks** when it has become twice as long, or larger than its limit of bytes, because newly posted jobs of a
+ *   higher priority enter it: its end moves towards the head.
+ * - **The horizon moves**: shortly before the horizon the reader reads on by due time. If more jobs have become due than it has
+ *   read, the board is listed again.
  */
 import { NotConnected } from '../../core/errors.ts'
 import { MAX_TIMER_MS, sleep } from '../../core/time.ts'
@@ -16,13 +16,13 @@ import type { JobEntry } from '../model/entry.ts'
 import type { JobIndex, ShownSpot } from './job-index.ts'
 import { toQueueKey, type ViewListing, type Window, type WindowListing, wantsResources } from './window.ts'
 
-/** How many jobs that are not due yet are read at once, at most. */
+/** The upper limit for the number of delayed jobs in one read. */
 const MAX_AHEAD = 2_000
-/** How long before the horizon the reader reads on. */
+/** The time before the horizon at which the reader reads on. */
 const LEAD_MS = 1_000
-/** The pause after a fault. */
+/** The pause after an error. */
 const RETRY_PAUSE_MS = 1_000
-/** What a posting is taken to weigh before any was read. */
+/** The size that is assumed of a posting before any was read, in bytes. */
 const USUAL_BYTES = 1_024
 
 export interface WindowReaderOptions {
@@ -42,18 +42,18 @@ export interface WindowReaderOptions {
 
 export class WindowReader {
   readonly #options: WindowReaderOptions
-  /** How many jobs that are not due yet are read at once. */
+  /** The number of delayed jobs in one read. */
   readonly #ahead: number
-  /** Above this the window shrinks; more where a caller found nothing to claim in less. */
+  /** The size above which the window shrinks; larger after a caller found no job to claim in less. */
   #room: { readonly jobs: number; readonly bytes: number }
-  /** How many jobs waited when the window had to shrink because of its bytes: until there are fewer, nothing more fits. */
+  /** The number of waiting jobs when the window last shrank because of its bytes: until there are fewer, no more jobs fit. */
   #fitting = Number.POSITIVE_INFINITY
-  /** Whether postings are being read for a caller that found nothing to claim: how large they are is not known yet. */
+  /** Whether postings are being read for a caller that found no job to claim: their size is not known yet. */
   #isGrowing = false
   #reading: Promise<boolean> | undefined
   /** Counts listings of the board: an answer to what was asked before the last one is ignored. */
   #listings = 0
-  /** When to read on by due time, on the backend's clock. */
+  /** The time at which to read on by due time, on the backend's clock. */
   #readAheadAt = Number.POSITIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
 
@@ -78,7 +78,7 @@ export class WindowReader {
       sections.delayed({ after: before, limit: this.#ahead }),
       known.length > 0 ? sections.statusOf(known) : [],
     ])
-    // A clock that was not set by the server's yet may be ahead of it.
+    // The local estimate of the server's clock may be ahead of it before the first answer.
     const after = Math.min(before, head.at)
     const resting = after < before ? await sections.delayed({ after, limit: this.#ahead }) : soon
     const spots = new Map([...claimed, ...head.spots, ...resting].map((spot) => [spot.id, spot]))
@@ -167,7 +167,7 @@ export class WindowReader {
     clearTimeout(this.#timer)
   }
 
-  /** How many jobs of the view are unclaimed and due. */
+  /** The number of jobs of the view that are unclaimed and due. */
   get #waiting(): number {
     const { queue } = this.#options.index
     return queue.size - queue.delayedCount
@@ -179,7 +179,7 @@ export class WindowReader {
     return this.#waiting < Math.min(sections.window / 2, this.#fitting) && bytes < sections.windowBytes / 2
   }
 
-  /** How many more jobs there is room for. */
+  /** The number of further jobs for which the window has room. */
   get #free(): number {
     const { sections, index } = this.#options
     const { size, bytes } = index.queue
@@ -209,7 +209,7 @@ export class WindowReader {
       await read()
       return true
     } catch (error) {
-      // Without a connection a retry is useless: its return is a gap.
+      // Without a connection a retry is useless: the reconnect is a gap.
       if (error instanceof NotConnected) return false
       this.#options.onError(error)
       await sleep(RETRY_PAUSE_MS, { signal: this.#options.signal }).catch(() => undefined)
@@ -231,7 +231,7 @@ export class WindowReader {
     this.#isGrowing ||= starved
   }
 
-  /** How many jobs of the usual size fit into the bytes of a window. */
+  /** The number of jobs of the average size that fit into the bytes of a window. */
   get #affordable(): number {
     const { sections, index } = this.#options
     const { size, bytes } = index.queue
@@ -246,17 +246,17 @@ export class WindowReader {
     if (listing !== this.#listings || !isCurrent()) return
     const horizon = this.#horizonAfter(spots, after)
     if (horizon <= now()) {
-      // More jobs have become due at once than were read: which of them comes first is not known in this way.
+      // More jobs have become due at once than were read: this read does not show which of them are first in claim order.
       resync()
       return
     }
     window.moveHorizon(horizon)
-    // Where nothing was learnt, more jobs become due at one instant than are read: that has to pass first.
+    // An unchanged horizon means that more jobs become due at one instant than are read: the reader waits until it has passed.
     this.#setAlarm(horizon === after ? horizon + 1 : horizon - LEAD_MS)
     this.#show(spots)
   }
 
-  /** Returns until when all resting jobs are known, where these are the first to become due. Of the last instant there may be more. */
+  /** Returns the time up to which all delayed jobs are known, given the first to become due: at the last instant there may be more. */
   #horizonAfter(spots: readonly JobSummary[], after: number): number {
     const last = spots.at(-1)
     if (!last || spots.length < this.#ahead) return Number.POSITIVE_INFINITY
@@ -277,7 +277,7 @@ export class WindowReader {
     for (const spot of spots) if (window.judge(spot) !== 'outside') index.show(spot)
   }
 
-  /** Lets go of what waits behind the end; where that is not enough, moves the horizon and the end. */
+  /** Removes jobs behind the end from the view; where that is not enough, moves the horizon and the end. */
   #shrink(): void {
     const { sections, window, index, now } = this.#options
     index.settleAll()
@@ -309,7 +309,7 @@ export class WindowReader {
     }
   }
 
-  /** Returns the end, or the place of a pinned job behind it whose resources are waited for. */
+  /** Returns the end, or the place of the last pinned job behind it that wants resources. */
   #notBeforePinned(end: ClaimOrderKey): ClaimOrderKey {
     let furthest = end
     for (const entry of this.#options.window.pinned) {

@@ -1,20 +1,20 @@
 /**
- * The window: which jobs of a long board are in the view. A pure value; `window-reader.ts` moves it.
+ * The window: the bounds that determine which jobs of a long board are in the view. It does no I/O; `window-reader.ts` moves it.
  *
  *     claim order  ●●●●●●●●●●●●●●●|○○○○○○○○○○○…       | the end: of unclaimed jobs behind it nothing is known
  *     by due time  ◐◐◐◐|◌◌◌◌◌◌◌◌◌◌◌◌◌◌◌◌◌◌◌◌…         | the horizon: of jobs that are due later nothing is known
  *
- * In the view is
+ * The view holds
  *
- * - what is due and stands before the end,
- * - what is due before the horizon, wherever it stands, so that it is known when it becomes due,
- * - what is claimed, wherever it stands, because it holds resources.
+ * - the due jobs before the end,
+ * - the jobs that become due before the horizon, at any place in claim order, so that they are known when they become due,
+ * - the claimed jobs, at any place, because they hold resources.
  *
- * So whatever could block a job in the window is in the view too: the window is a prefix of the claim order. Jobs that are in
- * the view and stand behind the end are not given to anybody.
+ * So each job that could block a job in the window is in the view too: the window is a prefix of the claim order. Jobs of the view
+ * that are behind the end are not offered for claiming.
  *
- * **Nothing is missed while a part of the board is read.** Changes that arrive meanwhile are judged by the bounds of that moment.
- * So jobs that were found to be outside are judged again when the part has been read, and nothing leaves the view before.
+ * **No job is missed while a part of the board is read.** Changes that arrive meanwhile are judged by the bounds of that moment.
+ * So jobs that were found to be outside are judged again after the read, and no job leaves the view before.
  *
  * A short board is in the view as a whole: there is neither end nor horizon.
  */
@@ -24,10 +24,10 @@ import type { JobEntry, WindowStatus } from '../model/entry.ts'
 import { toResourceWants } from '../model/resources.ts'
 import { dueTime } from '../queue/queue.ts'
 
-/** So far behind the horizon still belongs to it, in milliseconds: times are rounded on their way. */
+/** The tolerance behind the horizon within which a job still belongs to the view: times are rounded in transit. */
 const SLACK_MS = 5
 
-/** What a view begins with: the board, or the window. */
+/** A listing with which a view begins: of the board, or of the window. */
 export interface ViewListing extends BoardListing {
   readonly window?: WindowListing
 }
@@ -36,7 +36,7 @@ export interface WindowListing {
   readonly spots: ReadonlyMap<string, JobSummary>
   /** The ids of jobs that were known before. */
   readonly asked: ReadonlySet<string>
-  /** Those of {@link asked} that are on the board and not in the window. */
+  /** The ids of {@link asked} that are on the board and not in the window. */
   readonly outside: ReadonlySet<string>
   readonly end: ClaimOrderKey | undefined
   readonly horizon: number
@@ -101,7 +101,7 @@ export class Window {
     return posted
   }
 
-  /** Returns where a job stands that is on the board and unclaimed. */
+  /** Returns the window status of an unclaimed job on the board. */
   judge(at: QueueKey): WindowStatus {
     const isBeforeEnd = this.#end === undefined || compareClaimOrder(at, this.#end) <= 0
     if (at.dueAt <= this.#now()) return isBeforeEnd ? 'inside' : 'outside'
@@ -109,14 +109,14 @@ export class Window {
     return isBeforeEnd ? 'inside' : 'pinned'
   }
 
-  /** Returns where a job stands that was just posted. */
+  /** Returns the window status of a job that was just posted. */
   judgePosted(at: QueueKey): WindowStatus {
     const windowStatus = this.judge(at)
     if (windowStatus === 'outside' && this.#reading) this.#postedOutside.push(at)
     return windowStatus
   }
 
-  /** Returns where a job of the view stands now; undefined where too little is known of it. */
+  /** Returns the current window status of a job of the view; undefined where too little is known of it. */
   standingOf(entry: JobEntry): WindowStatus | undefined {
     const at = toQueueKey(entry)
     if (!at) return undefined
@@ -126,12 +126,12 @@ export class Window {
 
   #mustStay(entry: JobEntry): boolean {
     if (this.#reading || entry.claimed || entry.isReserved || this.pinned.has(entry)) return true
-    // Where such a job stands now is known when it has been read.
+    // The place of such a job is known only after it has been read.
     return entry.content === 'stale' || (entry.content === 'unread' && entry.windowStatus === 'pinned')
   }
 }
 
-/** Returns undefined for a job that is known by its id alone. */
+/** Returns the place of a job; undefined if only its id is known. */
 export function toQueueKey({ stored, queueKey, cancelRequested }: JobEntry): QueueKey | undefined {
   if (!stored) return queueKey
   const { id, order, posting } = stored

@@ -18,7 +18,7 @@ describe.each([NOBODY, `${NOBODY}?client=native`])('on %s', (uri) => {
     ['bytes without a colon', { auth: [{ scheme: 'digest', auth: Buffer.from(SECRET) }] }, 'with a colon'],
     ['an acl that is a word', { acl: 'creator' }, 'acl must be a list of entries, such as ACL.creatorAll'],
     ['the console as a log', { log: console }, 'log must be a pino logger, as in log: pino()'],
-    ['create that is a text', { create: 'no' }, 'openBoard: create is true or false'],
+    ['create that is a text', { create: 'no' }, 'openBoard: create must be true or false'],
     ['a signal that is none', { signal: 5 }, 'signal must be an AbortSignal'],
   ])('%s is refused', async (_, options, says) => {
     const failure = await rejectionOf(loosely(uri, options))
@@ -34,7 +34,7 @@ test.each<[what: string, uri: string, options: unknown, says: string]>([
   ['ticks longer than the session', `${NOBODY}?sessionTimeout=3s&tick=4s`, {}, 'tick must not be longer than sessionTimeout'],
   ['ticks longer than the default', `${NOBODY}?tick=11s`, {}, 'sessionTimeout (10000 ms by default)'],
   ['the console as a log', 'memory:', { log: console }, 'log must be a pino logger'],
-  ['an identity on a board of this process', 'memory:', { auth: [{ scheme: 'digest', auth: 'a:b' }] }, 'leave auth'],
+  ['an identity on a board of this process', 'memory:', { auth: [{ scheme: 'digest', auth: 'a:b' }] }, 'omit auth'],
 ])('%s is refused', async (_, uri, options, says) => {
   const failure = await rejectionOf(loosely(uri, options))
   expect(failure).toMatchObject({ code: 'JOBBOARD_INVALID_ARGUMENT', message: expect.stringContaining(says) })

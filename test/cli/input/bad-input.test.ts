@@ -196,7 +196,9 @@ describe('failed: exit code 1', () => {
   test('a posting that is too large', async () => {
     const store = JSON.stringify({ text: 'hunter2'.repeat(100_000) })
     const outcome = await place.jobboard(['post', 'hello', '--store', '-'], { stdin: store })
-    expect(oneLine(outcome)).toMatch(/^job \S+ \(hello\) is \d+ bytes, this board takes \d+; put large data elsewhere/)
+    expect(oneLine(outcome)).toMatch(
+      /^job \S+ \(hello\) has \d+ bytes, at most \d+ are allowed on this board; store large data elsewhere/,
+    )
     expect(outcome.stderr).not.toContain('hunter2')
     expect(outcome.exitCode).toBe(1)
   })

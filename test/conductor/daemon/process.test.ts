@@ -36,7 +36,7 @@ test('what waiting was limited by is told with its unit', async () => {
     const job = await board.post('nobody', {})
     await job.wait({ timeout: 20 }).catch((error) => console.log(error.message))
     console.log(job)`)
-  expect(stdout).toMatch(/^job \S+ \(nobody\): still UNCLAIMED after 20 ms\n/)
+  expect(stdout).toMatch(/^job \S+ \(nobody\) is still UNCLAIMED after 20 ms\n/)
   expect(stdout).toMatch(/\nJob \{\n {2}uuid: '[\w-]{36}',\n {2}name: 'nobody',\n {2}state: 'UNCLAIMED',\n/)
 })
 

@@ -153,7 +153,9 @@ export function delaysContract({ open, expire }: Place, { resources }: BackendCa
 
     test('of no time at all is refused', async () => {
       const board = await open()
-      expect(String(await rejectionOf(board.post('flow', {}, { deadline: 0 })))).toMatch(/deadline: 0 is no time/)
+      expect(String(await rejectionOf(board.post('flow', {}, { deadline: 0 })))).toMatch(
+        /deadline must be longer than 0/,
+      )
     })
 
     test('is of each run, and leaves alone what is done in time', async () => {

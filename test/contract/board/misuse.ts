@@ -40,17 +40,17 @@ export function misuseContract({ open }: Place): void {
     await claim.abandon()
     const failure = await rejectionOf(open({ who: `${who}x` }))
     expect(failure).toBeInstanceOf(InvalidArgument)
-    expect(String(failure)).toContain('who can have 1024 bytes')
+    expect(String(failure)).toContain('who must have at most 1024 bytes')
   })
 
-  const NOT_A_JOB = 'a job is needed, as boards hand them out; of a uuid, await board.find(uuid)'
+  const NOT_A_JOB = 'the argument must be a Job of a board; for a uuid, pass await board.find(uuid)'
   describe.each<[keyof JobBoard & string, [what: string, args: unknown[], says: string][]]>([
     [
       'post',
       [
-        ['nothing', [], 'post takes a flow, or the name of one'],
-        ['a number', [5, {}], 'post takes a flow, or the name of one'],
-        ['what only has a name', [{ name: 'flow' }, {}], 'post takes a flow, or the name of one'],
+        ['nothing', [], 'post: flow must be a flow or the name of one'],
+        ['a number', [5, {}], 'post: flow must be a flow or the name of one'],
+        ['what only has a name', [{ name: 'flow' }, {}], 'post: flow must be a flow or the name of one'],
         ['a deadline that is an instant', ['flow', {}, { deadline: new Date() }], 'deadline: an instant (a Date)'],
         ['an endless delay', ['flow', {}, { delay: Number.POSITIVE_INFINITY }], 'delay: Infinity is more than'],
       ],
@@ -64,10 +64,10 @@ export function misuseContract({ open }: Place): void {
           'jobs has no option "onlyUnclaimd"; did you mean onlyUnclaimed?',
         ],
         ['a filter that is a text', ['flow'], 'jobs: the options must be an object'],
-        ['a priority that there is not', [{ priority: 'URGENT' }], 'jobs: priority URGENT is none of VERY_HIGH'],
-        ['a size that there is not', [{ size: 'huge' }], 'jobs: size is none of small'],
-        ['a number for a name', [{ name: 5 }], 'jobs: name has to be a text'],
-        ['an odd flag', [{ onlyUnclaimed: 'no' }], 'jobs: onlyUnclaimed is true or false'],
+        ['a priority that there is not', [{ priority: 'URGENT' }], 'jobs: priority must be one of VERY_HIGH'],
+        ['a size that there is not', [{ size: 'huge' }], 'jobs: size must be one of small'],
+        ['a number for a name', [{ name: 5 }], 'jobs: name must be a string'],
+        ['an odd flag', [{ onlyUnclaimed: 'no' }], 'jobs: onlyUnclaimed must be true or false'],
       ],
     ],
     [
@@ -83,11 +83,11 @@ export function misuseContract({ open }: Place): void {
       'claimNext',
       [
         ['a misspelt option', [{ mx: 2 }], 'claimNext has no option "mx"; did you mean max?'],
-        ['no jobs at all', [{ max: 0 }], 'max has to be a whole number from 1, not 0'],
-        ['half a job', [{ max: 1.5 }], 'max has to be a whole number from 1, not 1.5'],
-        ['a text for a number', [{ max: '2' }], 'max has to be a whole number from 1, not 2'],
-        ['accept that is a name', [{ accept: 'job' }], 'claimNext: accept has to be a function'],
-        ['accept that is async', [{ accept: async () => false }], 'accept answered with a promise'],
+        ['no jobs at all', [{ max: 0 }], 'max must be a whole number from 1, not 0'],
+        ['half a job', [{ max: 1.5 }], 'max must be a whole number from 1, not 1.5'],
+        ['a text for a number', [{ max: '2' }], 'max must be a whole number from 1, not 2'],
+        ['accept that is a name', [{ accept: 'job' }], 'claimNext: accept must be a function'],
+        ['accept that is async', [{ accept: async () => false }], 'accept returned a promise'],
         ['a signal that is none', [{ signal: 5 }], 'signal must be an AbortSignal'],
       ],
     ],
@@ -95,12 +95,12 @@ export function misuseContract({ open }: Place): void {
       'claims',
       [
         ['max', [{ max: 2 }], 'claims has no option "max"'],
-        ['accept that is none', [{ accept: {} }], 'claims: accept has to be a function'],
-        ['accept that is async', [{ accept: async () => true }], 'accept answered with a promise'],
+        ['accept that is none', [{ accept: {} }], 'claims: accept must be a function'],
+        ['accept that is async', [{ accept: async () => true }], 'accept returned a promise'],
         ['a signal that is none', [{ signal: 5 }], 'signal must be an AbortSignal'],
       ],
     ],
-    ['find', [['a job', [{}], 'find takes the uuid of a job']]],
+    ['find', [['a job', [{}], 'find: uuid must be a non-empty string']]],
     ['findOwner', [['a uuid', ['uuid'], NOT_A_JOB]]],
     ['waitingFor', [['nothing', [], NOT_A_JOB]]],
     ['claim', [['a uuid', ['uuid'], NOT_A_JOB]]],
@@ -108,16 +108,16 @@ export function misuseContract({ open }: Place): void {
     ['abandon', [['a uuid', ['uuid'], NOT_A_JOB]]],
     ['trash', [['null', [null], NOT_A_JOB]]],
     ['cancel', [['a uuid', ['uuid'], NOT_A_JOB]]],
-    ['restore', [['a uuid', ['uuid'], 'what lies in the trash is needed, as board.trashed() lists it']]],
-    ['purge', [['nothing', [], 'what lies in the trash is needed']]],
+    ['restore', [['a uuid', ['uuid'], 'the argument must be a TrashedJob, as board.trashed() yields them']]],
+    ['purge', [['nothing', [], 'the argument must be a TrashedJob']]],
     [
       'registerEntity',
       [
-        ['nothing', [{}], 'registerEntity: kind and name have to be texts'],
-        ['no metadata', [{ kind: 'worker', name: 'one' }], 'registerEntity: metadata has to be an object'],
+        ['nothing', [{}], 'registerEntity: kind and name must be non-empty strings'],
+        ['no metadata', [{ kind: 'worker', name: 'one' }], 'registerEntity: metadata must be an object'],
       ],
     ],
-    ['entities', [['nothing', [], "entities takes a kind, as in board.entities('conductor')"]]],
+    ['entities', [['nothing', [], "entities: kind must be a non-empty string, as in board.entities('conductor')"]]],
   ])('board.%s', (method, cases) => {
     test.each(cases)('%s is refused', async (_, args, says) => {
       const failure = await rejectionOf(call(scene.board, method, ...args))
@@ -141,12 +141,12 @@ export function misuseContract({ open }: Place): void {
   test.each<['abandon' | 'trash', unknown, string]>([
     ['abandon', { fialed: true }, 'abandon has no option "fialed"; did you mean failed?'],
     ['abandon', 'going home', 'abandon: the options must be an object, as in { reason: … }'],
-    ['abandon', { failed: 'yes' }, 'abandon: failed is true or false'],
-    ['abandon', { newestRun: -1 }, 'abandon: newestRun has to be the number of a run, not -1'],
+    ['abandon', { failed: 'yes' }, 'abandon: failed must be true or false'],
+    ['abandon', { newestRun: -1 }, 'abandon: newestRun must be a whole number from 0, not -1'],
     ['abandon', { delay: 'soon' }, 'delay: "soon" is not a duration'],
     ['trash', { resaon: 'x' }, 'trash has no option "resaon"; did you mean reason?'],
-    ['trash', { reason: 5 }, 'trash: reason has to be a text'],
-    ['trash', { failure: new Error('x') }, 'trash: failure is what failureOf(error) makes of an error'],
+    ['trash', { reason: 5 }, 'trash: reason must be a string'],
+    ['trash', { failure: new Error('x') }, 'trash: failure must be a Failure, as failureOf(error) returns it'],
   ])('claim.%s of %j is refused, and the claim is held', async (method, options, says) => {
     const failure = await rejectionOf(call(scene.claim, method, options))
     expect(failure).toBeInstanceOf(InvalidArgument)

@@ -64,7 +64,7 @@ export function poisonContract({ open, putRaw }: Place, { jsonOnly }: BoardBacke
     await claim.abandon()
     const [again] = await board.claimNext({ accept })
     expect(again.job.name).toBe('b')
-    expect(reported).toEqual([expect.stringContaining('(a): accept has thrown Error: what is a?')])
+    expect(reported).toEqual([expect.stringContaining('(a): accept threw Error: what is a?')])
     const [left] = await board.claimNext()
     expect(left.job.name).toBe('a')
   })

@@ -161,7 +161,7 @@ export function settlingContract({ open }: Place): void {
       const perform = claim.perform.bind(claim) as (work?: unknown) => Promise<unknown>
       const failure = await rejectionOf(perform())
       expect(failure).toBeInstanceOf(InvalidArgument)
-      expect(String(failure)).toContain('perform takes the function that does the work')
+      expect(String(failure)).toContain('perform: work must be a function')
       expect(await claim.perform(() => undefined)).toBe('consumed')
     })
 

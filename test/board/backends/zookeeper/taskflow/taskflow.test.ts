@@ -322,7 +322,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
       const uuid = '0a1b2c3d-4e5f-4a6b-8c7d-0123456789ab'
       const failed = nextEvent(board, 'error')
       await at.place.putRaw(Buffer.from(`{"uuid": "${uuid}", "name": "x", "details": {"n": NaN}}`))
-      expect(String((await failed).error)).toMatch(/no json record/)
+      expect(String((await failed).error)).toMatch(/not a json record/)
       expect(await namesOn(board)).toEqual([])
       expect(await service.state(uuid)).toBe('UNCLAIMED')
     })
