@@ -1,4 +1,6 @@
-/** The command line as commander knows it. What a command does is loaded with its file; drivers only when it runs. */
+/**
+ * The command line for commander. The work of a command is loaded with its file; drivers are loaded only when it runs.
+ */
 import { Command } from 'commander'
 import { packageVersion } from '../core/package-version.ts'
 import type { RunAction } from './action.ts'
@@ -47,7 +49,7 @@ Examples:
   $ jobboard post hello --flows ./flows.js --store '{"name":"Ada"}'
   $ jobboard jobs`
 
-/** Throws CommanderError for what it cannot understand, and where it has printed help or version. */
+/** Runs a command line. @throws CommanderError for a wrong command line, and after help or version was printed */
 export async function runProgram(argv: readonly string[], context: CliContext): Promise<ExitCode> {
   let exitCode: ExitCode = 0
   const run: RunAction =
@@ -60,10 +62,12 @@ export async function runProgram(argv: readonly string[], context: CliContext): 
   return exitCode
 }
 
-/** Commands that have nothing to do with any board. */
+/** Commands that use no board. */
 const WITHOUT_CONFIG = ['dev', 'completion']
 
-/** Puts what the config file says where nothing was typed; what it says of the environment is in the context. */
+/**
+ * Puts the settings of the config file where no option was typed; its settings for the environment are in the context.
+ */
 async function applySettings(command: Command, context: CliContext): Promise<CliContext> {
   if (WITHOUT_CONFIG.includes(command.name())) return context
   const { resolveSettings: settle } = await import('./input/config/settings.ts')
@@ -80,7 +84,7 @@ async function applySettings(command: Command, context: CliContext): Promise<Cli
   return { ...context, env, assertModule, chosenByFile }
 }
 
-/** What was typed may be a name, and the file says of what. */
+/** Options whose typed value may be a name that the config file defines. */
 const NAMED_OPTIONS: readonly string[] = ['board', 'persistence']
 
 function createProgram(context: CliContext, run: RunAction): Command {
@@ -89,7 +93,7 @@ function createProgram(context: CliContext, run: RunAction): Command {
     .configureOutput({
       writeOut: (text) => context.stdout.write(text),
       writeErr: (text) => context.stderr.write(text),
-      // Errors are thrown, and complained of in one place.
+      // Errors are thrown, and reported in one place.
       outputError: () => undefined,
       getOutHelpWidth: () => context.stdout.columns ?? HELP_WIDTH,
       getErrHelpWidth: () => context.stderr.columns ?? HELP_WIDTH,
@@ -150,5 +154,5 @@ function createProgram(context: CliContext, run: RunAction): Command {
   return program
 }
 
-/** Where there is no terminal to ask. */
+/** The width of help without a terminal. */
 const HELP_WIDTH = 80

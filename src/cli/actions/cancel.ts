@@ -1,4 +1,4 @@
-/** What `jobboard cancel` does: requests the cancellation of jobs. */
+/** The work of `jobboard cancel`: requests the cancellation of jobs. */
 import type { Job, JobBoard } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import type { CliContext } from '../context.ts'
@@ -19,8 +19,11 @@ export interface CancelCommandOptions extends SharedOptions {
 }
 
 /**
- * @throws InvalidArgument where nothing says which jobs, or they are many and there is no terminal to ask on
- * @throws NotFound when one that is named has left the board
+ * Requests the cancellation of the named jobs.
+ *
+ * @throws InvalidArgument if no job is selected, or if many are selected without `--yes` and there is no terminal to
+ * ask on
+ * @throws NotFound if a named job has left the board
  */
 export async function cancel(
   uuids: readonly string[],

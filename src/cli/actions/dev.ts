@@ -1,4 +1,4 @@
-/** What `jobboard dev` does: runs a server until it is told to stop, and leaves nothing behind. */
+/** The work of `jobboard dev`: runs a server until it is stopped, and removes everything that it made. */
 
 import { rejectOnAbort } from '../../core/async/abort.ts'
 import { JobboardError } from '../../core/errors.ts'
@@ -15,7 +15,7 @@ export interface DevCommandOptions {
   readonly json?: boolean
 }
 
-/** @throws InvalidArgument saying what to install, where there is nothing to run it with */
+/** Runs a ZooKeeper. @throws InvalidArgument if nothing can run it, naming what to install */
 export async function dev(options: DevCommandOptions, context: CliContext): Promise<ExitCode> {
   using interruption = context.listenForInterruption()
   const { signal } = interruption

@@ -1,4 +1,4 @@
-/** What `jobboard pause` does: stop all conductors from claiming. */
+/** The work of `jobboard pause`: stops all conductors from claiming. */
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
 import type { SharedOptions } from '../input/shared-options.ts'

@@ -1,4 +1,4 @@
-/** What `jobboard post` does: one job onto the board. */
+/** The work of `jobboard post`: posts one job. */
 import { validate } from 'uuid'
 import type { Job, JobBoard, PostOptions, Priority, Size } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
@@ -55,7 +55,7 @@ export async function post(name: string, options: PostCommandOptions, context: C
   return state === 'COMPLETE' ? DONE : FAILED
 }
 
-/** A misspelt name is posted as any other, and nobody would ever run it. */
+/** Warns of a flow that no conductor knows: the job of a misspelt name is posted like any other, and is never run. */
 async function warnOfUnknownFlow(job: Job, board: JobBoard, { stderr }: CliContext): Promise<void> {
   const held = await board.waitingFor(job).catch(() => undefined)
   if (held?.kind === 'flow') stderr.write(`${escapeUnprintable(`${held.text}; it waits for one that does`)}\n`)

@@ -1,4 +1,4 @@
-/** `jobboard cancel`: requests the cancellation of jobs. */
+/** The command `jobboard cancel`: requests the cancellation of jobs. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 

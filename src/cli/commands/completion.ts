@@ -1,4 +1,4 @@
-/** `jobboard completion`: what shells can offer while a command line is typed. */
+/** The command `jobboard completion`: prints a script that completes command lines in a shell. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 import { SHELL_CHOICES } from '../input/choices.ts'

@@ -1,4 +1,4 @@
-/** `jobboard conductor`: a daemon that claims jobs and runs their flows. */
+/** The command `jobboard conductor`: a daemon that claims jobs and runs their flows. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 import { LOG_LEVEL_CHOICES } from '../input/choices.ts'

@@ -1,4 +1,4 @@
-/** `jobboard conductors`: who works on the board. */
+/** The command `jobboard conductors`: lists the conductors on the board. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 

@@ -1,4 +1,4 @@
-/** `jobboard demo`: what a board does, in ten seconds. */
+/** The command `jobboard demo`: shows in ten seconds how a board works. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 

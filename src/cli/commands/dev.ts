@@ -1,4 +1,4 @@
-/** `jobboard dev`: a ZooKeeper to try things with. */
+/** The command `jobboard dev`: runs a ZooKeeper for trials. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 import { MAX_PORT, SERVER_CHOICES } from '../input/choices.ts'

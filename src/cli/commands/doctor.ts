@@ -1,4 +1,4 @@
-/** `jobboard doctor`: what is wrong, and what to do about it. */
+/** The command `jobboard doctor`: finds problems, and prints how to solve them. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 

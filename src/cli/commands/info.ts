@@ -1,4 +1,4 @@
-/** `jobboard info`: how the board is doing, at a glance. */
+/** The command `jobboard info`: shows the state of the board on one screen. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 import { addWatchFlags } from '../input/watch-flags.ts'

@@ -1,4 +1,4 @@
-/** `jobboard jobs`: what is on the board. */
+/** The command `jobboard jobs`: lists the jobs on the board. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 import { PRIORITY_CHOICES, SIZE_CHOICES } from '../input/choices.ts'

@@ -1,4 +1,4 @@
-/** `jobboard pause`: stop all conductors from claiming. */
+/** The command `jobboard pause`: stops all conductors from claiming. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 

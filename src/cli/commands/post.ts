@@ -1,4 +1,4 @@
-/** `jobboard post`: one job onto the board. */
+/** The command `jobboard post`: posts one job. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 import type { PostCommandOptions } from '../actions/post.ts'

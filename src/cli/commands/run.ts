@@ -1,4 +1,4 @@
-/** `jobboard run`: one flow, now, in the foreground. */
+/** The command `jobboard run`: runs one flow now, in the foreground. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 import { PRIORITY_CHOICES } from '../input/choices.ts'

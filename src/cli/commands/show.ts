@@ -1,4 +1,4 @@
-/** `jobboard show`: one job, wherever it is. */
+/** The command `jobboard show`: shows one job, on the board, in the trash, or in its logbook. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 import { GRAPH_FORMATS } from '../input/choices.ts'

@@ -1,4 +1,4 @@
-/** `jobboard track`: where a job stands, for whoever holds its uuid. */
+/** The command `jobboard track`: shows the status of a job by its uuid. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 

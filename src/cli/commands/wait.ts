@@ -1,4 +1,4 @@
-/** `jobboard wait`: until a job has left the board. */
+/** The command `jobboard wait`: waits until a job has left the board. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 import { toUnlimitedWait } from '../input/unlimited.ts'

@@ -1,10 +1,10 @@
-/** A folder for what is thrown away at the end. */
+/** A temporary folder that is deleted at the end. */
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { JobboardError } from '../../core/errors.ts'
 
-/** @throws JobboardError where none can be made */
+/** Makes a temporary folder. @throws JobboardError if none can be made */
 export async function temporaryFolder(prefix: string): Promise<string> {
   const above = tmpdir()
   try {

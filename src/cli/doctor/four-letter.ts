@@ -1,19 +1,19 @@
-/** Asking each ZooKeeper server for itself, by the one four-letter word that all answer: `srvr`. */
+/** Requests to each ZooKeeper server by the four-letter word that all servers answer: `srvr`. */
 import { connect } from 'node:net'
 import type { Endpoint } from '../../zookeeper/index.ts'
 
 export interface ServerAnswer {
   readonly address: string
   readonly version?: string
-  /** `leader`, `follower`, `standalone`, … */
+  /** The mode: `leader`, `follower`, `standalone`, … */
   readonly mode?: string
-  /** Why there is none: `does not answer: …` */
+  /** The reason for a missing answer: `does not answer: …` */
   readonly fault?: string
 }
 
-/** In milliseconds. */
+/** The time limit for an answer. */
 const ANSWER_TIMEOUT_MS = 3_000
-/** A hundred times what servers answer. */
+/** The limit of an answer: a hundred times its usual length. */
 const MAX_ANSWER_CHARACTERS = 64 * 1024
 
 export function askServers(endpoints: readonly Endpoint[]): Promise<ServerAnswer[]> {

@@ -1,4 +1,4 @@
-/** What is wrong with a Postgres, or with what this user may do there. */
+/** The doctor's checks of a Postgres, and of this user's rights in it. */
 import { parseUri, type ResourceUri } from '../../core/uri.ts'
 import {
   decodeText,
@@ -11,10 +11,10 @@ import {
 } from '../../postgres/index.ts'
 import { clockFinding, errorFinding, type Finding, okFinding, warningFinding } from './finding.ts'
 
-/** Parameters that boards and logbooks read by themselves. */
+/** The parameters that boards and logbooks read themselves. */
 const OWN_PARAMETERS = ['board', 'sessionTimeout', 'scanPeriod', 'window', 'retryFor']
 
-/** Of connections, from where on the next may be refused. */
+/** The fraction of connections from which on a finding warns that new ones may be refused. */
 const CONNECTIONS_WARNING_FRACTION = 0.9
 
 const SERVER_QUERY = `
@@ -49,7 +49,7 @@ export async function examinePostgres(
   }
 }
 
-/** Owners that neither live nor can be taken over from. */
+/** Returns findings for owners that are silent and cannot be taken over from. */
 async function stoppedFindings(
   connection: PostgresConnection,
   { schema, uri }: { readonly schema: string; readonly uri: ResourceUri },
@@ -88,7 +88,7 @@ function serverFindings({ version, standby, most, connections }: Row): Finding[]
 }
 
 function rightsFindings({ usage, closed }: Row, schema: string): Finding[] {
-  // Without the schema there is no board, or there are no logbooks, which others say.
+  // Without the schema there is no board and there are no logbooks; other findings report that.
   if (usage === null || usage === undefined) return []
   const advice = `grant them, as in: GRANT USAGE ON SCHEMA ${schema} TO …; GRANT ALL ON ALL TABLES IN SCHEMA ${schema} TO …`
   if (usage === false) return [errorFinding('rights', `this user may not use schema ${schema}`, advice)]

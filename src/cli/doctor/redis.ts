@@ -1,8 +1,8 @@
-/** What is wrong with a Redis: it must not drop keys, and what it was told should outlive it. */
+/** The doctor's checks of a Redis: it must not evict keys, and its data should survive its end. */
 import { type RedisServerInfo, redisServerInfo } from '../../board/index.ts'
 import { clockFinding, errorFinding, type Finding, okFinding, warningFinding } from './finding.ts'
 
-/** Of its memory, from where on posts may soon be refused. */
+/** The fraction of its memory from which on a finding warns that posts may be refused. */
 const MEMORY_WARNING_FRACTION = 0.9
 const BYTES_PER_MIB = 1_024 * 1_024
 

@@ -1,4 +1,4 @@
-/** What is wrong with ZooKeeper's servers, or with what this client may do there. */
+/** The doctor's checks of ZooKeeper's servers, and of this client's rights on them. */
 import { parseUri } from '../../core/uri.ts'
 import { newUuid } from '../../core/uuid.ts'
 import {
@@ -21,11 +21,13 @@ export interface ExaminedNode {
   readonly uri: string
   readonly what: keyof typeof DEFAULT_PATHS
   readonly security: SecurityOptions
-  /** In milliseconds. */
+  /** The time limit in milliseconds. */
   readonly timeout: number
 }
 
-/** Each server by itself: a client is content with the first that answers, and an operator wants to know of the others. */
+/**
+ * Examines each server by itself: a client needs only one server that answers, and an operator wants to know about all.
+ */
 export async function examineServers({ uri, what, security }: ExaminedNode): Promise<Finding[]> {
   const parsed = parseUri(uri, what)
   const { hosts } = await parseZooKeeperLocation(
@@ -33,12 +35,12 @@ export async function examineServers({ uri, what, security }: ExaminedNode): Pro
     { tenant: TENANTS_BY_USE[what], defaultPath: DEFAULT_PATHS[what] },
     security,
   )
-  // Over TLS the question would need this client's certificates: the session tells enough.
+  // Over TLS the request would need this client's certificates: the session shows enough.
   if (parsed.scheme === 'zookeepers') return []
   return (await askServers(parseConnectString(hosts).endpoints)).map(serverFinding)
 }
 
-/** Older ones lack what a board is made of. */
+/** The oldest release that has everything that a board needs. */
 const MIN_SERVER_VERSION: readonly [number, number] = [3, 6]
 
 function serverFinding(server: ServerAnswer): Finding {
@@ -54,7 +56,7 @@ function serverFinding(server: ServerAnswer): Finding {
   return errorFinding('server', text, `boards need ${MIN_SERVER_VERSION.join('.')} or newer: upgrade it`)
 }
 
-/** With a session of its own: round trip, clock, what it may do, and how many numbers are left. */
+/** Examines a node in a session of its own: round trip, clock, rights, and the sequence numbers that are left. */
 export async function examineNode({ uri, what, security, timeout }: ExaminedNode): Promise<Finding[]> {
   const place = await parseZooKeeperLocation(
     parseUri(uri, what),
@@ -77,7 +79,7 @@ export async function examineNode({ uri, what, security, timeout }: ExaminedNode
   ]
 }
 
-/** In milliseconds; each claim takes one at least. */
+/** The duration of a round trip from which on it is reported as slow; each claim takes at least one. */
 const SLOW_ROUND_TRIP_MS = 250
 
 async function roundTripFinding(zookeeper: ZooKeeper, path: string): Promise<Finding> {
@@ -92,18 +94,21 @@ async function roundTripFinding(zookeeper: ZooKeeper, path: string): Promise<Fin
   )
 }
 
-/** What is written tells the servers' time: a marker as every client of a board has one, beside it and soon gone. */
+/**
+ * Returns the finding about the clock: writes a temporary marker beside the board, like every client, and reads its
+ * time.
+ */
 async function clockFindings(zookeeper: ZooKeeper, path: string): Promise<Finding[]> {
   const cut = path.lastIndexOf('/')
   const marker = `${path.slice(0, cut)}/.${path.slice(cut + 1)}-sessions/${newUuid()}`
   try {
-    // As the board's own markers are: for nobody else.
+    // The marker has the ACL of the board, like the markers of its own sessions: no other client may use it.
     const { acl } = await zookeeper.getACL(path)
     const before = Date.now()
     const { stat } = await zookeeper.create(marker, null, { ephemeral: true, acl })
     return [clockFinding([stat.ctime - Date.now(), stat.ctime - before])]
   } catch {
-    // Whether it may write is found out below.
+    // The rights to write are examined below.
     return []
   }
 }
@@ -130,7 +135,10 @@ function grantedPermissions(acl: readonly Acl[], identities: readonly Identity[]
   return mine.reduce((all, { permissions }) => all | permissions, 0)
 }
 
-/** ZooKeeper numbers by a signed 32-bit count of children made and taken away; at its end it makes no more. */
+/**
+ * The largest sequence number. ZooKeeper counts created and deleted children in a signed 32-bit number; then it creates
+ * no more.
+ */
 const MAX_SEQUENCE = 2 ** 31 - 1
 const SEQUENCE_WARNING_FRACTION = 0.8
 
@@ -142,7 +150,11 @@ async function counterFindings(zookeeper: ZooKeeper, path: string): Promise<Find
   return [numbersFinding(stat.cversion, { path, shared })]
 }
 
-/** @param count how many children were made and taken away so far; at its end it wraps around */
+/**
+ * Returns the finding about sequence numbers.
+ *
+ * @param count how many children were created and deleted so far; it wraps around at the limit
+ */
 export function numbersFinding(count: number, { path, shared }: { path: string; shared: boolean }): Finding {
   const used = count < 0 ? 1 : count / MAX_SEQUENCE
   const percent = Math.floor(used * 1_000) / 10

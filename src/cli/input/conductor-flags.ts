@@ -1,4 +1,4 @@
-/** What a conductor can be told on the command line, beside where its jobs, logbooks and flows are. */
+/** Options of a conductor on the command line, except board, logbooks and flows. */
 import type { Command } from 'commander'
 import type { OpenBoardOptions } from '../../board/index.ts'
 import type { ConductorOptions } from '../../conductor/index.ts'
@@ -7,7 +7,7 @@ import type { Duration } from '../../core/time.ts'
 import { SIZE_CHOICES } from './choices.ts'
 import { choiceParser, choicesParser, countParser, parseDuration } from './shared-options.ts'
 
-/** As they are on the command line. */
+/** The options as they are on the command line. */
 export interface ConductorFlags {
   readonly concurrency?: number
   readonly flowConcurrency?: number
@@ -41,7 +41,7 @@ type FlaggedOption =
   | 'failuresOnBoard'
   | 'health'
 
-/** As a conductor is told. */
+/** The options as a conductor takes them. */
 export type ConductorFlagSettings = Pick<ConductorOptions, FlaggedOption> & { readonly drainTimeout: Duration }
 
 const DEFAULT_DRAIN_TIMEOUT = '25s'
@@ -88,7 +88,7 @@ export function addConductorFlags(command: Command): void {
     .option('--health <[host:]port>', 'answer /healthz and /readyz there over HTTP (default host: 127.0.0.1)')
 }
 
-/** Checked before anything is opened. @throws InvalidArgument */
+/** Parses the options before anything is opened. @throws InvalidArgument */
 export function toConductorSettings(flags: ConductorFlags): ConductorFlagSettings {
   const { concurrency, flowConcurrency, name, size, burst, maxJobs, onFailure, failuresOnBoard, health } = flags
   const settings = {
@@ -116,17 +116,17 @@ function parseDurationFlag(text: string | undefined, flag: string): Duration | u
   return text === undefined ? undefined : parseDuration(text, flag)
 }
 
-/** Returns the flags that are options of the board that the conductor opens. @throws InvalidArgument */
+/** Returns the options of the board that the conductor opens. @throws InvalidArgument */
 export function boardSettingsOf(flags: ConductorFlags): Pick<OpenBoardOptions, 'who' | 'unacceptedAfter'> {
   const unacceptedAfter = parseDurationFlag(flags.unacceptedAfter, '--unaccepted-after')
   return {
-    // The board's claims bear the conductor's name.
+    // The board's claims have the conductor's name.
     ...(flags.name === undefined ? {} : { who: flags.name }),
     ...(unacceptedAfter === undefined ? {} : { unacceptedAfter }),
   }
 }
 
-/** `8080`, `0.0.0.0:8080`, `[::]:8080`. */
+/** Parses an address: `8080`, `0.0.0.0:8080`, `[::]:8080`. */
 function parseAddress(text: string): { port: number; host?: string } {
   const [, inBrackets, plain, digits] = /^(?:(?:\[([^\]]+)\]|([^:[\]]+)):)?(\d{1,5})$/.exec(text) ?? []
   const host = inBrackets ?? plain

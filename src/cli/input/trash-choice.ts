@@ -1,4 +1,4 @@
-/** Which jobs in the trash are meant: by uuid, by name, by age, or all of them. */
+/** Selection of jobs in the trash: by uuid, by name, by age, or all of them. */
 import type { Command } from 'commander'
 import type { JobBoard, TrashedJob } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
@@ -22,7 +22,9 @@ export function addTrashChoice(command: Command): Command {
 }
 
 /**
- * @throws InvalidArgument where nothing says which, or two ways of saying it contradict each other
+ * Returns the selected jobs.
+ *
+ * @throws InvalidArgument if nothing is selected, or if two selections contradict each other
  * @throws NotFound for a uuid that is not there
  */
 export async function chooseTrashed(

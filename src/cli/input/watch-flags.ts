@@ -1,4 +1,4 @@
-/** What commands take that look again and again. */
+/** The options of commands that repeat their output. */
 import type { Command } from 'commander'
 
 export interface WatchFlags {

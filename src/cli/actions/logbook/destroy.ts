@@ -1,4 +1,4 @@
-/** What `jobboard logbook destroy` does: removes logbooks that nobody needs any more. */
+/** The work of `jobboard logbook destroy`: removes logbooks that are no longer needed. */
 import { boardId } from '../../../board/index.ts'
 import { isOfOtherBoard } from '../../../conductor/index.ts'
 import { IncompatibleVersion, InvalidArgument, InvalidState } from '../../../core/errors.ts'
@@ -23,10 +23,14 @@ export interface LogbookDestroyCommandOptions extends SharedOptions {
 
 type SelectedBook = Pick<BookDetail, 'uuid' | 'name' | 'meta'>
 
-/** What the board that was named says of a logbook: its job is there, or it is of another board. */
+/** The reason of the named board to keep a logbook: its job is on the board, or it belongs to another board. */
 type KeepReason = (book: SelectedBook) => 'job' | 'other-board' | undefined
 
-/** @throws InvalidArgument where nothing says which, or no board can be asked what it needs */
+/**
+ * Destroys the selected logbooks.
+ *
+ * @throws InvalidArgument if nothing is selected, or if no board can be asked which logbooks it needs
+ */
 export async function logbookDestroy(
   uuids: readonly string[],
   options: LogbookDestroyCommandOptions,
@@ -42,7 +46,8 @@ export async function logbookDestroy(
   const keptFor = force ? () => undefined : await keepByBoard(options, context)
   const named = uuids.length > 0
   const chosen = named ? await selectByUuid(uuids, logbooks) : await selectMatching(options, { logbooks, before })
-  // By age many are meant, and those that are needed are no mistake; naming one of them is refused.
+  // A selection by filters is broad, and may include logbooks that are needed: they are skipped. A needed logbook that is
+  // named is an error.
   const meant = named ? chosen : chosen.filter((book) => keptFor(book) === undefined)
   if (!named) reportKept(chosen, { keptFor, context })
   if (chosen.length === 0) context.stderr.write(`there are no such logbooks in ${logbooks.uri}\n`)
@@ -111,7 +116,10 @@ async function selectByUuid(uuids: readonly string[], logbooks: Logbooks): Promi
   return found
 }
 
-/** Whole before the first is gone: a listing goes on from the last of a page. */
+/**
+ * Returns the selected logbooks. Reads the whole list before the first one is destroyed: each page of a listing starts
+ * after the last entry of the page before.
+ */
 async function selectMatching(
   { name, state }: LogbookDestroyCommandOptions,
   { logbooks, before }: { logbooks: Logbooks; before: Date },

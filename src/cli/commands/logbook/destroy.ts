@@ -1,4 +1,4 @@
-/** `jobboard logbook destroy`: remove logbooks for good. */
+/** The command `jobboard logbook destroy`: removes logbooks for good. */
 import type { Command } from 'commander'
 import type { RunAction } from '../../action.ts'
 import { FLOW_STATE_CHOICES } from '../../input/choices.ts'

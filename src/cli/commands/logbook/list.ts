@@ -1,4 +1,4 @@
-/** `jobboard logbook list`: what has been run. */
+/** The command `jobboard logbook list`: lists logbooks. */
 import type { Command } from 'commander'
 import type { RunAction } from '../../action.ts'
 import { DEFAULT_PAGE_SIZE, FLOW_STATE_CHOICES } from '../../input/choices.ts'

@@ -1,4 +1,4 @@
-/** `jobboard logbook show`: one logbook with all that it has recorded. */
+/** The command `jobboard logbook show`: shows one logbook with all its records. */
 import type { Command } from 'commander'
 import type { RunAction } from '../../action.ts'
 

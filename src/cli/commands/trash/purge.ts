@@ -1,4 +1,4 @@
-/** `jobboard trash purge`: remove jobs for good. */
+/** The command `jobboard trash purge`: removes jobs for good. */
 import type { Command } from 'commander'
 import type { RunAction } from '../../action.ts'
 import { addTrashChoice } from '../../input/trash-choice.ts'

@@ -1,4 +1,4 @@
-/** `jobboard trash restore`: put jobs back on the board. */
+/** The command `jobboard trash restore`: puts jobs back on the board. */
 import type { Command } from 'commander'
 import type { RunAction } from '../../action.ts'
 import { addTrashChoice } from '../../input/trash-choice.ts'

@@ -1,4 +1,4 @@
-/** `jobboard trash show`: one job in the trash, with what failed. */
+/** The command `jobboard trash show`: shows one job in the trash, with its failure. */
 import type { Command } from 'commander'
 import type { RunAction } from '../../action.ts'
 
