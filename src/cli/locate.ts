@@ -128,7 +128,7 @@ export function requireOne<T extends { readonly uuid: string; readonly name: str
 /** Returns the hint for a part that may have been meant as a beginning. */
 function uuidPrefixHint(uuid: string): string {
   if (isWholeUuid(uuid) || uuid.length >= MIN_PART_LENGTH_TO_CHANGE) return ''
-  return `; a beginning counts from ${MIN_PART_LENGTH_TO_CHANGE} characters on where something is changed, an end from ${MIN_PART_LENGTH}`
+  return `; a change needs at least ${MIN_PART_LENGTH_TO_CHANGE} characters of a beginning, or ${MIN_PART_LENGTH} of an end`
 }
 
 /** Checks the form of a uuid or a part of one. @throws InvalidArgument */

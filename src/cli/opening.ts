@@ -39,7 +39,7 @@ export async function openNamedBoard(
   const { scheme, printable } = parseUri(uri, 'board')
   if (scheme === 'memory') {
     throw new InvalidArgument(
-      `board ${printable} would be gone with this command; name one that is shared, such as zookeeper://127.0.0.1:2181/demo`,
+      `board ${printable} would end with this command; name one that is shared, such as zookeeper://127.0.0.1:2181/demo`,
     )
   }
   const timeout = parseDuration(options.timeout ?? DEFAULT_TIMEOUT, '--timeout')
@@ -72,7 +72,7 @@ export function credentials(
   const auth = env['JOBBOARD_ZOOKEEPER_AUTH']
   if (!auth || chosenByFile?.[what]) return {}
   if (/^[^:]+:./s.test(auth)) return { auth: [{ scheme: 'digest', auth }] }
-  throw new InvalidArgument('JOBBOARD_ZOOKEEPER_AUTH has to be user:password')
+  throw new InvalidArgument('JOBBOARD_ZOOKEEPER_AUTH must be user:password')
 }
 
 /**
@@ -121,7 +121,7 @@ export async function openLogbooks(
   const { scheme, printable } = parseUri(uri, 'persistence')
   if (scheme === 'memory') {
     throw new InvalidArgument(
-      `logbooks in ${printable} are those of another process; name some that are shared, as in directory:./logbooks`,
+      `logbooks in ${printable} are visible in their own process only; name shared ones, as in directory:./logbooks`,
     )
   }
   const persistence = await openBoardAt(uri, { options, context, create: false }).catch(async (error: unknown) => {

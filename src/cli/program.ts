@@ -101,7 +101,7 @@ function createProgram(context: CliContext, run: RunAction): Command {
       getErrHasColors: () => false,
     })
     .configureHelp({ showGlobalOptions: true })
-    .description('Posts work and has it done by exactly one owner at a time.')
+    .description('Posts jobs, and runs each of them by exactly one owner at a time.')
     .version(packageVersion(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
     .helpCommand('help [command]', 'print help for a command')
@@ -114,9 +114,12 @@ function createProgram(context: CliContext, run: RunAction): Command {
       'where the logbooks are, a name or a URI: directory:DIR, postgres://user:password@host/database or ' +
         'zookeeper://host:port/path (or JOBBOARD_PERSISTENCE)',
     )
-    .option('--config <file>', 'names boards and logbooks (or JOBBOARD_CONFIG; default: jobboard.yaml here or above)')
+    .option(
+      '--config <file>',
+      'file that names boards and logbooks (or JOBBOARD_CONFIG; default: jobboard.yaml here or above)',
+    )
     .option('--codec <module>', "module that exports the logbooks' codec (or JOBBOARD_CODEC)")
-    .option('--redact <keys>', 'hide what stands under these keys, as in password,token (or JOBBOARD_REDACT)')
+    .option('--redact <keys>', 'hide the values of these keys, as in password,token (or JOBBOARD_REDACT)')
     .option('--timeout <duration>', `how long to try to open the board (default: ${DEFAULT_TIMEOUT})`)
     .option('--verbose', 'print the stack trace of an error, and its causes')
     .addHelpText('after', HELP_FOOTER)
@@ -135,16 +138,16 @@ function createProgram(context: CliContext, run: RunAction): Command {
   defineResume(program, run)
   const trash = program
     .command('trash')
-    .summary('look into the trash, and empty it')
-    .description('Looks into the trash, restores and purges.')
+    .summary('list, restore and purge jobs in the trash')
+    .description('Lists, shows, restores and purges jobs in the trash.')
   defineTrashList(trash.helpCommand(false), run)
   defineTrashShow(trash, run)
   defineTrashRestore(trash, run)
   defineTrashPurge(trash, run)
   const logbook = program
     .command('logbook')
-    .summary('look into logbooks, and remove them')
-    .description('Looks into logbooks, and removes what is over.')
+    .summary('list, show and destroy logbooks')
+    .description('Lists, shows and destroys logbooks.')
   defineLogbookList(logbook.helpCommand(false), run)
   defineLogbookShow(logbook, run)
   defineLogbookDestroy(logbook, run)

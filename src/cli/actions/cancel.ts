@@ -32,13 +32,13 @@ export async function cancel(
 ): Promise<ExitCode> {
   const { name, all = false, yes, reason } = options
   if ([uuids.length > 0, name !== undefined, all].filter(Boolean).length !== 1)
-    throw new InvalidArgument('which jobs? give uuids, or --name NAME, or --all')
+    throw new InvalidArgument('select jobs by uuids, by --name NAME, or by --all: exactly one of them')
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   const byUuid = uuids.length > 0
   const jobs = byUuid ? await findJobs(board, uuids, 'change') : await selectJobs(board, name)
   if (jobs.length === 0) {
-    context.stderr.write(`there are no such jobs on ${board.uri}\n`)
+    context.stderr.write(`no matching jobs on ${board.uri}\n`)
     return DONE
   }
   if (!byUuid && !(await confirm(toQuestion(jobs, board), { yes, offTerminal: 'refuse' }, context))) return DONE

@@ -58,7 +58,8 @@ export async function conductor(options: ConductorCommandOptions, context: CliCo
 function stopLine({ name, running, state }: Conductor, { drainTimeout }: ConductorFlagSettings): string {
   const [jobs, them] = running === 1 ? ['1 job', 'it'] : [`${running} jobs`, 'them']
   if (running === 0) return `conductor ${name} stops; nothing runs`
-  if (state === 'aborting') return `conductor ${name} gives ${jobs} back to the board; Ctrl-C once more just ends it`
+  if (state === 'aborting')
+    return `conductor ${name} gives ${jobs} back to the board; Ctrl-C again ends the process at once`
   const timeout = formatDuration(drainTimeout)
   return `conductor ${name} claims nothing more and waits up to ${timeout} for ${jobs}; Ctrl-C again gives ${them} back`
 }

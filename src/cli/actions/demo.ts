@@ -45,7 +45,7 @@ export async function demo(options: DemoCommandOptions, context: CliContext): Pr
   } catch (error) {
     if (failed.aborted) throw failed.reason
     if (!interruption.signal.aborted) throw error
-    context.stderr.write('jobboard: interrupted: what was under way is cleared away\n')
+    context.stderr.write('jobboard: interrupted: its jobs and files are removed\n')
     return INTERRUPTED
   }
 }
@@ -91,7 +91,7 @@ async function withinTimeout(play: DemoScenario, signal: AbortSignal): Promise<v
   using _timer = abortAfter(
     tooLong,
     DEMO_TIMEOUT,
-    (time) => new JobboardError(`the demo has not come to its end in ${time}`),
+    (time) => new JobboardError(`the demo did not finish within ${time}`),
   )
   await play.run(AbortSignal.any([signal, tooLong.signal]))
 }
@@ -110,7 +110,7 @@ function toConductorEnv(stage: DemoEnvironment, { codec }: DemoCommandOptions, {
 
 function reportRemaining({ jobs }: DemoScenario, cause: unknown, context: CliContext): void {
   const left = filterOnBoard(jobs).map(({ uuid }) => uuid)
-  const message = `jobs of the demo are left on the board: ${left.join(' ')}; jobboard cancel takes them away`
+  const message = `jobs of the demo are left on the board: ${left.join(' ')}; jobboard cancel removes them`
   reportError(new JobboardError(message, { cause }), context)
 }
 

@@ -29,7 +29,7 @@ export async function dev(options: DevCommandOptions, context: CliContext): Prom
     if (options.json) await printJson(context, [{ board, persistence, port, with: recipe.word }])
     else await printLines(context, toLines({ board, persistence, from: recipe.from }))
     await rejectOnAbort(server.ended, signal)
-    throw new JobboardError(`the server has ended by itself: ${await server.lastOutput()}`)
+    throw new JobboardError(`the server ended unexpectedly: ${await server.lastOutput()}`)
   } catch (error) {
     if (!signal.aborted) throw error
     return DONE
@@ -38,7 +38,7 @@ export async function dev(options: DevCommandOptions, context: CliContext): Prom
 
 function toLines({ board, persistence, from }: { board: string; persistence: string; from: string }): string[] {
   return [
-    `# ZooKeeper runs, ${from}; Ctrl-C stops it, and what it holds is gone. In another shell:`,
+    `# ZooKeeper runs, ${from}; Ctrl-C stops it and deletes its data. In another shell:`,
     `export JOBBOARD_BOARD=${board}`,
     `export JOBBOARD_PERSISTENCE=${persistence}`,
   ]

@@ -9,6 +9,6 @@ export async function pause(options: SharedOptions, context: CliContext): Promis
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   await board.pause()
-  await printLines(context, [`claiming paused on ${board.uri}; jobboard resume ends that`])
+  await printLines(context, [`claiming paused on ${board.uri}; jobboard resume ends the pause`])
   return DONE
 }

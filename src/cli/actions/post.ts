@@ -35,7 +35,7 @@ export interface PostCommandOptions extends SharedOptions, ResourceFlags, Unlimi
 export async function post(name: string, options: PostCommandOptions, context: CliContext): Promise<ExitCode> {
   const store = jsonObject(await readStoreText(options, context), '--store', { fromStdin: options.store === '-' })
   if (options.uuid !== undefined && !validate(options.uuid))
-    throw new InvalidArgument(`--uuid: ${options.uuid} is no uuid`)
+    throw new InvalidArgument(`--uuid must be a UUID, got '${options.uuid}'`)
   const flow = options.flows === undefined ? name : await flowNamed(name, options.flows, context)
   if (typeof flow !== 'string') checkStore(flow, store)
   const limits = options.within === undefined ? {} : { timeout: parseDuration(options.within, '--within') }

@@ -102,8 +102,8 @@ async function execute(running: RunParameters): Promise<object> {
 }
 
 /**
-* Reports why a flow did not succeed, and returns the exit code: for a flow that was reverted, reports its failure.
-* Throws the error of a flow that never began, like any command.
+ * Reports why a flow did not succeed, and returns the exit code: for a flow that was reverted, reports its failure.
+ * Throws the error of a flow that never began, like any command.
  */
 async function explainFailure(
   error: unknown,
@@ -149,7 +149,7 @@ function toSettings(options: RunCommandOptions) {
 function assertNoBoardOptions({ alone, exclusive, shared, within, priority }: RunCommandOptions): void {
   const asked = Object.entries({ exclusive, shared, within, priority }).find(([, value]) => value !== undefined)
   if (!asked) return
-  const how = alone ? 'leave --alone out' : 'name one with --board URI'
+  const how = alone ? 'remove --alone' : 'name one with --board URI'
   throw new InvalidArgument(`--${asked[0]} is for a job on a board: ${how}`)
 }
 

@@ -31,7 +31,7 @@ export async function track(named: string, options: TrackCommandOptions, context
   if (options.json) await printJson(context, [tracked])
   if (tracked.status === 'unknown') {
     const looked = `job ${uuid} is not on ${board.uri} nor in its trash, and ${logbooks.uri} has no logbook of it`
-    throw new NotFound(`${looked}: it was never posted, or is over and its logbook was removed`)
+    throw new NotFound(`${looked}: it was never posted, or it ended and its logbook was removed`)
   }
   if (options.json) return DONE
   const turn = tracked.status === 'waiting' && !tracked.waitingFor

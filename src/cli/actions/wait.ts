@@ -84,12 +84,12 @@ async function notFoundError(
   if (!logbooks) {
     const named = await openLogbooks(options, context, { missing: 'throw' }).catch(ignoreNotFound)
     await named?.[Symbol.asyncDispose]()
-    return new NotFound(`${looked}; whether it is done its logbook knows: add --persistence URI`)
+    return new NotFound(`${looked}; its logbook shows whether it is done: add --persistence URI`)
   }
   const flow = await readFlow(uuid, uuid, logbooks)
   return new NotFound(
     flow
-      ? `${looked}; its logbook says ${flow.state}: jobboard track ${uuid} tells more`
+      ? `${looked}; its logbook says ${flow.state}: jobboard track ${uuid} shows more`
       : `${looked}, and ${logbooks.uri} has no logbook of it`,
   )
 }

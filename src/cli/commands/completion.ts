@@ -8,7 +8,7 @@ export function defineCompletion(program: Command, run: RunAction): void {
     .command('completion')
     .summary('print a script that completes command lines')
     .description(
-      'Prints a script for the shell, which then completes commands, options, their words and names of files on Tab.',
+      'Prints a script for the shell, which then completes commands, options, their values and file names on Tab.',
     )
     .argument('<shell>', `one of ${SHELL_CHOICES.join(', ')}`)
     .addHelpText(

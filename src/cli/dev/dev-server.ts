@@ -57,7 +57,7 @@ export class DevServer implements AsyncDisposable {
 
   /** Returns the last line of the server's output, which usually has the cause. */
   async lastOutput(): Promise<string> {
-    return (await this.#program?.lastOutput()) ?? 'it said nothing'
+    return (await this.#program?.lastOutput()) ?? 'it printed nothing'
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -22,7 +22,7 @@ async function tryPort(wanted: number): Promise<number> {
     await once(server, 'listening')
   } catch (cause) {
     const code = String((cause as { code?: unknown }).code)
-    const why = code === 'EADDRINUSE' ? 'somebody listens there already' : code
+    const why = code === 'EADDRINUSE' ? 'the port is in use' : code
     throw new InvalidArgument(`--port ${wanted}: ${why}; give another, or none`, { cause })
   }
   const { port } = server.address() as AddressInfo

@@ -85,7 +85,7 @@ export class GuardedProgram implements AsyncDisposable {
   /** Returns the last line of the log, which usually has the cause. */
   async lastOutput(): Promise<string> {
     const log = await readFile(this.#options.log, 'utf8').catch(() => '')
-    return log.trim().split('\n').at(-1) || 'it said nothing'
+    return log.trim().split('\n').at(-1) || 'it printed nothing'
   }
 
   /** Kills the program. */

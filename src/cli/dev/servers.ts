@@ -67,7 +67,7 @@ export async function findServer(
   const apt = 'apt-get install --no-install-recommends zookeeper default-jre-headless (Debian, Ubuntu)'
   const docker = 'start Docker'
   const how = asked === 'package' ? apt : asked === 'docker' ? docker : `${apt}, or ${docker}`
-  throw new InvalidArgument(`there is nothing here to run ZooKeeper with: ${how}`)
+  throw new InvalidArgument(`nothing on this machine can run ZooKeeper: ${how}`)
 }
 
 async function findOnPath(program: string, path: string): Promise<boolean> {

@@ -11,7 +11,7 @@ export async function temporaryFolder(prefix: string): Promise<string> {
     return await mkdtemp(join(above, prefix))
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
-    throw new JobboardError(`no folder can be made in ${above}: ${code}; set TMPDIR to where files may be written`, {
+    throw new JobboardError(`cannot create a folder in ${above}: ${code}; set TMPDIR to a writable folder`, {
       cause,
     })
   }

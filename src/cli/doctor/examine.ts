@@ -39,7 +39,7 @@ async function* examineBoard({ options, context, stuckAfter }: Examination): Asy
   yield* await examineServersOf(uri, { what: 'board', options, context })
   try {
     await using opened = await openNamedBoard(options, context, { create: false })
-    yield okFinding('board', `${printable} is there`)
+    yield okFinding('board', `${printable} can be opened`)
     yield* await examineInside(uri, { what: 'board', options, context })
     const { board, unreadable } = opened
     yield* await examineJobsOf({ board, unreadable, stuckAfter })
@@ -51,7 +51,7 @@ async function* examineBoard({ options, context, stuckAfter }: Examination): Asy
 async function* examineLogbooks({ options, context }: Examination): AsyncGenerator<Finding> {
   const uri = persistenceUri(options, context)
   if (uri === undefined) {
-    const advice = 'name them with --persistence URI, as conductors are told, to have them looked at'
+    const advice = 'name them with --persistence URI, as for the conductors, to have them examined'
     yield warningFinding('logbooks', 'no logbooks were named', advice)
     return
   }
@@ -68,7 +68,7 @@ async function* examineLogbooks({ options, context }: Examination): AsyncGenerat
       yield errorFinding('logbooks', `${path} is a file`, 'name a folder of this machine')
     else
       yield problem instanceof NotFound
-        ? warningFinding('logbooks', oneLine(problem), 'a conductor that keeps them there makes them')
+        ? warningFinding('logbooks', oneLine(problem), 'the first conductor that uses them creates them')
         : unreachableFinding('logbooks', problem, scheme)
   }
 }

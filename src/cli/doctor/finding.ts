@@ -55,7 +55,7 @@ export function clockFinding([least, most]: readonly [least: number, most: numbe
   const how = off > 0 ? 'ahead of' : 'behind'
   return warningFinding(
     'clock',
-    `the servers' clock is ${seconds}s ${how} this machine's; delays go by theirs, ages shown by both`,
-    'keep all clocks right, with NTP say',
+    `the servers' clock is ${seconds}s ${how} this machine's; delays go by theirs, displayed ages by both`,
+    'synchronize all clocks, for example with NTP',
   )
 }

@@ -25,7 +25,7 @@ async function askServer({ host, port }: Endpoint): Promise<ServerAnswer> {
   try {
     const answer = await sendSrvr({ host, port })
     if (/not currently serving/.test(answer))
-      return { address, fault: 'runs, and serves nobody: its ensemble has no majority' }
+      return { address, fault: 'runs, and serves no clients: its ensemble has no majority' }
     const [, version] = /Zookeeper version: (\d+\.\d+\.\d+)/.exec(answer) ?? []
     const [, mode] = /Mode: (\w+)/.exec(answer) ?? []
     return { address, ...(version ? { version } : {}), ...(mode ? { mode } : {}) }
@@ -42,9 +42,11 @@ function sendSrvr(at: { host: string; port: number }): Promise<string> {
     socket.on('data', (text) => {
       answer += text
       if (answer.length > MAX_ANSWER_CHARACTERS)
-        socket.destroy(new Error(`its answer is longer than ${MAX_ANSWER_CHARACTERS} characters: it is no ZooKeeper`))
+        socket.destroy(
+          new Error(`its answer is longer than ${MAX_ANSWER_CHARACTERS} characters: it is not a ZooKeeper`),
+        )
     })
-    socket.on('timeout', () => socket.destroy(new Error(`nothing within ${ANSWER_TIMEOUT_MS / 1_000}s`)))
+    socket.on('timeout', () => socket.destroy(new Error(`no answer within ${ANSWER_TIMEOUT_MS / 1_000}s`)))
     socket.on('error', reject)
     socket.on('close', () => resolve(answer))
   })

@@ -43,23 +43,20 @@ export async function examineJobs({ board, unreadable, stuckAfter }: JobsExamine
   ]
   if (found.every(({ severity }) => severity === 'ok'))
     found.push(
-      okFinding(
-        'jobs',
-        `${formatCount(waiting.length, 'job')} waiting, ${claimed.length} running, nothing odd about them`,
-      ),
+      okFinding('jobs', `${formatCount(waiting.length, 'job')} waiting, ${claimed.length} running, without problems`),
     )
   return found
 }
 
 function pauseFindings({ paused }: JobBoard): Finding[] {
   return paused
-    ? [warningFinding('pause', 'the board is paused: nobody claims', 'jobboard resume lets them again')]
+    ? [warningFinding('pause', 'the board is paused: no job is claimed', 'jobboard resume ends the pause')]
     : []
 }
 
 function conductorFindings(entities: readonly Entity[], waiting: number): Finding[] {
   if (entities.length === 0 && waiting > 0) {
-    const what = `no conductor lives, and ${formatCount(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'}`
+    const what = `no conductor is connected, and ${formatCount(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'}`
     return [warningFinding('conductors', what, 'start one: jobboard conductor --flows MODULE')]
   }
   const views = entities.map(conductorView)
@@ -75,7 +72,7 @@ function conductorFindings(entities: readonly Entity[], waiting: number): Findin
           warningFinding(
             'conductors',
             `${listSome(unwell)} cannot claim`,
-            'look into their logs: logbooks or board may be away',
+            'read their logs: logbooks or board may be away',
           ),
         ]
       : []),
@@ -100,11 +97,11 @@ function stuckFindings(claimed: readonly Job[], { entities, stuckAfter }: StuckC
     const held = now - newest.at.getTime()
     const since = `${job}: claimed by ${newest.who} for ${formatDuration(held)}`
     if (!living.has(newest.who) && held > UNKNOWN_OWNER_AFTER_MS) {
-      const advice = `see whether ${newest.who} is a loop of your own, or hangs: when its process ends, the job is free`
+      const advice = `check whether ${newest.who} is a loop of your own, or hangs: when its process ends, the job is free`
       return [warningFinding('claim', `${since}, and no living conductor has that name`, advice)]
     }
     if (held <= stuckAfter) return []
-    const advice = `jobboard show ${job.uuid} says how far it is, jobboard cancel ${job.uuid} asks it back; a deadline bounds runs`
+    const advice = `jobboard show ${job.uuid} shows its progress, jobboard cancel ${job.uuid} requests its cancellation; a deadline limits runs`
     return [warningFinding('claim', since, advice)]
   })
 }
@@ -130,9 +127,9 @@ function poisonFindings(jobs: readonly Job[]): Finding[] {
   return jobs.flatMap((job) => {
     const deaths = countTrailingDeaths(job.attempts, { running: job.state === 'CLAIMED' })
     if (deaths < SUSPECT_DEATHS) return []
-    const text = `${job}: its last ${deaths} owners died over it`
+    const text = `${job}: its last ${deaths} owners died while running it`
     return [
-      errorFinding('poison', text, `jobboard show ${job.uuid} names them; jobboard cancel ${job.uuid} puts it aside`),
+      errorFinding('poison', text, `jobboard show ${job.uuid} names them; jobboard cancel ${job.uuid} cancels it`),
     ]
   })
 }
@@ -162,7 +159,7 @@ function orphanFindings(waiting: readonly Job[], entities: readonly Entity[]): F
     return errorFinding(
       'flow',
       text,
-      'start a conductor that has the flow; cancelling ends at once only jobs that were never run: others are undone first, by a conductor that has the flow',
+      'start a conductor that has the flow; a cancelled job that never ran is trashed at once, any other is reverted first, by a conductor that has the flow',
     )
   })
 }

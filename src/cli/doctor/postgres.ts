@@ -62,7 +62,7 @@ async function stoppedFindings(
       'owner',
       `${decodeText(String(who))} has been silent for ${Math.round(Number(silent))} s, and its backend ${backend} holds its session: ` +
         `${jobs} claimed ${jobs === 1 ? 'job waits' : 'jobs wait'} for it`,
-      `look at process ${backend} on the database's server: let it go on (kill -CONT), or restart Postgres`,
+      `look at process ${backend} on the database's server: let it continue (kill -CONT), or restart Postgres`,
     ),
   )
 }
@@ -78,13 +78,13 @@ function serverFindings({ version, standby, most, connections }: Row): Finding[]
   if (standby === true)
     return [errorFinding('server', `${text} is a standby, which takes no writes`, 'name the primary in the URI')]
   const busy = Number(connections) > Number(most) * CONNECTIONS_WARNING_FRACTION
-  const crowd = `${connections} of ${most} connections are taken`
+  const usage = `${connections} of ${most} connections are taken`
   if (busy)
     return [
       okFinding('server', text),
-      warningFinding('connections', crowd, 'raise max_connections, or start fewer processes'),
+      warningFinding('connections', usage, 'raise max_connections, or start fewer processes'),
     ]
-  return [okFinding('server', `${text}, ${crowd}`)]
+  return [okFinding('server', `${text}, ${usage}`)]
 }
 
 function rightsFindings({ usage, closed }: Row, schema: string): Finding[] {
@@ -92,6 +92,6 @@ function rightsFindings({ usage, closed }: Row, schema: string): Finding[] {
   if (usage === null || usage === undefined) return []
   const advice = `grant them, as in: GRANT USAGE ON SCHEMA ${schema} TO …; GRANT ALL ON ALL TABLES IN SCHEMA ${schema} TO …`
   if (usage === false) return [errorFinding('rights', `this user may not use schema ${schema}`, advice)]
-  if (Number(closed) === 0) return [okFinding('rights', `all that is needed in schema ${schema}`)]
+  if (Number(closed) === 0) return [okFinding('rights', `all rights that are needed in schema ${schema}`)]
   return [errorFinding('rights', `this user may not read and write ${closed} tables in schema ${schema}`, advice)]
 }

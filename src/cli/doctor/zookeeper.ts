@@ -46,11 +46,11 @@ const MIN_SERVER_VERSION: readonly [number, number] = [3, 6]
 function serverFinding(server: ServerAnswer): Finding {
   const { address, version, mode, fault } = server
   if (fault !== undefined)
-    return warningFinding('server', `${address} ${fault}`, 'start it again, or take it out of the URI')
+    return warningFinding('server', `${address} ${fault}`, 'start it again, or remove it from the URI')
   if (version === undefined)
-    return okFinding('server', `${address} answers, and does not tell its version (4lw.commands.whitelist)`)
+    return okFinding('server', `${address} answers, and does not report its version (4lw.commands.whitelist)`)
   const [major = 0, minor = 0] = version.split('.').map(Number)
-  const text = `${address} is ZooKeeper ${version}, ${mode ?? 'in a mode it does not tell'}`
+  const text = `${address} is ZooKeeper ${version}, ${mode ?? 'in a mode that it does not report'}`
   if (major > MIN_SERVER_VERSION[0] || (major === MIN_SERVER_VERSION[0] && minor >= MIN_SERVER_VERSION[1]))
     return okFinding('server', text)
   return errorFinding('server', text, `boards need ${MIN_SERVER_VERSION.join('.')} or newer: upgrade it`)
@@ -90,7 +90,7 @@ async function roundTripFinding(zookeeper: ZooKeeper, path: string): Promise<Fin
   return warningFinding(
     'session',
     `an answer takes ${took} ms`,
-    'see whether the servers, their disks or the network are overloaded',
+    'check whether the servers, their disks or the network are overloaded',
   )
 }
 
@@ -122,8 +122,9 @@ async function permissionFindings(zookeeper: ZooKeeper, path: string): Promise<F
   const lacking = Object.entries(NEEDED_PERMISSIONS).flatMap(([name, verb]) => {
     return may & PERMISSION[name as keyof typeof NEEDED_PERMISSIONS] ? [] : [verb]
   })
-  if (lacking.length === 0) return [okFinding('rights', `all that is needed on ${path}`)]
-  const advice = 'give user:password of somebody who may, in the URI or in JOBBOARD_ZOOKEEPER_AUTH, or change the ACL'
+  if (lacking.length === 0) return [okFinding('rights', `all rights that are needed on ${path}`)]
+  const advice =
+    'give user:password of a user with these rights, in the URI or in JOBBOARD_ZOOKEEPER_AUTH, or change the ACL'
   return [errorFinding('rights', `${path} does not let this client ${lacking.join(', ')}`, advice)]
 }
 
@@ -162,10 +163,14 @@ export function numbersFinding(count: number, { path, shared }: { path: string; 
     return okFinding('numbers', `${percent} % of ZooKeeper's sequence numbers are used up`)
   const text = `${percent} % of ZooKeeper's sequence numbers for ${path} are used up`
   if (shared)
-    return errorFinding('numbers', text, 'at the end TaskFlow posts no more here: move to a board on another path soon')
+    return errorFinding(
+      'numbers',
+      text,
+      'when all are used up, TaskFlow cannot post here any more: move to a board on another path soon',
+    )
   return warningFinding(
     'numbers',
     text,
-    'posters make longer numbers themselves from here on; a board on another path begins anew',
+    'clients generate longer numbers themselves from here on; a board on another path starts from zero',
   )
 }

@@ -19,7 +19,7 @@ export async function openCodec(options: SharedOptions, context: CliContext): Pr
   const keys = context.env['JOBBOARD_LOGBOOK_KEY']
   if (module && keys)
     throw new InvalidArgument(
-      'JOBBOARD_LOGBOOK_KEY and --codec both say how logbooks are sealed; leave one of them out',
+      'JOBBOARD_LOGBOOK_KEY and --codec both define how logbooks are sealed; remove one of them',
     )
   if (module) return { codec: await fromModule(module, context) }
   return keys ? { codec: await fromKeys(keys, isEncryptionRequired(context)) } : {}
@@ -43,8 +43,8 @@ async function fromKeys(text: string, options: { readonly require: boolean }): P
   try {
     return encrypted({ key, oldKeys, ...options })
   } catch (cause) {
-    const how = 'as openssl rand -base64 32 makes them; several with commas between, the one that writes first'
-    throw new InvalidArgument(`JOBBOARD_LOGBOOK_KEY has to be the base64 of 32 bytes, ${how}`, { cause })
+    const how = 'as openssl rand -base64 32 makes them; separate several with commas, the one that encrypts first'
+    throw new InvalidArgument(`JOBBOARD_LOGBOOK_KEY must be the base64 of 32 bytes, ${how}`, { cause })
   }
 }
 

@@ -61,25 +61,28 @@ export function addConductorFlags(command: Command): void {
     .option('--name <name>', 'name on the board, unique among living conductors (default: host:pid)')
     .option(
       '--size <size>',
-      `takes jobs of this size only, one of ${SIZE_CHOICES.join(', ')}; may be repeated`,
+      `claims jobs of this size only, one of ${SIZE_CHOICES.join(', ')}; may be repeated`,
       choicesParser('--size', SIZE_CHOICES),
     )
     .option('--burst', 'stop when nothing is left to claim')
-    .option('--max-jobs <n>', 'stop after so many jobs', countParser('--max-jobs'))
-    .option('--max-idle-time <duration>', 'stop when nothing has run for so long')
-    .option('--takeover-delay <duration>', 'how long to leave half-done jobs of dead owners alone (default: 0s)')
+    .option('--max-jobs <n>', 'stop after n jobs', countParser('--max-jobs'))
+    .option('--max-idle-time <duration>', 'stop after this time without a running job')
+    .option('--takeover-delay <duration>', 'how long not to claim half-done jobs of dead owners (default: 0s)')
     .option(
       '--unaccepted-after <duration>',
-      'how long a job of a flow that no conductor knows holds back others that want its resources (default: 1h)',
+      'how long a job whose flow no conductor knows blocks other jobs that want its resources (default: 1h)',
     )
-    .option('--drain-timeout <duration>', `how long a stop waits for what runs (default: ${DEFAULT_DRAIN_TIMEOUT})`)
-    .option('--abort-timeout <duration>', 'how long an abort waits for tasks that do not heed it (default: 5s)')
+    .option('--drain-timeout <duration>', `how long a stop waits for running jobs (default: ${DEFAULT_DRAIN_TIMEOUT})`)
+    .option('--abort-timeout <duration>', 'how long an abort waits for tasks that ignore it (default: 5s)')
     .option(
       '--on-failure <what>',
-      'retry, then trash, or consume what was reverted (default: retry)',
+      'retry, then trash, or consume jobs that were reverted (default: retry)',
       choiceParser('--on-failure', ['retry', 'consume']),
     )
-    .option('--remove-logbooks-after <duration>', 'remove logbooks that are over for so long (default: never)')
+    .option(
+      '--remove-logbooks-after <duration>',
+      'remove logbooks this long after their flows have ended (default: never)',
+    )
     .option(
       '--failures-on-board <what>',
       'whole, or named: only classes and codes of errors (default: named where logbooks encrypt)',
@@ -132,6 +135,6 @@ function parseAddress(text: string): { port: number; host?: string } {
   const host = inBrackets ?? plain
   const port = Number(digits)
   if (digits === undefined || port > 65_535)
-    throw new InvalidArgument('--health has to be a port, or host:port, as in --health 0.0.0.0:8080')
+    throw new InvalidArgument('--health must be a port, or host:port, as in --health 0.0.0.0:8080')
   return { port, ...(host === undefined ? {} : { host }) }
 }

@@ -110,11 +110,11 @@ async function locate(module: string, { cwd }: { cwd: string }): Promise<string>
   } catch (error) {
     const { code } = error as { code?: unknown }
     if (code === 'ERR_PACKAGE_PATH_NOT_EXPORTED') {
-      throw new InvalidArgument(`package ${module} does not say where it begins; name its file instead`, {
+      throw new InvalidArgument(`package ${module} has no entry point; name its file instead`, {
         cause: error,
       })
     }
-    throw new InvalidArgument(`module ${module} is not there: no such file seen from ${cwd}, and no such package`, {
+    throw new InvalidArgument(`module ${module} does not exist: no such file relative to ${cwd}, and no such package`, {
       cause: error,
     })
   }
@@ -146,7 +146,7 @@ async function evaluate(module: string, file: string): Promise<object> {
     return await rejectOnAbort(import(pathToFileURL(file).href), stuck.signal)
   } catch (cause) {
     if (stuck.signal.aborted)
-      throw new JobboardError(`module ${module} is never done loading: what it awaits at its top level never comes`)
+      throw new JobboardError(`module ${module} never finishes loading: a top-level await never resolves`)
     const why = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)
     const place = cause instanceof SyntaxError ? await locateSyntaxError(file) : ''
     throw new JobboardError(`module ${module} cannot be loaded: ${place}${why}`, { cause })

@@ -33,7 +33,7 @@ export async function forEachTrashed(
   const chosen = uuids.length > 0 ? found : keep(found)
   if (found.length > 0 && chosen.length === 0) return DONE
   if (chosen.length === 0) {
-    context.stderr.write(`there are no such jobs in the trash of ${board.uri}\n`)
+    context.stderr.write(`no matching jobs in the trash of ${board.uri}\n`)
     return DONE
   }
   if (!uuids.every(isWholeUuid)) {

@@ -63,8 +63,8 @@ export function countParser(option: string, limits: { most?: number } = {}): (te
   return (text) => {
     const value = Number(text)
     if (/^\d+$/.test(text) && value >= 1 && value <= most) return value
-    const given = /^-?\d+(\.\d+)?$/.test(text) ? `, not ${text}` : ''
-    throw new InvalidArgument(`${option} has to be a whole number ${range}${given}`)
+    const given = /^-?\d+(\.\d+)?$/.test(text) ? `, got ${text}` : ''
+    throw new InvalidArgument(`${option} must be a whole number ${range}${given}`)
   }
 }
 
@@ -85,7 +85,7 @@ export function choiceParser<T extends string>(option: string, words: readonly T
     if (found) return found
     const similar = words.find((word) => isMisspelt(text, word))
     const hint = similar === undefined ? '' : `; did you mean ${similar}?`
-    throw new InvalidArgument(`${option} has to be one of ${words.join(', ')}${hint}`)
+    throw new InvalidArgument(`${option} must be one of ${words.join(', ')}${hint}`)
   }
   return Object.assign(parse, { words })
 }
@@ -112,7 +112,7 @@ export function collectText(text: string, before: readonly string[] = []): reado
 export function jsonObject(text: string, what: string, { fromStdin = false } = {}): Record<string, unknown> {
   const value = parseJson(text, what, { fromStdin })
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
-  throw new InvalidArgument(`${what} has to be a JSON object with the flow's inputs, such as '{"name":"Ada"}'`)
+  throw new InvalidArgument(`${what} must be a JSON object with the flow's inputs, such as '{"name":"Ada"}'`)
 }
 
 /** Parses JSON. Its errors have no cause, because the parser's own error quotes the text. */

@@ -15,10 +15,10 @@ export interface TrashChoice {
 export function addTrashChoice(command: Command): Command {
   return command
     .argument('[uuid...]', 'uuids of jobs, their first 13 characters or more, or their ends')
-    .option('--name <name>', 'those of this name')
-    .option('--older-than <duration>', 'those that have been there for longer')
-    .option('--all', 'all of them')
-    .option('--yes', 'do not ask on a terminal, where only a part of a uuid is given')
+    .option('--name <name>', 'jobs of this name')
+    .option('--older-than <duration>', 'jobs that have been in the trash for longer than this')
+    .option('--all', 'all jobs in the trash')
+    .option('--yes', 'do not ask on a terminal for confirmation of a part of a uuid')
 }
 
 /**
@@ -34,7 +34,7 @@ export async function chooseTrashed(
 ): Promise<TrashedJob[]> {
   const filtered = name !== undefined || olderThan !== undefined
   if ([uuids.length > 0, filtered, all].filter(Boolean).length !== 1)
-    throw new InvalidArgument('say which jobs: uuids, or --name and --older-than, or --all')
+    throw new InvalidArgument('select jobs by uuids, by --name and --older-than, or by --all: exactly one of them')
   const before = ageLimit(olderThan ?? '0', '--older-than')
   if (uuids.length === 0)
     return readTrash(board, (job) => (name === undefined || job.name === name) && job.at <= before)

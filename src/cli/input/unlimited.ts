@@ -7,7 +7,7 @@ export interface UnlimitedWait {
 }
 
 export const UNLIMITED_WAIT_NOTICE =
-  'waiting for as long as it takes: --timeout is for opening the board, --within limits the wait\n'
+  'waiting without a limit: --timeout limits the opening of the board, --within limits the wait\n'
 
 /** Returns the properties to spread into the options of a command that waits. */
 export function toUnlimitedWait(command: Command): UnlimitedWait {

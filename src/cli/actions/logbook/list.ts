@@ -38,7 +38,7 @@ export async function logbookList(options: LogbookListCommandOptions, context: C
   const { views, faults } = await toViews(page, persistence)
   views.sort((a, b) => b.updatedAt.getTime() - a.updatedAt.getTime())
   if (options.json) await printJson(context, views)
-  else if (page.length === 0) await printLines(context, [`no such logbooks in ${logbooks.uri}`])
+  else if (page.length === 0) await printLines(context, [`no matching logbooks in ${logbooks.uri}`])
   else await printLines(context, logbooksTable(views, toScreen(context)))
   if (books.length > limit) context.stderr.write(`there are more: add --after ${page.at(-1)?.uuid}\n`)
   for (const fault of faults) reportError(fault, context)

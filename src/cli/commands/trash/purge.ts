@@ -7,7 +7,7 @@ export function defineTrashPurge(trash: Command, run: RunAction): void {
   const command = trash
     .command('purge')
     .summary('remove jobs for good')
-    .description('Removes jobs out of the trash for good. Each uuid that was purged is printed.')
+    .description('Removes jobs from the trash for good, and prints the uuid of each.')
   addTrashChoice(command)
     .addHelpText('after', '\nExample:\n  $ jobboard trash purge --older-than 30d')
     .action(

@@ -5,7 +5,7 @@ import type { Job, JobBoard } from '../../../board/index.ts'
 const DEFAULT_SESSION_MS = 4_000
 
 /**
-* Removes the jobs that are still on the board: claims and consumes them. The claims of a dead conductor end with its session.
+ * Claims and consumes the jobs that are still on the board; the claims of a dead conductor end with its session.
  *
  * @throws Timeout if a claim is held for longer than that; what the board throws
  */

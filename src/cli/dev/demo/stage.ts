@@ -111,7 +111,7 @@ function assertShared(persistence: string): void {
   const { scheme, printable } = parseUri(persistence, 'persistence')
   if (scheme !== 'memory') return
   throw new InvalidArgument(
-    `logbooks in ${printable} are gone with their process, and nobody could go on from them; leave --persistence out, or name some that are shared`,
+    `logbooks in ${printable} are lost with their process, and no other conductor could continue from them; remove --persistence, or name shared logbooks`,
   )
 }
 

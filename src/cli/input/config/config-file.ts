@@ -31,7 +31,7 @@ export interface ConfigFile {
  */
 export async function readConfig(named: string, { cwd }: { cwd: string }): Promise<ConfigFile> {
   const unreadable = (cause: NodeJS.ErrnoException) => {
-    const why = cause.code === 'ENOENT' ? 'is not there' : `cannot be read: ${cause.message}`
+    const why = cause.code === 'ENOENT' ? 'does not exist' : `cannot be read: ${cause.message}`
     throw new InvalidArgument(`config file ${toDisplayPath(named, cwd)} ${why}; correct --config or JOBBOARD_CONFIG`, {
       cause,
     })
@@ -95,12 +95,16 @@ function toMessage({ issue, path }: ReturnType<typeof deepestIssue>): { path: Pa
     const known = knownKeysAt(path)
     const similar = known.find((name) => isMisspelt(key, name))
     const hint =
-      similar === undefined ? (known.length > 0 ? `; there are ${known.join(', ')}` : '') : `; did you mean ${similar}?`
-    return { path: [...path, key], message: `there is no ${key} here${hint}` }
+      similar === undefined
+        ? known.length > 0
+          ? `; the keys are ${known.join(', ')}`
+          : ''
+        : `; did you mean ${similar}?`
+    return { path: [...path, key], message: `unknown key ${key}${hint}` }
   }
-  if (issue?.code === 'invalid_union') return { path, message: `${where} has to be a text, or a map with uri` }
+  if (issue?.code === 'invalid_union') return { path, message: `${where} must be a text, or a map with uri` }
   // This is the library's text: it names the expected types and words, and never the value.
-  const message = (issue?.message ?? 'it means nothing').replace(/^Invalid (input|option): /, '')
+  const message = (issue?.message ?? 'is invalid').replace(/^Invalid (input|option): /, '')
   return { path, message: `${where}: ${message}` }
 }
 

@@ -65,7 +65,7 @@ function settingsWithoutFile(options: SharedOptions, env: CliContext['env']): Re
     // A malformed URI is reported by the function that opens it.
     if (value === undefined || !/^[\w.-]+$/.test(value)) continue
     throw new InvalidArgument(
-      `${what} ${value}: there is no ${FILE_NAME} here or above that says what it means; give a URI, or --config FILE`,
+      `${what} ${value}: there is no ${FILE_NAME} here or above that defines this name; give a URI, or --config FILE`,
     )
   }
   return { options: {}, own: () => ({}), env }

@@ -21,6 +21,6 @@ export function substituteVariables(
       throw problem(`write \${NAME}, the name of a variable in braces, or $\${ for the characters`)
     const value = env[name] || otherwise
     if (value !== undefined) return value
-    throw problem(`the variable ${name} is not set; set it, or write \${${name}:-…} with what there is without it`)
+    throw problem(`the variable ${name} is not set; set it, or write \${${name}:-…} with a default`)
   })
 }

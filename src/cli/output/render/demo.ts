@@ -96,7 +96,7 @@ function takeoverLines({ job, from, by, after, kept, again }: Takeover, width: n
   ]
   return [
     ...wrap(
-      `Conductor ${from} died over ${job}; ${by} went on after ${formatDuration(after)}. Its logbook says:`,
+      `Conductor ${from} died during ${job}; ${by} continued after ${formatDuration(after)}. Its logbook says:`,
       width,
     ),
     ...said.flatMap(indented),
@@ -104,8 +104,8 @@ function takeoverLines({ job, from, by, after, kept, again }: Takeover, width: n
 }
 
 function cleanUpLines(takenOver: Takeover | undefined, { kept, thrownAway }: CleanUpState, width?: number): string[] {
-  if (thrownAway) return wrap('Its ZooKeeper is gone, and all in it. For one that stays: jobboard dev', width)
-  if (!kept) return wrap('Its logbooks are gone. To keep them: --persistence directory:./logbooks', width)
+  if (thrownAway) return wrap('Its ZooKeeper and all data in it were deleted. For one that stays: jobboard dev', width)
+  if (!kept) return wrap('Its logbooks were deleted. To keep them: --persistence directory:./logbooks', width)
   if (!takenOver) return []
   // This line is copied to a shell: it is never wrapped.
   const logbooks = `--persistence ${shellWord(kept.persistence)}`

@@ -92,8 +92,8 @@ function failureHeadline({ name, message }: FailureView): string {
 function unfinishedLines({ state, atoms }: LogbookView, jobState: string | undefined): string[] {
   const deserted = state === 'RUNNING' && jobState === 'UNCLAIMED'
   if (state !== 'SUSPENDED' && !deserted) return []
-  const why = deserted ? 'its last owner is gone' : 'its last owner was told to stop'
+  const why = deserted ? 'its last owner has ended' : 'its last owner was stopped'
   const halfDone = atoms.filter((atom) => atom.state === 'RUNNING' || atom.state === 'REVERTING')
   const again = halfDone.map((atom) => `; ${atom.name} was stopped in the middle and begins again`)
-  return ['', escapeUnprintable(`the flow rests: ${why}. The next run goes on from here${again.join('')}`)]
+  return ['', escapeUnprintable(`the flow is suspended: ${why}. The next run continues from here${again.join('')}`)]
 }

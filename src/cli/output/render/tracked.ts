@@ -37,7 +37,7 @@ export function trackedLines(tracked: TrackedView, { screen, hasNoConductors }: 
 }
 
 function turnText({ hasNoConductors }: { readonly hasNoConductors: boolean }): string {
-  return hasNoConductors ? 'its turn; no conductor lives on this board' : 'its turn'
+  return hasNoConductors ? 'its turn; no conductor is connected to this board' : 'its turn'
 }
 
 /** Returns the lines about tasks that look as if they were running, and are not. */
