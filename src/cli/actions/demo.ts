@@ -45,7 +45,7 @@ export async function demo(options: DemoCommandOptions, context: CliContext): Pr
   } catch (error) {
     if (failed.aborted) throw failed.reason
     if (!interruption.signal.aborted) throw error
-    context.stderr.write('jobboard: interrupted: its jobs and files are removed\n')
+    context.stderr.write('jobboard: interrupted: the jobs and files of the demo are removed\n')
     return INTERRUPTED
   }
 }

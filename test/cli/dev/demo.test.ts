@@ -76,7 +76,7 @@ describe('nothing is left', () => {
     const { exitCode, stderr } = await running.ended
     expect({ exitCode, stderr }).toEqual({
       exitCode: 130,
-      stderr: 'jobboard: interrupted: its jobs and files are removed\n',
+      stderr: 'jobboard: interrupted: the jobs and files of the demo are removed\n',
     })
     expect(await leftOvers()).toEqual([])
   })

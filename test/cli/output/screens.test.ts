@@ -287,7 +287,7 @@ describe.each(Object.entries(SCREENS))('%s', (name, lines) => {
     expect(coloured?.map(bare)).toEqual(plain)
     expect([...(piped ?? []), ...(plain ?? [])].join('')).not.toContain('\\e')
     const wide = (plain ?? []).filter(
-      (line) => displayWidth(line) > 80 && !/^( {2}|the flow is suspended|job |logbook )/.test(line),
+      (line) => displayWidth(line) > 80 && !/^( {2}|no run is active|job |logbook )/.test(line),
     )
     expect(wide).toEqual([])
   })

@@ -95,5 +95,5 @@ function unfinishedLines({ state, atoms }: LogbookView, jobState: string | undef
   const why = deserted ? 'its last owner has ended' : 'its last owner was stopped'
   const halfDone = atoms.filter((atom) => atom.state === 'RUNNING' || atom.state === 'REVERTING')
   const again = halfDone.map((atom) => `; ${atom.name} was stopped in the middle and begins again`)
-  return ['', escapeUnprintable(`the flow is suspended: ${why}. The next run continues from here${again.join('')}`)]
+  return ['', escapeUnprintable(`no run is active: ${why}. The next run continues from here${again.join('')}`)]
 }
