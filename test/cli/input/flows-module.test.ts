@@ -190,7 +190,7 @@ describe('no flows', () => {
       2,
       'module empty.mjs has no flows; export what linear() makes',
     ],
-    ['missing.mjs', '', 2, 'module missing.mjs does not exist: no such file seen from '],
+    ['missing.mjs', '', 2, 'module missing.mjs does not exist: no such file relative to '],
     ['no-such-package', '', 2, 'module no-such-package does not exist: no such file relative to '],
     ['folder', '', 2, 'folder is a folder; name the module in it, as in folder/flows.js'],
     ['broken.mjs', '\nexport const = 1', 1, '/broken.mjs:2: SyntaxError: '],
