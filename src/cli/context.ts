@@ -1,38 +1,43 @@
-/** What a command may touch of the process it runs in. Tests hand it something else. */
+/** The parts of the process that a command may use. Tests replace them. */
 import { createInterface } from 'node:readline/promises'
 import type { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { INTERRUPTED } from './exit-codes.ts'
 
-/** Whether the board, and the logbooks, are named by nothing but a config file that was found. */
+/** Whether board and logbooks are named only by a config file that was found, not by a user. */
 export interface ChosenByFile {
   readonly board: boolean
   readonly persistence: boolean
 }
 
 export interface CliContext {
-  /** All of standard input, to its end. */
+  /** Resolves with all of standard input. */
   readonly readStdin: () => Promise<string>
-  /** Results, and nothing else. */
+  /** The output for results only. */
   readonly stdout: Output
-  /** Complaints. */
+  /** The output for errors, warnings and progress. */
   readonly stderr: Output
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Absolute; what relative names are relative to. */
+  /** The working directory, an absolute path; relative names are resolved against it. */
   readonly cwd: string
-  /** Throws for a module that a config file names and others could change: nobody has named either. */
+  /** Throws for a module that other users could change, if only a config file names it, and no user named that file. */
   readonly assertModule?: ((module: string, file: string) => Promise<void>) | undefined
-  /** What was chosen by a config file that nobody named: credentials of the environment are not for it. */
+  /** The choices of a config file that no user named: credentials of the environment are not used for them. */
   readonly chosenByFile?: ChosenByFile | undefined
-  /** From now until it is disposed Ctrl-C, SIGTERM and the end of the terminal are told here, and end nothing by themselves. */
+  /**
+   * Listens for Ctrl-C, SIGTERM and the end of the terminal until the result is disposed: meanwhile they only abort its
+   * signal.
+   */
   readonly listenForInterruption: () => Interruption
-  /** Asks a question on the terminal and resolves with the line that is typed; absent where there is no terminal. */
+  /** Asks a question on the terminal and resolves with the answer; absent if there is no terminal. */
   readonly ask?: (question: string) => Promise<string>
-  /** From now until it is disposed, exceptions that nothing caught are reported by the caller, and do not end the process here. */
+  /**
+   * Leaves uncaught exceptions to the caller until the result is disposed: meanwhile they do not end the process here.
+   */
   readonly captureFaults: () => Disposable
 }
 
-/** A context that knows whether a command takes the faults of the process. */
+/** A context that knows whether a command handles the uncaught exceptions of the process. */
 export interface ProcessContext extends CliContext {
   readonly capturesFaults: boolean
 }
@@ -42,14 +47,14 @@ export interface Interruption extends Disposable {
 }
 
 export interface Output {
-  /** How wide the terminal is; undefined where it is none, and then nothing is cut to fit. */
+  /** The width of the terminal; undefined if there is none, and then nothing is truncated. */
   readonly columns: number | undefined
-  /** How high it is, likewise. */
+  /** The height of the terminal; undefined if there is none. */
   readonly rows?: number | undefined
-  /** Fires when nothing can be written any more, EPIPE say; its reason is the error. */
+  /** A signal that aborts when nothing can be written any more, for example after EPIPE; its reason is the error. */
   readonly failed: AbortSignal
   write(text: string): void
-  /** Resolves when all is written. @throws the error, where it failed */
+  /** Resolves when everything is written. @throws the error, if writing failed */
   flush(): Promise<void>
 }
 
@@ -89,10 +94,10 @@ function disposable<T extends { close(): void }>(opened: T): Disposable & { read
   return { interface: opened, [Symbol.dispose]: () => opened.close() }
 }
 
-/** A second signal so soon, in milliseconds, is the same key, passed on by npm as well. */
+/** The time during which a second signal counts as the same keypress, passed on by npm as well. */
 const SAME_KEYPRESS_MS = 1_000
 
-/** Whoever presses the key again, because nothing seems to happen, gets their way. */
+/** Turns signals into an abort. A user who presses the key again because nothing seems to happen ends the process. */
 function processInterruption(): Interruption {
   const controller = new AbortController()
   let since = Number.POSITIVE_INFINITY

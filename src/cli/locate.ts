@@ -1,25 +1,30 @@
-/** Finding what somebody has named by a uuid, or by a part of one: uuids made at one time begin alike, so its end will do. */
+/**
+ * Search by a uuid or a part of one. Uuids that were made at one time begin alike, so the end of a uuid is accepted,
+ * too.
+ */
 import type { Job, JobBoard, TrashedJob } from '../board/index.ts'
 import { InvalidArgument, NotFound } from '../core/errors.ts'
 import type { BookDetail } from '../persistence/index.ts'
 import type { Logbooks } from './opening.ts'
 
 const UUID_LENGTH = 36
-/** Of a part: shorter ones are slips of the keyboard. */
+/** The minimum length of a part: shorter ones are typing errors. */
 const MIN_PART_LENGTH = 4
 /**
- * Of a beginning, where something is changed. The first 13 characters of a uuid of version 7 are the millisecond in which it
- * was made; 8 are a minute, and 4 are weeks: on a board with one job they would match that job, whichever was meant.
+ * The minimum length of a beginning for a change. The first 13 characters of a uuid of version 7 are the millisecond in
+ * which it was made; 8 are a minute, and 4 are weeks: on a board with one job they would match that job, whichever was
+ * meant.
  */
 const MIN_PART_LENGTH_TO_CHANGE = 13
 
-/** What is done with what is found: a change asks for more of the uuid than a look does. */
+/** The purpose of a search: a change needs a longer part of the uuid than a look does. */
 export type Purpose = 'look' | 'change'
 
 /**
- * Finds the jobs on the board that are named by uuids or parts of them, in the order of their names. Reads the board once.
+ * Finds the jobs on the board that are named by uuids or parts of them, in the order of their names. Reads the board
+ * once.
  *
- * @throws NotFound; InvalidArgument for what is not a uuid, or matches several jobs
+ * @throws NotFound; InvalidArgument for a text that is not a uuid, or matches several jobs
  */
 export async function findJobs(board: JobBoard, uuids: readonly string[], purpose: Purpose): Promise<Job[]> {
   for (const uuid of uuids) assertUuidPart(uuid, purpose)
@@ -37,19 +42,19 @@ export async function findJobs(board: JobBoard, uuids: readonly string[], purpos
   return [...new Map(found.map((job) => [job.uuid, job])).values()]
 }
 
-/** Whether the text is a uuid as a whole, and so names one thing only. */
+/** Returns whether the text is a whole uuid, and so names one thing only. */
 export function isWholeUuid(uuid: string): boolean {
   return uuid.length === UUID_LENGTH
 }
 
-/** @throws as {@link findJob} */
+/** Finds a job in the trash. @throws as {@link findJobs} */
 export async function findTrashed(board: JobBoard, uuid: string): Promise<TrashedJob> {
   assertUuidPart(uuid, 'look')
   const found = await readTrash(board, (job) => matchesUuid(job, uuid, 'look'))
   return requireOne(found, { uuid, where: `in the trash of ${board.uri}` })
 }
 
-/** Finds a logbook; reads the names of all, where only a part of a uuid is given. @throws as {@link findJobs} */
+/** Finds a logbook; lists all logbooks if only a part of a uuid is given. @throws as {@link findJobs} */
 export async function findBook({ persistence, uri }: Logbooks, uuid: string, purpose: Purpose): Promise<BookDetail> {
   assertUuidPart(uuid, purpose)
   if (isWholeUuid(uuid)) return persistence.getBook(uuid.toLowerCase())
@@ -59,10 +64,10 @@ export async function findBook({ persistence, uri }: Logbooks, uuid: string, pur
 }
 
 /**
- * The uuid of a job that somebody means, wherever the job is or was. Of a whole one nothing is asked; with the beginning of
- * one the board, its trash and the logbooks are read.
+ * Completes the uuid of a job, wherever the job is or was. Returns a whole uuid without a search; searches for a part
+ * of one on the board, in its trash and in the logbooks.
  *
- * @throws as {@link findJob}
+ * @throws as {@link findJobs}
  */
 export async function wholeUuid(
   uuid: string,
@@ -80,14 +85,14 @@ export async function wholeUuid(
   return requireOne([...found.values()], { uuid, where }).uuid
 }
 
-/** Returns those of the jobs in the trash that are wanted; the others do not stay in memory. */
+/** Returns the wanted jobs in the trash; the others do not stay in memory. */
 export async function readTrash(board: JobBoard, wanted: (job: TrashedJob) => boolean): Promise<TrashedJob[]> {
   const trashed: TrashedJob[] = []
   for await (const job of board.trashed()) if (wanted(job)) trashed.push(job)
   return trashed
 }
 
-/** Whether the text names the job: as a uuid, or a part of one. */
+/** Returns whether the text names the job: as a uuid, or a part of one. */
 export function matchesUuid(job: { readonly uuid: string }, uuid: string, purpose: Purpose): boolean {
   const part = uuid.toLowerCase()
   const beginning = purpose === 'look' || part.length >= MIN_PART_LENGTH_TO_CHANGE
@@ -95,9 +100,10 @@ export function matchesUuid(job: { readonly uuid: string }, uuid: string, purpos
 }
 
 /**
- * The newest, where one uuid is there several times: a job that was trashed can be posted again, and trashed again.
+ * Returns the only match; the newest, if one uuid is there several times: a trashed job can be posted again, and
+ * trashed again.
  *
- * @throws NotFound where there is none, InvalidArgument where there are several
+ * @throws NotFound if there is none, InvalidArgument if there are several
  */
 export function requireOne<T extends { readonly uuid: string; readonly name: string }>(
   found: readonly T[],
@@ -119,13 +125,13 @@ export function requireOne<T extends { readonly uuid: string; readonly name: str
   )
 }
 
-/** Returns what to say of a part that may have been meant as a beginning. */
+/** Returns the hint for a part that may have been meant as a beginning. */
 function uuidPrefixHint(uuid: string): string {
   if (isWholeUuid(uuid) || uuid.length >= MIN_PART_LENGTH_TO_CHANGE) return ''
-  return `; a beginning counts from ${MIN_PART_LENGTH_TO_CHANGE} characters on where something is changed, an end from ${MIN_PART_LENGTH}`
+  return `; a change needs at least ${MIN_PART_LENGTH_TO_CHANGE} characters of a beginning, or ${MIN_PART_LENGTH} of an end`
 }
 
-/** @throws InvalidArgument for what cannot be a part of a uuid */
+/** Checks the form of a uuid or a part of one. @throws InvalidArgument */
 export function assertUuidPart(uuid: string, purpose: Purpose): void {
   const looksLikeOne = /^-?[0-9a-f]+(-[0-9a-f]*)*$/i.test(uuid) && uuid.length <= UUID_LENGTH
   if (looksLikeOne && uuid.length >= MIN_PART_LENGTH) return

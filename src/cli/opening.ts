@@ -1,4 +1,4 @@
-/** Opening what the URIs name, within a bounded time. Drivers are loaded here, when they are used. */
+/** Opening of boards and logbooks by their URIs, within a time limit. Drivers are loaded here, when they are used. */
 import type { JobBoard, OpenBoardOptions } from '../board/index.ts'
 import { abortAfter, followSignals } from '../core/async/abort.ts'
 import { InvalidArgument, NotConnected, NotFound } from '../core/errors.ts'
@@ -13,21 +13,21 @@ import { boardUri, DEFAULT_TIMEOUT, parseDuration, persistenceUri, type SharedOp
 import type { BoardLog } from './output/board-log.ts'
 import { reportError } from './output/error-report.ts'
 
-/** Between two tries to open a board. */
+/** The pause between two attempts to open a board. */
 const RETRY_PAUSE_MS = 200
 
 export interface OpenedBoard extends AsyncDisposable {
   readonly board: JobBoard
-  /** What is on the board, or in its trash, and cannot be read, as far as it was met. */
+  /** The errors of postings on the board or in its trash that could not be read, as far as they were read. */
   readonly unreadable: readonly Error[]
 }
 
 /**
- * The board that `--board` or JOBBOARD_BOARD names, open.
+ * Opens the board that `--board` or JOBBOARD_BOARD names.
  *
- * @throws InvalidArgument where there is none, or one that this process alone could see
- * @param settings.create false: a look, which must not make a board
- * @throws NotFound when a look finds no board
+ * @throws InvalidArgument if none is named, or if only this process could see it
+ * @param settings.create false for a command that only reads, and must not create a board
+ * @throws NotFound if a board does not exist and is not created
  * @throws NotConnected naming the servers when `--timeout` is over
  */
 export async function openNamedBoard(
@@ -39,7 +39,7 @@ export async function openNamedBoard(
   const { scheme, printable } = parseUri(uri, 'board')
   if (scheme === 'memory') {
     throw new InvalidArgument(
-      `board ${printable} would be gone with this command; name one that is shared, such as zookeeper://127.0.0.1:2181/demo`,
+      `board ${printable} would end with this command; name one that is shared, such as zookeeper://127.0.0.1:2181/demo`,
     )
   }
   const timeout = parseDuration(options.timeout ?? DEFAULT_TIMEOUT, '--timeout')
@@ -55,15 +55,15 @@ export async function openNamedBoard(
   return { board, unreadable: log.unreadable, [Symbol.asyncDispose]: () => board.close() }
 }
 
-/** Whether {@link openNamedBoard} would find one named. */
+/** Returns whether {@link openNamedBoard} would find a named board. */
 export function boardIsNamed(options: SharedOptions, { env }: CliContext): boolean {
   return Boolean(options.board || env['JOBBOARD_BOARD'])
 }
 
 /**
- * Returns the credentials of the environment, for boards and logbooks whose URI is to be seen by everybody, as command lines
- * are. A config file that was only found may lead to anybody's server, so they are not for what it alone chooses, unless
- * it says `auth` itself.
+ * Returns the credentials of the environment, for boards and logbooks whose URI may be visible to all users, like
+ * command lines. A config file that was only found may lead to another user's server, so the credentials are not used
+ * for its choices, unless it contains `auth` itself.
  */
 export function credentials(
   what: keyof ChosenByFile,
@@ -72,10 +72,13 @@ export function credentials(
   const auth = env['JOBBOARD_ZOOKEEPER_AUTH']
   if (!auth || chosenByFile?.[what]) return {}
   if (/^[^:]+:./s.test(auth)) return { auth: [{ scheme: 'digest', auth }] }
-  throw new InvalidArgument('JOBBOARD_ZOOKEEPER_AUTH has to be user:password')
+  throw new InvalidArgument('JOBBOARD_ZOOKEEPER_AUTH must be user:password')
 }
 
-/** A board gives up trying to connect by itself after its session's timeout, which may be sooner. */
+/**
+ * Opens a board within a time limit. A board itself stops connecting after its session's timeout, which may be sooner;
+ * then this function tries again.
+ */
 async function withTimeout(
   open: (signal: AbortSignal) => Promise<JobBoard>,
   { log, timeout, uri }: { log: BoardLog; timeout: Duration; uri: string },
@@ -96,16 +99,17 @@ async function withTimeout(
   }
 }
 
-/** Logbooks to look into. */
+/** Logbooks to read. */
 export interface Logbooks extends AsyncDisposable {
   readonly persistence: Persistence
-  /** For people. */
+  /** The URI for people, without credentials. */
   readonly uri: string
 }
 
 /**
- * The logbooks that `--persistence` or JOBBOARD_PERSISTENCE names, for looking into them only; undefined where none are
- * named. A look must not make any: where there are none yet it is said on standard error, and nothing is found in them.
+ * Opens the logbooks that `--persistence` or JOBBOARD_PERSISTENCE names, for reading only; returns undefined if none
+ * are named. Reading must not create any: if there are none yet, that is reported on standard error, and they are
+ * treated as empty.
  */
 export async function openLogbooks(
   options: SharedOptions,
@@ -117,7 +121,7 @@ export async function openLogbooks(
   const { scheme, printable } = parseUri(uri, 'persistence')
   if (scheme === 'memory') {
     throw new InvalidArgument(
-      `logbooks in ${printable} are those of another process; name some that are shared, as in directory:./logbooks`,
+      `logbooks in ${printable} are visible in their own process only; name shared ones, as in directory:./logbooks`,
     )
   }
   const persistence = await openBoardAt(uri, { options, context, create: false }).catch(async (error: unknown) => {
@@ -128,7 +132,7 @@ export async function openLogbooks(
   return { persistence, uri: printable, [Symbol.asyncDispose]: () => persistence.close() }
 }
 
-/** As {@link openLogbooks}. @throws InvalidArgument where none are named */
+/** Opens the logbooks like {@link openLogbooks}. @throws InvalidArgument if none are named */
 export async function requireLogbooks(
   options: SharedOptions,
   context: CliContext,
@@ -139,7 +143,11 @@ export async function requireLogbooks(
   throw noLogbooksError()
 }
 
-/** @throws InvalidArgument where there are none named: a conductor must not forget what it did */
+/**
+ * Opens the logbooks of a conductor.
+ *
+ * @throws InvalidArgument if none are named: a conductor must not lose its records
+ */
 export async function openConductorsLogbooks(
   options: SharedOptions,
   context: CliContext,

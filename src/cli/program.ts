@@ -1,4 +1,6 @@
-/** The command line as commander knows it. What a command does is loaded with its file; drivers only when it runs. */
+/**
+ * The command line for commander. The work of a command is loaded with its file; drivers are loaded only when it runs.
+ */
 import { Command } from 'commander'
 import { packageVersion } from '../core/package-version.ts'
 import type { RunAction } from './action.ts'
@@ -47,7 +49,7 @@ Examples:
   $ jobboard post hello --flows ./flows.js --store '{"name":"Ada"}'
   $ jobboard jobs`
 
-/** Throws CommanderError for what it cannot understand, and where it has printed help or version. */
+/** Runs a command line. @throws CommanderError for a wrong command line, and after help or version was printed */
 export async function runProgram(argv: readonly string[], context: CliContext): Promise<ExitCode> {
   let exitCode: ExitCode = 0
   const run: RunAction =
@@ -60,10 +62,12 @@ export async function runProgram(argv: readonly string[], context: CliContext): 
   return exitCode
 }
 
-/** Commands that have nothing to do with any board. */
+/** Commands that use no board. */
 const WITHOUT_CONFIG = ['dev', 'completion']
 
-/** Puts what the config file says where nothing was typed; what it says of the environment is in the context. */
+/**
+ * Puts the settings of the config file where no option was typed; its settings for the environment are in the context.
+ */
 async function applySettings(command: Command, context: CliContext): Promise<CliContext> {
   if (WITHOUT_CONFIG.includes(command.name())) return context
   const { resolveSettings: settle } = await import('./input/config/settings.ts')
@@ -80,7 +84,7 @@ async function applySettings(command: Command, context: CliContext): Promise<Cli
   return { ...context, env, assertModule, chosenByFile }
 }
 
-/** What was typed may be a name, and the file says of what. */
+/** Options whose typed value may be a name that the config file defines. */
 const NAMED_OPTIONS: readonly string[] = ['board', 'persistence']
 
 function createProgram(context: CliContext, run: RunAction): Command {
@@ -89,7 +93,7 @@ function createProgram(context: CliContext, run: RunAction): Command {
     .configureOutput({
       writeOut: (text) => context.stdout.write(text),
       writeErr: (text) => context.stderr.write(text),
-      // Errors are thrown, and complained of in one place.
+      // Errors are thrown, and reported in one place.
       outputError: () => undefined,
       getOutHelpWidth: () => context.stdout.columns ?? HELP_WIDTH,
       getErrHelpWidth: () => context.stderr.columns ?? HELP_WIDTH,
@@ -97,7 +101,7 @@ function createProgram(context: CliContext, run: RunAction): Command {
       getErrHasColors: () => false,
     })
     .configureHelp({ showGlobalOptions: true })
-    .description('Posts work and has it done by exactly one owner at a time.')
+    .description('Posts jobs, and runs each of them by exactly one owner at a time.')
     .version(packageVersion(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
     .helpCommand('help [command]', 'print help for a command')
@@ -110,9 +114,12 @@ function createProgram(context: CliContext, run: RunAction): Command {
       'where the logbooks are, a name or a URI: directory:DIR, postgres://user:password@host/database or ' +
         'zookeeper://host:port/path (or JOBBOARD_PERSISTENCE)',
     )
-    .option('--config <file>', 'names boards and logbooks (or JOBBOARD_CONFIG; default: jobboard.yaml here or above)')
+    .option(
+      '--config <file>',
+      'file that names boards and logbooks (or JOBBOARD_CONFIG; default: jobboard.yaml here or above)',
+    )
     .option('--codec <module>', "module that exports the logbooks' codec (or JOBBOARD_CODEC)")
-    .option('--redact <keys>', 'hide what stands under these keys, as in password,token (or JOBBOARD_REDACT)')
+    .option('--redact <keys>', 'hide the values of these keys, as in password,token (or JOBBOARD_REDACT)')
     .option('--timeout <duration>', `how long to try to open the board (default: ${DEFAULT_TIMEOUT})`)
     .option('--verbose', 'print the stack trace of an error, and its causes')
     .addHelpText('after', HELP_FOOTER)
@@ -131,16 +138,16 @@ function createProgram(context: CliContext, run: RunAction): Command {
   defineResume(program, run)
   const trash = program
     .command('trash')
-    .summary('look into the trash, and empty it')
-    .description('Looks into the trash, restores and purges.')
+    .summary('list, restore and purge jobs in the trash')
+    .description('Lists, shows, restores and purges jobs in the trash.')
   defineTrashList(trash.helpCommand(false), run)
   defineTrashShow(trash, run)
   defineTrashRestore(trash, run)
   defineTrashPurge(trash, run)
   const logbook = program
     .command('logbook')
-    .summary('look into logbooks, and remove them')
-    .description('Looks into logbooks, and removes what is over.')
+    .summary('list, show and destroy logbooks')
+    .description('Lists, shows and destroys logbooks.')
   defineLogbookList(logbook.helpCommand(false), run)
   defineLogbookShow(logbook, run)
   defineLogbookDestroy(logbook, run)
@@ -150,5 +157,5 @@ function createProgram(context: CliContext, run: RunAction): Command {
   return program
 }
 
-/** Where there is no terminal to ask. */
+/** The width of help without a terminal. */
 const HELP_WIDTH = 80

@@ -1,4 +1,4 @@
-/** One command line from its words to its exit code. */
+/** Execution of one command line, from its words to its exit code. */
 import { CommanderError } from 'commander'
 import { InvalidArgument, JobboardError } from '../core/errors.ts'
 import { isMisspelt } from '../core/spelling.ts'
@@ -7,7 +7,7 @@ import { DONE, type ExitCode, WRONG_USAGE } from './exit-codes.ts'
 import { reportError } from './output/error-report.ts'
 import { runProgram } from './program.ts'
 
-/** Never rejects, and never ends the process. */
+/** Runs a command line. Never rejects, and never ends the process. */
 export async function run(argv: readonly string[], context: CliContext): Promise<ExitCode> {
   try {
     const exitCode = await runUnderstood(argv, context)
@@ -16,7 +16,7 @@ export async function run(argv: readonly string[], context: CliContext): Promise
   } catch (error) {
     const verbose = argv.includes('--verbose')
     if (error !== context.stdout.failed.reason) return reportError(error, context, { verbose })
-    // Whoever read our output has seen enough, as in `| head`.
+    // The reader has closed the pipe because it needs no more, as in `| head`.
     if (isBrokenPipe(error)) return DONE
     return reportError(new JobboardError(`the output cannot be written: ${error}`, { cause: error }), context, {
       verbose,
@@ -24,22 +24,22 @@ export async function run(argv: readonly string[], context: CliContext): Promise
   }
 }
 
-/** @throws InvalidArgument for what commander cannot understand */
+/** Runs the program. @throws InvalidArgument for a command line that commander rejects */
 async function runUnderstood(argv: readonly string[], context: CliContext): Promise<ExitCode> {
   try {
     return await runProgram(argv, context)
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     if (error.exitCode === 0) return DONE
-    // No command was given, and the help that says which there are is on standard error.
+    // No command was given, and the help with the list of commands is on standard error.
     if (error.code === 'commander.help') return WRONG_USAGE
     throw new InvalidArgument(safeMessage(error))
   }
 }
 
 /**
- * A misspelt option with its value in the same word may hold what was meant for `--store`. What commander takes for
- * similar may be another word altogether, and is left out then.
+ * Returns the message without secrets. A misspelt option with its value in the same word may contain the value of
+ * `--store`. A suggestion of commander may be quite a different word, and is omitted then.
  */
 function safeMessage(error: CommanderError): string {
   const [message = '', suggestion] = error.message.replace(/^error: /, '').split(/\n(?=\(Did you mean)/)

@@ -131,7 +131,7 @@ test('two signals stop a conductor whose task takes no end, and the job goes bac
   const { stdout } = await place.jobboard(['show', uuid])
   expect(stdout).toMatch(/^wait +RUNNING/m)
   expect(stdout).toMatch(
-    /^the flow rests: its last owner was told to stop\. .*; wait was stopped in the middle and begins again$/m,
+    /^no run is active: its last owner was stopped\. .*; wait was stopped in the middle and begins again$/m,
   )
 })
 

@@ -45,7 +45,7 @@ describe('list', () => {
     expect((await list('--older-than', '0')).books).toHaveLength(3)
     expect(await place.jobboard(['logbook', 'list', '--name', 'other'])).toMatchObject({
       exitCode: 0,
-      stdout: `no such logbooks in ${place.persistence}\n`,
+      stdout: `no matching logbooks in ${place.persistence}\n`,
     })
   })
 
@@ -118,7 +118,7 @@ describe('destroy', () => {
     expect(await place.jobboard(['logbook', 'destroy', '--all'])).toEqual({
       exitCode: 0,
       stdout: '',
-      stderr: '1 left alone: their jobs are on the board\n',
+      stderr: '1 kept: their jobs are on the board\n',
     })
     const bare = ['logbook', 'destroy', uuid, '--persistence', place.persistence]
     expect(await place.bare(bare)).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('or add --force') })
@@ -133,7 +133,7 @@ describe('destroy', () => {
     expect(await place.jobboard(['logbook', 'destroy', '--all'])).toMatchObject({
       exitCode: 0,
       stdout: '',
-      stderr: expect.stringMatching(/^1 left alone: they are of other boards; name their board with --board .*\n$/),
+      stderr: expect.stringMatching(/^1 kept: they belong to other boards; name their board with --board .*\n$/),
     })
     const named = await place.jobboard(['logbook', 'destroy', book?.uuid ?? ''])
     expect(named).toMatchObject({

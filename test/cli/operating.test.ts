@@ -58,13 +58,13 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     await place.jobboard(['trash', 'purge', bad])
     expect(complaint(await place.jobboard(['wait', bad]))).toEqual([
       1,
-      expect.stringMatching(/nor in its trash; its logbook says REVERTED: jobboard track [0-9a-f-]+ tells more\n$/),
+      expect.stringMatching(/nor in its trash; its logbook says REVERTED: jobboard track [0-9a-f-]+ shows more\n$/),
     ])
     const blind = await place.bare(['wait', good, '--board', place.board])
     expect(complaint(blind)).toEqual([1, expect.stringContaining('add --persistence URI')])
     // Where logbooks are named, and would know, it is told why they cannot be asked.
     const locked = await place.jobboard(['wait', good], { env: { JOBBOARD_LOGBOOK_KEY: 'no key' } })
-    expect(complaint(locked)).toEqual([2, expect.stringContaining('JOBBOARD_LOGBOOK_KEY has to be the base64')])
+    expect(complaint(locked)).toEqual([2, expect.stringContaining('JOBBOARD_LOGBOOK_KEY must be the base64')])
   })
 
   test('wait: a job that was in the trash, was posted again and is done, is done', async () => {
@@ -161,7 +161,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     expect(jsonLines((await place.jobboard(['jobs', '--json'])).stdout)).toMatchObject([{ uuid: other }])
     const all = await place.jobboard(['cancel', '--all'], { answer: () => 'y' })
     expect(all).toEqual({ exitCode: 0, stdout: `job ${other} (hello) is in the trash\n`, stderr: '' })
-    expect((await place.jobboard(['cancel', '--all'])).stderr).toContain('there are no such jobs')
+    expect((await place.jobboard(['cancel', '--all'])).stderr).toContain('no matching jobs')
   })
 
   test('trash restore: jobs whose owners died stay in the trash, unless they are asked for', async () => {
@@ -208,14 +208,14 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     expect(await waiting).toMatchObject({
       exitCode: 0,
       stdout: 'COMPLETE\n',
-      stderr: expect.stringContaining('--timeout is for opening the board, --within limits the wait'),
+      stderr: expect.stringContaining('--timeout limits the opening of the board, --within limits the wait'),
     })
   })
 
   test('track: that nobody lives who could run it', async () => {
     const uuid = await post('hello')
     expect((await place.jobboard(['track', uuid])).stdout).toMatch(
-      /waits for +its turn; no conductor lives on this board/,
+      /waits for +its turn; no conductor is connected to this board/,
     )
     await using board = await openBoard(place.board)
     await using _conductor = await board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
@@ -306,7 +306,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     expect(await place.jobboard(['trash', 'purge', '--older-than', '1d'])).toEqual({
       exitCode: 0,
       stdout: '',
-      stderr: `there are no such jobs in the trash of ${place.board}\n`,
+      stderr: `no matching jobs in the trash of ${place.board}\n`,
     })
     expect((await place.jobboard(['trash', 'purge', '--all'])).stdout).toBe(`${fourth}\n`)
     expect((await place.jobboard(['trash', 'list'])).stdout).toContain('nothing in the trash')
@@ -331,16 +331,16 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
 
   test.each([
     [['cancel', 'nonsense'], 2, 'nonsense is not a uuid; give a uuid, its first 13 characters or more'],
-    [['cancel'], 2, 'which jobs?'],
-    [['cancel', 'abcdef', '--all'], 2, 'which jobs?'],
+    [['cancel'], 2, 'select jobs by'],
+    [['cancel', 'abcdef', '--all'], 2, 'select jobs by'],
     [['wait', 'ab'], 2, 'ab is not a uuid'],
     [['wait', '00000000-0000-7000-8000-000000000000'], 1, 'no job 00000000-0000-7000-8000-000000000000 on'],
-    [['cancel', 'abcdef'], 1, 'a beginning counts from 13 characters on where something is changed'],
+    [['cancel', 'abcdef'], 1, 'a change needs at least 13 characters of a beginning'],
     [['wait', '00000000', '--within', 'soon'], 2, '--within: "soon" is not a duration'],
     [['trash', 'show', 'abcdef'], 1, 'there is no job abcdef in the trash'],
-    [['trash', 'purge'], 2, 'say which jobs'],
-    [['trash', 'purge', 'abcdef', '--all'], 2, 'say which jobs'],
-    [['trash', 'restore', '--name', 'a', '--all'], 2, 'say which jobs'],
+    [['trash', 'purge'], 2, 'select jobs by'],
+    [['trash', 'purge', 'abcdef', '--all'], 2, 'select jobs by'],
+    [['trash', 'restore', '--name', 'a', '--all'], 2, 'select jobs by'],
     [['trash', 'restore', '--older-than', 'long'], 2, '--older-than: "long" is not a duration'],
   ])('%j is refused in one line', async (args, exitCode, words) => {
     await using _board = await openBoard(place.board)

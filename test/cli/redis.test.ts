@@ -70,7 +70,7 @@ test('the doctor says what a Redis would lose', async () => {
   const { exitCode, stdout } = await place.jobboard(['doctor'])
   expect(exitCode).toBe(1)
   expect(stdout).toMatch(/ok +server +Redis \d+\.\d+\.\d+\n/)
-  expect(stdout).toMatch(/error +memory .* of 64, and when it is full keys are dropped \(allkeys-lru\)/)
+  expect(stdout).toMatch(/error +memory .* of 64, and keys are evicted when it is full \(allkeys-lru\)/)
   expect(stdout).toContain('set maxmemory-policy noeviction')
   expect(stdout).toMatch(/warning +disk .*\n.*set appendonly yes/)
 })

@@ -96,7 +96,7 @@ describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
     const { exitCode, stderr } = await place.jobboard(['jobs'], { env: { JOBBOARD_ZOOKEEPER_AUTH: 'hunter2' } })
     expect({ exitCode, stderr }).toEqual({
       exitCode: 2,
-      stderr: 'jobboard: JOBBOARD_ZOOKEEPER_AUTH has to be user:password\n',
+      stderr: 'jobboard: JOBBOARD_ZOOKEEPER_AUTH must be user:password\n',
     })
   })
 

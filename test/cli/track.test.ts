@@ -65,7 +65,7 @@ describe.skipIf(!zookeeperHosts)('a job is followed', () => {
     expect(waiting.stderr).toContain('there are no logbooks in')
     expect(waiting.stdout).toMatch(
       new RegExp(
-        `^job ${done}  waiting\n  waits for its turn; no conductor lives on this board\n  since     \\S+\n  runs      0\n$`,
+        `^job ${done}  waiting\n  waits for its turn; no conductor is connected to this board\n  since     \\S+\n  runs      0\n$`,
       ),
     )
     expect(waiting.said).toEqual({ uuid: done, status: 'waiting', tasks: {}, since: INSTANT, runs: 0 })
@@ -179,9 +179,9 @@ describe.skipIf(!zookeeperHosts)('a job is followed', () => {
       )
     }
     const wrong: readonly [Record<string, string>, readonly string[], string][] = [
-      [{ JOBBOARD_LOGBOOK_KEY: 'hunter2' }, [], 'JOBBOARD_LOGBOOK_KEY has to be the base64 of 32 bytes'],
+      [{ JOBBOARD_LOGBOOK_KEY: 'hunter2' }, [], 'JOBBOARD_LOGBOOK_KEY must be the base64 of 32 bytes'],
       [{ JOBBOARD_LOGBOOK_KEY: key }, codec, 'both say how logbooks are sealed'],
-      [{}, ['--codec', 'none.js'], 'module none.js is not there'],
+      [{}, ['--codec', 'none.js'], 'module none.js does not exist'],
     ]
     for (const [env, args, says] of wrong) {
       const { exitCode, stderr } = await place.jobboard(['track', first, ...args], { env })

@@ -1,4 +1,4 @@
-/** What `jobboard cancel` does: requests the cancellation of jobs. */
+/** The work of `jobboard cancel`: requests the cancellation of jobs. */
 import type { Job, JobBoard } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import type { CliContext } from '../context.ts'
@@ -19,8 +19,11 @@ export interface CancelCommandOptions extends SharedOptions {
 }
 
 /**
- * @throws InvalidArgument where nothing says which jobs, or they are many and there is no terminal to ask on
- * @throws NotFound when one that is named has left the board
+ * Requests the cancellation of the named jobs.
+ *
+ * @throws InvalidArgument if no job is selected, or if many are selected without `--yes` and there is no terminal to
+ * ask on
+ * @throws NotFound if a named job has left the board
  */
 export async function cancel(
   uuids: readonly string[],
@@ -29,13 +32,13 @@ export async function cancel(
 ): Promise<ExitCode> {
   const { name, all = false, yes, reason } = options
   if ([uuids.length > 0, name !== undefined, all].filter(Boolean).length !== 1)
-    throw new InvalidArgument('which jobs? give uuids, or --name NAME, or --all')
+    throw new InvalidArgument('select jobs by uuids, by --name NAME, or by --all: exactly one of them')
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   const byUuid = uuids.length > 0
   const jobs = byUuid ? await findJobs(board, uuids, 'change') : await selectJobs(board, name)
   if (jobs.length === 0) {
-    context.stderr.write(`there are no such jobs on ${board.uri}\n`)
+    context.stderr.write(`no matching jobs on ${board.uri}\n`)
     return DONE
   }
   if (!byUuid && !(await confirm(toQuestion(jobs, board), { yes, offTerminal: 'refuse' }, context))) return DONE

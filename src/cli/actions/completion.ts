@@ -1,4 +1,4 @@
-/** What `jobboard completion` does: writes down for a shell what commander knows. */
+/** The work of `jobboard completion`: writes a completion script for a shell from commander's command tree. */
 import type { Command } from 'commander'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
@@ -18,7 +18,7 @@ const SCRIPT_WRITERS: Readonly<
   fish: fishScript,
 }
 
-/** @throws InvalidArgument for another shell */
+/** Prints the completion script of a shell. @throws InvalidArgument for an unknown shell */
 export async function completion(
   shell: string,
   { program }: { readonly program: Command },

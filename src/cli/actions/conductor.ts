@@ -1,4 +1,4 @@
-/** What `jobboard conductor` does: a daemon that claims jobs and runs their flows. */
+/** The work of `jobboard conductor`: a daemon that claims jobs and runs their flows. */
 import type { Conductor } from '../../conductor/index.ts'
 import { Redactor } from '../../core/redaction.ts'
 import { formatDuration } from '../../core/time.ts'
@@ -54,16 +54,19 @@ export async function conductor(options: ConductorCommandOptions, context: CliCo
   return DONE
 }
 
-/** What a signal has brought about, and what the next one would. */
+/** Returns the line that says what a signal has started, and what the next signal would do. */
 function stopLine({ name, running, state }: Conductor, { drainTimeout }: ConductorFlagSettings): string {
   const [jobs, them] = running === 1 ? ['1 job', 'it'] : [`${running} jobs`, 'them']
   if (running === 0) return `conductor ${name} stops; nothing runs`
-  if (state === 'aborting') return `conductor ${name} gives ${jobs} back to the board; Ctrl-C once more just ends it`
+  if (state === 'aborting')
+    return `conductor ${name} gives ${jobs} back to the board; Ctrl-C again ends the process at once`
   const timeout = formatDuration(drainTimeout)
   return `conductor ${name} claims nothing more and waits up to ${timeout} for ${jobs}; Ctrl-C again gives ${them} back`
 }
 
-/** In a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
+/**
+ * Imports in a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`.
+ */
 async function loadConductorModule() {
   const [{ daemonLog, redactedLog }, { runConductor }] = await Promise.all([
     import('../../core/log.ts'),

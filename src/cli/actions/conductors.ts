@@ -1,4 +1,4 @@
-/** What `jobboard conductors` does: who works on the board. */
+/** The work of `jobboard conductors`: lists the conductors on the board. */
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
 import type { SharedOptions } from '../input/shared-options.ts'

@@ -1,4 +1,6 @@
-/** What `jobboard demo` does: plays it, tells it as it happens, and leaves nothing behind. */
+/**
+ * The work of `jobboard demo`: runs the demo, prints its events as they happen, and removes everything that it made.
+ */
 import { abortAfter, openOrAbort } from '../../core/async/abort.ts'
 import { JobboardError } from '../../core/errors.ts'
 import { redactUri } from '../../core/uri.ts'
@@ -22,10 +24,14 @@ export interface DemoCommandOptions extends SharedOptions {
   readonly json?: boolean
 }
 
-/** From the first conductor to the last job: five times as long as it takes where everything is slow. */
+/** The limit from the first conductor to the last job: five times the duration on a slow machine. */
 const DEMO_TIMEOUT = '60s'
 
-/** @throws InvalidArgument saying what to install, where no server can be had; what board and logbooks throw */
+/**
+ * Runs the demo.
+ *
+ * @throws InvalidArgument if no server can be started, naming what to install; and what board and logbooks throw
+ */
 export async function demo(options: DemoCommandOptions, context: CliContext): Promise<ExitCode> {
   using interruption = context.listenForInterruption()
   const { failed } = context.stdout
@@ -39,7 +45,7 @@ export async function demo(options: DemoCommandOptions, context: CliContext): Pr
   } catch (error) {
     if (failed.aborted) throw failed.reason
     if (!interruption.signal.aborted) throw error
-    context.stderr.write('jobboard: interrupted: what was under way is cleared away\n')
+    context.stderr.write('jobboard: interrupted: the jobs and files of the demo are removed\n')
     return INTERRUPTED
   }
 }
@@ -85,12 +91,12 @@ async function withinTimeout(play: DemoScenario, signal: AbortSignal): Promise<v
   using _timer = abortAfter(
     tooLong,
     DEMO_TIMEOUT,
-    (time) => new JobboardError(`the demo has not come to its end in ${time}`),
+    (time) => new JobboardError(`the demo did not finish within ${time}`),
   )
   await play.run(AbortSignal.any([signal, tooLong.signal]))
 }
 
-/** All that a conductor's process is told, but for its name. */
+/** Returns the environment of a conductor's process: all of its settings except its name. */
 function toConductorEnv(stage: DemoEnvironment, { codec }: DemoCommandOptions, { env }: CliContext): CliContext['env'] {
   return {
     ...env,
@@ -104,7 +110,7 @@ function toConductorEnv(stage: DemoEnvironment, { codec }: DemoCommandOptions, {
 
 function reportRemaining({ jobs }: DemoScenario, cause: unknown, context: CliContext): void {
   const left = filterOnBoard(jobs).map(({ uuid }) => uuid)
-  const message = `jobs of the demo are left on the board: ${left.join(' ')}; jobboard cancel takes them away`
+  const message = `jobs of the demo are left on the board: ${left.join(' ')}; jobboard cancel removes them`
   reportError(new JobboardError(message, { cause }), context)
 }
 

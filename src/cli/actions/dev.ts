@@ -1,4 +1,4 @@
-/** What `jobboard dev` does: runs a server until it is told to stop, and leaves nothing behind. */
+/** The work of `jobboard dev`: runs a server until it is stopped, and removes everything that it made. */
 
 import { rejectOnAbort } from '../../core/async/abort.ts'
 import { JobboardError } from '../../core/errors.ts'
@@ -15,7 +15,7 @@ export interface DevCommandOptions {
   readonly json?: boolean
 }
 
-/** @throws InvalidArgument saying what to install, where there is nothing to run it with */
+/** Runs a ZooKeeper. @throws InvalidArgument if nothing can run it, naming what to install */
 export async function dev(options: DevCommandOptions, context: CliContext): Promise<ExitCode> {
   using interruption = context.listenForInterruption()
   const { signal } = interruption
@@ -29,7 +29,7 @@ export async function dev(options: DevCommandOptions, context: CliContext): Prom
     if (options.json) await printJson(context, [{ board, persistence, port, with: recipe.word }])
     else await printLines(context, toLines({ board, persistence, from: recipe.from }))
     await rejectOnAbort(server.ended, signal)
-    throw new JobboardError(`the server has ended by itself: ${await server.lastOutput()}`)
+    throw new JobboardError(`the server ended unexpectedly: ${await server.lastOutput()}`)
   } catch (error) {
     if (!signal.aborted) throw error
     return DONE
@@ -38,7 +38,7 @@ export async function dev(options: DevCommandOptions, context: CliContext): Prom
 
 function toLines({ board, persistence, from }: { board: string; persistence: string; from: string }): string[] {
   return [
-    `# ZooKeeper runs, ${from}; Ctrl-C stops it, and what it holds is gone. In another shell:`,
+    `# ZooKeeper runs, ${from}; Ctrl-C stops it and deletes its data. In another shell:`,
     `export JOBBOARD_BOARD=${board}`,
     `export JOBBOARD_PERSISTENCE=${persistence}`,
   ]

@@ -1,4 +1,4 @@
-/** What `jobboard doctor` does: looks at everything, and tells each finding as it comes. */
+/** The work of `jobboard doctor`: examines board and logbooks, and prints each finding as soon as it is known. */
 import { toMilliseconds } from '../../core/time.ts'
 import type { CliContext } from '../context.ts'
 import { examine } from '../doctor/examine.ts'

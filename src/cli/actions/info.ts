@@ -1,4 +1,4 @@
-/** What `jobboard info` does: a look at everything, once or again and again. */
+/** The work of `jobboard info`: shows the state of the board, once or repeatedly. */
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
 import type { SharedOptions } from '../input/shared-options.ts'

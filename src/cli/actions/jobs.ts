@@ -1,4 +1,4 @@
-/** What `jobboard jobs` does: what is on the board. */
+/** The work of `jobboard jobs`: lists the jobs on the board. */
 import type { Job, JobsOptions, Priority, Size } from '../../board/index.ts'
 import type { JobState } from '../../core/states.ts'
 import type { CliContext } from '../context.ts'
@@ -23,7 +23,7 @@ export interface JobsCommandOptions extends SharedOptions, WatchFlags {
   readonly json?: boolean
 }
 
-/** Postings that cannot be read are complained of, one line each, and the rest is listed. */
+/** Lists the jobs. Reports each posting that cannot be read in one line on standard error, and lists the rest. */
 export async function jobs(options: JobsCommandOptions, context: CliContext): Promise<ExitCode> {
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
@@ -55,17 +55,20 @@ interface EndedJobLine {
   readonly state: JobState
 }
 
-/** The jobs that are new or different, and those that are gone, with how they ended; at first all that are there. */
+/**
+ * The changes between two lists: jobs that are new or different, and jobs that left, with how they ended; at first all
+ * jobs.
+ */
 class JobChanges {
-  #known = new Map<string, { readonly job: Job; readonly told: string }>()
+  #known = new Map<string, { readonly job: Job; readonly json: string }>()
 
   since(jobs: readonly LiveJob[]): (JobView | EndedJobLine)[] {
-    const now = new Map<string, { readonly job: Job; readonly told: string }>()
+    const now = new Map<string, { readonly job: Job; readonly json: string }>()
     const changed: (JobView | EndedJobLine)[] = []
     for (const { job, view } of jobs) {
       const json = JSON.stringify(view)
-      if (this.#known.get(job.uuid)?.told !== json) changed.push(view)
-      now.set(job.uuid, { job, told: json })
+      if (this.#known.get(job.uuid)?.json !== json) changed.push(view)
+      now.set(job.uuid, { job, json })
     }
     for (const [uuid, { job }] of this.#known)
       if (!now.has(uuid)) changed.push({ uuid, name: job.name, state: job.state })

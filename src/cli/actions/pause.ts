@@ -1,4 +1,4 @@
-/** What `jobboard pause` does: stop all conductors from claiming. */
+/** The work of `jobboard pause`: stops all conductors from claiming. */
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
 import type { SharedOptions } from '../input/shared-options.ts'
@@ -9,6 +9,6 @@ export async function pause(options: SharedOptions, context: CliContext): Promis
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   await board.pause()
-  await printLines(context, [`claiming paused on ${board.uri}; jobboard resume ends that`])
+  await printLines(context, [`claiming paused on ${board.uri}; jobboard resume ends the pause`])
   return DONE
 }

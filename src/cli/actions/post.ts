@@ -1,4 +1,4 @@
-/** What `jobboard post` does: one job onto the board. */
+/** The work of `jobboard post`: posts one job. */
 import { validate } from 'uuid'
 import type { Job, JobBoard, PostOptions, Priority, Size } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
@@ -35,7 +35,7 @@ export interface PostCommandOptions extends SharedOptions, ResourceFlags, Unlimi
 export async function post(name: string, options: PostCommandOptions, context: CliContext): Promise<ExitCode> {
   const store = jsonObject(await readStoreText(options, context), '--store', { fromStdin: options.store === '-' })
   if (options.uuid !== undefined && !validate(options.uuid))
-    throw new InvalidArgument(`--uuid: ${options.uuid} is no uuid`)
+    throw new InvalidArgument(`--uuid must be a UUID, got '${options.uuid}'`)
   const flow = options.flows === undefined ? name : await flowNamed(name, options.flows, context)
   if (typeof flow !== 'string') checkStore(flow, store)
   const limits = options.within === undefined ? {} : { timeout: parseDuration(options.within, '--within') }
@@ -55,7 +55,7 @@ export async function post(name: string, options: PostCommandOptions, context: C
   return state === 'COMPLETE' ? DONE : FAILED
 }
 
-/** A misspelt name is posted as any other, and nobody would ever run it. */
+/** Warns of a flow that no conductor knows: the job of a misspelt name is posted like any other, and is never run. */
 async function warnOfUnknownFlow(job: Job, board: JobBoard, { stderr }: CliContext): Promise<void> {
   const held = await board.waitingFor(job).catch(() => undefined)
   if (held?.kind === 'flow') stderr.write(`${escapeUnprintable(`${held.text}; it waits for one that does`)}\n`)

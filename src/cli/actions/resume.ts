@@ -1,4 +1,4 @@
-/** What `jobboard resume` does: let conductors claim again. */
+/** The work of `jobboard resume`: lets conductors claim again. */
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
 import type { SharedOptions } from '../input/shared-options.ts'

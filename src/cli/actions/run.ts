@@ -1,4 +1,4 @@
-/** What `jobboard run` does: runs a flow in this process, on a board's resources where a board is named. */
+/** The work of `jobboard run`: runs a flow in this process, and holds its resources if a board is named. */
 import type { JobBoard, Priority } from '../../board/index.ts'
 import type { ServicesGiven } from '../../conductor/index.ts'
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
@@ -34,7 +34,11 @@ export interface RunCommandOptions extends SharedOptions, ResourceFlags {
   readonly json?: boolean
 }
 
-/** @throws InvalidArgument, MissingDependencies, and what board and logbooks throw, before anything has run */
+/**
+ * Runs a flow.
+ *
+ * @throws InvalidArgument, MissingDependencies, and what board and logbooks throw, before anything runs
+ */
 export async function runNow(name: string, options: RunCommandOptions, context: CliContext): Promise<ExitCode> {
   const redaction = new Redactor(redactedKeys(options, context))
   const store = jsonObject(await readStoreText(options, context), '--store', { fromStdin: options.store === '-' })
@@ -70,7 +74,10 @@ interface RunParameters {
   readonly store: object
   readonly lines: AtomLines
   readonly persistence: Persistence
-  /** An object, or a function that makes what tasks find as `ctx.services`; undefined where the module exports none. */
+  /**
+   * The services of the module, or a function that makes them: `ctx.services` of its tasks. Undefined if it exports
+   * none.
+   */
   readonly services: unknown
   readonly board?: JobBoard
   readonly signal: AbortSignal
@@ -78,7 +85,7 @@ interface RunParameters {
   readonly redact: readonly string[]
 }
 
-/** In a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
+/** Runs in a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
 async function execute(running: RunParameters): Promise<object> {
   const { flow, store, lines, persistence, services, board, signal, settings, redact } = running
   const { runFlow } = await import('../../conductor/index.ts')
@@ -94,7 +101,10 @@ async function execute(running: RunParameters): Promise<object> {
   return results
 }
 
-/** Of a flow that was undone, what failed; what never began is told as any command tells it. */
+/**
+ * Reports why a flow did not succeed, and returns the exit code: for a flow that was reverted, reports its failure.
+ * Throws the error of a flow that never began, like any command.
+ */
 async function explainFailure(
   error: unknown,
   at: RunParameters & { options: RunCommandOptions; redaction: Redactor; context: CliContext },
@@ -114,7 +124,7 @@ async function explainFailure(
   }
   const failed = new JobboardError(
     `flow ${flow.name} failed: ${describeFailure(failureView(failureOf(error), redaction))}`,
-    // Its stack is printed with --verbose.
+    // The stack is printed with --verbose.
     { cause: redaction.value(error) },
   )
   reportError(failed, context, { verbose: options.verbose === true })
@@ -135,15 +145,15 @@ function toSettings(options: RunCommandOptions) {
   }
 }
 
-/** @throws InvalidArgument where something is asked for that only a board can give */
+/** Checks the options. @throws InvalidArgument for an option that needs a board, if there is none */
 function assertNoBoardOptions({ alone, exclusive, shared, within, priority }: RunCommandOptions): void {
   const asked = Object.entries({ exclusive, shared, within, priority }).find(([, value]) => value !== undefined)
   if (!asked) return
-  const how = alone ? 'leave --alone out' : 'name one with --board URI'
+  const how = alone ? 'remove --alone' : 'name one with --board URI'
   throw new InvalidArgument(`--${asked[0]} is for a job on a board: ${how}`)
 }
 
-/** Those that are named; else some that are forgotten at the end. */
+/** Opens the named logbooks, or logbooks in memory. */
 async function openRunLogbooks(options: SharedOptions, context: CliContext): Promise<Persistence> {
   if (persistenceUri(options, context) !== undefined) return openConductorsLogbooks(options, context)
   return (await import('../../persistence/index.ts')).openPersistence('memory:')

@@ -1,4 +1,4 @@
-/** What `jobboard show` does: one job, wherever it is. */
+/** The work of `jobboard show`: shows one job, on the board, in the trash, or in its logbook. */
 import type { JobBoard, TrashedJob } from '../../board/index.ts'
 import { InvalidArgument, NotFound } from '../../core/errors.ts'
 import { Redactor } from '../../core/redaction.ts'
@@ -47,9 +47,9 @@ export async function show(named: string, options: ShowCommandOptions, context: 
 type GraphFormat = (typeof GRAPH_FORMATS)[number]
 
 /**
- * The flow of a job, of the version that it was begun with where the module has it.
+ * Draws the flow of a job, in the version that the job began with if the module has it.
  *
- * @throws InvalidArgument where no module is named, or has no such flow
+ * @throws InvalidArgument if no module is named, or if it has no such flow
  */
 async function drawFlow(
   uuid: string,
@@ -74,7 +74,7 @@ interface ShowSources {
   readonly redaction: Redactor
 }
 
-/** @throws NotFound when it is in none of the places */
+/** Returns the report of a job. @throws NotFound if the job is in none of the places */
 async function reportOn(uuid: string, places: ShowSources): Promise<JobReport> {
   const { logbooks, redaction } = places
   const found = (await locateOnBoard(uuid, places)) ?? (await locateInTrash(uuid, places))
@@ -86,7 +86,7 @@ async function reportOn(uuid: string, places: ShowSources): Promise<JobReport> {
 
 interface LocatedJob {
   readonly job: NonNullable<JobReport['job']>
-  /** The uuid of its logbook. */
+  /** The uuid of the job's logbook. */
   readonly book: string
 }
 
@@ -103,14 +103,14 @@ async function locateOnBoard(uuid: string, { board, redaction }: ShowSources): P
   }
 }
 
-/** The newest of that uuid. Reads the whole trash. */
+/** Finds the newest trashed job of a uuid. Reads the whole trash. */
 async function locateInTrash(uuid: string, { board, redaction }: ShowSources): Promise<LocatedJob | undefined> {
   let found: TrashedJob | undefined
   for await (const job of board.trashed()) if (job.uuid === uuid) found = job
   return found && { job: { ...trashView(found, redaction), ...toJobDetails(found, redaction) }, book: found.book.uuid }
 }
 
-/** Null where the job has no logbook, or none with its flow in it. */
+/** Reads the logbook of a job. Returns null if the job has none, or none with its flow in it. */
 async function readLogbook(
   uuid: string,
   where: { book: string; persistence: Persistence; redaction: Redactor },

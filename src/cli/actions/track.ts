@@ -1,4 +1,4 @@
-/** What `jobboard track` does: where a job stands, for whoever holds its uuid. */
+/** The work of `jobboard track`: shows the status of a job by its uuid. */
 import type { Tracked } from '../../conductor/index.ts'
 import { NotFound } from '../../core/errors.ts'
 import { Redactor } from '../../core/redaction.ts'
@@ -17,7 +17,7 @@ export interface TrackCommandOptions extends SharedOptions {
   readonly book?: string
 }
 
-/** @throws NotFound when nothing is known of it */
+/** Prints the status of a job. @throws NotFound if neither board nor logbooks know it */
 export async function track(named: string, options: TrackCommandOptions, context: CliContext): Promise<ExitCode> {
   assertUuidPart(named, 'look')
   const redaction = new Redactor(redactedKeys(options, context))
@@ -31,7 +31,7 @@ export async function track(named: string, options: TrackCommandOptions, context
   if (options.json) await printJson(context, [tracked])
   if (tracked.status === 'unknown') {
     const looked = `job ${uuid} is not on ${board.uri} nor in its trash, and ${logbooks.uri} has no logbook of it`
-    throw new NotFound(`${looked}: it was never posted, or is over and its logbook was removed`)
+    throw new NotFound(`${looked}: it was never posted, or it ended and its logbook was removed`)
   }
   if (options.json) return DONE
   const turn = tracked.status === 'waiting' && !tracked.waitingFor
@@ -40,7 +40,7 @@ export async function track(named: string, options: TrackCommandOptions, context
   return DONE
 }
 
-/** In a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
+/** Tracks in a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
 async function trackJob(
   uuid: string,
   options: Parameters<typeof import('../../conductor/index.ts')['track']>[1],

@@ -1,4 +1,4 @@
-/** What `jobboard wait` does: until a job has left the board. */
+/** The work of `jobboard wait`: waits until a job has left the board. */
 import type { JobBoard } from '../../board/index.ts'
 import { NotFound } from '../../core/errors.ts'
 import type { FlowState } from '../../core/states.ts'
@@ -22,7 +22,7 @@ interface EndedJob {
   readonly state: 'COMPLETE' | 'TRASHED'
 }
 
-/** @throws NotFound when nothing is known of it, Timeout when it is on the board still */
+/** Waits for a job. @throws NotFound if the job is unknown, Timeout if it is still on the board at the end */
 export async function wait(named: string, options: WaitCommandOptions, context: CliContext): Promise<ExitCode> {
   const limits = options.within === undefined ? {} : { timeout: parseDuration(options.within, '--within') }
   await using opened = await openNamedBoard(options, context, { create: false })
@@ -34,7 +34,7 @@ export async function wait(named: string, options: WaitCommandOptions, context: 
     const job = await board.find(uuid).catch(ignoreNotFound)
     return job && { uuid, name: job.name, state: await follow(job, { logbooks, ...limits, ...endless }, context) }
   }
-  // Between the two looks it may have been restored.
+  // The job may have been restored between the two reads.
   const ended = (await onBoard()) ?? (await findEnded(uuid, { board, logbooks })) ?? (await onBoard())
   if (!ended) throw await notFoundError(uuid, { board, logbooks, options, context })
   if (options.json) await printJson(context, [ended])
@@ -48,8 +48,9 @@ interface WaitSources {
 }
 
 /**
- * How a job ended that is not on the board any more, from where that is kept. What is done may have been in the trash before,
- * and still lie there when it was posted again; of what lies there a logbook that cannot be read is no reason to know nothing.
+ * Returns how a job that has left the board ended, from its logbook or the trash. A job that is done may have been
+ * trashed before and posted again, and its old entry may still be in the trash. For an entry in the trash, a logbook
+ * that cannot be read is no error.
  */
 async function findEnded(uuid: string, { board, logbooks }: WaitSources): Promise<EndedJob | undefined> {
   const trashed = (await readTrash(board, (job) => job.uuid === uuid)).at(-1)
@@ -70,7 +71,11 @@ async function readFlow(
   return found && flow && { name: found.name, state: flow.state }
 }
 
-/** @throws what is wrong with logbooks that are named and cannot be opened: they would know */
+/**
+ * Returns the error for an unknown job.
+ *
+ * @throws the error of named logbooks that cannot be opened: they could have the answer
+ */
 async function notFoundError(
   uuid: string,
   { board, logbooks, options, context }: WaitSources & { options: SharedOptions; context: CliContext },
@@ -79,12 +84,12 @@ async function notFoundError(
   if (!logbooks) {
     const named = await openLogbooks(options, context, { missing: 'throw' }).catch(ignoreNotFound)
     await named?.[Symbol.asyncDispose]()
-    return new NotFound(`${looked}; whether it is done its logbook knows: add --persistence URI`)
+    return new NotFound(`${looked}; its logbook shows whether it is done: add --persistence URI`)
   }
   const flow = await readFlow(uuid, uuid, logbooks)
   return new NotFound(
     flow
-      ? `${looked}; its logbook says ${flow.state}: jobboard track ${uuid} tells more`
+      ? `${looked}; its logbook says ${flow.state}: jobboard track ${uuid} shows more`
       : `${looked}, and ${logbooks.uri} has no logbook of it`,
   )
 }

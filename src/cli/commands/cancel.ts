@@ -1,4 +1,4 @@
-/** `jobboard cancel`: requests the cancellation of jobs. */
+/** The command `jobboard cancel`: requests the cancellation of jobs. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 
@@ -7,14 +7,14 @@ export function defineCancel(program: Command, run: RunAction): void {
     .command('cancel')
     .summary('cancel jobs')
     .description(
-      'Cancels jobs. One that was never run is in the trash at once. One that runs is notified, reverted, and then ' +
-        'trashed. One that waits half done is reverted by the conductor that claims it next.',
+      'Cancels jobs. A job that never ran is trashed at once. A running job is notified, reverted, and then trashed. ' +
+        'A waiting job that is half done is reverted by the conductor that claims it next.',
     )
     .argument('[uuid...]', 'uuids of jobs, their first 13 characters or more, or their ends')
     .option('--name <name>', 'all jobs of this name')
     .option('--all', 'all jobs on the board')
     .option('--yes', 'do not ask; needed with --name and --all where there is no terminal')
-    .option('--reason <text>', 'for people, and kept in the trash (default: cancelled)')
+    .option('--reason <text>', 'reason for people, kept in the trash (default: cancelled)')
     .option('--json', 'print a JSON object for each job')
     .addHelpText(
       'after',

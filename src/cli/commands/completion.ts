@@ -1,4 +1,4 @@
-/** `jobboard completion`: what shells can offer while a command line is typed. */
+/** The command `jobboard completion`: prints a script that completes command lines in a shell. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 import { SHELL_CHOICES } from '../input/choices.ts'
@@ -8,7 +8,7 @@ export function defineCompletion(program: Command, run: RunAction): void {
     .command('completion')
     .summary('print a script that completes command lines')
     .description(
-      'Prints a script for the shell, which then completes commands, options, their words and names of files on Tab.',
+      'Prints a script for the shell, which then completes commands, options, their values and file names on Tab.',
     )
     .argument('<shell>', `one of ${SHELL_CHOICES.join(', ')}`)
     .addHelpText(

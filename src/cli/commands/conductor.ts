@@ -1,4 +1,4 @@
-/** `jobboard conductor`: a daemon that claims jobs and runs their flows. */
+/** The command `jobboard conductor`: a daemon that claims jobs and runs their flows. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 import { LOG_LEVEL_CHOICES } from '../input/choices.ts'
@@ -8,11 +8,11 @@ import { choiceParser } from '../input/shared-options.ts'
 export function defineConductor(program: Command, run: RunAction): void {
   const command = program
     .command('conductor')
-    .summary('run a conductor until it is told to stop')
+    .summary('run a conductor until it is stopped')
     .description(
       'Claims jobs whose flow the module exports, and runs them. It logs JSON lines to standard error. The first SIGINT or ' +
-        'SIGTERM lets what runs finish, the second aborts it, the third ends the process; unfinished jobs go back to the ' +
-        'board. SIGUSR2 pauses it, and resumes it when it is paused: what runs goes on, and nothing more is claimed.',
+        'SIGTERM lets running jobs finish, the second aborts them, the third ends the process; unfinished jobs go back to ' +
+        'the board. SIGUSR2 pauses it, and resumes it when it is paused: meanwhile running jobs continue, and no job is claimed.',
     )
     .option('--flows <module>', 'module that exports the flows: a path or a package')
   addConductorFlags(command)

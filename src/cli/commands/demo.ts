@@ -1,15 +1,15 @@
-/** `jobboard demo`: what a board does, in ten seconds. */
+/** The command `jobboard demo`: shows in ten seconds how a board works. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 
 export function defineDemo(program: Command, run: RunAction): void {
   program
     .command('demo')
-    .summary('see in ten seconds what it does, a death included')
+    .summary('show in ten seconds how a board works')
     .description(
       'Posts six jobs, runs them with two conductors in processes of their own, and kills one of them in the middle of a ' +
-        'task: the other goes on where it stopped. It plays on a ZooKeeper that is thrown away afterwards, as of `dev`; or, ' +
-        'where one is named, on a board of yours, which has none of its jobs left at the end. Ctrl-C ends it. The exit code ' +
+        'task: the other continues from there. It uses a throw-away ZooKeeper, like the one of `dev`; or, if a board is ' +
+        'named, that board, and removes its jobs from it at the end. Ctrl-C stops the demo. The exit code ' +
         'is 0 when all jobs are done.',
     )
     .option('--json', 'print a JSON object for each event, one a line, and one for the summary')

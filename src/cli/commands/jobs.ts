@@ -1,4 +1,4 @@
-/** `jobboard jobs`: what is on the board. */
+/** The command `jobboard jobs`: lists the jobs on the board. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 import { PRIORITY_CHOICES, SIZE_CHOICES } from '../input/choices.ts'
@@ -10,7 +10,7 @@ export function defineJobs(program: Command, run: RunAction): void {
     .command('jobs')
     .summary('list the jobs on the board')
     .description('Lists the jobs on the board: higher priority first, then in the order in which they were posted.')
-    .option('--unclaimed', 'only jobs that nobody runs')
+    .option('--unclaimed', 'only jobs without an owner')
     .option('--name <name>', 'only jobs of this name')
     .option(
       '--priority <priority>',
@@ -18,11 +18,8 @@ export function defineJobs(program: Command, run: RunAction): void {
       choiceParser('--priority', PRIORITY_CHOICES),
     )
     .option('--size <size>', `only jobs of this size: ${SIZE_CHOICES.join(', ')}`, choiceParser('--size', SIZE_CHOICES))
-    .option('--limit <n>', 'only the first so many', countParser('--limit'))
-    .option(
-      '--json',
-      'print each job as a JSON object on a line of its own; with --watch, each whenever it has changed',
-    )
+    .option('--limit <n>', 'only the first n jobs', countParser('--limit'))
+    .option('--json', 'print each job as a JSON object on a line of its own; with --watch, each job when it changes')
   addWatchFlags(command)
     .addHelpText(
       'after',

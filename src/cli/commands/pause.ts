@@ -1,4 +1,4 @@
-/** `jobboard pause`: stop all conductors from claiming. */
+/** The command `jobboard pause`: stops all conductors from claiming. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 
@@ -7,7 +7,7 @@ export function definePause(program: Command, run: RunAction): void {
     .command('pause')
     .summary('stop all conductors from claiming')
     .description(
-      'Nobody claims a job of the board from now on, wherever they are, until it is resumed: also when all of them have been restarted meanwhile. What runs goes on.',
+      'Stops all conductors, on all machines, from claiming jobs of the board until it is resumed, also if they are restarted meanwhile. Running jobs continue.',
     )
     .addHelpText('after', '\nExample:\n  $ jobboard pause --board zookeeper://127.0.0.1:2181/demo')
     .action(

@@ -1,4 +1,4 @@
-/** `jobboard post`: one job onto the board. */
+/** The command `jobboard post`: posts one job. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 import type { PostCommandOptions } from '../actions/post.ts'
@@ -11,8 +11,8 @@ export function definePost(program: Command, run: RunAction): void {
     .command('post')
     .summary('post a job')
     .description(
-      'Posts a job that runs FLOW, and prints its uuid. With --flows the store is checked here against what the flow ' +
-        'requires; without, by the conductor that runs it.',
+      'Posts a job that runs FLOW, and prints its uuid. With --flows the store is checked here against the inputs that the ' +
+        'flow requires; without it, the conductor that runs the job checks it.',
     )
     .argument('<flow>', 'name of the flow')
     .option('--flows <module>', 'module that exports the flow: a path or a package')
@@ -33,13 +33,20 @@ export function definePost(program: Command, run: RunAction): void {
       `how many runs may fail before the job is trashed (default: 3, at most ${MAX_ATTEMPTS})`,
       countParser('--max-attempts', { most: MAX_ATTEMPTS }),
     )
-    .option('--exclusive <resource>', 'holds it alone while it runs; may be repeated', collectText)
-    .option('--shared <resource>', 'holds it together with others; may be repeated', collectText)
-    .option('--key <key>', 'at most one job with this key is on the board: where there is one, its uuid is printed')
-    .option('--delay <duration>', 'not before then (default: at once)')
-    .option('--deadline <duration>', 'how long one run may take; then it has failed (default: for ever)')
+    .option('--exclusive <resource>', 'resource that it owns exclusively while it runs; may be repeated', collectText)
+    .option(
+      '--shared <resource>',
+      'resource that it owns together with others while it runs; may be repeated',
+      collectText,
+    )
+    .option(
+      '--key <key>',
+      'at most one job with this key is on the board: if there is one already, its uuid is printed',
+    )
+    .option('--delay <duration>', 'time until it can be claimed (default: none)')
+    .option('--deadline <duration>', 'how long one run may take before it fails (default: for ever)')
     .option('--uuid <uuid>', 'uuid of the job, to post again after an unknown outcome (default: a new one)')
-    .option('--wait', 'wait until it is done, and tell how far it is where logbooks are named; exit code as of wait')
+    .option('--wait', 'wait until it is done, and print its progress if logbooks are named; exit code as of wait')
     .option('--within <duration>', 'with --wait, how long (default: for ever)')
     .option('--json', 'print the job as a JSON object; with --wait, once it is done')
     .addHelpText(

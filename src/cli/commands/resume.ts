@@ -1,4 +1,4 @@
-/** `jobboard resume`: let conductors claim again. */
+/** The command `jobboard resume`: lets conductors claim again. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 

@@ -1,4 +1,4 @@
-/** `jobboard run`: one flow, now, in the foreground. */
+/** The command `jobboard run`: runs one flow now, in the foreground. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 import { PRIORITY_CHOICES } from '../input/choices.ts'
@@ -9,27 +9,35 @@ export function defineRun(program: Command, run: RunAction): void {
     .command('run')
     .summary('run a flow now, in the foreground')
     .description(
-      'Runs FLOW in this process and prints what its tasks provided; how far it is goes to standard error. Where a board ' +
-        'is named it is a job there that this process has claimed, which waits for its turn and holds its resources; ' +
-        'without one nothing is held. Ctrl-C suspends it. The exit code is 0 when it succeeded, 1 when it failed, and 130 ' +
+      'Runs FLOW in this process and prints the results of its tasks; its progress goes to standard error. If a board is ' +
+        'named, the flow is a job on it, claimed by this process, which waits for its turn and owns its resources; ' +
+        'without a board it owns none. Ctrl-C suspends it. The exit code is 0 when it succeeded, 1 when it failed, and 130 ' +
         'when it was suspended.',
     )
     .argument('<flow>', 'name of the flow')
     .option('--flows <module>', 'module that exports the flow: a path or a package')
     .option('--store <json>', "the flow's inputs, a JSON object; - reads it from standard input (default: {})")
-    .option('--alone', 'without a board, although one is named')
-    .option('--exclusive <resource>', 'holds it alone while it runs; needs a board; may be repeated', collectText)
-    .option('--shared <resource>', 'holds it together with others; needs a board; may be repeated', collectText)
+    .option('--alone', 'run without a board, although one is named')
+    .option(
+      '--exclusive <resource>',
+      'resource that it owns exclusively while it runs; needs a board; may be repeated',
+      collectText,
+    )
+    .option(
+      '--shared <resource>',
+      'resource that it owns together with others; needs a board; may be repeated',
+      collectText,
+    )
     .option('--name <name>', "name of the job, for people (default: the flow's name)")
     .option(
       '--priority <priority>',
-      `of the job, one of ${PRIORITY_CHOICES.join(', ')} (default: NORMAL)`,
+      `priority of the job, one of ${PRIORITY_CHOICES.join(', ')} (default: NORMAL)`,
       choiceParser('--priority', PRIORITY_CHOICES),
     )
     .option('--within <duration>', 'how long to wait for its turn (default: for ever)')
-    .option('--deadline <duration>', 'how long it may run; then it is reverted (default: for ever)')
+    .option('--deadline <duration>', 'how long it may run before it is reverted (default: for ever)')
     .option('--flow-concurrency <n>', 'how many tasks run at once (default: 16)', countParser('--flow-concurrency'))
-    .option('--quiet', 'do not tell how far it is')
+    .option('--quiet', 'do not print the progress')
     .option('--json', 'print a JSON object with state and results, or failure')
     .addHelpText(
       'after',

@@ -1,18 +1,18 @@
-/** `jobboard track`: where a job stands, for whoever holds its uuid. */
+/** The command `jobboard track`: shows the status of a job by its uuid. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 
 export function defineTrack(program: Command, run: RunAction): void {
   program
     .command('track')
-    .summary('tell where a job stands, and its results')
+    .summary('show the status of a job, and its results')
     .description(
-      'Tells from board and logbook together where a job stands: waiting and for what, running where and since when, ' +
-        'done with what results, failed with what failure, or trashed. Results are printed: --redact hides what stands ' +
-        'under the keys it names.',
+      'Shows the status of a job from board and logbook together: waiting and for what, running where and since when, ' +
+        'done with what results, failed with what failure, or trashed. Results are printed: --redact hides the values of ' +
+        'the keys that it names.',
     )
     .argument('<uuid>', 'uuid of the job, its beginning or its end')
-    .option('--book <uuid>', "uuid of its logbook, where it was posted with one (default: the job's)")
+    .option('--book <uuid>', "uuid of its logbook, if it was posted with one (default: the job's)")
     .option('--json', 'print a JSON object')
     .addHelpText(
       'after',

@@ -1,4 +1,4 @@
-/** `jobboard wait`: until a job has left the board. */
+/** The command `jobboard wait`: waits until a job has left the board. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 import { toUnlimitedWait } from '../input/unlimited.ts'
@@ -8,9 +8,9 @@ export function defineWait(program: Command, run: RunAction): void {
     .command('wait')
     .summary('wait until a job is done, or in the trash')
     .description(
-      'Waits until a job has left the board and prints how: COMPLETE, or TRASHED. The exit code is 0 for COMPLETE and 1 ' +
-        'for TRASHED, and for a job that is on the board still when --within is over. Of a job that has left before, the ' +
-        'trash and the logbook tell how. Where logbooks are named it tells on standard error how far the job is.',
+      'Waits until a job has left the board and prints how: COMPLETE, or TRASHED. The exit code is 0 for COMPLETE, and 1 ' +
+        'for TRASHED and for a job that is still on the board when --within is over. For a job that left the board before, ' +
+        'the trash and the logbook are read. If logbooks are named, the progress is printed on standard error.',
     )
     .argument('<uuid>', 'uuid of the job, its beginning or its end')
     .option('--within <duration>', 'how long to wait (default: for ever)')

@@ -1,4 +1,4 @@
-/** A ZooKeeper in a folder of its own, both gone when this process is: also when that is killed. */
+/** A ZooKeeper in a folder of its own; both are removed when this process ends, also when it is killed. */
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { JobboardError } from '../../core/errors.ts'
@@ -9,7 +9,7 @@ import { GuardedProgram } from './guarded-program.ts'
 import type { ServerPlacement, ServerRecipe } from './servers.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-/** In milliseconds: a container's image may have to be fetched first. */
+/** The time limit for the start: a container's image may have to be fetched first. */
 const READY_TIMEOUT_MS = 120_000
 const POLL_PERIOD_MS = 50
 
@@ -28,12 +28,16 @@ export class DevServer implements AsyncDisposable {
     this.#options = options
   }
 
-  /** Resolves when the server is gone. */
+  /** Resolves when the server has ended. */
   get ended(): Promise<void> {
     return this.#program?.ended ?? Promise.resolve()
   }
 
-  /** Resolves when it serves. @throws JobboardError with what it said, when it does not; the signal's reason */
+  /**
+   * Resolves when the server answers.
+   *
+   * @throws JobboardError with its last output if it does not start; the signal's reason
+   */
   async start(signal: AbortSignal): Promise<void> {
     const { recipe, port, env } = this.#options
     const folder = await temporaryFolder('jobboard-dev-')
@@ -51,9 +55,9 @@ export class DevServer implements AsyncDisposable {
     await this.#waitUntilReady(signal)
   }
 
-  /** The last line of what it said, which tells the most. */
+  /** Returns the last line of the server's output, which usually has the cause. */
   async lastOutput(): Promise<string> {
-    return (await this.#program?.lastOutput()) ?? 'it said nothing'
+    return (await this.#program?.lastOutput()) ?? 'it printed nothing'
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -76,7 +80,10 @@ export class DevServer implements AsyncDisposable {
   }
 }
 
-/** For one developer: what is not flushed to the disk at once is lost with the power, and would be thrown away anyway. */
+/**
+ * Returns the configuration for one developer: without forced flushes the data are lost with the power, and they are
+ * temporary anyway.
+ */
 function toServerConfig({ word }: ServerRecipe, { folder, port }: ServerPlacement): string {
   const settings = {
     tickTime: 1_000,

@@ -1,4 +1,4 @@
-/** A program that is gone when this process is, also when that is killed, and with it the folder that was its own. */
+/** A program that ends when this process ends, also when this process is killed; its folder is deleted with it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type FileHandle, open, readFile } from 'node:fs/promises'
@@ -6,10 +6,11 @@ import type { Readable } from 'node:stream'
 import type { CliContext } from '../context.ts'
 
 /**
- * A shell stands between: it passes on the signals whose names it reads on its standard input, and by the end of that it
- * hears of our own end, whatever ended us: it kills the program then, and deletes the folder. Ctrl-C reaches all of a
- * terminal's processes; the shell and the program leave it to us. What the shell would say itself, that something was
- * killed, would pass for the program's last words.
+ * The shell between this process and the program. It passes on the signals whose names it reads on standard input. The
+ * end of that input means that this process has ended, for whatever reason: the shell then kills the program and
+ * deletes the folder. Ctrl-C reaches all processes of a terminal; shell and program ignore it and leave it to this
+ * process. The shell's own message that a program was killed is suppressed: it would look like the program's last
+ * output.
  */
 const GUARD_SCRIPT = `
 trap '' INT TERM HUP
@@ -34,13 +35,13 @@ export interface GuardedProgramOptions {
   readonly command: readonly string[]
   readonly env: CliContext['env']
   readonly cwd?: string
-  /** Deleted when we are gone before the program is. */
+  /** The folder, deleted if this process ends before the program. */
   readonly folder: string
-  /** A file for what it says on standard error, and on standard output as well unless that is `heard`. */
+  /** The file for standard error, and for standard output too unless `readsStdout` is set. */
   readonly log: string
-  /** Ends what outlives the program. */
+  /** A command that ends what outlives the program. */
   readonly cleanUpCommand?: readonly string[]
-  /** Whether standard output is for us to read. */
+  /** Whether this process reads the program's standard output. */
   readonly readsStdout?: boolean
 }
 
@@ -53,17 +54,21 @@ export class GuardedProgram implements AsyncDisposable {
     this.#options = options
   }
 
-  /** Resolves when it is gone, and all it has said is read. */
+  /** Resolves when the program has ended and all its output is read. */
   get ended(): Promise<void> {
     return this.#ended
   }
 
-  /** What it says, where that is heard. */
+  /** The program's standard output, if it is read. */
   get stdout(): Readable | undefined {
     return this.#guard?.stdout ?? undefined
   }
 
-  /** Resolves when it has been started; not when it has got anywhere. @throws the error of a log that cannot be written */
+  /**
+   * Resolves when the program is spawned, which does not mean that it is ready.
+   *
+   * @throws the error of a log that cannot be written
+   */
   async start(): Promise<void> {
     await using log = await open(this.#options.log, 'w')
     const guard = this.#spawn(log)
@@ -72,18 +77,18 @@ export class GuardedProgram implements AsyncDisposable {
     this.#ended = once(guard, 'close').then(() => undefined)
   }
 
-  /** Whether it is alive is not asked: a signal to the dead does nothing. */
+  /** Sends a signal. The program need not be alive: a signal to a dead one has no effect. */
   signal(name: 'TERM' | 'KILL'): void {
     this.#guard?.stdin?.write(`${name}\n`)
   }
 
-  /** The last line in its log, which tells the most. */
+  /** Returns the last line of the log, which usually has the cause. */
   async lastOutput(): Promise<string> {
     const log = await readFile(this.#options.log, 'utf8').catch(() => '')
-    return log.trim().split('\n').at(-1) || 'it said nothing'
+    return log.trim().split('\n').at(-1) || 'it printed nothing'
   }
 
-  /** Kills it. */
+  /** Kills the program. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#guard?.stdin?.destroy()
     await this.#ended

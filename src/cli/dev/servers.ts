@@ -1,4 +1,4 @@
-/** What a ZooKeeper can be run with on this machine. */
+/** The ways to run a ZooKeeper on this machine. */
 import { execFile } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
@@ -11,11 +11,11 @@ export type ServerWord = (typeof SERVER_CHOICES)[number]
 
 export interface ServerRecipe {
   readonly word: ServerWord
-  /** For people: `from Debian's package`. */
+  /** The origin for people: `from Debian's package`. */
   readonly from: string
-  /** @param place.folder of its own, with `zoo.cfg` in it. */
+  /** Returns the command line. @param place.folder the server's own folder, with `zoo.cfg` in it */
   readonly command: (place: ServerPlacement) => readonly string[]
-  /** Ends what outlives its process. */
+  /** Returns a command that ends what outlives the server's process. */
   readonly cleanUpCommand?: (place: ServerPlacement) => readonly string[]
 }
 
@@ -53,9 +53,9 @@ function containerName(port: number): string {
 }
 
 /**
- * The first that is there; the one that is asked for, if any is.
+ * Returns the first recipe that is installed, or the one that is asked for.
  *
- * @throws InvalidArgument saying what to install
+ * @throws InvalidArgument naming what to install
  */
 export async function findServer(
   asked: ServerWord | undefined,
@@ -67,7 +67,7 @@ export async function findServer(
   const apt = 'apt-get install --no-install-recommends zookeeper default-jre-headless (Debian, Ubuntu)'
   const docker = 'start Docker'
   const how = asked === 'package' ? apt : asked === 'docker' ? docker : `${apt}, or ${docker}`
-  throw new InvalidArgument(`there is nothing here to run ZooKeeper with: ${how}`)
+  throw new InvalidArgument(`nothing on this machine can run ZooKeeper: ${how}`)
 }
 
 async function findOnPath(program: string, path: string): Promise<boolean> {
@@ -82,7 +82,9 @@ function isThere(file: string): Promise<boolean> {
   )
 }
 
-/** In milliseconds. A client without an engine is common, and one that waits for its socket hangs. */
+/**
+ * The time limit for Docker's answer. A client without an engine is common, and one that waits for its socket hangs.
+ */
 const DOCKER_TIMEOUT_MS = 5_000
 
 function isDockerReady(env: CliContext['env']): Promise<boolean> {

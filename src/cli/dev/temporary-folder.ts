@@ -1,17 +1,17 @@
-/** A folder for what is thrown away at the end. */
+/** A temporary folder that is deleted at the end. */
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { JobboardError } from '../../core/errors.ts'
 
-/** @throws JobboardError where none can be made */
+/** Makes a temporary folder. @throws JobboardError if none can be made */
 export async function temporaryFolder(prefix: string): Promise<string> {
   const above = tmpdir()
   try {
     return await mkdtemp(join(above, prefix))
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
-    throw new JobboardError(`no folder can be made in ${above}: ${code}; set TMPDIR to where files may be written`, {
+    throw new JobboardError(`cannot create a folder in ${above}: ${code}; set TMPDIR to a writable folder`, {
       cause,
     })
   }

@@ -1,9 +1,9 @@
-/** What is wrong with a folder of logbooks. */
+/** The doctor's checks of a folder of logbooks. */
 import { constants } from 'node:fs'
 import { access, statfs } from 'node:fs/promises'
 import { errorFinding, type Finding, okFinding, warningFinding } from './finding.ts'
 
-/** In bytes, and of the whole: less is soon gone. */
+/** The limits below which free space is a warning: in bytes, and as a fraction of the disk. */
 const MIN_FREE_BYTES = 256 * 1_024 * 1_024
 const MIN_FREE_FRACTION = 0.02
 

@@ -1,4 +1,4 @@
-/** Everything the doctor looks at, in the order in which one thing depends on the other. */
+/** All checks of the doctor, in the order in which they depend on each other. */
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { NotFound } from '../../core/errors.ts'
@@ -19,11 +19,15 @@ import { errorFinding, type Finding, okFinding, warningFinding } from './finding
 export interface Examination {
   readonly options: SharedOptions
   readonly context: CliContext
-  /** In milliseconds. */
+  /** The age in milliseconds from which on a claim is examined. */
   readonly stuckAfter: number
 }
 
-/** Never throws for what is wrong with the servers: that is what it tells. @throws InvalidArgument for options and URIs */
+/**
+ * Yields the findings. Does not throw for problems of the servers: they are findings.
+ *
+ * @throws InvalidArgument for options and URIs
+ */
 export async function* examine(examination: Examination): AsyncGenerator<Finding, void, undefined> {
   yield* examineBoard(examination)
   yield* examineLogbooks(examination)
@@ -35,7 +39,7 @@ async function* examineBoard({ options, context, stuckAfter }: Examination): Asy
   yield* await examineServersOf(uri, { what: 'board', options, context })
   try {
     await using opened = await openNamedBoard(options, context, { create: false })
-    yield okFinding('board', `${printable} is there`)
+    yield okFinding('board', `${printable} can be opened`)
     yield* await examineInside(uri, { what: 'board', options, context })
     const { board, unreadable } = opened
     yield* await examineJobsOf({ board, unreadable, stuckAfter })
@@ -47,7 +51,7 @@ async function* examineBoard({ options, context, stuckAfter }: Examination): Asy
 async function* examineLogbooks({ options, context }: Examination): AsyncGenerator<Finding> {
   const uri = persistenceUri(options, context)
   if (uri === undefined) {
-    const advice = 'name them with --persistence URI, as conductors are told, to have them looked at'
+    const advice = 'name them with --persistence URI, as for the conductors, to have them examined'
     yield warningFinding('logbooks', 'no logbooks were named', advice)
     return
   }
@@ -64,7 +68,7 @@ async function* examineLogbooks({ options, context }: Examination): AsyncGenerat
       yield errorFinding('logbooks', `${path} is a file`, 'name a folder of this machine')
     else
       yield problem instanceof NotFound
-        ? warningFinding('logbooks', oneLine(problem), 'a conductor that keeps them there makes them')
+        ? warningFinding('logbooks', oneLine(problem), 'the first conductor that uses them creates them')
         : unreachableFinding('logbooks', problem, scheme)
   }
 }
@@ -87,10 +91,10 @@ interface ExaminationTarget {
   readonly context: CliContext
 }
 
-/** What can be told without being let in. */
+/** Examines the servers as far as that is possible without authentication. */
 async function examineServersOf(uri: string, { what, options, context }: ExaminationTarget): Promise<Finding[]> {
   const timeout = parseTimeout(options)
-  // What keeps a Redis from answering keeps the board from being opened, and is told there.
+  // A Redis that does not answer also keeps the board from being opened, and is reported there.
   if (/^rediss?(\+\w+)?:/i.test(uri))
     return (await import('./redis.ts')).examineRedis(uri, { timeout }).catch((): Finding[] => [])
   if (!/^zookeepers?:/i.test(uri)) return []

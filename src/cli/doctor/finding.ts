@@ -1,13 +1,13 @@
-/** What the doctor says. */
+/** The doctor's findings. */
 
 export type Severity = 'ok' | 'warning' | 'error'
 
 export interface Finding {
   readonly severity: Severity
-  /** What it is about, in a word. */
+  /** The subject, in a word. */
   readonly about: string
   readonly text: string
-  /** What to do. */
+  /** The advice: how to solve the problem. */
   readonly advice?: string
 }
 
@@ -23,24 +23,31 @@ export function errorFinding(about: string, text: string, advice: string): Findi
   return { severity: 'error', about, text, advice }
 }
 
-/** So many of a kind are named. */
+/** The number of things of one kind that are named in a finding. */
 const MAX_NAMED = 3
 
-/** `a, b, c and 4 more`. */
+/** Formats names as `a, b, c and 4 more`. */
 export function listSome(names: readonly string[]): string {
   const rest = names.length - MAX_NAMED
   return names.slice(0, MAX_NAMED).join(', ') + (rest > 0 ? ` and ${rest} more` : '')
 }
 
-/** `1 job`, `3 jobs`. */
+/** Formats a count as `1 job` or `3 jobs`. */
 export function formatCount(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
-/** In milliseconds: claims are safe whatever the clocks say, but delays and ages go by the servers'. */
+/**
+ * The tolerated difference of clocks. Claims are safe whatever the clocks say; delays and ages go by the servers'
+ * clock.
+ */
 const TOLERATED_SKEW_MS = 2_000
 
-/** @param ahead how far the servers' clock is ahead of ours, in milliseconds: somewhere from the first to the second */
+/**
+ * Returns the finding about the clocks.
+ *
+ * @param ahead how far the servers' clock is ahead of this machine's, in milliseconds: between the first and the second
+ */
 export function clockFinding([least, most]: readonly [least: number, most: number]): Finding {
   const off = least > 0 ? least : most < 0 ? most : 0
   const seconds = Math.abs(Math.round(off / 100) / 10)
@@ -48,7 +55,7 @@ export function clockFinding([least, most]: readonly [least: number, most: numbe
   const how = off > 0 ? 'ahead of' : 'behind'
   return warningFinding(
     'clock',
-    `the servers' clock is ${seconds}s ${how} this machine's; delays go by theirs, ages shown by both`,
-    'keep all clocks right, with NTP say',
+    `the servers' clock is ${seconds}s ${how} this machine's; delays go by theirs, displayed ages by both`,
+    'synchronize all clocks, for example with NTP',
   )
 }

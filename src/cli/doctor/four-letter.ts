@@ -1,19 +1,19 @@
-/** Asking each ZooKeeper server for itself, by the one four-letter word that all answer: `srvr`. */
+/** Requests to each ZooKeeper server by the four-letter word that all servers answer: `srvr`. */
 import { connect } from 'node:net'
 import type { Endpoint } from '../../zookeeper/index.ts'
 
 export interface ServerAnswer {
   readonly address: string
   readonly version?: string
-  /** `leader`, `follower`, `standalone`, … */
+  /** The mode: `leader`, `follower`, `standalone`, … */
   readonly mode?: string
-  /** Why there is none: `does not answer: …` */
+  /** The reason for a missing answer: `does not answer: …` */
   readonly fault?: string
 }
 
-/** In milliseconds. */
+/** The time limit for an answer. */
 const ANSWER_TIMEOUT_MS = 3_000
-/** A hundred times what servers answer. */
+/** The limit of an answer: a hundred times its usual length. */
 const MAX_ANSWER_CHARACTERS = 64 * 1024
 
 export function askServers(endpoints: readonly Endpoint[]): Promise<ServerAnswer[]> {
@@ -25,7 +25,7 @@ async function askServer({ host, port }: Endpoint): Promise<ServerAnswer> {
   try {
     const answer = await sendSrvr({ host, port })
     if (/not currently serving/.test(answer))
-      return { address, fault: 'runs, and serves nobody: its ensemble has no majority' }
+      return { address, fault: 'runs, and serves no clients: its ensemble has no majority' }
     const [, version] = /Zookeeper version: (\d+\.\d+\.\d+)/.exec(answer) ?? []
     const [, mode] = /Mode: (\w+)/.exec(answer) ?? []
     return { address, ...(version ? { version } : {}), ...(mode ? { mode } : {}) }
@@ -42,9 +42,11 @@ function sendSrvr(at: { host: string; port: number }): Promise<string> {
     socket.on('data', (text) => {
       answer += text
       if (answer.length > MAX_ANSWER_CHARACTERS)
-        socket.destroy(new Error(`its answer is longer than ${MAX_ANSWER_CHARACTERS} characters: it is no ZooKeeper`))
+        socket.destroy(
+          new Error(`its answer is longer than ${MAX_ANSWER_CHARACTERS} characters: it is not a ZooKeeper`),
+        )
     })
-    socket.on('timeout', () => socket.destroy(new Error(`nothing within ${ANSWER_TIMEOUT_MS / 1_000}s`)))
+    socket.on('timeout', () => socket.destroy(new Error(`no answer within ${ANSWER_TIMEOUT_MS / 1_000}s`)))
     socket.on('error', reject)
     socket.on('close', () => resolve(answer))
   })

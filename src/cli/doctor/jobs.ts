@@ -1,4 +1,4 @@
-/** What is wrong with jobs, and with whoever should run them. */
+/** The doctor's checks of jobs, and of the conductors that should run them. */
 import type { Attempt, Entity, Job, JobBoard } from '../../board/index.ts'
 import { toMilliseconds } from '../../core/time.ts'
 import { formatDuration } from '../output/render/age.ts'
@@ -7,17 +7,20 @@ import { errorFinding, type Finding, formatCount, listSome, okFinding, warningFi
 
 export interface JobsExamined {
   readonly board: JobBoard
-  /** What could not be read. */
+  /** The errors of postings that could not be read. */
   readonly unreadable: readonly Error[]
-  /** Claims older than this are looked at, in milliseconds. */
+  /** The age in milliseconds from which on a claim is examined. */
   readonly stuckAfter: number
 }
 
-/** A job whose owner names no conductor may be one of a loop, or of a run in the foreground: after so long it is odd. */
+/**
+ * The age from which on a claim whose owner is no conductor is suspicious; before, it may be of a loop or of a run in
+ * the foreground.
+ */
 const UNKNOWN_OWNER_AFTER_MS = toMilliseconds('5m', '')
-/** How far the clock of an owner may be from ours. */
+/** The tolerated difference between the clock of an owner and this machine's. */
 const CLOCK_TOLERANCE_MS = 2_000
-/** As many deaths in a row make a suspect, of which a process runs one at a time. */
+/** The number of deaths in a row that makes a suspect; a process runs one suspect at a time. */
 const SUSPECT_DEATHS = 2
 
 export async function examineJobs({ board, unreadable, stuckAfter }: JobsExamined): Promise<Finding[]> {
@@ -40,23 +43,20 @@ export async function examineJobs({ board, unreadable, stuckAfter }: JobsExamine
   ]
   if (found.every(({ severity }) => severity === 'ok'))
     found.push(
-      okFinding(
-        'jobs',
-        `${formatCount(waiting.length, 'job')} waiting, ${claimed.length} running, nothing odd about them`,
-      ),
+      okFinding('jobs', `${formatCount(waiting.length, 'job')} waiting, ${claimed.length} running, without problems`),
     )
   return found
 }
 
 function pauseFindings({ paused }: JobBoard): Finding[] {
   return paused
-    ? [warningFinding('pause', 'the board is paused: nobody claims', 'jobboard resume lets them again')]
+    ? [warningFinding('pause', 'the board is paused: no job is claimed', 'jobboard resume ends the pause')]
     : []
 }
 
 function conductorFindings(entities: readonly Entity[], waiting: number): Finding[] {
   if (entities.length === 0 && waiting > 0) {
-    const what = `no conductor lives, and ${formatCount(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'}`
+    const what = `no conductor is connected, and ${formatCount(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'}`
     return [warningFinding('conductors', what, 'start one: jobboard conductor --flows MODULE')]
   }
   const views = entities.map(conductorView)
@@ -72,7 +72,7 @@ function conductorFindings(entities: readonly Entity[], waiting: number): Findin
           warningFinding(
             'conductors',
             `${listSome(unwell)} cannot claim`,
-            'look into their logs: logbooks or board may be away',
+            'read their logs: logbooks or board may be away',
           ),
         ]
       : []),
@@ -97,16 +97,16 @@ function stuckFindings(claimed: readonly Job[], { entities, stuckAfter }: StuckC
     const held = now - newest.at.getTime()
     const since = `${job}: claimed by ${newest.who} for ${formatDuration(held)}`
     if (!living.has(newest.who) && held > UNKNOWN_OWNER_AFTER_MS) {
-      const advice = `see whether ${newest.who} is a loop of your own, or hangs: when its process ends, the job is free`
+      const advice = `check whether ${newest.who} is a loop of your own, or hangs: when its process ends, the job is free`
       return [warningFinding('claim', `${since}, and no living conductor has that name`, advice)]
     }
     if (held <= stuckAfter) return []
-    const advice = `jobboard show ${job.uuid} says how far it is, jobboard cancel ${job.uuid} asks it back; a deadline bounds runs`
+    const advice = `jobboard show ${job.uuid} shows its progress, jobboard cancel ${job.uuid} requests its cancellation; a deadline limits runs`
     return [warningFinding('claim', since, advice)]
   })
 }
 
-/** Jobs that were told to stop, and run all the same. */
+/** Returns findings for jobs that were requested to stop, and still run. */
 function ignoredStopFindings(claimed: readonly Job[]): Finding[] {
   const now = Date.now()
   return claimed.flatMap((job) => {
@@ -127,21 +127,24 @@ function poisonFindings(jobs: readonly Job[]): Finding[] {
   return jobs.flatMap((job) => {
     const deaths = countTrailingDeaths(job.attempts, { running: job.state === 'CLAIMED' })
     if (deaths < SUSPECT_DEATHS) return []
-    const text = `${job}: its last ${deaths} owners died over it`
+    const text = `${job}: its last ${deaths} owners died while running it`
     return [
-      errorFinding('poison', text, `jobboard show ${job.uuid} names them; jobboard cancel ${job.uuid} puts it aside`),
+      errorFinding('poison', text, `jobboard show ${job.uuid} names them; jobboard cancel ${job.uuid} cancels it`),
     ]
   })
 }
 
-/** An attempt without an end was a death, unless it is the one under way. */
+/** Counts the deaths at the end: attempts without an end, except the one that is running. */
 function countTrailingDeaths(attempts: readonly Attempt[], { running }: { running: boolean }): number {
   const over = running ? attempts.slice(0, -1) : attempts
   const survived = over.findLastIndex(({ ended }) => ended !== undefined)
   return over.length - 1 - survived
 }
 
-/** Only where conductors say what they know: loops of one's own say nothing. */
+/**
+ * Returns findings for jobs whose flow is unknown to all conductors; none if no conductor reports its flows, as own
+ * loops do not.
+ */
 function orphanFindings(waiting: readonly Job[], entities: readonly Entity[]): Finding[] {
   if (entities.length === 0) return []
   const orphans = new Map<string, Job[]>()
@@ -156,18 +159,21 @@ function orphanFindings(waiting: readonly Job[], entities: readonly Entity[]): F
     return errorFinding(
       'flow',
       text,
-      'start a conductor that has the flow; cancelling ends at once only jobs that were never run: others are undone first, by a conductor that has the flow',
+      'start a conductor that has the flow; a cancelled job that never ran is trashed at once, any other is reverted first, by a conductor that has the flow',
     )
   })
 }
 
-/** Jobs that others wait for in vain: of a flow that no living conductor knows, with resources that later jobs want too. */
+/**
+ * Returns findings for jobs that block others: no living conductor knows their flow, and later jobs want the same
+ * resources.
+ */
 function blockingFindings(waiting: readonly Job[], entities: readonly Entity[]): Finding[] {
   if (entities.length === 0) return []
-  /** By the name of a resource: the first that wants it, and the first that wants it alone. */
+  /** The first job that wants a resource, and the first that wants it exclusively, by the resource's name. */
   const orphans = new Map<string, { first: Job; alone?: Job }>()
   const blocked = new Map<Job, Job[]>()
-  // In claim order.
+  // The jobs are in claim order.
   for (const job of waiting) {
     const { flow, version }: { flow?: unknown; version?: unknown } = job.details
     const { exclusive = [], shared = [] } = job.resources

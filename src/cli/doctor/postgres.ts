@@ -1,4 +1,4 @@
-/** What is wrong with a Postgres, or with what this user may do there. */
+/** The doctor's checks of a Postgres, and of this user's rights in it. */
 import { parseUri, type ResourceUri } from '../../core/uri.ts'
 import {
   decodeText,
@@ -11,10 +11,10 @@ import {
 } from '../../postgres/index.ts'
 import { clockFinding, errorFinding, type Finding, okFinding, warningFinding } from './finding.ts'
 
-/** Parameters that boards and logbooks read by themselves. */
+/** The parameters that boards and logbooks read themselves. */
 const OWN_PARAMETERS = ['board', 'sessionTimeout', 'scanPeriod', 'window', 'retryFor']
 
-/** Of connections, from where on the next may be refused. */
+/** The fraction of connections from which on a finding warns that new ones may be refused. */
 const CONNECTIONS_WARNING_FRACTION = 0.9
 
 const SERVER_QUERY = `
@@ -49,7 +49,7 @@ export async function examinePostgres(
   }
 }
 
-/** Owners that neither live nor can be taken over from. */
+/** Returns findings for owners that are silent and cannot be taken over from. */
 async function stoppedFindings(
   connection: PostgresConnection,
   { schema, uri }: { readonly schema: string; readonly uri: ResourceUri },
@@ -62,7 +62,7 @@ async function stoppedFindings(
       'owner',
       `${decodeText(String(who))} has been silent for ${Math.round(Number(silent))} s, and its backend ${backend} holds its session: ` +
         `${jobs} claimed ${jobs === 1 ? 'job waits' : 'jobs wait'} for it`,
-      `look at process ${backend} on the database's server: let it go on (kill -CONT), or restart Postgres`,
+      `look at process ${backend} on the database's server: let it continue (kill -CONT), or restart Postgres`,
     ),
   )
 }
@@ -78,20 +78,20 @@ function serverFindings({ version, standby, most, connections }: Row): Finding[]
   if (standby === true)
     return [errorFinding('server', `${text} is a standby, which takes no writes`, 'name the primary in the URI')]
   const busy = Number(connections) > Number(most) * CONNECTIONS_WARNING_FRACTION
-  const crowd = `${connections} of ${most} connections are taken`
+  const usage = `${connections} of ${most} connections are taken`
   if (busy)
     return [
       okFinding('server', text),
-      warningFinding('connections', crowd, 'raise max_connections, or start fewer processes'),
+      warningFinding('connections', usage, 'raise max_connections, or start fewer processes'),
     ]
-  return [okFinding('server', `${text}, ${crowd}`)]
+  return [okFinding('server', `${text}, ${usage}`)]
 }
 
 function rightsFindings({ usage, closed }: Row, schema: string): Finding[] {
-  // Without the schema there is no board, or there are no logbooks, which others say.
+  // Without the schema there is no board and there are no logbooks; other findings report that.
   if (usage === null || usage === undefined) return []
   const advice = `grant them, as in: GRANT USAGE ON SCHEMA ${schema} TO …; GRANT ALL ON ALL TABLES IN SCHEMA ${schema} TO …`
   if (usage === false) return [errorFinding('rights', `this user may not use schema ${schema}`, advice)]
-  if (Number(closed) === 0) return [okFinding('rights', `all that is needed in schema ${schema}`)]
+  if (Number(closed) === 0) return [okFinding('rights', `all rights that are needed in schema ${schema}`)]
   return [errorFinding('rights', `this user may not read and write ${closed} tables in schema ${schema}`, advice)]
 }

@@ -2,7 +2,7 @@
 import { type RedisServerInfo, redisServerInfo } from '../../board/internal.ts'
 import { clockFinding, errorFinding, type Finding, okFinding, warningFinding } from './finding.ts'
 
-/** Of its memory, from where on posts may soon be refused. */
+/** The fraction of its memory from which on a finding warns that posts may be refused. */
 const MEMORY_WARNING_FRACTION = 0.9
 const BYTES_PER_MIB = 1_024 * 1_024
 
@@ -34,7 +34,7 @@ function memoryFinding({ eviction, usedMemory, mostMemory }: RedisServerInfo): F
   if (eviction !== 'noeviction')
     return errorFinding(
       'memory',
-      `${limited}, and when it is full keys are dropped (${eviction})`,
+      `${limited}, and keys are evicted when it is full (${eviction})`,
       'set maxmemory-policy noeviction',
     )
   if (usedMemory > mostMemory * MEMORY_WARNING_FRACTION)
@@ -43,7 +43,7 @@ function memoryFinding({ eviction, usedMemory, mostMemory }: RedisServerInfo): F
 }
 
 function diskFinding({ appends }: RedisServerInfo): Finding {
-  if (appends) return okFinding('disk', 'what it is told is appended to a file')
-  const text = 'what it was told since its last snapshot, if it makes any, is gone when it dies'
+  if (appends) return okFinding('disk', 'all writes are appended to a file')
+  const text = 'writes since its last snapshot, if it makes any, are lost when it dies'
   return warningFinding('disk', text, 'set appendonly yes, unless the jobs can be posted again')
 }

@@ -1,4 +1,4 @@
-/** What is wrong with ZooKeeper's servers, or with what this client may do there. */
+/** The doctor's checks of ZooKeeper's servers, and of this client's rights on them. */
 import { parseUri } from '../../core/uri.ts'
 import { newUuid } from '../../core/uuid.ts'
 import {
@@ -21,11 +21,13 @@ export interface ExaminedNode {
   readonly uri: string
   readonly what: keyof typeof DEFAULT_PATHS
   readonly security: SecurityOptions
-  /** In milliseconds. */
+  /** The time limit in milliseconds. */
   readonly timeout: number
 }
 
-/** Each server by itself: a client is content with the first that answers, and an operator wants to know of the others. */
+/**
+ * Examines each server by itself: a client needs only one server that answers, and an operator wants to know about all.
+ */
 export async function examineServers({ uri, what, security }: ExaminedNode): Promise<Finding[]> {
   const parsed = parseUri(uri, what)
   const { hosts } = await parseZooKeeperLocation(
@@ -33,28 +35,28 @@ export async function examineServers({ uri, what, security }: ExaminedNode): Pro
     { tenant: TENANTS_BY_USE[what], defaultPath: DEFAULT_PATHS[what] },
     security,
   )
-  // Over TLS the question would need this client's certificates: the session tells enough.
+  // Over TLS the request would need this client's certificates: the session shows enough.
   if (parsed.scheme === 'zookeepers') return []
   return (await askServers(parseConnectString(hosts).endpoints)).map(serverFinding)
 }
 
-/** Older ones lack what a board is made of. */
+/** The oldest release that has everything that a board needs. */
 const MIN_SERVER_VERSION: readonly [number, number] = [3, 6]
 
 function serverFinding(server: ServerAnswer): Finding {
   const { address, version, mode, fault } = server
   if (fault !== undefined)
-    return warningFinding('server', `${address} ${fault}`, 'start it again, or take it out of the URI')
+    return warningFinding('server', `${address} ${fault}`, 'start it again, or remove it from the URI')
   if (version === undefined)
-    return okFinding('server', `${address} answers, and does not tell its version (4lw.commands.whitelist)`)
+    return okFinding('server', `${address} answers, and does not report its version (4lw.commands.whitelist)`)
   const [major = 0, minor = 0] = version.split('.').map(Number)
-  const text = `${address} is ZooKeeper ${version}, ${mode ?? 'in a mode it does not tell'}`
+  const text = `${address} is ZooKeeper ${version}, ${mode ?? 'in a mode that it does not report'}`
   if (major > MIN_SERVER_VERSION[0] || (major === MIN_SERVER_VERSION[0] && minor >= MIN_SERVER_VERSION[1]))
     return okFinding('server', text)
   return errorFinding('server', text, `boards need ${MIN_SERVER_VERSION.join('.')} or newer: upgrade it`)
 }
 
-/** With a session of its own: round trip, clock, what it may do, and how many numbers are left. */
+/** Examines a node in a session of its own: round trip, clock, rights, and the sequence numbers that are left. */
 export async function examineNode({ uri, what, security, timeout }: ExaminedNode): Promise<Finding[]> {
   const place = await parseZooKeeperLocation(
     parseUri(uri, what),
@@ -77,7 +79,7 @@ export async function examineNode({ uri, what, security, timeout }: ExaminedNode
   ]
 }
 
-/** In milliseconds; each claim takes one at least. */
+/** The duration of a round trip from which on it is reported as slow; each claim takes at least one. */
 const SLOW_ROUND_TRIP_MS = 250
 
 async function roundTripFinding(zookeeper: ZooKeeper, path: string): Promise<Finding> {
@@ -88,22 +90,25 @@ async function roundTripFinding(zookeeper: ZooKeeper, path: string): Promise<Fin
   return warningFinding(
     'session',
     `an answer takes ${took} ms`,
-    'see whether the servers, their disks or the network are overloaded',
+    'check whether the servers, their disks or the network are overloaded',
   )
 }
 
-/** What is written tells the servers' time: a marker as every client of a board has one, beside it and soon gone. */
+/**
+ * Returns the finding about the clock: writes a temporary marker beside the board, like every client, and reads its
+ * time.
+ */
 async function clockFindings(zookeeper: ZooKeeper, path: string): Promise<Finding[]> {
   const cut = path.lastIndexOf('/')
   const marker = `${path.slice(0, cut)}/.${path.slice(cut + 1)}-sessions/${newUuid()}`
   try {
-    // As the board's own markers are: for nobody else.
+    // The marker has the ACL of the board, like the markers of its own sessions: no other client may use it.
     const { acl } = await zookeeper.getACL(path)
     const before = Date.now()
     const { stat } = await zookeeper.create(marker, null, { ephemeral: true, acl })
     return [clockFinding([stat.ctime - Date.now(), stat.ctime - before])]
   } catch {
-    // Whether it may write is found out below.
+    // The rights to write are examined below.
     return []
   }
 }
@@ -117,8 +122,9 @@ async function permissionFindings(zookeeper: ZooKeeper, path: string): Promise<F
   const lacking = Object.entries(NEEDED_PERMISSIONS).flatMap(([name, verb]) => {
     return may & PERMISSION[name as keyof typeof NEEDED_PERMISSIONS] ? [] : [verb]
   })
-  if (lacking.length === 0) return [okFinding('rights', `all that is needed on ${path}`)]
-  const advice = 'give user:password of somebody who may, in the URI or in JOBBOARD_ZOOKEEPER_AUTH, or change the ACL'
+  if (lacking.length === 0) return [okFinding('rights', `all rights that are needed on ${path}`)]
+  const advice =
+    'give user:password of a user with these rights, in the URI or in JOBBOARD_ZOOKEEPER_AUTH, or change the ACL'
   return [errorFinding('rights', `${path} does not let this client ${lacking.join(', ')}`, advice)]
 }
 
@@ -130,7 +136,10 @@ function grantedPermissions(acl: readonly Acl[], identities: readonly Identity[]
   return mine.reduce((all, { permissions }) => all | permissions, 0)
 }
 
-/** ZooKeeper numbers by a signed 32-bit count of children made and taken away; at its end it makes no more. */
+/**
+ * The largest sequence number. ZooKeeper counts created and deleted children in a signed 32-bit number; then it creates
+ * no more.
+ */
 const MAX_SEQUENCE = 2 ** 31 - 1
 const SEQUENCE_WARNING_FRACTION = 0.8
 
@@ -142,7 +151,11 @@ async function counterFindings(zookeeper: ZooKeeper, path: string): Promise<Find
   return [numbersFinding(stat.cversion, { path, shared })]
 }
 
-/** @param count how many children were made and taken away so far; at its end it wraps around */
+/**
+ * Returns the finding about sequence numbers.
+ *
+ * @param count how many children were created and deleted so far; it wraps around at the limit
+ */
 export function numbersFinding(count: number, { path, shared }: { path: string; shared: boolean }): Finding {
   const used = count < 0 ? 1 : count / MAX_SEQUENCE
   const percent = Math.floor(used * 1_000) / 10
@@ -150,10 +163,14 @@ export function numbersFinding(count: number, { path, shared }: { path: string; 
     return okFinding('numbers', `${percent} % of ZooKeeper's sequence numbers are used up`)
   const text = `${percent} % of ZooKeeper's sequence numbers for ${path} are used up`
   if (shared)
-    return errorFinding('numbers', text, 'at the end TaskFlow posts no more here: move to a board on another path soon')
+    return errorFinding(
+      'numbers',
+      text,
+      'when all are used up, TaskFlow cannot post here any more: move to a board on another path soon',
+    )
   return warningFinding(
     'numbers',
     text,
-    'posters make longer numbers themselves from here on; a board on another path begins anew',
+    'clients generate longer numbers themselves from here on; a board on another path starts from zero',
   )
 }

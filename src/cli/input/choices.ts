@@ -1,4 +1,4 @@
-/** Words and limits of options. Spelt out here, because `--help` must not have to load the board. */
+/** Words and limits of options. They are listed here because `--help` must not load the board. */
 import type { Priority, Size } from '../../board/index.ts'
 import type { FlowState } from '../../core/states.ts'
 
@@ -21,13 +21,13 @@ export const FLOW_STATE_CHOICES = [
   'RESUMING',
 ] as const satisfies readonly FlowState[]
 export const LOG_LEVEL_CHOICES = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
-/** What a board takes for `maxAttempts`. */
+/** The largest `maxAttempts` that a board accepts. */
 export const MAX_ATTEMPTS = 10
-/** Of drawings of flows. */
+/** The formats of drawings of flows. */
 export const GRAPH_FORMATS = ['mermaid', 'dot'] as const
-/** Of `logbook list`. */
+/** The default page size of `logbook list`. */
 export const DEFAULT_PAGE_SIZE = 50
-/** What `dev` can run ZooKeeper with. */
+/** The ways in which `dev` can run ZooKeeper. */
 export const SERVER_CHOICES = ['package', 'docker'] as const
 export const MAX_PORT = 65_535
 export const SHELL_CHOICES = ['bash', 'zsh', 'fish'] as const

@@ -1,4 +1,4 @@
-/** What a conductor can be told on the command line, beside where its jobs, logbooks and flows are. */
+/** Options of a conductor on the command line, except board, logbooks and flows. */
 import type { Command } from 'commander'
 import type { OpenBoardOptions } from '../../board/index.ts'
 import type { ConductorOptions } from '../../conductor/index.ts'
@@ -7,7 +7,7 @@ import type { Duration } from '../../core/time.ts'
 import { SIZE_CHOICES } from './choices.ts'
 import { choiceParser, choicesParser, countParser, parseDuration } from './shared-options.ts'
 
-/** As they are on the command line. */
+/** The options as they are on the command line. */
 export interface ConductorFlags {
   readonly concurrency?: number
   readonly flowConcurrency?: number
@@ -41,7 +41,7 @@ type FlaggedOption =
   | 'failuresOnBoard'
   | 'health'
 
-/** As a conductor is told. */
+/** The options as a conductor takes them. */
 export type ConductorFlagSettings = Pick<ConductorOptions, FlaggedOption> & { readonly drainTimeout: Duration }
 
 const DEFAULT_DRAIN_TIMEOUT = '25s'
@@ -61,25 +61,28 @@ export function addConductorFlags(command: Command): void {
     .option('--name <name>', 'name on the board, unique among living conductors (default: host:pid)')
     .option(
       '--size <size>',
-      `takes jobs of this size only, one of ${SIZE_CHOICES.join(', ')}; may be repeated`,
+      `claims jobs of this size only, one of ${SIZE_CHOICES.join(', ')}; may be repeated`,
       choicesParser('--size', SIZE_CHOICES),
     )
     .option('--burst', 'stop when nothing is left to claim')
-    .option('--max-jobs <n>', 'stop after so many jobs', countParser('--max-jobs'))
-    .option('--max-idle-time <duration>', 'stop when nothing has run for so long')
-    .option('--takeover-delay <duration>', 'how long to leave half-done jobs of dead owners alone (default: 0s)')
+    .option('--max-jobs <n>', 'stop after n jobs', countParser('--max-jobs'))
+    .option('--max-idle-time <duration>', 'stop after this time without a running job')
+    .option('--takeover-delay <duration>', 'how long not to claim half-done jobs of dead owners (default: 0s)')
     .option(
       '--unaccepted-after <duration>',
-      'how long a job of a flow that no conductor knows holds back others that want its resources (default: 1h)',
+      'how long a job whose flow no conductor knows blocks other jobs that want its resources (default: 1h)',
     )
-    .option('--drain-timeout <duration>', `how long a stop waits for what runs (default: ${DEFAULT_DRAIN_TIMEOUT})`)
-    .option('--abort-timeout <duration>', 'how long an abort waits for tasks that do not heed it (default: 5s)')
+    .option('--drain-timeout <duration>', `how long a stop waits for running jobs (default: ${DEFAULT_DRAIN_TIMEOUT})`)
+    .option('--abort-timeout <duration>', 'how long an abort waits for tasks that ignore it (default: 5s)')
     .option(
       '--on-failure <what>',
-      'retry, then trash, or consume what was reverted (default: retry)',
+      'retry, then trash, or consume jobs that were reverted (default: retry)',
       choiceParser('--on-failure', ['retry', 'consume']),
     )
-    .option('--remove-logbooks-after <duration>', 'remove logbooks that are over for so long (default: never)')
+    .option(
+      '--remove-logbooks-after <duration>',
+      'remove logbooks this long after their flows have ended (default: never)',
+    )
     .option(
       '--failures-on-board <what>',
       'whole, or named: only classes and codes of errors (default: named where logbooks encrypt)',
@@ -88,7 +91,7 @@ export function addConductorFlags(command: Command): void {
     .option('--health <[host:]port>', 'answer /healthz and /readyz there over HTTP (default host: 127.0.0.1)')
 }
 
-/** Checked before anything is opened. @throws InvalidArgument */
+/** Parses the options before anything is opened. @throws InvalidArgument */
 export function toConductorSettings(flags: ConductorFlags): ConductorFlagSettings {
   const { concurrency, flowConcurrency, name, size, burst, maxJobs, onFailure, failuresOnBoard, health } = flags
   const settings = {
@@ -116,22 +119,22 @@ function parseDurationFlag(text: string | undefined, flag: string): Duration | u
   return text === undefined ? undefined : parseDuration(text, flag)
 }
 
-/** Returns the flags that are options of the board that the conductor opens. @throws InvalidArgument */
+/** Returns the options of the board that the conductor opens. @throws InvalidArgument */
 export function boardSettingsOf(flags: ConductorFlags): Pick<OpenBoardOptions, 'who' | 'unacceptedAfter'> {
   const unacceptedAfter = parseDurationFlag(flags.unacceptedAfter, '--unaccepted-after')
   return {
-    // The board's claims bear the conductor's name.
+    // The board's claims have the conductor's name.
     ...(flags.name === undefined ? {} : { who: flags.name }),
     ...(unacceptedAfter === undefined ? {} : { unacceptedAfter }),
   }
 }
 
-/** `8080`, `0.0.0.0:8080`, `[::]:8080`. */
+/** Parses an address: `8080`, `0.0.0.0:8080`, `[::]:8080`. */
 function parseAddress(text: string): { port: number; host?: string } {
   const [, inBrackets, plain, digits] = /^(?:(?:\[([^\]]+)\]|([^:[\]]+)):)?(\d{1,5})$/.exec(text) ?? []
   const host = inBrackets ?? plain
   const port = Number(digits)
   if (digits === undefined || port > 65_535)
-    throw new InvalidArgument('--health has to be a port, or host:port, as in --health 0.0.0.0:8080')
+    throw new InvalidArgument('--health must be a port, or host:port, as in --health 0.0.0.0:8080')
   return { port, ...(host === undefined ? {} : { host }) }
 }

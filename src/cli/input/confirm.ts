@@ -1,20 +1,20 @@
-/** Asking before something is changed that may not be what was meant. */
+/** Confirmation before a change that may be a mistake. */
 import { InvalidArgument } from '../../core/errors.ts'
 import type { CliContext } from '../context.ts'
 import { escapeUnprintable } from '../output/render/text.ts'
 
 export interface Confirmation {
-  /** The option `--yes`: nothing is asked. */
+  /** The option `--yes`: proceed without a question. */
   readonly yes?: boolean | undefined
-  /** Without a terminal to ask on: `refuse` throws, `proceed` goes on. */
+  /** The action without a terminal to ask on: `refuse` throws, `proceed` continues. */
   readonly offTerminal: 'refuse' | 'proceed'
 }
 
 /**
  * Asks on the terminal whether to do what `question` says; any answer but y or yes is a no.
  *
- * @throws InvalidArgument where there is no terminal and `offTerminal` is `refuse`, naming `--yes`
- * @example if (!(await confirmed('cancel 3 jobs?', { yes, offTerminal: 'refuse' }, context))) return DONE
+ * @throws InvalidArgument naming `--yes`, if there is no terminal and `offTerminal` is `refuse`
+ * @example if (!(await confirm('cancel 3 jobs?', { yes, offTerminal: 'refuse' }, context))) return DONE
  */
 export async function confirm(
   question: string,

@@ -1,4 +1,4 @@
-/** The flows of a module that the command line names: JavaScript, or TypeScript where tsx is at hand. */
+/** The flows of a module that the command line names: JavaScript, or TypeScript if tsx is installed. */
 import { execFile } from 'node:child_process'
 import { stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -12,30 +12,30 @@ import type { CliContext } from '../context.ts'
 
 const TYPESCRIPT_EXTENSIONS = ['.ts', '.mts', '.cts', '.tsx']
 
-/** Where modules are looked for, and which of them are not to be run. */
+/** The working directory against which modules are resolved, and the check of modules before they are run. */
 export type ModuleOptions = Pick<CliContext, 'cwd' | 'assertModule'>
 
 /**
- * Every flow that the module exports: by a name, as default, or in a list.
+ * Returns every flow that the module exports: by a name, as default, or in a list.
  *
- * @param module a path or a package, both seen from `cwd`
- * @param options.assertModule throws for a file that is not to be run
- * @throws InvalidArgument when it is not there, has no flows, or is TypeScript without tsx
- * @throws JobboardError when the module itself throws, or is never done
+ * @param module a path or a package, both resolved against `cwd`
+ * @param options.assertModule throws for a file that must not be run
+ * @throws InvalidArgument if the module does not exist, has no flows, or is TypeScript without tsx
+ * @throws JobboardError if the module itself throws, or never finishes loading
  */
 export async function loadFlows(module: string, options: ModuleOptions): Promise<AnyFlow[]> {
   return (await loadFlowsAndServices(module, options)).flows
 }
 
-/** What a flows module gives to whoever runs its flows. */
+/** The exports of a flows module that its runner needs. */
 export interface FlowsModule {
   readonly flows: AnyFlow[]
-  /** Its export `services`, as conductors take it: an object, or a function that makes one. */
+  /** The export `services`, as conductors take it: an object, or a function that makes one. */
   readonly services?: unknown
 }
 
 /**
- * Loads the flows of a module, and what its tasks find as `ctx.services`.
+ * Loads the flows of a module, and the `ctx.services` of its tasks.
  *
  * @throws as {@link loadFlows}; InvalidArgument for `services` that are neither an object nor a function
  */
@@ -55,12 +55,16 @@ export async function loadFlowsAndServices(module: string, options: ModuleOption
   )
 }
 
-/** The flow of that name in the module. @throws as {@link loadFlows} and {@link chooseFlow} */
+/** Returns the flow of a name in a module. @throws as {@link loadFlows} and {@link chooseFlow} */
 export async function flowNamed(name: string, module: string, options: ModuleOptions): Promise<AnyFlow> {
   return chooseFlow(name, await loadFlows(module, options), module)
 }
 
-/** @throws InvalidArgument where no module is named, here or in the config file */
+/**
+ * Returns the module of `--flows`.
+ *
+ * @throws InvalidArgument if neither the command line nor the config file names one
+ */
 export function flowsOption({ flows }: { readonly flows?: string }, command: string): string {
   if (flows) return flows
   throw new InvalidArgument(
@@ -69,9 +73,10 @@ export function flowsOption({ flows }: { readonly flows?: string }, command: str
 }
 
 /**
- * What a module exports.
+ * Returns the exports of a module.
  *
- * @throws InvalidArgument when it is not there, or is TypeScript without tsx; JobboardError when it throws, or is never done
+ * @throws InvalidArgument if it does not exist, or is TypeScript without tsx; JobboardError if it throws, or never
+ * finishes loading
  */
 export async function loadModule(module: string, options: ModuleOptions): Promise<object> {
   const file = await locate(module, options)
@@ -80,7 +85,11 @@ export async function loadModule(module: string, options: ModuleOptions): Promis
   return evaluate(module, file)
 }
 
-/** The newest of that name, as conductors choose it: the last. @throws InvalidArgument naming those that are there */
+/**
+ * Returns the newest flow of a name, which is the last, as conductors choose it.
+ *
+ * @throws InvalidArgument naming the existing flows
+ */
 export function chooseFlow(name: string, flows: readonly AnyFlow[], module: string): AnyFlow {
   const found = flows.findLast((flow) => flow.name === name)
   if (found) return found
@@ -101,17 +110,17 @@ async function locate(module: string, { cwd }: { cwd: string }): Promise<string>
   } catch (error) {
     const { code } = error as { code?: unknown }
     if (code === 'ERR_PACKAGE_PATH_NOT_EXPORTED') {
-      throw new InvalidArgument(`package ${module} does not say where it begins; name its file instead`, {
+      throw new InvalidArgument(`package ${module} has no entry point; name its file instead`, {
         cause: error,
       })
     }
-    throw new InvalidArgument(`module ${module} is not there: no such file seen from ${cwd}, and no such package`, {
+    throw new InvalidArgument(`module ${module} does not exist: no such file relative to ${cwd}, and no such package`, {
       cause: error,
     })
   }
 }
 
-/** Looks for tsx beside the module: the working directory may belong to somebody else, and what is found is run. */
+/** Loads tsx from the module's folder: the working directory may belong to another user, and tsx is run. */
 async function enableTypeScript(
   module: string,
   { file, assertModule }: ModuleOptions & { readonly file: string },
@@ -126,7 +135,7 @@ async function enableTypeScript(
     )
   }
   await assertModule?.(module, tsx)
-  // As `node --import tsx` does it, for good: a flow may load more of its modules when it runs. What tsx offers to
+  // This is permanent, like `node --import tsx`: a flow may load more of its modules when it runs. The API of tsx for
   // programs, tsx/esm/api, cannot be resolved from here: a require finds its CommonJS half, which does not work.
   await import(pathToFileURL(tsx).href)
 }
@@ -137,19 +146,19 @@ async function evaluate(module: string, file: string): Promise<object> {
     return await rejectOnAbort(import(pathToFileURL(file).href), stuck.signal)
   } catch (cause) {
     if (stuck.signal.aborted)
-      throw new JobboardError(`module ${module} is never done loading: what it awaits at its top level never comes`)
+      throw new JobboardError(`module ${module} never finishes loading: a top-level await never resolves`)
     const why = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)
     const place = cause instanceof SyntaxError ? await locateSyntaxError(file) : ''
     throw new JobboardError(`module ${module} cannot be loaded: ${place}${why}`, { cause })
   }
 }
 
-/** How long, in milliseconds, Node may take to look at a file. */
+/** The time limit for Node's check of a file. */
 const MAX_CHECK_MS = 10_000
 
 /**
- * Returns `FILE:LINE: ` of a syntax error. The error of an import() does not have it: Node shows it only where the error ends
- * the process, so Node is asked to look at the file. Of TypeScript the error itself has it.
+ * Returns `FILE:LINE: ` of a syntax error. The error of an import() does not have it: Node shows it only if the error
+ * ends the process, so this function runs Node's check of the file. The error of TypeScript has it.
  */
 async function locateSyntaxError(file: string): Promise<string> {
   const said = await new Promise<string>((resolve) => {
@@ -160,7 +169,10 @@ async function locateSyntaxError(file: string): Promise<string> {
   return TYPESCRIPT_EXTENSIONS.includes(extname(file)) ? '' : 'in a module that it imports: '
 }
 
-/** Fires where Node would end the process, because nothing can come any more that somebody waits for. */
+/**
+ * Returns a signal that aborts when the event loop is empty: Node would end the process, because nothing that is
+ * awaited can come any more.
+ */
 function whenEventLoopEmpty(): Disposable & { readonly signal: AbortSignal } {
   const idle = new AbortController()
   const abort = () => idle.abort()
@@ -168,7 +180,10 @@ function whenEventLoopEmpty(): Disposable & { readonly signal: AbortSignal } {
   return { signal: idle.signal, [Symbol.dispose]: () => process.off('beforeExit', abort) }
 }
 
-/** What a CommonJS module exports is on its default. The same flow may be there twice, under a name and as default. */
+/**
+ * Returns the exported flows. A CommonJS module's exports are on its default. One flow may be there twice, by a name
+ * and as default.
+ */
 function collectFlows(exports: object): AnyFlow[] {
   const values: unknown[] = Object.values(exports)
   const { default: main }: { default?: unknown } = exports
@@ -176,7 +191,7 @@ function collectFlows(exports: object): AnyFlow[] {
   return [...new Set(values.flat().filter(isFlow))]
 }
 
-/** What a CommonJS module exports may be on its default only. */
+/** Returns the exported services. A CommonJS module's exports may be on its default only. */
 function findServices(exports: object): unknown {
   const { services, default: main }: { services?: unknown; default?: unknown } = exports
   if (services !== undefined || typeof main !== 'object' || main === null || isFlow(main)) return services

@@ -1,4 +1,4 @@
-/** The same for jobs in the trash that somebody has chosen. */
+/** An operation on each of the selected jobs in the trash. */
 import type { JobBoard, TrashedJob } from '../../board/index.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
@@ -12,17 +12,17 @@ import { chooseTrashed, type TrashChoice } from './trash-choice.ts'
 export interface ForEachTrashedOptions {
   readonly uuids: readonly string[]
   readonly options: SharedOptions & TrashChoice
-  /** `purging`, say, and `purged`: see {@link Each}. */
+  /** The operation, for example `purging`, and its participle `purged`: see {@link Each}. */
   readonly what: string
   readonly done: string
-  /** `purge`, say: for the question on a terminal. */
+  /** The verb for the question on a terminal, for example `purge`. */
   readonly verb: string
-  /** Leaves jobs out that were not named by a uuid; says itself which and why. */
+  /** Excludes jobs that were not named by a uuid, and reports which and why. */
   readonly keep?: (chosen: readonly TrashedJob[]) => readonly TrashedJob[]
   readonly work: (board: JobBoard, job: TrashedJob) => Promise<void>
 }
 
-/** Prints the uuid of each with which it was done; where none was meant, it is said on standard error. */
+/** Does the work for each job and prints its uuid; if no job was selected, says that on standard error. */
 export async function forEachTrashed(
   { uuids, options, what, done, verb, work, keep = (chosen) => chosen }: ForEachTrashedOptions,
   context: CliContext,
@@ -33,7 +33,7 @@ export async function forEachTrashed(
   const chosen = uuids.length > 0 ? found : keep(found)
   if (found.length > 0 && chosen.length === 0) return DONE
   if (chosen.length === 0) {
-    context.stderr.write(`there are no such jobs in the trash of ${board.uri}\n`)
+    context.stderr.write(`no matching jobs in the trash of ${board.uri}\n`)
     return DONE
   }
   if (!uuids.every(isWholeUuid)) {

@@ -1,25 +1,29 @@
-/** The same for many things, some at a time: what cannot be done with one is complained of, and the others go on. */
+/** An operation on many things, some of them at a time: the failure of one is reported, and the others continue. */
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
 import { reportError } from '../output/error-report.ts'
 import { Progress } from '../output/progress.ts'
 
 /**
- * So many are under way at once: what is asked for together shares a transaction or a round trip, so ten thousand take
- * seconds. More would only wait in line on the way to the server.
+ * The number of concurrent operations: concurrent requests share a transaction or a round trip, so ten thousand take
+ * seconds. More would only wait in a queue on the way to the server.
  */
 const MAX_CONCURRENT = 64
 
 export interface ForEachOptions<T> {
-  /** `purging`, say: for the progress bar. */
+  /** The operation for the progress bar, for example `purging`. */
   readonly what: string
-  /** `purged`, say: for the line with the total. */
+  /** The participle for the line with the total, for example `purged`. */
   readonly done: string
-  /** @returns false where there was nothing to do; or the line to print instead of the uuid */
+  /**
+   * Does the work for one thing.
+   *
+   * @returns false if there was nothing to do; or the line to print instead of the uuid
+   */
   readonly work: (thing: T) => Promise<boolean | string>
 }
 
-/** Prints the uuid of each with which it was done; of several, the total on standard error. */
+/** Does the work for each thing and prints its uuid; for several things, prints the total on standard error. */
 export async function forEachWithProgress<T extends { readonly uuid: string }>(
   things: readonly T[],
   { what, done, work }: ForEachOptions<T>,

@@ -1,4 +1,4 @@
-/** Resources as they are asked for on a command line: `--exclusive disk --shared net`. */
+/** Requested resources on a command line: `--exclusive disk --shared net`. */
 import type { Resources } from '../../board/index.ts'
 
 export interface ResourceFlags {
@@ -6,7 +6,7 @@ export interface ResourceFlags {
   readonly shared?: readonly string[]
 }
 
-/** To be spread into the options of a post. */
+/** Returns the properties to spread into the options of a post. */
 export function toResourceOptions({ exclusive, shared }: ResourceFlags): { readonly resources?: Resources } {
   if (!exclusive && !shared) return {}
   return {

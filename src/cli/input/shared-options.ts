@@ -1,10 +1,10 @@
-/** Reading options: those of all commands, and the shapes they come in. */
+/** Parsers of options: the options of all commands, and the common types of values. */
 import { InvalidArgument } from '../../core/errors.ts'
 import { isMisspelt } from '../../core/spelling.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import type { CliContext } from '../context.ts'
 
-/** Given before or behind the command's name. */
+/** The options that may precede or follow the command's name. */
 export interface SharedOptions {
   readonly board?: string
   readonly persistence?: string
@@ -16,7 +16,11 @@ export interface SharedOptions {
 
 export const DEFAULT_TIMEOUT = '10s'
 
-/** @throws InvalidArgument where neither the option nor the variable is there: a board is never guessed */
+/**
+ * Returns the URI of the board.
+ *
+ * @throws InvalidArgument if neither option nor variable is set: a board is never guessed
+ */
 export function boardUri(options: SharedOptions, context: CliContext): string {
   const uri = options.board || context.env['JOBBOARD_BOARD']
   if (uri) return uri
@@ -29,26 +33,27 @@ export function persistenceUri(options: SharedOptions, context: CliContext): str
   return options.persistence || context.env['JOBBOARD_PERSISTENCE'] || undefined
 }
 
-/** The names of the keys that `--redact` or JOBBOARD_REDACT hide. */
+/** Returns the names of the keys that `--redact` or JOBBOARD_REDACT hide. */
 export function redactedKeys(options: SharedOptions, context: CliContext): readonly string[] {
   const named = options.redact || context.env['JOBBOARD_REDACT'] || ''
   return named.split(',').flatMap((key) => (key.trim() === '' ? [] : [key.trim()]))
 }
 
-/** `10s`, `1.5m`, or milliseconds: `250`. @throws InvalidArgument */
+/** Parses a duration: `10s`, `1.5m`, or milliseconds: `250`. @throws InvalidArgument */
 export function parseDuration(text: string, what: string): Duration {
   if (/^\d+$/.test(text)) return Number(text)
   toMilliseconds(text, what)
   return text as Duration
 }
 
-/** The instant that is so long ago. @throws InvalidArgument */
+/** Returns the instant a duration ago. @throws InvalidArgument */
 export function ageLimit(text: string, what: string): Date {
   return new Date(Date.now() - toMilliseconds(parseDuration(text, what), what))
 }
 
 /**
- * A whole number from 1. What is no number is not repeated: it may have been meant for `--store`.
+ * Parses a whole number from 1. A text that is no number is not repeated in the error: it may have been meant for
+ * `--store`.
  *
  * @throws InvalidArgument
  */
@@ -58,19 +63,19 @@ export function countParser(option: string, limits: { most?: number } = {}): (te
   return (text) => {
     const value = Number(text)
     if (/^\d+$/.test(text) && value >= 1 && value <= most) return value
-    const given = /^-?\d+(\.\d+)?$/.test(text) ? `, not ${text}` : ''
-    throw new InvalidArgument(`${option} has to be a whole number ${range}${given}`)
+    const given = /^-?\d+(\.\d+)?$/.test(text) ? `, got ${text}` : ''
+    throw new InvalidArgument(`${option} must be a whole number ${range}${given}`)
   }
 }
 
-/** Makes a word of what was typed; knows which there are, so that shells can offer them. */
+/** A parser of words; it lists them, so that shells can complete them. */
 export interface WordParser<T extends string> {
   (text: string): T
   readonly words: readonly T[]
 }
 
 /**
- * One of a few words, in any case. What is none of them is not repeated either.
+ * Parses one of a few words, in any case. Other words are not repeated in the error: they may hold secrets.
  *
  * @throws InvalidArgument
  */
@@ -80,12 +85,12 @@ export function choiceParser<T extends string>(option: string, words: readonly T
     if (found) return found
     const similar = words.find((word) => isMisspelt(text, word))
     const hint = similar === undefined ? '' : `; did you mean ${similar}?`
-    throw new InvalidArgument(`${option} has to be one of ${words.join(', ')}${hint}`)
+    throw new InvalidArgument(`${option} must be one of ${words.join(', ')}${hint}`)
   }
   return Object.assign(parse, { words })
 }
 
-/** The same, where the option may be repeated. @throws InvalidArgument */
+/** Parses one of a few words of an option that may be repeated. @throws InvalidArgument */
 export function choicesParser<T extends string>(
   option: string,
   words: readonly T[],
@@ -94,23 +99,23 @@ export function choicesParser<T extends string>(
   return Object.assign((text: string, before: readonly T[] = []) => [...before, parse(text)], { words })
 }
 
-/** Any text, where the option may be repeated. */
+/** Collects the texts of an option that may be repeated. */
 export function collectText(text: string, before: readonly string[] = []): readonly string[] {
   return [...before, text]
 }
 
 /**
- * The object that a JSON text is. What is in it is never repeated: it may hold secrets.
+ * Parses a JSON object. Its content is never repeated in an error: it may hold secrets.
  *
  * @throws InvalidArgument
  */
 export function jsonObject(text: string, what: string, { fromStdin = false } = {}): Record<string, unknown> {
   const value = parseJson(text, what, { fromStdin })
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
-  throw new InvalidArgument(`${what} has to be a JSON object with the flow's inputs, such as '{"name":"Ada"}'`)
+  throw new InvalidArgument(`${what} must be a JSON object with the flow's inputs, such as '{"name":"Ada"}'`)
 }
 
-/** Without the cause, because the parser's own error quotes the text. */
+/** Parses JSON. Its errors have no cause, because the parser's own error quotes the text. */
 function parseJson(text: string, what: string, { fromStdin }: { fromStdin: boolean }): unknown {
   try {
     return JSON.parse(text)

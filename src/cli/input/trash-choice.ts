@@ -1,4 +1,4 @@
-/** Which jobs in the trash are meant: by uuid, by name, by age, or all of them. */
+/** Selection of jobs in the trash: by uuid, by name, by age, or all of them. */
 import type { Command } from 'commander'
 import type { JobBoard, TrashedJob } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
@@ -15,14 +15,16 @@ export interface TrashChoice {
 export function addTrashChoice(command: Command): Command {
   return command
     .argument('[uuid...]', 'uuids of jobs, their first 13 characters or more, or their ends')
-    .option('--name <name>', 'those of this name')
-    .option('--older-than <duration>', 'those that have been there for longer')
-    .option('--all', 'all of them')
-    .option('--yes', 'do not ask on a terminal, where only a part of a uuid is given')
+    .option('--name <name>', 'jobs of this name')
+    .option('--older-than <duration>', 'jobs that have been in the trash for longer than this')
+    .option('--all', 'all jobs in the trash')
+    .option('--yes', 'do not ask on a terminal for confirmation of a part of a uuid')
 }
 
 /**
- * @throws InvalidArgument where nothing says which, or two ways of saying it contradict each other
+ * Returns the selected jobs.
+ *
+ * @throws InvalidArgument if nothing is selected, or if two selections contradict each other
  * @throws NotFound for a uuid that is not there
  */
 export async function chooseTrashed(
@@ -32,7 +34,7 @@ export async function chooseTrashed(
 ): Promise<TrashedJob[]> {
   const filtered = name !== undefined || olderThan !== undefined
   if ([uuids.length > 0, filtered, all].filter(Boolean).length !== 1)
-    throw new InvalidArgument('say which jobs: uuids, or --name and --older-than, or --all')
+    throw new InvalidArgument('select jobs by uuids, by --name and --older-than, or by --all: exactly one of them')
   const before = ageLimit(olderThan ?? '0', '--older-than')
   if (uuids.length === 0)
     return readTrash(board, (job) => (name === undefined || job.name === name) && job.at <= before)

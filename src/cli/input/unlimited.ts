@@ -1,15 +1,15 @@
-/** A slip that costs somebody an evening: `--timeout` is for opening the board, and what it was meant to limit is not. */
+/** A note for a frequent mistake: `--timeout` limits the opening of the board, and does not limit the wait. */
 import type { Command } from 'commander'
 
 export interface UnlimitedWait {
-  /** `--timeout` was typed, and `--within` was not. */
+  /** Whether `--timeout` was given without `--within`. */
   readonly endless?: boolean
 }
 
 export const UNLIMITED_WAIT_NOTICE =
-  'waiting for as long as it takes: --timeout is for opening the board, --within limits the wait\n'
+  'waiting without a limit: --timeout limits the opening of the board, --within limits the wait\n'
 
-/** To be spread into the options of a command that waits. */
+/** Returns the properties to spread into the options of a command that waits. */
 export function toUnlimitedWait(command: Command): UnlimitedWait {
   const { within } = command.opts<{ within?: string }>()
   return { endless: within === undefined && command.getOptionValueSourceWithGlobals('timeout') === 'cli' }

@@ -1,4 +1,4 @@
-/** What commands take that look again and again. */
+/** The options of commands that repeat their output. */
 import type { Command } from 'commander'
 
 export interface WatchFlags {
@@ -10,6 +10,6 @@ export const DEFAULT_INTERVAL = '1s'
 
 export function addWatchFlags(command: Command): Command {
   return command
-    .option('--watch', 'look again and again until Ctrl-C: redrawn on a terminal, else printed whenever it has changed')
-    .option('--interval <duration>', `with --watch, how long between two looks (default: ${DEFAULT_INTERVAL})`)
+    .option('--watch', 'repeat until Ctrl-C: redraw on a terminal, else print what has changed')
+    .option('--interval <duration>', `with --watch, time between two reads (default: ${DEFAULT_INTERVAL})`)
 }

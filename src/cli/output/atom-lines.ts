@@ -1,4 +1,4 @@
-/** How far a flow is, a line for each step, on standard error: standard output belongs to results. */
+/** Progress of a flow, a line for each transition, on standard error: standard output is for results only. */
 import { describeFailure } from '../../core/failure.ts'
 import type { Redactor } from '../../core/redaction.ts'
 import type { FlowState } from '../../core/states.ts'
@@ -24,7 +24,7 @@ export class AtomLines {
   readonly #width: number
   readonly #began = new Map<string, number>()
   readonly #printed = new Map<string, string>()
-  /** As it was last recorded. */
+  /** The state that was recorded last. */
   state: FlowState | undefined
 
   constructor(options: AtomLinesOptions) {
@@ -57,7 +57,7 @@ export class AtomLines {
     const began = this.#began.get(name)
     this.#began.delete(name)
     const took = began === undefined ? '' : `  ${formatDuration(monotonic() - began)}`
-    // What failed, and had nothing to undo, is reverted at once.
+    // An atom that failed without anything to undo is reverted at once.
     const reason = state === 'REVERT_FAILURE' ? revertFailure : state === 'SUCCESS' ? undefined : failure
     const why = reason ? `  ${describeFailure(failureView(reason, this.#options.redaction))}` : ''
     return `${took}${escapeUnprintable(why)}`

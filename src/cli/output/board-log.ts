@@ -1,6 +1,6 @@
 /**
- * What a board says to its log, kept for the error message: while it is being opened nobody can listen to its events, and
- * why a server could not be reached is known to nobody but the log.
+ * A log that keeps a board's entries for the error message: while a board is being opened, no listener can be added to
+ * it, and only its log has the reason why a server could not be reached.
  */
 import { pino } from 'pino'
 import { InvalidPosting, type NotConnected } from '../../core/errors.ts'
@@ -8,11 +8,11 @@ import { describeError } from '../../core/failure.ts'
 import { type Logger, silentLog } from '../../core/log.ts'
 
 export class BoardLog {
-  /** For the board; passes everything on. */
+  /** The logger for the board; it passes everything on. */
   readonly logger: Logger
-  /** What is on the board, or in its trash, and cannot be read. */
+  /** The errors of postings on the board, or in its trash, that cannot be read. */
   readonly unreadable: InvalidPosting[] = []
-  /** Why there was no connection, the last time one was tried. */
+  /** The reason why the last connection failed. */
   noConnection: string | undefined
 
   constructor(target: Logger = silentLog) {
@@ -27,7 +27,7 @@ export class BoardLog {
     })
   }
 
-  /** A try to open it has failed, and another will be made. */
+  /** Notes a failed attempt to open the board; another one follows. */
   noteFailure(error: NotConnected): void {
     this.noConnection ??= withoutClass(describeError(error.cause ?? error))
   }
@@ -39,7 +39,7 @@ export class BoardLog {
   }
 }
 
-/** Without the class of the error and its causes, which only say the same in other words; more follows in its sentence. */
+/** Removes the class of the error and its causes, which repeat the message in other words. */
 function withoutClass(reason: string): string {
   return reason
     .replace(/^\w+: /, '')

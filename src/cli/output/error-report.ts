@@ -1,4 +1,4 @@
-/** From whatever was thrown to one line on standard error and an exit code. */
+/** Conversion of a thrown value to one line on standard error and an exit code. */
 import {
   AccessDenied,
   InvalidArgument,
@@ -13,26 +13,29 @@ import type { CliContext } from '../context.ts'
 import { type ExitCode, FAILED, WRONG_USAGE } from '../exit-codes.ts'
 import { escapeUnprintable } from './render/text.ts'
 
-/** What whoever typed the command line can put right by typing another. */
+/** The errors that a different command line avoids. */
 const USAGE_ERRORS = [InvalidArgument, MissingDependencies, InvalidPosting]
 
-/** Causes deeper than this are a loop. */
+/** The maximum depth of causes: a longer chain is a loop. */
 const MAX_CAUSE_DEPTH = 8
 
-/** Writes the line, and with `verbose` the stack traces below it; answers with the exit code. */
+/** Writes the line, and with `verbose` the stack traces after it. Returns the exit code. */
 export function reportError(thrown: unknown, context: CliContext, options: { verbose?: boolean } = {}): ExitCode {
   context.stderr.write(`jobboard: ${oneLine(thrown)}\n`)
   if (options.verbose) context.stderr.write(toStackTraces(thrown))
   return USAGE_ERRORS.some((meaning) => thrown instanceof meaning) ? WRONG_USAGE : FAILED
 }
 
-/** Our own messages name the thing and say what to do; of others the class and the cause help. */
+/**
+ * Formats an error on one line. Messages of this project name the thing and the action; other errors need class and
+ * cause.
+ */
 export function oneLine(thrown: unknown): string {
   const text = thrown instanceof JobboardError ? thrown.message : describeError(thrown)
   return escapeUnprintable(asOneLine(`${text}${hintFor(thrown, text)}`).trim())
 }
 
-/** What a library cannot say of the command line. */
+/** Returns a hint that belongs to the command line: the library does not know it. */
 function hintFor(thrown: unknown, text: string): string {
   const instead = findHint(thrown, text)
   return instead === undefined ? '' : `; on a command line, ${instead}`

@@ -1,4 +1,4 @@
-/** Waiting for a job, and telling meanwhile how far its flow is. */
+/** Waiting for a job, with reports of its flow's progress. */
 import type { Job } from '../../board/index.ts'
 import { NotFound } from '../../core/errors.ts'
 import { type Duration, sleep } from '../../core/time.ts'
@@ -14,16 +14,16 @@ export interface Follow extends UnlimitedWait {
   readonly timeout?: Duration
 }
 
-/** Those that are named, if they can be looked into: progress is nice to have, and no reason to fail. */
+/** Opens the named logbooks if they can be read: progress is optional, and its errors are no reason to fail. */
 export async function logbooksToFollow(options: SharedOptions, context: CliContext): Promise<Logbooks | undefined> {
   return openLogbooks(options, context, { missing: 'throw' }).catch(() => undefined)
 }
 
-/** Between two looks, in milliseconds. The end is told by the board at once. */
+/** The pause between two reads of the progress. The board itself notifies of the end at once. */
 const POLL_PERIOD_MS = 1_000
 const CLEAR_LINE = '\r\x1b[K'
 
-/** How it left the board. @throws Timeout when the time is over first */
+/** Waits for a job and returns how it left the board. @throws Timeout when the time is over first */
 export async function follow(
   job: Job,
   { logbooks, timeout, endless = false }: Follow,
@@ -40,7 +40,7 @@ export async function follow(
   }
 }
 
-/** Never rejects: that a logbook cannot be read now is no reason not to wait. */
+/** Reports the progress. Never rejects: a logbook that cannot be read now is no reason to stop the wait. */
 async function reportProgress(
   job: Job,
   { logbooks, over }: { logbooks: Logbooks; over: AbortSignal },
@@ -52,7 +52,7 @@ async function reportProgress(
     await sleep(POLL_PERIOD_MS, { signal: over }).catch(() => undefined)
     const line = over.aborted ? said : await readProgress(job, logbooks).catch(() => said)
     if (line === said || over.aborted) continue
-    // A line that is broken by the terminal is not cleared as a whole.
+    // The terminal clears a line as a whole only if it has not wrapped it.
     stderr.write(
       onTerminal ? `${CLEAR_LINE}${truncate(line, stderr.columns || Number.POSITIVE_INFINITY)}` : `${line}\n`,
     )

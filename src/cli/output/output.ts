@@ -1,11 +1,11 @@
-/** Writing results. */
+/** Output of results. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { CliContext } from '../context.ts'
 import { toPrintableJson } from './render/text.ts'
 
 const LINES_PER_WRITE = 500
 
-/** @throws the stream's error when the reader is gone: there is no use in going on */
+/** Prints lines. @throws the stream's error when the reader has closed the pipe: further output is useless */
 export async function printLines(context: CliContext, lines: readonly string[]): Promise<void> {
   for (let start = 0; start < lines.length; start += LINES_PER_WRITE) {
     context.stdout.write(
@@ -14,13 +14,13 @@ export async function printLines(context: CliContext, lines: readonly string[]):
         .map((line) => `${line}\n`)
         .join(''),
     )
-    // A closed pipe is told between two turns.
+    // The error of a closed pipe is emitted in a later turn of the event loop.
     await nextTurn()
     context.stdout.failed.throwIfAborted()
   }
 }
 
-/** One object a line. */
+/** Prints one JSON object per line. */
 export async function printJson(context: CliContext, values: readonly unknown[]): Promise<void> {
   await printLines(context, values.map(toPrintableJson))
 }

@@ -1,6 +1,6 @@
 /**
- * A bar on standard error for what takes longer than a second; in a pipe a line now and then, because a log of a thousand
- * redrawn bars helps nobody.
+ * A progress bar on standard error for operations of more than a second; in a pipe, a line from time to time, because a
+ * log with a thousand redrawn bars is hard to read.
  */
 import { monotonic } from '../../core/time.ts'
 import type { CliContext } from '../context.ts'
@@ -8,7 +8,7 @@ import { printLines } from './output.ts'
 import { renderBar } from './render/bar.ts'
 import { truncate } from './render/text.ts'
 
-/** Milliseconds before anything is shown, between two bars, and between two lines. */
+/** The time before the first output, and the periods between two bars and between two lines. */
 const FIRST_SHOWN_AFTER_MS = 1_000
 const REDRAW_PERIOD_MS = 100
 const LINE_PERIOD_MS = 10_000
@@ -16,10 +16,10 @@ const BAR_COLUMNS = 24
 const CLEAR_LINE = '\r\x1b[K'
 
 export interface ProgressOptions {
-  /** `purging`, say. */
+  /** The operation, for example `purging`. */
   readonly what: string
   readonly total: number
-  /** Milliseconds on a clock that does not jump. */
+  /** A monotonic clock in milliseconds. */
   readonly now?: () => number
 }
 
@@ -40,7 +40,7 @@ export class Progress implements Disposable {
     this.#shownAt = this.#since
   }
 
-  /** One more is done. */
+  /** Counts one more as done. */
   step(): void {
     this.#done += 1
     const now = this.#now()
@@ -57,7 +57,7 @@ export class Progress implements Disposable {
     this.#drawn = onTerminal
   }
 
-  /** A result, which goes to standard output: the bar makes room for it. */
+  /** Prints a result on standard output; clears the bar before. */
   async print(line: string): Promise<void> {
     this.clear()
     await printLines(this.#context, [line])

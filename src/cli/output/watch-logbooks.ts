@@ -1,9 +1,9 @@
-/** Logbooks that tell of each transition once it is on record: how far a flow is, for who runs it in this process. */
+/** Logbooks that emit each transition after it is recorded: the progress of a flow that this process runs. */
 import type { FlowLog, Persistence, Transition } from '../../persistence/index.ts'
 
 export type TransitionListener = (transition: Transition) => void
 
-/** Passes everything on. Closing it leaves the logbooks open. */
+/** Wraps a persistence and passes everything on. Closing the wrapper leaves the persistence open. */
 export function watchPersistence(persistence: Persistence, listener: TransitionListener): Persistence {
   const close = async () => undefined
   return {

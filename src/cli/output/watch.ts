@@ -1,4 +1,6 @@
-/** Looking again and again: one frame over the other on a terminal; in a pipe one after the other, where anything changed. */
+/**
+ * Repeated output: on a terminal each frame replaces the one before; in a pipe a frame is printed if anything changed.
+ */
 import { NotConnected } from '../../core/errors.ts'
 import { sleep, toMilliseconds } from '../../core/time.ts'
 import type { CliContext } from '../context.ts'
@@ -9,13 +11,13 @@ import { printLines } from './output.ts'
 import { truncate } from './render/text.ts'
 
 export interface Frame {
-  /** What is shown. */
+  /** The lines to show. */
   readonly lines: readonly string[]
-  /** Tells it from other frames; ages are not in it, or no two would be the same. */
+  /** The identity of the frame's content; ages are not in it, because they always change. */
   readonly content: string
 }
 
-/** Draws one frame; or, to `watch`, one after the other until Ctrl-C. Without a connection it waits for one. */
+/** Draws one frame; with `watch`, draws frames until Ctrl-C. Waits while there is no connection. */
 export async function showFrames(
   frame: () => Promise<Frame>,
   flags: WatchFlags & { readonly json?: boolean },
@@ -35,7 +37,7 @@ export async function showFrames(
       before = next.content
     } catch (error) {
       if (!(error instanceof NotConnected)) throw error
-      // Said once, however long it lasts.
+      // A lasting fault is reported once.
       if (fault !== error.message) reportError(error, context)
       fault = error.message
     }
@@ -45,12 +47,15 @@ export async function showFrames(
 const CURSOR_HOME = '\x1b[H'
 const CLEAR_TO_LINE_END = '\x1b[K'
 const CLEAR_TO_SCREEN_END = '\x1b[J'
-/** Of a terminal that does not say how high it is. */
+/** The height for a terminal that does not report it. */
 const DEFAULT_ROWS = 24
 
-/** Over what was drawn before, so that nothing flickers; what is too much is left out, or the top would scroll away. */
+/**
+ * Draws over the frame before, to avoid flicker; omits the lines that do not fit, because they would scroll the top
+ * away.
+ */
 async function redraw(lines: readonly string[], context: CliContext): Promise<void> {
-  // A terminal that does not know how large it is says 0.
+  // A terminal that does not know its size reports 0.
   const rows = context.stdout.rows || DEFAULT_ROWS
   const columns = context.stdout.columns || Number.POSITIVE_INFINITY
   const room = Math.max(1, rows - 1)

@@ -1,4 +1,4 @@
-/** What the command line shows of a conductor. Another release may have written it, or somebody else altogether. */
+/** The view of a conductor on the command line. Another release, or another program, may have written the entity. */
 import type { Entity } from '../../board/index.ts'
 
 export interface ConductorView {
@@ -13,7 +13,7 @@ export interface ConductorView {
   readonly flows?: readonly string[]
   /** The versions of each flow that it runs, by name. */
   readonly versions?: Readonly<Record<string, readonly string[]>>
-  /** The uuids of the jobs it runs. */
+  /** The uuids of the jobs that it runs. */
   readonly jobs?: readonly string[]
   readonly startedAt?: Date
 }

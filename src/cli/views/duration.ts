@@ -1,4 +1,4 @@
-/** How long an atom, or a flow, took: told by the states it went through. */
+/** Durations of atoms and flows, computed from their recorded states. */
 
 interface StateEntry {
   readonly state: string
@@ -6,19 +6,19 @@ interface StateEntry {
 }
 
 export interface RunDuration {
-  /** When it last began. */
+  /** The start of the last execution. */
   readonly startedAt?: Date
-  /** From then to what came after; absent of what runs still. */
+  /** The duration until the next state; absent while it runs. */
   readonly milliseconds?: number
 }
 
-/** Of one execution, the last: attempts before it are not counted, nor is what reverting took. */
+/** Returns the duration of the last execution: earlier attempts and reverting are not counted. */
 export function measureLastRun(states: readonly StateEntry[] = []): RunDuration {
   const began = states.findLastIndex(({ state }) => state === 'RUNNING')
   return toRunDuration(states[began], states[began + 1])
 }
 
-/** From its first beginning to now, with all rests in between. */
+/** Returns the duration from the first start to now, with all pauses between. */
 export function measureWholeRun(states: readonly StateEntry[], options: { over: boolean }): RunDuration {
   const began = states.find(({ state }) => state === 'RUNNING')
   return toRunDuration(began, options.over ? states.at(-1) : undefined)

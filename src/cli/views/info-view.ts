@@ -1,4 +1,4 @@
-/** How a board is doing, as plain data. */
+/** The state of a board as plain data. */
 import type { JobBoard, Priority, SessionState } from '../../board/index.ts'
 import { PRIORITY_CHOICES } from '../input/choices.ts'
 import { type ConductorView, conductorView } from './conductor-view.ts'
@@ -12,24 +12,24 @@ export interface JobCount {
 
 export interface InfoView {
   readonly board: string
-  /** Of this look's own session. */
+  /** The state of this reader's own session. */
   readonly state: SessionState
   readonly paused: boolean
   readonly jobs: JobCount & { readonly byPriority: Readonly<Record<Priority, JobCount>> }
   readonly trashed: number
   readonly conductors: readonly ConductorView[]
-  /** Of all conductors that say how many they have. */
+  /** The slots of all conductors that report them. */
   readonly slots: { readonly busy: number; readonly all: number }
-  /** Those that have been running longest, the longest first. */
+  /** The jobs that have been running longest, the longest first. */
   readonly running: readonly RunningView[]
 }
 
 export type RunningView = Pick<JobView, 'uuid' | 'name' | 'owner'> & { readonly since?: Date }
 
-/** So many running jobs are named. */
+/** The maximum number of running jobs in the view. */
 const MAX_RUNNING_SHOWN = 10
 
-/** Looks at a board again and again, and reads the trash, which costs most, only when it may have changed. */
+/** Reads a board repeatedly. Reads the trash, which costs most, only if it may have changed. */
 export class InfoReader implements Disposable {
   readonly #board: JobBoard
   readonly #unsubscribe: (() => void)[]
@@ -70,7 +70,7 @@ export class InfoReader implements Disposable {
     }
   }
 
-  /** What others purge is told by no event. */
+  /** Counts the jobs in the trash. There is no event for purges by other processes. */
   async #countTrash(): Promise<number> {
     this.#looks += 1
     if (this.#trashed !== undefined && this.#looks % 30 !== 0) return this.#trashed

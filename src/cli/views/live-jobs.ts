@@ -1,6 +1,6 @@
 /**
- * Jobs of a board that is watched. A board does not read again what others' claims have written: that a job is claimed is
- * known at once, by whom is asked for, once for each claim, and since when is when it was first seen so.
+ * Jobs of a board that is watched. A board does not read postings again after others' claims: it knows at once that a
+ * job is claimed; the owner is read once for each claim, and the claim's start is the time when it was first seen.
  */
 import type { Job, JobBoard, JobsOptions } from '../../board/index.ts'
 import { type JobView, jobView } from './views.ts'
@@ -8,7 +8,7 @@ import { type JobView, jobView } from './views.ts'
 export interface LiveJob {
   readonly job: Job
   readonly view: JobView
-  /** Of a claim. */
+  /** The start of a claim. */
   readonly since?: Date
 }
 
@@ -53,7 +53,7 @@ export class LiveJobs {
     return { job, view: { ...view, state: 'CLAIMED', owner, runs: view.runs + 1 }, since }
   }
 
-  /** Undefined where the claim is over by now. */
+  /** Reads the owner of a job. Returns undefined if the claim has ended meanwhile. */
   async #readClaim(job: Job): Promise<ClaimRecord | undefined> {
     const owner = await this.#board.findOwner(job)
     return owner === undefined ? undefined : { owner, since: new Date() }

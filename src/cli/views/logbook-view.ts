@@ -1,11 +1,11 @@
-/** A logbook, as plain data that JSON can say. Of results there is nothing in it: `track` shows those. */
+/** A logbook as plain JSON data. It has no results: `track` shows them. */
 import type { Redactor } from '../../core/redaction.ts'
 import type { FlowState } from '../../core/states.ts'
 import type { FlowDetail, LogBook } from '../../persistence/index.ts'
 import { type LogbookView, logbookView } from './views.ts'
 
 export interface FlowView {
-  /** Of the job that ran it. */
+  /** The uuid of the job that ran it. */
   readonly uuid: string
   readonly name: string
   readonly version: string
@@ -14,17 +14,17 @@ export interface FlowView {
   readonly updatedAt: Date
 }
 
-/** As a list shows it. */
+/** A logbook in a list. */
 export interface BookView {
   readonly uuid: string
   readonly name: string
   readonly createdAt: Date
-  /** Of the newest change in it. */
+  /** The time of the newest change in it. */
   readonly updatedAt: Date
   readonly flows: readonly FlowView[]
 }
 
-/** As the report of one shows it. */
+/** A logbook in a report. */
 export interface BookReport extends Omit<BookView, 'flows'> {
   readonly flows: readonly (Omit<LogbookView, 'uuid' | 'name'> & Pick<FlowView, 'uuid' | 'name'>)[]
 }

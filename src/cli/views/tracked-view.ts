@@ -1,14 +1,14 @@
-/** Where a job stands, as plain data that JSON can say, without what is to be hidden. */
+/** The status of a job as plain JSON data, without redacted values. */
 import type { Tracked } from '../../conductor/index.ts'
 import type { Redactor } from '../../core/redaction.ts'
 import { type CancellationView, cancellationView, type FailureView, failureView } from './views.ts'
 
-/** What follows is there where the status has it, see `track`. */
+/** The status of a job. Other properties are present if the status has them, see `track`. */
 export interface TrackedView {
   readonly uuid: string
   readonly status: Tracked['status']
   readonly tasks?: Readonly<Record<string, string>>
-  /** How far tasks are that run and say so, from 0 to 1. */
+  /** The progress from 0 to 1 of running tasks that report it. */
   readonly progress?: Readonly<Record<string, number>>
   readonly owner?: string
   readonly run?: number
@@ -17,11 +17,11 @@ export interface TrackedView {
   readonly at?: Date
   readonly by?: string
   readonly reason?: string
-  /** Who has asked for it to be given up, and why. */
+  /** The requester of the cancellation, and the reason. */
   readonly cancellation?: CancellationView
-  /** Says what it waits for. */
+  /** The cause for which the job waits. */
   readonly waitingFor?: { readonly kind: string; readonly text: string }
-  /** By the tasks' names. */
+  /** The results by the tasks' names. */
   readonly results?: Readonly<Record<string, unknown>>
   readonly failures?: readonly FailureView[]
 }
@@ -55,7 +55,7 @@ function pendingView<T extends { readonly cancellation?: CancellationView }>(pen
   return cancellation ? { ...pending, cancellation: cancellationView(cancellation, redaction) } : pending
 }
 
-/** What JSON has no way to say: large integers as text, bytes as base64. */
+/** Returns a value that JSON can encode: large integers as text, bytes as base64. */
 export function jsonable(value: unknown): unknown {
   if (typeof value === 'bigint') return String(value)
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')

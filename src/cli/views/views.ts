@@ -1,6 +1,6 @@
 /**
- * What the command line shows of things, as plain data: `--json` prints it as it is, tables are made from it. Of a store
- * there are the names of its keys only, because its values are people's secrets.
+ * The views of the command line, as plain data: `--json` prints them unchanged, tables are made from them. A view has
+ * only the names of the keys of a store, because its values may be secret.
  */
 import type { Attempt, Job, Priority, Size, TrashedJob } from '../../board/index.ts'
 import type { Failure } from '../../core/failure.ts'
@@ -9,14 +9,14 @@ import type { AtomState, FlowState, JobState } from '../../core/states.ts'
 import type { AtomDetail, FlowDetail, LogBook } from '../../persistence/index.ts'
 import { measureLastRun, measureWholeRun, type RunDuration } from './duration.ts'
 
-/** Who has asked for a job to be given up, and why. */
+/** The requester of a cancellation, and the reason. */
 export interface CancellationView {
   readonly who: string
   readonly reason: string
 }
 
 export interface WorkView {
-  /** The flow that runs it; a posting may name none. */
+  /** The name of the flow; a posting may have none. */
   readonly flow?: string
   readonly version?: string
 }
@@ -25,7 +25,7 @@ export interface JobView extends WorkView {
   readonly uuid: string
   readonly name: string
   readonly state: JobState
-  /** Somebody has asked for it to be given up. */
+  /** Whether a cancellation is requested. */
   readonly cancelRequested?: true
   readonly owner?: string
   readonly priority: Priority
@@ -56,7 +56,7 @@ export interface AtomView extends RunDuration {
   readonly name: string
   readonly kind: AtomDetail['kind']
   readonly state: AtomState
-  /** Of a task that says how far it is, from 0 to 1. */
+  /** The progress from 0 to 1 of a task that reports it. */
   readonly progress?: number
   readonly updatedAt: Date
   readonly failure?: FailureView
@@ -75,24 +75,25 @@ export interface LogbookView extends RunDuration {
   readonly atoms: readonly AtomView[]
 }
 
-/** What only the report of one job shows, not a list. */
+/** The properties in the report of one job that a list does not have. */
 export interface JobDetails {
   readonly cancellation?: CancellationView
   readonly storeKeys: readonly string[]
   readonly attempts: readonly Attempt[]
 }
 
-/** One job with all that can be told about it. */
+/** A job with all its known data. */
 export interface JobReport {
-  /** On the board, or in its trash; absent where it has left both. */
+  /** The job on the board, or in its trash; absent if it has left both. */
   readonly job?: (JobView | TrashView) & JobDetails
-  /** Null where no run has begun yet; absent where nobody said where logbooks are. */
+  /** Null if no run has begun yet; absent if no logbooks are named. */
   readonly logbook?: LogbookView | null
 }
 
 /**
- * The job as one reading of its posting has it; undefined once it has left the board. A claim that the posting does not
- * tell of came after it was read: with the owner of one moment and the runs of another, the job would never have been so.
+ * Returns the job as one read of its posting shows it; undefined once it has left the board. A claim that is not in the
+ * posting was made after that read: a view with the owner of one moment and the runs of another would show a state that
+ * never existed.
  */
 export function jobView(job: Job): JobView | undefined {
   if (job.state !== 'UNCLAIMED' && job.state !== 'CLAIMED') return undefined
@@ -101,7 +102,7 @@ export function jobView(job: Job): JobView | undefined {
   return toJobView(job, claimed ? { state: 'CLAIMED', owner: newest.who } : { state: 'UNCLAIMED' })
 }
 
-/** A job that was posted just now, whatever has become of it since. */
+/** Returns the view of a job that was just posted, whatever has happened to it since. */
 export function postedView(job: Job): JobView {
   return toJobView(job, { state: job.state })
 }
@@ -163,7 +164,7 @@ function atomView(
   }
 }
 
-/** Anybody may have written a posting: what is no text is not shown as one. */
+/** Returns the flow and its version. Any client may have written the posting: values that are no text are omitted. */
 function workView({ details }: Job | TrashedJob): WorkView {
   const { flow, version }: { flow?: unknown; version?: unknown } = details
   return {
@@ -172,9 +173,9 @@ function workView({ details }: Job | TrashedJob): WorkView {
   }
 }
 
-/** Without the stack, which is long and about our insides. */
+/** Returns a failure without the stack, which is long and shows internals. */
 export function failureView(failure: Failure, redaction: Redactor): FailureView {
-  // It was read from a logbook or the trash, which others write, too: one that is malformed must not hide the rest.
+  // The failure was read from a logbook or the trash, which others write, too: a malformed one must not hide the rest.
   const { name, message, code, causes }: { readonly [K in keyof Failure]?: unknown } = Object(failure)
   return {
     name: String(name),

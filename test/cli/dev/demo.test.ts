@@ -76,7 +76,7 @@ describe('nothing is left', () => {
     const { exitCode, stderr } = await running.ended
     expect({ exitCode, stderr }).toEqual({
       exitCode: 130,
-      stderr: 'jobboard: interrupted: what was under way is cleared away\n',
+      stderr: 'jobboard: interrupted: the jobs and files of the demo are removed\n',
     })
     expect(await leftOvers()).toEqual([])
   })
@@ -102,7 +102,7 @@ test('where no server can be had it says what to install', async () => {
   const nothing = await place.bare(['demo'], { env: { PATH: place.cwd } })
   expect(nothing).toMatchObject({ exitCode: 2, stdout: '' })
   expect(nothing.stderr).toMatch(
-    /^jobboard: there is nothing here to run ZooKeeper with: apt-get install .*, or start Docker\n$/,
+    /^jobboard: nothing on this machine can run ZooKeeper: apt-get install .*, or start Docker\n$/,
   )
   expect(await place.bare(['demo', '--board', 'memory:'])).toMatchObject({ exitCode: 2, stdout: '' })
 })

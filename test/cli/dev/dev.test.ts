@@ -47,7 +47,7 @@ test('where nothing is installed it says what to install', async () => {
   const nothing = await place.bare(['dev'], { env: { PATH: place.cwd } })
   expect(nothing).toMatchObject({ exitCode: 2, stdout: '' })
   expect(nothing.stderr).toMatch(
-    /^jobboard: there is nothing here to run ZooKeeper with: apt-get install .*, or start Docker\n$/,
+    /^jobboard: nothing on this machine can run ZooKeeper: apt-get install .*, or start Docker\n$/,
   )
 })
 
@@ -74,20 +74,17 @@ test('in Docker, for this machine only, and removed at the end', async () => {
   expect(calls).toMatch(/\nrm --force jobboard-dev-\d+\n$/)
   // A client without an engine is common.
   const away = await place.spawned(['dev', '--with', 'docker'], { env: { ...env, ENGINE: '1' } })
-  expect(away.stderr).toContain('there is nothing here to run ZooKeeper with: start Docker')
+  expect(away.stderr).toContain('nothing on this machine can run ZooKeeper: start Docker')
 })
 
 test('a port that is taken', async () => {
   const port = new URL(place.board).port
   const { exitCode, stderr } = await place.bare(['dev', '--port', port], { env: { PATH: process.env['PATH'] ?? '' } })
-  expect([exitCode, stderr]).toEqual([
-    2,
-    `jobboard: --port ${port}: somebody listens there already; give another, or none\n`,
-  ])
+  expect([exitCode, stderr]).toEqual([2, `jobboard: --port ${port}: the port is in use; give another, or none\n`])
 })
 
 test('where no temporary folder can be made it is said which, and what to do', async () => {
   const outcome = await place.spawned(['dev'], { env: { TMPDIR: '/nowhere' } })
-  const stderr = 'jobboard: no folder can be made in /nowhere: ENOENT; set TMPDIR to where files may be written\n'
+  const stderr = 'jobboard: cannot create a folder in /nowhere: ENOENT; set TMPDIR to a writable folder\n'
   expect(outcome).toEqual({ exitCode: 1, stdout: '', stderr })
 })

@@ -109,9 +109,9 @@ describe('jobs', () => {
     expect(exitCode).toBe(1)
     const said = wrong(found).map(({ severity, about, text }) => `${severity} ${about}: ${text}`)
     expect(said).toEqual([
-      'warning pause: the board is paused: nobody claims',
+      'warning pause: the board is paused: no job is claimed',
       expect.stringMatching(new RegExp(`^warning claim: job ${claim.job.uuid} \\(hello\\): claimed by hung for `)),
-      `error poison: job ${poison.uuid} (hello): its last 2 owners died over it`,
+      `error poison: job ${poison.uuid} (hello): its last 2 owners died while running it`,
       `error flow: 1 job of flow nobody, which no living conductor knows: ${orphan.uuid}`,
       expect.stringMatching(/^error posting: \S+\/job\d+ .*; it is not claimed here, remove or repair it$/),
       expect.stringMatching(/^warning logbooks: there are no logbooks in /),
@@ -162,7 +162,7 @@ describe('jobs', () => {
     expect(wrong(found)[0]).toEqual({
       severity: 'warning',
       about: 'conductors',
-      text: 'no conductor lives, and 1 job waits',
+      text: 'no conductor is connected, and 1 job waits',
       advice: 'start one: jobboard conductor --flows MODULE',
     })
   })

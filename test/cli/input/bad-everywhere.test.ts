@@ -186,7 +186,7 @@ describe.each(WITH_FLOWS)('%s %s', (...args) => {
     const { exitCode, line } = complaint(await place.jobboard([...command, '--flows', 'lost.js']))
     expect([exitCode, line]).toEqual([
       2,
-      expect.stringContaining('module lost.js is not there: no such file seen from '),
+      expect.stringContaining('module lost.js does not exist: no such file relative to '),
     ])
   })
 })
@@ -197,7 +197,7 @@ describe.each(WITH_STORE)('%s %s', (...args) => {
     async (store) => {
       const command = args.filter((word) => word !== undefined)
       const { exitCode, line } = complaint(await place.jobboard([...command, '--store', store]))
-      expect([exitCode, line]).toEqual([2, expect.stringMatching(/--store (is not JSON|has to be a JSON object)/)])
+      expect([exitCode, line]).toEqual([2, expect.stringMatching(/--store (is not JSON|must be a JSON object)/)])
     },
   )
 })

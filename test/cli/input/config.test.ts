@@ -131,18 +131,18 @@ boards:
   expect(await outcome('else')).toContain('/nowhere')
   // Only what is used is looked up.
   expect((await place.bare(['jobs', '--board', 'prod'])).stderr).toBe(
-    `jobboard: jobboard.yaml:3:45: the variable PASSWORD is not set; set it, or write \${PASSWORD:-…} with what there is without it\n`,
+    `jobboard: jobboard.yaml:3:45: the variable PASSWORD is not set; set it, or write \${PASSWORD:-…} with a default\n`,
   )
   for (const name of ['other', 'prod', 'else']) expect(await outcome(name)).not.toContain('hunter2')
 })
 
 describe('mistakes: exit code 2, and where they are', () => {
   const cases: readonly (readonly [text: string, says: string])[] = [
-    ['borad: x', '1:1: there is no borad here; did you mean board?'],
-    ['nonsense: x', '1:1: there is no nonsense here; there are boards, persistences, board, '],
-    ['boards:\n  a: 3', '2:3: boards.a has to be a text, or a map with uri'],
+    ['borad: x', '1:1: unknown key borad; did you mean board?'],
+    ['nonsense: x', '1:1: unknown key nonsense; the keys are boards, persistences, board, '],
+    ['boards:\n  a: 3', '2:3: boards.a must be a text, or a map with uri'],
     ['boards:\n  a: { url: x }', '2:3: boards.a.uri: expected string, received undefined'],
-    ['boards:\n  a: { uri: x, ath: y }', '2:16: there is no ath here; did you mean auth?'],
+    ['boards:\n  a: { uri: x, ath: y }', '2:16: unknown key ath; did you mean auth?'],
     ['boards:\n  a: [', '2:7: this is not valid YAML (Flow sequence'],
     ['conductor:\n  size:\n    - huge', '2:3: conductor.size.0: expected one of "small"|"medium"|"large"'],
     ['conductor:\n  concurrency: 0', '2:3: conductor.concurrency: Too small'],
@@ -184,10 +184,10 @@ describe('mistakes: exit code 2, and where they are', () => {
   test('a name that is not there, and a file that is not there', async () => {
     const says = async (args: readonly string[], env = {}) => (await place.bare(['jobs', ...args], { env })).stderr
     expect(await says(['--board', 'demo'])).toBe(
-      'jobboard: board demo: there is no jobboard.yaml here or above that says what it means; give a URI, or --config FILE\n',
+      'jobboard: board demo: there is no jobboard.yaml here or above that defines this name; give a URI, or --config FILE\n',
     )
     expect(await says(['--config', 'none.yaml'])).toBe(
-      'jobboard: config file none.yaml is not there; correct --config or JOBBOARD_CONFIG\n',
+      'jobboard: config file none.yaml does not exist; correct --config or JOBBOARD_CONFIG\n',
     )
     await config('boards: { demo: zookeeper://h/x }', 'other.yaml')
     expect(await says(['--board', 'dmo'], { JOBBOARD_CONFIG: 'other.yaml' })).toBe(

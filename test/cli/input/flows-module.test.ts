@@ -190,8 +190,8 @@ describe('no flows', () => {
       2,
       'module empty.mjs has no flows; export what linear() makes',
     ],
-    ['missing.mjs', '', 2, 'module missing.mjs is not there: no such file seen from '],
-    ['no-such-package', '', 2, 'module no-such-package is not there: no such file seen from '],
+    ['missing.mjs', '', 2, 'module missing.mjs does not exist: no such file relative to '],
+    ['no-such-package', '', 2, 'module no-such-package does not exist: no such file relative to '],
     ['folder', '', 2, 'folder is a folder; name the module in it, as in folder/flows.js'],
     ['broken.mjs', '\nexport const = 1', 1, '/broken.mjs:2: SyntaxError: '],
     [
@@ -202,7 +202,7 @@ describe('no flows', () => {
     ],
     ['throws.mjs', 'throw new Error("no\\npaper")', 1, 'module throws.mjs cannot be loaded: Error: no paper'],
     ['imports.mjs', 'import "./gone.mjs"', 1, 'module imports.mjs cannot be loaded: Error: Cannot find module '],
-    ['endless.mjs', 'await new Promise(() => {})', 1, 'module endless.mjs is never done loading: what it awaits'],
+    ['endless.mjs', 'await new Promise(() => {})', 1, 'module endless.mjs never finishes loading: a top-level await'],
     [
       'rejects.mjs',
       'Promise.reject(new TypeError("late")); await new Promise(() => setInterval(() => {}, 1e6))',

@@ -96,6 +96,6 @@ test('another shell is refused', async () => {
   expect(await place.bare(['completion', 'powershell'])).toEqual({
     exitCode: 2,
     stdout: '',
-    stderr: 'jobboard: the shell has to be one of bash, zsh, fish\n',
+    stderr: 'jobboard: the shell must be one of bash, zsh, fish\n',
   })
 })

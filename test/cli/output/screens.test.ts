@@ -165,7 +165,7 @@ const FINDINGS: readonly Finding[] = [
     severity: 'warning',
     about: 'claim',
     text: `job ${uuid(1)} (archive of a folder with a long name): claimed by worker-17.example.org:4711 for 3h 7m`,
-    advice: `jobboard show ${uuid(1)} says how far it is, jobboard cancel ${uuid(1)} asks it back; a deadline bounds runs`,
+    advice: `jobboard show ${uuid(1)} shows its progress, jobboard cancel ${uuid(1)} requests its cancellation; a deadline limits runs`,
   },
   { severity: 'error', about: 'posting', text: '/demo/job0000000042 is no posting', advice: 'remove or repair it' },
 ]
@@ -287,7 +287,7 @@ describe.each(Object.entries(SCREENS))('%s', (name, lines) => {
     expect(coloured?.map(bare)).toEqual(plain)
     expect([...(piped ?? []), ...(plain ?? [])].join('')).not.toContain('\\e')
     const wide = (plain ?? []).filter(
-      (line) => displayWidth(line) > 80 && !/^( {2}|the flow rests|job |logbook )/.test(line),
+      (line) => displayWidth(line) > 80 && !/^( {2}|no run is active|job |logbook )/.test(line),
     )
     expect(wide).toEqual([])
   })

@@ -23,10 +23,14 @@ export interface LogbookDestroyCommandOptions extends SharedOptions {
 
 type SelectedBook = Pick<BookDetail, 'uuid' | 'name' | 'meta'>
 
-/** What the board that was named says of a logbook: its job is there, or it is of another board. */
+/** The reason of the named board to keep a logbook: its job is on the board, or it belongs to another board. */
 type KeepReason = (book: SelectedBook) => 'job' | 'other-board' | undefined
 
-/** @throws InvalidArgument where nothing says which, or no board can be asked what it needs */
+/**
+ * Destroys the selected logbooks.
+ *
+ * @throws InvalidArgument if nothing is selected, or if no board can be asked which logbooks it needs
+ */
 export async function logbookDestroy(
   uuids: readonly string[],
   options: LogbookDestroyCommandOptions,
@@ -35,17 +39,20 @@ export async function logbookDestroy(
   const { name, olderThan, state, all = false, force = false } = options
   const filtered = name !== undefined || olderThan !== undefined || state !== undefined
   if ([uuids.length > 0, filtered, all].filter(Boolean).length !== 1)
-    throw new InvalidArgument('say which logbooks: uuids, or --name, --older-than and --state, or --all')
+    throw new InvalidArgument(
+      'select logbooks by uuids, by --name, --older-than and --state, or by --all: exactly one of them',
+    )
   const before = ageLimit(olderThan ?? '0', '--older-than')
   if (!force) assertBoardNamed(options, context)
   await using logbooks = await requireLogbooks(options, context, { missing: 'throw' })
   const keptFor = force ? () => undefined : await keepByBoard(options, context)
   const named = uuids.length > 0
   const chosen = named ? await selectByUuid(uuids, logbooks) : await selectMatching(options, { logbooks, before })
-  // By age many are meant, and those that are needed are no mistake; naming one of them is refused.
+  // A selection by filters is broad, and may include logbooks that are needed: they are skipped. A needed logbook that is
+  // named is an error.
   const meant = named ? chosen : chosen.filter((book) => keptFor(book) === undefined)
   if (!named) reportKept(chosen, { keptFor, context })
-  if (chosen.length === 0) context.stderr.write(`there are no such logbooks in ${logbooks.uri}\n`)
+  if (chosen.length === 0) context.stderr.write(`no matching logbooks in ${logbooks.uri}\n`)
   if (named && !uuids.every(isWholeUuid)) {
     const names = chosen.map(({ uuid, name }) => `${uuid} (${name})`).join(', ')
     const sure = await confirm(`destroy logbook ${names}?`, { yes: options.yes, offTerminal: 'proceed' }, context)
@@ -65,8 +72,8 @@ function reportKept(
 ): void {
   const count = (why: ReturnType<KeepReason>) => books.filter((book) => keptFor(book) === why).length
   const [jobs, others] = [count('job'), count('other-board')]
-  if (jobs > 0) context.stderr.write(`${jobs} left alone: their jobs are on the board\n`)
-  if (others > 0) context.stderr.write(`${others} left alone: they are of other boards; ${OTHER_BOARD_ADVICE}\n`)
+  if (jobs > 0) context.stderr.write(`${jobs} kept: their jobs are on the board\n`)
+  if (others > 0) context.stderr.write(`${others} kept: they belong to other boards; ${OTHER_BOARD_ADVICE}\n`)
 }
 
 const OTHER_BOARD_ADVICE = 'name their board with --board as its conductors do, or add --force'
@@ -75,8 +82,8 @@ function toKeptLine({ uuid, name, meta }: SelectedBook, why: 'job' | 'other-boar
   const logbook = `logbook ${uuid} (${name})`
   return new InvalidState(
     why === 'job'
-      ? `${logbook}: its job is on the board and would do everything once more; cancel it first, or add --force`
-      : `${logbook}: it is of board ${meta['board']}, and its job may be there; ${OTHER_BOARD_ADVICE}`,
+      ? `${logbook}: its job is on the board and would run from the beginning; cancel it first, or add --force`
+      : `${logbook}: it belongs to board ${meta['board']}, and its job may be there; ${OTHER_BOARD_ADVICE}`,
   )
 }
 
@@ -84,7 +91,7 @@ function assertBoardNamed(options: SharedOptions, context: CliContext): void {
   try {
     boardUri(options, context)
   } catch (cause) {
-    const why = 'which logbooks are still needed the board knows: name it with --board URI, or add --force'
+    const why = 'only the board knows which logbooks are needed: name it with --board URI, or add --force'
     throw new InvalidArgument(why, { cause })
   }
 }
@@ -111,7 +118,10 @@ async function selectByUuid(uuids: readonly string[], logbooks: Logbooks): Promi
   return found
 }
 
-/** Whole before the first is gone: a listing goes on from the last of a page. */
+/**
+ * Returns the selected logbooks. Reads the whole list before the first one is destroyed: each page of a listing starts
+ * after the last entry of the page before.
+ */
 async function selectMatching(
   { name, state }: LogbookDestroyCommandOptions,
   { logbooks, before }: { logbooks: Logbooks; before: Date },

@@ -1,4 +1,4 @@
-/** What `jobboard logbook list` does: a page of the logbooks there are. */
+/** The work of `jobboard logbook list`: prints one page of logbooks. */
 import { NotFound } from '../../../core/errors.ts'
 import type { FlowState } from '../../../core/states.ts'
 import type { BookDetail, Persistence } from '../../../persistence/index.ts'
@@ -22,23 +22,23 @@ export interface LogbookListCommandOptions extends SharedOptions {
   readonly json?: boolean
 }
 
-/** So many flows are read at once. */
+/** The number of flows that are read at once. */
 const MAX_CONCURRENT_READS = 16
 
-/** Logbooks that cannot be read are complained of, one line each, and the rest is listed. */
+/** Lists the logbooks. Reports each logbook that cannot be read in one line on standard error, and lists the rest. */
 export async function logbookList(options: LogbookListCommandOptions, context: CliContext): Promise<ExitCode> {
   const query = toQuery(options)
   await using logbooks = await requireLogbooks(options, context, { missing: 'throw' })
   const { persistence } = logbooks
   const { limit = DEFAULT_PAGE_SIZE } = options
   const books: BookDetail[] = []
-  // One more than is shown tells whether there is another page.
+  // One more than the page shows whether there is another page.
   for await (const book of persistence.listBooks({ ...query, limit: limit + 1 })) books.push(book)
   const page = books.slice(0, limit)
   const { views, faults } = await toViews(page, persistence)
   views.sort((a, b) => b.updatedAt.getTime() - a.updatedAt.getTime())
   if (options.json) await printJson(context, views)
-  else if (page.length === 0) await printLines(context, [`no such logbooks in ${logbooks.uri}`])
+  else if (page.length === 0) await printLines(context, [`no matching logbooks in ${logbooks.uri}`])
   else await printLines(context, logbooksTable(views, toScreen(context)))
   if (books.length > limit) context.stderr.write(`there are more: add --after ${page.at(-1)?.uuid}\n`)
   for (const fault of faults) reportError(fault, context)
@@ -62,14 +62,14 @@ async function toViews(
   const faults: unknown[] = []
   for (let start = 0; start < books.length; start += MAX_CONCURRENT_READS) {
     const read = await Promise.allSettled(
-      // What cannot be shown is the fault of that one, as what cannot be read.
+      // A logbook that cannot be shown is reported like one that cannot be read, and does not hide the others.
       books
         .slice(start, start + MAX_CONCURRENT_READS)
         .map(async ({ uuid }) => bookView(await persistence.getBook(uuid))),
     )
     for (const result of read) {
       if (result.status === 'fulfilled') views.push(result.value)
-      // Somebody has destroyed it since it was listed.
+      // A logbook that is not found was destroyed since it was listed.
       else if (!(result.reason instanceof NotFound)) faults.push(result.reason)
     }
   }

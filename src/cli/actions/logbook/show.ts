@@ -1,4 +1,4 @@
-/** What `jobboard logbook show` does: one logbook, whether its job is anywhere or not. */
+/** The work of `jobboard logbook show`: shows one logbook, whether its job still exists or not. */
 import { Redactor } from '../../../core/redaction.ts'
 import type { CliContext } from '../../context.ts'
 import { DONE, type ExitCode } from '../../exit-codes.ts'
@@ -14,7 +14,7 @@ export interface LogbookShowCommandOptions extends SharedOptions {
   readonly json?: boolean
 }
 
-/** @throws NotFound when there is none */
+/** Shows one logbook. @throws NotFound if there is none */
 export async function logbookShow(
   uuid: string,
   options: LogbookShowCommandOptions,

@@ -1,4 +1,4 @@
-/** What `jobboard trash list` does: what failed for good. */
+/** The work of `jobboard trash list`: lists the jobs in the trash. */
 import { Redactor } from '../../../core/redaction.ts'
 import type { CliContext } from '../../context.ts'
 import { DONE, type ExitCode, FAILED } from '../../exit-codes.ts'
@@ -14,7 +14,7 @@ export interface TrashListCommandOptions extends SharedOptions {
   readonly json?: boolean
 }
 
-/** Entries that cannot be read are complained of, one line each, and the rest is listed. */
+/** Lists the trash. Reports each entry that cannot be read in one line on standard error, and lists the rest. */
 export async function trashList(options: TrashListCommandOptions, context: CliContext): Promise<ExitCode> {
   const redaction = new Redactor(redactedKeys(options, context))
   await using opened = await openNamedBoard(options, context, { create: false })

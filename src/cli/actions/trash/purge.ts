@@ -1,4 +1,4 @@
-/** What `jobboard trash purge` does: remove jobs for good. */
+/** The work of `jobboard trash purge`: removes jobs for good. */
 import type { CliContext } from '../../context.ts'
 import type { ExitCode } from '../../exit-codes.ts'
 import { forEachTrashed } from '../../input/for-each-trashed.ts'

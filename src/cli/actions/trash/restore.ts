@@ -1,4 +1,4 @@
-/** What `jobboard trash restore` does: put jobs back on the board. */
+/** The work of `jobboard trash restore`: puts jobs back on the board. */
 import type { TrashedJob } from '../../../board/index.ts'
 import type { CliContext } from '../../context.ts'
 import type { ExitCode } from '../../exit-codes.ts'
@@ -10,7 +10,7 @@ export interface TrashRestoreCommandOptions extends SharedOptions, TrashChoice {
   readonly poison?: boolean
 }
 
-/** From so many owners in a row on that died over a job, it is likely that the job killed them. */
+/** The number of deaths in a row from which on it is likely that the job killed its owners. */
 const POISON_DEATHS = 2
 
 export async function trashRestore(
@@ -28,7 +28,10 @@ export async function trashRestore(
   )
 }
 
-/** Leaves out what would kill conductors again, and says so: whoever restores everything hardly means those. */
+/**
+ * Excludes jobs that would kill conductors again, and reports that: a caller who restores everything hardly means
+ * those.
+ */
 function excludePoison(chosen: readonly TrashedJob[], { stderr }: CliContext): readonly TrashedJob[] {
   const kept = chosen.filter((job) => countTrailingDeaths(job) < POISON_DEATHS)
   const left = chosen.length - kept.length

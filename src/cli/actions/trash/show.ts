@@ -1,4 +1,4 @@
-/** What `jobboard trash show` does: one job in the trash, with what failed. */
+/** The work of `jobboard trash show`: shows one job in the trash, with its failure. */
 import { Redactor } from '../../../core/redaction.ts'
 import type { CliContext } from '../../context.ts'
 import { DONE, type ExitCode } from '../../exit-codes.ts'
@@ -14,7 +14,7 @@ export interface TrashShowCommandOptions extends SharedOptions {
   readonly json?: boolean
 }
 
-/** @throws NotFound when it is not in the trash */
+/** Shows one trashed job. @throws NotFound if it is not in the trash */
 export async function trashShow(
   uuid: string,
   options: TrashShowCommandOptions,

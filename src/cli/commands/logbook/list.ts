@@ -1,4 +1,4 @@
-/** `jobboard logbook list`: what has been run. */
+/** The command `jobboard logbook list`: lists logbooks. */
 import type { Command } from 'commander'
 import type { RunAction } from '../../action.ts'
 import { DEFAULT_PAGE_SIZE, FLOW_STATE_CHOICES } from '../../input/choices.ts'
@@ -9,18 +9,18 @@ export function defineLogbookList(logbook: Command, run: RunAction): void {
     .command('list')
     .summary('list logbooks')
     .description(
-      'Lists logbooks with the state of their flows. Where there are more than a page, it is said on standard error how ' +
-        'the next one is had. Pages come in the order in which logbooks are kept; on each, what changed last comes first.',
+      'Lists logbooks with the state of their flows. If there is another page, standard error says how to print it. ' +
+        'Pages follow the order in which logbooks are stored; on each page, the logbook that changed last comes first.',
     )
-    .option('--name <name>', 'only those of this name')
+    .option('--name <name>', 'only logbooks of this name')
     .option(
       '--state <state>',
-      `only with a flow in this state, one of ${FLOW_STATE_CHOICES.join(', ')}; may be repeated`,
+      `only logbooks with a flow in this state, one of ${FLOW_STATE_CHOICES.join(', ')}; may be repeated`,
       choicesParser('--state', FLOW_STATE_CHOICES),
     )
-    .option('--older-than <duration>', 'only those in which nothing has changed for longer')
-    .option('--limit <n>', `how many on a page (default: ${DEFAULT_PAGE_SIZE})`, countParser('--limit'))
-    .option('--after <uuid>', 'the page behind this one, the last of the page before')
+    .option('--older-than <duration>', 'only logbooks without a change for longer than this')
+    .option('--limit <n>', `number of logbooks on a page (default: ${DEFAULT_PAGE_SIZE})`, countParser('--limit'))
+    .option('--after <uuid>', 'the page after this logbook, the last of the page before')
     .option('--json', 'print each logbook as a JSON object on a line of its own')
     .addHelpText(
       'after',

@@ -1,4 +1,4 @@
-/** `jobboard logbook show`: one logbook with all that it has recorded. */
+/** The command `jobboard logbook show`: shows one logbook with all its records. */
 import type { Command } from 'commander'
 import type { RunAction } from '../../action.ts'
 
@@ -7,8 +7,8 @@ export function defineLogbookShow(logbook: Command, run: RunAction): void {
     .command('show')
     .summary('show a logbook')
     .description(
-      "Shows a logbook: its flows, their atoms with state and duration, and what failed because of what. A job's logbook " +
-        'has its uuid, unless it was posted with another.',
+      "Shows a logbook: its flows, their atoms with state and duration, and failures with their causes. A job's logbook " +
+        "has the job's uuid, unless the job was posted with another.",
     )
     .argument('<uuid>', 'uuid of the logbook, its beginning or its end')
     .option('--json', 'print a JSON object')

@@ -1,4 +1,4 @@
-/** `jobboard trash list`: what failed for good. */
+/** The command `jobboard trash list`: lists the jobs in the trash. */
 import type { Command } from 'commander'
 import type { RunAction } from '../../action.ts'
 

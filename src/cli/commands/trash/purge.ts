@@ -1,4 +1,4 @@
-/** `jobboard trash purge`: remove jobs for good. */
+/** The command `jobboard trash purge`: removes jobs for good. */
 import type { Command } from 'commander'
 import type { RunAction } from '../../action.ts'
 import { addTrashChoice } from '../../input/trash-choice.ts'
@@ -7,7 +7,7 @@ export function defineTrashPurge(trash: Command, run: RunAction): void {
   const command = trash
     .command('purge')
     .summary('remove jobs for good')
-    .description('Removes jobs out of the trash for good. Each uuid that was purged is printed.')
+    .description('Removes jobs from the trash for good, and prints the uuid of each.')
   addTrashChoice(command)
     .addHelpText('after', '\nExample:\n  $ jobboard trash purge --older-than 30d')
     .action(

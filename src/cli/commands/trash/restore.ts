@@ -1,4 +1,4 @@
-/** `jobboard trash restore`: put jobs back on the board. */
+/** The command `jobboard trash restore`: puts jobs back on the board. */
 import type { Command } from 'commander'
 import type { RunAction } from '../../action.ts'
 import { addTrashChoice } from '../../input/trash-choice.ts'
@@ -8,7 +8,7 @@ export function defineTrashRestore(trash: Command, run: RunAction): void {
     .command('restore')
     .summary('put jobs back on the board')
     .description(
-      'Puts jobs out of the trash back on the board, at the end of the queue, with their uuid and without their attempts. Each uuid that was restored is printed. Jobs whose last owners died while running them are left out, unless they are named by uuid or --poison is given.',
+      'Puts jobs from the trash back on the board, at the end of the queue, with their uuid and without their attempts, and prints the uuid of each. Jobs whose last owners died while running them are excluded, unless they are named by uuid or --poison is given.',
     )
   addTrashChoice(command)
     .option('--poison', 'with --name, --older-than or --all: also jobs whose last owners died while running them')

@@ -1,13 +1,13 @@
-/** What an interrupted demo takes from a board that outlives it: nobody else has the code of its jobs. */
+/** Removal of an interrupted demo's jobs from a board that outlives it: other conductors do not have their code. */
 import type { Job, JobBoard } from '../../../board/index.ts'
 
-/** In milliseconds, for a board that does not say how long its sessions are. */
+/** The session's timeout for a board that does not report one. */
 const DEFAULT_SESSION_MS = 4_000
 
 /**
- * Takes those of the jobs that are on the board yet; what a dead conductor holds comes free when its session is over.
+ * Claims and consumes the jobs that are still on the board; the claims of a dead conductor end with its session.
  *
- * @throws Timeout when something is held for longer than that; what the board throws
+ * @throws Timeout if a claim is held for longer than that; what the board throws
  */
 export async function removeJobs(board: JobBoard, jobs: readonly Job[]): Promise<void> {
   const uuids = new Set(jobs.map(({ uuid }) => uuid))

@@ -1,4 +1,4 @@
-/** A conductor as anybody would start it, `jobboard conductor`, in a process of its own that cannot outlive the demo. */
+/** A conductor in a process of its own, started with `jobboard conductor`, that cannot outlive the demo. */
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -12,20 +12,23 @@ import { parseLine, type TaskLine } from './script.ts'
 const CLI_MAIN_PATH = fileURLToPath(new URL('../../main.js', import.meta.url))
 const DEMO_FLOW_PATH = fileURLToPath(new URL('flow.js', import.meta.url))
 
-/** One job at a time, so that it is plain which one a death leaves behind. What runs is given back when it is stopped. */
+/**
+ * The flags of a conductor: one job at a time, so that a death leaves exactly one; running jobs are given back on a
+ * stop.
+ */
 const CONDUCTOR_FLAGS = ['--concurrency', '1', '--drain-timeout', '0s', '--abort-timeout', '1s', '--log-level', 'error']
 
-/** In milliseconds: to give a job back and to leave the board. */
+/** The time to give a job back and to leave the board. */
 const STOP_TIMEOUT_MS = 5_000
 
 export interface ConductorProcessOptions {
-  /** For people. */
+  /** The name for people. */
   readonly shown: string
-  /** On the board. */
+  /** The name on the board. */
   readonly name: string
-  /** Deleted where the demo is gone first. */
+  /** The folder of the demo, deleted if the demo ends first. */
   readonly folder: string
-  /** Board, logbooks and everything else: others could read a command line. */
+  /** The environment with board, logbooks and everything else: others could read a command line. */
   readonly env: CliContext['env']
   readonly cwd: string
   readonly onLine: (line: TaskLine) => void
@@ -60,7 +63,11 @@ export class ConductorProcess implements AsyncDisposable {
     return this.#options.shown
   }
 
-  /** Resolves when it claims. @throws JobboardError with what it said, when it ends instead; the signal's reason */
+  /**
+   * Resolves when the conductor claims.
+   *
+   * @throws JobboardError with its last output if it ends instead; the signal's reason
+   */
   async start(signal: AbortSignal): Promise<void> {
     await this.#program.start()
     const { stdout } = this.#program
@@ -69,20 +76,23 @@ export class ConductorProcess implements AsyncDisposable {
     this.#claims = true
   }
 
-  /** Rejects when it has ended. @throws JobboardError with what it said */
+  /** Rejects when the conductor has ended. @throws JobboardError with its last output */
   async failed(): Promise<never> {
     await this.#program.ended
     const said = (await this.#program.lastOutput()).replace(/^jobboard: /, '')
     throw new JobboardError(`conductor ${this.shown} has ended: ${said}`)
   }
 
-  /** By SIGKILL: it can do nothing about it. */
+  /** Kills the conductor with SIGKILL, which it cannot handle. */
   async kill(): Promise<void> {
     this.#program.signal('KILL')
     await this.#program.ended
   }
 
-  /** By SIGTERM, so that it leaves the board in order; one that takes too long, or does not listen yet, is killed. */
+  /**
+   * Stops the conductor with SIGTERM, so that it leaves the board in order; kills it if that takes too long or it does
+   * not listen yet.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     const soon = new AbortController()
     if (this.#claims) {

@@ -1,4 +1,4 @@
-/** What happens in a demo, in the order in which it is seen. */
+/** The events of a demo, in the order in which they are seen. */
 import { monotonic } from '../../../core/time.ts'
 import type { TaskName } from './script.ts'
 
@@ -11,22 +11,22 @@ interface TaskEventFields {
   readonly conductor: string
   readonly job: string
   readonly task: TaskName
-  /** How often the job has been claimed, this time included. */
+  /** The number of claims of the job, including this one. */
   readonly run: number
 }
 
 export type DemoEventBody =
-  /** `from` says where a throw-away server comes from; absent of a board that was named. */
+  /** `from` is the origin of a throw-away server; absent for a board that was named. */
   | { readonly event: 'board'; readonly board: string; readonly persistence: string; readonly from?: string }
   | { readonly event: 'ready'; readonly conductor: string }
   | { readonly event: 'posted'; readonly jobs: readonly PostedPhoto[] }
   | ({ readonly event: 'begun' | 'finished' } & TaskEventFields)
   | ({ readonly event: 'killed'; readonly pid: number } & TaskEventFields)
-  /** `after`: in milliseconds, since its owner was killed. */
+  /** `after` is the time since the owner was killed, in milliseconds. */
   | ({ readonly event: 'takenOver'; readonly from: string; readonly after: number } & TaskEventFields)
   | { readonly event: 'complete' | 'trashed'; readonly job: string }
 
-/** `at`: in milliseconds since the demo began. */
+/** `at` is the time since the demo began, in milliseconds. */
 export type DemoEvent = { readonly at: number } & DemoEventBody
 
 export type EmitDemoEvent = (happening: DemoEventBody) => void
@@ -39,7 +39,7 @@ export class Timeline {
     this.#onEvent = onEvent
   }
 
-  /** In whole milliseconds, since the demo began. */
+  /** The time since the demo began, in whole milliseconds. */
   get now(): number {
     return Math.round(monotonic() - this.#began)
   }

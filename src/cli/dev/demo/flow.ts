@@ -1,4 +1,4 @@
-/** The flow of the demo: three short tasks with a photo, each of which makes a file. Conductors load it by its path. */
+/** The flow of the demo: three short tasks for a photo, each of which writes a file. Conductors load it by its path. */
 import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { sleep } from '../../../core/time.ts'
 import { type Context, input, linear, task } from '../../../flow/index.ts'
 import { flowName, formatLine, TAG_VARIABLE, type TaskLine, type TaskName } from './script.ts'
 
-/** In milliseconds, for people to see something: half a task, twice. */
+/** Half the duration of a task, long enough for people to follow. */
 const HALF_TASK_MS = 150
 
 const PHOTO_BYTES = 65_536

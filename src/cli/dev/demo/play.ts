@@ -1,4 +1,4 @@
-/** The play itself: two conductors, some jobs, and a death in the middle of one of them. */
+/** The sequence of the demo: two conductors, some jobs, and a death in the middle of one of them. */
 import type { Job, JobBoard } from '../../../board/index.ts'
 import { rejectOnAbort } from '../../../core/async/abort.ts'
 import type { CliContext } from '../../context.ts'
@@ -7,14 +7,14 @@ import type { Timeline } from './events.ts'
 import { flowName, KILL_AT_TASK, PHOTOS, type TaskLine } from './script.ts'
 import type { DemoEnvironment } from './stage.ts'
 
-/** The first of them dies. */
+/** The names of the conductors; the first one is killed. */
 const CONDUCTORS = ['one', 'two'] as const
 
 export interface DemoScenarioOptions {
   readonly environment: DemoEnvironment
   readonly board: JobBoard
   readonly timeline: Timeline
-  /** Of the conductors. */
+  /** The environment of the conductors. */
   readonly env: CliContext['env']
   readonly cwd: string
 }
@@ -23,9 +23,9 @@ export interface DemoScenarioOptions {
 export interface KilledOwner {
   readonly job: string
   readonly from: string
-  /** Milliseconds, on the demo's timeline. */
+  /** The time of the death on the demo's timeline, in milliseconds. */
   readonly at: number
-  /** Who went on with it, and how long after; absent as long as nobody has. */
+  /** The conductor that took the job over, and the time until then; absent before the takeover. */
   readonly by?: string
   readonly after?: number
 }
@@ -33,7 +33,7 @@ export interface KilledOwner {
 export class DemoScenario implements AsyncDisposable {
   readonly #options: DemoScenarioOptions
   readonly #conductors: readonly ConductorProcess[]
-  /** Those that were posted, in order; all of them are the demo's own. */
+  /** The posted jobs, in order; all of them belong to the demo. */
   readonly jobs: Job[] = []
   victim: KilledOwner | undefined
 
@@ -47,7 +47,7 @@ export class DemoScenario implements AsyncDisposable {
     })
   }
 
-  /** Resolves when every job has left the board. @throws JobboardError where a conductor fails; the signal's reason */
+  /** Resolves when every job has left the board. @throws JobboardError if a conductor fails; the signal's reason */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all(this.#conductors.map((conductor) => this.#start(conductor, signal)))
     await this.#post()
@@ -98,7 +98,7 @@ export class DemoScenario implements AsyncDisposable {
     const { timeline } = this.#options
     this.victim = { job: of.job, from: conductor, at: timeline.now }
     const dying = this.#conductors.find(({ shown }) => shown === conductor)
-    // That it is gone is what `ended` tells the disposal; nothing here can fail.
+    // The disposal learns from `ended` that the conductor has ended; nothing here can fail.
     void dying?.kill()
     timeline.emit({ event: 'killed', conductor, pid, ...of })
   }

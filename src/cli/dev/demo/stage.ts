@@ -1,4 +1,6 @@
-/** Where a demo plays: on the board that is named, or on one that is thrown away; and in a folder that always is. */
+/**
+ * The surroundings of a demo: the board that is named, or a throw-away one; and a folder that is always thrown away.
+ */
 import { randomBytes } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,24 +15,28 @@ import { findServer } from '../servers.ts'
 import { temporaryFolder } from '../temporary-folder.ts'
 
 export interface DemoEnvironment extends AsyncDisposable {
-  /** Of the demo's own, deleted at the end. */
+  /** The folder of the demo, deleted at the end. */
   readonly folder: string
-  /** In it, where the tasks put their files. */
+  /** The folder in it for the files of the tasks. */
   readonly work: string
-  /** In it: a config file that says nothing, so that the user's does not change what the conductors do. */
+  /** An empty config file in it, so that the user's file does not change the conductors' settings. */
   readonly config: string
-  /** With a session that is soon over when its owner dies. */
+  /** The URI of the board, with a short session so that claims of a dead owner end soon. */
   readonly board: string
   readonly persistence: string
-  /** Behind the names of flow and conductors, where others may use the board. */
+  /** The suffix of the names of flow and conductors, needed if others use the board. */
   readonly tag: string
-  /** Where a throw-away server comes from, for people; undefined of a board that outlives the demo. */
+  /** The origin of a throw-away server, for people; undefined for a board that outlives the demo. */
   readonly from: string | undefined
-  /** What to look at afterwards: undefined where it is gone then. */
+  /** The URIs to look at afterwards; undefined if they are deleted at the end. */
   readonly kept: { readonly board: string; readonly persistence: string } | undefined
 }
 
-/** @throws InvalidArgument for a URI that cannot be used here; saying what to install, where no server can be had */
+/**
+ * Prepares board, logbooks and folder.
+ *
+ * @throws InvalidArgument for a URI that cannot be used here; or if no server can be started, naming what to install
+ */
 export async function openDemoEnvironment(
   options: SharedOptions,
   context: CliContext,
@@ -78,14 +84,21 @@ async function openNamedEnvironment(options: SharedOptions, context: CliContext)
   }
 }
 
-/** What keeps the wait for a dead owner short, by the kind of board. Servers of ZooKeeper allow no less, as they come. */
+/**
+ * The parameters that shorten the wait for a dead owner, by the kind of board. Servers of ZooKeeper allow no less by
+ * default.
+ */
 const SHORT_SESSION_PARAMETERS: readonly (readonly [scheme: RegExp, parameters: Readonly<Record<string, string>>])[] = [
   [/^zookeepers?$/, { sessionTimeout: '4s' }],
   [/^postgres(ql)?$/, { sessionTimeout: '4s', scanPeriod: '1s' }],
   [/^rediss?(\+|$)/, { ttl: '2s' }],
 ]
 
-/** What the URI says itself stays. @throws InvalidArgument for what is no URI */
+/**
+ * Adds the parameters of a short session to a URI; its own parameters win.
+ *
+ * @throws InvalidArgument for an invalid URI
+ */
 function withShortSession(uri: string): string {
   const { scheme, parameters } = parseUri(uri, 'board')
   const [, wanted = {}] = SHORT_SESSION_PARAMETERS.find(([kind]) => kind.test(scheme)) ?? []
@@ -98,7 +111,7 @@ function assertShared(persistence: string): void {
   const { scheme, printable } = parseUri(persistence, 'persistence')
   if (scheme !== 'memory') return
   throw new InvalidArgument(
-    `logbooks in ${printable} are gone with their process, and nobody could go on from them; leave --persistence out, or name some that are shared`,
+    `logbooks in ${printable} are lost with their process, and no other conductor could continue from them; remove --persistence, or name shared logbooks`,
   )
 }
 

@@ -1,4 +1,4 @@
-/** What a demo has shown: told by the logbook of the job whose owner died, not by what anybody meant to do. */
+/** The summary of a demo, read from the logbook of the job whose owner died: it shows the recorded facts. */
 import type { AtomState } from '../../../core/states.ts'
 import type { FlowDetail, Persistence } from '../../../persistence/index.ts'
 import type { DemoScenario } from './play.ts'
@@ -8,18 +8,18 @@ export interface Takeover {
   readonly job: string
   readonly from: string
   readonly by: string
-  /** In milliseconds, from the death to the first task of who goes on. */
+  /** The time from the death to the first task of the next owner, in milliseconds. */
   readonly after: number
-  /** Tasks that were done when their owner died, and were not run again. */
+  /** The tasks that were done when their owner died, and were not run again. */
   readonly kept: readonly string[]
-  /** Those that were under way, and began again. */
+  /** The tasks that were running when their owner died, and began again. */
   readonly again: readonly string[]
 }
 
 export interface DemoSummary {
   readonly jobs: number
   readonly complete: number
-  /** In milliseconds. */
+  /** The duration of the demo, in milliseconds. */
   readonly took: number
   readonly takenOver?: Takeover
 }
@@ -38,7 +38,10 @@ export async function toSummary(
   return { ...counts, takenOver: { uuid: job.uuid, job: job.name, from, by, after, ...readTaskStates(flow) } }
 }
 
-/** A task that is begun again stays RUNNING on record: what tells of it is that it succeeded in a later run. */
+/**
+ * Returns the tasks by their states. A task that was begun again stays RUNNING in the record; the proof of it is its
+ * success in a later run.
+ */
 function readTaskStates(flow: FlowDetail | undefined): Pick<Takeover, 'kept' | 'again'> {
   const tasks = (flow?.atoms ?? []).map(({ name, states = [] }) => {
     const runOf = (wanted: AtomState) => states.findLast(({ state }) => state === wanted)?.run

@@ -1,4 +1,4 @@
-/** `jobboard.yaml`: found, read, and checked; whatever is wrong in it is told with file, line and column. */
+/** The config file `jobboard.yaml`: found, read, and checked; errors in it are reported with file, line and column. */
 import { readFile, realpath } from 'node:fs/promises'
 import { relative } from 'node:path'
 import { type Document, isMap, isPair, isScalar, LineCounter, type Node, parseDocument } from 'yaml'
@@ -11,24 +11,27 @@ import { CONFIG, type Config } from './schema.ts'
 type Path = readonly PropertyKey[]
 
 export interface ConfigFile {
-  /** Absolute, and no symbolic link; what relative names in it are relative to is its folder. */
+  /**
+   * The path of the file, absolute and without symbolic links; relative names in the file are resolved against its
+   * folder.
+   */
   readonly file: string
-  /** For people. */
+  /** The path for people. */
   readonly shown: string
   readonly config: Config
-  /** An error about what stands there: `jobboard.yaml:3:7: …` */
+  /** Returns an error about a place in the file: `jobboard.yaml:3:7: …` */
   problem(path: Path, message: string): InvalidArgument
 }
 
 /**
- * Reads a file that was named. Relative names in it are seen from the folder of the file itself, also where a symbolic link
- * was named: what lies beside a link need not be of whoever wrote the file.
+ * Reads a file that was named. Relative names in it are resolved against the folder of the file itself, also if a
+ * symbolic link was named: the files beside a link need not belong to the author of the config file.
  *
- * @throws InvalidArgument for a file that cannot be read, is no YAML, or says what means nothing
+ * @throws InvalidArgument for a file that cannot be read, is not YAML, or has invalid content
  */
 export async function readConfig(named: string, { cwd }: { cwd: string }): Promise<ConfigFile> {
   const unreadable = (cause: NodeJS.ErrnoException) => {
-    const why = cause.code === 'ENOENT' ? 'is not there' : `cannot be read: ${cause.message}`
+    const why = cause.code === 'ENOENT' ? 'does not exist' : `cannot be read: ${cause.message}`
     throw new InvalidArgument(`config file ${toDisplayPath(named, cwd)} ${why}; correct --config or JOBBOARD_CONFIG`, {
       cause,
     })
@@ -37,7 +40,7 @@ export async function readConfig(named: string, { cwd }: { cwd: string }): Promi
   return parseConfig(await readFile(file, 'utf8').catch(unreadable), { file, shown: toDisplayPath(named, cwd) })
 }
 
-/** Makes sense of a file that was found and read. @throws as {@link readConfig} */
+/** Parses a file that was found and read. @throws as {@link readConfig} */
 export function parseFoundConfig({ file, real, text }: FoundConfig, { cwd }: { cwd: string }): ConfigFile {
   return parseConfig(text, { file: real, shown: toDisplayPath(file, cwd) })
 }
@@ -72,7 +75,7 @@ function firstLine(text: string): string {
 
 type Issue = z.core.$ZodIssue
 
-/** Of what may be a text or a map, what is wrong with the one that was written. */
+/** Returns the issue of the form that was written, for a value that may be a text or a map. */
 function deepestIssue(
   issues: readonly Issue[],
   above: Path = [],
@@ -92,16 +95,20 @@ function toMessage({ issue, path }: ReturnType<typeof deepestIssue>): { path: Pa
     const known = knownKeysAt(path)
     const similar = known.find((name) => isMisspelt(key, name))
     const hint =
-      similar === undefined ? (known.length > 0 ? `; there are ${known.join(', ')}` : '') : `; did you mean ${similar}?`
-    return { path: [...path, key], message: `there is no ${key} here${hint}` }
+      similar === undefined
+        ? known.length > 0
+          ? `; the keys are ${known.join(', ')}`
+          : ''
+        : `; did you mean ${similar}?`
+    return { path: [...path, key], message: `unknown key ${key}${hint}` }
   }
-  if (issue?.code === 'invalid_union') return { path, message: `${where} has to be a text, or a map with uri` }
-  // The library's words: they name types and words that are expected, and never what was written.
-  const message = (issue?.message ?? 'it means nothing').replace(/^Invalid (input|option): /, '')
+  if (issue?.code === 'invalid_union') return { path, message: `${where} must be a text, or a map with uri` }
+  // This is the library's text: it names the expected types and words, and never the value.
+  const message = (issue?.message ?? 'is invalid').replace(/^Invalid (input|option): /, '')
   return { path, message: `${where}: ${message}` }
 }
 
-/** What may stand in a map of the file. */
+/** Returns the keys that a map of the file may have. */
 function knownKeysAt([first, second]: Path): readonly string[] {
   if (first === undefined) return Object.keys(CONFIG.shape)
   if (first === 'boards' && second !== undefined) return ['uri', 'auth', 'persistence', 'flows']
@@ -109,7 +116,7 @@ function knownKeysAt([first, second]: Path): readonly string[] {
   return first === 'conductor' ? Object.keys(CONFIG.shape.conductor.unwrap().shape) : []
 }
 
-/** Where a key stands, if it is one of a map; else where its value begins; else where what is around it begins. */
+/** Returns the position of a key if it is in a map; else of its value; else of the value around it. */
 function findOffset(document: Document, path: Path): number | undefined {
   let at: unknown = document.contents
   let offset = (document.contents as Node | null)?.range?.[0]

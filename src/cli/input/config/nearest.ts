@@ -1,4 +1,4 @@
-/** Where the config file is, if there is one. */
+/** Search for the config file. */
 import { constants } from 'node:fs'
 import { lstat, open, realpath } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
@@ -7,22 +7,23 @@ import { findFileDistrust, findFolderDistrust, isOwnedByOthers } from './trust.t
 
 export const FILE_NAME = 'jobboard.yaml'
 
-/** A config file that nobody named. */
+/** A config file that no user named. */
 export interface FoundConfig {
-  /** As it was found; it may be a symbolic link. */
+  /** The path that was found; it may be a symbolic link. */
   readonly file: string
-  /** The file itself. */
+  /** The path of the file itself. */
   readonly real: string
-  /** What is in it, read from the very file that was checked. */
+  /** The content, read from the very file that was checked. */
   readonly text: string
 }
 
 /**
- * Finds the nearest, in `cwd` or in a folder above it. It names code that is run and where secrets are sent, so one that
- * somebody else has put there, in /tmp say, or could change, is not believed unless it is named.
+ * Finds the nearest config file, in `cwd` or in a folder above it. The file names code that is run and servers that
+ * receive secrets, so a file that another user placed there, for example in /tmp, or could change, is refused unless it
+ * is named explicitly.
  *
- * @throws InvalidArgument where it, the link to it, or a folder of them belongs to another user than ours and root, or can be
- * written by others
+ * @throws InvalidArgument if the file, the link to it, or one of their folders belongs to a user other than this one
+ * and root, or can be written by others
  */
 export async function findNearestConfig(cwd: string): Promise<FoundConfig | undefined> {
   for (let folder = resolve(cwd); ; folder = dirname(folder)) {
@@ -36,11 +37,11 @@ async function findConfigIn(folder: string): Promise<FoundConfig | undefined> {
   const file = join(folder, FILE_NAME)
   const link = await lstat(file).catch(() => undefined)
   if (!link) return undefined
-  // Whoever made a link chose which of our files it is that is read.
+  // The owner of a link chose which of this user's files is read.
   if (isOwnedByOthers(link.uid)) throw untrustedError(file, `${file} belongs to another user`)
   const real = await realpath(file).catch(() => undefined)
   if (real === undefined) return undefined
-  // Neither a link that was put there meanwhile nor a pipe, which would never open.
+  // The flags refuse a link that was placed there meanwhile, and a pipe, which would block.
   const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
   const handle = await open(real, flags).catch((cause: NodeJS.ErrnoException) => {
     throw new InvalidArgument(`config file ${file} cannot be read: ${cause.message}`, { cause })
@@ -57,7 +58,7 @@ async function findConfigIn(folder: string): Promise<FoundConfig | undefined> {
   }
 }
 
-/** Who can write to a folder can put another file, or another module of flows, in the place of ours. */
+/** Checks the folders: a user who can write to a folder can replace the file, or a module of flows, in it. */
 async function assertFolders(file: string, real: string): Promise<void> {
   for (const folder of new Set([dirname(file), dirname(real)])) {
     const why = await findFolderDistrust(folder)

@@ -1,4 +1,6 @@
-/** What `jobboard.yaml` may say. Texts may have `${NAME}` in them, so numbers and words are checked once that is put in. */
+/**
+ * The schema of `jobboard.yaml`. Texts may contain `${NAME}`, so numbers and words are checked after the substitution.
+ */
 import { z } from 'zod'
 import { LOG_LEVEL_CHOICES, SIZE_CHOICES } from '../choices.ts'
 
@@ -8,7 +10,7 @@ const board = z.union([
   text,
   z.strictObject({
     uri: text,
-    /** `user:password`, as JOBBOARD_ZOOKEEPER_AUTH. */
+    /** The credentials `user:password`, like JOBBOARD_ZOOKEEPER_AUTH. */
     auth: text.optional(),
     /** The name of one of the persistences, or a URI. */
     persistence: text.optional(),
@@ -20,11 +22,11 @@ const persistence = z.union([
   text,
   z.strictObject({
     uri: text,
-    /** As JOBBOARD_LOGBOOK_KEY. */
+    /** The key, like JOBBOARD_LOGBOOK_KEY. */
     key: text.optional(),
-    /** As --codec. */
+    /** The module, like --codec. */
     codec: text.optional(),
-    /** As JOBBOARD_LOGBOOK_REQUIRE. */
+    /** Whether encryption is required, like JOBBOARD_LOGBOOK_REQUIRE. */
     require: z.boolean().optional(),
   }),
 ])
@@ -35,13 +37,13 @@ const durationValue = z.union([z.int().min(0), text])
 export const CONFIG = z.strictObject({
   boards: z.record(z.string(), board).optional(),
   persistences: z.record(z.string(), persistence).optional(),
-  /** The board that is meant where nobody says another: a name, or a URI. */
+  /** The default board: a name, or a URI. */
   board: text.optional(),
   persistence: text.optional(),
   flows: text.optional(),
   timeout: durationValue.optional(),
   redact: z.array(text).optional(),
-  /** Of `jobboard conductor`. */
+  /** The settings of `jobboard conductor`. */
   conductor: z
     .strictObject({
       concurrency: positiveInteger.optional(),

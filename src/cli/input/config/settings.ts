@@ -1,6 +1,6 @@
 /**
- * What the config file makes of a command line. What is typed wins over the environment, and that over the file; a name
- * that is typed, or in the environment, is looked up in the file.
+ * Resolution of settings. The command line overrides the environment, and the environment overrides the config file; a
+ * name on the command line or in the environment is looked up in the file.
  */
 import { dirname, isAbsolute, resolve } from 'node:path'
 import { InvalidArgument } from '../../../core/errors.ts'
@@ -13,19 +13,19 @@ import { substituteVariables } from './substitution.ts'
 import { findModuleDistrust } from './trust.ts'
 
 export interface ResolvedSettings {
-  /** Options of every command, as they might have been typed. */
+  /** The options of every command, as a user would type them. */
   readonly options: Readonly<Record<string, unknown>>
-  /** Those of one command only, by its name; looked up when asked for: others need not be able to. */
+  /** The options of one command, by its name; resolved on request, because those of other commands may be invalid. */
   readonly own: (command: string) => Readonly<Record<string, unknown>>
-  /** The same of the environment: secrets are not put on a command line. */
+  /** The environment with the settings of the file: secrets are not put on a command line. */
   readonly env: CliContext['env']
-  /** Modules that are named by a file that nobody named are run only if they are ours. */
+  /** Throws for untrusted modules of a file that no user named: they are run only if this user or root owns them. */
   readonly assertModule?: CliContext['assertModule']
-  /** What a file that nobody named has chosen, where the credentials of the environment would be used for it. */
+  /** The choices of a file that no user named, for which credentials of the environment would be used. */
   readonly chosenByFile?: CliContext['chosenByFile']
 }
 
-/** Of a conductor. */
+/** The keys of a conductor's durations. */
 const DURATION_KEYS: readonly string[] = [
   'takeoverDelay',
   'unacceptedAfter',
@@ -34,10 +34,10 @@ const DURATION_KEYS: readonly string[] = [
   'removeLogbooksAfter',
 ]
 
-/** Whatever is no URI is a name: URIs begin with a scheme and a colon. */
+/** The pattern of a URI: a scheme and a colon. Every other text is a name. */
 const URI_PATTERN = /^[a-z][a-z0-9+.-]*:/i
 
-/** @throws InvalidArgument for a file that means nothing, and for a name that is not in it */
+/** Resolves the settings of a command. @throws InvalidArgument for an invalid file, and for a name that is not in it */
 export async function resolveSettings(
   options: SharedOptions & { readonly config?: string },
   context: CliContext,
@@ -46,7 +46,7 @@ export async function resolveSettings(
   const asked = options.config || env['JOBBOARD_CONFIG']
   const found = asked ? undefined : await findNearestConfig(cwd)
   if (!asked && !found) return settingsWithoutFile(options, env)
-  // Loaded for those who have a file: what reads and checks it takes longer than many a command.
+  // The parser is loaded only if there is a file: loading it takes longer than many commands.
   const { parseFoundConfig: foundConfig, readConfig } = await import('./config-file.ts')
   if (!found) {
     const named = await readConfig(resolve(cwd, asked ?? ''), { cwd })
@@ -57,21 +57,21 @@ export async function resolveSettings(
   return { ...settled, assertModule: (module, file) => assertTrusted(module, { file, named: settling.modules }) }
 }
 
-/** @throws InvalidArgument where a name is given, and nothing that says what it means */
+/** Resolves settings without a file. @throws InvalidArgument for a name, which only a file could define */
 function settingsWithoutFile(options: SharedOptions, env: CliContext['env']): ResolvedSettings {
   const board = options.board || env['JOBBOARD_BOARD']
   const persistence = options.persistence || env['JOBBOARD_PERSISTENCE']
   for (const [what, value] of Object.entries({ board, persistence })) {
-    // What looks like half a URI is told so by who opens it.
+    // A malformed URI is reported by the function that opens it.
     if (value === undefined || !/^[\w.-]+$/.test(value)) continue
     throw new InvalidArgument(
-      `${what} ${value}: there is no ${FILE_NAME} here or above that says what it means; give a URI, or --config FILE`,
+      `${what} ${value}: there is no ${FILE_NAME} here or above that defines this name; give a URI, or --config FILE`,
     )
   }
   return { options: {}, own: () => ({}), env }
 }
 
-/** @throws InvalidArgument for a module of the file that others could change */
+/** Checks a module of the file. @throws InvalidArgument if other users could change it */
 async function assertTrusted(
   module: string,
   { file, named }: { file: string; named: ReadonlySet<string> },
@@ -88,7 +88,7 @@ const AUTH = 'JOBBOARD_ZOOKEEPER_AUTH'
 
 type ResourceKind = 'board' | 'persistence'
 
-/** What stands somewhere in the file. */
+/** A value of the file with its place. */
 interface ConfigEntry {
   readonly uri: string
   readonly path: readonly string[]
@@ -98,9 +98,9 @@ class SettingsResolver {
   readonly #file: ConfigFile
   readonly #env: CliContext['env']
   readonly #folder: string
-  /** Whether nobody named the file: then it was found in the working directory or above. */
+  /** Whether the file was found in the working directory or above, and no user named it. */
   readonly #wasFound: boolean
-  /** What the file names as modules, as far as it was looked up. */
+  /** The modules of the file that were looked up so far. */
   readonly modules = new Set<string>()
 
   constructor(file: ConfigFile, { env, wasFound }: { readonly env: CliContext['env']; readonly wasFound: boolean }) {
@@ -132,13 +132,13 @@ class SettingsResolver {
     const env = this.#environment(entry, logbooks)
     const settled = { options: definedOnly(found), own, env }
     if (!this.#wasFound || !this.#env[AUTH]) return settled
-    // What the file says of its own board comes before the environment, which does not mean that board.
+    // The credentials of the file's own board override the environment's, which are not meant for that board.
     if (!askedBoard && entry?.auth !== undefined) return { ...settled, env: { ...env, [AUTH]: entry.auth } }
     const withBoard = askedBoard !== undefined && entry?.persistence !== undefined
     return { ...settled, chosenByFile: { board: !askedBoard, persistence: !asked && !withBoard } }
   }
 
-  /** A URI, or the name of one in the file; what is the default there, where nothing is given. */
+  /** Resolves a URI, or the name of one in the file; resolves the file's default if nothing is given. */
   #resolveNamed(kind: ResourceKind, given: string | undefined): ConfigEntry | undefined {
     const { config, problem } = this.#file
     if (given !== undefined && URI_PATTERN.test(given)) return { uri: given, path: [] }
@@ -179,7 +179,10 @@ class SettingsResolver {
     })
   }
 
-  /** How they are sealed is one thing that is said in two ways: who says it in either overrides both of the file. */
+  /**
+   * Resolves the sealing of logbooks. It has two forms, key and codec: either of them in an override replaces both of
+   * the file.
+   */
   #logbooks(persistence: ConfigEntry, { codec }: SharedOptions) {
     const { uri, key, codec: module, require } = this.#persistenceEntry(persistence) ?? {}
     if (uri === undefined) return undefined
@@ -201,13 +204,15 @@ class SettingsResolver {
     }
   }
 
-  /** Folders in a URI are seen from the file's. */
+  /** Resolves folders in a URI against the file's folder. */
   #uri(uri: string): string {
     const [, folder] = /^directory:(.+)$/.exec(uri) ?? []
     return folder === undefined || isAbsolute(folder) ? uri : `directory:${resolve(this.#folder, folder)}`
   }
 
-  /** A path is seen from the file's folder; what has no dot in front, and is no file of JavaScript, is a package. */
+  /**
+   * Resolves a path against the file's folder; a text without a leading dot that is no JavaScript file is a package.
+   */
   #module(module: string, path: readonly string[]): string {
     const name = this.#text(module, path)
     const found = /^\.{1,2}\/|\.[cm]?[jt]sx?$/.test(name) ? resolve(this.#folder, name) : name
@@ -224,7 +229,7 @@ class SettingsResolver {
     return Object.fromEntries(Object.entries(conductor).map(([name, value]) => [name, this.#flag(name, value)]))
   }
 
-  /** As it would be typed. */
+  /** Returns a duration as a user would type it. */
   #duration(value: string | number, path: readonly string[]): string {
     const text = typeof value === 'string' ? this.#text(value, path) : String(value)
     try {
@@ -235,7 +240,7 @@ class SettingsResolver {
     }
   }
 
-  /** As it would be typed, where it is a text there. */
+  /** Returns a value as a user would type it, if it is a text on the command line. */
   #flag(name: string, value: unknown): unknown {
     const path = ['conductor', name]
     const isText = typeof value === 'string'

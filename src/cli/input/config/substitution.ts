@@ -1,11 +1,14 @@
-/** `${NAME}` in texts of the config file: secrets stay in the environment. `${NAME:-else}` says what there is without it. */
+/**
+ * Substitution of `${NAME}` in texts of the config file: secrets stay in the environment. `${NAME:-else}` has a
+ * default.
+ */
 
 const REFERENCE = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{[^}]*\}?/g
 
 /**
- * The text with what the environment says put in; `$${` is a `${` that is meant as it stands.
+ * Replaces variables by their values in the environment; `$${` stands for a literal `${`.
  *
- * @param problem makes the error to throw of a message
+ * @param problem makes the error to throw from a message
  */
 export function substituteVariables(
   text: string,
@@ -18,6 +21,6 @@ export function substituteVariables(
       throw problem(`write \${NAME}, the name of a variable in braces, or $\${ for the characters`)
     const value = env[name] || otherwise
     if (value !== undefined) return value
-    throw problem(`the variable ${name} is not set; set it, or write \${${name}:-…} with what there is without it`)
+    throw problem(`the variable ${name} is not set; set it, or write \${${name}:-…} with a default`)
   })
 }

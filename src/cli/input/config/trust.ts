@@ -1,6 +1,6 @@
 /**
- * Whose files decide what code is run: ours and root's, where nobody else can write to them, or put others in their place.
- * Where a system has no users there is nothing to compare, and everything is trusted.
+ * Trust in files that decide which code is run: the file must belong to this user or root, and no other user may be
+ * able to write to it or replace it. On a system without users there is nothing to compare, and everything is trusted.
  */
 import type { Stats } from 'node:fs'
 import { readFile, realpath, stat } from 'node:fs/promises'
@@ -8,16 +8,16 @@ import { dirname } from 'node:path'
 
 const WRITABLE_BY_GROUP = 0o020
 const WRITABLE_BY_OTHERS = 0o002
-/** Only the owner of an entry can remove it, or put another in its place. */
+/** The mode bit with which only the owner of an entry can remove or replace it. */
 const STICKY = 0o1000
 
-/** Returns why a file is not trusted, in words that follow its name; undefined where it is. */
+/** Returns why a file is not trusted, as words that follow its name; undefined if it is trusted. */
 export async function findFileDistrust(file: Stats): Promise<string | undefined> {
   if (isOwnedByOthers(file.uid)) return 'belongs to another user'
   return (await isWritableByOthers(file)) ? 'can be written by other users' : undefined
 }
 
-/** The same of a folder, for what is in it. */
+/** Returns why a folder's content is not trusted, as words that follow its name; undefined if it is trusted. */
 export async function findFolderDistrust(folder: string): Promise<string | undefined> {
   const stats = await stat(folder)
   if (isOwnedByOthers(stats.uid)) return 'belongs to another user'
@@ -25,7 +25,7 @@ export async function findFolderDistrust(folder: string): Promise<string | undef
   return (await isWritableByOthers(stats)) ? 'can be written by other users' : undefined
 }
 
-/** Returns which of a file and its folder is not trusted, and why, as a sentence; undefined where both are. */
+/** Returns which of a file and its folder is not trusted, and why, as a sentence; undefined if both are trusted. */
 export async function findModuleDistrust(path: string): Promise<string | undefined> {
   const file = await realpath(path)
   const ofFile = await findFileDistrust(await stat(file))
@@ -47,8 +47,8 @@ async function isWritableByOthers({ mode, gid }: Stats): Promise<boolean> {
 }
 
 /**
- * Whether nobody is in the group but us and root, as in the group of its own that many systems give each user, with a umask
- * that lets it write. What is not in the files of this machine is not known, and not trusted.
+ * Returns whether only this user and root are in the group. Many systems give each user such a group, with a umask that
+ * lets the group write. A group that is not in the files of this machine is unknown, and not trusted.
  */
 async function isOwnGroup(gid: number): Promise<boolean> {
   const [groups, users] = await Promise.all([parseEntries('/etc/group'), parseEntries('/etc/passwd')])

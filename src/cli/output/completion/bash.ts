@@ -1,4 +1,4 @@
-/** For bash, whatever of bash-completion is installed. */
+/** The completion script for bash, with or without the package bash-completion. */
 import type { CompletionCommand, CompletionFlag } from './tree.ts'
 
 export function bashScript(branches: readonly CompletionCommand[]): string {
@@ -35,7 +35,7 @@ complete -F _jobboard jobboard
 `
 }
 
-/** Options that a value follows, anywhere. */
+/** Returns the options that take a value, in any command. */
 function valueOptions(branches: readonly CompletionCommand[]): string[] {
   return [
     ...new Set(branches.flatMap(({ options }) => options.filter(({ takesValue }) => takesValue).flatMap(quotedNames))),
@@ -67,7 +67,7 @@ function lastWord(path: string): string {
   return path.split(' ').at(-1) ?? ''
 }
 
-/** Names and words of ours have no quotes in them. */
+/** Quotes a text. Names and words of this program have no quotes in them. */
 function quote(text: string): string {
   return `'${text}'`
 }

@@ -1,4 +1,4 @@
-/** For fish: one line for each thing that can be offered, and when. */
+/** The completion script for fish: one line for each word, with its condition. */
 import type { CompletionCommand, CompletionFlag } from './tree.ts'
 
 export function fishScript(branches: readonly CompletionCommand[]): string {

@@ -1,13 +1,13 @@
-/** Commands and options as shells have to know them. */
+/** The tree of commands and options that shells need. */
 import type { Command, Option } from 'commander'
 
 /** A command, or a group of commands. */
 export interface CompletionCommand {
-  /** The words that lead to it: `trash purge`; none of the program itself. */
+  /** The words of the command: `trash purge`; empty for the program itself. */
   readonly path: string
   readonly commands: readonly { readonly name: string; readonly summary: string }[]
   readonly options: readonly CompletionFlag[]
-  /** Words that its argument may be. */
+  /** The possible words of its argument. */
   readonly words: readonly string[]
 }
 
@@ -16,7 +16,7 @@ export interface CompletionFlag {
   readonly summary: string
   /** Whether a value follows. */
   readonly takesValue: boolean
-  /** The value, if it is one of a few words. */
+  /** The possible values, if they are a few words. */
   readonly words: readonly string[]
   /** Whether the value names a file. */
   readonly file: boolean
@@ -24,7 +24,7 @@ export interface CompletionFlag {
 
 const FILE_ARGUMENTS = ['<module>', '<file>']
 
-/** The program first, then each command behind the group that it is in. */
+/** Returns the program first, then each command after its group. */
 export function toCompletionTree(program: Command): CompletionCommand[] {
   const globals = toFlags(program)
   const below = (command: Command, path: readonly string[]): CompletionCommand[] => [
@@ -59,7 +59,7 @@ function toFlag({ flags, short, long, description, required, parseArg }: Option)
   }
 }
 
-/** Of the one command whose argument is a word. */
+/** Returns the possible words of a command's argument. */
 function argumentChoices(command: Command): readonly string[] {
   const [, words] = /^one of (.*)$/.exec(command.registeredArguments[0]?.description ?? '') ?? []
   return words?.split(', ') ?? []

@@ -1,4 +1,4 @@
-/** For zsh: commands and options with what they are for. */
+/** The completion script for zsh: commands and options with their descriptions. */
 import type { CompletionCommand, CompletionFlag } from './tree.ts'
 
 export function zshScript(branches: readonly CompletionCommand[]): string {
@@ -38,7 +38,10 @@ if [[ "$funcstack[1]" == _jobboard ]]; then _jobboard "$@"; else compdef _jobboa
 `
 }
 
-/** \`trash\` and \`purge\`, seen from where the first was understood. */
+/**
+ * Returns the words of a command, for example `trash` and `purge`, relative to the place where the first was
+ * recognized.
+ */
 function withParent(path: string): string {
   const words = path.split(' ')
   return `${words.slice(0, -1).join(' ')} ${words.at(-1)}`

@@ -1,4 +1,4 @@
-/** How long ago something was, and how long it took, in the space of a table's cell. */
+/** Ages and durations in the width of a table's cell. */
 
 const UNITS_MS = [
   ['d', 86_400_000],
@@ -7,14 +7,16 @@ const UNITS_MS = [
   ['s', 1_000],
 ] as const
 
-/** `5s`, `12m`, `3h`, `40d`; what a fast clock of another machine put into the future is `0s` old. */
+/**
+ * Formats an age as `5s`, `12m`, `3h`, `40d`; an instant in the future, from another machine's fast clock, is `0s` old.
+ */
 export function formatAge(instant: Date, now: Date): string {
   const passed = Math.max(0, now.getTime() - instant.getTime())
   const [unit, size] = UNITS_MS.find(([, size]) => passed >= size) ?? ['s', 1_000]
   return `${Math.floor(passed / size)}${unit}`
 }
 
-/** `12ms`, `3.4s`, `2m 5s`, `3h 7m`: two figures that matter, whatever the size. */
+/** Formats a duration as `12ms`, `3.4s`, `2m 5s`, `3h 7m`: its two most significant parts. */
 export function formatDuration(milliseconds: number): string {
   if (milliseconds < 1_000) return `${Math.round(milliseconds)}ms`
   if (milliseconds < 60_000) return `${Math.floor(milliseconds / 100) / 10}s`

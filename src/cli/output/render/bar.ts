@@ -1,13 +1,13 @@
 /** Numbers as bars. */
 
 const FULL_BLOCK = '█'
-/** From an eighth to seven. */
+/** The characters of a cell that is filled from one eighth to seven eighths. */
 const PARTIAL_BLOCKS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 
 /**
- * A bar of so many columns for `most`, and in proportion for less; what is there at all is seen.
+ * Draws a bar whose full width stands for `most`, in proportion to `value`; a value above zero is always visible.
  *
- * @param options.rest fills up what the bar leaves free
+ * @param options.rest fills the width after the bar
  */
 export function renderBar(value: number, options: { most: number; width: number; rest?: string }): string {
   const { most, width, rest = '' } = options

@@ -1,4 +1,4 @@
-/** A demo for people: a line for each event that is worth one, and what it has shown. */
+/** The demo for people: a line for each important event, and a summary. */
 import type { DemoEvent } from '../../dev/demo/events.ts'
 import type { TaskName } from '../../dev/demo/script.ts'
 import type { DemoSummary, Takeover } from '../../dev/demo/summary.ts'
@@ -20,13 +20,13 @@ interface EventCells {
   readonly tone?: Tone
 }
 
-/** Undefined for what would only say that something goes on. */
+/** Returns the line of an event; undefined for an event that only reports that something continues. */
 export function eventLine(event: DemoEvent, { width, paint }: Screen): string | undefined {
   const cells = toCells(event)
   if (!cells) return undefined
   const { who = '', job = '', text, tone } = cells
   const time = `${(event.at / 1_000).toFixed(2)}s`.padStart(TIME_COLUMNS)
-  // Who and what it is about stand in columns; what is about nothing in particular needs none.
+  // Conductor and job are in columns; an event without them needs none.
   const about = [
     ...(who || job ? [escapeUnprintable(who).padEnd(WHO_COLUMNS)] : []),
     ...(job ? [escapeUnprintable(job).padEnd(JOB_COLUMNS)] : []),
@@ -69,9 +69,9 @@ function toCells(event: DemoEvent): EventCells | undefined {
 }
 
 export interface CleanUpState {
-  /** URIs as they may be shown, of a board and logbooks that are still there. */
+  /** The printable URIs of a board and logbooks that still exist. */
   readonly kept: { readonly board: string; readonly persistence: string } | undefined
-  /** Whether the server is gone. */
+  /** Whether the server has been removed. */
   readonly thrownAway: boolean
 }
 
@@ -96,7 +96,7 @@ function takeoverLines({ job, from, by, after, kept, again }: Takeover, width: n
   ]
   return [
     ...wrap(
-      `Conductor ${from} died over ${job}; ${by} went on after ${formatDuration(after)}. Its logbook says:`,
+      `Conductor ${from} died during ${job}; ${by} continued after ${formatDuration(after)}. Its logbook says:`,
       width,
     ),
     ...said.flatMap(indented),
@@ -104,10 +104,10 @@ function takeoverLines({ job, from, by, after, kept, again }: Takeover, width: n
 }
 
 function cleanUpLines(takenOver: Takeover | undefined, { kept, thrownAway }: CleanUpState, width?: number): string[] {
-  if (thrownAway) return wrap('Its ZooKeeper is gone, and all in it. For one that stays: jobboard dev', width)
-  if (!kept) return wrap('Its logbooks are gone. To keep them: --persistence directory:./logbooks', width)
+  if (thrownAway) return wrap('Its ZooKeeper and all data in it were deleted. For one that stays: jobboard dev', width)
+  if (!kept) return wrap('Its logbooks were deleted. To keep them: --persistence directory:./logbooks', width)
   if (!takenOver) return []
-  // To be pasted: never broken.
+  // This line is copied to a shell: it is never wrapped.
   const logbooks = `--persistence ${shellWord(kept.persistence)}`
   return [
     'To look at it further:',

@@ -1,4 +1,4 @@
-/** Facts under a headline, one a line; those without a value are left out. */
+/** Facts after a headline, one per line; facts without a value are omitted. */
 import type { CancellationView } from '../../views/views.ts'
 import { escapeUnprintable } from './text.ts'
 
@@ -15,6 +15,6 @@ export function factLines(facts: Facts): string[] {
 export function formatCancellation(cancellation: CancellationView | undefined): string | undefined {
   if (!cancellation) return undefined
   const { who, reason } = cancellation
-  // What a cancel says whose reason nobody gave.
+  // This is the default reason of a cancellation.
   return reason === 'cancelled' ? `asked by ${who}` : `asked by ${who}: ${reason}`
 }

@@ -1,4 +1,4 @@
-/** What the doctor found, for people. */
+/** The doctor's findings for people. */
 import type { Finding, Severity } from '../../doctor/finding.ts'
 import { stateTone } from './paint.ts'
 import type { Screen } from './screen.ts'
@@ -6,7 +6,7 @@ import { escapeUnprintable, wrap } from './text.ts'
 
 const SEVERITY_COLUMNS = 9
 const ABOUT_COLUMNS = 12
-/** Narrower than this nothing can be read. */
+/** The minimum width of the text: a narrower column is not readable. */
 const MIN_TEXT_COLUMNS = 30
 
 export function findingLines({ severity, about, text, advice }: Finding, { width, paint }: Screen): string[] {

@@ -1,4 +1,4 @@
-/** How a board is doing, as bars and tables. */
+/** The state of a board as bars and tables. */
 import { PRIORITY_CHOICES } from '../../input/choices.ts'
 import type { InfoView, RunningView } from '../../views/info-view.ts'
 import { formatAge } from './age.ts'
@@ -10,9 +10,9 @@ import { type Column, renderTable } from './table.ts'
 import { escapeUnprintable } from './text.ts'
 
 export interface InfoLayout {
-  /** How many lines there are; what matters less is left out where they do not suffice. */
+  /** The number of lines of the terminal; less important lines are omitted if they do not fit. */
   readonly rows?: number | undefined
-  /** Drawn again and again: with a clock, and how it ends. */
+  /** Whether the screen is redrawn repeatedly: then it has a clock, and a note how to stop it. */
   readonly watched?: boolean | undefined
 }
 
@@ -27,7 +27,7 @@ export function infoLines(info: InfoView, screen: Screen, { rows, watched = fals
   ]
   const { states, priorities } = countLines(info, screen)
   const whole = lines([...states, '', ...priorities])
-  // On a low terminal the bottom would be cut off, and conductors say more than the bars of five priorities.
+  // A low terminal would cut off the bottom, and conductors are more important than the bars of five priorities.
   return rows === undefined || whole.length < rows ? whole : lines(states)
 }
 
@@ -43,7 +43,7 @@ interface BarRow {
   readonly parts: readonly (readonly [count: number, tone: Tone])[]
 }
 
-/** Wide enough to compare, and narrow enough for a terminal of 80 columns. */
+/** The maximum width of a bar: wide enough to compare, and narrow enough for a terminal of 80 columns. */
 const MAX_BAR_COLUMNS = 50
 const MIN_BAR_COLUMNS = 10
 const TITLE_COLUMNS = 11
@@ -64,7 +64,7 @@ function countLines({ jobs, trashed }: InfoView, screen: Screen): { states: stri
       ],
     }
   })
-  // The trash has no bar: how much is in it says nothing of how much is to do.
+  // The trash has no bar: its size says nothing about the remaining work.
   const most = Math.max(...[...rows, ...priorities].map(rowTotal))
   const width = Math.max(
     MIN_BAR_COLUMNS,

@@ -18,7 +18,7 @@ export function jobsTable(jobs: readonly JobView[], screen: Screen): string[] {
   return renderTable(columns, jobs, screen)
 }
 
-/** What a table shows of a job in the trash: its failure and attempts need not stay in memory. */
+/** The part of a trashed job that a table shows: its failure and attempts need not stay in memory. */
 export type TrashRow = Pick<TrashView, 'uuid' | 'name' | 'at' | 'by' | 'reason'>
 
 export function trashRow({ uuid, name, at, by, reason }: TrashView): TrashRow {
@@ -36,7 +36,7 @@ export function trashTable(jobs: readonly TrashRow[], screen: Screen): string[] 
   return renderTable(columns, jobs, screen)
 }
 
-/** Its state, and whether it is to be given up. */
+/** Formats the state, and whether a cancellation is requested. */
 export function formatState({ state, cancelRequested }: Pick<JobView, 'state' | 'cancelRequested'>): string {
   return cancelRequested ? `${state}, cancelling` : state
 }

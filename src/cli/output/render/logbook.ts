@@ -1,4 +1,4 @@
-/** A logbook's flow, for people: how far it is, what each atom took, and what failed because of what. */
+/** A logbook's flow for people: its progress, the durations of its atoms, and failures with their causes. */
 import { oneLine } from '../../../core/texts.ts'
 import type { AtomView, FailureView, LogbookView } from '../../views/views.ts'
 import { formatDuration } from './age.ts'
@@ -10,9 +10,9 @@ import { escapeUnprintable } from './text.ts'
 
 export interface LogbookScreen {
   readonly screen: Screen
-  /** Of the job on the board, where it is known. */
+  /** The state of the job on the board, if it is known. */
   readonly jobState?: string | undefined
-  /** Of one among several in a logbook, flow. */
+  /** The first word of the headline, `flow` for one flow of several in a logbook. */
   readonly what?: string
 }
 
@@ -51,12 +51,12 @@ const ATOM_COLUMNS: readonly Column<AtomView>[] = [
   { title: 'FAILURE', value: (atom) => formatShortFailure(atom), min: 16 },
 ]
 
-/** With how far it is, where it says so. */
+/** Formats the state with the progress, if the atom reports it. */
 function formatState({ state, progress }: AtomView): string {
   return state === 'RUNNING' && progress !== undefined ? `${state} ${Math.round(progress * 100)}%` : state
 }
 
-/** The rest stands below, whole. */
+/** Returns the first line of the failure; the whole failure follows the table. */
 function formatShortFailure({ failure, revertFailure }: AtomView): string | undefined {
   const both = [failure && failureHeadline(failure), revertFailure && `in revert: ${failureHeadline(revertFailure)}`]
   return both.filter((text) => text !== undefined).join('; ') || undefined
@@ -70,7 +70,7 @@ function failureLines(atoms: readonly AtomView[], screen: Screen): string[] {
   return lines.length === 0 ? [] : ['', ...lines]
 }
 
-/** Each cause under what it caused. */
+/** Returns the lines of a failure: each cause below its effect. */
 export function failureChainLines(
   failure: FailureView,
   { title, screen }: { title: string; screen: Screen },
@@ -88,12 +88,12 @@ function failureHeadline({ name, message }: FailureView): string {
   return oneLine(`${name}: ${message}`)
 }
 
-/** What looks like work under way, and is none. */
+/** Returns the lines about a flow that looks as if it was running, and is not. */
 function unfinishedLines({ state, atoms }: LogbookView, jobState: string | undefined): string[] {
   const deserted = state === 'RUNNING' && jobState === 'UNCLAIMED'
   if (state !== 'SUSPENDED' && !deserted) return []
-  const why = deserted ? 'its last owner is gone' : 'its last owner was told to stop'
+  const why = deserted ? 'its last owner has ended' : 'its last owner was stopped'
   const halfDone = atoms.filter((atom) => atom.state === 'RUNNING' || atom.state === 'REVERTING')
   const again = halfDone.map((atom) => `; ${atom.name} was stopped in the middle and begins again`)
-  return ['', escapeUnprintable(`the flow rests: ${why}. The next run goes on from here${again.join('')}`)]
+  return ['', escapeUnprintable(`no run is active: ${why}. The next run continues from here${again.join('')}`)]
 }

@@ -21,7 +21,7 @@ export function logbooksTable(books: readonly BookView[], screen: Screen): strin
   return renderTable(columns, books, screen)
 }
 
-/** Each state once: a book with a thousand flows has no more of them than another. */
+/** Lists each state once: a book with a thousand flows has as few states as any other. */
 function formatStates({ flows }: BookView): string {
   return [...new Set(flows.map(({ state }) => state))].join(', ') || 'EMPTY'
 }

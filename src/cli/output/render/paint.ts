@@ -1,9 +1,11 @@
-/** Colours, for whoever looks at a terminal that shows them. */
+/** Colours for terminals that show them. */
 import { escapeUnprintable } from './text.ts'
 
 export type Tone = 'good' | 'bad' | 'busy' | 'odd' | 'quiet' | 'loud'
 
-/** Gives a text its tone, and escapes what a terminal would obey: nothing unprintable goes through a paint. */
+/**
+ * A function that colours a text by its tone, and escapes control characters: no paint emits an unprintable character.
+ */
 export type Paint = (text: string, tone: Tone | undefined) => string
 
 export const plainPaint: Paint = (text) => escapeUnprintable(text)
@@ -24,7 +26,8 @@ const ansiPaint: Paint = (text, tone) => {
 }
 
 /**
- * Colours on a terminal only. FORCE_COLOR says yes everywhere, or with 0 no; NO_COLOR says no where the other says nothing.
+ * Chooses the paint: colours on a terminal only. FORCE_COLOR forces them, or with 0 disables them; NO_COLOR disables
+ * them if FORCE_COLOR is not set.
  */
 export function choosePaint(output: { readonly columns: number | undefined }, env: ColorEnvironment): Paint {
   const { FORCE_COLOR: forced, NO_COLOR: none, TERM: terminal } = env
@@ -35,7 +38,7 @@ export function choosePaint(output: { readonly columns: number | undefined }, en
 
 type ColorEnvironment = Readonly<Record<string, string | undefined>>
 
-/** One vocabulary for jobs, flows, atoms, boards and conductors. */
+/** The tones of the states of jobs, flows, atoms, boards and conductors. */
 const TONES_BY_STATE: Readonly<Record<string, Tone>> = {
   CLAIMED: 'busy',
   RUNNING: 'busy',

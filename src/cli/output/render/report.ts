@@ -1,4 +1,4 @@
-/** One job with all that is known about it, for people. */
+/** The report of one job for people. */
 import { describeFailure } from '../../../core/failure.ts'
 import type { JobReport, JobView, TrashView } from '../../views/views.ts'
 import { type Facts, factLines, formatCancellation } from './facts.ts'
@@ -74,7 +74,10 @@ function attemptLines({ attempts, state }: ReportedJob, screen: Screen): string[
   return ['', ...renderTable(columns, attempts, screen)]
 }
 
-/** Without an end somebody died over it, unless it is the one under way; how a trashed job's last run ended is its reason. */
+/**
+ * Formats the end of an attempt. One without an end is a death, unless it is running; the end of a trashed job's last
+ * attempt is its reason.
+ */
 function formatEnd({ ended }: ReportedAttempt, underWay: boolean): string {
   return ended ?? (underWay ? 'running' : 'died')
 }

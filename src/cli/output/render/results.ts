@@ -1,4 +1,4 @@
-/** What a flow has provided, a line for each. */
+/** The results of a flow, a line for each. */
 import { displayWidth, escapeUnprintable, toPrintableJson } from './text.ts'
 
 export function resultLines(results: Readonly<Record<string, unknown>>): string[] {

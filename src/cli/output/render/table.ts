@@ -1,4 +1,4 @@
-/** Tables that fit where they are shown. */
+/** Tables that fit the width of the screen. */
 import { plainPaint, type Tone } from './paint.ts'
 import type { Screen } from './screen.ts'
 import { displayWidth, escapeUnprintable, truncate } from './text.ts'
@@ -6,9 +6,9 @@ import { displayWidth, escapeUnprintable, truncate } from './text.ts'
 export interface Column<Row> {
   readonly title: string
   readonly value: (row: Row) => string | undefined
-  /** May be cut to this many columns, no further. Without it, it is shown whole. */
+  /** The minimum width to which the column may be truncated. Without it, the column is never truncated. */
   readonly min?: number
-  /** Left out where there is no room for all; the last such column goes first. */
+  /** Whether the column is omitted if the table does not fit; the last such column is omitted first. */
   readonly optional?: boolean
   readonly tone?: (row: Row) => Tone | undefined
 }
@@ -23,9 +23,9 @@ const COLUMN_GAP = '  '
 const EMPTY_CELL = '-'
 
 /**
- * The lines of a table with its titles on top.
+ * Returns the lines of a table with its titles on top.
  *
- * @param screen.width in columns of a terminal; undefined shows everything whole
+ * @param screen.width in columns of a terminal; undefined shows everything without truncation
  */
 export function renderTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[], screen: TableScreen): string[] {
   const { width, paint = plainPaint } = screen
@@ -74,7 +74,7 @@ interface Cell {
   readonly tone: Tone | undefined
 }
 
-/** Without blanks at the end of a line. */
+/** Joins the cells of a line without blanks at its end. */
 function joinCells(cells: readonly Cell[], paint: Screen['paint']): string {
   const padded = cells.map(({ cell, width, tone }, index) => {
     const shown = truncate(cell, width)

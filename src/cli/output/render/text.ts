@@ -1,9 +1,10 @@
-/** Text from users on somebody's terminal: harmless, and measured in columns. */
+/** Text from users for a terminal: escaped, and measured in columns. */
 
 /**
- * Controls, what breaks lines, what turns the direction of writing, and what is not seen at all (zero-width characters, soft
- * hyphens, tags): any of them could forge what is shown, or make two names look alike. Arabic number signs are of the class
- * of invisible ones, and are seen; joiners and selectors stay inside of an emoji.
+ * Control characters, line breaks, characters that change the direction of writing, and invisible characters
+ * (zero-width characters, soft hyphens, tags): any of them could forge the output, or make two names look alike. Arabic
+ * number signs are in the class of invisible characters, and are visible; joiners and selectors stay inside of an
+ * emoji.
  */
 const UNPRINTABLE_PATTERN = new RegExp(
   [
@@ -16,15 +17,15 @@ const UNPRINTABLE_PATTERN = new RegExp(
 )
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
-/** On one line, with nothing in it that a terminal would obey. */
+/** Escapes a text to one line without control characters. */
 export function escapeUnprintable(text: string): string {
   return text.replaceAll(UNPRINTABLE_PATTERN, (character) => SHORT_ESCAPES[character] ?? escapeCharacter(character))
 }
 
-/** JSON on one line that a terminal can be shown: JSON itself escapes only some of the controls. */
+/** Encodes JSON on one line that is safe for a terminal: JSON itself escapes only some of the control characters. */
 export function toPrintableJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(UNPRINTABLE_PATTERN, (character) => {
-    // JSON knows escapes of code units only: some of these characters have two.
+    // JSON has escapes for code units only: some of these characters have two.
     return character
       .split('')
       .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
@@ -41,14 +42,14 @@ const ZERO_WIDTH_PATTERN = /[\p{Mn}\p{Me}\p{Cf}]/u
 const DOUBLE_WIDTH_PATTERN =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1f64f}\u{1f680}-\u{1f6ff}\u{1f900}-\u{1f9ff}\u{20000}-\u{3fffd}]/u
 
-/** How many columns of a terminal it takes. */
+/** Returns the number of columns that a text takes on a terminal. */
 export function displayWidth(text: string): number {
   let width = 0
   for (const character of text) width += characterWidth(character)
   return width
 }
 
-/** Cut to so many columns, with an ellipsis where something is missing. */
+/** Truncates a text to a number of columns, with an ellipsis for the missing part. */
 export function truncate(text: string, columns: number): string {
   if (displayWidth(text) <= columns) return text
   let kept = ''
@@ -61,7 +62,7 @@ export function truncate(text: string, columns: number): string {
   return `${kept}…`
 }
 
-/** Broken between words, where there is too little room; a word that is longer than all of it stays whole. */
+/** Wraps a text between words; a word that is longer than the width is not broken. */
 export function wrap(text: string, columns: number | undefined): string[] {
   if (columns === undefined) return [text]
   const lines: string[] = []

@@ -1,4 +1,4 @@
-/** Where a job stands, for people. */
+/** The status of a job for people. */
 import { describeFailure } from '../../../core/failure.ts'
 import type { TrackedView } from '../../views/tracked-view.ts'
 import { factLines, formatCancellation } from './facts.ts'
@@ -9,7 +9,7 @@ import { escapeUnprintable } from './text.ts'
 
 export interface TrackedScreen {
   readonly screen: Screen
-  /** Nobody lives on the board who runs jobs by their flows. */
+  /** Whether no conductor lives on the board. */
   readonly hasNoConductors: boolean
 }
 
@@ -37,10 +37,10 @@ export function trackedLines(tracked: TrackedView, { screen, hasNoConductors }: 
 }
 
 function turnText({ hasNoConductors }: { readonly hasNoConductors: boolean }): string {
-  return hasNoConductors ? 'its turn; no conductor lives on this board' : 'its turn'
+  return hasNoConductors ? 'its turn; no conductor is connected to this board' : 'its turn'
 }
 
-/** What looks like work under way, and is none. */
+/** Returns the lines about tasks that look as if they were running, and are not. */
 function unfinishedLines({ status, tasks = {} }: TrackedView): string[] {
   if (status !== 'waiting') return []
   const halfDone = Object.keys(tasks).filter((name) => tasks[name] === 'RUNNING' || tasks[name] === 'REVERTING')
@@ -56,7 +56,7 @@ function formatState({ state, progress }: TaskRow): string {
 interface TaskRow {
   readonly name: string
   readonly state: string
-  /** From 0 to 1. */
+  /** The progress from 0 to 1. */
   readonly progress: number | undefined
   readonly result: string | undefined
 }
