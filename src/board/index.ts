@@ -21,8 +21,6 @@ export type { Claim, PerformContext, Performed } from './claims/claim.ts'
 export type { AbandonOptions, TrashOptions } from './claims/settle-options.ts'
 export type { Attempt } from './model/attempts.ts'
 export type { PostBackOff } from './model/back-off.ts'
-/** @internal For conductors, and for the removal of logbooks. */
-export { boardId } from './model/board-id.ts'
 export { type Details, type Posting, type PostOptions, SIZES, type Size, type SqlClient } from './model/posting.ts'
 export { PRIORITIES, type Priority } from './model/priority.ts'
 export type { Resources } from './model/resources.ts'

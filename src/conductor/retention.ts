@@ -1,4 +1,7 @@
-/** Removes logbooks that are over and old. Any number of conductors may be at it: what one has removed the next does not find. */
+/**
+ * Removes finished logbooks that are old. Any number of conductors may do so at once: a book that one has removed is
+ * not found by the next.
+ */
 import type { JobBoard } from '../board/index.ts'
 import { boardId } from '../board/internal.ts'
 import { rejectOnAbort } from '../core/async/abort.ts'

@@ -1,4 +1,4 @@
-/** A place to try flows on: a board, logbooks, and owners that work, or die, when they are told to. */
+/** A workbench for tests of flows: a board, logbooks, and owners that work, or die, on demand. */
 import { type Job, type JobBoard, openBoard } from '../board/index.ts'
 import { memoryTestBackend } from '../board/internal.ts'
 import { type ConductorEvents, type ServicesFor, startConductor, type Tracked, track } from '../conductor/index.ts'

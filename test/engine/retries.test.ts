@@ -242,5 +242,7 @@ describe('side by side', () => {
 test('a retry is no part of a flow, and no flow', () => {
   const loose = linear as (...args: unknown[]) => unknown
   expect(() => loose('f', input(), times(3))).toThrow('flow f: number 1 in its list is a retry; it goes to the flow')
-  expect(() => loose({ name: 'f', retry: progressing('t') }, input())).toThrow('flow f: retry must be a retry, as times(…)')
+  expect(() => loose({ name: 'f', retry: progressing('t') }, input())).toThrow(
+    'flow f: retry must be a retry, as times(…)',
+  )
 })

@@ -1,4 +1,4 @@
-/** What is wrong with a Redis: it must not drop keys, and what it was told should outlive it. */
+/** The doctor's checks of a Redis: it must not evict keys, and its data should survive its end. */
 import { type RedisServerInfo, redisServerInfo } from '../../board/internal.ts'
 import { clockFinding, errorFinding, type Finding, okFinding, warningFinding } from './finding.ts'
 

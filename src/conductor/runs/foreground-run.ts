@@ -1,4 +1,4 @@
-/** What a flow that runs in the foreground holds while it runs: nothing, or a job on a board, which is settled at the end. */
+/** The claim of a flow that runs in the foreground: none, or that of a job on a board, which is settled at the end. */
 import { type Claim, type JobBoard, openBoard, type PostAndClaimOptions } from '../../board/index.ts'
 import { boardId } from '../../board/internal.ts'
 import { ClaimLost, InvalidArgument } from '../../core/errors.ts'

@@ -1,4 +1,4 @@
-/** Carries out a verdict: tried until it is done, or the claim is lost. */
+/** Carries out a verdict: tries until it is done, or until the claim is lost. */
 import type { Claim, Performed } from '../../board/index.ts'
 import { isOutage } from '../../board/internal.ts'
 import { settleWithRetries } from '../../core/async/settling.ts'

@@ -65,7 +65,9 @@ export function input<const S extends StandardSchema<unknown, object>>(
 ): Input<SchemaInput<S>, SchemaOutput<S>>
 export function input(schema?: StandardSchema<unknown, object>): Input<never, unknown> {
   if (schema !== undefined && !isSchema(schema))
-    throw new InvalidArgument('input: the schema must be a Standard Schema, such as one of zod; omit it to give only a type')
+    throw new InvalidArgument(
+      'input: the schema must be a Standard Schema, such as one of zod; omit it to give only a type',
+    )
   return brand('input', { kind: 'input', schema })
 }
 

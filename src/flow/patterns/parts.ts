@@ -73,7 +73,9 @@ function assertUniqueNames(
   const names = new Set(retry ? [retry.name] : [])
   const add = (name: string, kind: string) => {
     if (names.has(name))
-      throw new Duplicate(`flow ${flow}: two of its ${kind}s are named ${name}; give each its own name: the logbook identifies atoms by name`)
+      throw new Duplicate(
+        `flow ${flow}: two of its ${kind}s are named ${name}; give each its own name: the logbook identifies atoms by name`,
+      )
     names.add(name)
   }
   const left = [...parts].reverse()

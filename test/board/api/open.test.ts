@@ -31,7 +31,12 @@ test.each<[what: string, uri: string, options: unknown, says: string]>([
   ['sasl with an unknown field', NOBODY, { sasl: { user: 'ada' } }, 'sasl has no option "user"'],
   ['a cert without its key', NOBODY, { tls: { cert: 'x' } }, 'cert needs its key'],
   ['a # in a password', `zookeeper://ada:${SECRET}#@127.0.0.1:1/x`, {}, 'write %23 for a # in it'],
-  ['ticks longer than the session', `${NOBODY}?sessionTimeout=3s&tick=4s`, {}, 'tick must not be longer than sessionTimeout'],
+  [
+    'ticks longer than the session',
+    `${NOBODY}?sessionTimeout=3s&tick=4s`,
+    {},
+    'tick must not be longer than sessionTimeout',
+  ],
   ['ticks longer than the default', `${NOBODY}?tick=11s`, {}, 'sessionTimeout (10000 ms by default)'],
   ['the console as a log', 'memory:', { log: console }, 'log must be a pino logger'],
   ['an identity on a board of this process', 'memory:', { auth: [{ scheme: 'digest', auth: 'a:b' }] }, 'omit auth'],

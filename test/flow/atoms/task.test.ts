@@ -38,11 +38,7 @@ describe('task', () => {
     ['nothing to execute', () => loose('t', { execute: 'x' }), 'task t: execute must be a function'],
     ['a revert that is none', () => loose('t', { execute, revert: 1 }), 'task t: revert must be a function'],
     ['requires as text', () => loose('t', { execute, requires: 'a' }), 'task t: requires must be a list of names'],
-    [
-      'an empty requirement',
-      () => loose('t', { execute, requires: [''] }),
-      'task t: requires must be a list of names',
-    ],
+    ['an empty requirement', () => loose('t', { execute, requires: [''] }), 'task t: requires must be a list of names'],
     ['provides as number', () => loose('t', { execute, provides: 3 }), 'task t: provides must be a name'],
     ['a list of no names', () => loose('t', { execute, provides: [] }), 'task t: provides must be a name'],
     ['one name twice', () => loose('t', { execute, provides: ['a', 'a'] }), 'task t: provides must be a name'],

@@ -65,7 +65,11 @@ describe('linear', () => {
       'flow f has no option "versoin"; did you mean version?',
     ],
     ['what is no task', () => loose('f', input(), greet, execute), 'flow f: number 2 in its list is not a task'],
-    ['what only looks like a task', () => loose('f', input(), { ...greet }), 'flow f: number 1 in its list is not a task'],
+    [
+      'what only looks like a task',
+      () => loose('f', input(), { ...greet }),
+      'flow f: number 1 in its list is not a task',
+    ],
   ])('refuses %s in one line', (_what, make, message) => {
     expect(make).toThrow(InvalidArgument)
     expect(make).toThrow(message)

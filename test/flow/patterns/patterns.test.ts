@@ -169,7 +169,9 @@ describe('a schema', () => {
   })
 
   test('is a Standard Schema', () => {
-    expect(() => (input as (schema: unknown) => unknown)({ parse: () => 1 })).toThrow('input: the schema must be a Standard Schema')
+    expect(() => (input as (schema: unknown) => unknown)({ parse: () => 1 })).toThrow(
+      'input: the schema must be a Standard Schema',
+    )
   })
 })
 

@@ -252,7 +252,10 @@ test('codecs of one name, too many of them, and options that mean nothing are re
   const wrong: readonly (readonly [() => unknown, string])[] = [
     [() => openPersistence('memory:', { codec: [compressed(), compressed()] }), 'two codecs have the name deflate'],
     [() => openPersistence('memory:', { codec: [codec, own('aes-256-gcm')] }), 'two codecs have the name aes-256-gcm'],
-    [() => openPersistence('memory:', { codec: Array.from({ length: 9 }, (_, n) => own(`${n}`)) }), 'at most 8 codecs can be given'],
+    [
+      () => openPersistence('memory:', { codec: Array.from({ length: 9 }, (_, n) => own(`${n}`)) }),
+      'at most 8 codecs can be given',
+    ],
     [() => compressed({ maxBytes: 0 }), 'maxBytes must be a whole number from 1, got 0'],
     [() => encrypted({ key, ...JSON.parse('{"require":"no"}') }), 'require must be true or false, got no'],
     [() => encrypted({ key, ...JSON.parse('{"requires":true}') }), 'has no option "requires"'],

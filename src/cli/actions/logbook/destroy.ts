@@ -1,4 +1,4 @@
-/** What `jobboard logbook destroy` does: removes logbooks that nobody needs any more. */
+/** The work of `jobboard logbook destroy`: removes logbooks that are no longer needed. */
 import { boardId } from '../../../board/internal.ts'
 import { isOfOtherBoard } from '../../../conductor/internal.ts'
 import { IncompatibleVersion, InvalidArgument, InvalidState } from '../../../core/errors.ts'
