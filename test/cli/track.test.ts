@@ -175,7 +175,7 @@ describe.skipIf(!zookeeperHosts)('a job is followed', () => {
       })
       expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
       expect(stderr).toMatch(
-        /^jobboard: cannot read the results of atom login: they were written with the codec mirror, which was not given; [^\n]+ on a command line, the key in JOBBOARD_LOGBOOK_KEY, or --codec\n$/,
+        /^jobboard: logbook [\da-f-]+: cannot read the results of atom login: they were written with the codec mirror, which was not given; [^\n]+ on a command line, the key in JOBBOARD_LOGBOOK_KEY, or --codec\n$/,
       )
     }
     const wrong: readonly [Record<string, string>, readonly string[], string][] = [

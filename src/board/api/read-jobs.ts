@@ -24,9 +24,9 @@ export async function* readJobs(entries: readonly JobEntry[], backend: Reader): 
   }
 }
 
-/** Returns the posting that the view keeps current; undefined for a job outside the view. */
-function known({ stored, windowStatus }: JobEntry): StoredJob | undefined {
-  return windowStatus === 'outside' ? undefined : stored
+/** Returns the posting that the view keeps current; undefined for a job outside the view, or that cannot be read any more. */
+function known({ stored, windowStatus, content }: JobEntry): StoredJob | undefined {
+  return windowStatus === 'outside' || content === 'unreadable' ? undefined : stored
 }
 
 function nextBatch(entries: readonly JobEntry[], from: number): JobEntry[] {

@@ -43,7 +43,10 @@ describe('wrong usage: exit code 2', () => {
       'board ftp://ada:***@files/x: unknown scheme ftp:; write zookeeper://127.0.0.1:2181/demo',
     ],
     [['jobs', '--board', 'zookeeper:///x'], 'zookeeper:///x: no hosts; write zookeeper://127.0.0.1:2181/path'],
-    [['jobs', '--board', 'zookeeper://h/x?tik=2s'], 'zookeeper://h/x?tik=2s: unknown parameter "tik"; known are'],
+    [
+      ['jobs', '--board', 'zookeeper://h/x?tik=2s'],
+      'zookeeper://h/x?tik=2s: unknown parameter "tik"; the parameters are',
+    ],
     [['jobs', '--board', 'zookeeper://hunter2@h/x'], 'zookeeper://***@h/x: the part before the hosts must be user:'],
     [
       ['jobs', '--board', 'zookeeper://ada:hun/ter2@h/x'],
@@ -73,7 +76,7 @@ describe('wrong usage: exit code 2', () => {
     [['jobs', '--board', 'zookeeper://h/x?tick=hour'], 'tick: "hour" is not a duration'],
     [['jobs', '--board', 'memory:'], 'board memory: would end with this command; name one that is shared'],
     [['post'], "missing required argument 'flow'"],
-    [['post', '', '--store', '{}'], 'the name of the flow is empty'],
+    [['post', '', '--store', '{}'], 'the name of the flow must not be empty'],
     [['post', 'hello', '--max-attempts', '0'], '--max-attempts must be a whole number from 1 to 10, got 0'],
     [['post', 'hello', '--max-attempts', '99'], '--max-attempts must be a whole number from 1 to 10, got 99'],
     [
@@ -99,11 +102,14 @@ describe('wrong usage: exit code 2', () => {
     [['conductor'], 'conductor needs the code of its flows: add --flows MODULE'],
     [['conductor', '--flows', 'flows.js', '--concurrency', 'all'], '--concurrency must be a whole number from 1'],
     [['conductor', '--flows', 'flows.js', '--size', 'huge'], '--size must be one of small, medium, large'],
-    [['conductor', '--flows', 'flows.js', '--max-idle-time', 'soon'], '--max-idle-time: "soon" is no duration'],
-    [['conductor', '--flows', 'flows.js', '--unaccepted-after', 'soon'], '--unaccepted-after: "soon" is no duration'],
+    [['conductor', '--flows', 'flows.js', '--max-idle-time', 'soon'], '--max-idle-time: "soon" is not a duration'],
+    [
+      ['conductor', '--flows', 'flows.js', '--unaccepted-after', 'soon'],
+      '--unaccepted-after: "soon" is not a duration',
+    ],
     [['conductor', '--flows', 'flows.js', '--health', 'here'], '--health must be a port, or host:port'],
     [['conductor', '--flows', 'flows.js', '--log-level', 'loud'], '--log-level must be one of trace, debug, info'],
-    [['conductor', '--flows', 'flows.js', '--drain-timeout', '-1'], '--drain-timeout: "-1" is no duration'],
+    [['conductor', '--flows', 'flows.js', '--drain-timeout', '-1'], '--drain-timeout: "-1" is not a duration'],
   ]
   test.each(cases)('%j', async (args, says) => {
     const outcome = await place.jobboard(args)

@@ -51,7 +51,7 @@ describe('a call is refused', () => {
     ['setData', ['/a', null, { version: 3n }], /version must be .*got 3n/],
     ['setData', ['/a', null, { session: 123 }], /^(?!.*123).*session .*zookeeper\.session\.id\) must be a bigint/],
     ['setData', ['/a', null, { session: { id: 1n } }], /session .*must be a bigint, got a object/],
-    ['getData', ['/a', { signal: new AbortController() }], /signal: an AbortSignal is needed/],
+    ['getData', ['/a', { signal: new AbortController() }], /signal must be an AbortSignal/],
     ['multi', [[null]], /multi: operation 0 is not an operation/],
     [
       'addAuth',

@@ -98,7 +98,7 @@ describe('a request', () => {
     [{ ephemeral: true, ttl: 5 }, 'an ephemeral znode cannot have a ttl'],
     [{ ttl: 0 }, 'ttl must be between 1 and'],
     [{ ttl: 2 ** 40 }, 'ttl must be between 1 and'],
-    [{ ttl: 'soon' }, 'no duration'],
+    [{ ttl: 'soon' }, 'not a duration'],
   ])('to create %j is refused', (mode, says) => {
     const wrong = mode as CreateMode
     expect(() => create('/a', null, wrong)).toThrow(InvalidArgument)
