@@ -180,7 +180,7 @@ describe.skipIf(!zookeeperHosts)('a job is followed', () => {
     }
     const wrong: readonly [Record<string, string>, readonly string[], string][] = [
       [{ JOBBOARD_LOGBOOK_KEY: 'hunter2' }, [], 'JOBBOARD_LOGBOOK_KEY must be the base64 of 32 bytes'],
-      [{ JOBBOARD_LOGBOOK_KEY: key }, codec, 'both say how logbooks are sealed'],
+      [{ JOBBOARD_LOGBOOK_KEY: key }, codec, 'both define how logbooks are sealed'],
       [{}, ['--codec', 'none.js'], 'module none.js does not exist'],
     ]
     for (const [env, args, says] of wrong) {
