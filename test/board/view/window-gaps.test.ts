@@ -120,7 +120,7 @@ describe('while a long board is listed', () => {
     const { view, happened, sections, backend } = viewOf({})
     view.resync()
     await view.whenSettled()
-    Object.assign(sections, { fates: async () => ['trashed'] })
+    Object.assign(sections, { statusOf: async () => ['trashed'] })
     Object.assign(backend, { read: async () => [undefined] })
     const ended = view.byUuid(stored(2).posting.uuid)
     if (!ended) throw new Error('job2 is not in the view')
