@@ -33,7 +33,7 @@ describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
         const given = Object.keys(env).length > 0
         expect(stderr).toContain(given ? 'wrong user or password?' : 'no credentials were given')
         expect(stderr).toMatch(
-          /^jobboard: opening zookeeper:.*: the ACL does not allow it; open the board as [^\n]+\n$/,
+          /^jobboard: opening zookeeper:.*: the ACL does not allow it; open the board with [^\n]+\n$/,
         )
       }
     }

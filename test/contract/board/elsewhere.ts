@@ -3,16 +3,19 @@ import { expect, test, vi } from 'vitest'
 import { all, claimed, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
+/** A busy machine may take long to deliver a change. */
+const DELIVERY = { timeout: 30_000 }
+
 export function elsewhereContract({ open }: Place): void {
   test('a job that is held shows the run that another process has begun, and the failed ones before', async () => {
     const [here, there] = await Promise.all([open({ who: 'here' }), open({ who: 'there' })])
     const job = await here.post('flow', {}, { name: 'job', backOff: { first: 0 } })
     const first = await claimed(there, 'job')
     const running = { who: 'there', at: expect.any(Date) }
-    await vi.waitFor(() => expect(job).toMatchObject({ state: 'CLAIMED', runs: 1, attempts: [running] }))
+    await vi.waitFor(() => expect(job).toMatchObject({ state: 'CLAIMED', runs: 1, attempts: [running] }), DELIVERY)
     await first.abandon({ failed: true, reason: 'boom 1' })
     await claimed(there, 'job')
-    await vi.waitFor(() => expect(job.runs).toBe(2))
+    await vi.waitFor(() => expect(job.runs).toBe(2), DELIVERY)
     expect(job.attempts).toEqual([{ ...running, ended: 'failed', reason: 'boom 1' }, running])
   })
 
