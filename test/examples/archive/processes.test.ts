@@ -117,7 +117,7 @@ test('logbooks that cannot be used are complained of once, not by every conducto
   const demo = new Demo([folder, '--out', out, '--board', uri, '--conductors', '3', '--persistence', 'stone:'])
   expect(await demo.exitCode()).toBe(2)
   expect(demo.output).toBe('')
-  expect(demo.errors.trim()).toMatch(/^.*no logbooks can be kept in stone:; write.*$/)
+  expect(demo.errors.trim()).toMatch(/^.*the scheme stone: is not known for logbooks; use.*$/)
 })
 
 async function folderWithEndlessFile(): Promise<{ folder: string; out: string }> {

@@ -62,7 +62,7 @@ describe('the demo itself', () => {
     {
       what: 'no such logbooks',
       args: ['input', '--out', 'out', '--persistence', 'stone:'],
-      says: /no logbooks can be kept in stone:; write/,
+      says: /the scheme stone: is not known for logbooks; use/,
       code: 2,
     },
   ])('$what', async ({ args, says, code }) => {

@@ -56,7 +56,7 @@ describe('an answer that makes no sense', () => {
     })
     const suspended = reaches(lab.client, 'suspended')
     await lab.client.sync('/x')
-    expect(String((await suspended).reason)).toContain('nothing that was asked')
+    expect(String((await suspended).reason)).toContain('without a request')
   })
 
   test('(a body that cannot be read) is unknown to the one who asked, and ends the connection', async () => {

@@ -37,7 +37,7 @@ describe.skipIf(!zookeeperHosts)('a board that is for its creator alone', () => 
     await using evil = await open({ auth: [EVIL], acl: [adas, evils] })
     const failure = await rejectionOf(open({ auth: [ADA], acl: ACL.creatorAll }))
     expect(failure).toBeInstanceOf(InvalidArgument)
-    expect(String(failure)).toContain('another ACL than the one that was given (it names digest:evil)')
+    expect(String(failure)).toContain('another ACL than the given one (it names digest:evil)')
     expect(String(failure)).not.toContain(evils.id)
     const byUri = uri.replace('://', '://ada:love%2Flace@')
     expect(await rejectionOf(openBoard(`${byUri}?acl=creator`))).toBeInstanceOf(InvalidArgument)

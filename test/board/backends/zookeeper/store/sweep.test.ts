@@ -106,7 +106,7 @@ describe.skipIf(!zookeeperHosts)('sweeping', () => {
     await refresh(board)
     const failure = await rejectionOf(board.post('flow', {}, { key: 'one' }))
     expect(failure).toBeInstanceOf(Duplicate)
-    expect(String(failure)).toMatch(/cannot be read/)
+    expect(String(failure)).toMatch(/unreadable here/)
     expect(await namesIn(place, '.keys')).toEqual(['one'])
     expect(await place.jobNodes()).toHaveLength(1)
   })
