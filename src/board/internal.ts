@@ -1,4 +1,4 @@
-/** What other folders of this project need of boards, and users do not. */
+/** Exports of the board for other folders of this project, not for users. */
 
 export { type RedisServerInfo, redisServerInfo } from './backends/redis/internal.ts'
 export { memoryTestBackend } from './memory-place.ts'

@@ -1,3 +1,3 @@
-/** What other folders of this project need of conductors, and users do not. */
+/** Exports of the conductor for other folders of this project, not for users. */
 
 export { isOfOtherBoard } from './runs/book-owner.ts'

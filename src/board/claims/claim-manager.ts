@@ -148,6 +148,7 @@ export class ClaimManager {
     this.#view.queue.advance(this.#backend.now())
     const held = localReason(entry, { queue: this.#view.queue, paused: false })
     if (held) return new Unclaimable(`${job}: ${held.text}`)
+    if (entry.queueEntry) this.#rejected.resume(entry.queueEntry)
     const place = this.#view.queue.reserveEntry(entry)
     if (!place) return await this.#explainUnclaimable(job, entry)
     const [result] = await this.#claimAll([place])

@@ -78,10 +78,12 @@ export class RejectedClaims {
 
   #pauseJob(place: QueueEntry, milliseconds: number): void {
     this.#paused.add(place)
-    setTimeout(() => {
-      this.#paused.delete(place)
-      this.release([place])
-    }, milliseconds).unref()
+    setTimeout(() => this.resume(place), milliseconds).unref()
+  }
+
+  /** Ends the pause of a job, if it is paused: its time is over, or a caller asks for this very job. */
+  resume(place: QueueEntry): void {
+    if (this.#paused.delete(place)) this.release([place])
   }
 
   /** Hides the job: it cannot be claimed here, and it would be chosen again at once, for ever. */

@@ -62,6 +62,7 @@ export class LiveView {
   readonly #windowReader: WindowReader | undefined
   readonly #reader: ContentReader
   readonly #resync: Resync<ViewListing>
+  #isCarryingOut = false
   #dueTimer: NodeJS.Timeout | undefined
 
   constructor({ backend, listener, unacceptedAfter, signal }: LiveViewOptions) {
@@ -265,8 +266,19 @@ export class LiveView {
     this.#carryOut()
   }
 
+  /**
+   * Carries out all effects in their order. A listener may cause further changes, as a post on a memory board does: their effects
+   * follow those that are left, or listeners would receive the events of one job in the wrong order.
+   */
   #carryOut(): void {
-    for (const effect of this.#index.takeEffects()) this.#carryOutOne(effect)
+    if (this.#isCarryingOut) return
+    this.#isCarryingOut = true
+    try {
+      for (let effects = this.#index.takeEffects(); effects.length > 0; effects = this.#index.takeEffects())
+        for (const effect of effects) this.#carryOutOne(effect)
+    } finally {
+      this.#isCarryingOut = false
+    }
   }
 
   #carryOutOne(effect: Effect): void {

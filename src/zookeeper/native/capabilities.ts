@@ -45,10 +45,10 @@ interface ForeignOptions {
 }
 
 /**
- * Options of our own client that would change nothing here, and whoever gave them would believe that they did.
+ * Rejects options of our own client that this client would ignore: the caller would believe that they have an effect.
  *
- * @throws UnsupportedCapability for TLS, SASL and an ACL: nobody is to be connected in the clear, be unknown, or make
- * znodes that are open to all, who asked for something else
+ * @throws UnsupportedCapability for TLS, SASL and an ACL: a caller that asks for them must not be connected in the clear, stay
+ * unauthenticated, or create znodes that are open to all
  * @throws InvalidArgument for `readOnly`
  */
 export function rejectForeignOptions(options: ForeignOptions): void {

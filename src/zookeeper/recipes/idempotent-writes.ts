@@ -186,14 +186,14 @@ export async function idempotentDelete(
 }
 
 /**
- * Writes a znode's data if nobody wrote them since they were read: compare and set.
+ * Writes a znode's data if they have not changed since they were read: compare and set.
  *
- * After a lost answer the data are read again. Nobody wrote: it did not happen. Somebody wrote once, and these very data:
- * that was this call. Other data: it was refused. So write data that nobody else writes (with a name or a number of your
- * own in them) where it matters who it was.
+ * After a lost answer the data are read again. If they are unchanged, the write did not happen. If they were written once and are
+ * equal to `data`, this call wrote them. If they were written once and differ, this call was refused. Two clients that write equal
+ * data are not told apart: where that matters, put a name or a number of your own into the data.
  *
- * @param seen the Stat that came with the data; without `czxid` where nobody makes the path again
- * @throws BadVersion when somebody else was first; ConnectionLoss (`unknown`) when the answer was lost and by the time of
+ * @param seen the Stat that came with the data; without `czxid` where the path is never created again
+ * @throws BadVersion when another client wrote first; ConnectionLoss (`unknown`) when the answer was lost and by the time of
  * looking the data were written more than once, or the znode was deleted, or it may not be read; InvalidArgument without
  * a version
  */
@@ -217,7 +217,7 @@ export async function versionedSetData(
       if (now.stat.version === seen.version) return 'not-done'
       if (now.stat.version !== seen.version + 1) return 'unknown'
       if (equalBytes(now.data, data)) return { happened: now.stat }
-      return { refused: new BadVersion(`setData ${path}: somebody else wrote first`, { path }) }
+      return { refused: new BadVersion(`setData ${path}: another client wrote first`, { path }) }
     },
   })
 }
@@ -257,7 +257,7 @@ export interface TraceableWrite<T> {
 /**
  * Attempts the write, and where the answer is lost looks for its trace: it happened, was refused, or is attempted again.
  *
- * @throws what the attempt throws; ConnectionLoss (`unknown`) where nobody can look any more
+ * @throws what the attempt throws; ConnectionLoss (`unknown`) when looking for the trace fails, too
  */
 export async function writeExactlyOnce<T>(
   client: ExactlyOnceDriver,

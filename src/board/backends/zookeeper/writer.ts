@@ -4,7 +4,15 @@
  * outcomes.
  */
 import type { Encoding } from '../../../core/codec.ts'
-import { ClaimLost, Duplicate, NotConnected, NotFound, PayloadTooLarge, Unclaimable } from '../../../core/errors.ts'
+import {
+  ClaimLost,
+  Duplicate,
+  InvalidState,
+  NotConnected,
+  NotFound,
+  PayloadTooLarge,
+  Unclaimable,
+} from '../../../core/errors.ts'
 import {
   BadVersion,
   NodeExists,
@@ -187,13 +195,20 @@ export class BoardWriter {
   /** Returns the gate with a base that claims of this session may use. @throws Unclaimable while the board is paused */
   async #prepareGate(what: string): Promise<GateSnapshot & { readonly session: bigint }> {
     const { gate, session: current } = this.#options
-    let seen = gate.seen ?? (await translateErrors(what, () => gate.read()))
-    if (!current()) seen = await translateErrors(what, () => gate.read())
+    const read = () => translateErrors(what, () => gate.read())
+    let seen = gate.seen ?? (await read())
+    if (!current()) seen = await read()
     const session = current()
     if (!session) throw new NotConnected(`${what}: nothing was done: there is no session`)
     const closed = () => new Unclaimable(`${what}: the board is paused`)
     if (seen.paused) throw closed()
-    const examined = await this.#fences.ensureValid(seen, { session: session.id, zxid: session.newestZxid })
+    const examine = (gate: GateSnapshot) =>
+      this.#fences.ensureValid(gate, { session: session.id, zxid: session.newestZxid })
+    const examined = await examine(seen).catch(async (error) => {
+      // The gate may have been repaired since it was read.
+      if (error instanceof InvalidState) return examine(await read())
+      throw error
+    })
     if (examined.paused) throw closed()
     return { ...examined, session: session.id }
   }

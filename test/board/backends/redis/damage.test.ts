@@ -157,18 +157,21 @@ describe('a batch', { timeout: MAX_WAIT_MS }, () => {
 })
 
 describe('a count of a shared resource', { timeout: MAX_WAIT_MS }, () => {
-  test.each(['x', 'inf', 'nan', '-3', '1e300'])('of %j lets nobody in beside those that share it', async (count) => {
-    await using place = await redisPlace(server)
-    await using board = await place.open()
-    await board.post('flow', {}, { name: 'sharer', resources: { shared: ['net'] } })
-    const alone = await board.post('flow', {}, { name: 'alone', resources: { exclusive: ['net'] } })
-    const sharer = await claimed(board, 'sharer')
-    await place.witness.hset(place.key('shared'), fieldName('net'), count)
-    expect(await rejectionOf(board.claim(alone))).toMatchObject({ code: 'JOBBOARD_UNCLAIMABLE' })
-    await sharer.consume()
-    await (await board.claim(alone)).consume()
-    expect(await place.witness.exists(place.key('shared'))).toBe(0)
-  })
+  test.each(['x', 'inf', 'nan', '-3', '1e300'])(
+    'of %j lets no other job in beside those that share it',
+    async (count) => {
+      await using place = await redisPlace(server)
+      await using board = await place.open()
+      await board.post('flow', {}, { name: 'sharer', resources: { shared: ['net'] } })
+      const alone = await board.post('flow', {}, { name: 'alone', resources: { exclusive: ['net'] } })
+      const sharer = await claimed(board, 'sharer')
+      await place.witness.hset(place.key('shared'), fieldName('net'), count)
+      expect(await rejectionOf(board.claim(alone))).toMatchObject({ code: 'JOBBOARD_UNCLAIMABLE' })
+      await sharer.consume()
+      await (await board.claim(alone)).consume()
+      expect(await place.witness.exists(place.key('shared'))).toBe(0)
+    },
+  )
 })
 
 describe('a field of the board', { timeout: MAX_WAIT_MS }, () => {
@@ -198,9 +201,9 @@ describe('a field of the board', { timeout: MAX_WAIT_MS }, () => {
     const job = await late.post('flow', {}, { name: 'late' })
     await (await claimed(board, 'late')).consume()
     expect(await job.wait()).toBe('COMPLETE')
-    const told = errors.filter((message) => message.includes(`field ${field} of ${place.key('board')}`))
-    expect(told).toHaveLength(1)
-    expect(errors).toEqual(told)
+    const reported = errors.filter((message) => message.includes(`field ${field} of ${place.key('board')}`))
+    expect(reported).toHaveLength(1)
+    expect(errors).toEqual(reported)
   })
 
   test.each(['9007199254740991', '1e300'])('fence of %s refuses claims until it is set', async (value) => {

@@ -114,8 +114,36 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
       if (!text.includes('99999')) await expect(board.pause()).rejects.toThrow(`${gate} is damaged`)
       expect(Buffer.from((await place.witness.getData(gate)).data ?? []).toString()).toBe(text)
     }
+    const job = await board.post('flow', {})
+    await expect(board.claim(job)).rejects.toThrow(InvalidState)
     await place.witness.setData(gate, sound ?? new Uint8Array())
-    expectGrowing([fence, await fenceOn(board)])
+    // At once: the board has not been notified of the repair yet.
+    const claim = await board.claim(job)
+    await claim.consume()
+    expectGrowing([fence, claim.fence])
+  })
+
+  test('a damaged gate is reported once while claims wait, and hides no job: once it is repaired they are claimed', async () => {
+    await using place = await zookeeperPlace()
+    await using board = await place.open()
+    await fenceOn(board)
+    const gate = `${place.path}/.gate`
+    const { data: sound } = await place.witness.getData(gate)
+    const errors: string[] = []
+    const reported = new Promise<void>((resolve) => {
+      board.on('error', ({ error }) => {
+        errors.push(String(error))
+        resolve()
+      })
+    })
+    await place.witness.setData(gate, Buffer.from('{"paused":false,"fenceBase":"99999999999999999999"}'))
+    await board.post('flow', {}, { name: 'innocent' })
+    const claiming = board.claimNext({ timeout: '30s' })
+    await reported
+    await place.witness.setData(gate, sound ?? new Uint8Array())
+    const [claim] = await claiming
+    expect(claim.job.name).toBe('innocent')
+    expect(errors).toEqual([expect.stringContaining(`${gate} is damaged`)])
   })
 
   test('a pause, its end, and sessions that come and go change nothing of what fences begin at', async () => {
