@@ -73,7 +73,8 @@ async function assertTerm(
   if (await zookeeper.exists(termPath(path, flow.term))) return
   const now = await readBookAndFlow(zookeeper, { book: layout.book(request.book.uuid), flow: path })
   const isBeingRemoved = !now.book || now.book.gone !== undefined
-  if (isBeingRemoved || now.flow?.version !== flow.version) return
+  // The term, not the version: a book that was removed and created again may have a flow of the same version.
+  if (isBeingRemoved || now.flow?.term !== flow.term) return
   throw damagedRecordError(path, 'it names a term that does not exist')
 }
 

@@ -1,5 +1,5 @@
 /** Reads books and flows while others write. */
-import { NoNode, op, type Stat, type ZooKeeper, type ZooKeeperError } from '../../zookeeper/index.ts'
+import { NoNode, op, type ReadData, type Stat, type ZooKeeper, type ZooKeeperError } from '../../zookeeper/index.ts'
 import type { AtomDetail, FlowDetail } from '../models.ts'
 import { RecordDecoder } from '../record-memory.ts'
 import { atomPath, isFlowName, toPositions } from './layout.ts'
@@ -7,6 +7,8 @@ import { type BookNodeRecord, decodeAtom, decodeBook, decodeFlow, type FlowNodeR
 
 export interface ReadFlow extends FlowNodeRecord {
   readonly version: number
+  /** The transaction that wrote the flow last; other than the version, it never repeats when a book is created again. */
+  readonly mzxid: bigint
 }
 
 export interface ReadBook extends BookNodeRecord {
@@ -36,7 +38,7 @@ export async function readBookAndFlow(
   const flowData = requirePresent(flow)
   return {
     book: bookData && { ...decodeBook(bookData.data, paths.book), version: bookData.stat.version },
-    flow: flowData && { ...decodeFlow(flowData.data, paths.flow), version: flowData.stat.version },
+    flow: flowData && toReadFlow(flowData, paths.flow),
   }
 }
 
@@ -47,12 +49,16 @@ export async function readBookRecord(zookeeper: ZooKeeper, path: string): Promis
 
 export async function readFlowRecord(zookeeper: ZooKeeper, path: string): Promise<ReadFlow | undefined> {
   const read = await missingAsUndefined(zookeeper.getData(path))
-  return read && { ...decodeFlow(read.data, path), version: read.stat.version }
+  return read && toReadFlow(read, path)
+}
+
+function toReadFlow({ data, stat }: ReadData, path: string): ReadFlow {
+  return { ...decodeFlow(data, path), version: stat.version, mzxid: stat.mzxid }
 }
 
 /**
- * Reads a flow as it was at one moment: a write changes the flow's znode with its atoms, so the same version before and
- * after means that there was no write.
+ * Reads a flow as it was at one moment: a write changes the flow's znode with its atoms, so the same transaction before
+ * and after means that there was no write.
  */
 export async function readWholeFlow(zookeeper: ZooKeeper, path: string): Promise<FlowDetail | undefined> {
   for (;;) {
@@ -60,7 +66,7 @@ export async function readWholeFlow(zookeeper: ZooKeeper, path: string): Promise
     if (!before) return undefined
     const atoms = await missingAsUndefined(readAtoms(zookeeper, path))
     const after = await missingAsUndefined(zookeeper.getData(path))
-    if (atoms && after?.stat.version === before.version) return { ...before.flow, atoms: [...atoms.values()] }
+    if (atoms && after?.stat.mzxid === before.mzxid) return { ...before.flow, atoms: [...atoms.values()] }
   }
 }
 
