@@ -1,11 +1,11 @@
-/** The site: the pages as they are, with search, and the API out of the docstrings (`typedoc.config.js`). */
+/** The site: the pages, with search, and the API from the docstrings (`typedoc.config.js`). */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { defineConfig } from 'vitepress'
 
 const DOCS = join(import.meta.dirname ?? new URL('./', import.meta.url).pathname, '..')
 
-/** As GitHub does, so that a link to a heading leads to the same place there and here. */
+/** Makes anchors as GitHub does: a link to a heading works there and here. */
 function slugify(heading) {
   return heading
     .toLowerCase()
@@ -13,15 +13,15 @@ function slugify(heading) {
     .replaceAll(' ', '-')
 }
 
-/** Links to what is not on the site, sources say, are left as text: nobody has said where the repository is. */
-function withoutOutwardLinks(md) {
-  md.core.ruler.push('outward-links', ({ tokens, env }) => {
+/** Shows links to files that are not on the site, such as sources, as text: the address of the repository is not known. */
+function withoutOutsideLinks(md) {
+  md.core.ruler.push('outside-links', ({ tokens, env }) => {
     for (const { children } of tokens) {
-      let outward = false
+      let outside = false
       for (const token of children ?? []) {
-        if (token.type === 'link_open') outward = leadsOut(token.attrGet('href') ?? '', env.relativePath ?? '')
-        if (!outward || !token.type.startsWith('link_')) continue
-        if (token.type === 'link_close') outward = false
+        if (token.type === 'link_open') outside = leadsOutside(token.attrGet('href') ?? '', env.relativePath ?? '')
+        if (!outside || !token.type.startsWith('link_')) continue
+        if (token.type === 'link_close') outside = false
         Object.assign(token, { type: 'text', tag: '', nesting: 0, content: '', attrs: null })
       }
     }
@@ -29,11 +29,11 @@ function withoutOutwardLinks(md) {
 }
 
 function asOnGitHub(md) {
-  withoutOutwardLinks(md)
+  withoutOutsideLinks(md)
   withoutDiagrams(md)
 }
 
-/** GitHub draws state diagrams; here their steps are listed, which takes no library of some megabytes. */
+/** Shows state diagrams as tables of their transitions. GitHub draws them; drawing them here needs a library of megabytes. */
 function withoutDiagrams(md) {
   const fence = md.renderer.rules.fence
   md.renderer.rules.fence = (tokens, index, ...rest) => {
@@ -47,7 +47,7 @@ function withoutDiagrams(md) {
   }
 }
 
-function leadsOut(href, page) {
+function leadsOutside(href, page) {
   if (/^[a-z]+:|^#|^\//i.test(href)) return false
   const file = normalize(join(dirname(page), href.split('#')[0] ?? ''))
   return file.startsWith('..') || !/(\.md|\/)$/.test(file)
@@ -62,17 +62,43 @@ const pages = (folder, names) => {
 
 const SIDEBAR = [
   { text: 'Getting started', items: pages('start', ['embed', 'conductors', 'operate']) },
-  { text: 'Concepts', items: [page('ownership.md'), page('failure.md'), page('guides/choosing-a-board.md'), page('guides/other-names.md')] },
   {
-    text: 'Boards',
-    items: pages('guides', ['boards', 'posting-many', 'results', 'own-loop', 'resources', 'limiting', 'retries', 'idempotency', 'stopping', 'watching']),
+    text: 'Concepts',
+    items: [
+      page('ownership.md'),
+      page('failure.md'),
+      ...pages('guides', ['choosing-a-board', 'other-names']),
+      page('reference/terms.md'),
+    ],
   },
-  { text: 'Work', items: pages('guides', ['flows', 'job-after-job', 'recurring', 'computing', 'conductors', 'logbooks', 'testing']) },
-  { text: 'Running it', items: pages('guides', ['deploying', 'security', 'upgrades', 'postgres', 'redis', 'c-client']) },
+  {
+    text: 'Post jobs',
+    items: pages('guides', ['boards', 'results', 'watching', 'stopping', 'posting-many', 'recurring', 'resources', 'limiting']),
+  },
+  {
+    text: 'Run jobs',
+    items: pages('guides', [
+      'flows',
+      'retries',
+      'idempotency',
+      'conductors',
+      'logbooks',
+      'testing',
+      'job-after-job',
+      'computing',
+      'own-loop',
+    ]),
+  },
+  { text: 'Production', items: pages('guides', ['deploying', 'security', 'upgrades', 'postgres', 'redis', 'c-client']) },
+  {
+    text: 'Reference',
+    items: [
+      ...pages('reference', ['cli', 'options', 'events', 'errors', 'states']),
+      { text: 'API', link: '/api/' },
+    ],
+  },
   { text: 'TaskFlow', items: pages('guides', ['taskflow', 'taskflow-shared']) },
-  { text: 'ZooKeeper', items: pages('guides', ['zookeeper-client']) },
-  { text: 'Reference', items: pages('reference', ['terms', 'cli', 'options', 'events', 'errors', 'states', 'zookeeper-conformance']) },
-  { text: 'API', items: [{ text: 'All that is exported', link: '/api/' }] },
+  { text: 'ZooKeeper', items: [...pages('guides', ['zookeeper-client']), page('reference/zookeeper-conformance.md')] },
   { text: 'Decisions', collapsed: true, items: decisions() },
 ]
 
@@ -81,7 +107,7 @@ function decisions() {
   return names.sort().map((name) => page(`decisions/${name}`))
 }
 
-/** Modules and kinds only: the pages of a module are listed on its own, and a list of all would be on each of them. */
+/** Lists modules and kinds only: the page of a module lists its own pages, and a list of all would be on every page. */
 function apiSidebar(folder = 'api/jobboard') {
   if (!existsSync(join(DOCS, folder, 'index.md'))) return []
   const headings = readFileSync(join(DOCS, folder, 'index.md'), 'utf8').matchAll(/^## (.*)$/gm)
@@ -91,15 +117,22 @@ function apiSidebar(folder = 'api/jobboard') {
   return [{ text: folder.replace('api/', ''), link: `/${folder}/`, items: kinds }, ...inner]
 }
 
+/** Ranks guides above decisions and the API, and other products' words above all. The browser runs it: it uses nothing outside. */
+function boostDocument(id) {
+  if (id.startsWith('/api/')) return 0.2
+  if (id.startsWith('/decisions/')) return 0.5
+  return id.startsWith('/guides/other-names') ? 3 : 1
+}
+
 export default defineConfig({
   title: 'jobboard',
   description: 'Post work, and have it done by exactly one owner at a time',
   lang: 'en',
-  // A link that leads nowhere fails the build.
+  // A dead link fails the build.
   ignoreDeadLinks: false,
   markdown: { anchor: { slugify }, config: asOnGitHub },
   themeConfig: {
-    search: { provider: 'local' },
+    search: { provider: 'local', options: { miniSearch: { searchOptions: { boostDocument } } } },
     outline: [2, 3],
     nav: [
       { text: 'Start', link: '/start/embed' },

@@ -13,20 +13,20 @@ import { readTrash, type Summary, summarize } from './summary.ts'
 import { Tally } from './tally.ts'
 import { type Found, walk } from './walk.ts'
 
-/** `alone`: no conductor is left. */
+/** The end of a run. `alone`: no conductor is left. */
 export type Ending = 'done' | 'interrupted' | 'alone'
 
 export interface Result {
   readonly ending: Ending
   readonly summary: Summary
   readonly output: Output
-  /** Where the logbooks are. */
+  /** The URI of the logbooks. */
   readonly persistence: string
-  /** How many jobs stay on a board that outlives us, if that is known, and how to know them there. */
+  /** The number of jobs that stay on a board after this run, if it is known, and their name there. */
   readonly left: { readonly jobs: number | undefined; readonly flow: string; readonly board: string }
 }
 
-/** What everything here is about. */
+/** The parts of one run. */
 interface Run {
   readonly options: Options
   readonly output: Output
@@ -37,7 +37,7 @@ interface Run {
   readonly say: (line: string) => void
 }
 
-/** @throws what opening a board and starting conductors throw; nothing has been done then */
+/** Runs the demo. @throws what opening a board and starting conductors throw; nothing has been done then */
 export async function archive(options: Options, interrupt: Interrupt): Promise<Result> {
   const { signal } = interrupt
   const tally = new Tally()
@@ -47,7 +47,7 @@ export async function archive(options: Options, interrupt: Interrupt): Promise<R
   sayWhenAway(board, say)
   const output = await makeOutput(options.out)
   const persistence = options.persistence ?? logbooksUri(output)
-  // Other runs may share the board: a name of our own keeps their conductors from our jobs, and ours from theirs.
+  // Other runs may share the board. A flow name for each run keeps conductors to the jobs of their own run.
   const flow = archiveFlow(`archive-${randomUUID().slice(0, 8)}`)
   const run: Run = { options, output, persistence, board, flow, tally, say }
   await using conductors = await startConductors(board, { ...options, persistence, flow: flow.name, say, signal })
@@ -77,7 +77,7 @@ async function untilOver(run: Run, options: { conductors: Conductors; interrupt:
   }
 }
 
-/** How many posts are under way at once: enough to keep the board busy. */
+/** The number of posts under way at once: enough to keep the board busy. */
 const POSTS_AT_ONCE = 16
 
 async function archiveAll(run: Run, signal: AbortSignal): Promise<Ending> {
@@ -91,7 +91,7 @@ async function archiveAll(run: Run, signal: AbortSignal): Promise<Ending> {
     tally.complete = true
     run.say(`${count(tally.names.size, 'job')} posted`)
     await tally.ended()
-    // A post whose answer was lost may have been done twice. The second job finds nothing to do, but it has to end.
+    // A post whose answer was lost may be on the board twice. The second job finds nothing to do, but it must end, too.
     while (true) {
       const twins = await untilConnected(signal, () => tally.onBoard(board, { ensureFresh: true }))
       if (twins.length === 0) return 'done'
@@ -136,7 +136,7 @@ function sayWhenAway(board: JobBoard, say: (line: string) => void): void {
   })
 }
 
-/** Puts together what has become of everything. */
+/** Returns the report of the run. */
 async function lookBack(
   run: Run,
   options: { ending: Ending; seconds: number; interrupt: Interrupt },
@@ -151,7 +151,7 @@ async function lookBack(
   return { summary, left: { jobs: jobs?.length, flow: flow.name, board: board.uri } }
 }
 
-/** Undefined when the board is away, unless all is done: then it is worth waiting for. */
+/** Returns undefined when the board is away, unless all jobs have ended: then it waits for the board. */
 async function askAtTheEnd<T>(
   ask: () => Promise<T>,
   { board }: Run,

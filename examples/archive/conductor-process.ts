@@ -1,16 +1,16 @@
 /**
- * A conductor in a process of its own. The demo that started it tells it what to do, and when to stop; it also stops when
- * the demo is gone.
+ * A conductor in a process of its own. The demo that started it sends its options, and the request to stop. It also
+ * stops when the demo has ended.
  */
 import { describeError, startConductor } from 'jobboard'
 import type { Assignment, Order } from './conductors.ts'
 import { archiveFlow } from './flow.ts'
 import { printableText } from './printable.ts'
 
-// Ctrl-C in a terminal reaches every process that was started from it. It is for the demo to say what it means.
+// Ctrl-C in a terminal reaches every process that was started from it. The demo decides what it means.
 process.on('SIGINT', () => undefined)
 
-/** From the beginning: an order may come before there is a conductor to obey it. */
+/** Receives orders from the beginning: one may come before the conductor has started. */
 const stop = new AbortController()
 const abort = new AbortController()
 process.on('SIGTERM', () => stop.abort())

@@ -1,4 +1,4 @@
-/** Who does the work: a conductor in this process, or several in processes of their own. */
+/** The conductors of a run: one in this process, or several in processes of their own. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { type JobBoard, openPersistence, startConductor } from 'jobboard'
@@ -7,45 +7,47 @@ import { aborted } from './interrupt.ts'
 import { isMemory } from './options.ts'
 
 export interface Conductors extends AsyncDisposable {
-  /** For people. */
+  /** The description for people. */
   readonly who: string
-  /** Resolves when none is left although nobody stopped them. */
+  /** Resolves when all of them have ended without a request to stop. */
   readonly allGone: Promise<void>
-  /** What runs may end; idempotent. */
+  /** Stops them: running jobs may finish. Idempotent. */
   stop(): Promise<void>
-  /** What runs is told to end at once, and goes back to the board. */
+  /** Aborts them: running jobs end at once and go back to the board. */
   abort(): void
 }
 
-/** What a conductor needs to know, as it is sent to its process. */
+/** The options of a conductor, as they are sent to its process. */
 export interface Assignment {
-  /** A URI. */
+  /** The URI of the board. */
   readonly board: string
   readonly persistence: string
   readonly flow: string
   readonly concurrency: number
 }
 
-/** What a conductor's process is told afterwards. */
+/** A later order to a conductor's process. */
 export type Order = 'stop' | 'abort'
 
 export interface ConductorsOptions extends Assignment {
-  /** So many processes; undefined: none, a conductor in this one. */
+  /** The number of processes; undefined for a conductor in this process. */
   readonly conductors: number | undefined
-  /** Gives up starting them. */
+  /** The signal that ends the start. */
   readonly signal: AbortSignal
-  /** Told when one of them is gone. */
+  /** Prints a line, when one of them has ended. */
   readonly say: (line: string) => void
 }
 
 /**
+ * Starts the conductors.
+ *
  * @param board open, for a conductor in this process
- * @throws what opening the logbooks throws; the signal's reason, when all that had been started are gone
+ * @throws what opening the logbooks throws; the signal's reason, when all that had been started have ended
  */
 export async function startConductors(board: JobBoard, options: ConductorsOptions): Promise<Conductors> {
   const { persistence, flow, concurrency, conductors, say, signal } = options
   const assignment = { board: options.board, persistence, flow, concurrency }
-  // A memory board is in this process only.
+  // A board in memory exists in this process only.
   if (conductors === undefined || isMemory(options.board)) return conductorInside(board, assignment)
   return conductorProcesses(assignment, { count: conductors, say, signal })
 }
@@ -62,13 +64,13 @@ async function conductorInside(board: JobBoard, { persistence, flow, concurrency
   }
 }
 
-/** Whoever dies stays dead: the others go on. */
+/** Starts the processes. One that dies is not started again: the others continue. */
 async function conductorProcesses(
   assignment: Assignment,
   options: { count: number; say: (line: string) => void; signal: AbortSignal },
 ): Promise<Conductors> {
   const { count, say, signal } = options
-  // Whether the logbooks can be used is found out once, here, and not by each of them.
+  // The logbooks are checked once, here, and not by each process.
   await (await openPersistence(assignment.persistence)).close()
   const children = Array.from({ length: count }, (_, index) => new ConductorProcess(index + 1))
   const allGone = Promise.all(children.map((child) => child.gone)).then(() => undefined)
@@ -96,20 +98,20 @@ const PROGRAM = fileURLToPath(new URL('conductor-process.ts', import.meta.url))
 
 class ConductorProcess {
   readonly #number: number
-  /** Undefined where the system has not even tried to start it. */
+  /** The process id; undefined if the process was not started. */
   readonly #process: ChildProcess | undefined
-  /** Resolves with how it ended, or why it never began. */
+  /** Resolves with how it ended, or why it did not start. */
   readonly gone: Promise<string>
 
   constructor(number: number) {
     this.#number = number
     try {
-      // Started as this process was, so that it understands TypeScript, too.
+      // Start it with the options of this process, so that it runs TypeScript, too.
       const child = fork(PROGRAM, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
       this.#process = child
       this.gone = new Promise((resolve) => {
         child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`))
-        // Of a process that has begun, this tells of a message that could not be sent, and its exit is told as well.
+        // For a process that has started, this reports a message that could not be sent; its exit is reported as well.
         child.on('error', (error) => child.pid === undefined && resolve(error.message))
       })
     } catch (error) {
@@ -117,14 +119,14 @@ class ConductorProcess {
     }
   }
 
-  /** Resolves when it claims jobs, or is gone. */
+  /** Resolves when it claims jobs, or has ended. */
   async start(assignment: Assignment): Promise<void> {
     this.send(assignment)
     const ready = new Promise((resolve) => this.#process?.once('message', resolve))
     await Promise.race([ready, this.gone])
   }
 
-  /** It may be gone, or about to go; then there is nothing to tell. */
+  /** Sends an order, unless the process has ended or is about to. */
   send(message: Assignment | Order): void {
     if (this.#process?.connected) this.#process.send(message, () => undefined)
   }

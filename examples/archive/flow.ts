@@ -1,8 +1,8 @@
 /**
- * What is done with one file: hash it, compress it, verify the archive, record it in the manifest.
+ * The flow of one file: hash it, compress it, verify the archive, record it in the manifest.
  *
- * A process can die at any moment, and another then goes on with the task that was under way. So every task leads to the
- * same end however often it runs, and what it leaves behind when it fails is removed by its `revert`.
+ * A process can die at any moment, and another one then repeats the task that was under way. So every task is
+ * idempotent, and its `revert` removes what it has written.
  */
 import { createHash } from 'node:crypto'
 import { constants, createReadStream, createWriteStream } from 'node:fs'
@@ -12,25 +12,25 @@ import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { input, linear, NonRetryable, task } from 'jobboard'
 
-/** The inputs of a job: plain data, which any process can pick up from the board. */
+/** The inputs of a job: plain data, which every process can read from the board. */
 export interface ArchiveStore {
   readonly source: Source
   readonly target: Target
 }
 
 export interface Source {
-  /** The folder that is archived, absolute. */
+  /** The absolute path of the folder that is archived. */
   readonly folder: string
-  /** The file's path in it, in base64: the name of a file is bytes, and they need not be UTF-8. */
+  /** The file's path in the folder, in base64: a file name is bytes, which need not be UTF-8. */
   readonly path: string
   /** The same path for people. */
   readonly name: string
 }
 
 export interface Target {
-  /** The output folder, absolute. */
+  /** The absolute path of the output folder. */
   readonly folder: string
-  /** Relative to it. */
+  /** The path relative to the output folder. */
   readonly archive: string
   readonly manifest: string
 }
@@ -70,7 +70,7 @@ const compress = task('compress', {
   provides: 'archived',
   execute: async ({ source, target }: ArchiveStore, { signal }): Promise<Archived> => {
     const archive = join(target.folder, target.archive)
-    // A new file, not the old one from its start: an owner that lost this job unawares must not write into ours.
+    // A new file, because a former owner that has not noticed its loss yet may still write into the old one.
     await rm(archive, { force: true })
     const file = await openSource(source)
     const archiveStream = createWriteStream(archive, { flags: 'wx', flush: true })
@@ -85,7 +85,7 @@ const verify = task('verify', {
   execute: async ({ original, target }: { original: Original; target: Target }, { signal }) => {
     const archive = createReadStream(join(target.folder, target.archive))
     const unpacked = await pipeline(archive, createGunzip(), fingerprint, { signal })
-    // An error of the usual kind: the job is reverted and tried again, three times in all.
+    // An ordinary error: the job is reverted and retried, three times in all.
     if (unpacked.sha256 !== original.sha256) throw new Error('it changed while it was being archived')
   },
 })
@@ -112,17 +112,17 @@ const record = task('record', {
   },
 })
 
-/** @param name of this run alone: on a board that several runs share, nobody else's conductors take its jobs */
+/** Returns the flow. @param name the name for this run: conductors of other runs on the same board do not know it */
 export function archiveFlow(name: string) {
   return linear(name, input<ArchiveStore>(), hash, compress, verify, record)
 }
 
 export type ArchiveFlow = ReturnType<typeof archiveFlow>
 
-/** Whatever was there when the folder was listed may be gone by now, or something else: a pipe would block for ever. */
+/** The flags for a file that may have been replaced since the folder was listed: a pipe would block for ever. */
 const READ_FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-/** This machine is short of something for the moment; everything else is a fact about the file. */
+/** The codes of a passing shortage of this machine; other errors are about the file. */
 const PASSING: ReadonlySet<string | undefined> = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN'])
 
 /** @throws NonRetryable when the file cannot be read: trying again would not help */
@@ -138,7 +138,7 @@ async function openSource({ folder, path }: Source): Promise<FileHandle> {
   throw new NonRetryable('it is no regular file any more')
 }
 
-/** `ENOENT: no such file or directory`, without the path that Node appends: it may hold anything. */
+/** Returns `ENOENT: no such file or directory`, without the path that Node appends: it may contain any bytes. */
 function systemSays(error: Error): string {
   return error.message.split(', ', 1).join()
 }
@@ -153,7 +153,7 @@ async function fingerprint(chunks: AsyncIterable<Buffer>): Promise<Original> {
   return { sha256: sha256.digest('hex'), bytes }
 }
 
-/** All of the file is there under its name, and survives a power cut, or none of it is there. */
+/** Writes the file atomically: it is complete under its name and survives a power cut, or it does not exist. */
 async function writeDurably(path: string, text: string): Promise<void> {
   const part = partOf(path)
   await rm(part, { force: true })

@@ -1,9 +1,9 @@
-/** Ctrl-C, and what else tells a process to end. */
+/** Ctrl-C, and other signals that end a process. */
 import { constants } from 'node:os'
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
-/** npm and tsx pass on what the terminal has sent to everybody already: what comes within this time is one press. */
+/** npm and tsx forward a signal that the terminal has sent to all processes: signals within this time are one press. */
 const ONE_PRESS = 500
 
 export class Interrupt implements Disposable {
@@ -18,17 +18,17 @@ export class Interrupt implements Disposable {
     for (const signal of SIGNALS) process.on(signal, this.#listener)
   }
 
-  /** Fires at the first press: come to an end. */
+  /** Fires at the first press: finish. */
   get signal(): AbortSignal {
     return this.#first.signal
   }
 
-  /** Fires at the second: at once. The third ends the process. */
+  /** Fires at the second press: end at once. The third ends the process. */
   get urgent(): AbortSignal {
     return this.#second.signal
   }
 
-  /** What shells expect of a process that a signal has ended. */
+  /** The exit code that shells expect of a process that a signal has ended. */
   get exitCode(): number {
     return this.#exitCode
   }

@@ -1,7 +1,7 @@
 /**
- * Archives a folder: `npm run demo -- DIR`, or without DIR something that is there. See USAGE in `options.ts`.
+ * Archives a folder: `npm run demo -- DIR`, or an existing folder without DIR. See USAGE in `options.ts`.
  *
- * What to read first: `flow.ts`, what is done with a file; `archive.ts`, how jobs are posted and waited for.
+ * Read first: `flow.ts`, the tasks of a file; `archive.ts`, how jobs are posted and waited for.
  */
 import { describeError, InvalidArgument } from 'jobboard'
 import { archive } from './archive.ts'
@@ -35,7 +35,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-/** One line that names the thing and says what to do; where it came from only for those who ask. */
+/** Prints an error in one line, and its stack only on request. */
 function complain(error: unknown, options: { verbose: boolean }): number {
   if (options.verbose) console.error(error)
   else if (error instanceof UsageError) console.error(error.message)
@@ -43,7 +43,7 @@ function complain(error: unknown, options: { verbose: boolean }): number {
   return error instanceof UsageError || error instanceof InvalidArgument ? WRONG_USAGE : FAILED
 }
 
-// Whoever reads what we say may leave early, as `head` does; the work goes on.
+// The reader of the output may close it early, as `head` does; the work continues.
 process.stdout.on('error', () => undefined)
 
 const args = process.argv.slice(2)

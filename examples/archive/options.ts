@@ -1,4 +1,4 @@
-/** The command line. */
+/** The options of the command line. */
 import { readdir, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -27,28 +27,30 @@ Ctrl-C ends what runs and reports what is done; a second one does not wait for i
 
 const DEFAULT_FOLDER = 'node_modules/pino'
 const MOST_CONDUCTORS = 64
-/** Those that mean nothing to npm. */
+/** The options that npm does not know. */
 const OWN_OPTIONS = ['out', 'board', 'persistence', 'conductors', 'concurrency'] as const
 
 export interface Options {
-  /** Absolute. */
+  /** The absolute path. */
   readonly folder: string
-  /** As given. */
+  /** The path as given. */
   readonly out: string | undefined
   readonly board: string
   readonly persistence: string | undefined
-  /** Undefined: one, in this process. */
+  /** The number of processes; undefined for one conductor in this process. */
   readonly conductors: number | undefined
   readonly concurrency: number
   readonly verbose: boolean
 }
 
-/** What was typed cannot be done. */
+/** The command line is invalid. */
 export class UsageError extends Error {}
 
 /**
- * @param env where npm leaves the options that it took for its own
- * @throws UsageError saying what to type instead
+ * Reads the command line.
+ *
+ * @param env the environment, where npm stores the options that it took for its own
+ * @throws UsageError that says what to type instead
  */
 export function readOptions(args: readonly string[], env: NodeJS.ProcessEnv = {}): 'help' | Options {
   const taken = OWN_OPTIONS.find((option) => env[`npm_config_${option}`] !== undefined)
@@ -67,7 +69,7 @@ export function readOptions(args: readonly string[], env: NodeJS.ProcessEnv = {}
   return { folder: resolve(folder), out, board, persistence, conductors, concurrency, verbose: values.verbose ?? false }
 }
 
-/** @throws UsageError unless DIR is a folder that can be listed */
+/** Checks the folder. @throws UsageError unless DIR is a folder that can be listed */
 export async function assertFolder(folder: string): Promise<void> {
   const name = printableText(folder)
   const found = await stat(folder).catch((error: NodeJS.ErrnoException) => error)

@@ -1,11 +1,11 @@
 /**
- * Where everything is in the output folder:
+ * The files of the output folder:
  *
  *     files/<job>.gz         an archived file
- *     manifest/<job>.json    what it was: the file is archived when this is there
- *     manifest.jsonl         all of them, made at the end
- *     summary.json           what was done, what was left out and what failed
- *     logbooks/              what each job's flow has done
+ *     manifest/<job>.json    its record: the file is archived when this exists
+ *     manifest.jsonl         all records, written at the end
+ *     summary.json           what was archived, skipped, and failed
+ *     logbooks/              the logbook of each job
  */
 import { mkdir, readdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -14,7 +14,7 @@ import { UsageError } from './options.ts'
 import { printableText } from './printable.ts'
 
 export interface Output {
-  /** Absolute. */
+  /** The absolute path. */
   readonly folder: string
   readonly files: string
   readonly manifest: string
@@ -23,7 +23,7 @@ export interface Output {
   readonly logbooks: string
 }
 
-/** @throws UsageError when there is something in the folder already */
+/** Checks the output folder. @throws UsageError when it is not empty */
 export async function assertEmpty(out: string): Promise<void> {
   const there = await readdir(out).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []
@@ -33,7 +33,7 @@ export async function assertEmpty(out: string): Promise<void> {
     throw new UsageError(`--out ${printableText(out)} is not empty: name a folder that is empty or not there`)
 }
 
-/** Makes the output folder; without a name, a new one. @throws UsageError when it cannot be made */
+/** Creates the output folder; without a name, a new one. @throws UsageError when it cannot be created */
 export async function makeOutput(out: string | undefined): Promise<Output> {
   const folder = resolve(out ?? (await makeNewFolder('archives')))
   const output: Output = {
@@ -56,12 +56,12 @@ export function targetOf(output: Output, job: string): Target {
   return { folder: output.folder, archive: `files/${job}.gz`, manifest: `manifest/${job}.json` }
 }
 
-/** The logbooks' URI. A folder's name may hold what means something else in a URI. */
+/** Returns the logbooks' URI. Characters of a folder's name may need escaping in a URI. */
 export function logbooksUri({ logbooks }: Output): string {
   return `directory:${logbooks.replace(/[%?#]/g, encodeURIComponent)}`
 }
 
-/** Named for now. */
+/** Creates a folder named after the current time. */
 async function makeNewFolder(parent: string): Promise<string> {
   const now = new Date().toISOString().slice(0, 19).replaceAll(':', '-')
   for (let number = 1; ; number += 1) {
@@ -71,7 +71,7 @@ async function makeNewFolder(parent: string): Promise<string> {
       await mkdir(folder)
       return folder
     } catch (error) {
-      // Another run began in the same second.
+      // Another run started in the same second.
       if (isError(error, 'EEXIST') && number < MOST_IN_A_SECOND) continue
       throw unusable(folder, error)
     }

@@ -1,12 +1,12 @@
-/** Posts jobs so that none is lost on the way, whatever the connection does meanwhile. */
+/** Posts jobs so that none is lost when the connection breaks. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Job, type JobBoard, NotConnected, NotFound, OutcomeUnknown } from 'jobboard'
 import type { ArchiveFlow, ArchiveStore } from './flow.ts'
 
 export interface PostRequest {
-  /** Chosen before posting, so that the job can be asked for when the answer was lost. */
+  /** The uuid, chosen before the post, so that the job can be found when the answer was lost. */
   readonly uuid: string
-  /** For people. */
+  /** The name for people. */
   readonly name: string
   readonly store: ArchiveStore
 }
@@ -14,7 +14,7 @@ export interface PostRequest {
 export interface Poster {
   readonly board: Pick<JobBoard, 'post' | 'find'>
   readonly flow: ArchiveFlow
-  /** Gives up. */
+  /** The signal that ends the attempts. */
   readonly signal: AbortSignal
 }
 
@@ -28,7 +28,7 @@ export async function post({ uuid, name, store }: PostRequest, { board, flow, si
     }
     const posted = await untilConnected(signal, () => findOnBoard(board, uuid))
     if (posted) return posted
-    // It was never posted, or is done already. Archiving a file twice does no harm, so it is posted once more.
+    // It was never posted, or is done already. Archiving a file twice does no harm, so post it once more.
   }
 }
 
@@ -44,7 +44,7 @@ async function findOnBoard(board: Poster['board'], uuid: string): Promise<Job | 
 const FIRST_PAUSE = 100
 const LONGEST_PAUSE = 5_000
 
-/** Asks until there is a connection, with growing pauses: a NotConnected says that nothing was done. */
+/** Retries until there is a connection, with growing pauses: NotConnected means that nothing was done. */
 export async function untilConnected<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
   for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
     signal.throwIfAborted()

@@ -1,13 +1,13 @@
-/** Names, numbers and commands as people read them on a terminal. */
+/** Formats names, numbers and commands for a terminal. */
 import { isUtf8 } from 'node:buffer'
 import { relative } from 'node:path'
 
-/** What moves the cursor, ends the line or turns the text around, and the backslash that escapes. */
+/** Characters that move the cursor, end the line or reverse the text, and the backslash that escapes. */
 const UNPRINTABLE = /[\p{Control}\p{Line_Separator}\p{Paragraph_Separator}\p{Bidi_Control}\\]/gu
 const NOT_PLAIN_ASCII = /[^ -~]|\\/g
 const SHORT: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
-/** A path on one line: `caf\xe9` for bytes that are no UTF-8, `two\nlines` for a newline. */
+/** Returns a path on one line: `caf\xe9` for bytes that are not UTF-8, `two\nlines` for a newline. */
 export function printablePath(path: Buffer): string {
   if (isUtf8(path)) return printableText(path.toString())
   return path.toString('latin1').replace(NOT_PLAIN_ASCII, (byte) => SHORT[byte] ?? `\\x${hexadecimal(byte)}`)
@@ -17,7 +17,7 @@ export function printableText(text: string): string {
   return text.replace(UNPRINTABLE, (character) => SHORT[character] ?? `\\u{${hexadecimal(character)}}`)
 }
 
-/** A path of ours as seen from here, where that is shorter. */
+/** Returns the path relative to the working directory, if that is shorter. */
 export function pathFromHere(path: string): string {
   const fromHere = relative(process.cwd(), path) || '.'
   return printableText(fromHere.length < path.length ? fromHere : path)
@@ -27,7 +27,7 @@ function hexadecimal(character: string): string {
   return (character.codePointAt(0) ?? 0).toString(16).padStart(2, '0')
 }
 
-/** `1 file`, `1,234 files` */
+/** Returns `1 file`, `1,234 files`. */
 export function count(number: number, noun: string): string {
   return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`
 }
@@ -39,12 +39,12 @@ export function printableBytes(bytes: number): string {
   return `${(bytes / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${UNITS[power]}`
 }
 
-/** A word of a command that can be pasted into a shell. */
+/** Returns a word of a command, quoted for a shell. */
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** A URI that may be shown: with `***` for the password. */
+/** Returns the URI with `***` for the password. */
 export function printableUri(uri: string): string {
   return printableText(uri.replace(/^([a-z+]+:\/\/[^/?#:@]*:).*@/i, '$1***@'))
 }

@@ -1,4 +1,4 @@
-/** Shows how far it is: one line that is rewritten on a terminal, a line now and then elsewhere. */
+/** Shows progress: one line that is rewritten on a terminal, a line now and then elsewhere. */
 import type { WriteStream } from 'node:tty'
 
 const REWRITE_EVERY = 100
@@ -12,7 +12,7 @@ export class Progress implements Disposable {
   readonly #timer: NodeJS.Timeout
   #last = ''
 
-  /** @param line what to show now */
+  /** @param line returns the current line */
   constructor(stream: NodeJS.WriteStream, line: () => string) {
     this.#stream = stream
     this.#line = line
@@ -20,7 +20,7 @@ export class Progress implements Disposable {
     this.#timer = setInterval(() => this.#show(), this.#rewrites ? REWRITE_EVERY : PRINT_EVERY)
   }
 
-  /** Prints a line that stays, above the one that is rewritten. */
+  /** Prints a line that stays above the rewritten one. */
   say(text: string): void {
     this.#erase()
     this.#stream.write(`${text}\n`)
@@ -44,7 +44,7 @@ export class Progress implements Disposable {
   }
 }
 
-/** Emphasis where it shows and is wanted (https://no-color.org). */
+/** Returns emphasized text where the terminal shows it and NO_COLOR allows it (https://no-color.org). */
 export function painter(stream: NodeJS.WriteStream): (style: 'bold' | 'red', text: string) => string {
   const codes = { bold: 1, red: 31 }
   const paints = isTerminal(stream) && !process.env['NO_COLOR']

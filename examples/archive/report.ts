@@ -1,4 +1,4 @@
-/** What a run says at its end. */
+/** The text that a run prints at its end. */
 import type { Result } from './archive.ts'
 import { logbooksUri } from './output.ts'
 import { count, pathFromHere, printableBytes, printableUri } from './printable.ts'
@@ -6,7 +6,7 @@ import { painter } from './progress.ts'
 import type { Summary } from './summary.ts'
 import type { Named } from './tally.ts'
 
-/** How many names are printed; all of them are in `summary.json`. */
+/** The number of names that are printed; `summary.json` has all of them. */
 const MOST_NAMES = 20
 
 export function report({ ending, summary, output, persistence, left }: Result): string {

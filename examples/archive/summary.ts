@@ -1,4 +1,4 @@
-/** What was done, from what is in the output folder and in the trash. */
+/** The summary of a run, from the output folder and the trash. */
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { JobBoard } from 'jobboard'
@@ -15,13 +15,13 @@ export interface Summary {
   readonly jobsPerSecond: number
   readonly failures: readonly Named[]
   readonly leftOut: readonly Named[]
-  /** Files whose jobs have not ended. */
+  /** The files whose jobs have not ended. */
   readonly unfinished: readonly string[]
-  /** Whether the folder was looked through to its end. */
+  /** Whether the whole folder was listed. */
   readonly allFound: boolean
 }
 
-/** Makes `manifest.jsonl`, in the order of paths, and `summary.json`. */
+/** Writes `manifest.jsonl`, in the order of paths, and `summary.json`. */
 export async function summarize(
   output: Output,
   facts: { tally: Tally; reasons: ReadonlyMap<string, string>; seconds: number; over: boolean },
@@ -57,7 +57,7 @@ export async function summarize(
   return summary
 }
 
-/** Why each of our jobs that is in the trash is there. */
+/** Returns the reasons of this run's jobs in the trash. */
 export async function readTrash(board: JobBoard, tally: Tally): Promise<Map<string, string>> {
   const reasons = new Map<string, string>()
   for await (const { uuid, reason, failure } of board.trashed()) {
@@ -66,7 +66,7 @@ export async function readTrash(board: JobBoard, tally: Tally): Promise<Map<stri
   return reasons
 }
 
-/** By job, in the order of paths. A job writes its entry all at once, so what is there is whole. */
+/** Returns the records by job, in the order of paths. A job writes its record atomically, so each one is complete. */
 async function readManifest(folder: string): Promise<Map<string, ManifestEntry>> {
   const entries: [string, ManifestEntry][] = []
   for (const name of await readdir(folder)) {

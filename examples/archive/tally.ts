@@ -1,24 +1,24 @@
-/** What has become of the files of this run so far. */
+/** Counts the results of this run's files. */
 import type { Job, JobBoard } from 'jobboard'
 import { count } from './printable.ts'
 
-/** A file or folder, and why something is not as it should be. */
+/** A file or folder with a problem, and the reason. */
 export interface Named {
   readonly name: string
   readonly reason: string
 }
 
 export class Tally {
-  /** The name of each job's file. The board may hold other people's jobs, too: what is not in here is not ours. */
+  /** The file name of each job of this run. The board may have jobs of other runs, too. */
   readonly names = new Map<string, string>()
-  /** Jobs that were trashed. */
+  /** The jobs that were trashed. */
   readonly failed = new Set<string>()
-  /** Links and special files. */
+  /** The links and special files. */
   readonly leftOut: Named[] = []
-  /** Folders that cannot be listed: nobody knows what is missing. */
+  /** The folders that cannot be listed: their files are not known. */
   readonly unlisted: Named[] = []
   #archived = 0
-  /** Whether every file there is has its job. */
+  /** Whether every file has its job. */
   complete = false
   #startedAt: number | undefined
   readonly #ends: Promise<void>[] = []
@@ -31,27 +31,27 @@ export class Tally {
     return this.#startedAt === undefined ? 0 : (performance.now() - this.#startedAt) / 1000
   }
 
-  /** Counts the job when it has ended. Its board tells how, also when it was away in the meantime. */
+  /** Counts the job when it has ended. The board reports how, also after an outage. */
   follow(job: Job): void {
     const end = this.#countEnd(job)
     this.#ends.push(end)
-    // A run that ends early closes the board, and nobody waits for the ends of its jobs any more.
+    // A run that ends early closes the board; its jobs are then no longer followed.
     end.catch(() => undefined)
   }
 
-  /** Resolves when all jobs that were followed have ended. */
+  /** Resolves when all followed jobs have ended. */
   async ended(): Promise<void> {
     await Promise.all(this.#ends)
   }
 
-  /** Our jobs that are on the board. */
+  /** The number of this run's jobs on the board. */
   async onBoard(board: JobBoard, options: { ensureFresh: boolean }): Promise<Job[]> {
     const jobs: Job[] = []
     for await (const job of board.jobs(options)) if (this.names.has(job.uuid)) jobs.push(job)
     return jobs
   }
 
-  /** How far it is, in one line. */
+  /** The progress in one line. */
   toString(): string {
     if (this.#startedAt === undefined) return 'getting ready'
     const archived = `${count(this.#archived, 'file')} archived of ${this.names.size.toLocaleString('en')}`

@@ -1,14 +1,14 @@
-/** Finds everything below a folder. Names are bytes here: a file's name need not be UTF-8. */
+/** Finds all files below a folder. Names are bytes: a file's name need not be UTF-8. */
 import type { Dirent } from 'node:fs'
 import { readdir, realpath } from 'node:fs/promises'
 import { relative } from 'node:path'
 
 export interface Found {
-  /** Relative to the folder. */
+  /** The path relative to the folder. */
   readonly path: Buffer
-  /** A `folder` is one that cannot be listed. */
+  /** The kind; `folder` for one that cannot be listed. */
   readonly kind: 'file' | 'folder' | LeftOut
-  /** Why it cannot be listed. */
+  /** The reason why it cannot be listed. */
   readonly reason?: string
 }
 
@@ -17,9 +17,9 @@ type LeftOut = 'link' | 'pipe' | 'socket' | 'device'
 const SLASH = Buffer.from('/')
 
 /**
- * Yields the files of each folder in the order of their names, then what is in its folders. Links are not followed.
+ * Yields the files of each folder in the order of their names, then the files of its folders. Links are not followed.
  *
- * @param options.except a folder that is left out without a word
+ * @param options.except a folder that is skipped
  */
 export async function* walk(folder: string, options: { except: string }): AsyncGenerator<Found, void, undefined> {
   const root = await realpath(folder)

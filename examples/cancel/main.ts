@@ -1,4 +1,4 @@
-/** A job that is asked back while it runs: its tasks are told, what they did is undone, and it is in the trash. */
+/** Cancels a job while it runs: the signal of its task fires, finished tasks are reverted, and the job is trashed. */
 import { EventEmitter, once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { input, linear, openBoard, startConductor, task } from 'jobboard'
@@ -13,7 +13,7 @@ const arrive = task('arrive', {
   execute: async (_args, { signal }) => {
     console.log('waiting for the parcel')
     parcel.emit('awaited')
-    // Tomorrow, or until somebody does not want it any more.
+    // A day, unless the job is cancelled.
     await wait(86_400_000, undefined, { signal })
   },
 })

@@ -1,7 +1,7 @@
-/** A former owner that does not know it yet: a system outside refuses it by the fence, which grows with every claim. */
+/** Another system refuses a former owner by the fence, a number that grows with every claim. */
 import { openBoard } from 'jobboard'
 
-/** An account elsewhere, which remembers the greatest fence that it has seen. */
+/** An account in another system, which stores the highest fence that it has seen. */
 const account = {
   balance: 0,
   fence: 0n,
@@ -18,7 +18,7 @@ await board.post('book', { balance: 30 })
 
 const absent = await openBoard('memory:bank', { who: 'absent' })
 const [former] = await absent.claimNext()
-// A machine that was suspended, say: its session is over before its code knows.
+// For example on a machine that was suspended: its session expires before its code notices.
 await absent.close()
 
 const [claim] = await board.claimNext()

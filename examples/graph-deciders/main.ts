@@ -1,4 +1,4 @@
-/** A graph: order follows from what tasks need, and deciders choose the way. */
+/** A graph: the tasks' requirements decide the order, and deciders choose the branches. */
 import { graph, input, link, runFlow, task, toMermaid } from 'jobboard'
 
 const check = task('check', {
@@ -26,7 +26,7 @@ const order = graph(
   {
     name: 'order',
     links: [
-      // Whoever is not shipped to is not thanked; filing goes on all the same.
+      // Without shipping there is no thank-you mail; the order is filed in both cases.
       link(check, ship, { decider: is('paid'), depth: 'FLOW' }),
       link(ship, thank),
       link(check, remind, { decider: is('open'), depth: 'ATOM' }),
@@ -34,7 +34,7 @@ const order = graph(
     ],
   },
   input<{ order: { id: string; paid: boolean } }>(),
-  // In any order.
+  // The order of this list does not matter.
   file,
   thank,
   remind,

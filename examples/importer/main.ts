@@ -1,6 +1,6 @@
 /**
- * An importer: what concerns one account is done in the order in which it came, one after the other; accounts go side by
- * side. Nothing waits but what has to: each job owns its account while it runs.
+ * An importer. Entries of one account are imported one after the other, in their order. Accounts are imported side by
+ * side. Each job owns its account, an exclusive resource, while it runs.
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { input, linear, openBoard, startConductor, task } from 'jobboard'
@@ -20,7 +20,7 @@ const book = task('book', {
     if (busy.has(account)) throw new Error(`two at once on ${account}`)
     busy.add(account)
     most = Math.max(most, busy.size)
-    // Slow ones first: without the resource the later ones would overtake them.
+    // The first ones are slow: without the resource the later ones would overtake them.
     for (let left = 100 - 20 * number; left > 0; left -= 1) await turn()
     balances.set(account, [...(balances.get(account) ?? []), number])
     busy.delete(account)
@@ -29,7 +29,7 @@ const book = task('book', {
 const entry = linear('entry', input<Entry>(), book)
 
 await using board = await openBoard('memory:')
-// As a file has them, from which they are read.
+// The entries, as a file would have them.
 for (const number of [1, 2, 3, 4])
   for (const account of ['Ada', 'Grace', 'Joan'])
     await board.post(entry, { account, number }, { resources: { exclusive: [`account/${account}`] } })

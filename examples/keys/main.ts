@@ -1,9 +1,9 @@
-/** At most one job of a key is on the board: whoever posts it again gets the one that is there. */
+/** At most one job with a key is on the board: posting it again returns the existing job. */
 import { openBoard } from 'jobboard'
 
 await using board = await openBoard('memory:')
 
-// As three processes that notice the same change at the same time.
+// Three processes notice the same change at the same time.
 const posts = await Promise.all(['a', 'b', 'c'].map((who) => board.post('index', { who }, { key: 'index:shop' })))
 console.log(posts.map(({ created }) => created))
 console.log(`${board.jobCount} job, ${new Set(posts.map(({ uuid }) => uuid)).size} uuid`)

@@ -1,4 +1,4 @@
-/** One task after the other: each sees what the ones before it made, and when one fails the others are undone, backwards. */
+/** Tasks one after the other: each gets earlier results. When one fails, the others are reverted, backwards. */
 import { input, linear, runFlow, task } from 'jobboard'
 
 const measure = task('measure', {
@@ -16,7 +16,7 @@ const reserve = task('reserve', {
 const print = task('print', {
   requires: ['text', 'limit'],
   optional: ['font'],
-  // What the task calls limit is provided as letters.
+  // The argument limit of the task is provided under the name letters.
   rebind: { limit: 'letters' },
   execute: ({ text, limit, font = 'serif' }: { text: string; limit: number; font?: string }) => {
     if (limit > 20) throw new Error(`${limit} letters do not fit`)

@@ -1,4 +1,4 @@
-/** Every night at three, once, however many services there are: a key makes it at most one, a delay makes it the night. */
+/** A job every night at three, once for any number of services: a key makes it one job, a delay sets the time. */
 import { input, type JobBoard, linear, task } from 'jobboard'
 
 const HOUR = 3_600_000
@@ -20,9 +20,9 @@ export const cleanUp = (store: Store) =>
   )
 
 /**
- * To be called by each process that likes it done: whoever is there when a night's job has ended posts the next.
+ * Posts the job of the next night, and the following one when it has ended. Call it in each process that wants the job.
  *
- * @param options.now what time it is, in milliseconds since 1970
+ * @param options.now returns the time in milliseconds since 1970
  */
 export async function everyNight(
   board: JobBoard,
@@ -33,7 +33,7 @@ export async function everyNight(
     await board.post('clean-up', { days: 30 }, { key: 'clean-up', delay })
   }
   const again = ({ job }: { job: { name: string } }) => {
-    // Where that fails, the board is away: another process, or the next start of this one, posts it.
+    // A failed post means that the board is away: another process, or the next start of this one, posts the job.
     if (job.name === 'clean-up') postNext().catch((error: unknown) => console.error(error))
   }
   const unsubscribe = [board.on('consumed', again), board.on('trashed', again)]

@@ -1,4 +1,4 @@
-/** Three services and three nights, in a moment: the clock of `jobboard/testing` is turned by hand. */
+/** Three services and three nights, in milliseconds: the program advances the clock of `jobboard/testing`. */
 import { workbench } from 'jobboard/testing'
 import { cleanUp, everyNight } from './clean-up.ts'
 

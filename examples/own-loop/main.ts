@@ -1,4 +1,4 @@
-/** A loop of one's own, without flows and without logbooks: claim, do, settle. What fails is tried again, then trashed. */
+/** A loop without flows and logbooks: claim, work, settle. A failed job is retried, then trashed. */
 import { NonRetryable, openBoard } from 'jobboard'
 
 await using board = await openBoard('memory:')

@@ -1,4 +1,4 @@
-/** A board that rests: nobody claims anything, wherever they are, until it is resumed. What runs goes on. */
+/** Pauses a board: no process claims jobs until it is resumed. Running jobs continue. */
 import { openBoard, type Unclaimable } from 'jobboard'
 
 await using board = await openBoard('memory:shop')

@@ -1,4 +1,4 @@
-/** Which job comes next: the one of the highest priority, and of those the one that was posted first. */
+/** The order of claims: the highest priority first, and among equals the job that was posted first. */
 import { openBoard, type Priority } from 'jobboard'
 
 await using board = await openBoard('memory:')

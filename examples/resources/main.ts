@@ -1,4 +1,4 @@
-/** What a job owns while it runs: others that want the same wait, those that share it go together, everyone else passes. */
+/** Resources: jobs that want the same one wait, jobs that share it run together, and other jobs overtake them. */
 import { openBoard } from 'jobboard'
 
 await using board = await openBoard('memory:')

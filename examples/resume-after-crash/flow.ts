@@ -9,6 +9,6 @@ const step = (name: string, work: () => void = () => undefined) =>
     },
   })
 
-/** @param crash what happens in the middle of the second task */
+/** Returns the flow. @param crash called in the middle of the second task */
 export const buildFlow = (crash: () => void) =>
   linear('build', input(), step('fetch'), step('compile', crash), step('package'))

@@ -1,4 +1,4 @@
-/** A process is killed in the middle of a task; the next one goes on with that task, and repeats no other. */
+/** A process is killed in the middle of a task; the next process repeats that task, and no other. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-/** Runs the flow from wherever its logbook says it is: `run.ts LOGBOOKS RUN [die]`. */
+/** Runs the flow from where its logbook ends: `run.ts LOGBOOKS RUN [die]`. */
 import { Engine, openPersistence } from 'jobboard'
 import { buildFlow } from './flow.ts'
 
@@ -8,7 +8,7 @@ const flow = buildFlow(() => {
 })
 
 await using persistence = await openPersistence(`directory:${folder}`)
-// On a board a claim's number is the run; whoever has a smaller one cannot write any more.
+// On a board each claim has a run number. An owner with a lower one can no longer write to the logbook.
 await using log = await persistence.acquire({
   book: { uuid: 'build-7', name: 'build no. 7' },
   flow: { uuid: 'build-7', name: flow.name, version: flow.version },

@@ -1,4 +1,4 @@
-/** A flow that is tried again after a failure, each time after a longer wait, until its retry gives up. */
+/** A flow that is retried after a failure, each time after a longer pause, until its retry gives up. */
 import { backOff, input, linear, runFlow, task } from 'jobboard'
 
 let asked = 0
@@ -18,7 +18,7 @@ const fetch = task('fetch', {
   provides: 'page',
   execute: () => {
     asked += 1
-    // A server that says itself when it wants to be asked again; the wait of the retry is for those that do not.
+    // A server that returns when to ask again. Without `retryAfter` the pause is that of the retry.
     if (asked === 1) throw Object.assign(new Error('503: come back later'), { retryAfter: '20ms' })
     if (asked === 2) throw new Error('the line is dead')
     return 'index.html'

@@ -1,7 +1,8 @@
 /**
- * Trips over two databases: one that works, two of which nothing is left, and one whose owner dies halfway.
+ * Trips across two databases: one succeeds, two are reverted, and one loses its owner halfway.
  *
- * Takes a Postgres at `SAGA_POSTGRES` in which it may make two databases, `postgres://postgres@127.0.0.1:5432/postgres` for one.
+ * Needs a Postgres at `SAGA_POSTGRES` in which it may create two databases, such as
+ * `postgres://postgres@127.0.0.1:5432/postgres`.
  */
 import { workbench } from 'jobboard/testing'
 import { Pool } from 'pg'
@@ -22,7 +23,7 @@ async function makeDatabase(name: string): Promise<Pool> {
 const [flights, hotels] = await Promise.all([makeDatabase('saga_flights'), makeDatabase('saga_hotels')])
 const services = { flights, hotels }
 
-/** Who is booked where. */
+/** Returns the bookings of a database. */
 async function booked(): Promise<string> {
   const names = async (database: Pool) => {
     const { rows } = await database.query<{ who: string }>('select who from place where job is not null order by who')

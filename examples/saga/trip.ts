@@ -1,8 +1,9 @@
 /**
- * A trip: a seat in one database, a room in another, and what undoes them. No transaction spans the two; the flow does.
+ * A trip: a seat in one database, a room in another, and their reverts. No transaction
+ * spans both databases; the flow does.
  *
- * Each booking bears the job's uuid, so that a task that is run again books nothing twice, and one that is reverted takes
- * back its own and nothing else, also where nobody knows whether it had got as far.
+ * Each booking has the job's uuid. So a task that runs twice books once, and a revert removes only its own booking, also
+ * if it is not known whether the task had booked.
  */
 import { type Context, input, linear, NonRetryable, type RevertContext, task } from 'jobboard'
 import type { Pool } from 'pg'
@@ -20,7 +21,7 @@ export const PLACES = `
   insert into place (number) values (1), (2)`
 
 async function book(database: Pool, { who, job, kind }: { who: string; job: string; kind: Kind }): Promise<void> {
-  // One statement, and so all or nothing: the place that this very job has booked before, or else a free one.
+  // One statement, so it is atomic: it returns the place that this job has booked before, or else a free one.
   const { rowCount } = await database.query(
     `with own as (select number from place where job = $1),
           free as (select number from place where job is null and not exists (select from own)

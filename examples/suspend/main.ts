@@ -1,4 +1,4 @@
-/** A flow that is asked to rest, and goes on later; and one that is looked at step by step. */
+/** Suspends a flow and resumes it later; and runs another one step by step. */
 import { Engine, type FlowLog, input, linear, openPersistence, task } from 'jobboard'
 
 const step = (name: string) => task(name, { execute: () => console.log(`  ${name}`) })

@@ -6,7 +6,7 @@ import { type Mailer, newsletter, send } from './newsletter.ts'
 
 const LIST = { list: ['ada@example.com', 'nobody', 'grace@example.com'], issue: 7 }
 
-/** Keeps what was sent; out of order as often as it is told. */
+/** Records what was sent; it fails as often as requested. */
 function fakeMailer({ failures = 0 } = {}): Mailer & { readonly sent: Map<string, string>; asked: number } {
   return {
     sent: new Map(),

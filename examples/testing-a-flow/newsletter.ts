@@ -1,8 +1,8 @@
-/** A flow as somebody might write it, to be tested. */
+/** A flow that the tests beside it test. */
 import { backOff, type Context, input, linear, task } from 'jobboard'
 
 export interface Mailer {
-  /** Sends nothing twice under one id. */
+  /** Sends a mail, once for each id. */
   send(to: string, options: { id: string }): Promise<void>
 }
 

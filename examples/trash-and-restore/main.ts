@@ -1,4 +1,4 @@
-/** What cannot be done is kept with its reason, until somebody has made it possible and puts it back. */
+/** A job that fails is kept in the trash with its reason, and restored when the cause is corrected. */
 import { input, linear, NonRetryable, openBoard, openPersistence, startConductor, task, track } from 'jobboard'
 
 const printer = { paper: 0 }
@@ -27,7 +27,7 @@ for await (const trashed of board.trashed()) {
   console.log(`${trashed.name}: ${trashed.reason}`)
   await board.restore(trashed)
 }
-// The same job, with the uuid that its poster knows.
+// It is the same job, with the uuid that its poster knows.
 await ended()
 const standing = await track(uuid, { board, persistence })
 console.log(standing.status === 'done' && standing.results)

@@ -1,4 +1,4 @@
-/** A web service that does nothing itself: it posts jobs, and tells whoever has the id of one where it stands. */
+/** A web service that posts jobs, and returns the state of a job by its id. It runs no jobs itself. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { type JobBoard, type Persistence, type Tracked, track } from 'jobboard'
@@ -8,12 +8,12 @@ export interface Places {
   readonly persistence: Persistence
 }
 
-/** `POST /jobs` with `{ "url": … }` answers 202 with an id, `GET /jobs/ID` where it stands. */
+/** `POST /jobs` with `{ "url": … }` answers 202 with an id; `GET /jobs/ID` answers with the state of the job. */
 export function webService(places: Places): Server {
   return createServer((request, response) => {
     answer(request, places).then(
       ({ status, body, headers }) => send(response, status, body, headers),
-      // The board may be away: the client is told, and nothing of the error.
+      // The board may be away: the client receives a status, and no details of the error.
       () => send(response, 503, { error: 'try again later' }),
     )
   })
@@ -36,21 +36,21 @@ async function answer(request: IncomingMessage, places: Places): Promise<Answer>
 async function post(asked: unknown, { board }: Places): Promise<Answer> {
   const { url }: { url?: unknown } = Object(asked)
   if (typeof url !== 'string') return { status: 400, body: { error: 'url has to be a text' } }
-  // By its name: the flow's code is where conductors run it. Who asks twice for a page gets the job that is under way.
+  // The flow is posted by name: only conductors have its code. A second request for a page returns the existing job.
   const { uuid } = await board.post('thumbnail', { url }, { key: `thumbnail ${url}` })
   return { status: 202, body: { id: uuid }, headers: { location: `/jobs/${uuid}` } }
 }
 
 async function look(id: string, places: Places): Promise<Answer> {
-  const standing = await track(id, places)
-  return { status: standing.status === 'unknown' ? 404 : 200, body: shown(standing) }
+  const tracked = await track(id, places)
+  return { status: tracked.status === 'unknown' ? 404 : 200, body: shown(tracked) }
 }
 
-/** Results and failures may hold secrets: what a client sees is chosen here, one by one. */
-function shown(standing: Tracked): unknown {
-  const { status } = standing
-  if (status === 'done') return { status, file: standing.results['draw'] }
-  if (status === 'running' || status === 'waiting') return { status, tasks: standing.tasks }
+/** Returns what a client may see. Results and failures may contain secrets, so each field is chosen here. */
+function shown(tracked: Tracked): unknown {
+  const { status } = tracked
+  if (status === 'done') return { status, file: tracked.results['draw'] }
+  if (status === 'running' || status === 'waiting') return { status, tasks: tracked.tasks }
   return { status }
 }
 

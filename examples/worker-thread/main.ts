@@ -1,8 +1,8 @@
-/** A task that computes: in a worker thread, so that the event loop turns and other jobs of the process go on. */
+/** A task that computes in a worker thread, so that the event loop is free for other jobs of the process. */
 import { Worker } from 'node:worker_threads'
 import { input, linear, openBoard, startConductor, task } from 'jobboard'
 
-/** Resolves with what the thread reports. When the signal fires the thread is ended, in the middle of its work. */
+/** Resolves with what the thread reports. The signal ends the thread in the middle of its work. */
 async function inThread<T>(program: URL, data: unknown, signal: AbortSignal): Promise<T> {
   const worker = new Worker(program, { workerData: data })
   const end = () => void worker.terminate()
@@ -34,6 +34,6 @@ await using _conductor = await startConductor({ board, persistence: 'memory:', f
 const job = await board.post(primes, { below: 10_000 })
 console.log(await job.wait())
 
-// One that would compute for years ends as soon as its deadline has passed.
+// A computation that would take years ends at its deadline.
 const endless = await board.post(primes, { below: Number.MAX_SAFE_INTEGER }, { deadline: '100ms', maxAttempts: 1 })
 console.log(await endless.wait())

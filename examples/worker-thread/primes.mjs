@@ -1,4 +1,4 @@
-/** Runs in a thread of its own: computes, and reports the result. Plain JavaScript, so that Node loads it as it is. */
+/** Runs in a worker thread: computes, and reports the result. It is plain JavaScript, which Node loads as it is. */
 import { parentPort, workerData } from 'node:worker_threads'
 
 let count = 0

@@ -23,10 +23,10 @@ export function newTreeAcl({ acl, identified }: WantedAcl): readonly Acl[] {
 }
 
 /**
- * Returns the ACL for znodes below a path that exists.
+ * Returns the ACL for znodes below a path that exists. `own` are the entries of `found` that name this client: the
+ * creator's entries must be among them.
  *
  * @param found ACL of the path
- * @param options.own its entries that name this client: the creator's entries must be among them
  * @throws InvalidArgument when it is not the requested ACL
  * @throws AccessDenied when the server does not show this client all of it
  */

@@ -24,7 +24,11 @@ test.skipIf(!zookeeperHosts)('the commands of a first conductor do what their co
   await symlink(MAIN, join(bin, 'jobboard'))
   const script = block('sh').replace('zookeeper://127.0.0.1:2181/demo', place.board)
   // What npx does, without the second that it takes to start.
-  const [places = '', ...lines] = script.replaceAll('npx jobboard', 'jobboard').trim().split('\n')
+  const [exportBoard = '', exportLogbooks = '', ...lines] = script
+    .replaceAll('npx jobboard', 'jobboard')
+    .trim()
+    .split('\n')
+  const places = `${exportBoard}\n${exportLogbooks}`
   const [post = '', postRefused = '', jobs = '', conduct = '', show = '', track = '', trash = ''] = lines
   const options = { cwd: place.cwd, env: { ...process.env, PATH: `${bin}:${process.env['PATH']}` } }
   const run = async (line: string) =>

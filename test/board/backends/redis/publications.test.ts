@@ -99,8 +99,13 @@ describe('a publication that the board did not make', () => {
 test('the users of the guide can do what their boards need, and publish nowhere else', async () => {
   await using place = await redisPlace(server)
   const guide = await readFile(new URL('../../../../docs/guides/redis.md', import.meta.url), 'utf8')
-  const [, recipe = ''] = /^ {4}ACL SETUSER jobs ((?:.+\n)+?)\n/m.exec(guide) ?? []
-  const rules = recipe.replaceAll('{taskflow}', `{${place.prefix}}`).replace('>PASSWORD', '>secret').trim().split(/\s+/)
+  const [, recipe = ''] = /^redis-cli ACL SETUSER jobs (.+?)\n```/ms.exec(guide) ?? []
+  const words = recipe
+    .replace(/\\\n|'/g, '')
+    .replace('>PASSWORD', '>secret')
+    .trim()
+    .split(/\s+/)
+  const rules = words.map((word) => word.replace('{taskflow}', `{${place.prefix}}`))
   await place.witness.call('ACL', 'SETUSER', 'jobs', ...rules)
   const uri = `redis://jobs:secret@127.0.0.1:${server.port}/1?prefix=${place.prefix}`
   await exerciseBoard(uri)
