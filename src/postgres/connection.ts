@@ -1,12 +1,33 @@
 /**
- * A single connection, which never reconnects: once it is lost, it is over. It serves what is bound to a connection: session
- * locks, notifications, and answers whose loss has to be noticed.
+ * The interface of a Postgres driver, and a single connection, which never reconnects: once it is lost, it is over. A connection
+ * serves what is bound to it: session locks, notifications, and answers whose loss has to be noticed.
  */
 import type { Client } from 'pg'
 import { createSharedController } from '../core/async/abort.ts'
 import { InvalidArgument } from '../core/errors.ts'
-import type { Row, SqlDriver } from './driver.ts'
 import { type PostgresLocation, poolSettings } from './place.ts'
+
+/**
+ * The interface of a Postgres driver. A `Pool` of the `pg` package implements it; any other driver takes one line.
+ *
+ * Each call may use another connection and commits by itself, so that it works behind a transaction pooler. No statement is
+ * prepared by name, and no setting of a session is relied on.
+ *
+ * @example const driver: SqlDriver = new pg.Pool({ connectionString })
+ */
+export interface SqlDriver {
+  /**
+   * Runs one statement with its parameters (`$1`, `$2`, …): text, numbers, bytes, null, and arrays of these.
+   *
+   * Columns come back as `pg` gives them: `bytea` as bytes, `timestamptz` as Date, `jsonb` as what it says, `bigint` as
+   * text or a number.
+   *
+   * @throws an error with `code`, the SQLSTATE, where the server has refused it
+   */
+  query(text: string, values: unknown[]): Promise<{ readonly rows: readonly Row[] }>
+}
+
+export type Row = Readonly<Record<string, unknown>>
 
 export interface Notification {
   readonly channel: string

@@ -1,7 +1,6 @@
 /** Access to Postgres, for boards and for logbooks. */
 export { advisoryClass, advisoryKey } from './advisory-keys.ts'
-export { type Notification, PostgresConnection } from './connection.ts'
-export type { Row, SqlDriver } from './driver.ts'
+export { type Notification, PostgresConnection, type Row, type SqlDriver } from './connection.ts'
 export { PostgresError, toPostgresError } from './errors.ts'
 export { areMigrated, type Migrations, migrate } from './migrations.ts'
 export { type PostgresLocation, parsePostgresLocation, quoteIdentifier, schemaName } from './place.ts'

@@ -6,7 +6,7 @@
  * is up to date is only read: a user without the right to create tables can work with it.
  */
 import { IncompatibleVersion } from '../core/errors.ts'
-import type { SqlDriver } from './driver.ts'
+import type { SqlDriver } from './connection.ts'
 import { quoteIdentifier } from './place.ts'
 
 export interface Migrations {

@@ -1,7 +1,7 @@
 /** A pool of connections to one database, which are opened on demand and replaced when they are lost. */
 import type { Pool } from 'pg'
+import type { Row, SqlDriver } from './connection.ts'
 import { loadPg } from './connection.ts'
-import type { Row, SqlDriver } from './driver.ts'
 import { type PostgresLocation, poolSettings } from './place.ts'
 
 export class PostgresPool implements SqlDriver {

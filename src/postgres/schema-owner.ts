@@ -3,7 +3,7 @@
  * own tables, triggers and functions, and keeps the right to change them: these run with the rights of this client.
  */
 import type { Logger } from '../core/log.ts'
-import type { SqlDriver } from './driver.ts'
+import type { SqlDriver } from './connection.ts'
 
 /**
  * The owner, where it is not this client's role or one that it belongs to, nor a superuser, nor the owner of the database, who

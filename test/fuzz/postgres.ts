@@ -1,5 +1,5 @@
 /** Writes what a board on Postgres keeps, as every role can that may write to its tables. */
-import { channelName } from '../../src/board/backends/postgres/names.ts'
+import { channelName } from '../../src/board/backends/postgres/schema.ts'
 import type { PostgresPlace } from '../board/backends/postgres/boards.ts'
 import { postingRecord } from '../support/poison.ts'
 import type { Random } from '../support/random.ts'

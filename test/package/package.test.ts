@@ -29,6 +29,8 @@ afterAll(async () => {
 const KINDS: readonly RegExp[] = [
   /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|SECURITY\.md)$/,
   /^dist\/[\w/-]+\.(js|d\.ts)$/,
+  // Read at run time.
+  /^(dist|src)\/[\w/-]+\.(lua|sql)$/,
   // So that stack traces and debuggers show what was written.
   /^(dist\/[\w/-]+\.js\.map|src\/[\w/-]+(\.d)?\.ts)$/,
   // What the README and the docstrings lead to.
@@ -50,6 +52,8 @@ describe('the tarball', () => {
       const stem = name.slice(0, -'.ts'.length)
       return [`src/${name}`, `dist/${stem}.js`, `dist/${stem}.d.ts`, `dist/${stem}.js.map`]
     })
+    const scripts = sources.filter((name) => /\.(lua|sql)$/.test(name)).map((name) => `dist/${name}`)
+    expect(scripts.length).toBeGreaterThan(20)
     const files = new Set(packed.files)
     const must = [
       'LICENSE',
@@ -59,6 +63,7 @@ describe('the tarball', () => {
       'examples/README.md',
       'docker/README.md',
       ...made,
+      ...scripts,
     ]
     expect(must.filter((file) => !files.has(file))).toEqual([])
   })

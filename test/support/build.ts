@@ -1,6 +1,6 @@
 /** The command line as it is shipped, built once where what is there is missing or older than its sources. */
 import { execFile } from 'node:child_process'
-import { chmod, readdir, stat, utimes } from 'node:fs/promises'
+import { readdir, stat, utimes } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -47,10 +47,8 @@ async function stale(): Promise<boolean> {
 
 /** Over what is there, so that whoever runs it meanwhile does not find it gone. */
 async function build(): Promise<void> {
-  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
   try {
-    await promisify(execFile)(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--noEmitOnError'], { cwd: ROOT })
-    await chmod(MAIN, 0o755)
+    await promisify(execFile)('npm', ['run', '--silent', 'build'], { cwd: ROOT })
     // An incremental build leaves alone what has not changed, and this file's age is what tells of the last build.
     await utimes(MAIN, new Date(), new Date())
   } catch (error) {

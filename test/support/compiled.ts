@@ -3,13 +3,25 @@
  * most of a second of processor time, and tests start many.
  */
 import { createHash } from 'node:crypto'
-import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { build } from 'esbuild'
+import { pathToFileURL } from 'node:url'
+import { build, type Plugin } from 'esbuild'
 import { ROOT } from './build.ts'
 
-/** Two folders below the package, as the sources are: they look for its `package.json` there. */
 const FOLDER = join(ROOT, '.test/children')
+
+/** Lets the sources find the files beside them (`package.json`, `.lua`, `.sql`), although they run as a part of one file. */
+const SOURCE_URLS: Plugin = {
+  name: 'source-urls',
+  setup: ({ onLoad }) => {
+    onLoad({ filter: /\/src\/.*\.ts$/ }, async ({ path }) => {
+      const text = await readFile(path, 'utf8')
+      const url = JSON.stringify(pathToFileURL(path).href)
+      return { contents: text.replaceAll('import.meta.url', url), loader: 'ts' }
+    })
+  },
+}
 
 const made = new Map<string, Promise<string>>()
 
@@ -37,6 +49,7 @@ async function compile(script: string, { starts = [], bare = false }: CompileOpt
     entryPoints: [script],
     write: false,
     bundle: true,
+    plugins: [SOURCE_URLS],
     packages: 'external',
     platform: 'node',
     target: 'node20',

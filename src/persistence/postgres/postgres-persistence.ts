@@ -12,32 +12,31 @@
  */
 import { type CommitResult, GroupCommit } from '../../core/async/group-commit.ts'
 import { Lifecycle } from '../../core/async/lifecycle.ts'
-import { InvalidState, NotFound, StorageFailure } from '../../core/errors.ts'
+import { InvalidState, JobboardError, NotFound, StorageFailure } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
+import { fillScript } from '../../core/script-file.ts'
 import {
   areMigrated,
   decodeText,
   encodeText,
   type Migrations,
   migrate,
+  PostgresError,
   quoteIdentifier,
   type Row,
   type SqlDriver,
+  toPostgresError,
   warnOfForeignOwner,
 } from '../../postgres/index.ts'
 import { assertBookQuery, assertInstant, type BookQuery, ignoreUnreadable } from '../book-query.ts'
-import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
+import type { BookDetail, LogBook, Meta } from '../models.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
-import { RecordDecoder } from '../record-memory.ts'
 import { assertAcquireRequest, assertFlowRequest, assertUuid, noLogbooksError } from '../request-checks.ts'
 import { retryTransient } from '../retry.ts'
 import { type AcquiredRow, acquireAll } from './acquirer.ts'
-import { listStatement } from './listing.ts'
-import { logbookMigrations } from './migrations.ts'
 import { SqlFlowLog } from './postgres-flow-log.ts'
-import { encodeStates, parseAtom, parseBook, parseFlow, toBytes } from './rows.ts'
-import { type Statements, statements } from './statements.ts'
-import { isTransient, storageDriver } from './storage-driver.ts'
+import { encodeStates, parseBook, parseLogBook, toBytes } from './rows.ts'
+import { listStatement, type Statements, statements } from './statements.ts'
 import { type SqlWrite, type Written, writeAll } from './writer.ts'
 
 export interface SqlPersistenceOptions {
@@ -99,7 +98,8 @@ export class SqlPersistence implements Persistence {
 
   async #prepare(): Promise<void> {
     const { schema, create = true, log } = this.#options
-    const migrations: Migrations = { schema, part: 'logbooks', steps: logbookMigrations(quoteIdentifier(schema)) }
+    const tables = fillScript(import.meta.url, './migrations/1-tables.sql', { SCHEMA: quoteIdentifier(schema) })
+    const migrations: Migrations = { schema, part: 'logbooks', steps: [tables] }
     if (create) await migrate(this.#driver, migrations)
     else if (!(await areMigrated(this.#driver, migrations)))
       throw noLogbooksError(this.uri, `schema ${schema} has no tables of logbooks`)
@@ -158,9 +158,8 @@ export class SqlPersistence implements Persistence {
   async getBook(uuid: string): Promise<LogBook> {
     assertUuid(uuid, "a book's uuid")
     const rows = await this.#query(this.#statements.readBook, [encodeText(uuid)])
-    const [first] = rows
-    if (!first) throw this.#notFoundError(uuid)
-    return withBookName(uuid, () => ({ ...parseBook(stripPrefix(first, 'book_')), flows: parseFlows(rows) }))
+    if (rows.length === 0) throw this.#notFoundError(uuid)
+    return parseLogBook(uuid, rows)
   }
 
   async *listBooks(query: BookQuery = {}): AsyncIterable<BookDetail> {
@@ -255,32 +254,30 @@ export class SqlPersistence implements Persistence {
   }
 }
 
-/** Adds the book's UUID to the error of a damaged row: the row of an atom does not contain it. */
-function withBookName<T>(uuid: string, read: () => T): T {
-  try {
-    return read()
-  } catch (error) {
-    if (!(error instanceof StorageFailure) || error.message.includes(uuid)) throw error
-    throw new StorageFailure(`logbook ${uuid}: ${error.message}`, { cause: error })
-  }
-}
-
 /**
- * Parses the flows of a book. There is a row for each atom, one for a flow without atoms, one for a book without flows;
- * the rows of a flow are adjacent.
+ * Returns whether another try may succeed without a change of the configuration: an open should not wait because of a
+ * misspelt address.
  */
-function parseFlows(rows: readonly Row[]): FlowDetail[] {
-  const flows: { row: Row; atoms: AtomDetail[] }[] = []
-  const decoder = new RecordDecoder()
-  for (const row of rows) {
-    if (row['f_id'] === null) continue
-    if (flows.at(-1)?.row['f_id'] !== row['f_id']) flows.push({ row, atoms: [] })
-    if (row['a_flow'] !== null) flows.at(-1)?.atoms.push(parseAtom(stripPrefix(row, 'a_'), decoder))
-  }
-  return flows.map(({ row, atoms }) => parseFlow(stripPrefix(row, 'f_'), atoms))
+function isTransient(error: unknown): boolean {
+  if (!(error instanceof StorageFailure)) return false
+  return error.cause instanceof PostgresError ? error.cause.retryable : error.retryable
 }
 
-function stripPrefix(row: Row, prefix: string): Row {
-  const own = Object.entries(row).filter(([column]) => column.startsWith(prefix))
-  return Object.fromEntries(own.map(([column, value]) => [column.slice(prefix.length), value]))
+/** Wraps a driver. @param uri the URI for errors, without a password */
+function storageDriver(driver: SqlDriver, uri: string): SqlDriver {
+  return {
+    query: async (text, values) => {
+      try {
+        return await driver.query(text, values)
+      } catch (thrown) {
+        if (thrown instanceof JobboardError) throw thrown
+        const error = toPostgresError(thrown)
+        const { message, sqlState } = error
+        // An error that the request did not cause is not the job's fault, and may be repaired while the job waits.
+        const retryable = error.fault === 'place'
+        const state = sqlState === undefined ? '' : ` (SQLSTATE ${sqlState})`
+        throw new StorageFailure(`the logbooks at ${uri}: ${message}${state}`, { cause: error, retryable })
+      }
+    },
+  }
 }

@@ -1,9 +1,10 @@
 /** Converts between records of logbooks and rows of tables. */
+import { StorageFailure } from '../../core/errors.ts'
 import type { AtomState, FlowState } from '../../core/states.ts'
 import { decodeText, encodeText, type Row } from '../../postgres/index.ts'
 import { checkAtom, checkBook, checkFlow, damagedRecordError } from '../checked-records.ts'
 import { toWrittenAtom } from '../flow-record.ts'
-import type { AtomDetail, BookDetail, FlowDetail, Meta, StateChange } from '../models.ts'
+import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta, StateChange } from '../models.ts'
 import { encodeRecord, RecordDecoder } from '../record-memory.ts'
 
 /** The columns of an atom, without its creation time and its states. */
@@ -93,6 +94,42 @@ export function parseAtom(row: Row, decoder: RecordDecoder): AtomDetail {
     states: readStates<AtomState>(row),
   }
   return checkAtom(atom, `atom ${atom.name}`)
+}
+
+/**
+ * Parses a book with its flows. There is a row for each atom, one for a flow without atoms, one for a book without flows.
+ *
+ * @throws StorageFailure when a row is damaged
+ */
+export function parseLogBook(uuid: string, rows: readonly Row[]): LogBook {
+  return withBookName(uuid, () => ({ ...parseBook(stripPrefix(rows[0] ?? {}, 'book_')), flows: parseFlows(rows) }))
+}
+
+/** Adds the book's UUID to the error of a damaged row: the row of an atom does not contain it. */
+function withBookName<T>(uuid: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof StorageFailure) || error.message.includes(uuid)) throw error
+    throw new StorageFailure(`logbook ${uuid}: ${error.message}`, { cause: error })
+  }
+}
+
+/** Parses the flows of a book. The rows of a flow are adjacent. */
+function parseFlows(rows: readonly Row[]): FlowDetail[] {
+  const flows: { row: Row; atoms: AtomDetail[] }[] = []
+  const decoder = new RecordDecoder()
+  for (const row of rows) {
+    if (row['f_id'] === null) continue
+    if (flows.at(-1)?.row['f_id'] !== row['f_id']) flows.push({ row, atoms: [] })
+    if (row['a_flow'] !== null) flows.at(-1)?.atoms.push(parseAtom(stripPrefix(row, 'a_'), decoder))
+  }
+  return flows.map(({ row, atoms }) => parseFlow(stripPrefix(row, 'f_'), atoms))
+}
+
+function stripPrefix(row: Row, prefix: string): Row {
+  const own = Object.entries(row).filter(([column]) => column.startsWith(prefix))
+  return Object.fromEntries(own.map(([column, value]) => [column.slice(prefix.length), value]))
 }
 
 function readText(row: Row, column: string): string {

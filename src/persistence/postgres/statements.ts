@@ -7,6 +7,9 @@
  * changes nothing. Batches are sorted by the flows' numbers, so that the batches of a former and a new owner do not
  * usually deadlock; if they do, Postgres aborts one after a second, and it is repeated.
  */
+import { encodeText } from '../../postgres/index.ts'
+import { type BookQuery, FINISHED_STATES, listQueryStates } from '../book-query.ts'
+
 export interface Statements {
   /**
    * $1–$8: books, their names, flows, names, versions, runs, claims, books' metas; $9 empty meta, $10 states, $11 now.
@@ -115,6 +118,33 @@ RETURNING id`,
 
     book: `SELECT uuid, name, meta, revision, created_at, updated_at FROM ${books} WHERE uuid = $1`,
   }
+}
+
+/** Returns the statement for a page of books. They are in the order of their UUIDs' bytes, as in the index. */
+export function listStatement(schema: string, query: BookQuery): { text: string; values: unknown[] } {
+  const values: unknown[] = []
+  const parameter = (value: unknown) => `$${values.push(value)}`
+  const flows = (condition: string) => `EXISTS (SELECT FROM ${schema}.flows f WHERE f.book = b.id${condition})`
+  const conditions: string[] = []
+  const { after, name, finished, unchangedSince, limit } = query
+  const states = listQueryStates(query)
+  if (after !== undefined) conditions.push(`b.uuid > ${parameter(encodeText(after))}`)
+  if (name !== undefined) conditions.push(`b.name = ${parameter(encodeText(name))}`)
+  if (states) conditions.push(flows(` AND f.state = ANY(${parameter(states)}::text[])`))
+  if (finished !== undefined) {
+    const unfinished = flows(` AND f.state <> ALL(${parameter(FINISHED_STATES)}::text[])`)
+    conditions.push(`${finished ? '' : 'NOT '}(${flows('')} AND NOT ${unfinished})`)
+  }
+  if (unchangedSince) {
+    const since = parameter(unchangedSince.toISOString())
+    conditions.push(
+      `b.updated_at <= ${since}::timestamptz AND NOT ${flows(` AND f.updated_at > ${since}::timestamptz`)}`,
+    )
+  }
+  const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''
+  const columns = 'b.uuid, b.name, b.meta, b.created_at, b.updated_at'
+  const text = `SELECT ${columns} FROM ${schema}.books b ${where} ORDER BY b.uuid LIMIT ${parameter(limit ?? null)}`
+  return { text, values }
 }
 
 function columns(table: string, names: string): string {

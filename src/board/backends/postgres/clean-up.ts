@@ -1,12 +1,14 @@
 /**
  * Takes over from dead participants, and deletes obsolete changes and receipts. Every participant does both for all others:
  * the transaction of the takeover decides whether a participant is dead.
+ *
+ * A stopped owner is silent for twice its session's timeout, while its backend still holds the session's lock. A stopped
+ * backend ends only after it continues. Until then its jobs cannot be claimed by others, because it may still own them.
  */
+import { NotConnected } from '../../../core/errors.ts'
 import { backoffDelay, monotonic, sleep } from '../../../core/time.ts'
-import type { SqlDriver } from '../../../postgres/index.ts'
-import { decodeText } from '../../../postgres/index.ts'
+import { decodeText, type SqlDriver } from '../../../postgres/index.ts'
 import { translateErrors } from './errors.ts'
-import { type StoppedOwner, stoppedOwnerError } from './stopped-owners.ts'
 
 export interface CleanUpOptions {
   readonly driver: SqlDriver
@@ -81,4 +83,23 @@ export class CleanUp {
       return undefined
     }
   }
+}
+
+/** A stopped owner, as `stopped_owners` in `functions/sessions.sql` returns it. */
+interface StoppedOwner {
+  readonly session: number
+  readonly who: string
+  readonly backend: number
+  /** The time since its last heartbeat, in seconds. */
+  readonly silent: number
+  readonly jobs: number
+}
+
+/** Returns the error that names the process to end on the server, and the number of jobs that wait for it. */
+function stoppedOwnerError({ who, backend, silent, jobs }: StoppedOwner): NotConnected {
+  return new NotConnected(
+    `owner ${who} has been silent for ${Math.round(silent)} s, and its Postgres backend ${backend} does not end: ${jobs} ` +
+      `${jobs === 1 ? 'job stays' : 'jobs stay'} claimed until it does; look at process ${backend} on the database's server ` +
+      '(stopped, or waiting for a disk?), let it go on (kill -CONT) or restart Postgres',
+  )
 }

@@ -7,7 +7,7 @@
  *         └───────────────────┘
  *
  * **A broken connection** does not end the session. Another connection attaches to the session's row, under the row's lock,
- * and takes a new advisory lock (`functions/reattaching.ts`). Claims remain valid meanwhile, because all participants decide
+ * and takes a new advisory lock (`functions/sessions.sql`). Claims remain valid meanwhile, because all participants decide
  * by the row. The session and its claims are lost if the lease ends first, or if the server no longer knows the session:
  * another participant took it over, the address leads to another server, or the server was restarted. The next session first
  * ends the former one, so that other participants need not wait for the TTL.
@@ -21,7 +21,7 @@ import { asError, NotConnected, UnsupportedCapability } from '../../../core/erro
 import { backoffDelay, sleep } from '../../../core/time.ts'
 import { type Notification, PostgresConnection, type PostgresLocation } from '../../../postgres/index.ts'
 import { SET_READ_COMMITTED, toBoardError } from './errors.ts'
-import { channelName } from './names.ts'
+import { channelName } from './schema.ts'
 
 export interface PostgresSession {
   readonly id: number

@@ -1,6 +1,6 @@
 /**
- * The Redis backend implements `Backend` with steps of Lua scripts. `layout.ts` defines the keys, `scripts/commit.ts` the
- * steps. `committer.ts` sends steps and resolves their outcome. `session.ts` keeps the owner's session alive.
+ * The Redis backend implements `Backend` with steps of Lua scripts. `layout.ts` defines the keys, `scripts/shared/steps.lua`
+ * the steps. `committer.ts` sends steps and resolves their outcome. `session.ts` keeps the owner's session alive.
  */
 import {
   ClaimLost,

@@ -12,16 +12,14 @@ import { encodePlain } from '../../../core/codec.ts'
 import { asError, ClaimLost, OutcomeUnknown, WritesRefused } from '../../../core/errors.ts'
 import { monotonic } from '../../../core/time.ts'
 import type { Result } from '../../backend.ts'
-import { script } from './connection.ts'
 import { notConnectedError, toErrorKind, writesRefusedError } from './errors.ts'
 import type { Layout } from './layout.ts'
 import { type OwnerConnection, sessionExpiredError } from './owner-keys.ts'
 import { decodeReply, toList } from './replies.ts'
-import { COMMIT_SOURCE } from './scripts/commit.ts'
+import { SCRIPTS } from './scripts.ts'
 import type { RedisSession } from './session.ts'
 import type { ScriptStep } from './steps.ts'
 
-const COMMIT_SCRIPT = script(COMMIT_SOURCE)
 /** Limits of a batch: other clients wait while Redis executes it. */
 const MAX_BATCH_STEPS = 512
 const MAX_BATCH_BYTES = 1_024 * 1_024
@@ -225,7 +223,7 @@ export class Committer {
     this.#sending = true
     try {
       const args = [there.id, layout.channel, head, ...batch.steps]
-      const answer = toList(await there.connection.run(COMMIT_SCRIPT, layout.keys(there.id), args))
+      const answer = toList(await there.connection.run(SCRIPTS.commit, layout.keys(there.id), args))
       this.#sending = false
       this.#handleReply(there, batch, { answer, sentAt })
     } catch (error) {

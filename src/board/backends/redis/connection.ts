@@ -5,21 +5,15 @@
  * It consists of two clients, one for commands and one for the subscription. If either breaks, both are closed. An answer
  * that does not arrive in time also breaks the connection, because a connection that receives nothing looks like an idle one.
  */
-import { createHash } from 'node:crypto'
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis'
 import { createDeferred, type Deferred } from '../../../core/async/abort.ts'
 import { asError, IncompatibleVersion, InvalidArgument } from '../../../core/errors.ts'
 import { toErrorKind } from './errors.ts'
 import type { RedisLocation } from './place.ts'
+import type { Script } from './scripts.ts'
 
 type Driver = Pick<typeof import('ioredis'), 'Redis' | 'Cluster'>
 type Client = Redis | Cluster
-
-/** A script, and the hash by which Redis knows it. */
-export interface Script {
-  readonly lua: string
-  readonly sha: string
-}
 
 export type Argument = string | Buffer
 
@@ -31,10 +25,6 @@ export interface RedisConnectionOptions {
   /** Called with each published message. */
   readonly onMessage: (message: Buffer) => void
   readonly signal: AbortSignal
-}
-
-export function script(lua: string): Script {
-  return { lua, sha: createHash('sha1').update(lua).digest('hex') }
 }
 
 /**
@@ -113,10 +103,11 @@ export class RedisConnection {
    * attempt, so arguments that depend on the moment of sending are given as a function. Returns bytes, numbers, null and lists.
    */
   async run(
-    { lua, sha }: Script,
+    script: Script,
     keys: readonly string[],
     args: readonly Argument[] | (() => readonly Argument[]),
   ): Promise<unknown> {
+    const { lua, sha } = script.load()
     const send = (command: string, what: string) =>
       this.command(command, what, String(keys.length), ...keys, ...(typeof args === 'function' ? args() : args))
     try {

@@ -2,14 +2,13 @@
 import { randomBytes } from 'node:crypto'
 import { IncompatibleVersion, NotConnected, NotFound } from '../../../core/errors.ts'
 import { shortenText } from '../../../core/texts.ts'
-import { type RedisConnection, script } from './connection.ts'
+import type { RedisConnection } from './connection.ts'
 import type { Layout } from './layout.ts'
 import type { RedisLocation } from './place.ts'
 import { decodeText } from './records.ts'
 import { decodeReply, toList } from './replies.ts'
-import { JOIN_SOURCE, RELEASE_OWNER_SOURCE, RENEW_SOURCE } from './scripts/session.ts'
+import { SCRIPTS } from './scripts.ts'
 
-const SCRIPTS = { join: script(JOIN_SOURCE), renew: script(RENEW_SOURCE), release: script(RELEASE_OWNER_SOURCE) }
 /** The format of a board; a newer release may use a larger number. */
 const BOARD_FORMAT = 1
 /** The length of a board's secret, long enough not to be guessed. */

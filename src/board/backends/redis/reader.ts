@@ -2,14 +2,12 @@
 import { asError } from '../../../core/errors.ts'
 import type { Cancellation, Entity, StoredJob, TrashedEntry, UnreadableJob } from '../../backend.ts'
 import { pagesOf } from '../trash-pages.ts'
-import { script } from './connection.ts'
 import type { Layout } from './layout.ts'
 import { decodeCancellation, decodeEntity, decodeText, decodeTrash, parseHolder, parseStoredJob } from './records.ts'
 import { toList } from './replies.ts'
-import { READ_SOURCE } from './scripts/session.ts'
+import { SCRIPTS } from './scripts.ts'
 import type { RedisSession } from './session.ts'
 
-const READ_SCRIPT = script(READ_SOURCE)
 const PAGE_SIZE = 5_000
 
 export class BoardReader {
@@ -25,7 +23,7 @@ export class BoardReader {
 
   async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
     if (ids.length === 0) return []
-    const both = toList(await this.#session.run(READ_SCRIPT, ids))
+    const both = toList(await this.#session.run(SCRIPTS.read, ids))
     return ids.map((id, index) => parseStoredJob(id, both[2 * index], both[2 * index + 1]))
   }
 

@@ -24,7 +24,7 @@ const MAX_PUBLICATION_BYTES = 4 * 1024 * 1024
 
 /**
  * Parses a message from the channel of a board. Any client that may publish there can send any content, so nothing is
- * decoded before its signature is verified. `publish` in `scripts/prelude.ts` creates the signature.
+ * decoded before its signature is verified. `publish` in `scripts/shared/board.lua` creates the signature.
  *
  * @returns undefined for a message that the scripts of this release did not publish: it only hints that something may have changed
  */

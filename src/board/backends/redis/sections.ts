@@ -6,24 +6,17 @@ import type { BoardSections, JobSummary } from '../../backend.ts'
 import type { ClaimOrderKey } from '../../model/claim-order.ts'
 import { PRIORITIES, rank } from '../../model/priority.ts'
 import type { WindowSize } from '../window-size.ts'
-import { script } from './connection.ts'
 import { decodeText } from './records.ts'
 import { decodeReply, toList } from './replies.ts'
-import { CLAIMED_SOURCE, DELAYED_SOURCE, RANGE_SOURCE, STATUS_SOURCE } from './scripts/sections.ts'
+import { SCRIPTS, type Script } from './scripts.ts'
 import type { RedisSession } from './session.ts'
 
-const SCRIPTS = {
-  range: script(RANGE_SOURCE),
-  delayed: script(DELAYED_SOURCE),
-  claimed: script(CLAIMED_SOURCE),
-  status: script(STATUS_SOURCE),
-}
 /** The number of jobs that one call reads. */
 const PAGE_SIZE = 1_000
 /** Limit of the jobs that are read for one uuid: there are several only if the uuid was posted again. */
 const MAX_SAME_UUID = 100
 
-/** The factor of the rank in a score; `order` in `scripts/commit.ts` computes scores with it. */
+/** The factor of the rank in a score; `order` in `scripts/shared/steps.lua` computes scores with it. */
 const RANK_SCORE = 2 ** 50
 const ORDER_EPOCH_US = 1_577_836_800_000_000
 
@@ -101,7 +94,7 @@ export class RedisSections implements BoardSections {
     })
   }
 
-  #run(what: (typeof SCRIPTS)[keyof typeof SCRIPTS], args: readonly string[]): Promise<unknown> {
+  #run(what: Script, args: readonly string[]): Promise<unknown> {
     return this.#options.session().run(what, args)
   }
 }

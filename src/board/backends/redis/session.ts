@@ -26,7 +26,7 @@ import { backoffDelay, sleep, withinTime } from '../../../core/time.ts'
 import { newUuid } from '../../../core/uuid.ts'
 import type { BackendSink } from '../../backend.ts'
 import { ServerClock } from '../server-clock.ts'
-import { type Argument, loadDriver, RedisConnection, type Script } from './connection.ts'
+import { type Argument, loadDriver, RedisConnection } from './connection.ts'
 import { accessDeniedError, notConnectedError, toErrorKind } from './errors.ts'
 import { type FeedPosition, RedisChangeFeed } from './feed.ts'
 import type { Layout } from './layout.ts'
@@ -34,6 +34,7 @@ import { OwnerLease } from './lease.ts'
 import { boardEmptiedError, type OwnerConnection, OwnerKeys, type OwnerStatus } from './owner-keys.ts'
 import type { RedisLocation } from './place.ts'
 import { parsePublication } from './replies.ts'
+import { loadScripts, type Script } from './scripts.ts'
 
 /** The time limit for opening a board, in milliseconds. */
 const OPEN_TIMEOUT_MS = 10_000
@@ -106,9 +107,10 @@ export class RedisSession {
     return this.#attached
   }
 
-  /** Opens the session. @throws AccessDenied, IncompatibleVersion, NotFound; NotConnected after the time limit */
+  /** Opens the session. @throws AccessDenied, IncompatibleVersion, InvalidState, NotFound; NotConnected after the time limit */
   async open(options: { readonly signal: AbortSignal }): Promise<void> {
     await loadDriver(this.#options.location)
+    loadScripts()
     const first = createDeferred()
     this.#running = this.#run(first)
     const { promise: late, reject } = createDeferred<never>()

@@ -79,7 +79,7 @@ export async function postgresPlaceOn(
         `WITH made AS (
           INSERT INTO @.jobs (board, uuid, name, priority, body) SELECT id, '', '', 'NORMAL', $1 FROM @.boards WHERE name = $2 RETURNING board, id
         )
-        SELECT id, @.tell(board, 'posted', ARRAY[id]) FROM made`,
+        SELECT id, @.log_change(board, 'posted', ARRAY[id]) FROM made`,
         [Buffer.from(bytes), name],
       )
       return `job${String(row?.['id']).padStart(10, '0')}`
@@ -88,7 +88,7 @@ export async function postgresPlaceOn(
       const id = Number(Job.entryFor(job).id?.slice('job'.length))
       await query(
         `WITH gone AS (DELETE FROM @.jobs WHERE id = $1 RETURNING board, id)
-        SELECT @.tell(board, 'consumed', ARRAY[id]) FROM gone`,
+        SELECT @.log_change(board, 'consumed', ARRAY[id]) FROM gone`,
         [id],
       )
     },

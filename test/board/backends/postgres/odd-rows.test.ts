@@ -113,7 +113,7 @@ describe('an innocent job is done beside', () => {
     const [row] = await place.query('SELECT id FROM @.boards WHERE name = $1', [name])
     const posting = Buffer.from(encode(postingRecord({ priority: 'NORMAL' }), 'msgpack'))
     await place.query(statement.replaceAll('#', String(row?.['id'])), [posting])
-    await place.query('SELECT @.tell($1, $2, ARRAY[]::bigint[])', [row?.['id'], 'posted'])
+    await place.query('SELECT @.log_change($1, $2, ARRAY[]::bigint[])', [row?.['id'], 'posted'])
     await refresh(board)
     await using late = await place.open()
     for (const each of [board, late]) {

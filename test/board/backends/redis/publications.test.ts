@@ -3,9 +3,8 @@ import { readFile } from 'node:fs/promises'
 import { Redis } from 'ioredis'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { script } from '../../../../src/board/backends/redis/connection.ts'
 import { encodePostingWithin } from '../../../../src/board/backends/redis/records.ts'
-import { RENEW_SOURCE } from '../../../../src/board/backends/redis/scripts/session.ts'
+import { SCRIPTS } from '../../../../src/board/backends/redis/scripts.ts'
 import { encode } from '../../../../src/core/codec.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
 import { jobIdFor } from '../../boards.ts'
@@ -128,7 +127,7 @@ describe('a publication of the board', () => {
     const posted = nextEvent(board, 'posted')
     await other.post('flow', {}, { name: 'job' })
     await posted
-    expect(asked.scripts()).not.toContain(script(RENEW_SOURCE).sha)
+    expect(asked.scripts()).not.toContain(SCRIPTS.renew.load().sha)
     asked.stop()
   })
 

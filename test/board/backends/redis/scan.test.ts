@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Layout } from '../../../../src/board/backends/redis/layout.ts'
 import { encodePostingWithin } from '../../../../src/board/backends/redis/records.ts'
-import { COMMIT_SOURCE } from '../../../../src/board/backends/redis/scripts/commit.ts'
+import { SCRIPTS } from '../../../../src/board/backends/redis/scripts.ts'
 import { decode, encode } from '../../../../src/core/codec.ts'
 import { startProxy } from '../../../support/proxy.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
@@ -33,7 +33,7 @@ async function commit(
     packed([['post', 2, 5, 'uuid', null]]),
     posting,
   ]
-  const answer = await place.witness.callBuffer('eval', COMMIT_SOURCE, '18', ...layout.keys(owner), ...args)
+  const answer = await place.witness.callBuffer('eval', SCRIPTS.commit.load().lua, '18', ...layout.keys(owner), ...args)
   const [head, answers] = answer as [Buffer, Buffer | undefined]
   const [accepted] = decode(head, 'msgpack') as [boolean]
   const [first] = answers ? (decode(answers, 'msgpack') as [[boolean, unknown]]) : []

@@ -1,29 +1,35 @@
-/** SQL function that settles claims of one session, each as requested. */
-import { INDEX_SCAN_SETTINGS } from './plans.ts'
+-- Function that settles claims. The settings are explained in posting.sql.
 
-/** Returns the function, with `@` for the schema. */
-export function settleFunctions(): string {
-  return `
-CREATE FUNCTION @.settle(p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
+-- Settles a batch of claims of one session, each as requested.
+--
+-- One array element for each job: number, revision, kind (consume, abandon or trash), length of its part of p_lives (where
+-- the parts of postings that claims change are joined), delay of an abandoned job in milliseconds or null; and of a trashed
+-- job who trashed it, the reason, and the failure. p_holding: whether any of the jobs wants resources. Returns {lost}: the
+-- indexes of the claims that this session no longer has, from 0; {} if it had all; {over} if the session has ended.
+CREATE OR REPLACE FUNCTION :SCHEMA.settle(
+  p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
   p_kinds text[], p_lives bytea, p_lengths integer[], p_delays float8[], p_whos text[], p_reasons text[], p_failures bytea[],
   p_holding boolean)
-RETURNS json LANGUAGE plpgsql ${INDEX_SCAN_SETTINGS} AS $function$
+RETURNS json LANGUAGE plpgsql
+SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
+SET search_path TO pg_catalog, pg_temp
+AS $function$
 DECLARE
   v_consumed bigint[];
   v_abandoned bigint[];
   v_trashed bigint[];
   v_done bigint[];
 BEGIN
-  IF NOT @.lives(p_session) THEN RETURN @.answer(p_lane, p_number, '{"over": true}'); END IF;
-  PERFORM FROM @.jobs WHERE id = ANY(p_ids) AND coalesce(session, 0) = p_session ORDER BY id FOR UPDATE;
+  IF NOT :SCHEMA.lives(p_session) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"over": true}'); END IF;
+  PERFORM FROM :SCHEMA.jobs WHERE id = ANY(p_ids) AND coalesce(session, 0) = p_session ORDER BY id FOR UPDATE;
   IF 'consume' = ANY(p_kinds) THEN
     WITH consumed AS (
-      DELETE FROM @.jobs j USING unnest(p_ids, p_revisions, p_kinds) AS a(id, revision, kind)
+      DELETE FROM :SCHEMA.jobs j USING unnest(p_ids, p_revisions, p_kinds) AS a(id, revision, kind)
       WHERE j.id = ANY(ARRAY[a.id]) AND coalesce(j.session, 0) = p_session AND j.revision = a.revision AND a.kind = 'consume'
       RETURNING j.id
     )
     SELECT array_agg(id) INTO v_consumed FROM consumed;
-    IF v_consumed IS NOT NULL THEN PERFORM @.tell(p_board, 'consumed', v_consumed); END IF;
+    IF v_consumed IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'consumed', v_consumed); END IF;
   END IF;
   IF 'abandon' = ANY(p_kinds) THEN
     WITH asked AS (
@@ -31,7 +37,7 @@ BEGIN
       FROM unnest(p_ids, p_revisions, p_kinds, p_lengths, p_delays)
         WITH ORDINALITY AS a(id, revision, kind, length, delay, at)
     ), abandoned AS (
-      UPDATE @.jobs j SET session = NULL, who = NULL, revision = j.revision + 1, written_at = a.now,
+      UPDATE :SCHEMA.jobs j SET session = NULL, who = NULL, revision = j.revision + 1, written_at = a.now,
         due_at = CASE WHEN a.delay IS NULL OR j.cancelled_by IS NOT NULL THEN '-infinity'
           ELSE a.now + a.delay * interval '1 ms' END,
         life = substring(p_lives FROM a.start::integer FOR a.length)
@@ -40,7 +46,7 @@ BEGIN
       RETURNING j.id
     )
     SELECT array_agg(id) INTO v_abandoned FROM abandoned;
-    IF v_abandoned IS NOT NULL THEN PERFORM @.tell(p_board, 'abandoned', v_abandoned); END IF;
+    IF v_abandoned IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'abandoned', v_abandoned); END IF;
   END IF;
   IF 'trash' = ANY(p_kinds) THEN
     WITH asked AS (
@@ -48,23 +54,22 @@ BEGIN
       FROM unnest(p_ids, p_revisions, p_kinds, p_lengths, p_whos, p_reasons, p_failures)
         WITH ORDINALITY AS a(id, revision, kind, length, who, reason, failure, at)
     ), gone AS (
-      DELETE FROM @.jobs j USING asked a
+      DELETE FROM :SCHEMA.jobs j USING asked a
       WHERE j.id = ANY(ARRAY[a.id]) AND coalesce(j.session, 0) = p_session AND j.revision = a.revision AND a.kind = 'trash'
       RETURNING j.*, a.start, a.length, a.who AS by_whom, a.reason, a.failure
     ), trashed AS (
-      INSERT INTO @.trash (id, board, uuid, name, body, life, who, reason, failure)
+      INSERT INTO :SCHEMA.trash (id, board, uuid, name, body, life, who, reason, failure)
       SELECT id, board, uuid, name, body, substring(p_lives FROM start::integer FOR length), by_whom, reason, failure FROM gone
       RETURNING id
     )
     SELECT array_agg(id) INTO v_trashed FROM trashed;
-    IF v_trashed IS NOT NULL THEN PERFORM @.tell(p_board, 'trashed', v_trashed); END IF;
+    IF v_trashed IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'trashed', v_trashed); END IF;
   END IF;
   v_done := v_consumed || v_abandoned || v_trashed;
   IF p_holding THEN
-    DELETE FROM @.permits WHERE job = ANY(v_done) AND board = p_board;
+    DELETE FROM :SCHEMA.permits WHERE job = ANY(v_done) AND board = p_board;
   END IF;
-  IF cardinality(v_done) = cardinality(p_ids) THEN RETURN @.answer(p_lane, p_number, '{}'); END IF;
-  RETURN @.answer(p_lane, p_number, json_build_object('lost', (
+  IF cardinality(v_done) = cardinality(p_ids) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{}'); END IF;
+  RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('lost', (
     SELECT json_agg(at - 1) FROM unnest(p_ids) WITH ORDINALITY AS a(id, at) WHERE v_done IS NULL OR id <> ALL(v_done))));
-END $function$;`
-}
+END $function$;

@@ -1,16 +1,12 @@
-/**
- * The tables of the logbooks. Values that programs and people search for have a column of their own; results, failures
- * and meta are in `body` and `meta` as in other backends (msgpack), because JSON would not preserve them.
- *
- * - `flows.term` counts the acquires of a flow: a write must name the newest. `flows.writes` counts the writes, so that
- *   a write whose answer was lost is not done twice.
- * - No index has a column that a write changes, and pages have free space (fillfactor): Postgres then updates in place,
- *   without changing an index.
- */
-export function logbookMigrations(schema: string): readonly string[] {
-  return [
-    `
-CREATE TABLE ${schema}.books (
+-- The tables of the logbooks, in the schema SCHEMA. Values that programs and people search for have a column of their own;
+-- results, failures and meta are in body and meta as in other backends (msgpack), because JSON would not preserve them.
+--
+-- - flows.term counts the acquires of a flow: a write must name the newest. flows.writes counts the writes, so that a write
+--   whose answer was lost is not done twice.
+-- - No index has a column that a write changes, and pages have free space (fillfactor): Postgres then updates in place,
+--   without changing an index.
+
+CREATE TABLE :SCHEMA.books (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   uuid text COLLATE "C" NOT NULL UNIQUE,
   name text NOT NULL,
@@ -19,10 +15,11 @@ CREATE TABLE ${schema}.books (
   created_at timestamptz NOT NULL,
   updated_at timestamptz NOT NULL
 );
-CREATE INDEX books_by_name ON ${schema}.books USING hash (name);
-CREATE TABLE ${schema}.flows (
+CREATE INDEX books_by_name ON :SCHEMA.books USING hash (name);
+
+CREATE TABLE :SCHEMA.flows (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  book bigint NOT NULL REFERENCES ${schema}.books ON DELETE CASCADE,
+  book bigint NOT NULL REFERENCES :SCHEMA.books ON DELETE CASCADE,
   uuid text COLLATE "C" NOT NULL,
   name text NOT NULL,
   version text NOT NULL,
@@ -37,8 +34,9 @@ CREATE TABLE ${schema}.flows (
   updated_at timestamptz NOT NULL,
   UNIQUE (book, uuid)
 ) WITH (fillfactor = 70);
-CREATE TABLE ${schema}.atoms (
-  flow bigint NOT NULL REFERENCES ${schema}.flows ON DELETE CASCADE,
+
+CREATE TABLE :SCHEMA.atoms (
+  flow bigint NOT NULL REFERENCES :SCHEMA.flows ON DELETE CASCADE,
   name text COLLATE "C" NOT NULL,
   position integer NOT NULL,
   kind text NOT NULL,
@@ -50,6 +48,4 @@ CREATE TABLE ${schema}.atoms (
   created_at timestamptz NOT NULL,
   updated_at timestamptz NOT NULL,
   PRIMARY KEY (flow, name)
-) WITH (fillfactor = 70);`,
-  ]
-}
+) WITH (fillfactor = 70);

@@ -1,0 +1,57 @@
+-- Functions that record the changes of a board, return them, and delete obsolete ones.
+--
+-- The table changes has one row for each transaction and kind of change. A participant with an older snapshot finds the rows
+-- of later commits by the number of the transaction.
+
+-- Records a change, and notifies all participants of the board, who read it with changes_since.
+--
+-- p_kind: posted, claimed, abandoned, freed, consumed, trashed, cancelled, paused or resumed. p_jobs: the numbers of the
+-- jobs. p_ranks, p_dues: of posted jobs, where any of them differs from the default. The name of the channel ends with
+-- p_board.
+CREATE OR REPLACE FUNCTION :SCHEMA.log_change(p_board integer, p_kind text, p_jobs bigint[], p_ranks smallint[] DEFAULT NULL,
+  p_dues float8[] DEFAULT NULL)
+RETURNS void LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+BEGIN
+  INSERT INTO :SCHEMA.changes (board, kind, jobs, ranks, dues) VALUES (p_board, p_kind, p_jobs, p_ranks, p_dues);
+  PERFORM pg_notify(':CHANNEL' || p_board, '');
+END $function$;
+
+-- Returns one row: a new snapshot, the clock in milliseconds since 1970, and the changes that p_snapshot does not contain,
+-- oldest first, each as [kind, jobs, ranks, dues]; null if there are none.
+--
+-- Transactions below pg_snapshot_xmax were assigned before p_snapshot; of these only the ones that were in progress are
+-- read.
+CREATE OR REPLACE FUNCTION :SCHEMA.changes_since(p_board integer, p_snapshot pg_snapshot)
+RETURNS TABLE (snapshot text, at float8, told json) LANGUAGE sql STABLE
+SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+  SELECT pg_current_snapshot()::text, extract(epoch FROM clock_timestamp())::float8 * 1000, (
+    SELECT json_agg(json_build_array(c.kind, c.jobs, c.ranks, c.dues) ORDER BY c.number) FROM (
+      SELECT * FROM :SCHEMA.changes WHERE board = p_board AND transaction >= pg_snapshot_xmax(p_snapshot)
+      UNION ALL
+      SELECT * FROM :SCHEMA.changes WHERE board = p_board AND transaction = ANY(ARRAY(SELECT pg_snapshot_xip(p_snapshot)))
+    ) c)
+$function$;
+
+-- Deletes changes that every living participant has read, and old receipts. Does nothing if another participant is doing it,
+-- or did it within the last 2 minutes. Returns nothing.
+--
+-- A participant polls at least once within 60 seconds, or else lists the board again. So the changes that were visible in a
+-- snapshot that is 2 minutes old (the horizon) are not needed any more.
+CREATE OR REPLACE FUNCTION :SCHEMA.prune(p_board integer)
+RETURNS void LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+DECLARE v_horizon pg_snapshot;
+BEGIN
+  SELECT horizon INTO v_horizon FROM :SCHEMA.boards
+  WHERE id = p_board AND horizon_at < clock_timestamp() - interval '2 minutes' FOR NO KEY UPDATE SKIP LOCKED;
+  IF NOT FOUND THEN RETURN; END IF;
+  DELETE FROM :SCHEMA.changes WHERE board = p_board AND transaction < pg_snapshot_xmax(v_horizon)
+    AND pg_visible_in_snapshot(transaction, v_horizon);
+  DELETE FROM :SCHEMA.receipts WHERE at < clock_timestamp() - interval '1 day';
+  UPDATE :SCHEMA.boards SET horizon = pg_current_snapshot(), horizon_at = clock_timestamp() WHERE id = p_board;
+END $function$;

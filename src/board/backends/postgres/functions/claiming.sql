@@ -1,0 +1,113 @@
+-- Functions that claim jobs and their resources for a session, and record the attempts, in one call.
+--
+-- A claim reads the fence base and draws its number under a lock of the table of boards. It shares the lock with other
+-- claims and holds it until it commits. Only a transaction that holds the lock exclusively changes the base. So no claim
+-- adds an older base to a later number.
+
+-- Raises the fence base of a board to the clock, so that fences grow also after the sequence was restored or created anew.
+-- Returns nothing.
+CREATE OR REPLACE FUNCTION :SCHEMA.raise_fences(p_board integer)
+RETURNS void LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+BEGIN
+  LOCK TABLE :SCHEMA.boards IN EXCLUSIVE MODE;
+  UPDATE :SCHEMA.boards SET fence_base = greatest(fence_base,
+    floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint - (SELECT last_value FROM :SCHEMA.fences)) WHERE id = p_board;
+END $function$;
+
+-- Claims a batch of jobs.
+--
+-- One array element for each job in p_ids (number), p_revisions (expected revision), p_whos (owner) and p_lengths (length of
+-- its part of p_lives, where the parts of postings that claims change are joined). One for each wanted resource in p_asking
+-- (the index of its job, from 1), p_resources (number of the advisory lock), p_names and p_exclusive.
+--
+-- Returns {granted, fences, refused, busy}: the indexes of the granted jobs from 0, the fence of each, and of the others
+-- [index, gone or changed] and [index, busy, resource]. Returns {over} if the session has ended, {paused} if the board is
+-- paused, and {outOfFences} near 2^53 - 1, the largest number that JavaScript and JSON represent exactly: two claims above
+-- it could get the same fence. The limit leaves a margin of a million for numbers that are drawn concurrently.
+--
+-- lock_timeout limits the wait for advisory locks of resources, which any role of the database may hold. After it, a claim
+-- is refused as if the resource were held, and the other claims of the batch continue.
+CREATE OR REPLACE FUNCTION :SCHEMA.claim(
+  p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
+  p_whos text[], p_lives bytea, p_lengths integer[], p_asking integer[], p_resources bigint[], p_names text[],
+  p_exclusive boolean[])
+RETURNS json LANGUAGE plpgsql
+SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
+SET lock_timeout TO 2000
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+DECLARE
+  v_refused json;
+  v_busy json[] := '{}';
+  v_blocked integer[] := '{}';
+  v_stuck bigint[] := '{}';
+  v_at integer;
+  v_name text;
+  v_granted bigint[];
+  v_places integer[];
+  v_fences bigint[];
+  v_paused boolean;
+  v_base bigint;
+BEGIN
+  UPDATE :SCHEMA.sessions SET fences = ':SCHEMA.fences'::regclass
+  WHERE id = p_session AND fences IS DISTINCT FROM ':SCHEMA.fences'::regclass::oid;
+  IF FOUND THEN PERFORM :SCHEMA.raise_fences(p_board); END IF;
+  IF NOT :SCHEMA.lives(p_session) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"over": true}'); END IF;
+  LOCK TABLE :SCHEMA.boards IN ROW SHARE MODE;
+  SELECT paused, fence_base INTO v_paused, v_base FROM :SCHEMA.boards WHERE id = p_board;
+  IF v_paused THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"paused": true}'); END IF;
+  IF v_base::numeric + (SELECT last_value FROM :SCHEMA.fences) >= 9007199253740991 THEN
+    RETURN :SCHEMA.answer(p_lane, p_number, '{"outOfFences": true}');
+  END IF;
+  IF p_resources <> '{}' THEN
+    BEGIN
+      PERFORM CASE WHEN alone THEN pg_advisory_xact_lock(r) ELSE pg_advisory_xact_lock_shared(r) END
+      FROM (SELECT r, bool_or(e) AS alone FROM unnest(p_resources, p_exclusive) AS a(r, e) GROUP BY r ORDER BY r) AS sorted;
+    EXCEPTION WHEN lock_not_available THEN
+      SELECT coalesce(array_agg(r) FILTER (WHERE NOT CASE WHEN alone THEN pg_try_advisory_xact_lock(r)
+        ELSE pg_try_advisory_xact_lock_shared(r) END), '{}') INTO v_stuck
+      FROM (SELECT r, bool_or(e) AS alone FROM unnest(p_resources, p_exclusive) AS a(r, e) GROUP BY r ORDER BY r) AS sorted;
+    END;
+  END IF;
+  PERFORM FROM :SCHEMA.jobs WHERE id = ANY(p_ids) AND session IS NULL ORDER BY id FOR NO KEY UPDATE;
+  FOR v_at IN SELECT DISTINCT asking FROM unnest(p_asking) AS asking
+    JOIN :SCHEMA.jobs j ON j.id = ANY(ARRAY[p_ids[asking]]) AND j.session IS NULL AND j.revision = p_revisions[asking]
+    ORDER BY asking
+  LOOP
+    SELECT a.name INTO v_name FROM unnest(p_asking, p_resources, p_names, p_exclusive) AS a(asking, resource, name, exclusive)
+    WHERE a.asking = v_at AND (a.resource = ANY(v_stuck) OR EXISTS (
+      SELECT FROM :SCHEMA.permits p JOIN :SCHEMA.sessions s ON s.id = p.session
+      WHERE p.resource = ANY(ARRAY[a.resource]) AND p.board = p_board AND p.name = a.name
+        AND (p.exclusive OR a.exclusive))) LIMIT 1;
+    IF FOUND THEN
+      v_blocked := v_blocked || v_at;
+      v_busy := v_busy || json_build_array(v_at - 1, 'busy', v_name);
+    ELSE
+      INSERT INTO :SCHEMA.permits (board, resource, job, name, exclusive, session)
+      SELECT p_board, a.resource, p_ids[v_at], a.name, a.exclusive, p_session
+      FROM unnest(p_asking, p_resources, p_names, p_exclusive) AS a(asking, resource, name, exclusive) WHERE a.asking = v_at
+      ON CONFLICT (board, resource, job, name) DO UPDATE SET exclusive = excluded.exclusive, session = excluded.session;
+    END IF;
+  END LOOP;
+  WITH asked AS (
+    SELECT *, sum(length) OVER (ORDER BY at) - length + 1 AS start
+    FROM unnest(p_ids, p_revisions, p_whos, p_lengths) WITH ORDINALITY AS a(id, revision, who, length, at)
+  ), granted AS (
+    UPDATE :SCHEMA.jobs j SET session = p_session, who = a.who, revision = j.revision + 1, written_at = clock_timestamp(),
+      due_at = '-infinity', life = substring(p_lives FROM a.start::integer FOR a.length)
+    FROM asked a
+    WHERE j.id = ANY(ARRAY[a.id]) AND j.session IS NULL AND j.revision = a.revision AND a.at <> ALL(v_blocked)
+    RETURNING j.id, a.at - 1 AS at, v_base + nextval(':SCHEMA.fences') AS fence
+  )
+  SELECT array_agg(id), array_agg(at), array_agg(fence) INTO v_granted, v_places, v_fences FROM granted;
+  IF v_granted IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'claimed', v_granted); END IF;
+  IF v_granted IS NULL OR cardinality(v_granted) < cardinality(p_ids) THEN
+    SELECT json_agg(json_build_array(a.at - 1, CASE WHEN j.id IS NULL THEN 'gone' ELSE 'changed' END)) INTO v_refused
+    FROM unnest(p_ids) WITH ORDINALITY AS a(id, at) LEFT JOIN :SCHEMA.jobs j ON j.id = ANY(ARRAY[a.id])
+    WHERE (v_granted IS NULL OR a.id <> ALL(v_granted)) AND a.at <> ALL(v_blocked);
+  END IF;
+  RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('granted', v_places, 'fences', v_fences, 'refused', v_refused,
+    'busy', array_to_json(v_busy)));
+END $function$;

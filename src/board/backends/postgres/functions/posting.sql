@@ -1,0 +1,59 @@
+-- Function that posts jobs.
+--
+-- Settings of functions that process a batch (enable_... and jit) make plans find rows by their keys. Postgres plans for the
+-- table as it was when its statistics were last collected, and a board is often empty. A plan that reads a whole board looks
+-- cheap then, but must not be used for a board that has grown. The first settings prevent sequential scans of the table. A
+-- scan of a whole index is prevented because no query gains from the order of an index:
+--
+-- - Joins compare with id = ANY(ARRAY[a.id]), which finds each row by its key without sorting, in the order of the other
+--   side. With id = a.id Postgres may read all ids of the table in order, and search for each in the batch.
+-- - coalesce(session, 0) prevents use of the index on sessions, which contains the claimed jobs of all boards.
+--
+-- A query that needs a disabled plan, such as a read of a sequence, seems so expensive that Postgres compiles it first. That
+-- took a tenth of a second for the first claim of each session, so JIT compilation is disabled, too.
+
+-- Posts a batch of jobs. A job whose key is taken is not posted.
+--
+-- p_bodies: the postings, joined; p_lengths: the length of each; then one array element for each job: uuid, name, priority,
+-- digest of the key or null, onOwnerLost or null, delay in milliseconds or null. Returns {ids, taken}: the numbers of the
+-- jobs, and for each job that was not posted, by its index: the uuid and the number of the job that has the key.
+--
+-- Rank 2 is that of the default priority, NORMAL.
+CREATE OR REPLACE FUNCTION :SCHEMA.post(
+  p_lane uuid, p_number bigint, p_board integer, p_bodies bytea, p_lengths integer[], p_uuids text[],
+  p_names text[], p_priorities text[], p_keys bytea[], p_owner_lost text[], p_delays float8[])
+RETURNS json LANGUAGE plpgsql
+SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+DECLARE
+  v_ids bigint[];
+  v_made bigint[];
+  v_ranks smallint[];
+  v_dues float8[];
+  v_taken json;
+BEGIN
+  SELECT array_agg(nextval(':SCHEMA.job_ids')) INTO v_ids FROM generate_subscripts(p_lengths, 1);
+  WITH asked AS (
+    SELECT *, sum(length) OVER (ORDER BY at) - length + 1 AS start, clock_timestamp() AS now
+    FROM unnest(v_ids, p_lengths, p_uuids, p_names, p_priorities, p_keys, p_owner_lost, p_delays)
+      WITH ORDINALITY AS a(id, length, uuid, name, priority, key, owner_lost, delay, at)
+  ), made AS (
+    INSERT INTO :SCHEMA.jobs (id, board, uuid, name, priority, key, on_owner_lost, body, posted_at, written_at, due_at)
+    SELECT id, p_board, uuid, name, priority, key, owner_lost, substring(p_bodies FROM start::integer FOR length), now, now,
+      coalesce(now + delay * interval '1 ms', '-infinity')
+    FROM asked ORDER BY key, id
+    ON CONFLICT (board, key) WHERE key IS NOT NULL DO NOTHING RETURNING id, rank, due_at
+  )
+  SELECT array_agg(id ORDER BY id), CASE WHEN bool_or(rank <> 2) THEN array_agg(rank ORDER BY id) END,
+    CASE WHEN bool_or(due_at > '-infinity') THEN array_agg(:SCHEMA.milliseconds(due_at) ORDER BY id) END
+  INTO v_made, v_ranks, v_dues FROM made;
+  IF v_made IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'posted', v_made, v_ranks, v_dues); END IF;
+  IF v_made IS NULL OR cardinality(v_made) < cardinality(v_ids) THEN
+    SELECT json_object_agg(a.at - 1, json_build_array(j.uuid, j.id)) INTO v_taken
+    FROM unnest(v_ids, p_keys) WITH ORDINALITY AS a(id, key, at)
+    LEFT JOIN :SCHEMA.jobs j ON j.board = p_board AND j.key = ANY(ARRAY[a.key])
+    WHERE a.id <> ALL(coalesce(v_made, '{}'));
+  END IF;
+  RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('ids', v_ids, 'taken', v_taken));
+END $function$;

@@ -1,0 +1,33 @@
+-- Functions that cancel a job, and pause or resume a board.
+
+-- Marks a job as cancelled; a delayed job becomes due at once. The first request is kept. Returns done, or gone if the job
+-- has left the board.
+CREATE OR REPLACE FUNCTION :SCHEMA.cancel(p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_who text, p_reason text)
+RETURNS json LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+BEGIN
+  UPDATE :SCHEMA.jobs SET cancelled_by = p_who, cancel_reason = p_reason, due_at = '-infinity'
+  WHERE id = p_id AND cancelled_by IS NULL;
+  IF FOUND THEN
+    PERFORM :SCHEMA.log_change(p_board, 'cancelled', ARRAY[p_id]);
+    RETURN :SCHEMA.answer(p_lane, p_number, '"done"');
+  END IF;
+  PERFORM FROM :SCHEMA.jobs WHERE id = p_id;
+  RETURN :SCHEMA.answer(p_lane, p_number, CASE WHEN FOUND THEN '"done"'::json ELSE '"gone"' END);
+END $function$;
+
+-- Pauses or resumes a board. Returns done.
+--
+-- The gate is closed and opened under a lock of the table of boards, which claims share. Such a lock serves waiters in
+-- order, and requires the right to write the table; any role can take an advisory lock.
+CREATE OR REPLACE FUNCTION :SCHEMA.set_gate(p_lane uuid, p_number bigint, p_board integer, p_paused boolean)
+RETURNS json LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+BEGIN
+  LOCK TABLE :SCHEMA.boards IN EXCLUSIVE MODE;
+  UPDATE :SCHEMA.boards SET paused = p_paused WHERE id = p_board;
+  PERFORM :SCHEMA.log_change(p_board, CASE WHEN p_paused THEN 'paused' ELSE 'resumed' END, '{}');
+  RETURN :SCHEMA.answer(p_lane, p_number, '"done"');
+END $function$;

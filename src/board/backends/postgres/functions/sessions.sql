@@ -1,0 +1,181 @@
+-- Functions of sessions. A session lives while its backend holds its lock and its heartbeats arrive. A lock of another
+-- backend proves nothing, because any role that may connect can take it. So a session does not wait for a lock, and takes
+-- one with a random number: the numbers of a sequence are predictable, and each number that another role holds would be
+-- lost.
+--
+-- LOCK_CLASS is the first key of these advisory locks; the view pg_locks shows it without a sign (UNSIGNED_LOCK_CLASS).
+--
+-- A session outlives its connection within its TTL: it attaches to another one. The session's row decides, under its lock.
+-- It names the attached backend, the number of the advisory lock that this backend holds, and the number of attachments.
+-- Each attachment takes a lock with a new number. So it does not wait until the former backend detects its broken
+-- connection, nor for a stopped backend. A late request of a former attachment has a smaller number and is refused.
+--
+-- A takeover locks the same row, skips it while it is locked, and decides by the same heartbeat. So either the takeover or
+-- the attachment comes first, and the other one finds that the session has ended or is alive.
+
+-- Takes an advisory lock with a random number for the session of this connection. Returns the number.
+CREATE OR REPLACE FUNCTION :SCHEMA.lock_session()
+RETURNS integer LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+DECLARE v_number integer;
+BEGIN
+  LOOP
+    v_number := ('x' || left(gen_random_uuid()::text, 8))::bit(32)::integer & 2147483647;
+    EXIT WHEN pg_try_advisory_lock(:LOCK_CLASS, v_number);
+  END LOOP;
+  RETURN v_number;
+END $function$;
+
+-- Opens a session on this connection, and returns its number. p_who: the name of the owner. p_ttl: the TTL in milliseconds.
+CREATE OR REPLACE FUNCTION :SCHEMA.open_session(p_board integer, p_who text, p_ttl float8)
+RETURNS integer LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+DECLARE
+  v_id integer := nextval(':SCHEMA.session_ids');
+  v_lock integer := :SCHEMA.lock_session();
+BEGIN
+  INSERT INTO :SCHEMA.sessions (id, board, who, backend, backend_start, server_start, ttl, heartbeat_at, lock)
+  SELECT v_id, p_board, p_who, pid, backend_start, pg_postmaster_start_time(), p_ttl * interval '1 ms', clock_timestamp(),
+    v_lock
+  FROM pg_stat_activity WHERE pid = pg_backend_pid();
+  RETURN v_id;
+END $function$;
+
+-- Returns whether the session exists and the server was not restarted since. Locks its row until the end of the transaction,
+-- so that the session cannot end meanwhile.
+CREATE OR REPLACE FUNCTION :SCHEMA.lives(p_session integer)
+RETURNS boolean LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+BEGIN
+  PERFORM FROM :SCHEMA.sessions WHERE id = p_session AND server_start = pg_postmaster_start_time() FOR KEY SHARE;
+  RETURN FOUND;
+END $function$;
+
+-- Records a heartbeat of the session of this connection. Returns the numbers of other sessions of the board whose TTL has
+-- passed; null if the session has ended, is attached to another connection or has lost its lock, or if the server was
+-- restarted.
+CREATE OR REPLACE FUNCTION :SCHEMA.heartbeat(p_session integer)
+RETURNS json LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+DECLARE
+  v_board integer;
+  v_lock integer;
+BEGIN
+  UPDATE :SCHEMA.sessions SET heartbeat_at = clock_timestamp()
+  WHERE id = p_session AND backend = pg_backend_pid() AND server_start = pg_postmaster_start_time()
+  RETURNING board, lock INTO v_board, v_lock;
+  IF NOT FOUND OR NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND objsubid = 2
+    AND classid::bigint = :UNSIGNED_LOCK_CLASS AND objid::bigint = v_lock) THEN RETURN NULL; END IF;
+  RETURN (SELECT coalesce(json_agg(id), '[]'::json) FROM :SCHEMA.sessions
+    WHERE board = v_board AND id <> p_session AND heartbeat_at + ttl < clock_timestamp());
+END $function$;
+
+-- Attaches a session to this connection, and ends the backend of its former one. p_attachment: the number of the attachment.
+-- Returns false if the session has ended, its TTL has passed, the server was restarted, or a later attachment came first.
+--
+-- A role that may not end the former backend still attaches: that backend ends when it detects its broken connection.
+CREATE OR REPLACE FUNCTION :SCHEMA.reattach(p_session integer, p_attachment integer)
+RETURNS boolean LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+DECLARE
+  v_session :SCHEMA.sessions;
+  v_lock integer;
+BEGIN
+  SELECT * INTO v_session FROM :SCHEMA.sessions
+  WHERE id = p_session AND server_start = pg_postmaster_start_time() FOR NO KEY UPDATE;
+  IF NOT FOUND OR v_session.heartbeat_at + v_session.ttl < clock_timestamp() OR v_session.attachment >= p_attachment THEN
+    RETURN false;
+  END IF;
+  v_lock := :SCHEMA.lock_session();
+  UPDATE :SCHEMA.sessions s SET backend = a.pid, backend_start = a.backend_start, lock = v_lock, attachment = p_attachment,
+    heartbeat_at = clock_timestamp()
+  FROM pg_stat_activity a WHERE s.id = p_session AND a.pid = pg_backend_pid();
+  BEGIN
+    PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE pid = v_session.backend AND backend_start = v_session.backend_start AND pid <> pg_backend_pid();
+  EXCEPTION WHEN insufficient_privilege THEN
+    NULL;
+  END;
+  RETURN true;
+END $function$;
+
+-- Ends a session: releases its claims, moves jobs with onOwnerLost = fail to the trash, and removes its entities. Returns
+-- nothing.
+CREATE OR REPLACE FUNCTION :SCHEMA.end_session(p_session integer)
+RETURNS void LANGUAGE plpgsql
+SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+DECLARE
+  v_session :SCHEMA.sessions;
+  v_trashed bigint[];
+  v_freed bigint[];
+BEGIN
+  DELETE FROM :SCHEMA.sessions WHERE id = p_session RETURNING * INTO v_session;
+  IF NOT FOUND THEN RETURN; END IF;
+  PERFORM FROM :SCHEMA.jobs WHERE session = p_session ORDER BY id FOR UPDATE;
+  WITH gone AS (
+    DELETE FROM :SCHEMA.jobs WHERE session = p_session AND on_owner_lost = 'fail' RETURNING *
+  ), kept AS (
+    INSERT INTO :SCHEMA.trash (id, board, uuid, name, body, life, who, reason)
+    SELECT id, board, uuid, name, body, life, who, 'its owner ' || who || ' was lost' FROM gone RETURNING id
+  )
+  SELECT array_agg(id ORDER BY id) INTO v_trashed FROM kept;
+  WITH freed AS (
+    UPDATE :SCHEMA.jobs SET session = NULL, who = NULL WHERE session = p_session RETURNING id
+  )
+  SELECT array_agg(id ORDER BY id) INTO v_freed FROM freed;
+  DELETE FROM :SCHEMA.permits WHERE job = ANY(v_freed || v_trashed) AND board = v_session.board;
+  DELETE FROM :SCHEMA.entities WHERE board = v_session.board AND session = p_session;
+  IF v_trashed IS NOT NULL THEN PERFORM :SCHEMA.log_change(v_session.board, 'trashed', v_trashed); END IF;
+  IF v_freed IS NOT NULL THEN PERFORM :SCHEMA.log_change(v_session.board, 'freed', v_freed); END IF;
+END $function$;
+
+-- Returns whether the backend holds the advisory lock with this number.
+CREATE OR REPLACE FUNCTION :SCHEMA.is_held(p_lock integer, p_backend integer)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+  SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND classid::bigint = :UNSIGNED_LOCK_CLASS AND objid::bigint = p_lock AND pid = p_backend)
+$function$;
+
+-- Returns the owners of a board that have sent no heartbeat for twice their TTL while their backend still holds their lock,
+-- each as {session, who, backend, silent (in seconds), jobs (the number of claimed jobs)}.
+CREATE OR REPLACE FUNCTION :SCHEMA.stopped_owners(p_board integer)
+RETURNS json LANGUAGE sql STABLE
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+  SELECT coalesce(json_agg(json_build_object('session', s.id, 'who', s.who, 'backend', s.backend,
+    'silent', extract(epoch FROM clock_timestamp() - s.heartbeat_at)::float8,
+    'jobs', (SELECT count(*) FROM :SCHEMA.jobs j WHERE j.session = s.id)) ORDER BY s.id), '[]')
+  FROM :SCHEMA.sessions s
+  WHERE s.board = p_board AND s.heartbeat_at + 2 * s.ttl < clock_timestamp() AND :SCHEMA.is_held(s.lock, s.backend)
+$function$;
+
+-- Ends a session whose TTL has passed. Returns ended; gone if the session has ended, or another transaction has locked its
+-- row; alive after a new heartbeat; hung if its backend still holds the lock: then the backend is terminated, and the caller
+-- tries again.
+CREATE OR REPLACE FUNCTION :SCHEMA.take_over(p_session integer)
+RETURNS text LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+DECLARE v_session :SCHEMA.sessions;
+BEGIN
+  SELECT * INTO v_session FROM :SCHEMA.sessions WHERE id = p_session FOR UPDATE SKIP LOCKED;
+  IF NOT FOUND THEN RETURN 'gone'; END IF;
+  IF v_session.heartbeat_at + v_session.ttl >= clock_timestamp() THEN RETURN 'alive'; END IF;
+  IF NOT pg_try_advisory_xact_lock(:LOCK_CLASS, v_session.lock) AND :SCHEMA.is_held(v_session.lock, v_session.backend) THEN
+    PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE pid = v_session.backend AND backend_start = v_session.backend_start;
+    RETURN 'hung';
+  END IF;
+  PERFORM :SCHEMA.end_session(p_session);
+  RETURN 'ended';
+END $function$;

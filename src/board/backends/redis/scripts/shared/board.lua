@@ -1,0 +1,103 @@
+-- The beginning of most scripts: names for all KEYS, the clock of Redis, the state of the board, and the log of changes.
+--
+-- A script is one transaction: Redis runs nothing else meanwhile. But Redis rolls nothing back: a script that fails halfway
+-- leaves its writes. So logChange, and put and rank in writes.lua, only collect changes at first. They verify the type of
+-- the key, and each change can be undone. written and publish write the changes; no write of theirs is refused. Every script
+-- that changes anything ends with these two calls.
+--
+-- Damage: a key may have been changed by hand. A value that no script writes is reported by fault, and replaced if that is
+-- safe. Only the step that needs it is refused.
+--
+-- The log is a list with one entry per change: a letter and the job's id. version counts all entries ever made. So a client
+-- that has seen a version asks for the entries after it, and detects when the list no longer holds all of them. Each script
+-- also publishes its changes with the resulting version. The message is signed with the board's secret: otherwise any client
+-- that may publish on the channel could forge the end of a job.
+--
+-- Numbers in Lua are doubles. whole formats numbers for keys, because Lua's own conversion keeps only 14 digits.
+
+local BOARD, JOBS, ROWS, ORDER = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local HELD, GRANTED, EXCLUSIVE, SHARED = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local TAKEN, CANCELS, TRASH, TRASHED = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
+local LOG, OWNERS, ENTITIES, RESTING = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
+local UUIDS, OWNER = KEYS[17], KEYS[18]
+local call = redis.call
+local pack, unpacked = cmsgpack.pack, cmsgpack.unpack
+
+local function whole(number) return string.format('%.0f', number) end
+
+local time = call('TIME')
+local micros = time[1] * 1000000 + time[2]
+local now = math.floor(micros / 1000)
+
+-- Damage that was found, as sentences for people.
+local faults = {}
+local function fault(text) faults[#faults + 1] = text end
+
+-- Parses a counter in the hash of the board. Returns nil and reports a fault for a value that no script writes.
+local function counter(name, value, most)
+  local number = tonumber(value or '0')
+  if number and number >= 0 and number <= most and number == math.floor(number) then return number end
+  fault('the field ' .. name .. ' of ' .. BOARD .. ' was not a valid number; it continues from the clock of the server')
+end
+
+local board = call('HMGET', BOARD, 'version', 'paused', 'secret')
+local version, paused, secret = counter('version', board[1], 2 ^ 52), board[2] == '1', board[3]
+if not version then
+  -- This is larger than any version that was seen, so all owners list the board again. If writes are refused, the field keeps its value.
+  version = micros
+  redis.pcall('HSET', BOARD, 'version', whole(version))
+end
+
+-- Fails if the type of the key does not fit the command; it is checked once per key.
+local verified = {}
+local function verify(command, key)
+  if verified[key] then return end
+  call(command, key)
+  verified[key] = true
+end
+
+local changes = {}
+local function logChange(change)
+  verify('LLEN', LOG)
+  changes[#changes + 1] = change
+end
+
+local function publish(channel)
+  if #changes == 0 then return end
+  local length
+  for from = 1, #changes, 1000 do
+    length = call('RPUSH', LOG, unpack(changes, from, math.min(from + 999, #changes)))
+  end
+  if length > 20000 then call('LTRIM', LOG, -10000, -1) end
+  version = version + #changes
+  call('HSET', BOARD, 'version', whole(version))
+  local message = pack({ version, changes })
+  -- A board of an older release has no secret until an owner of a newer release joins.
+  if secret then message = redis.sha1hex(secret .. redis.sha1hex(secret .. message)) .. message end
+  call('PUBLISH', channel, message)
+end
+
+-- Returns the entries after a version; false if the list does not reach back so far, or this is another board.
+local function since(seen)
+  local missed = version - seen
+  -- No entries were missed, except those of this script.
+  if missed == #changes then return changes end
+  -- With fewer entries than this script has added, the seen version was never reached here. Redis refuses -0 as an index.
+  if missed < #changes or missed > call('LLEN', LOG) then return false end
+  return call('LRANGE', LOG, -missed, -1)
+end
+
+-- Renews the owner's key. Its first write is one that a full memory does not refuse; then no later write of the script is refused.
+local function renew(id, ttl)
+  call('PEXPIRE', OWNER, ttl)
+  call('ZADD', OWNERS, whole(now + ttl), id)
+end
+
+-- Returns expired owners, and owners with a time many years ahead, which no owner sets and which would never expire.
+local function late()
+  local found = call('ZRANGEBYSCORE', OWNERS, '-inf', '(' .. whole(now), 'LIMIT', 0, 16)
+  for _, id in ipairs(call('ZRANGEBYSCORE', OWNERS, '(' .. whole(now + 2 ^ 40), '+inf', 'LIMIT', 0, 16)) do
+    found[#found + 1] = id
+  end
+  return found
+end

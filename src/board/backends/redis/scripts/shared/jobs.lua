@@ -1,0 +1,81 @@
+-- Rows of jobs, and the resources that their claims hold, after writes.lua.
+
+-- Parses a row: revision, time of the post, time of the last write, the owner's id or nothing, and a + if resources are granted.
+local function rowOf(id)
+  local row = get(ROWS, id)
+  if not row then return end
+  local revision, posted, written, owner, more = string.match(row, '^(%d+):(%d+):(%d+):([^+]*)(%+?)$')
+  return { revision = tonumber(revision), posted = posted, written = written, owner = owner, more = more }
+end
+
+local function putRow(id, row)
+  put(ROWS, id, whole(row.revision) .. ':' .. row.posted .. ':' .. row.written .. ':' .. row.owner .. row.more)
+end
+
+-- Returns the names of the exclusive and of the shared resources in a record of grants; nil for an invalid record.
+local function namesIn(record)
+  local isRecord, lists = pcall(unpacked, record)
+  if not isRecord or type(lists) ~= 'table' then return end
+  for which = 1, 2 do
+    if type(lists[which]) ~= 'table' then return end
+    for _, name in ipairs(lists[which]) do
+      if type(name) ~= 'string' then return end
+    end
+  end
+  return lists[1], lists[2]
+end
+
+-- Counts the jobs that share each resource, from the records of grants. The second result is whether all records can be read.
+local function tally()
+  local counts, sound = {}, true
+  for _, record in pairs(all(GRANTED)) do
+    local exclusive, shared = namesIn(record)
+    sound = sound and exclusive ~= nil
+    for _, name in ipairs(shared or {}) do counts[name] = (counts[name] or 0) + 1 end
+  end
+  return counts, sound
+end
+
+-- Returns the number of jobs that share the resource. In doubt the resource counts as shared: two owners are worse than a job that waits.
+local function sharing(name)
+  local value = get(SHARED, name)
+  if not value then return 0 end
+  local count = tonumber(value)
+  if count and count >= 0 and count <= 2 ^ 53 and count == math.floor(count) then return count end
+  fault('the field ' .. name .. ' of ' .. SHARED .. ' was not a valid number; the jobs are counted again')
+  local counts, sound = tally()
+  return math.max(counts[name] or 0, sound and 0 or 1)
+end
+
+local function share(name, count) put(SHARED, name, count > 0 and whole(count) or false) end
+
+-- Releases the resources of a job whose record cannot be read: exclusive ones are found by its id, shared ones are counted again.
+local function giveBackUnread(id)
+  fault('the field ' .. id .. ' of ' .. GRANTED .. ' was not a valid record; the resources of that job are released')
+  for name, holder in pairs(all(EXCLUSIVE)) do
+    if holder == id then put(EXCLUSIVE, name, false) end
+  end
+  local counts, sound = tally()
+  if not sound then return end
+  for name in pairs(all(SHARED)) do share(name, counts[name] or 0) end
+end
+
+-- Releases the resources of a job; the caller writes the row.
+local function giveBack(id, row)
+  put(HELD, id, false)
+  if row.more == '' then return end
+  local record = get(GRANTED, id)
+  if not record then return end
+  local exclusive, shared = namesIn(record)
+  for _, name in ipairs(exclusive or {}) do
+    if get(EXCLUSIVE, name) == id then put(EXCLUSIVE, name, false) end
+  end
+  for _, name in ipairs(shared or {}) do share(name, sharing(name) - 1) end
+  put(GRANTED, id, false)
+  if not exclusive then giveBackUnread(id) end
+end
+
+local function released(id, row)
+  giveBack(id, row)
+  row.owner, row.more = '', ''
+end
