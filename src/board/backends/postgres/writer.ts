@@ -27,7 +27,14 @@ import type {
   Settlement,
   TrashedEntry,
 } from '../../backend.ts'
-import { encodeLife, encodePosting, type Posting, type SqlClient, toCountedBytes } from '../../model/posting.ts'
+import {
+  encodeLife,
+  encodePosting,
+  MAX_POSTING_BYTES,
+  type Posting,
+  type SqlClient,
+  toCountedBytes,
+} from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import { translateErrors } from './errors.ts'
 import { assertInTransaction } from './outbox.ts'
@@ -35,8 +42,6 @@ import { jobId, jobNumber, textDigest } from './records.ts'
 import type { FunctionCaller, FunctionResult } from './requests.ts'
 import type { PostgresSession } from './session.ts'
 
-/** The largest posting, in bytes; the limit of ZooKeeper, so that a posting fits on every board. */
-const MAX_POSTING_BYTES = 507_903
 /** Limits of one transaction, so that the next batch does not wait long. */
 const MAX_BATCH = { items: 500, bytes: 2 * 1_024 * 1_024 }
 /** The bytes that a lock on a resource counts as in a batch: the server has room for some thousands of locks at once. */
