@@ -7,8 +7,8 @@
  *
  * Rules that every backend keeps, proven by `test/contract/board.ts`:
  *
- * 1. Each element of `post`, `claim` and `settle` is one atomic step: done, or refused with nothing changed. The answer to
- *    one element does not depend on its neighbours.
+ * 1. Each post, settle and element of `claim` is one atomic step: done, or refused with nothing changed. Its answer does not
+ *    depend on steps that are requested at the same time, although a backend sends them together.
  * 2. A refusal is proven by committed state. When a connection drops in between, the backend finds out what happened, or
  *    answers OutcomeUnknown. It never sends a step again on another session.
  * 3. The sink receives a change before the answer to any step that was committed after it, and receives it synchronously:
@@ -19,6 +19,7 @@
  */
 import type { AlarmClock } from '../core/alarm-clock.ts'
 import type { Failure } from '../core/failure.ts'
+import type { Result } from '../core/result.ts'
 import type { ClaimOrderKey } from './model/claim-order.ts'
 import type { Posting, SqlClient } from './model/posting.ts'
 
@@ -40,8 +41,8 @@ export interface Backend {
   /** Ends the session, and with it every claim. Idempotent. */
   close(): Promise<void>
 
-  /** Posts jobs, one transaction each. Errors: NotConnected, OutcomeUnknown, PayloadTooLarge, InvalidArgument. */
-  post(requests: readonly PostRequest[]): Promise<Result<Posted>[]>
+  /** Posts a job in one transaction. Errors: NotConnected, OutcomeUnknown, PayloadTooLarge, InvalidArgument. */
+  post(request: PostRequest): Promise<Posted>
   /**
    * Posts in a transaction of the caller, which may be committed or rolled back. Absent where the backend has no such transactions.
    *
@@ -50,12 +51,12 @@ export interface Backend {
   postInTransaction?(client: SqlClient, request: PostRequest): Promise<PostedInTransaction>
   /** Returns whether the transaction of {@link postInTransaction} is still open, or how it ended. */
   transactionState?(transaction: string): Promise<TransactionState>
-  /** Claims jobs, one transaction each. Errors: NotConnected, NotFound, Unclaimable. */
+  /** Claims jobs, one transaction each; resolves with one result for each. Errors: NotConnected, NotFound, Unclaimable. */
   claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]>
-  /** Settles claims, one transaction each. Errors: NotConnected, ClaimLost, OutcomeUnknown. */
-  settle(settlements: readonly Settlement[]): Promise<Result<void>[]>
+  /** Settles a claim in one transaction. Errors: NotConnected, ClaimLost, OutcomeUnknown. */
+  settle(settlement: Settlement): Promise<void>
   /** Trashes an unclaimed job in one transaction. Errors: NotConnected, NotFound, Unclaimable, OutcomeUnknown. */
-  discard(discarded: DiscardRequest): Promise<Result<void>>
+  discard(discarded: DiscardRequest): Promise<void>
   /** Releases the resources of a claim that was removed by hand while its session lives. Absent where none can remain. */
   releaseOrphans?(left: OrphanedClaim): Promise<void>
   /**
@@ -212,8 +213,6 @@ export interface BoardSessionEvent {
   readonly session: string
   readonly reason?: Error
 }
-
-export type Result<T> = { readonly value: T } | { readonly error: Error }
 
 export interface PostRequest {
   readonly posting: Posting

@@ -16,9 +16,10 @@ test('a settle that does not go through is tried until it does', async () => {
   let refusals = 3
   const flaky = Object.create(backend, {
     settle: {
-      value: async (settlements: Parameters<MemoryBackend['settle']>[0]) => {
+      value: async (settlement: Parameters<MemoryBackend['settle']>[0]) => {
         refusals -= 1
-        return refusals >= 0 ? [{ error: new NotConnected('away') }] : backend.settle(settlements)
+        if (refusals >= 0) throw new NotConnected('away')
+        return backend.settle(settlement)
       },
     },
   })

@@ -5,11 +5,10 @@ import {
   InvalidArgument,
   InvalidPosting,
   MissingDependencies,
-  NotConnected,
   UnsupportedCapability,
 } from '../../core/errors.ts'
 import { type AnyFlow, checkStore, missingInputs } from '../../flow/index.ts'
-import type { Backend, Posted, Result } from '../backend.ts'
+import type { Backend, Posted } from '../backend.ts'
 import { type JobEntry, newEntry } from '../model/entry.ts'
 import { makePosting, type Posting, type PostOptions, type SqlClient } from '../model/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
@@ -133,10 +132,9 @@ export class Poster {
     )
   }
 
-  async #post(posting: Posting, takeOver?: number): Promise<Posted> {
+  #post(posting: Posting, takeOver?: number): Promise<Posted> {
     const request = takeOver === undefined ? { posting } : { posting, takeOver }
-    const [result] = await this.#backend.post([request])
-    return unwrapPosted(result)
+    return this.#backend.post(request)
   }
 
   #toEntry(posting: Posting, posted: Posted & { created: true }): JobEntry {
@@ -194,9 +192,4 @@ async function assertPayload(flow: AnyFlow, store: object): Promise<void> {
   } catch (error) {
     throw error instanceof InvalidArgument ? new InvalidPosting(error.message, { cause: error }) : error
   }
-}
-
-function unwrapPosted<T>(result: Result<T> | undefined): T {
-  if (result && 'value' in result) return result.value
-  throw result?.error ?? new NotConnected('the backend gave no answer')
 }

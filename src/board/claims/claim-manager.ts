@@ -3,7 +3,6 @@
  */
 import { systemAlarmClock } from '../../core/alarm-clock.ts'
 import {
-  asError,
   Cancelled,
   ClaimLost,
   NotConnected,
@@ -12,6 +11,7 @@ import {
   Unclaimable,
   UnsupportedCapability,
 } from '../../core/errors.ts'
+import { catchError, type Result, toFailed } from '../../core/result.ts'
 import type { EntityRegistry } from '../api/entity-registry.ts'
 import { Job } from '../api/job.ts'
 import { NO_REASON } from '../api/options.ts'
@@ -24,7 +24,6 @@ import type {
   Cancellation,
   ClaimGrant,
   ClaimRequest,
-  Result,
   SessionHold,
   Settlement,
   StoredJob,
@@ -194,10 +193,13 @@ export class ClaimManager {
     const { cancelRequested } = entry
     const said = cancellationReason({ who: this.#who, reason })
     const discarded = { id, revision, posting, cancelRequested, who: this.#who, reason: said }
-    const result = await this.#backend.discard(discarded)
-    if (!('error' in result)) return true
-    if (result.error instanceof Unclaimable) return false
-    throw result.error
+    try {
+      await this.#backend.discard(discarded)
+      return true
+    } catch (error) {
+      if (error instanceof Unclaimable) return false
+      throw error
+    }
   }
 
   sessionChanged(event: BoardSessionEvent): void {
@@ -262,13 +264,13 @@ export class ClaimManager {
     const within: Candidate[] = []
     const over: Candidate[] = []
     for (const candidate of candidates) {
-      const limit = catchSync(() => exceededLimit(candidate.posting))
+      const limit = catchError(() => exceededLimit(candidate.posting))
       if ('value' in limit && limit.value === undefined) within.push(candidate)
       else over.push(candidate)
     }
     const [claimed, discarded] = await Promise.all([
       this.#claimEach(within),
-      Promise.all(over.map((candidate) => this.#discard(candidate).catch(toRejected))),
+      Promise.all(over.map((candidate) => this.#discard(candidate).catch(toFailed))),
     ])
     const results = [...claimed, ...discarded, ...refused.map(({ error }) => ({ error }))]
     const tried = [...within, ...over, ...refused]
@@ -296,7 +298,7 @@ export class ClaimManager {
       return { candidates: judged, refused: [] }
     } catch (error) {
       const doubtful = ({ posting }: Candidate) => unendedIncarnations(posting).length > 0
-      const refused = candidates.filter(doubtful).map(({ place }) => ({ place, ...toRejected(error) }))
+      const refused = candidates.filter(doubtful).map(({ place }) => ({ place, ...toFailed(error) }))
       return { candidates: candidates.filter((candidate) => !doubtful(candidate)), refused }
     }
   }
@@ -309,7 +311,7 @@ export class ClaimManager {
     const places = candidates.map(({ place }) => place)
     // Each has its own try block: a posting to which no attempt can be added must not prevent the claims of other jobs.
     const chosen = candidates.map(({ place, posting }) =>
-      catchSync<ClaimRequest>(() => {
+      catchError<ClaimRequest>(() => {
         const { id, revision } = place.stored
         return { id, revision, who: this.#who, posting: beginAttempt(posting, attempt) }
       }),
@@ -320,7 +322,7 @@ export class ClaimManager {
       const choice = chosen[index]
       if (!choice || 'error' in choice) return choice ?? this.#noAnswerError()
       const answer = answers.get(choice.value) ?? this.#noAnswerError()
-      return 'error' in answer ? answer : catchSync(() => this.#createClaim(entry, choice.value, answer.value))
+      return 'error' in answer ? answer : catchError(() => this.#createClaim(entry, choice.value, answer.value))
     })
     await this.#waitUntilProven(claimed.flatMap((result) => ('value' in result ? [result.value] : [])))
     await Promise.all(places.map(({ entry }, index) => this.#toHandedOut(entry, claimed[index])))
@@ -329,7 +331,7 @@ export class ClaimManager {
 
   async #requestClaims(choices: readonly ClaimRequest[]): Promise<ReadonlyMap<ClaimRequest, Result<ClaimGrant>>> {
     if (choices.length === 0) return new Map()
-    const answers = await this.#backend.claim(choices).catch((error: unknown) => choices.map(() => toRejected(error)))
+    const answers = await this.#backend.claim(choices).catch((error: unknown) => choices.map(() => toFailed(error)))
     return new Map(choices.map((choice, index) => [choice, answers[index] ?? this.#noAnswerError()]))
   }
 
@@ -380,28 +382,31 @@ export class ClaimManager {
 
   async #settle(entry: JobEntry, claim: Claim, settlement: Settlement): Promise<void> {
     entry.settledPosting = settlement.posting
-    const [result] = await this.#backend.settle([settlement])
-    const error = result && 'error' in result ? result.error : undefined
-    if (error && !(error instanceof ClaimLost)) throw error
+    try {
+      await this.#backend.settle(settlement)
+    } catch (error) {
+      if (!(error instanceof ClaimLost)) throw error
+      this.#finishClaim(entry, claim)
+      // The settlement was refused: later reports show how the job ended.
+      if (entry.settledPosting === settlement.posting) entry.settledPosting = undefined
+      this.#releaseOrphans(claim)
+      throw error
+    }
+    this.#finishClaim(entry, claim)
+  }
+
+  #finishClaim(entry: JobEntry, claim: Claim): void {
     if (this.#claims.get(entry) === claim) this.#forget(entry)
     // The change was reported before the answer: a suspect that waited for the end of this one is considered again now.
     this.#view.changed.notify()
-    if (!error) return
-    // The settlement was refused: later reports show how the job ended.
-    if (entry.settledPosting === settlement.posting) entry.settledPosting = undefined
-    this.#releaseOrphans(claim)
-    throw error
   }
 
   async #discard({ place: { entry, stored }, posting }: Candidate): Promise<Result<Claim>> {
     const { id, revision } = stored
     const limit = exceededLimit(posting) ?? 'over a limit'
     const { cancelRequested } = entry
-    const result = await this.#backend.discard({
-      ...{ id, revision, posting, cancelRequested },
-      ...{ who: this.#who, reason: limit },
-    })
-    return 'error' in result ? result : { error: new Unclaimable(`job ${posting.uuid} was trashed: ${limit}`) }
+    await this.#backend.discard({ id, revision, posting, cancelRequested, who: this.#who, reason: limit })
+    return { error: new Unclaimable(`job ${posting.uuid} was trashed: ${limit}`) }
   }
 
   /** Finds out why a job cannot be claimed; `changed` if there is no reason any more. */
@@ -472,19 +477,6 @@ export class ClaimManager {
 function cannotClaimError(job: Job, { lacking, uri }: { lacking: keyof BackendCapabilities; uri: string }): Error {
   const message = `${job}: ${uri} does not support ${lacking}, which this job needs; claim it with a board that does`
   return new UnsupportedCapability(message, { capability: lacking })
-}
-
-function catchSync<T>(work: () => T): Result<T> {
-  try {
-    return { value: work() }
-  } catch (error) {
-    return toRejected(error)
-  }
-}
-
-/** Converts a thrown value to a result, so that the error of one job does not affect the claims of others. */
-function toRejected(thrown: unknown): { readonly error: Error } {
-  return { error: asError(thrown) }
 }
 
 /** Returns the reason that the trash keeps for a cancelled job. */

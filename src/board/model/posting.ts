@@ -18,6 +18,12 @@ import { parseResources, type Resources } from './resources.ts'
 /** The version of the posting's layout. A larger one was written by a newer release, and is left to processes that can read it. */
 export const POSTING_FORMAT = 1
 
+/**
+ * The maximum size of a posting when it is posted, on every board: half a frame of ZooKeeper, less the rest of the request.
+ * Attempts and a failure are added later, so every job that can be posted can be claimed and trashed.
+ */
+export const MAX_POSTING_BYTES = 507_903
+
 /** All sizes, smallest first. */
 export const SIZES = ['small', 'medium', 'large'] as const
 /** The share of a machine that a job takes; conductors can filter by it. */

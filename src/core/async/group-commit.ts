@@ -1,87 +1,202 @@
 /**
- * Group commit: concurrent writes are sent together. While one commit is under way, the next batch is collected; it is sent
- * as soon as the first is answered. No item waits longer than one commit takes, and a single item does not wait at all.
+ * Group commit: concurrent requests are sent together. While one batch is in flight, the next one is collected; it is sent
+ * as soon as the first is over. No request waits longer than one batch takes, and a single one does not wait at all.
  *
- * Every item has its own outcome: a refused item does not fail the others.
+ * Every request has its own outcome: a refused request does not fail the others of its batch, and a batch that fails does not
+ * fail the requests that were not sent with it.
  */
 import { createDeferred, type Deferred } from './abort.ts'
 
-export type CommitResult<R> = { readonly value: R } | { readonly error: unknown }
-
-export interface GroupCommitOptions<T, R> {
-  /** Commits a batch; resolves to one outcome per item. If it rejects, the batch and all waiting items have failed. */
-  readonly commit: (batch: readonly T[]) => Promise<readonly CommitResult<R>[]>
-  readonly bytesOf: (item: T) => number
-  readonly limits: { readonly items: number; readonly bytes: number }
-  /** The key of an item. Two items with the same key are never in one commit: the second waits for the next. */
-  readonly keyOf?: (item: T) => string
+/** A request in the queue or in flight. */
+export interface QueuedRequest {
+  reject(error: unknown): void
 }
 
-interface QueuedItem<T, R> {
-  readonly item: T
-  readonly done: Deferred<R>
+/** Whether a request joins a batch: `wait` leaves it for a later batch, `full` leaves it and all behind it. */
+export type Admission = 'admit' | 'wait' | 'full'
+
+export interface GroupCommitOptions<Q extends QueuedRequest> {
+  /**
+   * Sends a batch. Resolves when the next batch may be sent; each request is settled by then, or queued again, or is settled
+   * later. If it rejects, so do the requests of this batch that are not settled yet.
+   */
+  readonly send: (batch: readonly Q[]) => Promise<void>
+  /** Begins a batch: returns the predicate for what may share it, which is called with the queued requests in their order. */
+  readonly admits: () => (request: Q) => Admission
+  /** Returns the error for a queued request that must not be sent any more; nothing of it was done. */
+  readonly refusalOf?: (request: Q) => Error | undefined
+  /** Returns whether a batch can be sent now. If not, {@link GroupCommit.resume} has to be called later. */
+  readonly isReady?: () => boolean
+  /** Runs a function soon: the requests until then share the first batch. By default, in the next turn of the event loop. */
+  readonly schedule?: (run: () => void) => void
 }
 
-export class GroupCommit<T, R> {
-  readonly #options: GroupCommitOptions<T, R>
-  #queue: QueuedItem<T, R>[] = []
-  #committing: Promise<void> | undefined
+export class GroupCommit<Q extends QueuedRequest> {
+  readonly #options: GroupCommitOptions<Q>
+  #queue: Q[] = []
+  #isScheduled = false
+  #isInFlight = false
+  #idle: Deferred<void> | undefined
 
-  constructor(options: GroupCommitOptions<T, R>) {
+  constructor(options: GroupCommitOptions<Q>) {
     this.#options = options
   }
 
-  /** Resolves when no commit is under way. */
+  /** Resolves when no request is queued and no batch is in flight. */
   get idle(): Promise<void> {
-    return this.#committing ?? Promise.resolve()
+    if (this.isIdle) return Promise.resolve()
+    this.#idle ??= createDeferred()
+    return this.#idle.promise
   }
 
-  add(item: T): Promise<R> {
-    const done = createDeferred<R>()
-    this.#queue.push({ item, done })
-    this.#committing ??= this.#commitAll()
-    return done.promise
+  get isIdle(): boolean {
+    return this.#queue.length === 0 && !this.#isInFlight
   }
 
-  async #commitAll(): Promise<void> {
-    while (this.#queue.length > 0) {
-      // Callers that waited for the last commit write again in this turn of the event loop.
-      await new Promise((resolve) => setImmediate(resolve))
-      const batch = this.#take()
-      try {
-        const outcomes = await this.#options.commit(batch.map(({ item }) => item))
-        for (const [index, { done }] of batch.entries()) settleDeferred(done, outcomes[index])
-      } catch (error) {
-        for (const { done } of [...batch, ...this.#queue.splice(0)]) done.reject(error)
-      }
+  enqueue(request: Q): void {
+    this.#queue.push(request)
+    this.resume()
+  }
+
+  /** Queues requests of an earlier batch again, in front of the others. */
+  requeue(requests: readonly Q[]): void {
+    this.#queue = [...requests, ...this.#queue]
+    this.resume()
+  }
+
+  /** Rejects the queued requests for which `toError` returns an error; nothing of them was done. */
+  rejectQueued(toError: (request: Q) => Error | undefined): void {
+    this.#queue = this.#queue.filter((request) => {
+      const error = toError(request)
+      if (error) request.reject(error)
+      return error === undefined
+    })
+    this.#checkIdle()
+  }
+
+  /** Sends the next batch soon, unless one is in flight. */
+  resume(): void {
+    if (this.#isScheduled || this.#isInFlight || this.#queue.length === 0) return
+    this.#isScheduled = true
+    const { schedule = setImmediate } = this.#options
+    schedule(() => {
+      this.#isScheduled = false
+      void this.#sendNext()
+    })
+  }
+
+  async #sendNext(): Promise<void> {
+    const { send, admits, refusalOf, isReady } = this.#options
+    if (this.#queue.length === 0 || isReady?.() === false) return
+    if (refusalOf) this.rejectQueued(refusalOf)
+    const { batch, rest } = takeBatch(this.#queue, admits())
+    if (batch.length === 0) return
+    this.#queue = rest
+    this.#isInFlight = true
+    try {
+      await send(batch)
+    } catch (error) {
+      this.#queue = this.#queue.filter((request) => !batch.includes(request))
+      for (const request of batch) request.reject(error)
     }
-    this.#committing = undefined
+    this.#isInFlight = false
+    this.resume()
+    this.#checkIdle()
   }
 
-  #take(): QueuedItem<T, R>[] {
-    const { bytesOf, limits, keyOf } = this.#options
-    const taken: QueuedItem<T, R>[] = []
-    const left: QueuedItem<T, R>[] = []
-    const keys = new Set<string>()
-    let bytes = 0
-    for (const [index, waiting] of this.#queue.entries()) {
-      bytes += bytesOf(waiting.item)
-      // The first item is sent whatever its size.
-      if (taken.length > 0 && (bytes > limits.bytes || taken.length >= limits.items)) {
-        left.push(...this.#queue.slice(index))
-        break
-      }
-      const key = keyOf?.(waiting.item)
-      if (key !== undefined && keys.has(key)) left.push(waiting)
-      else taken.push(waiting)
-      if (key !== undefined) keys.add(key)
-    }
-    this.#queue = left
-    return taken
+  #checkIdle(): void {
+    if (!this.#idle || !this.isIdle) return
+    this.#idle.resolve()
+    this.#idle = undefined
   }
 }
 
-function settleDeferred<R>(done: Deferred<R>, outcome: CommitResult<R> | undefined): void {
-  if (outcome && 'value' in outcome) done.resolve(outcome.value)
-  else done.reject(outcome?.error ?? new Error('a commit returned no outcome for one of its items'))
+/** Returns the requests that share the next batch, and the rest. Both keep their order. */
+export function takeBatch<Q>(
+  queue: readonly Q[],
+  admits: (request: Q) => Admission,
+): { readonly batch: readonly Q[]; readonly rest: Q[] } {
+  const batch: Q[] = []
+  const waiting: Q[] = []
+  for (const [index, request] of queue.entries()) {
+    const admission = admits(request)
+    if (admission === 'full') return { batch, rest: waiting.concat(queue.slice(index)) }
+    if (admission === 'admit') batch.push(request)
+    else waiting.push(request)
+  }
+  return { batch, rest: waiting }
+}
+
+export interface BatchLimits<T> {
+  readonly bytesOf: (request: T) => number
+  readonly limits: { readonly items: number; readonly bytes: number }
+  /** The key of a request. Two requests with the same key are never in one batch: the second waits for the next. */
+  readonly keyOf?: (request: T) => string
+}
+
+/** Returns a predicate for batches of limited number and size. The first request is admitted whatever its size. */
+export function withinLimits<T>({ bytesOf, limits, keyOf }: BatchLimits<T>): () => (request: T) => Admission {
+  return () => {
+    const keys = new Set<string>()
+    let items = 0
+    let bytes = 0
+    return (request) => {
+      const key = keyOf?.(request)
+      if (key !== undefined && keys.has(key)) return 'wait'
+      bytes += bytesOf(request)
+      if (items > 0 && (items >= limits.items || bytes > limits.bytes)) return 'full'
+      items += 1
+      if (key !== undefined) keys.add(key)
+      return 'admit'
+    }
+  }
+}
+
+export type CommitResult<R> = { readonly value: R } | { readonly error: unknown }
+
+export interface BatchCommitOptions<T, R> extends BatchLimits<T> {
+  /** Commits a batch; resolves to one outcome per item. */
+  readonly commit: (batch: readonly T[]) => Promise<readonly CommitResult<R>[]>
+  /** Returns the error for a queued item that must not be committed any more. */
+  readonly refusalOf?: (item: T) => Error | undefined
+}
+
+interface QueuedItem<T, R> extends Deferred<R> {
+  readonly item: T
+}
+
+/** A group commit whose batches are committed by one call, which returns all outcomes. */
+export class BatchCommit<T, R> {
+  readonly #group: GroupCommit<QueuedItem<T, R>>
+
+  constructor({ commit, bytesOf, limits, keyOf, refusalOf }: BatchCommitOptions<T, R>) {
+    this.#group = new GroupCommit({
+      send: async (batch) => {
+        const outcomes = await commit(batch.map(({ item }) => item))
+        for (const [index, queued] of batch.entries()) settleQueued(queued, outcomes[index])
+      },
+      admits: withinLimits({
+        bytesOf: ({ item }) => bytesOf(item),
+        limits,
+        ...(keyOf ? { keyOf: ({ item }: QueuedItem<T, R>) => keyOf(item) } : {}),
+      }),
+      ...(refusalOf ? { refusalOf: ({ item }: QueuedItem<T, R>) => refusalOf(item) } : {}),
+    })
+  }
+
+  /** Resolves when no item is queued and no batch is being committed. */
+  get idle(): Promise<void> {
+    return this.#group.idle
+  }
+
+  add(item: T): Promise<R> {
+    const queued = { item, ...createDeferred<R>() }
+    this.#group.enqueue(queued)
+    return queued.promise
+  }
+}
+
+function settleQueued<R>(queued: Deferred<R>, outcome: CommitResult<R> | undefined): void {
+  if (outcome && 'value' in outcome) queued.resolve(outcome.value)
+  else queued.reject(outcome?.error ?? new Error('a commit returned no outcome for one of its items'))
 }

@@ -89,7 +89,8 @@ export class SqlFlowLog implements FlowLog {
       ROW_OVERHEAD_BYTES + (encodedMeta?.length ?? 0),
     )
     const { id, term } = this.#options.row
-    return { flow: id, term, number: this.#writes, change, meta: encodedMeta, atoms: rows.flat(), bytes: size }
+    const refusal = () => this.#refusal
+    return { flow: id, term, number: this.#writes, change, meta: encodedMeta, atoms: rows.flat(), bytes: size, refusal }
   }
 
   #findPosition(name: string): number {

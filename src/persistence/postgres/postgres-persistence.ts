@@ -10,7 +10,7 @@
  * **A database that is away** pauses all operations: those that failed for a temporary reason are repeated with growing
  * pauses, up to `retryFor`. Every statement can be repeated without doing anything twice, see `statements.ts`.
  */
-import { type CommitResult, GroupCommit } from '../../core/async/group-commit.ts'
+import { BatchCommit, type CommitResult } from '../../core/async/group-commit.ts'
 import { Lifecycle } from '../../core/async/lifecycle.ts'
 import { InvalidState, JobboardError, NotFound, StorageFailure } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
@@ -65,8 +65,8 @@ export class SqlPersistence implements Persistence {
   readonly #driver: SqlDriver
   readonly #statements: Statements
   readonly #lifecycle: Lifecycle
-  readonly #acquires: GroupCommit<AcquireRequest, AcquiredRow>
-  readonly #writes: GroupCommit<SqlWrite, Written>
+  readonly #acquires: BatchCommit<AcquireRequest, AcquiredRow>
+  readonly #writes: BatchCommit<SqlWrite, Written>
 
   constructor(options: SqlPersistenceOptions) {
     this.uri = options.uri
@@ -74,16 +74,17 @@ export class SqlPersistence implements Persistence {
     this.#driver = storageDriver(options.driver, options.uri)
     this.#statements = statements(quoteIdentifier(options.schema))
     this.#lifecycle = new Lifecycle(`persistence ${options.uri}`)
-    this.#acquires = new GroupCommit({
+    this.#acquires = new BatchCommit({
       commit: (batch) => this.#acquireAll(batch),
       bytesOf: () => 0,
       limits: MAX_BATCH,
       keyOf: ({ book, flow }) => JSON.stringify([book.uuid, flow.uuid]),
     })
-    this.#writes = new GroupCommit({
+    this.#writes = new BatchCommit({
       commit: (batch) => this.#retryEachAlone(batch, (some) => writeAll(this.#driver, this.#statements, some)),
       bytesOf: ({ bytes: size }) => size,
       limits: MAX_BATCH,
+      refusalOf: ({ refusal }) => refusal(),
     })
   }
 

@@ -17,6 +17,8 @@ export interface SqlWrite {
   readonly meta: Buffer | undefined
   readonly atoms: readonly SqlAtom[]
   readonly bytes: number
+  /** Returns the error of an earlier write of the log, after which this one must not be sent: it would leave a hole. */
+  readonly refusal: () => Error | undefined
 }
 
 export interface SqlAtom extends AtomColumns {

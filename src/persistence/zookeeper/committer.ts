@@ -2,7 +2,7 @@
  * Commits changes of many flows in one multi. A failed multi names the refused operation: the change that contains it
  * receives the error, and the others are sent again.
  */
-import { type CommitResult, GroupCommit } from '../../core/async/group-commit.ts'
+import { BatchCommit, type CommitResult } from '../../core/async/group-commit.ts'
 import { NotConnected, StorageFailure } from '../../core/errors.ts'
 import {
   BadArguments,
@@ -22,11 +22,11 @@ const MAX_BATCH = { items: 200, bytes: 2 ** 19 }
 
 export class LogbookCommitter {
   readonly #zookeeper: ZooKeeper
-  readonly #group: GroupCommit<AtomicOps, void>
+  readonly #group: BatchCommit<AtomicOps, void>
 
   constructor(zookeeper: ZooKeeper) {
     this.#zookeeper = zookeeper
-    this.#group = new GroupCommit({ commit: (batch) => this.#commit(batch), bytesOf: estimateBytes, limits: MAX_BATCH })
+    this.#group = new BatchCommit({ commit: (batch) => this.#commit(batch), bytesOf: estimateBytes, limits: MAX_BATCH })
   }
 
   get idle(): Promise<void> {

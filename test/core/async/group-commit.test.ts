@@ -1,16 +1,22 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createDeferred } from '../../../src/core/async/abort.ts'
-import { type CommitResult, GroupCommit } from '../../../src/core/async/group-commit.ts'
+import {
+  BatchCommit,
+  type CommitResult,
+  GroupCommit,
+  type QueuedRequest,
+  withinLimits,
+} from '../../../src/core/async/group-commit.ts'
 
 /** Commits when it is told to, and remembers what it was given. */
-function held(options: { items?: number; bytes?: number; keys?: boolean } = {}) {
+function held(options: { items?: number; bytes?: number; keys?: boolean; refused?: Set<string> } = {}) {
   const batches: {
     items: readonly string[]
     answer: (outcomes: CommitResult<string>[]) => void
     fail: (e: Error) => void
   }[] = []
   let tell = createDeferred()
-  const group = new GroupCommit<string, string>({
+  const group = new BatchCommit<string, string>({
     commit: (items) => {
       const answered = createDeferred<CommitResult<string>[]>()
       batches.push({ items, answer: answered.resolve, fail: answered.reject })
@@ -20,6 +26,7 @@ function held(options: { items?: number; bytes?: number; keys?: boolean } = {}) 
     },
     bytesOf: (item) => item.length,
     limits: { items: options.items ?? 100, bytes: options.bytes ?? 1_000 },
+    refusalOf: (item) => (options.refused?.has(item) ? new Error('nothing was done') : undefined),
     ...(options.keys ? { keyOf: (item: string) => item.slice(0, 1) } : {}),
   })
   const next = async (count: number) => {
@@ -59,18 +66,48 @@ test('each has an outcome of its own', async () => {
   ])
 })
 
-test('a commit that fails fails what waits behind it, and what comes later is tried anew', async () => {
+test('a commit that fails rejects its own batch only; what was queued behind it is committed', async () => {
   const { group, next, done } = held()
-  const adding = [group.add('a')]
+  const failing = [group.add('a'), group.add('b')]
   const one = await next(1)
-  adding.push(group.add('b'))
+  const queued = [group.add('c'), group.add('d')]
   one.fail(new Error('away'))
-  expect((await Promise.allSettled(adding)).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
-  const later = group.add('c')
+  expect((await Promise.allSettled(failing)).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  const two = await next(2)
+  expect(two.items).toEqual(['c', 'd'])
+  two.answer(done(two.items))
+  expect(await Promise.all(queued)).toEqual(['c!', 'd!'])
+  await group.idle
+})
+
+test('a commit that throws at once rejects its own batch only', async () => {
+  let calls = 0
+  const group = new BatchCommit<string, string>({
+    commit: (items) => {
+      calls += 1
+      if (calls === 1) throw new Error('broken')
+      return Promise.resolve(items.map((item) => ({ value: `${item}!` })))
+    },
+    bytesOf: () => 1,
+    limits: { items: 1, bytes: 100 },
+  })
+  const adding = ['a', 'b'].map((item) => group.add(item))
+  expect(await Promise.allSettled(adding)).toMatchObject([{ reason: { message: 'broken' } }, { value: 'b!' }])
+})
+
+test('an item that must not be committed any more is rejected when its batch would be sent', async () => {
+  const refused = new Set<string>()
+  const { group, next, done } = held({ refused })
+  const first = group.add('a')
+  const one = await next(1)
+  const later = ['b', 'c'].map((item) => group.add(item))
+  refused.add('b')
+  one.answer(done(one.items))
+  await first
   const two = await next(2)
   expect(two.items).toEqual(['c'])
   two.answer(done(two.items))
-  expect(await later).toBe('c!')
+  expect(await Promise.allSettled(later)).toMatchObject([{ reason: { message: 'nothing was done' } }, { value: 'c!' }])
 })
 
 test('batches are bounded by number and by size, but for one that is too large alone', async () => {
@@ -98,4 +135,76 @@ test('of two with one key the second waits', async () => {
   }
   expect(seen).toEqual([['a1', 'b1', 'c1'], ['a2'], ['a3']])
   await Promise.all(adding)
+})
+
+describe('a group commit that sends its batches in its own way', () => {
+  interface Request extends QueuedRequest {
+    readonly name: string
+  }
+
+  function sending(send: (names: readonly string[]) => Promise<readonly string[]>, isReady = () => true) {
+    const outcomes: string[] = []
+    const group: GroupCommit<Request> = new GroupCommit<Request>({
+      send: async (batch) => {
+        const again = await send(batch.map(({ name }) => name))
+        group.requeue(batch.filter(({ name }) => again.includes(name)))
+        for (const { name } of batch) if (!again.includes(name)) outcomes.push(name)
+      },
+      admits: withinLimits({ bytesOf: () => 1, limits: { items: 2, bytes: 100 } }),
+      isReady,
+    })
+    const enqueue = (name: string) => group.enqueue({ name, reject: (error) => outcomes.push(`${name}: ${error}`) })
+    return { group, outcomes, enqueue }
+  }
+
+  test('sends what it queues again before what is behind it', async () => {
+    const sent: (readonly string[])[] = []
+    const { group, outcomes, enqueue } = sending(async (names) => {
+      sent.push(names)
+      return sent.length === 1 ? ['b'] : []
+    })
+    for (const name of ['a', 'b', 'c']) enqueue(name)
+    await group.idle
+    expect(sent).toEqual([
+      ['a', 'b'],
+      ['b', 'c'],
+    ])
+    expect(outcomes).toEqual(['a', 'b', 'c'])
+  })
+
+  test('does not send again what it has rejected because its batch failed', async () => {
+    const sent: (readonly string[])[] = []
+    const rejected: string[] = []
+    const group: GroupCommit<Request> = new GroupCommit<Request>({
+      send: async (batch) => {
+        sent.push(batch.map(({ name }) => name))
+        if (sent.length > 1) return
+        group.requeue(batch)
+        throw new Error('broken')
+      },
+      admits: withinLimits({ bytesOf: () => 1, limits: { items: 1, bytes: 100 } }),
+    })
+    for (const name of ['a', 'b']) group.enqueue({ name, reject: () => rejected.push(name) })
+    await group.idle
+    expect(sent).toEqual([['a'], ['b']])
+    expect(rejected).toEqual(['a'])
+  })
+
+  test('waits until it is ready, and can reject meanwhile what is queued', async () => {
+    let ready = false
+    const { group, outcomes, enqueue } = sending(
+      async () => [],
+      () => ready,
+    )
+    for (const name of ['a', 'b']) enqueue(name)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(outcomes).toEqual([])
+    expect(group.isIdle).toBe(false)
+    group.rejectQueued(({ name }) => (name === 'a' ? new Error('away') : undefined))
+    expect(outcomes).toEqual(['a: Error: away'])
+    ready = true
+    group.resume()
+    await group.idle
+    expect(outcomes).toEqual(['a: Error: away', 'b'])
+  })
 })

@@ -272,6 +272,37 @@ test('what is written side by side shares a transaction, and a zombie among them
   await pool.end()
 })
 
+test('what a log has queued behind a write that failed is refused, and what other flows have queued is written', async () => {
+  const pool = new pg.Pool({ connectionString: server.uri })
+  pool.on('error', () => undefined)
+  const sent = createDeferred()
+  const failing = createDeferred()
+  let updates = 0
+  const driver: SqlDriver = {
+    query: async (text, values) => {
+      if (text.includes('UPDATE') && text.includes('submitted')) updates += 1
+      if (updates === 1) {
+        sent.resolve()
+        await failing.promise
+      }
+      return pool.query(text, values)
+    },
+  }
+  await using persistence = await openPersistenceOver(driver, { schema })
+  const log = await persistence.acquire(requestOf('one', 1))
+  const other = await persistence.acquire(requestOf('other', 1))
+  const writing = [log.write({ atoms: [atom('first')] })]
+  await sent.promise
+  writing.push(log.write({ atoms: [atom('second')] }), other.write({ atoms: [atom('first')] }))
+  failing.reject(Object.assign(new Error('value too long'), { code: '22001' }))
+  const outcomes = await Promise.allSettled(writing)
+  expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled'])
+  expect(atomNames(await persistence.getBook('one'))).toEqual([])
+  expect(atomNames(await persistence.getBook('other'))).toEqual(['first'])
+  await persistence.close()
+  await pool.end()
+})
+
 async function untilAtoms(persistence: Persistence, count: number): Promise<void> {
   await until(async () => atomNames(await persistence.getBook('uuid')).length === count)
 }

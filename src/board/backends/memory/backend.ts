@@ -3,7 +3,8 @@
  * process.
  */
 import type { AlarmClock } from '../../../core/alarm-clock.ts'
-import { asError, ClaimLost, InvalidPosting, InvalidState } from '../../../core/errors.ts'
+import { ClaimLost, InvalidPosting, InvalidState } from '../../../core/errors.ts'
+import { catchError, type Result } from '../../../core/result.ts'
 import type {
   Backend,
   BackendCapabilities,
@@ -18,18 +19,14 @@ import type {
   GateRequest,
   Posted,
   PostRequest,
-  Result,
   SessionHold,
   Settlement,
   StoredJob,
   TrashedEntry,
   UnreadableJob,
 } from '../../backend.ts'
-import { encodePosting, type Posting, readSizedPosting } from '../../model/posting.ts'
+import { encodePosting, MAX_POSTING_BYTES, type Posting, readSizedPosting } from '../../model/posting.ts'
 import { MemorySpace } from './space.ts'
-
-/** The limit of the ZooKeeper backend: a posting that a test can post here can be posted there. */
-const MAX_POSTING_BYTES = 507_903
 
 const spacesByName = new Map<string, MemorySpace>()
 
@@ -94,11 +91,9 @@ export class MemoryBackend implements Backend {
     open.sink.gap()
   }
 
-  async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
+  async post({ posting }: PostRequest): Promise<Posted> {
     this.#requireOpen()
-    return requests.map(({ posting }) =>
-      catchError(() => this.#space.post(posting, encodeWithinLimit(posting, { limit: MAX_POSTING_BYTES }))),
-    )
+    return this.#space.post(posting, encodeWithinLimit(posting, { limit: MAX_POSTING_BYTES }))
   }
 
   async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
@@ -111,19 +106,15 @@ export class MemoryBackend implements Backend {
     )
   }
 
-  async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
+  async settle(settlement: Settlement): Promise<void> {
     this.#requireOpen()
-    return settlements.map((settlement) =>
-      catchError(() => {
-        if (this.#space.settle(settlement, encodeWithinLimit(settlement.posting))) return
-        throw new ClaimLost(`job ${settlement.posting.uuid}: the claim is gone; stop and write nothing`)
-      }),
-    )
+    if (this.#space.settle(settlement, encodeWithinLimit(settlement.posting))) return
+    throw new ClaimLost(`job ${settlement.posting.uuid}: the claim is gone; stop and write nothing`)
   }
 
-  async discard(discarded: DiscardRequest): Promise<Result<void>> {
+  async discard(discarded: DiscardRequest): Promise<void> {
     this.#requireOpen()
-    return catchError(() => this.#space.discard(discarded, encodeWithinLimit(discarded.posting)))
+    this.#space.discard(discarded, encodeWithinLimit(discarded.posting))
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {
@@ -227,12 +218,4 @@ function encodeWithinLimit(
 
 function toUnreadable(id: string, cause: Error): InvalidPosting {
   return new InvalidPosting(`${id} ${cause.message}; it is not claimed here, remove it`, { cause })
-}
-
-function catchError<T>(step: () => T): Result<T> {
-  try {
-    return { value: step() }
-  } catch (error) {
-    return { error: asError(error) }
-  }
 }

@@ -7,6 +7,7 @@
 import { rejectOnAbort } from '../../../core/async/abort.ts'
 import { InvalidPosting, InvalidState, NotConnected } from '../../../core/errors.ts'
 import type { Logger } from '../../../core/log.ts'
+import { type Result, settleEach } from '../../../core/result.ts'
 import { withinTime } from '../../../core/time.ts'
 import {
   type PostgresConnection,
@@ -29,7 +30,6 @@ import type {
   Posted,
   PostedInTransaction,
   PostRequest,
-  Result,
   SessionHold,
   Settlement,
   StoredJob,
@@ -38,7 +38,6 @@ import type {
   UnreadableJob,
 } from '../../backend.ts'
 import type { Posting, SqlClient } from '../../model/posting.ts'
-import { settleEach, settleOne } from '../results.ts'
 import { ServerClock } from '../server-clock.ts'
 import { pagesOf } from '../trash-pages.ts'
 import type { WindowSize } from '../window-size.ts'
@@ -158,9 +157,8 @@ export class PostgresBackend implements Backend {
     await withinTime(CLOSE_TIMEOUT_MS, Promise.all(requests.map((request) => request.close())))
   }
 
-  async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
-    const { changer } = this.#requireOpen
-    return settleEach(requests, (request) => changer.post(request))
+  async post(request: PostRequest): Promise<Posted> {
+    return this.#requireOpen.changer.post(request)
   }
 
   postInTransaction(client: SqlClient, request: PostRequest): Promise<PostedInTransaction> {
@@ -179,13 +177,12 @@ export class PostgresBackend implements Backend {
     return settleEach(choices, (choice) => changer.claim(choice))
   }
 
-  async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
-    const { changer } = this.#requireOpen
-    return settleEach(settlements, (settlement) => changer.settle(settlement))
+  async settle(settlement: Settlement): Promise<void> {
+    return this.#requireOpen.changer.settle(settlement)
   }
 
-  async discard(discarded: DiscardRequest): Promise<Result<void>> {
-    return settleOne(this.#requireOpen.changer.discard(discarded))
+  async discard(discarded: DiscardRequest): Promise<void> {
+    return this.#requireOpen.changer.discard(discarded)
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {

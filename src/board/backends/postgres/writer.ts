@@ -3,7 +3,7 @@
  * its own answer. Posts, claims and all other requests use one connection each.
  */
 
-import { type CommitResult, GroupCommit } from '../../../core/async/group-commit.ts'
+import { BatchCommit, type CommitResult } from '../../../core/async/group-commit.ts'
 import { encode } from '../../../core/codec.ts'
 import {
   ClaimLost,
@@ -27,7 +27,14 @@ import type {
   Settlement,
   TrashedEntry,
 } from '../../backend.ts'
-import { encodeLife, encodePosting, type Posting, type SqlClient, toCountedBytes } from '../../model/posting.ts'
+import {
+  encodeLife,
+  encodePosting,
+  MAX_POSTING_BYTES,
+  type Posting,
+  type SqlClient,
+  toCountedBytes,
+} from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import { translateErrors } from './errors.ts'
 import { assertInTransaction } from './outbox.ts'
@@ -35,8 +42,6 @@ import { jobId, jobNumber, textDigest } from './records.ts'
 import type { FunctionCaller, FunctionResult } from './requests.ts'
 import type { PostgresSession } from './session.ts'
 
-/** The largest posting, in bytes; the limit of ZooKeeper, so that a posting fits on every board. */
-const MAX_POSTING_BYTES = 507_903
 /** Limits of one transaction, so that the next batch does not wait long. */
 const MAX_BATCH = { items: 500, bytes: 2 * 1_024 * 1_024 }
 /** The bytes that a lock on a resource counts as in a batch: the server has room for some thousands of locks at once. */
@@ -68,25 +73,25 @@ interface Encoded<T> {
 export class BoardWriter {
   readonly #options: BoardWriterOptions
   #hasReportedFences = false
-  readonly #posts: GroupCommit<Encoded<PostRequest>, Posted>
-  readonly #claims: GroupCommit<Encoded<ClaimRequest>, ClaimGrant>
-  readonly #settles: GroupCommit<Encoded<Settlement>, void>
+  readonly #posts: BatchCommit<Encoded<PostRequest>, Posted>
+  readonly #claims: BatchCommit<Encoded<ClaimRequest>, ClaimGrant>
+  readonly #settles: BatchCommit<Encoded<Settlement>, void>
 
   constructor(options: BoardWriterOptions) {
     this.#options = options
     const bytesOf = ({ bytes }: { readonly bytes: Uint8Array }) => bytes.length
-    this.#posts = new GroupCommit<Encoded<PostRequest>, Posted>({
+    this.#posts = new BatchCommit<Encoded<PostRequest>, Posted>({
       commit: (batch) => this.#postAll(batch),
       bytesOf,
       limits: MAX_BATCH,
     })
-    this.#claims = new GroupCommit({
+    this.#claims = new BatchCommit({
       commit: (batch) => this.#claimAll(batch),
       bytesOf: ({ bytes, request }) => bytes.length + LOCK_COST_BYTES * toGrantParameters(request.posting).length,
       limits: MAX_BATCH,
       keyOf: ({ request }) => request.id,
     })
-    this.#settles = new GroupCommit<Encoded<Settlement>, void>({
+    this.#settles = new BatchCommit<Encoded<Settlement>, void>({
       commit: (batch) => this.#settleAll(batch),
       bytesOf,
       limits: MAX_BATCH,

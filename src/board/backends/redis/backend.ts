@@ -13,6 +13,7 @@ import {
   WritesRefused,
 } from '../../../core/errors.ts'
 import type { Logger } from '../../../core/log.ts'
+import { catchError, type Result } from '../../../core/result.ts'
 import { shortenText } from '../../../core/texts.ts'
 import { withinTime } from '../../../core/time.ts'
 import type {
@@ -29,20 +30,18 @@ import type {
   GateRequest,
   Posted,
   PostRequest,
-  Result,
   SessionHold,
   Settlement,
   StoredJob,
   TrashedEntry,
   UnreadableJob,
 } from '../../backend.ts'
-import { type Posting, toCountedBytes } from '../../model/posting.ts'
-import { catchError, settleOne } from '../results.ts'
+import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
 import { Committer, NO_REPLY, type StepReply } from './committer.ts'
 import { Layout, toOrder } from './layout.ts'
 import type { RedisLocation } from './place.ts'
 import { BoardReader } from './reader.ts'
-import { encodeCancellation, encodePostingWithin, MAX_POSTING_BYTES } from './records.ts'
+import { encodeCancellation, encodePostingWithin } from './records.ts'
 import { RedisSections } from './sections.ts'
 import { CLOSE_TIMEOUT_MS, RedisSession } from './session.ts'
 import {
@@ -148,21 +147,11 @@ export class RedisBackend implements Backend {
     await committer.idle()
   }
 
-  async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
-    const sizes: number[] = []
-    const steps = requests.map((request, index) =>
-      catchError(() => {
-        const bytes = encodePostingWithin(request.posting, { limit: MAX_POSTING_BYTES })
-        sizes[index] = toCountedBytes(bytes, 'msgpack')
-        return postStep(request, { bytes })
-      }),
-    )
-    const answers = await this.#requireOpen.committer.submitAll(steps)
-    const posted = answers.map((answer, index) =>
-      catchError(() => toPosted(unwrapReply(answer), { bytes: sizes[index] ?? 0 })),
-    )
-    const again = answers.some((answer) => 'value' in answer && answer.value.isRepeated)
-    return again ? Promise.all(posted.map((result) => this.#locatePosted(result))) : posted
+  async post(request: PostRequest): Promise<Posted> {
+    const bytes = encodePostingWithin(request.posting, { limit: MAX_POSTING_BYTES })
+    const reply = await this.#submitStep(postStep(request, { bytes }))
+    const posted = toPosted(reply, { bytes: toCountedBytes(bytes, 'msgpack') })
+    return reply.isRepeated ? this.#locatePosted(posted) : posted
   }
 
   async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
@@ -176,27 +165,14 @@ export class RedisBackend implements Backend {
     return choices.map((choice, index) => catchError(() => toGrant(choice, unwrapReply(answers[index]))))
   }
 
-  async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
-    const steps = settlements.map((settlement) =>
-      catchError(() => {
-        if (this.alive(settlement.session)) return settleStep(settlement)
-        throw claimLostError(settlement)
-      }),
-    )
-    const answers = await this.#requireOpen.committer.submitAll(steps)
-    return settlements.map((settlement, index) =>
-      catchError(() => {
-        if (!unwrapReply(answers[index]).done) throw claimLostError(settlement)
-      }),
-    )
+  async settle(settlement: Settlement): Promise<void> {
+    if (!this.alive(settlement.session)) throw claimLostError(settlement)
+    if (!(await this.#submitStep(settleStep(settlement))).done) throw claimLostError(settlement)
   }
 
-  async discard(discarded: DiscardRequest): Promise<Result<void>> {
-    return settleOne(
-      this.#submitStep(discardStep(discarded)).then(({ done, details }) => {
-        if (!done) throw claimRejection(discarded, { why: details[0] })
-      }),
-    )
+  async discard(discarded: DiscardRequest): Promise<void> {
+    const { done, details } = await this.#submitStep(discardStep(discarded))
+    if (!done) throw claimRejection(discarded, { why: details[0] })
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {
@@ -316,10 +292,10 @@ export class RedisBackend implements Backend {
    * Adds the present place of a job that was posted before its answer was lost. If there is no connection to ask, the id
    * stays as it was: the listing on the next connection shows whether the job is on the board.
    */
-  async #locatePosted(result: Result<Posted>): Promise<Result<Posted>> {
-    if ('error' in result || !result.value.created || result.value.id === undefined) return result
-    const { id, ...posted } = result.value
-    return { value: { ...posted, ...(await this.#requireOpen.reader.locatePosted(id).catch(() => ({ id }))) } }
+  async #locatePosted(posted: Posted): Promise<Posted> {
+    if (!posted.created || posted.id === undefined) return posted
+    const { id, ...rest } = posted
+    return { ...rest, ...(await this.#requireOpen.reader.locatePosted(id).catch(() => ({ id }))) }
   }
 
   /** Repairs postings without a row and rows without a posting, which were made by hand; the view receives the changes. */

@@ -6,12 +6,13 @@
  * never sent in another session: the outcome of its steps is then unknown (OutcomeUnknown). Steps that were not sent yet
  * are refused, or are sent in the next session if that does no harm.
  */
-import { createDeferred } from '../../../core/async/abort.ts'
+import { createDeferred, type Deferred } from '../../../core/async/abort.ts'
+import { GroupCommit, type QueuedRequest, withinLimits } from '../../../core/async/group-commit.ts'
 import { type Instant, systemClock } from '../../../core/clock.ts'
 import { encodePlain } from '../../../core/codec.ts'
 import { asError, ClaimLost, OutcomeUnknown, WritesRefused } from '../../../core/errors.ts'
+import { type Result, toFailed } from '../../../core/result.ts'
 import { monotonic } from '../../../core/time.ts'
-import type { Result } from '../../backend.ts'
 import { notConnectedError, toErrorKind, writesRefusedError } from './errors.ts'
 import type { Layout } from './layout.ts'
 import { type OwnerConnection, sessionExpiredError } from './owner-keys.ts'
@@ -21,8 +22,7 @@ import type { RedisSession } from './session.ts'
 import type { ScriptStep } from './steps.ts'
 
 /** Limits of a batch: other clients wait while Redis executes it. */
-const MAX_BATCH_STEPS = 512
-const MAX_BATCH_BYTES = 1_024 * 1_024
+const MAX_BATCH = { items: 512, bytes: 1_024 * 1_024 }
 
 /** The result of a step. */
 export interface StepReply {
@@ -51,11 +51,10 @@ type BatchReply = readonly [
   faults: readonly string[],
 ]
 
-interface QueuedStep {
+interface QueuedStep extends QueuedRequest {
   readonly step: ScriptStep
   readonly since: number
   readonly resolve: (answer: StepReply) => void
-  readonly reject: (error: Error) => void
 }
 
 interface SentBatch {
@@ -66,6 +65,8 @@ interface SentBatch {
   readonly waiting: readonly QueuedStep[]
   readonly steps: readonly Buffer[]
   readonly grows: boolean
+  /** Resolves when the outcome of the batch is known, or stays unknown for ever. */
+  readonly over: Deferred<void>
 }
 
 export interface CommitterOptions {
@@ -79,18 +80,21 @@ export interface CommitterOptions {
 
 export class Committer {
   readonly #options: CommitterOptions
-  #queue: QueuedStep[] = []
+  readonly #group: GroupCommit<QueuedStep>
   /** The batch that was sent and is not answered yet. */
   #batch: SentBatch | undefined
   #serial = 0
   #sending = false
-  #scheduled = false
   #timeoutTimer: NodeJS.Timeout | undefined
-  #idle = createDeferred()
 
   constructor(options: CommitterOptions) {
     this.#options = options
-    this.#idle.resolve()
+    this.#group = new GroupCommit({
+      send: (batch) => this.#sendBatch(batch),
+      admits: withinLimits({ bytesOf: ({ step }) => step.bytes, limits: MAX_BATCH }),
+      refusalOf: ({ step }) => (this.#isOfEarlierSession(step) ? claimLostError(step) : undefined),
+      isReady: () => this.#isReady(),
+    })
   }
 
   /**
@@ -99,7 +103,9 @@ export class Committer {
    * @throws NotConnected, OutcomeUnknown, WritesRefused; ClaimLost for a step of a session that is over
    */
   submit(step: ScriptStep): Promise<StepReply> {
-    return new Promise<StepReply>((resolve, reject) => this.#enqueue({ step, since: monotonic(), resolve, reject }))
+    return new Promise<StepReply>((resolve, reject) =>
+      this.#group.enqueue({ step, since: monotonic(), resolve, reject }),
+    )
   }
 
   /**
@@ -121,7 +127,7 @@ export class Committer {
           if (left === 0) resolveAll(results)
         }
         const resolve = (value: StepReply) => settle({ value })
-        this.#enqueue({ step: step.value, since, resolve, reject: (error) => settle({ error }) })
+        this.#group.enqueue({ step: step.value, since, resolve, reject: (error) => settle(toFailed(error)) })
       }
       if (left === 0) resolveAll(results)
     })
@@ -130,7 +136,7 @@ export class Committer {
   /** Resolves when no step is pending. Without a connection, steps that were not sent are rejected first. */
   async idle(): Promise<void> {
     if (!this.#session.attached) this.#giveUp(Number.POSITIVE_INFINITY)
-    await this.#idle.promise
+    await this.#group.idle
   }
 
   /** Continues on a new connection: the batch that was not answered is sent first. */
@@ -139,15 +145,14 @@ export class Committer {
     this.#timeoutTimer = undefined
     const there = this.#session.attached
     if (there && this.#batch && !this.#sending) void this.#send(there, this.#batch)
-    else this.#schedule()
+    else this.#group.resume()
   }
 
   /** Rejects the steps of a lost session. */
   sessionLost(session: string): void {
     this.#leaveUnanswered()
-    this.#drop(({ step }) => step.session === session, claimLostError)
-    this.#schedule()
-    this.#notifyIdle()
+    this.#group.rejectQueued(({ step }) => (step.session === session ? claimLostError(step) : undefined))
+    this.#group.resume()
   }
 
   /** Rejects all steps: no further session will begin. */
@@ -160,36 +165,20 @@ export class Committer {
     return this.#options.session()
   }
 
-  #enqueue(waiting: QueuedStep): void {
-    const wasIdle = this.#queue.length === 0 && !this.#batch
-    if (wasIdle) this.#idle = createDeferred()
-    this.#queue.push(waiting)
-    this.#schedule()
+  #isReady(): boolean {
+    if (this.#sending) return false
+    if (this.#session.attached) return true
+    this.#timeoutTimer ??= setTimeout(() => this.#expireWaiting(), this.#options.ttl).unref()
+    return false
   }
 
-  /** Sends the next batch in the next turn of the event loop, so that steps requested at the same time form one batch. */
-  #schedule(): void {
-    if (this.#scheduled || this.#batch) return
-    this.#scheduled = true
-    setImmediate(() => {
-      this.#scheduled = false
-      this.#next()
-    })
+  #isOfEarlierSession({ session }: ScriptStep): boolean {
+    return session !== undefined && session !== this.#session.attached?.id
   }
 
-  #next(): void {
-    if (this.#batch || this.#sending || this.#queue.length === 0) return
+  async #sendBatch(waiting: readonly QueuedStep[]): Promise<void> {
     const there = this.#session.attached
-    if (!there) {
-      this.#timeoutTimer ??= setTimeout(() => this.#expireWaiting(), this.#options.ttl).unref()
-      return
-    }
-    this.#drop(({ step }) => step.session !== undefined && step.session !== there.id, claimLostError)
-    const waiting = this.#queue.splice(0, this.#takeBatch())
-    if (waiting.length === 0) {
-      this.#notifyIdle()
-      return
-    }
+    if (!there) return this.#group.requeue(waiting)
     const steps = waiting.map(({ step }) => step)
     this.#serial += 1
     this.#batch = {
@@ -199,19 +188,10 @@ export class Committer {
       waiting,
       steps: toArguments(steps),
       grows: steps.some(({ grows }) => grows),
+      over: createDeferred(),
     }
     void this.#send(there, this.#batch)
-  }
-
-  #takeBatch(): number {
-    let bytes = 0
-    let count = 0
-    for (const { step } of this.#queue) {
-      bytes += step.bytes
-      if (count >= MAX_BATCH_STEPS || (count > 0 && bytes > MAX_BATCH_BYTES)) break
-      count += 1
-    }
-    return count
+    await this.#batch.over.promise
   }
 
   async #send(there: OwnerConnection, batch: SentBatch): Promise<void> {
@@ -256,7 +236,7 @@ export class Committer {
     if (session.attached === there) session.feed.applyReply(changes, { version: Number(version), paused })
     // A receiver may have found the lease expired; then all waiting callers were rejected already.
     if (this.#batch !== batch) return
-    this.#batch = undefined
+    this.#endBatch(batch)
     const dead = late.filter((id) => id !== there.id)
     const freeing =
       dead.length > 0 && session.attached === there ? session.releaseOwners(dead).catch(() => undefined) : undefined
@@ -273,7 +253,6 @@ export class Committer {
           resolve({ done, details: rest, session: id, wasReleasedSince: true, isRepeated: again }),
         )
     })
-    this.#notifyIdle()
   }
 
   #handleFailure(there: OwnerConnection, batch: SentBatch, error: Error): void {
@@ -281,21 +260,20 @@ export class Committer {
     const complaint = toErrorKind(error)
     // The connection broke: the outcome is resolved on the next one.
     if (complaint === undefined || complaint === 'away' || complaint === 'forgotten') return
-    this.#batch = undefined
+    this.#endBatch(batch)
     there.sent = there.acked
     if (complaint === 'refused') this.#handleRefusal(batch, error)
     else {
       this.#options.onError(error)
       for (const { step, reject } of batch.waiting) reject(outcomeUnknownError(step, error))
     }
-    this.#notifyIdle()
   }
 
   /** Rejects a refused batch, of which nothing was executed. If memory is full, steps that need no memory are sent again. */
   #handleRefusal({ waiting, grows }: SentBatch, cause: Error): void {
     const full = grows && cause.message.includes('OOM')
     const again = full ? waiting.filter(({ step }) => !step.grows) : []
-    this.#queue.unshift(...again)
+    this.#group.requeue(again)
     for (const { step, reject } of waiting) if (!full || step.grows) reject(writesRefusedError(step.what, cause))
   }
 
@@ -303,7 +281,7 @@ export class Committer {
   #resume(): void {
     const there = this.#session.attached
     if (there && this.#batch?.session === there.id && !this.#sending) void this.#send(there, this.#batch)
-    else this.#schedule()
+    else this.#group.resume()
   }
 
   /** Rejects steps that waited too long for a connection; none of them was sent. */
@@ -311,32 +289,23 @@ export class Committer {
     this.#timeoutTimer = undefined
     if (this.#session.attached) return
     this.#giveUp(monotonic() - this.#options.ttl / 2)
-    this.#schedule()
+    this.#group.resume()
   }
 
-  #giveUp(since: number): void {
-    this.#drop(
-      (waiting) => waiting.since <= since,
-      (step) => notConnectedError(step.what),
-    )
-    this.#notifyIdle()
+  #giveUp(latest: number): void {
+    this.#group.rejectQueued(({ step, since }) => (since <= latest ? notConnectedError(step.what) : undefined))
   }
 
   #leaveUnanswered(): void {
     const batch = this.#batch
+    if (!batch) return
+    this.#endBatch(batch)
+    for (const { step, reject } of batch.waiting) reject(outcomeUnknownError(step))
+  }
+
+  #endBatch(batch: SentBatch): void {
     this.#batch = undefined
-    for (const { step, reject } of batch?.waiting ?? []) reject(outcomeUnknownError(step))
-  }
-
-  #drop(which: (waiting: QueuedStep) => boolean, why: (step: ScriptStep) => Error): void {
-    const dropped = this.#queue.filter(which)
-    if (dropped.length === 0) return
-    this.#queue = this.#queue.filter((waiting) => !which(waiting))
-    for (const { step, reject } of dropped) reject(why(step))
-  }
-
-  #notifyIdle(): void {
-    if (this.#queue.length === 0 && !this.#batch) this.#idle.resolve()
+    batch.over.resolve()
   }
 }
 

@@ -8,9 +8,6 @@ import { decodePosting, encodePosting, type Posting, readSizedPosting } from '..
 import { parseMetadata } from '../entity-metadata.ts'
 import { toOrder } from './layout.ts'
 
-/** The largest posting, in bytes; the limit of ZooKeeper, so that a posting fits on every board. */
-export const MAX_POSTING_BYTES = 507_903
-
 const ENCODING = 'msgpack'
 const TRASH_FORMAT = 1
 /** The largest failure in the trash, in bytes of JSON; a longer one loses its stack first. */

@@ -6,6 +6,7 @@
 
 import { asError, InvalidState, NotFound } from '../../../core/errors.ts'
 import { type Logger, silentLog } from '../../../core/log.ts'
+import { type Result, settleEach } from '../../../core/result.ts'
 import { type Duration, monotonic, toMilliseconds } from '../../../core/time.ts'
 import {
   type Security,
@@ -32,7 +33,6 @@ import type {
   OrphanedClaim,
   Posted,
   PostRequest,
-  Result,
   SessionHold,
   Settlement,
   StoredJob,
@@ -40,7 +40,6 @@ import type {
   UnreadableJob,
 } from '../../backend.ts'
 import type { Posting } from '../../model/posting.ts'
-import { settleEach, settleOne } from '../results.ts'
 import { ServerClock } from '../server-clock.ts'
 import { pagesOf } from '../trash-pages.ts'
 import { Committer } from './commit/committer.ts'
@@ -175,8 +174,8 @@ export class ZooKeeperBackend implements Backend {
     await this.#zookeeper.close()
   }
 
-  async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
-    return settleEach(requests, (request) => this.#requireOpen.changer.post(request))
+  async post(request: PostRequest): Promise<Posted> {
+    return this.#requireOpen.changer.post(request)
   }
 
   async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
@@ -186,15 +185,13 @@ export class ZooKeeperBackend implements Backend {
     })
   }
 
-  async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
-    return settleEach(settlements, async (settlement) => {
-      const session = this.#labels.requireGranting(settlement, { now: this.#zookeeper.session?.id })
-      return this.#requireOpen.changer.settle(settlement, session)
-    })
+  async settle(settlement: Settlement): Promise<void> {
+    const session = this.#labels.requireGranting(settlement, { now: this.#zookeeper.session?.id })
+    return this.#requireOpen.changer.settle(settlement, session)
   }
 
-  async discard(discarded: DiscardRequest): Promise<Result<void>> {
-    return settleOne(this.#requireOpen.changer.discard(discarded))
+  async discard(discarded: DiscardRequest): Promise<void> {
+    return this.#requireOpen.changer.discard(discarded)
   }
 
   async releaseOrphans(left: OrphanedClaim): Promise<void> {

@@ -33,7 +33,7 @@ import type {
   TrashedEntry,
   TrashReason,
 } from '../../backend.ts'
-import { type Posting, toCountedBytes } from '../../model/posting.ts'
+import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import type { CommittedTransaction, Precheck, TouchedName, Transaction } from './commit/batch.ts'
 import type { Committer } from './commit/committer.ts'
@@ -61,12 +61,6 @@ import { encodeSharedPosting } from './taskflow/shared-posting.ts'
 
 /** The maximum size of a frame that a server accepts by default. */
 export const MAX_FRAME_BYTES = 1_048_575
-/**
- * The maximum size of a posting when it is posted: half a frame, less the rest of the request. Attempts and a failure
- * are added later, so every job that can be posted can be claimed and trashed.
- */
-export const MAX_POSTING_BYTES = Math.floor(MAX_FRAME_BYTES / 2) - 16 * 1_024
-
 /** The maximum size of a claim when its job is posted: attempts are added later. */
 const MAX_CLAIM_BYTES = MAX_FRAME_BYTES - 64 * 1_024
 

@@ -1,8 +1,8 @@
 /** Ends and edges of a board on ZooKeeper: the gate under load, the largest jobs, what is asked behind a board's back. */
 import { describe, expect, test } from 'vitest'
 import { decodeGate } from '../../../../src/board/backends/zookeeper/store/records.ts'
-import { MAX_POSTING_BYTES } from '../../../../src/board/backends/zookeeper/writer.ts'
-import { encodePosting, makePosting, type PostOptions } from '../../../../src/board/model/posting.ts'
+import { MAX_FRAME_BYTES } from '../../../../src/board/backends/zookeeper/writer.ts'
+import { encodePosting, MAX_POSTING_BYTES, makePosting, type PostOptions } from '../../../../src/board/model/posting.ts'
 import { decode, encode } from '../../../../src/core/codec.ts'
 import { Duplicate, NotConnected, PayloadTooLarge, Unclaimable } from '../../../../src/core/errors.ts'
 import { ACL } from '../../../../src/zookeeper/index.ts'
@@ -12,6 +12,11 @@ import { jobIdFor, zookeeperPlace } from '../../boards.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
 import { all, namesOn, refresh } from '../../jobs.ts'
 import { BareBackend, postingOf } from './bare-backends.ts'
+
+test('a frame has room for a job of the largest size twice: as it is posted, and as it is trashed with what was added', () => {
+  const requestBytes = 32 * 1_024
+  expect(2 * MAX_POSTING_BYTES + requestBytes).toBeLessThanOrEqual(MAX_FRAME_BYTES)
+})
 
 describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
   test('grants nothing between a pause and its end, by the transactions themselves', async () => {
@@ -59,9 +64,9 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     await using bare = await BareBackend.open(place)
     await using boss = await place.open()
     const posting = postingOf()
-    const [posted] = await bare.backend.post([{ posting }])
-    if (!posted || !('value' in posted) || !posted.value.created) throw new Error('it was to be posted')
-    const { id = '', revision } = posted.value
+    const posted = await bare.backend.post({ posting })
+    if (!posted.created) throw new Error('it was to be posted')
+    const { id = '', revision } = posted
     const seen = bare.sees({ paused: true })
     await boss.pause()
     await seen

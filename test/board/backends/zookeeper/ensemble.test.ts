@@ -32,10 +32,10 @@ describe.skipIf(!zookeeperHosts)('a board on an ensemble', () => {
     await using quick = await BareBackend.open(place)
     let refused = 0
     for (let round = 0; round < 60; round++) {
-      const posted = await quick.backend.post(Array.from({ length: 12 }, () => ({ posting: postingOf() })))
+      const posted = await Promise.all(Array.from({ length: 12 }, () => quick.backend.post({ posting: postingOf() })))
       const choices = posted.flatMap((result): ClaimRequest[] => {
-        if (!('value' in result) || !result.value.created) return []
-        const { id = '', revision } = result.value
+        if (!result.created) return []
+        const { id = '', revision } = result
         return [{ id, revision, who: 'who', posting: postingOf() }]
       })
       expect(choices).toHaveLength(12)

@@ -6,6 +6,7 @@
  * transaction of a batch is granted or refused exactly as it would be alone, and the operation at which a multi fails
  * proves the refusal of its own transaction only.
  */
+import type { Admission, QueuedRequest } from '../../../../core/async/group-commit.ts'
 import type {
   Acl,
   CheckOp,
@@ -87,7 +88,7 @@ export interface Precheck {
 }
 
 /** A transaction in the queue. */
-export interface QueuedTransaction {
+export interface QueuedTransaction extends QueuedRequest {
   readonly transaction: Transaction<unknown>
   /** The time on the monotonic clock until which it waits for a connection. */
   readonly until: number
@@ -99,42 +100,35 @@ export interface QueuedTransaction {
    */
   brokenConnections?: number
   resolve(value: unknown): void
-  reject(error: unknown): void
 }
 
 /**
- * Returns the transactions that can be sent together, and the rest. Both keep their order.
+ * Returns the predicate for transactions that can be sent together.
  *
  * @param acl the ACL that is sent with every create
  */
-export function takeBatch(
-  waiting: readonly QueuedTransaction[],
-  acl: readonly Acl[] = [],
-): { readonly batch: readonly QueuedTransaction[]; readonly rest: QueuedTransaction[] } {
-  const batch: QueuedTransaction[] = []
-  const passed: QueuedTransaction[] = []
+export function shareMulti(acl: readonly Acl[] = []): (turn: QueuedTransaction) => Admission {
   const touched = new Map<string, TouchedName['mode']>()
   const perCreate = aclBytes(acl)
-  const part = MIN_FREE_FRACTION ** (waiting[0]?.brokenConnections ?? 0)
+  let part: number | undefined
+  let examined = 0
   let operations = 0
   let bytes = 0
-  let next = 0
-  for (; next < Math.min(waiting.length, MAX_EXAMINED); next++) {
-    const turn = waiting[next]
-    if (!turn) break
-    const { steps, touches } = turn.transaction
+  return ({ transaction: { steps, touches }, brokenConnections = 0 }) => {
+    const isFirst = part === undefined
+    part ??= MIN_FREE_FRACTION ** brokenConnections
+    examined += 1
+    if (examined > MAX_EXAMINED) return 'full'
     const clash = touches.some(({ name, mode }) => conflictsWith(touched.get(name), mode))
     if (!clash) {
       operations += steps.length
       bytes += bytesWithCreates(steps, perCreate)
-      if (batch.length > 0 && (operations > MAX_BATCH_OPERATIONS * part || bytes > MAX_BATCH_BYTES * part)) break
+      if (!isFirst && (operations > MAX_BATCH_OPERATIONS * part || bytes > MAX_BATCH_BYTES * part)) return 'full'
     }
     // A transaction that is skipped keeps its place before later transactions about the same names.
     for (const { name, mode } of touches) touched.set(name, clash ? 'alone' : mode)
-    if (clash) passed.push(turn)
-    else batch.push(turn)
+    return clash ? 'wait' : 'admit'
   }
-  return { batch, rest: passed.concat(waiting.slice(next)) }
 }
 
 function conflictsWith(there: TouchedName['mode'] | undefined, wanted: TouchedName['mode']): boolean {

@@ -19,6 +19,7 @@
  * the transactions behind it would never be sent.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { GroupCommit } from '../../../../core/async/group-commit.ts'
 import { ClaimLost, NotConnected, OutcomeUnknown, PayloadTooLarge } from '../../../../core/errors.ts'
 import { monotonic } from '../../../../core/time.ts'
 import {
@@ -37,9 +38,9 @@ import {
   type ComposedMulti,
   compose,
   type QueuedTransaction,
+  shareMulti,
   stepBytes,
   type Transaction,
-  takeBatch,
 } from './batch.ts'
 import { type Marker, Markers } from './marker.ts'
 import type { TransactionStep } from './transactions.ts'
@@ -55,9 +56,7 @@ export class Committer {
   readonly #markers: Markers
   readonly #timeoutMs: number
   readonly #onServerTime: (serverTime: number) => void
-  #queue: QueuedTransaction[] = []
-  #scheduled = false
-  #draining: Promise<void> | undefined
+  readonly #group: GroupCommit<QueuedTransaction>
   /** Recoveries of applied transactions, and repairs, that are in progress. */
   readonly #background = new Set<Promise<void>>()
 
@@ -70,6 +69,13 @@ export class Committer {
     this.#markers = new Markers(zookeeper, layout, options.clock)
     this.#timeoutMs = options.timeoutMs
     this.#onServerTime = options.clock
+    this.#group = new GroupCommit({
+      send: (batch) => this.#commitBatch(batch),
+      admits: () => shareMulti(zookeeper.acl),
+      refusalOf: (turn) => this.#expiryOf(turn),
+      // Transactions of one turn of the event loop go together, and are sent at its end.
+      schedule: process.nextTick,
+    })
   }
 
   /**
@@ -81,8 +87,7 @@ export class Committer {
   commit<T>(transaction: Transaction<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const until = monotonic() + this.#timeoutMs
-      this.#queue.push({ transaction, until, resolve: resolve as QueuedTransaction['resolve'], reject })
-      this.#schedule()
+      this.#group.enqueue({ transaction, until, resolve: resolve as QueuedTransaction['resolve'], reject })
     })
   }
 
@@ -98,49 +103,19 @@ export class Committer {
 
   /** Resolves when no transaction is in progress. */
   async idle(): Promise<void> {
-    while (this.#scheduled || this.#draining !== undefined || this.#background.size > 0) {
-      await Promise.all([this.#draining, ...this.#background])
+    while (!this.#group.isIdle || this.#background.size > 0) {
+      await Promise.all([this.#group.idle, ...this.#background])
       // Work that is scheduled for the end of this turn runs before the next turn.
       await nextTurn()
     }
   }
 
-  /** Sends the queue at the end of the turn, so that transactions of one turn of the event loop go together. */
-  #schedule(): void {
-    if (this.#scheduled || this.#draining !== undefined) return
-    this.#scheduled = true
-    process.nextTick(() => {
-      this.#scheduled = false
-      this.#draining = this.#drainQueue().finally(() => {
-        this.#draining = undefined
-        if (this.#queue.length > 0) this.#schedule()
-      })
-    })
-  }
-
-  async #drainQueue(): Promise<void> {
-    while (this.#queue.length > 0) {
-      this.#expireLate()
-      const { batch, rest } = takeBatch(this.#queue, this.#zookeeper.acl)
-      this.#queue = rest
-      try {
-        await this.#commitBatch(batch)
-      } catch (error) {
-        for (const turn of batch) turn.reject(error)
-      }
-    }
-  }
-
-  #expireLate(): void {
-    if (this.#zookeeper.state === 'connected') return
-    const now = monotonic()
-    const late = (turn: QueuedTransaction) => turn.until < now
-    for (const turn of this.#queue.filter(late)) turn.reject(notConnectedError(turn.transaction))
-    this.#queue = this.#queue.filter((turn) => !late(turn))
+  #expiryOf({ transaction, until }: QueuedTransaction): Error | undefined {
+    const isLate = this.#zookeeper.state !== 'connected' && until < monotonic()
+    return isLate ? notConnectedError(transaction) : undefined
   }
 
   async #commitBatch(gathered: readonly QueuedTransaction[]): Promise<void> {
-    if (gathered.length === 0) return
     const marker = await this.#markers.current().catch((error: unknown) => this.#handleNotSent(gathered, error))
     if (!marker) return
     const batch = gathered.filter((turn) => {
@@ -189,7 +164,7 @@ export class Committer {
     }
     const rest = batch.filter((turn) => !refused.has(turn) && !rejectIfConflicting(turn))
     const doubtful = 'turn' in blame && blame.turn.transaction.precheck !== undefined
-    this.#requeue(doubtful ? await this.#withoutPrecheckFailures(rest) : rest)
+    this.#group.requeue(doubtful ? await this.#withoutPrecheckFailures(rest) : rest)
   }
 
   /**
@@ -223,7 +198,7 @@ export class Committer {
     if (step.mayBeGone && error instanceof NoNode) {
       turn.leftOut ??= new Set()
       turn.leftOut.add(step)
-      this.#requeue([turn])
+      this.#group.requeue([turn])
       return
     }
     const mending = turn.transaction.repair?.(step, error)
@@ -234,8 +209,7 @@ export class Committer {
     this.#runInBackground(async () => {
       try {
         await mending()
-        this.#requeue([turn])
-        this.#schedule()
+        this.#group.requeue([turn])
       } catch (failed) {
         const denied = failed instanceof NoAuth
         const away = failed instanceof ZooKeeperError && !denied
@@ -263,7 +237,7 @@ export class Committer {
       (first.brokenConnections ?? 0) > MAX_BROKEN_CONNECTIONS &&
       first.until < monotonic()
     if (hopeless) first.reject(breaksConnectionsError(first.transaction, this.sizeOf(first.transaction.steps), error))
-    else this.#requeue(batch)
+    else this.#group.requeue(batch)
   }
 
   /**
@@ -279,7 +253,7 @@ export class Committer {
       if (found === 'lost') return rejectAll(batch, (turn) => outcomeUnknownError(turn.transaction, error))
     }
     this.#markers.forget(marker)
-    this.#requeue(batch)
+    this.#group.requeue(batch)
   }
 
   /**
@@ -313,17 +287,13 @@ export class Committer {
     for (const turn of batch) {
       if (turn.transaction.session !== undefined) turn.reject(sessionOverError(turn.transaction))
     }
-    this.#requeue(batch.filter((turn) => turn.transaction.session === undefined))
+    this.#group.requeue(batch.filter((turn) => turn.transaction.session === undefined))
   }
 
   #handleNotSent(batch: readonly QueuedTransaction[], error: unknown): undefined {
     if (!(error instanceof ZooKeeperError)) throw error
     const refused = error.outcome === 'refused'
     rejectAll(batch, (turn) => (refused ? rejectionOf(turn, error) : notConnectedError(turn.transaction, error)))
-  }
-
-  #requeue(turns: readonly QueuedTransaction[]): void {
-    this.#queue.unshift(...turns)
   }
 
   #runInBackground(work: () => Promise<void>): void {

@@ -5,6 +5,7 @@
  */
 
 import { asError, InvalidState, UnsupportedCapability } from '../../../../core/errors.ts'
+import { type Result, settleEach } from '../../../../core/result.ts'
 import { type Duration, monotonic, toMilliseconds } from '../../../../core/time.ts'
 import { SessionExpired, type StateEvent, toOpenError, type ZooKeeperDriver } from '../../../../zookeeper/index.ts'
 import type {
@@ -21,7 +22,6 @@ import type {
   GateRequest,
   Posted,
   PostRequest,
-  Result,
   SessionHold,
   Settlement,
   StoredJob,
@@ -29,7 +29,6 @@ import type {
   UnreadableJob,
 } from '../../../backend.ts'
 import type { Posting } from '../../../model/posting.ts'
-import { settleEach, settleOne } from '../../results.ts'
 import { ServerClock } from '../../server-clock.ts'
 import { pagesOf } from '../../trash-pages.ts'
 import { SequenceNumbers } from '../commit/sequence-numbers.ts'
@@ -126,8 +125,8 @@ export class WithoutMultiBackend implements Backend {
     await this.#zookeeper.close()
   }
 
-  async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
-    return this.#trackWork(settleEach(requests, (request) => this.#requireOpen.changer.post(request)))
+  async post(request: PostRequest): Promise<Posted> {
+    return this.#trackWork(this.#requireOpen.changer.post(request))
   }
 
   async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
@@ -139,17 +138,13 @@ export class WithoutMultiBackend implements Backend {
     )
   }
 
-  async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
-    return this.#trackWork(
-      settleEach(settlements, async (settlement) => {
-        const session = this.#labels.requireGranting(settlement, { now: this.#zookeeper.session?.id })
-        return this.#requireOpen.changer.settle(settlement, session)
-      }),
-    )
+  async settle(settlement: Settlement): Promise<void> {
+    const session = this.#labels.requireGranting(settlement, { now: this.#zookeeper.session?.id })
+    return this.#trackWork(this.#requireOpen.changer.settle(settlement, session))
   }
 
-  async discard(discarded: DiscardRequest): Promise<Result<void>> {
-    return this.#trackWork(settleOne(this.#requireOpen.changer.discard(discarded)))
+  async discard(discarded: DiscardRequest): Promise<void> {
+    return this.#trackWork(this.#requireOpen.changer.discard(discarded))
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {

@@ -50,7 +50,7 @@ import type {
   TrashedEntry,
   TrashReason,
 } from '../../../backend.ts'
-import { type Posting, toCountedBytes } from '../../../model/posting.ts'
+import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../../model/posting.ts'
 import { notInTrashError } from '../commit/refused-steps.ts'
 import type { SequenceNumbers } from '../commit/sequence-numbers.ts'
 import { assertIntact, FenceBase } from '../store/fence-base.ts'
@@ -66,7 +66,7 @@ import {
   type GateRecord,
 } from '../store/records.ts'
 import { encodeSharedPosting } from '../taskflow/shared-posting.ts'
-import { MAX_FRAME_BYTES, MAX_POSTING_BYTES, type SessionClaimGrant, toJobName } from '../writer.ts'
+import { MAX_FRAME_BYTES, type SessionClaimGrant, toJobName } from '../writer.ts'
 import type { Locks } from './locks.ts'
 import type { BoardSnapshot } from './snapshot.ts'
 import type { Steps } from './steps.ts'

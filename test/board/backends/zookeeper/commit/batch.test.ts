@@ -3,10 +3,11 @@ import { describe, expect, test } from 'vitest'
 import {
   compose,
   type QueuedTransaction,
+  shareMulti,
   type TouchedName,
-  takeBatch,
 } from '../../../../../src/board/backends/zookeeper/commit/batch.ts'
 import type { TransactionStep } from '../../../../../src/board/backends/zookeeper/commit/transactions.ts'
+import { takeBatch } from '../../../../../src/core/async/group-commit.ts'
 import { op } from '../../../../../src/zookeeper/index.ts'
 
 interface TurnOptions {
@@ -45,7 +46,7 @@ const names = (turns: readonly QueuedTransaction[]) => turns.map(({ transaction 
 function batches(turns: readonly QueuedTransaction[]): string[][] {
   const found: string[][] = []
   for (let waiting = turns; waiting.length > 0; ) {
-    const { batch, rest } = takeBatch(waiting)
+    const { batch, rest } = takeBatch(waiting, shareMulti())
     expect(batch.length).toBeGreaterThan(0)
     found.push(names(batch))
     waiting = rest
@@ -57,7 +58,7 @@ describe('gathering', () => {
   test('takes all that are about different things, in their order', () => {
     const turns = ['a', 'b', 'c'].map((name) => turnOf(name, { touches: [alone(name)] }))
     expect(batches(turns)).toEqual([['a', 'b', 'c']])
-    expect(takeBatch([])).toEqual({ batch: [], rest: [] })
+    expect(takeBatch([], shareMulti())).toEqual({ batch: [], rest: [] })
   })
 
   test('leaves for later what is about the same, and keeps the order among those', () => {
@@ -94,7 +95,7 @@ describe('gathering', () => {
 
   test('finds who is behind a thousand that wait for each other', () => {
     const storm = Array.from({ length: 1_000 }, (_, number) => turnOf(`${number}`, { touches: [alone('key')] }))
-    const { batch, rest } = takeBatch([...storm, turnOf('settle', { touches: [alone('job')] })])
+    const { batch, rest } = takeBatch([...storm, turnOf('settle', { touches: [alone('job')] })], shareMulti())
     expect(names(batch)).toEqual(['0', 'settle'])
     expect(names(rest)).toEqual(names(storm.slice(1)))
   })
@@ -102,7 +103,10 @@ describe('gathering', () => {
   test('takes less, and in the end one alone, where connections broke under what was sent', () => {
     const sizes = [0, 1, 2, 5].map((broken) => {
       const turns = Array.from({ length: 512 }, (_, number) => turnOf(`${number}`))
-      return takeBatch(turns.map((turn) => ({ ...turn, brokenConnections: broken }))).batch.length
+      return takeBatch(
+        turns.map((turn) => ({ ...turn, brokenConnections: broken })),
+        shareMulti(),
+      ).batch.length
     })
     expect(sizes).toEqual([512, 128, 32, 1])
   })

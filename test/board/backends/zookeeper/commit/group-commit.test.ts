@@ -1,9 +1,10 @@
 /** What is asked at the same time goes out together, and everybody gets an answer of their own. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { ClaimGrant, ClaimRequest, Result, Settlement } from '../../../../../src/board/backend.ts'
+import type { ClaimGrant, ClaimRequest, Settlement } from '../../../../../src/board/backend.ts'
 import type { JobBoard } from '../../../../../src/board/index.ts'
 import type { Posting } from '../../../../../src/board/model/posting.ts'
 import { createDeferred } from '../../../../../src/core/async/abort.ts'
+import { type Result, settleEach } from '../../../../../src/core/result.ts'
 import { zookeeperHosts } from '../../../../support/namespace.ts'
 import { startProxy } from '../../../../support/proxy.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../support/zookeeper.ts'
@@ -166,11 +167,15 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
       return results.map((result) => ('value' in result ? 'done' : result.error.name))
     }
 
+    function settleAll({ backend }: BareBackend, settlements: readonly Settlement[]): Promise<Result<void>[]> {
+      return settleEach(settlements, (settlement) => backend.settle(settlement))
+    }
+
     async function posted(bare: BareBackend, postings: readonly Posting[]) {
-      const results = await bare.backend.post(postings.map((posting) => ({ posting })))
+      const results = await Promise.all(postings.map((posting) => bare.backend.post({ posting })))
       return results.map((result, index) => {
-        if (!('value' in result) || !result.value.created) throw new Error('it was to be posted')
-        const { id = '', revision } = result.value
+        if (!result.created) throw new Error('it was to be posted')
+        const { id = '', revision } = result
         const posting = postings[index] ?? postingOf()
         return { id, revision, posting, who: 'who' } satisfies ClaimRequest
       })
@@ -217,7 +222,7 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
         postingOf({ key: 'a' }),
         postingOf(),
       ]
-      const results = await bare.backend.post(postings.map((posting) => ({ posting })))
+      const results = await settleEach(postings, (posting) => bare.backend.post({ posting }))
       expect(outcomes(results)).toEqual(['done', 'done', 'done', 'PayloadTooLarge', 'done', 'done'])
       const created = results.map((result) => 'value' in result && result.value.created)
       expect(created).toEqual([true, false, true, false, false, true])
@@ -246,13 +251,13 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
       // The second and the fourth are given back, and claimed again by the same owner in the same session.
       const again = [1, 3].map((index) => choices[index]).filter((choice) => choice !== undefined)
       const given = again.map((choice) => settlement(choice, first[choices.indexOf(choice)], 'abandon'))
-      expect(outcomes(await bare.backend.settle(given))).toEqual(['done', 'done'])
+      expect(outcomes(await settleAll(bare, given))).toEqual(['done', 'done'])
       const second = await claim(again.map((choice) => ({ ...choice, revision: choice.revision + 2 })))
       const all: Settlement[] = choices.map((choice, index) => settlement(choice, first[index], 'consume'))
-      expect(outcomes(await bare.backend.settle(all))).toEqual(['done', 'ClaimLost', 'done', 'ClaimLost', 'done'])
+      expect(outcomes(await settleAll(bare, all))).toEqual(['done', 'ClaimLost', 'done', 'ClaimLost', 'done'])
       expect(await place.jobNodes()).toHaveLength(4)
       const late = again.map((choice, index) => settlement(choice, second[index], 'consume'))
-      expect(outcomes(await bare.backend.settle(late))).toEqual(['done', 'done'])
+      expect(outcomes(await settleAll(bare, late))).toEqual(['done', 'done'])
       expect(await place.jobNodes()).toEqual([])
     })
   })

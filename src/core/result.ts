@@ -1,0 +1,23 @@
+/** Results of elements that succeed or fail on their own: a failed element does not affect the others. */
+import { asError } from './errors.ts'
+
+export type Result<T> = { readonly value: T } | { readonly error: Error }
+
+/** Runs the step for every element at once, and resolves to the results in the order of the elements. */
+export function settleEach<T, R>(elements: readonly T[], step: (element: T) => Promise<R>): Promise<Result<R>[]> {
+  return Promise.all(elements.map((element) => step(element).then((value) => ({ value }), toFailed)))
+}
+
+/** Returns what the step returned, or the error that it threw. */
+export function catchError<T>(step: () => T): Result<T> {
+  try {
+    return { value: step() }
+  } catch (error) {
+    return toFailed(error)
+  }
+}
+
+/** Converts a thrown value to a result. */
+export function toFailed(thrown: unknown): { readonly error: Error } {
+  return { error: asError(thrown) }
+}
