@@ -1,9 +1,10 @@
 /** Opening of boards and logbooks by their URIs, within a time limit. Drivers are loaded here, when they are used. */
 import type { JobBoard, OpenBoardOptions } from '../board/index.ts'
 import { abortAfter, followSignals } from '../core/async/abort.ts'
+import { retry } from '../core/async/retry.ts'
 import { InvalidArgument, NotConnected, NotFound } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
-import { type Duration, sleep } from '../core/time.ts'
+import type { Duration } from '../core/time.ts'
 import { parseUri } from '../core/uri.ts'
 import type { Persistence } from '../persistence/index.ts'
 import type { AuthInfo } from '../zookeeper/index.ts'
@@ -88,15 +89,13 @@ async function withTimeout(
     const why = log.noConnection ?? 'no answer in this time'
     return new NotConnected(`cannot open ${uri} within ${within}: ${why}; start a server there, or correct --board`)
   })
-  while (true) {
-    try {
-      return await open(time.signal)
-    } catch (error) {
-      if (!(error instanceof NotConnected && error.retryable)) throw error
-      log.noteFailure(error)
-    }
-    await sleep(RETRY_PAUSE_MS, time)
-  }
+  return await retry(() => open(time.signal), {
+    ...{ firstPauseMs: RETRY_PAUSE_MS, maxPauseMs: RETRY_PAUSE_MS, jitter: 'none', signal: time },
+    isRetryable: (error) => error instanceof NotConnected && error.retryable,
+    onRetry: (error) => {
+      if (error instanceof NotConnected) log.noteFailure(error)
+    },
+  })
 }
 
 /** Logbooks to read. */

@@ -7,10 +7,11 @@
 import { hostname } from 'node:os'
 import type { JobBoard, RegisteredEntity, Size } from '../board/index.ts'
 import { createDeferred } from '../core/async/abort.ts'
+import { retry } from '../core/async/retry.ts'
 import { Duplicate } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { packageVersion } from '../core/package-version.ts'
-import { monotonic, sleep, withinTime } from '../core/time.ts'
+import { monotonic, withinTime } from '../core/time.ts'
 import type { KnownFlows } from './claiming/known-flows.ts'
 import { isEndedLocalProcess } from './predecessor.ts'
 
@@ -74,19 +75,20 @@ export class Registration {
     const { board, name, log } = this.#options
     // Servers expire a session some time after its timeout.
     const deadline = monotonic() + 2 * (board.sessionTimeout ?? 0)
-    for (let tries = 1; ; tries += 1) {
+    const register = async () => {
       const metadata = this.#metadata()
       this.#publishedStatus = statusText(metadata)
-      try {
-        return await board.registerEntity({ kind: 'conductor', name, metadata })
-      } catch (error) {
-        if (!(error instanceof Duplicate) || monotonic() >= deadline || !(await this.#isOwnedByEndedProcess()))
-          throw error
-        if (tries === 1)
-          log.warn({ conductor: name }, 'a former process with this name has ended: waiting until its session expires')
-      }
-      await sleep(NAME_RETRY_MS, signal ? { signal } : {})
+      return board.registerEntity({ kind: 'conductor', name, metadata })
     }
+    return retry(register, {
+      ...{ firstPauseMs: NAME_RETRY_MS, maxPauseMs: NAME_RETRY_MS, jitter: 'none', signal },
+      isRetryable: async (error) =>
+        error instanceof Duplicate && monotonic() < deadline && (await this.#isOwnedByEndedProcess()),
+      onRetry: (_, attempt) => {
+        if (attempt === 1)
+          log.warn({ conductor: name }, 'a former process with this name has ended: waiting until its session expires')
+      },
+    })
   }
 
   /** Returns whether the name belongs to a process that has ended; its entity may have disappeared just now. */

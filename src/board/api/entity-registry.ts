@@ -1,7 +1,6 @@
 /** The entities that this board object registers, registered again in each new session. */
-
-import { Duplicate, JobboardError, NotConnected, NotFound } from '../../core/errors.ts'
-import { backoffDelay, sleep } from '../../core/time.ts'
+import { retryUntilAborted } from '../../core/async/retry.ts'
+import { asError, Duplicate, JobboardError, NotConnected, NotFound } from '../../core/errors.ts'
 import { newUuid } from '../../core/uuid.ts'
 import type { Backend, Entity } from '../backend.ts'
 import { assertEntity } from './options.ts'
@@ -87,16 +86,14 @@ export class EntityRegistry {
 
   /** Registers the entity, with retries after retryable errors: there is no other attempt before the next session. */
   async #registerWithRetries(shown: RegistryEntry, session: string): Promise<void> {
-    for (let attempt = 1; this.#session === session && !this.#signal.aborted; attempt += 1) {
-      try {
-        await this.#register(shown)
-        return
-      } catch (error) {
-        if (!(error instanceof JobboardError && error.retryable)) throw error
-        if (attempt === 1 && !(error instanceof NotConnected)) this.#onError(error)
-        await sleep(backoffDelay(attempt, { first: 50, max: 2_000 }), { signal: this.#signal }).catch(() => undefined)
-      }
-    }
+    const register = async () => (this.#session === session ? this.#register(shown) : undefined)
+    await retryUntilAborted(register, {
+      ...{ firstPauseMs: 50, maxPauseMs: 2_000, signal: this.#signal },
+      isRetryable: (error) => error instanceof JobboardError && error.retryable,
+      onRetry: (error, attempt) => {
+        if (attempt === 1 && !(error instanceof NotConnected)) this.#onError(asError(error))
+      },
+    })
   }
 
   /** Registers the entity until its current form is in the current session: a session that ends meanwhile removes its entities. */

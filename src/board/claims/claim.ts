@@ -14,7 +14,7 @@
 
 import type { AlarmClock } from '../../core/alarm-clock.ts'
 import { abortAfter, followSignals } from '../../core/async/abort.ts'
-import { settleWithRetries } from '../../core/async/settling.ts'
+import { settleWithRetries } from '../../core/async/retry.ts'
 import { AbortFlag } from '../../core/async/stop.ts'
 import { Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout } from '../../core/errors.ts'
 import { describeError, describeFailure, type Failure, failureOf } from '../../core/failure.ts'

@@ -3,8 +3,8 @@
  * asked for is read again.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { retryUntilAborted } from '../../core/async/retry.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
-import { backoffDelay, sleep } from '../../core/time.ts'
 import type { Backend, StoredJob, UnreadableJob } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
 
@@ -96,19 +96,16 @@ export class ContentReader {
     const { list, signal, onError, onProgress } = this.#options
     this.#reading = true
     await nextTurn()
-    for (let attempt = 1; !list.isEmpty && !signal.aborted; attempt += 1) {
-      try {
-        while (!list.isEmpty) await this.#readBatch()
-      } catch (error) {
-        // What is unread stays on the list: the connection's return is a gap, after which reading goes on.
-        if (error instanceof NotConnected) {
-          this.#suspendedAt = list.requests
-          break
-        }
-        onError(error)
-        await sleep(backoffDelay(attempt, { first: 100, max: 10_000 }), { signal }).catch(() => undefined)
-      }
+    const readAll = async () => {
+      while (!list.isEmpty) await this.#readBatch()
     }
+    await retryUntilAborted(readAll, {
+      ...{ firstPauseMs: 100, maxPauseMs: 10_000, signal, onRetry: onError },
+      isRetryable: (error) => !(error instanceof NotConnected),
+    }).catch(() => {
+      // What is unread stays on the list: the connection's return is a gap, after which reading goes on.
+      this.#suspendedAt = list.requests
+    })
     this.#reading = false
     onProgress()
   }

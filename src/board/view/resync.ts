@@ -2,8 +2,8 @@
  * After a gap in the changes the board is listed anew. Changes that arrive meanwhile are kept, and applied after the listing.
  * The listing may contain some of them already. That is harmless: a change states what is so now, and the last one wins.
  */
+import { retryUntilAborted } from '../../core/async/retry.ts'
 import { NotConnected } from '../../core/errors.ts'
-import { backoffDelay, sleep } from '../../core/time.ts'
 import type { BoardChange } from '../backend.ts'
 
 export interface ResyncOptions<T> {
@@ -45,20 +45,18 @@ export class Resync<T> {
 
   async #list(gap: number): Promise<void> {
     const { list, onListed, onError, signal } = this.#options
-    for (let attempt = 1; gap === this.#gaps && !signal.aborted; attempt += 1) {
-      try {
-        const listing = await list()
-        if (gap !== this.#gaps) return
-        const missed = this.#missed ?? []
-        this.#missed = undefined
-        onListed(listing, missed)
-        return
-      } catch (error) {
-        // Without a connection a retry is useless: the reconnect is another gap.
-        if (error instanceof NotConnected) return
-        onError(error)
-        await sleep(backoffDelay(attempt, { first: 100, max: 10_000 }), { signal }).catch(() => undefined)
-      }
+    const listUnlessNewer = async () => {
+      if (gap !== this.#gaps) return
+      const listing = await list()
+      if (gap !== this.#gaps) return
+      const missed = this.#missed ?? []
+      this.#missed = undefined
+      onListed(listing, missed)
     }
+    await retryUntilAborted(listUnlessNewer, {
+      ...{ firstPauseMs: 100, maxPauseMs: 10_000, signal, onRetry: onError },
+      // Without a connection a retry is useless: the reconnect is another gap.
+      isRetryable: (error) => !(error instanceof NotConnected),
+    }).catch(() => undefined)
   }
 }

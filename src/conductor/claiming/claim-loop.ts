@@ -9,8 +9,9 @@
 import type { Claim, JobBoard, Posting } from '../../board/index.ts'
 import { type FollowingSignal, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
 import { Condition } from '../../core/async/condition.ts'
-import { ShuttingDown, Timeout } from '../../core/errors.ts'
-import { backoffDelay, monotonic, sleep } from '../../core/time.ts'
+import { retry, retryUntilAborted } from '../../core/async/retry.ts'
+import { ShuttingDown, StorageFailure, Timeout } from '../../core/errors.ts'
+import { monotonic } from '../../core/time.ts'
 
 const MAX_PAUSE_MS = 30_000
 
@@ -39,7 +40,6 @@ export class ClaimLoop {
   #taken = 0
   #claimed = 0
   #paused = false
-  #failures = 0
   /** The number of consecutive runs that found the logbooks away. */
   #storageFailures = 0
   #storageAway = false
@@ -106,24 +106,22 @@ export class ClaimLoop {
   async run(signal: AbortSignal): Promise<string | undefined> {
     this.#idleSince = monotonic()
     using _ = this.#noticeOutages()
-    while (!signal.aborted) {
-      try {
-        await this.#waitUntilReady(signal)
-        const over = await this.#claimOnce(signal)
-        this.#failures = 0
-        if (over === undefined) continue
-        while (this.#taken > 0) await this.#wakeUp.wait({ signal })
-        return over
-      } catch (error) {
-        if (signal.aborted) break
-        this.#failures += 1
-        this.#options.onError(error)
-        this.#isPausing = true
-        await sleep(backoffDelay(this.#failures, { first: 100, max: MAX_PAUSE_MS }), { signal }).catch(() => undefined)
-        this.#isPausing = false
-      }
+    const claimOnce = async () => {
+      this.#isPausing = false
+      await this.#waitUntilReady(signal)
+      const over = await this.#claimOnce(signal)
+      while (over !== undefined && this.#taken > 0) await this.#wakeUp.wait({ signal })
+      return over
     }
-    return undefined
+    const onRetry = (error: unknown) => {
+      this.#options.onError(error)
+      this.#isPausing = true
+    }
+    let over: string | undefined
+    while (over === undefined && !signal.aborted)
+      over = await retryUntilAborted(claimOnce, { firstPauseMs: 100, maxPauseMs: MAX_PAUSE_MS, signal, onRetry })
+    this.#isPausing = false
+    return over
   }
 
   /** Notes the time at which the board loses its connection during a wait for jobs. */
@@ -205,12 +203,12 @@ export class ClaimLoop {
    * because they are away was claimed in vain.
    */
   async #waitForStorage(signal: AbortSignal): Promise<void> {
-    let tries = this.#storageFailures
-    do {
-      await sleep(backoffDelay(tries, { first: 200, max: MAX_PAUSE_MS }), { signal })
+    const checkStorage = async () => {
       this.#storageAway = !(await rejectOnAbort(this.#options.isStorageBack(), signal))
-      tries += 1
-    } while (this.#storageAway)
+      if (this.#storageAway) throw new StorageFailure('the logbooks are away')
+    }
+    const failuresBefore = this.#storageFailures
+    await retry(checkStorage, { firstPauseMs: 200, maxPauseMs: MAX_PAUSE_MS, failuresBefore, signal })
   }
 
   #setPaused({ paused }: { paused: boolean }): void {

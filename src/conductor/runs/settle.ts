@@ -1,7 +1,7 @@
 /** Carries out a verdict: tries until it is done, or until the claim is lost. */
 import type { Claim, Performed } from '../../board/index.ts'
 import { isOutage } from '../../board/internal.ts'
-import { settleWithRetries } from '../../core/async/settling.ts'
+import { settleWithRetries } from '../../core/async/retry.ts'
 import { NotFound } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import { backoffDelay } from '../../core/time.ts'

@@ -38,7 +38,7 @@ import { ClaimLost, StorageFailure } from '../../core/errors.ts'
 import { createFlowDetail, toAcquiredFlow } from '../apply.ts'
 import type { FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowRequest } from '../persistence.ts'
-import { fencedError } from '../request-checks.ts'
+import { fencedError } from '../requests.ts'
 import {
   exists,
   inFolder,

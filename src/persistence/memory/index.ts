@@ -2,7 +2,7 @@
 import { InvalidArgument } from '../../core/errors.ts'
 import { assertParameters, type ResourceUri } from '../../core/uri.ts'
 import type { Persistence } from '../persistence.ts'
-import { noLogbooksError } from '../request-checks.ts'
+import { noLogbooksError } from '../requests.ts'
 import { type MemoryBooks, MemoryPersistence } from './memory-persistence.ts'
 
 /**

@@ -17,7 +17,7 @@ import {
 import { FlowRecord, toWrittenAtom } from '../flow-record.ts'
 import type { BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence, Transition } from '../persistence.ts'
-import { assertAcquireRequest, assertFlowRequest, assertUuid, fencedError, supersededError } from '../request-checks.ts'
+import { assertAcquireRequest, assertFlowRequest, assertUuid, fencedError, supersededError } from '../requests.ts'
 
 interface StoredBook {
   detail: BookDetail

@@ -5,7 +5,7 @@ import { encodeText, type Row, type SqlDriver } from '../../postgres/index.ts'
 import type { AtomDetail, FlowDetail } from '../models.ts'
 import type { AcquireRequest } from '../persistence.ts'
 import { RecordDecoder } from '../record-memory.ts'
-import { fencedError } from '../request-checks.ts'
+import { fencedError } from '../requests.ts'
 import { encodeStates, parseAtom, parseFlow, toBytes } from './rows.ts'
 import type { Statements } from './statements.ts'
 

@@ -8,7 +8,7 @@ import { asError, type ClaimLost, InvalidState } from '../../core/errors.ts'
 import { FlowRecord } from '../flow-record.ts'
 import type { FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowLog, Transition } from '../persistence.ts'
-import { supersededError } from '../request-checks.ts'
+import { supersededError } from '../requests.ts'
 import { atomColumns, encodeStates, toBytes } from './rows.ts'
 import type { SqlAtom, SqlWrite, Written } from './writer.ts'
 

@@ -12,6 +12,7 @@
  */
 import { BatchCommit, type CommitResult } from '../../core/async/group-commit.ts'
 import { Lifecycle } from '../../core/async/lifecycle.ts'
+import { type RetryOptions, retry } from '../../core/async/retry.ts'
 import { InvalidState, JobboardError, NotFound, StorageFailure } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { fillScript } from '../../core/script-file.ts'
@@ -31,8 +32,7 @@ import {
 import { assertBookQuery, assertInstant, type BookQuery, ignoreUnreadable } from '../book-query.ts'
 import type { BookDetail, LogBook, Meta } from '../models.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
-import { assertAcquireRequest, assertFlowRequest, assertUuid, noLogbooksError } from '../request-checks.ts'
-import { retryTransient } from '../retry.ts'
+import { assertAcquireRequest, assertFlowRequest, assertUuid, noLogbooksError, STORAGE_RETRIES } from '../requests.ts'
 import { type AcquiredRow, acquireAll } from './acquirer.ts'
 import { SqlFlowLog } from './postgres-flow-log.ts'
 import { encodeStates, parseBook, parseLogBook, toBytes } from './rows.ts'
@@ -91,8 +91,10 @@ export class SqlPersistence implements Persistence {
   async open(): Promise<void> {
     const { retryFor, closeDriver } = this.#options
     await this.#lifecycle.start(
-      (signal) =>
-        retryTransient({ limitMs: Math.min(retryFor, OPEN_TIMEOUT_MS), signal, isTransient }, () => this.#prepare()),
+      () => {
+        const limitMs = Math.min(retryFor, OPEN_TIMEOUT_MS)
+        return retry(() => this.#prepare(), { ...this.#retries, limitMs, isRetryable: isTransient })
+      },
       async () => closeDriver?.(),
     )
   }
@@ -152,7 +154,7 @@ export class SqlPersistence implements Persistence {
     this.#lifecycle.assertRunning()
     assertAcquireRequest(request)
     // A book that is destroyed at the same moment is created again by the next try.
-    const { flow, row } = await retryTransient(this.#retryPolicy, () => this.#acquires.add(request))
+    const { flow, row } = await retry(() => this.#acquires.add(request), this.#retries)
     return new SqlFlowLog({ request, flow, row, write: (write) => this.#write(write) })
   }
 
@@ -192,23 +194,24 @@ export class SqlPersistence implements Persistence {
     assertUuid(uuid, "a book's uuid")
     assertInstant(options.unchangedSince, 'destroyBook')
     const values = [encodeText(uuid), options.unchangedSince?.toISOString() ?? null]
-    return retryTransient(this.#retryPolicy, async (attempt) => {
+    const destroy = async (attempt: number) => {
       if ((await this.#driver.query(this.#statements.destroyBook, values)).rows.length > 0) return true
       const { rows } = await this.#driver.query(this.#statements.book, [encodeText(uuid)])
       if (rows.length > 0) return false
       // The previous try may have removed it, and its answer was lost.
       if (attempt > 1) return true
       throw this.#notFoundError(uuid)
-    })
+    }
+    return retry(destroy, this.#retries)
   }
 
-  get #retryPolicy() {
-    return { limitMs: this.#options.retryFor, signal: this.#lifecycle.signal }
+  get #retries(): RetryOptions {
+    return { ...STORAGE_RETRIES, limitMs: this.#options.retryFor, signal: this.#lifecycle.signal }
   }
 
   async #query(text: string, values: unknown[]): Promise<readonly Row[]> {
     this.#lifecycle.assertRunning()
-    return retryTransient(this.#retryPolicy, async () => (await this.#driver.query(text, values)).rows)
+    return retry(async () => (await this.#driver.query(text, values)).rows, this.#retries)
   }
 
   async #write(write: SqlWrite): Promise<Written> {
@@ -238,13 +241,13 @@ export class SqlPersistence implements Persistence {
     work: (some: readonly T[]) => Promise<CommitResult<R>[]>,
   ): Promise<CommitResult<R>[]> {
     try {
-      return await retryTransient(this.#retryPolicy, () => work(batch))
+      return await retry(() => work(batch), this.#retries)
     } catch (error) {
       if (batch.length <= 1 || (error instanceof StorageFailure && error.retryable)) throw error
     }
     const outcomes: CommitResult<R>[] = []
     for (const item of batch) {
-      const [outcome] = await retryTransient(this.#retryPolicy, () => work([item])).catch((error) => [{ error }])
+      const [outcome] = await retry(() => work([item]), this.#retries).catch((error) => [{ error }])
       outcomes.push(outcome ?? { error: new StorageFailure(`${this.uri} returned no outcome for a request`) })
     }
     return outcomes

@@ -2,7 +2,7 @@
  * Opens the root of all logbooks, and determines the ACL of everything below it. Costs one round trip where it exists.
  */
 
-import { RetryRounds } from '../../core/async/rounds.ts'
+import { RetryRounds } from '../../core/async/retry.ts'
 import { AccessDenied } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import {
@@ -18,7 +18,7 @@ import {
   warnOfStrangers,
   type ZooKeeper,
 } from '../../zookeeper/index.ts'
-import { noLogbooksError } from '../request-checks.ts'
+import { noLogbooksError } from '../requests.ts'
 import type { Layout } from './layout.ts'
 import { missingAsUndefined } from './reader.ts'
 import { assertRoot, encodeRoot } from './records.ts'

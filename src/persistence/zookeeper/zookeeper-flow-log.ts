@@ -8,13 +8,13 @@
  * The check refuses every term but the newest; the version refuses a repetition of the same write, also one that was in
  * flight when its connection broke and arrives late.
  */
+import { type RetryOptions, retry } from '../../core/async/retry.ts'
 import { asError, type ClaimLost, InvalidState, StorageFailure } from '../../core/errors.ts'
 import { BadVersion, NoNode, type Op, op, type ZooKeeper } from '../../zookeeper/index.ts'
 import { FlowRecord, toWrittenAtom } from '../flow-record.ts'
 import type { AtomDetail, FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowLog, Transition } from '../persistence.ts'
-import { supersededError } from '../request-checks.ts'
-import { type RetryPolicy, retryTransient } from '../retry.ts'
+import { supersededError } from '../requests.ts'
 import { type AtomicOps, type LogbookCommitter, translateErrors } from './committer.ts'
 import { atomPath, termPath } from './layout.ts'
 import { readFlowRecord } from './reader.ts'
@@ -31,7 +31,7 @@ export interface ZooKeeperFlowLogOptions {
   readonly flow: FlowDetail
   /** The positions by the atoms' names. */
   readonly positions: ReadonlyMap<string, number>
-  readonly retryPolicy: () => RetryPolicy
+  readonly retries: RetryOptions
   readonly assertOpen: () => void
 }
 
@@ -64,9 +64,8 @@ export class ZooKeeperFlowLog implements FlowLog {
     this.#options.assertOpen()
     const write = this.#toWrite(transition)
     try {
-      await retryTransient(this.#options.retryPolicy(), (attempt) =>
-        translateErrors(`write to the logbook of flow ${this.flow.uuid}`, () => this.#commit(write, attempt)),
-      )
+      const what = `write to the logbook of flow ${this.flow.uuid}`
+      await retry((attempt) => translateErrors(what, () => this.#commit(write, attempt)), this.#options.retries)
     } catch (error) {
       this.#refusal ??= asError(error)
       throw error

@@ -12,6 +12,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { Lifecycle } from '../../core/async/lifecycle.ts'
+import { type RetryOptions, retry } from '../../core/async/retry.ts'
 import { NotFound } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import type { Duration } from '../../core/time.ts'
@@ -29,8 +30,7 @@ import {
 import { assertBookQuery, assertInstant, type BookQuery, isUnchanged } from '../book-query.ts'
 import type { BookDetail, LogBook, Meta } from '../models.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
-import { assertAcquireRequest, assertFlowRequest, assertUuid } from '../request-checks.ts'
-import { retryTransient } from '../retry.ts'
+import { assertAcquireRequest, assertFlowRequest, assertUuid, STORAGE_RETRIES } from '../requests.ts'
 import { type AcquireContext, acquireFlow, startFlow } from './acquire.ts'
 import { LogbookCommitter, translateErrors } from './committer.ts'
 import { isFlowName, type Layout } from './layout.ts'
@@ -151,7 +151,7 @@ export class ZooKeeperPersistence implements Persistence {
       ...this.#context,
       ...acquired,
       request,
-      retryPolicy: () => this.#retryPolicy,
+      retries: this.#retries,
       assertOpen: () => this.#lifecycle.assertRunning(),
     })
   }
@@ -217,13 +217,13 @@ export class ZooKeeperPersistence implements Persistence {
     return record
   }
 
-  get #retryPolicy() {
-    return { limitMs: this.#retryFor, signal: this.#lifecycle.signal }
+  get #retries(): RetryOptions {
+    return { ...STORAGE_RETRIES, limitMs: this.#retryFor, signal: this.#lifecycle.signal }
   }
 
   async #withRetries<T>(doing: string, work: () => Promise<T>): Promise<T> {
     this.#lifecycle.assertRunning()
-    return retryTransient(this.#retryPolicy, () => translateErrors(doing, work))
+    return retry(() => translateErrors(doing, work), this.#retries)
   }
 }
 

@@ -12,8 +12,9 @@
  * transit, for example in a network buffer, is void from then on, and the state of the old connection does not matter.
  */
 import { randomUUID } from 'node:crypto'
+import { retry } from '../../../core/async/retry.ts'
 import { NotConnected, OutcomeUnknown } from '../../../core/errors.ts'
-import { backoffDelay, monotonic, sleep } from '../../../core/time.ts'
+import { monotonic } from '../../../core/time.ts'
 import { PostgresConnection, type PostgresLocation, toPostgresError } from '../../../postgres/index.ts'
 import { SET_READ_COMMITTED, toBoardError } from './errors.ts'
 
@@ -112,25 +113,20 @@ export class FunctionCaller {
     const { recoveryTimeoutMs, signal } = this.#options
     const schema = call.slice(0, call.indexOf('.'))
     const end = monotonic() + recoveryTimeoutMs
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        const connection = await this.#connected(what)
-        const text = `SELECT ${schema}.find_out($1, $2) AS answer`
-        const { rows } = await connection.query(text, [this.#laneId, this.#number])
-        const answer = rows[0]?.['answer']
-        if (answer !== null && answer !== undefined) return answer
-        break
-      } catch {
-        if (signal.aborted || monotonic() >= end)
-          throw new OutcomeUnknown(
-            `${what}: the connection was lost before the answer arrived, and the server is away`,
-            {
-              cause,
-            },
-          )
-        await sleep(backoffDelay(attempt, { first: 50, max: 1_000 }), { signal }).catch(() => undefined)
-      }
+    const findOut = async () => {
+      const connection = await this.#connected(what)
+      const text = `SELECT ${schema}.find_out($1, $2) AS answer`
+      const { rows } = await connection.query(text, [this.#laneId, this.#number])
+      return rows[0]?.['answer']
     }
+    const answer = await retry(findOut, {
+      ...{ firstPauseMs: 50, maxPauseMs: 1_000, signal, triesWhenAborted: true },
+      isRetryable: () => monotonic() < end,
+    }).catch(() => {
+      const message = `${what}: the connection was lost before the answer arrived, and the server is away`
+      throw new OutcomeUnknown(message, { cause })
+    })
+    if (answer !== null && answer !== undefined) return answer
     throw new NotConnected(
       `${what}: the connection was lost before the request was executed; nothing was done, try again`,
       { cause },

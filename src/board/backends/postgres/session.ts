@@ -16,9 +16,9 @@
  * recorded it later than it was sent, so no takeover happens before. A timer checks the lease, and so does each query for it.
  */
 import { createDeferred, type Deferred, onAbort, rejectOnAbort } from '../../../core/async/abort.ts'
+import { retryUntilAborted } from '../../../core/async/retry.ts'
 import { type Instant, systemClock } from '../../../core/clock.ts'
 import { asError, NotConnected, UnsupportedCapability } from '../../../core/errors.ts'
-import { backoffDelay, sleep } from '../../../core/time.ts'
 import { type Notification, PostgresConnection, type PostgresLocation } from '../../../postgres/index.ts'
 import { SET_READ_COMMITTED, toBoardError } from './errors.ts'
 import { channelName } from './schema.ts'
@@ -168,16 +168,12 @@ export class SessionKeeper {
 
   async #reconnect(): Promise<void> {
     const { signal } = this.#closing
-    for (let attempt = 1; !signal.aborted; attempt += 1) {
-      try {
-        await this.#connect(signal)
-        return
-      } catch (error) {
-        if (signal.aborted) return
+    await retryUntilAborted(() => this.#connect(signal), {
+      ...{ firstPauseMs: 50, maxPauseMs: 2_000, signal },
+      onRetry: (error) => {
         if (!(error instanceof NotConnected)) this.#options.onError(asError(error))
-        await sleep(backoffDelay(attempt, { first: 50, max: 2_000 }), { signal }).catch(() => undefined)
-      }
-    }
+      },
+    })
   }
 
   async #connect(signal: AbortSignal): Promise<void> {
@@ -284,21 +280,16 @@ export class SessionKeeper {
   async #reattach(session: PostgresSession, signal: AbortSignal): Promise<void> {
     const { uri, onError } = this.#options
     const what = `continuing a session on ${uri}`
-    for (let attempt = 1; !signal.aborted; attempt += 1) {
-      try {
-        if (!(await this.#attach(session, signal)))
-          this.markLost(
-            session,
-            new NotConnected(`${what}: another participant took it over, or the server was restarted`),
-          )
-        return
-      } catch (error) {
-        if (signal.aborted) return
+    const attached = await retryUntilAborted(() => this.#attach(session, signal), {
+      ...{ firstPauseMs: 20, maxPauseMs: 1_000, signal },
+      onRetry: (error) => {
         const reason = toBoardError(what, error)
         if (!(reason instanceof NotConnected)) onError(reason)
-        await sleep(backoffDelay(attempt, { first: 20, max: 1_000 }), { signal }).catch(() => undefined)
-      }
-    }
+      },
+    })
+    if (attached !== false) return
+    const why = 'another participant took it over, or the server was restarted'
+    this.markLost(session, new NotConnected(`${what}: ${why}`))
   }
 
   /** Attaches the session to a new connection. @returns false if the server no longer knows the session */

@@ -11,6 +11,7 @@
  */
 import { createDeferred } from '../../../core/async/abort.ts'
 import { Condition } from '../../../core/async/condition.ts'
+import { retryUntilAborted } from '../../../core/async/retry.ts'
 import { type Instant, systemClock } from '../../../core/clock.ts'
 import {
   AccessDenied,
@@ -22,7 +23,7 @@ import {
 } from '../../../core/errors.ts'
 import { describeError } from '../../../core/failure.ts'
 import type { Logger } from '../../../core/log.ts'
-import { backoffDelay, sleep, withinTime } from '../../../core/time.ts'
+import { withinTime } from '../../../core/time.ts'
 import { newUuid } from '../../../core/uuid.ts'
 import type { BackendSink } from '../../backend.ts'
 import { ServerClock } from '../server-clock.ts'
@@ -236,14 +237,16 @@ export class RedisSession {
     const { signal } = this.#closing
     // The limit allows slow answers, but leaves time for another connection before the lease expires.
     const timeoutMs = Math.max(500, location.ttl / 3)
-    for (let attempt = 1; !signal.aborted; attempt += 1) {
+    const onMessage = (message: Buffer) => this.#onMessage(message)
+    // Serves the session on one connection; rejects when the session was not attached to it.
+    const serveOnce = async () => {
       let connection: RedisConnection | undefined
+      let isServed = false
       try {
         const { channel } = layout
-        const onMessage = (message: Buffer) => this.#onMessage(message)
         connection = await RedisConnection.open(driver, { location, channel, timeoutMs, onMessage, signal })
         await this.#serve(connection, () => {
-          attempt = 1
+          isServed = true
           first.resolve()
         })
       } catch (error) {
@@ -253,11 +256,16 @@ export class RedisSession {
         const fatal = toErrorKind(error) === 'denied' && error instanceof Error ? this.#isAccessDenied(error) : error
         if (isFinal(fatal)) first.reject(fatal)
         if (isFinal(fatal) && this.#joinedBefore && !signal.aborted) sink.error(fatal)
+        if (!isServed) throw error
+      } finally {
+        connection?.disconnect(new Error('another connection is opened'))
+        this.#detached()
       }
-      connection?.disconnect(new Error('another connection is opened'))
-      this.#detached()
-      await sleep(backoffDelay(attempt, { first: 50, max: 2_000 }), { signal }).catch(() => undefined)
     }
+    // A session that was served before counts as one failure: there is a pause before the next connection.
+    const pauses = { firstPauseMs: 50, maxPauseMs: 2_000, signal }
+    for (let failuresBefore = 0; !signal.aborted; failuresBefore = 1)
+      await retryUntilAborted(serveOnce, { ...pauses, failuresBefore })
   }
 
   /** Serves the session on a connection until the connection breaks. */

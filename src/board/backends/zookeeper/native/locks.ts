@@ -3,7 +3,7 @@
  * deletion of a lock is refused, or its answer is lost, it is tried again until the lock is deleted or its session has
  * ended. Until then no other operation on the job runs here: the deletion could hit the lock of the next claim.
  */
-import { backoffDelay, sleep } from '../../../../core/time.ts'
+import { retry } from '../../../../core/async/retry.ts'
 import { SessionExpired, type ZooKeeperDriver } from '../../../../zookeeper/index.ts'
 import type { Steps } from './steps.ts'
 
@@ -61,16 +61,16 @@ export class Locks {
 
   async #releaseLater(id: string, session: bigint): Promise<void> {
     const { steps, zookeeper, onError } = this.#options
-    for (let attempt = 1; zookeeper.session?.id === session; attempt++) {
-      await sleep(backoffDelay(attempt, { first: 100, max: 10_000 }))
-      try {
-        await steps.unlock(id, { session })
-        break
-      } catch (error) {
-        if (error instanceof SessionExpired) break
-        onError(error)
-      }
-    }
+    const isOver = (error?: unknown) => error instanceof SessionExpired || zookeeper.session?.id !== session
+    const unlock = async () => (isOver() ? undefined : steps.unlock(id, { session }))
+    await retry(unlock, {
+      ...{ firstPauseMs: 100, maxPauseMs: 10_000, failuresBefore: 1 },
+      isRetryable: (error) => !isOver(error),
+      onRetry: onError,
+    }).catch((error: unknown) => {
+      // The end of the session deletes the lock.
+      if (!(error instanceof SessionExpired)) onError(error)
+    })
     this.#pendingReleases.delete(id)
   }
 }

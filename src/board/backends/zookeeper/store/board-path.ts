@@ -3,7 +3,7 @@
  * board.
  */
 
-import { RetryRounds } from '../../../../core/async/rounds.ts'
+import { RetryRounds } from '../../../../core/async/retry.ts'
 import type { Encoding } from '../../../../core/codec.ts'
 import { AccessDenied, IncompatibleVersion, NotFound, UnsupportedCapability } from '../../../../core/errors.ts'
 import type { Logger } from '../../../../core/log.ts'

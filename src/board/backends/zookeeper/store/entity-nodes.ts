@@ -1,6 +1,6 @@
 /** Participants as ephemeral znodes, which exist as long as their session. */
 
-import { RetryRounds } from '../../../../core/async/rounds.ts'
+import { RetryRounds } from '../../../../core/async/retry.ts'
 import type { Encoding } from '../../../../core/codec.ts'
 import { Duplicate } from '../../../../core/errors.ts'
 import { NodeExists, NoNode, op, type ZooKeeperDriver } from '../../../../zookeeper/index.ts'

@@ -2,7 +2,7 @@
  * The gate: whether the board grants claims, the base of their fences, and the revision of the gate at which this is
  * known.
  */
-import { RetryRounds } from '../../../../core/async/rounds.ts'
+import { RetryRounds } from '../../../../core/async/retry.ts'
 
 import { NodeExists, NoNode, type ReadData, type ZooKeeperDriver } from '../../../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'

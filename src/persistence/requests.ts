@@ -1,6 +1,18 @@
-/** Checks that every backend makes first: names that can be stored, and a valid run number. */
-import { ClaimLost, Fenced, InvalidArgument, NotFound } from '../core/errors.ts'
+/** Requests, as far as all backends treat them alike: the checks that come first, the retries, and the errors of refusals. */
+import type { RetryOptions } from '../core/async/retry.ts'
+import { ClaimLost, Fenced, InvalidArgument, NotFound, StorageFailure } from '../core/errors.ts'
 import type { AcquireRequest, FlowRequest } from './persistence.ts'
+
+/**
+ * The retries of a request to a storage that is away; `limitMs` and `signal` are added. Closing makes the present try the
+ * last one, or a last one at once instead of a pause.
+ */
+export const STORAGE_RETRIES: RetryOptions = {
+  firstPauseMs: 50,
+  maxPauseMs: 2_000,
+  triesWhenAborted: true,
+  isRetryable: (error) => error instanceof StorageFailure && error.retryable,
+}
 
 /** Checks the request of an acquire. @throws InvalidArgument for values that no backend could store or find again */
 export function assertAcquireRequest({ book, flow, run, claim }: AcquireRequest): void {

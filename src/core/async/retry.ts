@@ -1,0 +1,150 @@
+/** Tries work again after it has failed, with growing pauses. The loops of this kind in the project are all here. */
+import { ClaimLost, JobboardError, NotConnected, OutcomeUnknown } from '../errors.ts'
+import { backoffDelay, monotonic, sleep } from '../time.ts'
+import { type Stoppable, toAbortSignal } from './stop.ts'
+
+interface PauseOptions {
+  /** The longest pause after the first failure, in milliseconds. It doubles with each further failure. */
+  readonly firstPauseMs: number
+  /** The longest pause of all, in milliseconds. */
+  readonly maxPauseMs: number
+  /** `full` (the default): a pause is a random part of its longest time, so that many clients spread. `none`: all of it. */
+  readonly jitter?: 'full' | 'none'
+}
+
+export interface RetryOptions extends PauseOptions {
+  /** The number of failures before this call; 0 by default. With any, a pause comes before the first try, too. */
+  readonly failuresBefore?: number
+  /** The time limit in milliseconds: no pause begins that would end later. */
+  readonly limitMs?: number
+  /** Ends the present pause at once, and the retries. */
+  readonly signal?: Stoppable | undefined
+  /** Whether a pause that the signal ends is followed by one more try, and a signal that fired before by a first one. */
+  readonly triesWhenAborted?: boolean
+  /** Returns whether an error of try `attempt` (from 1) is worth another one; by default each is. */
+  readonly isRetryable?: (error: unknown, attempt: number) => boolean | Promise<boolean>
+  /** Called before the pause after try `attempt` (from 1). */
+  readonly onRetry?: (error: unknown, attempt: number) => void
+}
+
+/**
+ * Calls `work` until it resolves. The failed work may have been done: repeating it must do nothing twice.
+ *
+ * @param work called with the number of the try, from 1
+ * @throws the error of the last try; the signal's reason if that fired before the first try or during a pause
+ */
+export async function retry<T>(work: (attempt: number) => Promise<T>, options: RetryOptions): Promise<T> {
+  const { signal, failuresBefore = 0, limitMs = Number.POSITIVE_INFINITY, isRetryable, onRetry } = options
+  const end = monotonic() + limitMs
+  if (failuresBefore > 0) await pause(pauseAfter(failuresBefore, options), options)
+  else if (!options.triesWhenAborted) signal?.throwIfAborted()
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await work(attempt)
+    } catch (error) {
+      const pauseMs = pauseAfter(failuresBefore + attempt, options)
+      if (signal?.aborted || monotonic() + pauseMs > end) throw error
+      if (isRetryable && !(await isRetryable(error, attempt))) throw error
+      onRetry?.(error, attempt)
+      await pause(pauseMs, options)
+    }
+  }
+}
+
+/** Works as {@link retry} does, for work that is needless once the signal has fired: resolves to undefined then. */
+export async function retryUntilAborted<T>(
+  work: (attempt: number) => Promise<T>,
+  options: RetryOptions & { readonly signal: Stoppable },
+): Promise<T | undefined> {
+  try {
+    return await retry(work, options)
+  } catch (error) {
+    if (options.signal.aborted) return undefined
+    throw error
+  }
+}
+
+function pauseAfter(failures: number, { firstPauseMs, maxPauseMs, jitter = 'full' }: PauseOptions): number {
+  return backoffDelay(failures, { first: firstPauseMs, max: maxPauseMs, jitter })
+}
+
+async function pause(
+  ms: number,
+  { signal, triesWhenAborted }: Pick<RetryOptions, 'signal' | 'triesWhenAborted'>,
+): Promise<void> {
+  const pausing = sleep(ms, signal ? { signal: toAbortSignal(signal) } : {})
+  await (triesWhenAborted ? pausing.catch(() => undefined) : pausing)
+}
+
+const SETTLE_PAUSES_MS = { firstPauseMs: 50, maxPauseMs: 2_000 }
+
+/**
+ * Settles a claim with retries, until it is settled or lost: an owner keeps its job while its connection is interrupted.
+ * A loop of its own, because the result depends on all tries, and `refused` decides between an end, an error, and another try.
+ *
+ * @param settle called again, after a pause, when there is no connection or the outcome of the last try is unknown
+ * @param refused called with every other error and the number of the try. It throws, returns the end of the job, or
+ * returns undefined to try again
+ * @returns `lost` when another owner has to settle the job; `unknown` when one of the tries may have settled it
+ */
+export async function settleWithRetries<T>(
+  claim: { readonly lost: Stoppable },
+  settle: () => Promise<T>,
+  refused: (error: unknown, attempt: number) => T | undefined,
+): Promise<T | 'lost' | 'unknown'> {
+  let unknown = false
+  for (let attempt = 1; !claim.lost.aborted; attempt += 1) {
+    try {
+      return await settle()
+    } catch (error) {
+      if (error instanceof ClaimLost) break
+      if (error instanceof OutcomeUnknown) unknown = true
+      else if (!isTransient(error)) {
+        const end = refused(error, attempt)
+        if (end !== undefined) return end
+      }
+    }
+    await pause(pauseAfter(attempt, SETTLE_PAUSES_MS), { signal: claim.lost }).catch(() => undefined)
+  }
+  return unknown ? 'unknown' : 'lost'
+}
+
+/** Whether another try may succeed. The error of a closed board is NotConnected, too; it loses its claims soon after. */
+function isTransient(error: unknown): boolean {
+  return error instanceof NotConnected || (error instanceof JobboardError && error.retryable)
+}
+
+const MAX_ROUNDS = 16
+const ROUNDS_WITHOUT_PAUSE = 3
+const ROUND_PAUSES_MS = { first: 10, max: 500 }
+
+/**
+ * Limits loops that begin again because another client was faster: nothing has failed, so the first rounds have no pause.
+ * Two clients that race need one or two rounds; servers that answer "does not exist" and "exists already" by turns would
+ * keep a process busy for ever.
+ */
+export class RetryRounds {
+  readonly #what: string
+  #round = 0
+
+  /** @param what the operation, for the error, as in `opening board /jobs` */
+  constructor(what: string) {
+    this.#what = what
+  }
+
+  /**
+   * Begins the next round, after a growing pause.
+   *
+   * @throws NotConnected when there were too many rounds
+   */
+  async next(): Promise<void> {
+    this.#round += 1
+    if (this.#round > MAX_ROUNDS)
+      throw new NotConnected(
+        `${this.#what}: in ${MAX_ROUNDS} rounds the servers answered by turns that a znode exists and that it does not; ` +
+          'check whether another client creates and deletes it all the time, and whether these are the right servers',
+      )
+    const paused = this.#round - ROUNDS_WITHOUT_PAUSE
+    if (paused > 0) await sleep(backoffDelay(paused, ROUND_PAUSES_MS))
+  }
+}
