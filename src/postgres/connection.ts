@@ -1,8 +1,10 @@
 /**
- * The interface of a Postgres driver, and a single connection, which never reconnects: once it is lost, it is over. A connection
- * serves what is bound to it: session locks, notifications, and answers whose loss has to be noticed.
+ * The interface of a Postgres driver, single connections, and pools.
+ *
+ * A single connection never reconnects: once it is lost, it is over. It serves what is bound to a connection: session locks,
+ * notifications, and answers whose loss has to be noticed.
  */
-import type { Client } from 'pg'
+import type { Client, Pool } from 'pg'
 import { createSharedController } from '../core/async/abort.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { type PostgresLocation, poolSettings } from './place.ts'
@@ -129,13 +131,42 @@ export class PostgresConnection implements SqlDriver {
 /** The time in which a server has to end a connection. */
 const CLOSE_TIMEOUT_MS = 2_000
 
-/**
- * Loads the driver `pg`.
- *
- * @internal Its type is the driver's, which is not installed with every copy of this package.
- * @throws InvalidArgument saying what to install
- */
-export async function loadPg({ uri }: PostgresLocation): Promise<typeof import('pg')> {
+/** A pool of connections to one database, which are opened on demand and replaced when they are lost. */
+export class PostgresPool implements SqlDriver {
+  readonly #location: PostgresLocation
+  readonly #underWay = new Set<Promise<unknown>>()
+  #pool: Promise<Pool> | undefined
+
+  constructor(place: PostgresLocation) {
+    this.#location = place
+  }
+
+  /** Connects where no connection is free; a lost one is made anew by the next call. Errors are the driver's own. */
+  async query(text: string, values: unknown[]): Promise<{ readonly rows: readonly Row[] }> {
+    this.#pool ??= createPool(this.#location)
+    const answer = this.#pool.then((pool) => pool.query(text, values))
+    const settled = answer.catch(() => undefined).finally(() => this.#underWay.delete(settled))
+    this.#underWay.add(settled)
+    return answer
+  }
+
+  /** Waits for open requests, then closes. The pool alone would never answer requests that wait for a connection. */
+  async close(): Promise<void> {
+    await Promise.all(this.#underWay)
+    await this.#pool?.then((pool) => pool.end()).catch(() => undefined)
+  }
+}
+
+async function createPool(place: PostgresLocation): Promise<Pool> {
+  const [{ default: pg }, settings] = await Promise.all([loadPg(place), poolSettings(place)])
+  const pool = new pg.Pool(settings)
+  // The loss of an idle connection is not an error: the next call opens another.
+  pool.on('error', () => undefined)
+  return pool
+}
+
+/** Loads the driver `pg`. @throws InvalidArgument saying what to install */
+async function loadPg({ uri }: PostgresLocation): Promise<typeof import('pg')> {
   try {
     return await import('pg')
   } catch (cause) {

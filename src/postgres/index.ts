@@ -1,9 +1,14 @@
 /** Access to Postgres, for boards and for logbooks. */
 export { advisoryClass, advisoryKey } from './advisory-keys.ts'
-export { type Notification, PostgresConnection, type Row, type SqlDriver } from './connection.ts'
+export { type Notification, PostgresConnection, PostgresPool, type Row, type SqlDriver } from './connection.ts'
 export { PostgresError, toPostgresError } from './errors.ts'
 export { areMigrated, type Migrations, migrate } from './migrations.ts'
-export { type PostgresLocation, parsePostgresLocation, quoteIdentifier, schemaName } from './place.ts'
-export { PostgresPool } from './pool.ts'
+export {
+  decodeText,
+  encodeText,
+  type PostgresLocation,
+  parsePostgresLocation,
+  quoteIdentifier,
+  schemaName,
+} from './place.ts'
 export { foreignOwner, foreignOwnerAdvice, warnOfForeignOwner } from './schema-owner.ts'
-export { decodeText, encodeText } from './text.ts'

@@ -20,6 +20,14 @@ export interface PostgresReaderOptions {
   readonly board: number
 }
 
+/**
+ * The statement that reads entries of the trash. It names all types: a role that may create operators in `public` could have its
+ * own `float8 * integer` called otherwise.
+ */
+const TRASH_QUERY = `
+SELECT *, extract(epoch FROM trashed_at)::float8 * 1000::float8 AS at FROM @.trash
+WHERE board = $1 AND id = ANY($2::bigint[]) ORDER BY trashed_at, id`
+
 export class BoardReader {
   readonly #driver: SqlDriver
   readonly #schema: string
@@ -69,9 +77,7 @@ WHERE NOT EXISTS (SELECT FROM @.jobs j WHERE j.board = $1 AND j.id = a.id)`,
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
-    const text =
-      'SELECT *, extract(epoch FROM trashed_at)::float8 * 1000 AS at FROM @.trash WHERE board = $1 AND id = $2'
-    const [row] = (await this.#query(text, [jobNumber(id)])).rows
+    const [row] = (await this.#query(TRASH_QUERY, [[jobNumber(id)]])).rows
     return row && parseTrashedEntry(row)
   }
 
@@ -85,12 +91,7 @@ FROM @.trash WHERE board = $1 ORDER BY trashed_at, id`)
 
   /** Returns the entries that are still in the trash; an unreadable entry is returned as an error. */
   async trashPage(page: readonly { readonly id: string }[]): Promise<(TrashedEntry | Error)[]> {
-    const { rows } = await this.#query(
-      `
-SELECT *, extract(epoch FROM trashed_at)::float8 * 1000::float8 AS at FROM @.trash
-WHERE board = $1 AND id = ANY($2::bigint[]) ORDER BY trashed_at, id`,
-      [page.map(({ id }) => id)],
-    )
+    const { rows } = await this.#query(TRASH_QUERY, [page.map(({ id }) => id)])
     return rows.map((row) => {
       try {
         return parseTrashedEntry(row)

@@ -299,8 +299,7 @@ export class SessionKeeper {
     // Each attempt is limited: another connection may succeed while the lease is still valid.
     const soon = AbortSignal.any([signal, AbortSignal.timeout(Math.max(MIN_ATTACHING_MS, ttl / 6))])
     const connection = await PostgresConnection.open(location, { signal: soon })
-    const cut = () => connection.disconnect(new NotConnected('the server did not answer in time'))
-    soon.addEventListener('abort', cut, { once: true })
+    const forget = onAbort(soon, () => connection.disconnect(new NotConnected('the server did not answer in time')))
     try {
       connection.onNotification(onNotification)
       await connection.query(SET_READ_COMMITTED, [])
@@ -326,7 +325,7 @@ export class SessionKeeper {
       connection.disconnect(error)
       throw error
     } finally {
-      soon.removeEventListener('abort', cut)
+      forget()
     }
   }
 

@@ -9,7 +9,7 @@
  * with another key; it first releases what the former owner held. A broken connection does not end the session: on the next
  * connection the session checks that the key exists and includes every batch whose answer this process has received.
  */
-import { createDeferred } from '../../../core/async/abort.ts'
+import { createDeferred, rejectOnAbort } from '../../../core/async/abort.ts'
 import { Condition } from '../../../core/async/condition.ts'
 import { retryUntilAborted } from '../../../core/async/retry.ts'
 import { type Instant, systemClock } from '../../../core/clock.ts'
@@ -114,19 +114,9 @@ export class RedisSession {
     loadScripts()
     const first = createDeferred()
     this.#running = this.#run(first)
-    const { promise: late, reject } = createDeferred<never>()
-    const timer = setTimeout(() => reject(undefined), OPEN_TIMEOUT_MS)
-    const stop = () => reject(options.signal.reason)
-    options.signal.addEventListener('abort', stop, { once: true })
-    try {
-      options.signal.throwIfAborted()
-      await Promise.race([first.promise, late])
-    } catch (error) {
-      throw error ?? notConnectedError(`opening ${this.uri}`, this.#lastError)
-    } finally {
-      clearTimeout(timer)
-      options.signal.removeEventListener('abort', stop)
-    }
+    const expire = () => first.reject(notConnectedError(`opening ${this.uri}`, this.#lastError))
+    const timer = setTimeout(expire, OPEN_TIMEOUT_MS)
+    await rejectOnAbort(first.promise, options.signal).finally(() => clearTimeout(timer))
   }
 
   /** Ends the session: reports it as closed, releases its claims, and disconnects. */

@@ -28,10 +28,9 @@ export interface ScriptStep {
 const SMALL_STEP_BYTES = 100
 
 export function postStep({ posting }: PostRequest, { bytes }: StoredPosting): ScriptStep {
-  const { uuid, key, priority, delay = null } = posting
-  const words = ['post', rank(priority), bytes, uuid, key === undefined ? null : fieldName(key), delay] as const
+  const { uuid, priority, delay = null } = posting
   return {
-    arguments: words,
+    arguments: ['post', rank(priority), bytes, uuid, toKeyField(posting), delay],
     what: `post of ${toJobName(posting)}`,
     bytes: bytes.length + SMALL_STEP_BYTES,
     grows: true,
@@ -53,7 +52,7 @@ export function claimStep({ id, revision, who, posting }: ClaimRequest): ScriptS
 export function settleStep(settlement: Settlement): ScriptStep {
   const { id, revision, posting, session, kind } = settlement
   const what = `${kind} of ${toJobName(posting)}`
-  const key = posting.key === undefined ? null : fieldName(posting.key)
+  const key = toKeyField(posting)
   const { uuid, delay = null } = posting
   if (kind === 'consume')
     return { arguments: ['consume', id, revision, key, uuid], what, bytes: SMALL_STEP_BYTES, session }
@@ -65,19 +64,18 @@ export function settleStep(settlement: Settlement): ScriptStep {
 export function discardStep(discarded: DiscardRequest): ScriptStep {
   const { id, revision, posting } = discarded
   const entry = encodeTrash(discarded)
-  const key = posting.key === undefined ? null : fieldName(posting.key)
   return {
-    arguments: ['discard', id, revision, entry, key, posting.uuid],
+    arguments: ['discard', id, revision, entry, toKeyField(posting), posting.uuid],
     what: `trash of ${toJobName(posting)}`,
     bytes: entry.length + SMALL_STEP_BYTES,
   }
 }
 
 export function restoreStep(entry: TrashedEntry, posting: Posting): ScriptStep {
-  const { uuid, key, priority } = posting
+  const { uuid, priority } = posting
   const bytes = encodePostingWithin(posting)
   return {
-    arguments: ['restore', entry.id, rank(priority), bytes, uuid, key === undefined ? null : fieldName(key)],
+    arguments: ['restore', entry.id, rank(priority), bytes, uuid, toKeyField(posting)],
     what: `restore of ${toJobName(posting)}`,
     bytes: bytes.length + SMALL_STEP_BYTES,
     grows: true,
@@ -102,6 +100,10 @@ export function registerStep(entity: Entity, session: string): ScriptStep {
 export function unregisterStep({ kind, name, instance }: Entity): ScriptStep {
   const words = ['unregister', fieldName(kind, name), fieldName(instance)] as const
   return { arguments: words, what: `unregistering ${kind} ${name}`, bytes: SMALL_STEP_BYTES }
+}
+
+function toKeyField({ key }: Posting): string | null {
+  return key === undefined ? null : fieldName(key)
 }
 
 /** Returns the name of a job for messages. */
