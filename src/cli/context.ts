@@ -8,6 +8,8 @@ import { INTERRUPTED } from './exit-codes.ts'
 export interface ChosenByFile {
   readonly board: boolean
   readonly persistence: boolean
+  /** Whether JOBBOARD_ZOOKEEPER_AUTH has the credentials that the file itself gives. */
+  readonly auth: boolean
 }
 
 export interface CliContext {

@@ -8,7 +8,7 @@ import type { Duration } from '../core/time.ts'
 import { parseUri } from '../core/uri.ts'
 import type { Persistence } from '../persistence/index.ts'
 import type { AuthInfo } from '../zookeeper/index.ts'
-import type { ChosenByFile, CliContext } from './context.ts'
+import type { CliContext } from './context.ts'
 import { openCodec } from './input/codecs.ts'
 import { boardUri, DEFAULT_TIMEOUT, parseDuration, persistenceUri, type SharedOptions } from './input/shared-options.ts'
 import type { BoardLog } from './output/board-log.ts'
@@ -67,11 +67,11 @@ export function boardIsNamed(options: SharedOptions, { env }: CliContext): boole
  * for its choices, unless it contains `auth` itself.
  */
 export function credentials(
-  what: keyof ChosenByFile,
+  what: 'board' | 'persistence',
   { env, chosenByFile }: CliContext,
 ): { auth?: readonly AuthInfo[] } {
   const auth = env['JOBBOARD_ZOOKEEPER_AUTH']
-  if (!auth || chosenByFile?.[what]) return {}
+  if (!auth || (chosenByFile?.[what] && !chosenByFile.auth)) return {}
   if (/^[^:]+:./s.test(auth)) return { auth: [{ scheme: 'digest', auth }] }
   throw new InvalidArgument('JOBBOARD_ZOOKEEPER_AUTH must be user:password')
 }

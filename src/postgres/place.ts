@@ -91,7 +91,7 @@ export interface PoolSettings {
   readonly host?: string
   readonly port?: number
   readonly user?: string
-  readonly password?: string
+  readonly password?: string | (() => string)
   readonly database?: string
   readonly statement_timeout?: number
   readonly query_timeout: number
@@ -113,7 +113,8 @@ export async function poolSettings({ uri }: PostgresLocation): Promise<PoolSetti
     ...(hostname === '' ? {} : { host: decodeURIComponent(hostname).replace(/^\[|\]$/g, '') }),
     ...(port === '' ? {} : { port: Number(port) }),
     ...(user === '' ? {} : { user }),
-    ...(password === undefined || password === '' ? {} : { password }),
+    // The driver takes an empty text for none, and would read PGPASSWORD, which `user:@host` excludes.
+    ...(password === undefined ? {} : { password: password || (() => '') }),
     ...(database === '' ? {} : { database }),
     // Poolers refuse settings they do not know; with 0 there is none, and only our own limit holds.
     ...(timeout > 0 ? { statement_timeout: timeout } : {}),

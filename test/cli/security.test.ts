@@ -1,4 +1,6 @@
 /** The command line on boards that are not for everybody: credentials by URI and by environment, TLS by URI. */
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createAuthority } from '../support/certificates.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
@@ -115,5 +117,50 @@ describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
     const { exitCode, stderr } = await place.jobboard(['jobs', '--board', board, '--timeout', '10m'], { env: ADA })
     expect(exitCode).toBe(1)
     expect(stderr).toMatch(/^jobboard: localhost:\d+: .* it may want a certificate of this client[^\n]+\n$/)
+  })
+})
+
+describe('the password of Postgres in the environment', () => {
+  /** A server that asks for the password as it is, and refuses all. */
+  async function passwordAsker() {
+    const passwords: string[] = []
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.once('data', () => {
+        socket.write(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3]))
+        socket.once('data', (message) => {
+          passwords.push(message.subarray(5, -1).toString())
+          const refusal = 'SFATAL\0C28P01\0Mpassword authentication failed\0\0'
+          const head = Buffer.from([0x45, 0, 0, 0, refusal.length + 4])
+          socket.end(Buffer.concat([head, Buffer.from(refusal)]))
+        })
+      })
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as AddressInfo
+    return { port, passwords, [Symbol.asyncDispose]: async () => void server.close() }
+  }
+
+  test('is not sent to a server that only a found file chooses', async () => {
+    await using server = await passwordAsker()
+    const sentBy = async (args: readonly string[], file: string, more: Record<string, string> = {}) => {
+      await place.write('jobboard.yaml', file)
+      server.passwords.length = 0
+      const env = { JOBBOARD_BOARD: '', JOBBOARD_PERSISTENCE: '', PGPASSWORD: 'hunter2', ...more }
+      const running = place.start(args, { env })
+      running.process.stdin.end()
+      expect((await running.ended).exitCode).toBe(1)
+      return new Set(server.passwords)
+    }
+    const withUser = (credentials: string) => `postgres://${credentials}127.0.0.1:${server.port}/jobs`
+    for (const uri of [withUser('ada@'), withUser('')]) {
+      expect(await sentBy(['jobs'], `board: ${uri}\n`, { PGUSER: 'ada' })).toEqual(new Set(['']))
+      expect(await sentBy(['logbook', 'list'], `persistence: ${uri}\n`, { PGUSER: 'ada' })).toEqual(new Set(['']))
+    }
+    const uri = withUser('ada@')
+    expect(await sentBy(['jobs', '--board', uri], '{}\n')).toEqual(new Set(['hunter2']))
+    expect(await sentBy(['jobs', '--config', 'jobboard.yaml'], `board: ${uri}\n`)).toEqual(new Set(['hunter2']))
+    const asked = withUser(`ada:\${PGPASSWORD}@`)
+    expect(await sentBy(['jobs'], `board: ${asked}\n`)).toEqual(new Set(['hunter2']))
   })
 })

@@ -115,8 +115,7 @@ export async function damageBoardRow(
   const columns: Readonly<Record<string, () => unknown>> = {
     format: () => random.pick(INTEGERS),
     paused: () => true,
-    // Not one that cannot grow: the job of the claim that Postgres refuses for it is not claimed again by the same process.
-    fence_base: () => random.pick(['0', '-1', '9007199254740993']),
+    fence_base: () => random.pick(['0', '-1', '9007199254740993', '9223372036854775807']),
     horizon: () => random.pick(['1:1:', '9000000000000000000:9000000000000000000:', '1:10:5']),
     horizon_at: () => random.pick(INSTANTS),
   }

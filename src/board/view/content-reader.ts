@@ -8,9 +8,14 @@ import { asError, NotConnected } from '../../core/errors.ts'
 import type { Backend, StoredJob, UnreadableJob } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
 
-/** The limits of one read: the number of postings, and their total size in bytes, as far as it is known. */
+/** The limits of one read: the number of postings, and their total size in bytes. */
 const MAX_BATCH = 512
 const MAX_BATCH_BYTES = 4 * 1_024 * 1_024
+/**
+ * The size assumed of a posting that was never read. Half of the largest that a board accepts: what earlier postings had says
+ * nothing about the next ones, and a batch is in memory as a whole, decoded, many times as large.
+ */
+const UNREAD_BYTES = 256 * 1_024
 
 /** The postings that have to be read, in the order of the requests. */
 export class ReadList {
@@ -66,8 +71,6 @@ export class ContentReader {
   #reading = false
   /** The number of requests when a read found no connection: only a further request, or {@link resume}, reads on. */
   #suspendedAt: number | undefined
-  /** The size assumed of a posting that was never read, in bytes: the average of the last batch. */
-  #typicalBytes = MAX_BATCH_BYTES / 64
 
   constructor(options: ContentReaderOptions) {
     this.#options = options
@@ -115,8 +118,6 @@ export class ContentReader {
     const batch = this.#nextBatch()
     if (batch.length === 0) return
     const contents = await backend.read(batch.map(({ entry }) => entry.id ?? ''))
-    // Unreadable postings count as well: otherwise a board full of large ones would be read all at once.
-    this.#typicalBytes = contents.reduce((sum, read) => sum + (read?.bytes ?? 0), 0) / batch.length
     batch.forEach(({ entry, changes }, index) => {
       if (entry.changeCount !== changes || !list.delete(entry)) return
       try {
@@ -135,7 +136,7 @@ export class ContentReader {
     const batch: { entry: JobEntry; changes: number }[] = []
     let bytes = 0
     for (const entry of list) {
-      bytes += entry.stored?.bytes ?? this.#typicalBytes
+      bytes += entry.stored?.bytes ?? UNREAD_BYTES
       if (batch.length >= MAX_BATCH || (batch.length > 0 && bytes > MAX_BATCH_BYTES)) break
       // Most changes are claims. The posting of a claimed job is not needed; its release adds it to the list again.
       if (entry.claimed && entry.stored) list.delete(entry)

@@ -48,8 +48,11 @@ export class WindowReader {
   #room: { readonly jobs: number; readonly bytes: number }
   /** The number of waiting jobs when the window last shrank because of its bytes: until there are fewer, no more jobs fit. */
   #fitting = Number.POSITIVE_INFINITY
-  /** Whether postings are being read for a caller that found no job to claim: their size is not known yet. */
-  #isGrowing = false
+  /**
+   * The number of read requests up to which postings are read for a caller that found no job to claim: their size is not known
+   * yet. Requests after it do not count: on a busy board there are always some, and the window would never shrink.
+   */
+  #growingUntil: number | undefined
   #reading: Promise<boolean> | undefined
   /** Counts listings of the board: an answer to what was asked before the last one is ignored. */
   #listings = 0
@@ -105,7 +108,7 @@ export class WindowReader {
     this.#listings += 1
     this.#room = { jobs: 2 * sections.window + listing.spots.size, bytes: sections.windowBytes }
     this.#fitting = Number.POSITIVE_INFINITY
-    this.#isGrowing = false
+    this.#growingUntil = undefined
     window.reset(listing)
     this.#setAlarm(listing.horizon - LEAD_MS)
   }
@@ -115,13 +118,14 @@ export class WindowReader {
     const { sections, window, index, now, isCurrent, signal } = this.#options
     if (this.#reading || !isCurrent() || signal.aborted) return
     const { bytes } = index.queue
-    if (this.#isGrowing && index.toRead.isEmpty) {
-      this.#isGrowing = false
+    if (this.#growingUntil !== undefined && index.toRead.hasRead(this.#growingUntil)) {
+      this.#growingUntil = undefined
       this.#room = { ...this.#room, bytes: Math.max(this.#room.bytes, bytes + sections.windowBytes) }
     }
     if (index.size <= sections.window && bytes <= sections.windowBytes)
       this.#room = { jobs: 2 * sections.window, bytes: sections.windowBytes }
-    else if (index.size > this.#room.jobs || (bytes > this.#room.bytes && !this.#isGrowing)) this.#shrink()
+    else if (index.size > this.#room.jobs || (bytes > this.#room.bytes && this.#growingUntil === undefined))
+      this.#shrink()
     if (now() >= this.#readAheadAt) void this.#read(() => this.#readAhead())
     else if (window.end && index.toRead.isEmpty && this.#isHalfEmpty) void this.#read(() => this.#readOn())
   }
@@ -228,7 +232,7 @@ export class WindowReader {
     this.#show(spots)
     const jobs = index.size + 2 * sections.window
     this.#room = { ...this.#room, jobs: starved ? Math.max(this.#room.jobs, jobs) : jobs }
-    this.#isGrowing ||= starved
+    if (starved) this.#growingUntil = index.toRead.requests
   }
 
   /** The number of jobs of the average size that fit into the bytes of a window. */

@@ -23,14 +23,26 @@ export const DEFAULT_TIMEOUT = '10s'
  */
 export function boardUri(options: SharedOptions, context: CliContext): string {
   const uri = options.board || context.env['JOBBOARD_BOARD']
-  if (uri) return uri
+  if (uri) return context.chosenByFile?.board ? withoutEnvironmentPassword(uri, context) : uri
   throw new InvalidArgument(
     'no board was named: give --board URI or set JOBBOARD_BOARD, as in --board zookeeper://127.0.0.1:2181/demo',
   )
 }
 
 export function persistenceUri(options: SharedOptions, context: CliContext): string | undefined {
-  return options.persistence || context.env['JOBBOARD_PERSISTENCE'] || undefined
+  const uri = options.persistence || context.env['JOBBOARD_PERSISTENCE'] || undefined
+  return uri && context.chosenByFile?.persistence ? withoutEnvironmentPassword(uri, context) : uri
+}
+
+/**
+ * Returns a URI of Postgres with an empty password if it has none, so that the driver does not send PGPASSWORD to a server
+ * that only a found config file chose.
+ */
+function withoutEnvironmentPassword(uri: string, { env }: CliContext): string {
+  const [, scheme, user = '', colon, host] =
+    /^(postgres(?:ql)?:\/\/)(?:([^/?#@:]*)(:[^/?#@]*)?@)?([^@]*)$/i.exec(uri) ?? []
+  if (!env['PGPASSWORD'] || scheme === undefined || (colon ?? ':') !== ':') return uri
+  return `${scheme}${user}:@${host}`
 }
 
 /** Returns the names of the keys that `--redact` or JOBBOARD_REDACT hide. */

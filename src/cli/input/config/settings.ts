@@ -131,11 +131,13 @@ class SettingsResolver {
     const own = (command: string) => (command === 'conductor' ? this.#conductor() : {})
     const env = this.#environment(entry, logbooks)
     const settled = { options: definedOnly(found), own, env }
-    if (!this.#wasFound || !this.#env[AUTH]) return settled
-    // The credentials of the file's own board override the environment's, which are not meant for that board.
-    if (!askedBoard && entry?.auth !== undefined) return { ...settled, env: { ...env, [AUTH]: entry.auth } }
+    if (!this.#wasFound) return settled
     const withBoard = askedBoard !== undefined && entry?.persistence !== undefined
-    return { ...settled, chosenByFile: { board: !askedBoard, persistence: !asked && !withBoard } }
+    const given = Boolean(this.#env[AUTH])
+    const auth = askedBoard !== undefined && given ? undefined : entry?.auth
+    const chosenByFile = { board: !askedBoard, persistence: !asked && !withBoard, auth: auth !== undefined }
+    // The credentials of the file's own board override the environment's, which are not meant for that board.
+    return { ...settled, chosenByFile, env: auth !== undefined && given ? { ...env, [AUTH]: auth } : env }
   }
 
   /** Resolves a URI, or the name of one in the file; resolves the file's default if nothing is given. */

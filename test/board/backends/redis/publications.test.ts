@@ -170,7 +170,8 @@ interface Monitored {
 
 /** Every script that the server runs from now on. */
 async function monitored({ port }: RedisServer): Promise<Monitored> {
-  const monitor = await new Redis({ port }).monitor()
+  // The monitor is a connection of its own: this one would stay open, and complain when the server ends.
+  const monitor = await new Redis({ port, lazyConnect: true }).monitor()
   const seen: string[] = []
   monitor.on('monitor', (_: string, [command = '', sha = '']: string[]) => {
     if (/^eval/i.test(command)) seen.push(sha)

@@ -1,0 +1,108 @@
+/** The memory that a view takes while it reads: a batch of postings, and the window, keep to their bytes. */
+import { setImmediate as turn } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import type { Backend, BoardSections, JobSummary, StoredJob } from '../../../src/board/backend.ts'
+import { newEntry } from '../../../src/board/model/entry.ts'
+import { ContentReader, ReadList } from '../../../src/board/view/content-reader.ts'
+import { LiveView } from '../../../src/board/view/live-view.ts'
+import { createDeferred } from '../../../src/core/async/abort.ts'
+
+const MIB = 1_024 * 1_024
+
+function spot(n: number, more: Partial<JobSummary> = {}): JobSummary {
+  return { id: `job${n}`, order: BigInt(n), priority: 'NORMAL', dueAt: 0, claimed: false, cancelled: false, ...more }
+}
+
+function stored(id: string, bytes: number, priority: StoredJob['posting']['priority'] = 'NORMAL'): StoredJob {
+  const n = id.slice('job'.length)
+  const posting = { uuid: `0199c0de-0000-7000-8000-${n.padStart(12, '0')}`, name: id, priority, runs: 0 } as const
+  const rest = { size: 'medium', maxAttempts: 3, format: 1, attempts: [], details: {} } as const
+  return { id, order: BigInt(n), revision: 1, postedAt: 0, writtenAt: 0, bytes, posting: { ...posting, ...rest } }
+}
+
+/** Reads the postings of these sizes, and returns how many bytes came in each batch. */
+async function batchesOf(sizes: readonly number[]): Promise<number[]> {
+  const list = new ReadList()
+  for (const n of sizes.keys()) list.add(newEntry(`job${n}`))
+  const batches: number[] = []
+  const read = async (ids: readonly string[]) => {
+    const jobs = ids.map((id) => stored(id, sizes[Number(id.slice('job'.length))] ?? 0))
+    batches.push(jobs.reduce((sum, { bytes }) => sum + bytes, 0))
+    return jobs
+  }
+  const end = createDeferred<void>()
+  const onProgress = () => (list.isEmpty ? end.resolve() : undefined)
+  const { signal } = new AbortController()
+  new ContentReader({
+    backend: { read },
+    list,
+    signal,
+    onRead: () => undefined,
+    onProgress,
+    onError: end.reject,
+  }).start()
+  await end.promise
+  return batches
+}
+
+test('a batch of postings that were never read keeps to its bytes', async () => {
+  const batches = await batchesOf(Array<number>(64).fill(250_000))
+  expect(batches.reduce((sum, bytes) => sum + bytes, 0)).toBe(64 * 250_000)
+  expect(Math.max(...batches)).toBeLessThanOrEqual(4 * MIB)
+})
+
+test('so does one after many small postings', async () => {
+  const batches = await batchesOf([...Array<number>(2_000).fill(100), ...Array<number>(600).fill(250_000)])
+  expect(Math.max(...batches)).toBeLessThanOrEqual(4 * MIB)
+})
+
+test('a window that grows for a caller keeps to its bytes while postings keep arriving', async () => {
+  const windowBytes = 10_000
+  const early = new Set<string>()
+  let nextOrder = 10_000
+  let largest = 0
+  let isBusyBoard = false
+  const sections: Partial<BoardSections> = {
+    window: 1_000,
+    windowBytes,
+    claimed: async () => [],
+    delayed: async () => [],
+    statusOf: async (ids) => ids.map(() => 'there'),
+    range: async ({ after, limit }) => {
+      const first = after ? Number(after.order) + 1 : 1
+      const spots = Array.from({ length: Math.min(limit, 5) }, (_, index) => spot(first + index))
+      return { spots, end: false, at: Date.now() }
+    },
+  }
+  const backend: Partial<Backend> = {
+    now: () => Date.now(),
+    sections: sections as BoardSections,
+    read: async (ids) => {
+      largest = Math.max(largest, view.queue.bytes)
+      // Before these are read another job arrives that goes before all others, two hundred times.
+      if (isBusyBoard && early.size < 200) post()
+      return ids.map((id) => stored(id, 1_000, early.has(id) ? 'HIGH' : 'NORMAL'))
+    },
+  }
+  const failures: Error[] = []
+  const ignore = () => undefined
+  const onError = (error: Error) => failures.push(error)
+  const listener = { jobChanged: ignore, cancelRequested: ignore, flowUnaccepted: ignore, onError }
+  const { signal } = new AbortController()
+  const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
+  const post = () => {
+    nextOrder -= 1
+    const at = spot(nextOrder, { priority: 'HIGH' })
+    early.add(at.id)
+    view.apply([{ kind: 'posted', id: at.id, at }])
+  }
+  view.resync()
+  await turn()
+  await view.whenSettled()
+  isBusyBoard = true
+  await view.readOn()
+  while (early.size < 200) await turn()
+  await view.whenSettled()
+  expect(failures).toEqual([])
+  expect(largest).toBeLessThan(4 * windowBytes)
+})
