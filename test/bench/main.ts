@@ -11,6 +11,7 @@ import { compiled } from '../support/compiled.ts'
 import { beBrief } from './brief.ts'
 
 const BENCHES: readonly string[] = [
+  'attached',
   'board',
   'boards',
   'conductor',
