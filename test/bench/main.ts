@@ -16,6 +16,7 @@ const BENCHES: readonly string[] = [
   'boards',
   'conductor',
   'contention',
+  'durable',
   'engine',
   'failover',
   'logbook',
