@@ -23,6 +23,9 @@ const OPENINGS = times(20, 3)
 /** `max_connections`, enough for 128 boards; the default is 100. */
 const POSTGRES_CONNECTIONS = 2_000
 
+/** The same on every backend, and long enough that a process which waits for a processor loses no session. */
+const SESSION = '30s'
+
 /** What is attached and does nothing. */
 interface Idlers {
   readonly what: string
@@ -80,18 +83,18 @@ export default async function attached(): Promise<void> {
     {
       what: `ZooKeeper ${version}, fsync`,
       pid: zookeeper.pid,
-      uriOf: (board) => `zookeeper://${zookeeper.hosts}/${board}`,
+      uriOf: (board) => `zookeeper://${zookeeper.hosts}/${board}?sessionTimeout=${SESSION}`,
       attachedGoal: 1,
     },
     {
       what: `Postgres ${postgres.version}, fsync`,
       pid: postgres.pid,
-      uriOf: (board) => `${postgres.uri}?board=${board}`,
+      uriOf: (board) => `${postgres.uri}?board=${board}&sessionTimeout=${SESSION}`,
     },
     {
       what: `Redis ${redis.version}, no fsync`,
       pid: redis.pid,
-      uriOf: (board) => `${redis.uri}/0?prefix=${board}`,
+      uriOf: (board) => `${redis.uri}/0?prefix=${board}&ttl=${SESSION}`,
     },
   ]
   console.log(

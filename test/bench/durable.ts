@@ -57,7 +57,7 @@ export default async function durable(): Promise<void> {
   await using restate = node === undefined ? undefined : await startRestate()
   const ours = board(postgres)
   const dbos = [dbosQueue(postgres), dbosDirect(postgres)]
-  const theirs = restate === undefined ? [] : [restateService(restate, { node })]
+  const theirs = node === undefined || restate === undefined ? [] : [restateService(restate, node)]
   const all = new Map([ours, ...dbos, ...theirs].map((contender) => [contender, [] as Measured[]]))
   console.log(`Node ${process.version}, ${cpus().length} processors, load ${loadavg()[0]?.toFixed(1)} at the start`)
   for (const [contender] of all) await measure(contender, 'warm_up')
@@ -74,14 +74,20 @@ export default async function durable(): Promise<void> {
     value: rates.length === 0 ? undefined : rate(ours) / Math.max(...rates),
     goal: { atLeast },
   })
-  printGoals([compared("DBOS's, the faster way,", dbos.map(rate), 10), compared("Restate's", theirs.map(rate), 5)])
+  printGoals([compared("DBOS's faster way", dbos.map(rate), 10), compared("Restate's", theirs.map(rate), 5)])
 }
 
-/** Restate's SDK stops in the middle on Node 20: streams of invocations are never read to their end. */
-async function nodeForRestate(): Promise<string | undefined> {
-  if (Number.parseInt(process.versions.node, 10) >= 22) return process.execPath
+interface NodeProgram {
+  readonly path: string
+  readonly version: string
+}
+
+/** On Node 20 Restate's SDK stops in the middle: its invocations wait until they are aborted, and calls do not end. */
+async function nodeForRestate(): Promise<NodeProgram | undefined> {
+  const { execPath, version, versions } = process
+  if (Number.parseInt(versions.node, 10) >= 22) return { path: execPath, version }
   try {
-    return join(await nodeFolder('24'), 'node')
+    return { path: join(await nodeFolder('24'), 'node'), version: 'v24' }
   } catch (error) {
     console.log(
       `Restate is not measured, its SDK needs Node 22 or newer: ${error instanceof Error ? error.message : error}`,
@@ -131,12 +137,12 @@ function dbosDirect({ version, uri, pid }: PostgresServer): Contender {
   }
 }
 
-function restateService({ ingress, pid, register }: RestateServer, options: { node: string | undefined }): Contender {
+function restateService({ ingress, pid, register }: RestateServer, node: NodeProgram): Contender {
   const start = (role: string, where: string, round: string, flows: number) =>
-    startPart(THEIRS, [role, where, `flows_${round}`, String(flows), String(WIDTH)], options)
+    startPart(THEIRS, [role, where, `flows_${round}`, String(flows), String(WIDTH)], { node: node.path })
   return {
     what: 'Restate 1.7.12, a server of its own',
-    settings: `SDK 1.17.2 and its client in two processes with Node 22 or 24, ${WIDTH} calls side by side; the server's defaults, fsync`,
+    settings: `SDK 1.17.2 and its client in two processes with Node ${node.version}, ${WIDTH} calls side by side; the server's defaults, fsync`,
     flows: times(3_000, 100),
     pid,
     start: async (round, flows) => {

@@ -23,7 +23,7 @@ export interface Part extends AsyncDisposable {
 
 export interface PartOptions {
   /** The program; the one that runs this process by default. */
-  readonly node?: string | undefined
+  readonly node?: string
 }
 
 /** One that is connected and waits to be told to begin. Its script runs in `whenTold`. */
