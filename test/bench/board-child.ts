@@ -8,7 +8,7 @@ import { postgresBackend } from '../../src/board/backends/postgres/index.ts'
 import { redisBackend } from '../../src/board/backends/redis/index.ts'
 import { zooKeeperBackend } from '../../src/board/backends/zookeeper/index.ts'
 import { parseUri, type ResourceUri } from '../../src/core/uri.ts'
-import { apart, now, whenTold } from './part-child.ts'
+import { apart, now, sideBySide, whenTold } from './part-child.ts'
 
 /** What waits on the board and is none of the measurement's business. */
 export const PARKED = 'parked'
@@ -91,14 +91,6 @@ const ROLES: Readonly<Record<string, Role>> = {
     globalThis.gc?.()
     return process.memoryUsage().heapUsed
   },
-}
-
-export async function sideBySide(count: number, width: number, step: (n: number) => Promise<unknown>): Promise<void> {
-  let next = 0
-  const lane = async () => {
-    while (next < count) await step(next++)
-  }
-  await Promise.all(Array.from({ length: Math.min(width, count) }, lane))
 }
 
 async function backendAt(uri: ResourceUri, who: string): Promise<Backend> {

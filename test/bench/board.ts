@@ -4,10 +4,11 @@
  */
 import { openBoard } from '../../src/board/index.ts'
 import type { ZooKeeperServer } from '../support/zookeeper.ts'
-import { PARKED, sideBySide } from './board-child.ts'
+import { PARKED } from './board-child.ts'
 import { startBenchServer, startWorker, transactions } from './board-processes.ts'
 import { times } from './brief.ts'
 import { type Goal, printGoals } from './goals.ts'
+import { sideBySide } from './part-child.ts'
 import { printRates, type Rate } from './rates.ts'
 
 const JOBS = times(20_000, 1_000)

@@ -5,7 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 // What makes TypeScript run as it is costs more than a small task does.
 import { type AnyFlow, type Conductor, input, linear, openBoard, openPersistence, startConductor, task } from 'jobboard'
-import { now, whenTold } from './part-child.ts'
+import { now, sideBySide, whenTold } from './part-child.ts'
 
 /** Milliseconds that a job of the flow `io` waits. */
 export const IO = 20
@@ -30,7 +30,7 @@ await using board = await openBoard(uri, { who: `${role} ${process.pid}` })
 await using persistence = await openPersistence(logbooks)
 const options = { board, persistence, flows: Object.values(FLOWS), concurrency }
 
-/** Resolves when so many jobs are settled, or with those that were when nothing has come for a second. */
+/** Resolves when so many jobs are settled; where that is Infinity, when none has been for a second. */
 async function settled(conductor: Conductor, jobs: number): Promise<number> {
   let done = 0
   let timer: NodeJS.Timeout | undefined
@@ -42,7 +42,7 @@ async function settled(conductor: Conductor, jobs: number): Promise<number> {
     conductor.on('settled', () => {
       done += 1
       if (done === jobs) resolve()
-      else idle()
+      else if (!Number.isFinite(jobs)) idle()
     })
   })
   clearTimeout(timer)
@@ -50,6 +50,9 @@ async function settled(conductor: Conductor, jobs: number): Promise<number> {
 }
 
 const ROLES: Readonly<Record<string, () => Promise<void>>> = {
+  /** Posts so many jobs, as many side by side as a conductor has slots. */
+  post: () => whenTold(() => sideBySide(count, concurrency, () => board.post(FLOWS.two, {}))),
+
   /** Runs so many jobs, which are on the board. */
   conduct: () =>
     whenTold(async () => {

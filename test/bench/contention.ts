@@ -3,10 +3,10 @@
  * order in which they were posted. ZooKeeper fsyncs.
  */
 import { openBoard } from '../../src/board/index.ts'
-import { sideBySide } from './board-child.ts'
 import { startBenchServer, startWorker, type Worker } from './board-processes.ts'
 import { times } from './brief.ts'
 import { type Goal, printGoals } from './goals.ts'
+import { sideBySide } from './part-child.ts'
 
 const JOBS = times(10_000, 500)
 const RACERS = 8

@@ -11,10 +11,12 @@ import { compiled } from '../support/compiled.ts'
 import { beBrief } from './brief.ts'
 
 const BENCHES: readonly string[] = [
+  'attached',
   'board',
   'boards',
   'conductor',
   'contention',
+  'durable',
   'engine',
   'failover',
   'logbook',

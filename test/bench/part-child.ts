@@ -5,8 +5,12 @@ import { createInterface } from 'node:readline'
 /** Milliseconds that processes of one machine agree on. */
 export const now = (): number => performance.timeOrigin + performance.now()
 
-/** Says that it is ready, does its part when it is told to, and says in a line of JSON what came of it. */
-export async function whenTold(part: () => Promise<unknown>): Promise<void> {
+/**
+ * Prints that it is ready, does its part when it receives a line, and prints in a line of JSON what came of it.
+ *
+ * @param part given what resolves with the next line, for a part that goes on until then
+ */
+export async function whenTold(part: (end: () => Promise<unknown>) => Promise<unknown>): Promise<void> {
   const input = createInterface({ input: process.stdin })
   // Whoever would tell us, or listen, is gone.
   const alone = () => process.exit(1)
@@ -14,7 +18,7 @@ export async function whenTold(part: () => Promise<unknown>): Promise<void> {
   console.log('ready')
   await once(input, 'line')
   const before = process.cpuUsage()
-  const said = await part()
+  const said = await part(() => once(input, 'line'))
   const { user, system } = process.cpuUsage(before)
   console.log(JSON.stringify({ said, cpu: user + system }))
   input.off('close', alone)
@@ -27,4 +31,13 @@ export async function apart(count: number, gap: number, step: (n: number) => Pro
     const pause = new Promise((resolve) => setTimeout(resolve, gap))
     await Promise.all([step(n), pause])
   }
+}
+
+/** Does something so many times, so many of them side by side. */
+export async function sideBySide(count: number, width: number, step: (n: number) => Promise<unknown>): Promise<void> {
+  let next = 0
+  const lane = async () => {
+    while (next < count) await step(next++)
+  }
+  await Promise.all(Array.from({ length: Math.min(width, count) }, lane))
 }

@@ -17,12 +17,19 @@ export interface Done {
 export interface Part extends AsyncDisposable {
   /** Tells it to begin; resolves when it is done and the process has ended. */
   go(): Promise<Done>
+  /** Ends a part that goes on until then. */
+  end(): void
+}
+
+export interface PartOptions {
+  /** The program; the one that runs this process by default. */
+  readonly node?: string
 }
 
 /** One that is connected and waits to be told to begin. Its script runs in `whenTold`. */
-export async function startPart(script: string, args: readonly string[]): Promise<Part> {
+export async function startPart(script: string, args: readonly string[], options: PartOptions = {}): Promise<Part> {
   const command = ['--expose-gc', await compiled(script, { bare: true }), ...args]
-  const child = spawn(process.execPath, command, { cwd: ROOT, stdio: ['pipe', 'pipe', 'inherit'] })
+  const child = spawn(options.node ?? process.execPath, command, { cwd: ROOT, stdio: ['pipe', 'pipe', 'inherit'] })
   const ended = once(child, 'exit')
   const lines = createInterface({ input: child.stdout })
   const [ready] = await Promise.race([once(lines, 'line'), ended])
@@ -37,6 +44,7 @@ export async function startPart(script: string, args: readonly string[]): Promis
       await ended
       return { ...(JSON.parse(line) as Omit<Done, 'at'>), at }
     },
+    end: () => child.stdin.write('end\n'),
     [Symbol.asyncDispose]: async () => {
       if (child.exitCode === null && child.signalCode === null) {
         child.kill('SIGKILL')
