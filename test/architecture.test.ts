@@ -36,7 +36,7 @@ const INNER: Readonly<Record<string, Levels>> = {
   flow: [['atoms'], ['patterns'], ['compile'], ['']],
   zookeeper: [['protocol'], ['connection'], ['session'], ['watches'], [''], ['recipes'], ['native']],
   board: [['model'], ['backends', 'queue'], ['view'], ['claims', 'api'], ['']],
-  'board/backends/zookeeper': [['taskflow'], ['store'], ['commit'], [''], ['native']],
+  'board/backends/zookeeper': [['store'], ['commit'], ['taskflow'], [''], ['native']],
   persistence: [[''], ['codecs'], ['directory', 'memory', 'postgres', 'zookeeper']],
   conductor: [['claiming'], ['runs'], [''], ['daemon']],
 }

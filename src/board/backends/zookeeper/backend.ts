@@ -46,6 +46,7 @@ import { Committer } from './commit/committer.ts'
 import { ConflictTracker } from './commit/conflict-tracker.ts'
 import { SequenceNumbers } from './commit/sequence-numbers.ts'
 import { SessionLabels } from './session-labels.ts'
+import { type BoardKind, ownBoard, type ReleaseFilter } from './store/board-kind.ts'
 import { type BoardPathOptions, openBoardPath } from './store/board-path.ts'
 import { EntityNodes } from './store/entity-nodes.ts'
 import { BoardGate } from './store/gate.ts'
@@ -54,12 +55,11 @@ import type { Layout } from './store/layout.ts'
 import { LostPosts } from './store/lost-posts.ts'
 import { releaseOrphans } from './store/orphaned-locks.ts'
 import { BoardReader, batchedReader, listBoard, translateErrors } from './store/reader.ts'
-import type { BoardRecord } from './store/records.ts'
 import { ResourceNodes } from './store/resource-nodes.ts'
 import { Scan } from './store/scan.ts'
 import { sweep } from './store/sweep.ts'
 import { TrashMarks } from './store/trash-marks.ts'
-import { UnconfirmedReleases } from './taskflow/unconfirmed-releases.ts'
+import { sharedBoard } from './taskflow/shared-board.ts'
 import { BoardWriter } from './writer.ts'
 
 export interface ZooKeeperBackendOptions extends BoardPathOptions, Security {
@@ -79,32 +79,18 @@ export interface ZooKeeperBackendOptions extends BoardPathOptions, Security {
 
 /** The components of an open board. */
 interface ZooKeeperComponents {
-  readonly record: BoardRecord
+  readonly kind: BoardKind
   readonly reader: BoardReader
   readonly changer: BoardWriter
   readonly entities: EntityNodes
   readonly gate: BoardGate
   readonly scan: Scan
-  readonly early: UnconfirmedReleases
+  readonly releases: ReleaseFilter
   readonly marks: TrashMarks
   readonly lateCancellations: LateCancellations
   readonly folders: ResourceNodes
   readonly sink: BackendSink
 }
-
-const CAPABILITIES: BackendCapabilities = {
-  keys: true,
-  resources: true,
-  delays: true,
-  cancel: true,
-  restore: true,
-  completeChangeFeed: true,
-}
-/**
- * The capabilities of a shared board: TaskFlow's services do not know keys, resources and delays, and would not respect
- * them.
- */
-const SHARED_CAPABILITIES: BackendCapabilities = { ...CAPABILITIES, keys: false, resources: false, delays: false }
 
 export class ZooKeeperBackend implements Backend {
   readonly uri: string
@@ -130,11 +116,11 @@ export class ZooKeeperBackend implements Backend {
   }
 
   get capabilities(): BackendCapabilities {
-    return this.shared ? SHARED_CAPABILITIES : CAPABILITIES
+    return (this.#board?.kind ?? ownBoard).capabilities
   }
 
   get shared(): boolean {
-    return this.#board?.record.shared === true
+    return this.#board?.kind === sharedBoard
   }
 
   get sessionTimeout(): number | undefined {
@@ -153,7 +139,7 @@ export class ZooKeeperBackend implements Backend {
       throw toTenantError('board', what, error)
     })
     const record = await translateErrors(what, () => openBoardPath(this.#zookeeper, this.#layout, this.#options))
-    const board = this.#createComponents(record, sink)
+    const board = this.#createComponents(record.shared ? sharedBoard : ownBoard, sink)
     this.#board = board
     this.#zookeeper.on('state', (event) => this.#stateChanged(event, sink))
     const handler = {
@@ -246,7 +232,7 @@ export class ZooKeeperBackend implements Backend {
    */
   async barrier(): Promise<void> {
     await translateErrors(`sync of ${this.uri}`, () => this.#zookeeper.sync(this.#layout.path))
-    await Promise.all([this.#requireOpen.early.whenSettled(), this.#requireOpen.gate.whenSettled()])
+    await Promise.all([this.#requireOpen.releases.whenSettled(), this.#requireOpen.gate.whenSettled()])
   }
 
   async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
@@ -321,9 +307,9 @@ export class ZooKeeperBackend implements Backend {
     throw new InvalidState(`board ${this.uri} is not open`)
   }
 
-  #createComponents(record: BoardRecord, sink: BackendSink): ZooKeeperComponents {
+  #createComponents(kind: BoardKind, sink: BackendSink): ZooKeeperComponents {
     const readMany = batchedReader(this.#zookeeper)
-    const parts = { zookeeper: this.#zookeeper, layout: this.#layout, encoding: record.encoding, readMany }
+    const parts = { zookeeper: this.#zookeeper, layout: this.#layout, kind, encoding: kind.encoding, readMany }
     const reader = new BoardReader({ ...parts, onMarked: (marked) => marks.noteMarked(marked) })
     const failed = (error: unknown) => this.#onError(error, sink)
     const gate = new BoardGate({ ...parts, onGate: (paused) => sink.paused(paused), onError: failed })
@@ -362,23 +348,23 @@ export class ZooKeeperBackend implements Backend {
       onChanges: (changes) => sink.changes(changes),
       onError: failed,
     })
-    const early = new UnconfirmedReleases({
+    const releases = kind.filterReleases({
       sync: () => this.#zookeeper.exists(this.#layout.path),
       onReleased: (changes) => sink.changes(changes),
     })
     const entities = new EntityNodes(parts)
-    return { record, reader, changer, entities, gate, scan, early, marks, lateCancellations, folders, sink }
+    return { kind, reader, changer, entities, gate, scan, releases, marks, lateCancellations, folders, sink }
   }
 
   #applyEvents(batch: readonly WatchEvent[], board: ZooKeeperComponents): void {
-    const { sink, scan, gate, record, early, marks, folders, lateCancellations } = board
+    const { sink, scan, gate, releases, marks, folders, lateCancellations } = board
     scan.countChanges(batch)
     folders.changed(batch)
     const changes = this.#layout.toChanges(batch)
     this.#conflicts.changed(changes)
     lateCancellations.changed(changes)
     marks.changed(changes)
-    sink.changes(record.shared ? early.confirmed(changes) : changes)
+    sink.changes(releases.confirmed(changes))
     const ofGate = batch.filter(({ path }) => path === this.#layout.gate)
     if (ofGate.some(({ type }) => type === 'deleted')) gate.forget()
     if (ofGate.length > 0) gate.refresh()
@@ -392,10 +378,10 @@ export class ZooKeeperBackend implements Backend {
     board.sink.session({ state: 'connected', session: this.#labels.labelFor(session) })
   }
 
-  #reportGap({ sink, scan, gate, early, folders }: ZooKeeperComponents): void {
+  #reportGap({ sink, scan, gate, releases, folders }: ZooKeeperComponents): void {
     scan.clearBaseline()
     folders.clear()
-    early.clear()
+    releases.clear()
     sink.gap()
     gate.refresh()
   }

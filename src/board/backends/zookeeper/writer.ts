@@ -3,7 +3,6 @@
  * `commit/transactions.ts` defines the steps of the transactions; `commit/committer.ts` sends them and determines their
  * outcomes.
  */
-import type { Encoding } from '../../../core/codec.ts'
 import {
   ClaimLost,
   Duplicate,
@@ -49,15 +48,15 @@ import {
 import type { SequenceNumbers } from './commit/sequence-numbers.ts'
 import type { TransactionStep } from './commit/transactions.ts'
 import * as transactions from './commit/transactions.ts'
+import type { BoardKind } from './store/board-kind.ts'
 import { assertIntact, FenceBase } from './store/fence-base.ts'
 import type { BoardGate, GateSnapshot } from './store/gate.ts'
 import type { LateCancellations } from './store/late-cancellations.ts'
 import type { Layout } from './store/layout.ts'
 import type { LostPosts } from './store/lost-posts.ts'
 import { type BoardReader, type MarkedJob, type ReadMany, translateErrors } from './store/reader.ts'
-import { encodeCancellation, encodeGate, encodeKey, encodeLock, encodeTrash, type GateRecord } from './store/records.ts'
+import { encodeCancellation, encodeGate, encodeKey, encodeLock, type GateRecord } from './store/records.ts'
 import type { ResourceNodes } from './store/resource-nodes.ts'
-import { encodeSharedPosting } from './taskflow/shared-posting.ts'
 
 /** The maximum size of a frame that a server accepts by default. */
 export const MAX_FRAME_BYTES = 1_048_575
@@ -66,7 +65,7 @@ const MAX_CLAIM_BYTES = MAX_FRAME_BYTES - 64 * 1_024
 
 export interface BoardWriterOptions {
   readonly layout: Layout
-  readonly encoding: Encoding
+  readonly kind: BoardKind
   readonly committer: Committer
   readonly reader: BoardReader
   readonly readMany: ReadMany
@@ -108,7 +107,7 @@ export class BoardWriter {
     const what = `post of ${toJobName(posting)}`
     const bytes = this.#encodePosting(posting, { limit: MAX_POSTING_BYTES })
     this.#assertClaimable(posting, bytes)
-    const counted = toCountedBytes(bytes, this.#options.encoding)
+    const counted = toCountedBytes(bytes, this.#options.kind.encoding)
     let revision = takeOver
     while (true) {
       const path = numbers.next()
@@ -149,14 +148,14 @@ export class BoardWriter {
   }
 
   async claim({ id, who, revision, posting }: ClaimRequest): Promise<SessionClaimGrant> {
-    const { layout, committer, gate, encoding, conflicts, folders } = this.#options
+    const { layout, committer, gate, kind, conflicts, folders } = this.#options
     const what = `claim of ${toJobName(posting)}`
     using tracked = conflicts.track(id)
     const { exclusive, shared } = toResourceWants(posting)
     if (exclusive.length + shared.length > 0)
       await translateErrors(what, () => folders.prepare([...exclusive, ...shared]))
     const bytes = this.#encodePosting(posting)
-    const lock = encodeLock(who, encoding)
+    const lock = encodeLock(who, kind.encoding)
     while (true) {
       const { session, version, fenceBase } = await this.#prepareGate(what)
       const granted = ({ session, zxid }: CommittedTransaction) => ({
@@ -165,7 +164,7 @@ export class BoardWriter {
       try {
         return await committer.commit<SessionClaimGrant>({
           what,
-          steps: transactions.claimSteps(layout, id, { revision, bytes, lock, posting, shared: this.#isShared }),
+          steps: transactions.claimSteps(layout, id, { revision, bytes, lock, posting, kind }),
           touches: [...touchedNames({ id }), ...requestedResources(posting)],
           // In another session the servers may have lost the data from which this base was computed.
           session,
@@ -287,13 +286,13 @@ export class BoardWriter {
   }
 
   async cancel({ id, job, who, reason }: CancelRequest): Promise<void> {
-    const { layout, committer, encoding } = this.#options
+    const { layout, committer, kind } = this.#options
     const what = `cancellation of ${job}`
     const asked = (error: ZooKeeperError, step: TransactionStep | 'guard' | undefined) =>
       error instanceof NodeExists && step !== 'guard' && step?.subject === 'cancel'
     await committer
       .commit({
-        ...effectOnly(what, transactions.cancelSteps(layout, id, encodeCancellation({ who, reason }, encoding))),
+        ...effectOnly(what, transactions.cancelSteps(layout, id, encodeCancellation({ who, reason }, kind.encoding))),
         touches: touchedNames({ id }),
         toRejection: (error, step) => {
           if (asked(error, step)) return new KeyTakenSignal()
@@ -378,8 +377,8 @@ export class BoardWriter {
    */
   #assertClaimable(posting: Posting, bytes: Uint8Array): void {
     if (!posting.resources) return
-    const { layout, committer } = this.#options
-    const at = { revision: 0, bytes, lock: new Uint8Array(), posting, shared: this.#isShared }
+    const { layout, committer, kind } = this.#options
+    const at = { revision: 0, bytes, lock: new Uint8Array(), posting, kind }
     const size = committer.sizeOf(transactions.claimSteps(layout, layout.toJobId(layout.newPosting), at))
     if (size <= MAX_CLAIM_BYTES) return
     throw new PayloadTooLarge(
@@ -408,14 +407,14 @@ export class BoardWriter {
     takenOverAt?: number,
   ): { readonly name: string; readonly bytes: Uint8Array; readonly takenOverAt?: number } | undefined {
     if (posting.key === undefined) return undefined
-    const bytes = encodeKey(posting.uuid, this.#options.encoding)
+    const bytes = encodeKey(posting.uuid, this.#options.kind.encoding)
     return { name: posting.key, bytes, ...(takenOverAt === undefined ? {} : { takenOverAt }) }
   }
 
   #settleSteps(settlement: Settlement): readonly TransactionStep[] {
-    const { layout } = this.#options
-    const { id, posting } = settlement
-    const at = { ...settlement, shared: this.#isShared }
+    const { layout, kind } = this.#options
+    const { id, posting, revision, cancelRequested } = settlement
+    const at = { posting, revision, cancelRequested, kind }
     switch (settlement.kind) {
       case 'consume':
         return transactions.consumeSteps(layout, id, at)
@@ -426,17 +425,12 @@ export class BoardWriter {
     }
   }
 
-  /** Whether the board is shared with TaskFlow: only shared boards are JSON. */
-  get #isShared(): boolean {
-    return this.#options.encoding === 'json'
-  }
-
   #encodePosting(posting: Posting, options: { limit: number } = { limit: MAX_FRAME_BYTES }): Uint8Array {
-    return encodeSharedPosting(posting, { encoding: this.#options.encoding, ...options })
+    return this.#options.kind.encodePosting(posting, options)
   }
 
   #encodeTrashEntry(entry: TrashReason & { posting: Posting; who: string }): Uint8Array {
-    return encodeTrash({ ...entry, at: new Date() }, { encoding: this.#options.encoding, limit: MAX_FRAME_BYTES })
+    return this.#options.kind.encodeTrash({ ...entry, at: new Date() }, { limit: MAX_FRAME_BYTES })
   }
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type Logger, pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import * as transactions from '../../../../src/board/backends/zookeeper/commit/transactions.ts'
+import { ownBoard } from '../../../../src/board/backends/zookeeper/store/board-kind.ts'
 import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
 import { type OpenBoardOptions, openBoard } from '../../../../src/board/index.ts'
 import { AccessDenied, InvalidArgument, NotConnected } from '../../../../src/core/errors.ts'
@@ -143,7 +144,7 @@ function attacksOn(
     revision: 1,
     posting: { resources: { exclusive: ['disk'] }, key: 'k' },
     cancelRequested: false,
-    shared: false,
+    kind: ownBoard,
   }
   const [gate, marker] = [
     transactions.gateSteps(layout, bytes, { version: 1 }),

@@ -22,11 +22,12 @@
  * and deletes the lock to prove that there was none. The revision protects against former owners: every claim and abandon
  * increments it, so a settle by any claim but the newest is refused. Revisions of resources and locks are not compared,
  * because these znodes are created again all the time. The exception is a lock on a board that is shared with TaskFlow: its
- * revision is compared, because an owner there does not increment the posting's: see {@link SHARED_LOCK_VERSION}.
+ * revision is compared, because an owner there does not increment the posting's: see `taskflow/shared-board.ts`.
  */
 import { type CheckOp, type Op, op } from '../../../../zookeeper/index.ts'
 import type { Posting } from '../../../model/posting.ts'
 import { toResourceWants } from '../../../model/resources.ts'
+import type { BoardKind } from '../store/board-kind.ts'
 import type { Layout } from '../store/layout.ts'
 
 /** The subject of a step, which decides what a refusal means. */
@@ -41,12 +42,8 @@ export interface TransactionStep {
   readonly resource?: string
 }
 
-/**
- * The revision of this library's locks on a shared board. TaskFlow's locks have revision 0, and TaskFlow deletes its
- * own locks at that revision. So neither side can delete a lock that the other has created since: an owner that comes
- * too late is refused.
- */
-export const SHARED_LOCK_VERSION = 1
+/** How a job is locked, which differs on boards that are shared with TaskFlow. */
+type LockKind = Pick<BoardKind, 'lockOps' | 'unlockOp'>
 
 /** The resources and the key that a posting requests. */
 type ResourceRequest = Pick<Posting, 'resources' | 'key'>
@@ -91,17 +88,13 @@ export function claimSteps(
     readonly bytes: Uint8Array
     readonly lock: Uint8Array
     readonly posting: ResourceRequest
-    readonly shared: boolean
+    readonly kind: LockKind
   },
 ): TransactionStep[] {
-  const lock = layout.lock(id)
   return [
     { subject: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
     ...permitSteps(layout, id, at.posting),
-    { subject: 'lock', op: op.create(lock, at.lock, { ephemeral: true }) },
-    ...(at.shared
-      ? [{ subject: 'lock', op: op.setData(lock, at.lock, { version: SHARED_LOCK_VERSION - 1 }) } as const]
-      : []),
+    ...at.kind.lockOps(layout.lock(id), at.lock).map((each): TransactionStep => ({ subject: 'lock', op: each })),
   ]
 }
 
@@ -109,7 +102,7 @@ interface SettledClaim {
   readonly revision: number
   readonly posting: ResourceRequest
   readonly cancelRequested: boolean
-  readonly shared: boolean
+  readonly kind: LockKind
 }
 
 export function consumeSteps(layout: Layout, id: string, at: SettledClaim): TransactionStep[] {
@@ -158,7 +151,7 @@ export function trashSteps(
 export function discardSteps(
   layout: Layout,
   id: string,
-  at: Omit<SettledClaim, 'shared'> & { readonly entry: Uint8Array },
+  at: Omit<SettledClaim, 'kind'> & { readonly entry: Uint8Array },
 ): TransactionStep[] {
   return [
     postingCheckStep(layout, id, at),
@@ -213,8 +206,8 @@ export function gateSteps(
   return [{ subject: 'gate', op: op.setData(layout.gate, record, { version }) }]
 }
 
-function unlockStep(layout: Layout, id: string, { shared }: { readonly shared: boolean }): TransactionStep {
-  return { subject: 'lock', op: op.delete(layout.lock(id), shared ? { version: SHARED_LOCK_VERSION } : {}) }
+function unlockStep(layout: Layout, id: string, { kind }: Pick<SettledClaim, 'kind'>): TransactionStep {
+  return { subject: 'lock', op: kind.unlockOp(layout.lock(id)) }
 }
 
 function permitSteps(layout: Layout, id: string, posting: ResourceRequest): TransactionStep[] {

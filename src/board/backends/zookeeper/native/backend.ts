@@ -33,12 +33,12 @@ import { ServerClock } from '../../server-clock.ts'
 import { pagesOf } from '../../trash-pages.ts'
 import { SequenceNumbers } from '../commit/sequence-numbers.ts'
 import { SessionLabels } from '../session-labels.ts'
+import { decodeTrashMark, ownBoard } from '../store/board-kind.ts'
 import { type BoardPathOptions, openBoardPath } from '../store/board-path.ts'
 import { EntityNodes } from '../store/entity-nodes.ts'
 import { BoardGate } from '../store/gate.ts'
 import type { Layout } from '../store/layout.ts'
 import { BoardReader, translateErrors } from '../store/reader.ts'
-import { decodeTrashMark } from '../store/records.ts'
 import { ConsistencyCheck } from './consistency-check.ts'
 import { Locks } from './locks.ts'
 import { BoardSnapshot } from './snapshot.ts'
@@ -103,14 +103,12 @@ export class WithoutMultiBackend implements Backend {
   async #open(sink: BackendSink, options: { signal: AbortSignal }): Promise<void> {
     const what = `opening ${this.uri}`
     await this.#zookeeper.connect(options)
-    const { encoding, shared } = await translateErrors(what, () =>
-      openBoardPath(this.#zookeeper, this.#layout, this.#options),
-    )
+    const { shared } = await translateErrors(what, () => openBoardPath(this.#zookeeper, this.#layout, this.#options))
     if (shared) {
       const message = `${this.uri} is shared with TaskFlow and needs transactions; open it without client=native`
       throw new UnsupportedCapability(message, { capability: 'shared' })
     }
-    const board = this.#createComponents(encoding, sink)
+    const board = this.#createComponents(sink)
     this.#board = board
     this.#zookeeper.on('state', (event) => this.#stateChanged(event, board))
     this.#onAttached(board)
@@ -254,14 +252,14 @@ export class WithoutMultiBackend implements Backend {
     throw new InvalidState(`board ${this.uri} is not open`)
   }
 
-  #createComponents(encoding: 'msgpack' | 'json', sink: BackendSink): WithoutMultiComponents {
+  #createComponents(sink: BackendSink): WithoutMultiComponents {
     const zookeeper = this.#zookeeper
     const failed = (error: unknown) => this.#onError(error, sink)
-    const parts = { zookeeper, layout: this.#layout, encoding, onError: failed }
+    const parts = { zookeeper, layout: this.#layout, kind: ownBoard, encoding: ownBoard.encoding, onError: failed }
     const mirror = new BoardSnapshot({
       ...parts,
       onChanges: (changes) => sink.changes(changes),
-      isMarked: (id, data) => decodeTrashMark(id, data, encoding) !== undefined,
+      isMarked: (id, data) => decodeTrashMark(ownBoard, id, data) !== undefined,
     })
     const reader = new BoardReader({ ...parts, readMany: mirror.readMany, onMarked: ({ id }) => mirror.noteMarked(id) })
     const steps = new Steps(parts)

@@ -53,19 +53,12 @@ import type {
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../../model/posting.ts'
 import { notInTrashError } from '../commit/refused-steps.ts'
 import type { SequenceNumbers } from '../commit/sequence-numbers.ts'
+import { decodeTrashMark, ownBoard } from '../store/board-kind.ts'
 import { assertIntact, FenceBase } from '../store/fence-base.ts'
 import type { BoardGate, GateSnapshot } from '../store/gate.ts'
 import { compareDigits, isJob, type Layout } from '../store/layout.ts'
 import { type BoardReader, missingAsUndefined, translateErrors } from '../store/reader.ts'
-import {
-  decodeTrashMark,
-  encodeCancellation,
-  encodeGate,
-  encodeLock,
-  encodeTrash,
-  type GateRecord,
-} from '../store/records.ts'
-import { encodeSharedPosting } from '../taskflow/shared-posting.ts'
+import { encodeCancellation, encodeGate, encodeLock, type GateRecord } from '../store/records.ts'
 import { MAX_FRAME_BYTES, type SessionClaimGrant, toJobName } from '../writer.ts'
 import type { Locks } from './locks.ts'
 import type { BoardSnapshot } from './snapshot.ts'
@@ -339,9 +332,9 @@ export class WithoutMultiWriter {
   }
 
   async #markedRevision(id: string): Promise<number | undefined> {
-    const { zookeeper, layout, encoding } = this.#options
+    const { zookeeper, layout } = this.#options
     const there = await missingAsUndefined(zookeeper.getData(layout.posting(id)))
-    return there && decodeTrashMark(id, there.data, encoding) ? there.stat.version : undefined
+    return there && decodeTrashMark(ownBoard, id, there.data) ? there.stat.version : undefined
   }
 
   /**
@@ -373,11 +366,11 @@ export class WithoutMultiWriter {
   }
 
   #encodePosting(posting: Posting, options: { limit: number } = { limit: MAX_FRAME_BYTES }): Uint8Array {
-    return encodeSharedPosting(posting, { encoding: this.#options.encoding, ...options })
+    return ownBoard.encodePosting(posting, options)
   }
 
   #encodeTrashEntry(entry: TrashReason & { posting: Posting; who: string }): Uint8Array {
-    return encodeTrash({ ...entry, at: new Date() }, { encoding: this.#options.encoding, limit: MAX_FRAME_BYTES })
+    return ownBoard.encodeTrash({ ...entry, at: new Date() }, { limit: MAX_FRAME_BYTES })
   }
 }
 

@@ -1,5 +1,4 @@
 /** Reads the board: its jobs, their postings, who owns what, and the trash. Changes nothing. */
-import type { Encoding } from '../../../../core/codec.ts'
 import { asError, InvalidPosting, NotConnected } from '../../../../core/errors.ts'
 import {
   NoAuth,
@@ -15,9 +14,9 @@ import {
   ZooKeeperError,
 } from '../../../../zookeeper/index.ts'
 import type { BoardListing, Cancellation, StoredJob, TrashedEntry, UnreadableJob } from '../../../backend.ts'
-import { decodeSizedPosting } from '../taskflow/shared-posting.ts'
+import { type BoardKind, decodeTrashMark } from './board-kind.ts'
 import { compareDigits, isJob, isNumberedByServer, type Layout, toLockedJob } from './layout.ts'
-import { decodeCancellation, decodeKey, decodeLock, decodeTrash, decodeTrashMark } from './records.ts'
+import { decodeCancellation, decodeKey, decodeLock } from './records.ts'
 import type { ChildCounts } from './scan.ts'
 
 /**
@@ -63,7 +62,7 @@ export interface TrashIndexEntry {
 export interface ZooKeeperReaderOptions {
   readonly zookeeper: Pick<ZooKeeperDriver, 'exists' | 'getChildren' | 'getData'>
   readonly layout: Layout
-  readonly encoding: Encoding
+  readonly kind: BoardKind
   readonly readMany: ReadMany
   /** Called for a marked posting, before the answer in which it is missing. */
   readonly onMarked: (marked: MarkedJob) => void
@@ -73,13 +72,13 @@ export class BoardReader {
   readonly #options: ZooKeeperReaderOptions
   readonly #zookeeper: ZooKeeperReaderOptions['zookeeper']
   readonly #layout: Layout
-  readonly #encoding: Encoding
+  readonly #kind: BoardKind
 
   constructor(options: ZooKeeperReaderOptions) {
     this.#options = options
     this.#zookeeper = options.zookeeper
     this.#layout = options.layout
-    this.#encoding = options.encoding
+    this.#kind = options.kind
   }
 
   /** Reads the postings of these jobs; a job that does not exist, or is marked as trashed, reads as undefined. */
@@ -90,12 +89,12 @@ export class BoardReader {
 
   async owner(id: string): Promise<string | undefined> {
     const lock = await missingAsUndefined(this.#zookeeper.getData(this.#layout.lock(id)))
-    return lock && (decodeLock(lock.data, this.#encoding) ?? 'an unknown owner')
+    return lock && (decodeLock(lock.data, this.#kind.encoding) ?? 'an unknown owner')
   }
 
   async cancellation(id: string): Promise<Cancellation | undefined> {
     const request = await missingAsUndefined(this.#zookeeper.getData(this.#layout.cancel(id)))
-    return request && decodeCancellation(request.data, this.#encoding)
+    return request && decodeCancellation(request.data, this.#kind.encoding)
   }
 
   /**
@@ -104,7 +103,7 @@ export class BoardReader {
    */
   async key(name: string): Promise<{ readonly uuid: string | undefined; readonly revision: number } | undefined> {
     const key = await missingAsUndefined(this.#zookeeper.getData(this.#layout.key(name)))
-    return key && { uuid: decodeKey(key.data, this.#encoding), revision: key.stat.version }
+    return key && { uuid: decodeKey(key.data, this.#kind.encoding), revision: key.stat.version }
   }
 
   /**
@@ -211,9 +210,9 @@ export class BoardReader {
     const { czxid: order, version: revision, ctime: postedAt, mtime: writtenAt } = stat
     const encoded = data ?? new Uint8Array()
     try {
-      return { id, ...decodeSizedPosting(encoded, this.#encoding), revision, order, postedAt, writtenAt }
+      return { id, ...this.#kind.decodePosting(encoded), revision, order, postedAt, writtenAt }
     } catch (cause) {
-      if (decodeTrashMark(id, encoded, this.#encoding)) {
+      if (decodeTrashMark(this.#kind, id, encoded)) {
         this.#options.onMarked({ id, revision, bytes: encoded })
         return undefined
       }
@@ -226,7 +225,7 @@ export class BoardReader {
 
   #toTrashedEntry(at: { id: string; revision: number }, data: Uint8Array | null): TrashedEntry | Error {
     try {
-      return decodeTrash(at, data, this.#encoding)
+      return this.#kind.decodeTrash(at, data)
     } catch (error) {
       return asError(error)
     }

@@ -3,10 +3,9 @@ import { decode, type Encoding, encode } from '../../../../core/codec.ts'
 import { IncompatibleVersion, InvalidPosting } from '../../../../core/errors.ts'
 import type { Failure } from '../../../../core/failure.ts'
 import { parseFailure } from '../../../../core/read-failure.ts'
-import type { Cancellation, Entity, TrashedEntry, TrashReason } from '../../../backend.ts'
+import type { Cancellation, Entity, TrashedEntry } from '../../../backend.ts'
 import type { Posting } from '../../../model/posting.ts'
 import { parseMetadata } from '../../entity-metadata.ts'
-import { decodeSharedPosting, decodeText, encodeSharedPosting, sliceFields } from '../taskflow/shared-posting.ts'
 
 const BOARD_FORMAT = 1
 const TRASH_FORMAT = 1
@@ -131,55 +130,26 @@ export function decodeLock(bytes: Uint8Array | null, encoding: Encoding): string
   return typeof owner === 'string' ? owner : undefined
 }
 
-export function encodeTrash(
-  entry: TrashReason & { readonly posting: Posting; readonly who: string; readonly at: Date },
-  options: { encoding: Encoding; limit: number },
-): Uint8Array {
-  const { posting, who, at, reason, failure } = entry
-  const posted = encodeSharedPosting(posting, options)
-  const rest = { format: TRASH_FORMAT, who, at, reason, ...(failure ? { failure: truncateFailure(failure) } : {}) }
-  if (options.encoding !== 'json') return encode({ ...rest, posting: posted }, options.encoding)
-  // The posting is inserted as text, so that it stays exactly the same.
-  return Buffer.from(`{"posting":${decodeText(posted)},${decodeText(encode(rest, 'json')).slice(1)}`)
+/** Returns the fields of a trash entry, except its posting. */
+export function encodeTrashFields({
+  who,
+  at,
+  reason,
+  failure,
+}: Omit<TrashedEntry, 'id' | 'revision' | 'posting'>): object {
+  return { format: TRASH_FORMAT, who, at, reason, ...(failure ? { failure: truncateFailure(failure) } : {}) }
 }
 
-/**
- * Decodes a trash entry that stands in place of a posting and marks the job as trashed; undefined for anything else. A
- * board that cannot write two znodes at once marks jobs in this way, and a board that can moves the entry into the
- * trash.
- */
-export function decodeTrashMark(
-  id: string,
-  bytes: Uint8Array | null,
-  encoding: Encoding,
-): Omit<TrashedEntry, 'revision'> | undefined {
-  try {
-    return decodeTrash({ id, revision: 0 }, bytes, encoding)
-  } catch {
-    return undefined
-  }
-}
-
-/** Decodes a trash entry. @throws InvalidPosting when the entry is unreadable */
-export function decodeTrash(
-  { id, revision }: { readonly id: string; readonly revision: number },
-  bytes: Uint8Array | null,
-  encoding: Encoding,
+/** Parses the fields of a trash entry; the posting is decoded last. @throws InvalidPosting when the entry is unreadable */
+export function parseTrashedEntry(
+  { id, revision }: Pick<TrashedEntry, 'id' | 'revision'>,
+  { who, at, reason, failure }: Readonly<Record<string, unknown>>,
+  decodePosting: () => Posting,
 ): TrashedEntry {
-  const { who, at, reason, failure, ...record } = bytes ? decodeFields(() => decode(bytes, encoding)) : {}
-  const spliced =
-    bytes && encoding === 'json' && record['posting'] ? sliceFields(decodeText(bytes)).get('posting') : undefined
-  const posting = spliced === undefined ? record['posting'] : Buffer.from(spliced)
   const date = new Date(at instanceof Date || typeof at === 'string' ? at : Number.NaN)
-  if (
-    !(posting instanceof Uint8Array) ||
-    typeof who !== 'string' ||
-    Number.isNaN(date.getTime()) ||
-    typeof reason !== 'string'
-  ) {
+  if (typeof who !== 'string' || Number.isNaN(date.getTime()) || typeof reason !== 'string')
     throw new InvalidPosting(`trash entry ${id} is unreadable`)
-  }
-  const entry = { id, revision, posting: decodeSharedPosting(posting, encoding), who, at: date, reason }
+  const entry = { id, revision, posting: decodePosting(), who, at: date, reason }
   const read = parseFailure(failure)
   return read ? { ...entry, failure: read } : entry
 }
@@ -201,7 +171,8 @@ function truncateFailure(failure: Failure): Failure {
   return { ...rest, message: rest.message.slice(0, MAX_FAILURE_LENGTH / 4) }
 }
 
-function decodeFields(read: () => unknown): Record<string, unknown> {
+/** Returns the fields of a record; none where it cannot be decoded. */
+export function decodeFields(read: () => unknown): Record<string, unknown> {
   try {
     return Object(read()) as Record<string, unknown>
   } catch {

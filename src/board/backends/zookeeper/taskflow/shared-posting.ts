@@ -6,7 +6,6 @@
  * JavaScript cannot represent, such as 2.0 or an id of 20 digits, which a Python service would miss when it gets the
  * job back.
  */
-import type { Encoding } from '../../../../core/codec.ts'
 import { InvalidArgument } from '../../../../core/errors.ts'
 import { encodePosting, type Posting, readSizedPosting, type SizedPosting } from '../../../model/posting.ts'
 
@@ -22,11 +21,10 @@ const CHANGING_FIELDS: ReadonlySet<string> = new Set(['runs', 'attempts', 'delay
  * Encodes a posting. @throws PayloadTooLarge; InvalidArgument if the details hold a value that JSON cannot hold, such
  * as a Date
  */
-export function encodeSharedPosting(posting: Posting, options: { encoding: Encoding; limit: number }): Uint8Array {
-  if (options.encoding !== 'json') return encodePosting(posting, options)
+export function encodeSharedPosting(posting: Posting, { limit }: { readonly limit: number }): Uint8Array {
   const kept = (posting as VerbatimPosting)[VERBATIM_FIELDS]
   if (!kept?.has('details')) assertJson(posting.details, `job ${posting.uuid} (${posting.name}): details`)
-  const bytes = encodePosting(posting, options)
+  const bytes = encodePosting(posting, { encoding: 'json', limit })
   if (!kept) return bytes
   const written = [...sliceFields(decodeText(bytes))].map(([field, text]) => {
     return `${JSON.stringify(field)}:${kept.get(field) ?? text}`
@@ -34,17 +32,11 @@ export function encodeSharedPosting(posting: Posting, options: { encoding: Encod
   return Buffer.from(`{${written.join(',')}}`)
 }
 
-/** Decodes a posting. @throws InvalidPosting for any bytes that are not a posting */
-export function decodeSharedPosting(bytes: Uint8Array, encoding: Encoding): Posting {
-  return decodeSizedPosting(bytes, encoding).posting
-}
-
 /**
  * Decodes a posting and returns it with its counted size. @throws InvalidPosting for any bytes that are not a posting
  */
-export function decodeSizedPosting(bytes: Uint8Array, encoding: Encoding): SizedPosting {
-  const sized = readSizedPosting(bytes, encoding)
-  if (encoding !== 'json') return sized
+export function decodeSharedPosting(bytes: Uint8Array): SizedPosting {
+  const sized = readSizedPosting(bytes, 'json')
   const kept = [...sliceFields(decodeText(bytes))].filter(
     ([field, text]) => !CHANGING_FIELDS.has(field) && !isExactJson(text),
   )

@@ -9,16 +9,10 @@
  * This costs one round trip and avoids claims that must fail.
  */
 import type { BoardChange } from '../../../backend.ts'
+import type { ReleaseFilter, ReleaseFilterOptions } from '../store/board-kind.ts'
 
-export interface UnconfirmedReleasesOptions {
-  /** Sends a request to the server. When it is answered, all earlier changes have been received. */
-  readonly sync: () => Promise<unknown>
-  /** Receives the confirmed releases: the job was abandoned, or its owner is dead. */
-  readonly onReleased: (changes: readonly BoardChange[]) => void
-}
-
-export class UnconfirmedReleases {
-  readonly #options: UnconfirmedReleasesOptions
+export class UnconfirmedReleases implements ReleaseFilter {
+  readonly #options: ReleaseFilterOptions
   /** Jobs whose lock was deleted, with the request that confirms the release. */
   readonly #held = new Map<string, symbol>()
   /**
@@ -27,11 +21,10 @@ export class UnconfirmedReleases {
   readonly #first = new Map<string, 'updated' | 'gone'>()
   readonly #asking = new Set<Promise<void>>()
 
-  constructor(options: UnconfirmedReleasesOptions) {
+  constructor(options: ReleaseFilterOptions) {
     this.#options = options
   }
 
-  /** Returns the changes that are confirmed now. Unconfirmed releases are reported later. */
   confirmed(changes: readonly BoardChange[]): BoardChange[] {
     const question = Symbol('question')
     const believed = changes.flatMap((change) => this.#isConfirmed(change, question))
@@ -40,13 +33,11 @@ export class UnconfirmedReleases {
     return believed
   }
 
-  /** Forgets all unconfirmed releases after a gap: the listing that follows shows the current state. */
   clear(): void {
     this.#held.clear()
     this.#first.clear()
   }
 
-  /** Resolves when every release that was unconfirmed at the call is confirmed or discarded. */
   async whenSettled(): Promise<void> {
     await Promise.all(this.#asking)
   }

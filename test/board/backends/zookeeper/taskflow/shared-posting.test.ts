@@ -1,6 +1,7 @@
 /** TaskFlow's JSON, read and written: what this library does not change stays to the letter. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { ownBoard } from '../../../../../src/board/backends/zookeeper/store/board-kind.ts'
 import {
   decodeSharedPosting,
   encodeSharedPosting,
@@ -12,9 +13,9 @@ import { InvalidArgument, InvalidPosting } from '../../../../../src/core/errors.
 const UUID = '0a1b2c3d-4e5f-4a6b-8c7d-0123456789ab'
 const LIMIT = 1_000_000
 
-const read = (text: string) => decodeSharedPosting(Buffer.from(text), 'json')
+const read = (text: string) => decodeSharedPosting(Buffer.from(text)).posting
 const write = (posting: ReturnType<typeof read>) =>
-  Buffer.from(encodeSharedPosting(posting, { encoding: 'json', limit: LIMIT })).toString()
+  Buffer.from(encodeSharedPosting(posting, { limit: LIMIT })).toString()
 
 /** As others write JSON: with room between, and numbers in every notation. */
 function spaced(value: unknown): string {
@@ -92,10 +93,10 @@ test('what JSON cannot hold is refused, wherever it is, and only where JSON is w
     finite: 1 / 0,
   })) {
     const posting = makePosting({ name: 'x', details: { store: { list: [value] } } })
-    expect(() => encodeSharedPosting(posting, { encoding: 'json', limit: LIMIT })).toThrow(InvalidArgument)
-    expect(() => encodeSharedPosting(posting, { encoding: 'json', limit: LIMIT })).toThrow(`details.store.list.0 is `)
-    expect(() => encodeSharedPosting(posting, { encoding: 'json', limit: LIMIT })).toThrow(what)
-    expect(() => encodeSharedPosting(posting, { encoding: 'msgpack', limit: LIMIT })).not.toThrow()
+    expect(() => encodeSharedPosting(posting, { limit: LIMIT })).toThrow(InvalidArgument)
+    expect(() => encodeSharedPosting(posting, { limit: LIMIT })).toThrow(`details.store.list.0 is `)
+    expect(() => encodeSharedPosting(posting, { limit: LIMIT })).toThrow(what)
+    expect(() => ownBoard.encodePosting(posting, { limit: LIMIT })).not.toThrow()
   }
 })
 

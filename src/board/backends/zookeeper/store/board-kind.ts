@@ -1,0 +1,101 @@
+/**
+ * What differs between a board of this library alone and a board that is shared with TaskFlow (`taskflow/shared-board.ts`): which
+ * records are written and how they are read, which operations lock a job, and which changes are reported at once. The
+ * board's record says which kind it is; reader and writer are given it.
+ */
+import { decode, type Encoding, encode } from '../../../../core/codec.ts'
+import { InvalidPosting } from '../../../../core/errors.ts'
+import { type Op, op } from '../../../../zookeeper/index.ts'
+import type { BackendCapabilities, BoardChange, TrashedEntry, TrashReason } from '../../../backend.ts'
+import { encodePosting, type Posting, readSizedPosting, type SizedPosting } from '../../../model/posting.ts'
+import { decodeFields, encodeTrashFields, parseTrashedEntry } from './records.ts'
+
+export interface BoardKind {
+  /** The encoding of all records except postings and trash entries. */
+  readonly encoding: Encoding
+  readonly capabilities: BackendCapabilities
+  /** Encodes a posting. @throws PayloadTooLarge; InvalidArgument for details that the encoding cannot hold */
+  encodePosting(posting: Posting, options: { readonly limit: number }): Uint8Array
+  /** Decodes a posting. @throws InvalidPosting */
+  decodePosting(bytes: Uint8Array): SizedPosting
+  /** Encodes a trash entry. @throws PayloadTooLarge */
+  encodeTrash(entry: TrashRecord, options: { readonly limit: number }): Uint8Array
+  /** Decodes a trash entry. @throws InvalidPosting */
+  decodeTrash(at: TrashPosition, bytes: Uint8Array | null): TrashedEntry
+  /** Returns the operations by which a claim creates its lock. */
+  lockOps(path: string, lock: Uint8Array): readonly Op[]
+  /** Returns the operation by which the end of a claim deletes its lock. */
+  unlockOp(path: string): Op
+  /** Returns a filter for the changes of a board that has been opened. */
+  filterReleases(options: ReleaseFilterOptions): ReleaseFilter
+}
+
+/** The content of a trash entry. */
+export type TrashRecord = TrashReason & { readonly posting: Posting; readonly who: string; readonly at: Date }
+
+export type TrashPosition = Pick<TrashedEntry, 'id' | 'revision'>
+
+export interface ReleaseFilterOptions {
+  /** Sends a request to the server. When it is answered, all earlier changes have been received. */
+  readonly sync: () => Promise<unknown>
+  /** Receives the confirmed releases: the job was abandoned, or its owner is dead. */
+  readonly onReleased: (changes: readonly BoardChange[]) => void
+}
+
+/** Holds back releases that are not certain yet. */
+export interface ReleaseFilter {
+  /** Returns the changes that are confirmed now. Unconfirmed releases are reported later. */
+  confirmed(changes: readonly BoardChange[]): readonly BoardChange[]
+  /** Forgets all unconfirmed releases after a gap: the listing that follows shows the current state. */
+  clear(): void
+  /** Resolves when every release that was unconfirmed at the call is confirmed or discarded. */
+  whenSettled(): Promise<void>
+}
+
+export const CAPABILITIES: BackendCapabilities = {
+  keys: true,
+  resources: true,
+  delays: true,
+  cancel: true,
+  restore: true,
+  completeChangeFeed: true,
+}
+
+const ENCODING = 'msgpack'
+
+/** A board of this library alone. */
+export const ownBoard: BoardKind = {
+  encoding: ENCODING,
+  capabilities: CAPABILITIES,
+  encodePosting: (posting, { limit }) => encodePosting(posting, { encoding: ENCODING, limit }),
+  decodePosting: (bytes) => readSizedPosting(bytes, ENCODING),
+  encodeTrash: (entry, options) =>
+    encode({ ...encodeTrashFields(entry), posting: ownBoard.encodePosting(entry.posting, options) }, ENCODING),
+  decodeTrash: (at, bytes) => {
+    const { posting, ...fields } = bytes ? decodeFields(() => decode(bytes, ENCODING)) : {}
+    return parseTrashedEntry(at, fields, () => {
+      if (posting instanceof Uint8Array) return ownBoard.decodePosting(posting).posting
+      throw new InvalidPosting(`trash entry ${at.id} is unreadable`)
+    })
+  },
+  lockOps: (path, lock) => [op.create(path, lock, { ephemeral: true })],
+  unlockOp: (path) => op.delete(path),
+  filterReleases: () => ({
+    confirmed: (changes) => changes,
+    clear: () => undefined,
+    whenSettled: () => Promise.resolve(),
+  }),
+}
+
+/**
+ * Decodes a trash entry that stands in place of a posting and marks the job as trashed; undefined for anything else. A
+ * board that cannot write two znodes at once marks jobs in this way, and a board that can moves the entry into the
+ * trash.
+ */
+export function decodeTrashMark(kind: BoardKind, id: string, bytes: Uint8Array | null): TrashedEntry | undefined {
+  try {
+    return kind.decodeTrash({ id, revision: 0 }, bytes)
+  } catch {
+    return undefined
+  }
+}
