@@ -10,6 +10,7 @@ import { createDeferred } from '../core/async/abort.ts'
 import { retry } from '../core/async/retry.ts'
 import { Duplicate } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
+import { defined } from '../core/options.ts'
 import { packageVersion } from '../core/package-version.ts'
 import { monotonic, withinTime } from '../core/time.ts'
 import type { KnownFlows } from './claiming/known-flows.ts'
@@ -169,7 +170,7 @@ export class Registration {
       version: packageVersion(),
       flows: flows.names,
       versions: flows.versions,
-      ...(sizes ? { sizes } : {}),
+      ...defined({ sizes }),
       concurrency,
       startedAt: this.#startedAt,
       state,

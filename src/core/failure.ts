@@ -3,6 +3,7 @@
  * causes, and can be thrown again as a {@link WrappedFailure}. TaskFlow has the same idea in `taskflow/types/failure.py`.
  */
 import { JobboardError, NonRetryable } from './errors.ts'
+import { defined } from './options.ts'
 import { oneLine } from './texts.ts'
 import { type Duration, toMilliseconds } from './time.ts'
 
@@ -62,11 +63,13 @@ function toFailureAt(thrown: unknown, depth: number, budget: CauseBudget): Failu
   return {
     name: truncateText(toPrintable(name)),
     message: truncateText(toPrintable(message)),
-    ...(typeof code === 'string' ? { code } : {}),
-    ...(typeof stack === 'string' ? { stack: truncateText(stack) } : {}),
-    ...(causes.length > 0 ? { causes } : {}),
-    ...(final ? { nonRetryable: true } : {}),
-    ...(retryAfter === undefined ? {} : { retryAfter }),
+    ...defined({
+      code: typeof code === 'string' ? code : undefined,
+      stack: typeof stack === 'string' ? truncateText(stack) : undefined,
+      causes: causes.length > 0 ? causes : undefined,
+      nonRetryable: final ? (true as const) : undefined,
+      retryAfter,
+    }),
   }
 }
 

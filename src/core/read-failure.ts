@@ -1,5 +1,6 @@
 /** Reads failures from the trash or a logbook: other programs write there, too, and failures are shown to people. */
 import { type Failure, MAX_CAUSE_DEPTH, MAX_CAUSES, MAX_TEXT_LENGTH } from './failure.ts'
+import { defined } from './options.ts'
 
 /**
  * Reads a failure and cuts it to the limits of `failureOf`. Never throws: for another value, the result says so.
@@ -27,12 +28,18 @@ function parseFailureAt(value: unknown, depth: number, budget: { causes: number 
   return {
     name: typeof name === 'string' ? truncateText(name) : 'Error',
     message: typeof message === 'string' ? truncateText(message) : 'a message that cannot be read',
-    ...(typeof code === 'string' ? { code: truncateText(code) } : {}),
-    ...(typeof stack === 'string' ? { stack: truncateText(stack) } : {}),
-    ...(Array.isArray(causes) ? { causes: kept } : {}),
-    ...(nonRetryable === true ? { nonRetryable } : {}),
-    ...(typeof retryAfter === 'number' && Number.isFinite(retryAfter) && retryAfter >= 0 ? { retryAfter } : {}),
+    ...defined({
+      code: typeof code === 'string' ? truncateText(code) : undefined,
+      stack: typeof stack === 'string' ? truncateText(stack) : undefined,
+      causes: Array.isArray(causes) ? kept : undefined,
+      nonRetryable: nonRetryable === true ? (true as const) : undefined,
+      retryAfter: isDuration(retryAfter) ? retryAfter : undefined,
+    }),
   }
+}
+
+function isDuration(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

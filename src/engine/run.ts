@@ -10,6 +10,7 @@
 import { onAbort } from '../core/async/abort.ts'
 import type { Stoppable } from '../core/async/stop.ts'
 import { type Failure, failureOf } from '../core/failure.ts'
+import { defined } from '../core/options.ts'
 import type { EndState, EngineState } from '../core/states.ts'
 import type { AtomNode, ExecutionNode, RetryAttempt } from '../flow/index.ts'
 import { type AtomStates, isAtom } from './atom-states.ts'
@@ -366,7 +367,7 @@ export class FlowRun {
   #recordReverted(node: AtomNode, attempt: AtomAttempt): undefined {
     if (attempt.ok) {
       this.counts.reverted += 1
-      this.#atomStates.moveTo(node, 'REVERTED', attempt.value === undefined ? {} : { revertResult: attempt.value })
+      this.#atomStates.moveTo(node, 'REVERTED', defined({ revertResult: attempt.value }))
     } else if (this.#parts.suspend.aborted) {
       this.#atomStates.frontier.consider(node)
     } else {

@@ -2,6 +2,7 @@
  * The record of a flow, changed by its transitions. It is the only implementation of a transition's effect, for every
  * backend.
  */
+import { defined } from '../core/options.ts'
 import type { AtomState, FlowState } from '../core/states.ts'
 import type { AtomDetail, FlowDetail, Meta, StateChange } from './models.ts'
 import type { Transition } from './persistence.ts'
@@ -91,7 +92,7 @@ export class FlowRecord {
 }
 
 function toAtomDetail({ atom, createdAt, states }: AtomRecord): AtomDetail {
-  return { ...atom, ...(createdAt && { createdAt }), states: [...states] }
+  return { ...atom, ...defined({ createdAt }), states: [...states] }
 }
 
 function appendState<S extends FlowState | AtomState>(states: StateChange<S>[], change: StateChange<S>): void {

@@ -11,6 +11,7 @@ import { type FollowingSignal, followSignals, rejectOnAbort } from '../../core/a
 import { Condition } from '../../core/async/condition.ts'
 import { retry, retryUntilAborted } from '../../core/async/retry.ts'
 import { ShuttingDown, StorageFailure, Timeout } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
 import { monotonic } from '../../core/time.ts'
 
 const MAX_PAUSE_MS = 30_000
@@ -167,7 +168,7 @@ export class ClaimLoop {
     this.#claimSignal = look
     try {
       const { board, accept } = this.#options
-      return await board.claimNext({ max, accept, signal: look.signal, ...(timeout === undefined ? {} : { timeout }) })
+      return await board.claimNext({ max, accept, signal: look.signal, ...defined({ timeout }) })
     } catch (error) {
       if (error === RECHECK && !signal.aborted) return []
       if (error instanceof Timeout) return 'nothing'

@@ -7,6 +7,7 @@
  *     <term>.log    {format, flow: as it was acquired}, then per transition {at, state?, meta?, atoms?}
  */
 import { IncompatibleVersion, StorageFailure } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
 import { applyTransitions } from '../apply.ts'
 import { checkBook, checkFlowWithAtoms, checkTransition, damagedRecordError } from '../checked-records.ts'
 import { toWrittenAtom } from '../flow-record.ts'
@@ -30,12 +31,7 @@ export function encodeFlow(flow: FlowDetail): Uint8Array {
 
 /** Encodes a transition. @throws InvalidArgument when a result is not plain data */
 export function encodeTransition({ state, meta, atoms }: Transition, at: Date): Uint8Array {
-  return encodeFrame({
-    at,
-    ...(state && { state }),
-    ...(meta && { meta }),
-    ...(atoms && { atoms: atoms.map(toWrittenAtom) }),
-  })
+  return encodeFrame(defined({ at, state, meta, atoms: atoms?.map(toWrittenAtom) }))
 }
 
 /** Decodes a book. @throws IncompatibleVersion @throws StorageFailure when it is damaged */

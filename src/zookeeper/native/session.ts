@@ -11,6 +11,7 @@ import { createDeferred, type Deferred, onAbort } from '../../core/async/abort.t
 import { type Instant, systemClock } from '../../core/clock.ts'
 import { InvalidState } from '../../core/errors.ts'
 import type { Emitter } from '../../core/events.ts'
+import { defined } from '../../core/options.ts'
 import { monotonic } from '../../core/time.ts'
 import type { DriverEvents } from '../client-events.ts'
 import type { Hosts } from '../connection/hosts.ts'
@@ -279,7 +280,7 @@ export class NativeSession {
     if (this.#previousId !== id) {
       const previous = this.#previousId
       this.#previousId = id
-      this.#emitter.emit('session', { session: id, ...(previous === undefined ? {} : { previous }) })
+      this.#emitter.emit('session', { session: id, ...defined({ previous }) })
     }
     // A listener may have closed the client.
     if (this.#connection !== connection) return
@@ -366,13 +367,7 @@ export class NativeSession {
     const previous = this.#state
     if (!canTransition(previous, state)) return
     this.#state = state
-    const session = this.#info?.id
-    this.#emitter.emit('state', {
-      state,
-      previous,
-      ...(session === undefined ? {} : { session }),
-      ...(reason ? { reason } : {}),
-    })
+    this.#emitter.emit('state', { state, previous, ...defined({ session: this.#info?.id, reason }) })
   }
 }
 

@@ -15,6 +15,7 @@
 import { createDeferred, type Deferred } from '../../core/async/abort.ts'
 import { type Clock, type Instant, systemClock } from '../../core/clock.ts'
 import { asError, InvalidState, NotConnected } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
 import { monotonic } from '../../core/time.ts'
 import { Connection } from '../connection/connection.ts'
 import { Connector } from '../connection/connector.ts'
@@ -77,7 +78,7 @@ export class Session {
     this.#owner = owner
     this.#clock = clock
     this.#state = new ClientStateMachine(log, (change) => {
-      owner.stateChanged({ ...change, ...(this.#open ? { session: this.#open.id } : {}) })
+      owner.stateChanged({ ...change, ...defined({ session: this.#open?.id }) })
     })
     this.#keeper = new LeaseKeeper(
       { clock, tick },
@@ -268,7 +269,7 @@ export class Session {
     const previous = this.#previousId
     this.#previousId = id
     this.#counters.sessions++
-    this.#owner.sessionChanged({ session: id, ...(previous === undefined ? {} : { previous }) })
+    this.#owner.sessionChanged({ session: id, ...defined({ previous }) })
   }
 
   #disconnected(connection: Connection, cause: Error): void {
