@@ -3,8 +3,8 @@
  * is damaged: the reader receives one kind of error, whose class says that only this record is concerned.
  */
 import { StorageFailure } from '../core/errors.ts'
+import { parseFailure } from '../core/failure.ts'
 import { defined } from '../core/options.ts'
-import { parseFailure } from '../core/read-failure.ts'
 import { ATOM_TRANSITIONS, FLOW_TRANSITIONS, type Intention } from '../core/states.ts'
 import { shortenText } from '../core/texts.ts'
 import type { RecordedTransition } from './flow-record.ts'

@@ -7,8 +7,7 @@
  * `burst`, when no job is left to claim. Before it ends by itself, it waits for the jobs that it has claimed.
  */
 import type { Claim, JobBoard, Posting } from '../../board/index.ts'
-import { type FollowingSignal, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
-import { Condition } from '../../core/async/condition.ts'
+import { Condition, type FollowingSignal, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
 import { retry, retryUntilAborted } from '../../core/async/retry.ts'
 import { ShuttingDown, StorageFailure, Timeout } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'

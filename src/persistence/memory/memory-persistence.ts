@@ -6,7 +6,6 @@ import { Lifecycle } from '../../core/async/lifecycle.ts'
 import { roundTrip } from '../../core/codec.ts'
 import { InvalidState, NotFound } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
-import { createFlowDetail, toAcquiredFlow } from '../apply.ts'
 import {
   assertBookQuery,
   assertInstant,
@@ -15,7 +14,7 @@ import {
   matchesBookQuery,
   matchesFlowQuery,
 } from '../book-query.ts'
-import { FlowRecord, toWrittenAtom } from '../flow-record.ts'
+import { createFlowDetail, FlowRecord, toAcquiredFlow, toWrittenAtom } from '../flow-record.ts'
 import type { BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence, Transition } from '../persistence.ts'
 import { assertAcquireRequest, assertFlowRequest, assertUuid, fencedError, supersededError } from '../requests.ts'

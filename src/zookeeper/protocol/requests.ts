@@ -1,8 +1,7 @@
 /** Requests of all operations: how each is encoded and how its answer is read. Paths are the server's (see Chroot). */
 import { defined } from '../../core/options.ts'
 import { type Acl, type Identity, readAcls, readIdentities, writeAcls } from './acl.ts'
-import { checkVersion } from './arguments.ts'
-import { checkData } from './data.ts'
+import { checkData, checkVersion } from './arguments.ts'
 import { type JuteReader, JuteWriter } from './jute.ts'
 import { OPCODE, WATCH_KIND, WATCH_MODE, XID } from './opcodes.ts'
 import { type ConnectRequest, readStat, type Stat, writeConnectRequest } from './records.ts'

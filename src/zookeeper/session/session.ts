@@ -13,10 +13,9 @@
  *   follows.
  */
 import { createDeferred, type Deferred } from '../../core/async/abort.ts'
-import { type Clock, type Instant, systemClock } from '../../core/clock.ts'
 import { asError, InvalidState, NotConnected } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
-import { monotonic } from '../../core/time.ts'
+import { type Clock, type Instant, monotonic, systemClock } from '../../core/time.ts'
 import { Connection } from '../connection/connection.ts'
 import { Connector } from '../connection/connector.ts'
 import { type ClientCounters, Counters } from '../connection/counters.ts'

@@ -7,10 +7,9 @@
  * are refused, or are sent in the next session if that does no harm.
  */
 import { createDeferred } from '../../../core/async/abort.ts'
-import { type Instant, systemClock } from '../../../core/clock.ts'
 import { encodePlain } from '../../../core/codec.ts'
 import { asError, ClaimLost, OutcomeUnknown, WritesRefused } from '../../../core/errors.ts'
-import { monotonic } from '../../../core/time.ts'
+import { type Instant, monotonic, systemClock } from '../../../core/time.ts'
 import type { Result } from '../../backend.ts'
 import { script } from './connection.ts'
 import { notConnectedError, toErrorKind, writesRefusedError } from './errors.ts'
