@@ -18,10 +18,10 @@
 import type { JobBoard } from '../board/index.ts'
 import { boardId } from '../board/internal.ts'
 import { abortAfter, createSharedController, followSignals, rejectOnAbort } from '../core/async/abort.ts'
-import { keepAlive } from '../core/async/keep-alive.ts'
-import { Lifecycle } from '../core/async/lifecycle.ts'
+import { keepAlive, Lifecycle } from '../core/async/lifecycle.ts'
 import { asError, NotFound, ShuttingDown, StorageFailure } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
+import { defined } from '../core/options.ts'
 import { monotonic, toMilliseconds } from '../core/time.ts'
 import type { Persistence } from '../persistence/index.ts'
 import { ClaimLoop } from './claiming/claim-loop.ts'
@@ -313,7 +313,6 @@ export class Conductor implements AsyncDisposable {
 
   #health(): Health {
     const { board, concurrency } = this.#parts
-    const last = this.lastClaimableCheck
     return {
       state: this.state,
       healthy: this.healthy,
@@ -321,7 +320,7 @@ export class Conductor implements AsyncDisposable {
       slots: concurrency,
       board: board.state,
       storage: this.#claimLoop.isStorageAway ? 'away' : 'there',
-      ...(last ? { lastClaimableCheck: last } : {}),
+      ...defined({ lastClaimableCheck: this.lastClaimableCheck }),
     }
   }
 

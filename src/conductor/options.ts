@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import { type JobBoard, SIZES, type Size } from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { assertLogger, type Logger, redactedLog, silentLog } from '../core/log.ts'
-import { assertOptions, type KnownOptions } from '../core/options.ts'
+import { assertOptions, defined, type KnownOptions } from '../core/options.ts'
 import { Redactor } from '../core/redaction.ts'
 import { type Duration, toMilliseconds } from '../core/time.ts'
 import { DEFAULT_CONCURRENCY } from '../engine/index.ts'
@@ -147,7 +147,7 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
     onFailure: 'retry',
     takeoverDelay: 0,
     burst: false,
-    ...definedOptions(options),
+    ...defined(selectSettings(options)),
     log: toLogger(options),
   }
   assertCounts(settings)
@@ -211,12 +211,8 @@ const SETTING_NAMES: Readonly<Record<keyof ConductorSettings, true>> = {
   failuresOnBoard: true,
 }
 
-/** Omits options whose value is undefined. */
-function definedOptions(options: ConductorOptions): Partial<ConductorSettings> {
-  const defined = Object.entries(options).filter(
-    ([name, value]) => Object.hasOwn(SETTING_NAMES, name) && value !== undefined,
-  )
-  return Object.fromEntries(defined) as Partial<ConductorSettings>
+function selectSettings(options: ConductorOptions): Partial<ConductorSettings> {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => Object.hasOwn(SETTING_NAMES, name)))
 }
 
 function toLogger({ log = silentLog, redact }: ConductorOptions): Logger {

@@ -10,10 +10,10 @@ import { createDeferred } from '../core/async/abort.ts'
 import { retry } from '../core/async/retry.ts'
 import { Duplicate } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
+import { defined } from '../core/options.ts'
 import { packageVersion } from '../core/package-version.ts'
 import { monotonic, withinTime } from '../core/time.ts'
 import type { KnownFlows } from './claiming/known-flows.ts'
-import { isEndedLocalProcess } from './predecessor.ts'
 
 /** The shortest period between two updates of the entity. */
 const UPDATE_PERIOD_MS = 2_000
@@ -169,7 +169,7 @@ export class Registration {
       version: packageVersion(),
       flows: flows.names,
       versions: flows.versions,
-      ...(sizes ? { sizes } : {}),
+      ...defined({ sizes }),
       concurrency,
       startedAt: this.#startedAt,
       state,
@@ -181,4 +181,32 @@ export class Registration {
 
 function statusText({ state, jobs, running }: Record<string, unknown>): string {
   return JSON.stringify([state, running, jobs])
+}
+
+/**
+ * Returns whether the process of a conductor ran on this machine and has ended, by a kill for example. Its entity remains until
+ * its session expires; a process manager that restarts the process under its name would be refused until then.
+ *
+ * @param metadata the conductor's entity on the board
+ */
+export function isEndedLocalProcess({ host, pid, startedAt }: Readonly<Record<string, unknown>>): boolean {
+  if (host !== hostname() || typeof pid !== 'number') return false
+  // In a container each start of the process has the same id.
+  if (pid === process.pid) return toTime(startedAt) < Date.now() - process.uptime() * 1_000
+  return !isProcessAlive(pid)
+}
+
+/** Returns the time of a Date, or of its text: boards that hold JSON store it as text. */
+function toTime(instant: unknown): number {
+  return instant instanceof Date ? instant.getTime() : Date.parse(String(instant))
+}
+
+function isProcessAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    // The process exists, but this one may not signal it.
+    return Object(error).code === 'EPERM'
+  }
 }

@@ -3,7 +3,7 @@ import type { JobBoard, PostAndClaimOptions } from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { WrappedFailure } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
-import { assertOptions, type KnownOptions } from '../core/options.ts'
+import { assertOptions, defined, type KnownOptions } from '../core/options.ts'
 import type { Duration } from '../core/time.ts'
 import { newUuid } from '../core/uuid.ts'
 import { Engine } from '../engine/index.ts'
@@ -90,10 +90,8 @@ export async function runFlow<I extends object, R, S = unknown>(
   assertFailuresOnBoard(options.failuresOnBoard, 'runFlow')
   const checked = await checkStore(flow, store)
   const { persistence: given = 'memory:', codec, signal, services, log: logger, concurrency, deadline } = options
-  const persistence = await openPersistence(given, {
-    ...(codec === undefined ? {} : { codec }),
-    ...(logger === undefined || typeof given !== 'string' ? {} : { log: logger }),
-  })
+  const opening = defined({ codec, log: typeof given === 'string' ? logger : undefined })
+  const persistence = await openPersistence(given, opening)
   try {
     await using turn =
       options.board === undefined
@@ -114,10 +112,8 @@ export async function runFlow<I extends object, R, S = unknown>(
       log,
       services: opened.services,
       ...turn.engine,
-      signals: { ...turn.engine.signals, ...(signal ? { suspend: signal } : {}) },
-      ...(logger ? { logger } : {}),
-      ...(concurrency === undefined ? {} : { concurrency }),
-      ...(deadline === undefined ? {} : { deadline }),
+      signals: { ...turn.engine.signals, ...defined({ suspend: signal }) },
+      ...defined({ logger, concurrency, deadline }),
     })
     const ending = await engine.run()
     await turn.settle(ending)

@@ -2,6 +2,7 @@
 import { type JobBoard, openBoard } from '../board/index.ts'
 import { openOrAbort, rejectOnAbort } from '../core/async/abort.ts'
 import type { Logger } from '../core/log.ts'
+import { defined } from '../core/options.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import { openPersistence, type Persistence } from '../persistence/index.ts'
 import { KnownFlows } from './claiming/known-flows.ts'
@@ -48,7 +49,7 @@ async function openLogbooks(
   { persistence: given, codec, signal }: ConductorOptions,
   log: Logger,
 ): Promise<Persistence> {
-  const rest = codec === undefined ? {} : { codec }
+  const rest = defined({ codec })
   // A persistence that was passed in open is not closed.
   return typeof given === 'string'
     ? openOrAbort(signal, openPersistence(given, { log, ...rest }))
@@ -58,7 +59,7 @@ async function openLogbooks(
 async function openConductorBoard(options: ConductorOptions, log: Logger): Promise<JobBoard> {
   const { board, name, signal } = options
   if (typeof board !== 'string') return board
-  return openBoard(board, { log, ...(name === undefined ? {} : { who: name }), ...(signal ? { signal } : {}) })
+  return openBoard(board, { log, ...defined({ who: name, signal }) })
 }
 
 /** The number of conductors of this process that were named automatically. */

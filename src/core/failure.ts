@@ -3,6 +3,7 @@
  * causes, and can be thrown again as a {@link WrappedFailure}. TaskFlow has the same idea in `taskflow/types/failure.py`.
  */
 import { JobboardError, NonRetryable } from './errors.ts'
+import { defined } from './options.ts'
 import { oneLine } from './texts.ts'
 import { type Duration, toMilliseconds } from './time.ts'
 
@@ -62,11 +63,13 @@ function toFailureAt(thrown: unknown, depth: number, budget: CauseBudget): Failu
   return {
     name: truncateText(toPrintable(name)),
     message: truncateText(toPrintable(message)),
-    ...(typeof code === 'string' ? { code } : {}),
-    ...(typeof stack === 'string' ? { stack: truncateText(stack) } : {}),
-    ...(causes.length > 0 ? { causes } : {}),
-    ...(final ? { nonRetryable: true } : {}),
-    ...(retryAfter === undefined ? {} : { retryAfter }),
+    ...defined({
+      code: typeof code === 'string' ? code : undefined,
+      stack: typeof stack === 'string' ? truncateText(stack) : undefined,
+      causes: causes.length > 0 ? causes : undefined,
+      nonRetryable: final ? (true as const) : undefined,
+      retryAfter,
+    }),
   }
 }
 
@@ -167,4 +170,53 @@ function toPrintable(value: unknown): string {
 
 function truncateText(text: string): string {
   return text.length > MAX_TEXT_LENGTH ? `${text.slice(0, MAX_TEXT_LENGTH)}…` : text
+}
+
+/**
+ * Reads a failure from the trash or a logbook, where other programs write, too, and cuts it to the limits of `failureOf`. Never throws: for another value, the result says so.
+ *
+ * @returns undefined if the value is undefined or null
+ */
+export function parseFailure(value: unknown): Failure | undefined {
+  if (value === undefined || value === null) return undefined
+  return parseFailureAt(value, 0, { causes: MAX_CAUSES })
+}
+
+function parseFailureAt(value: unknown, depth: number, budget: { causes: number }): Failure {
+  if (typeof value === 'string') return { name: 'Error', message: truncateStored(value) }
+  const { name, message, code, stack, causes, nonRetryable, retryAfter }: Readonly<Record<string, unknown>> = isObject(
+    value,
+  )
+    ? value
+    : { message: 'a failure that cannot be read' }
+  const kept: Failure[] = []
+  for (const cause of Array.isArray(causes) && depth < MAX_CAUSE_DEPTH ? causes : []) {
+    if (budget.causes === 0) break
+    budget.causes -= 1
+    kept.push(parseFailureAt(cause, depth + 1, budget))
+  }
+  return {
+    name: typeof name === 'string' ? truncateStored(name) : 'Error',
+    message: typeof message === 'string' ? truncateStored(message) : 'a message that cannot be read',
+    ...defined({
+      code: typeof code === 'string' ? truncateStored(code) : undefined,
+      stack: typeof stack === 'string' ? truncateStored(stack) : undefined,
+      causes: Array.isArray(causes) ? kept : undefined,
+      nonRetryable: nonRetryable === true ? (true as const) : undefined,
+      retryAfter: isDuration(retryAfter) ? retryAfter : undefined,
+    }),
+  }
+}
+
+function isDuration(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Cuts a text. A text that `failureOf` has cut is one character longer (`…`), and stays as it is. */
+function truncateStored(text: string): string {
+  return text.length > MAX_TEXT_LENGTH + 1 ? `${text.slice(0, MAX_TEXT_LENGTH)}…` : text
 }

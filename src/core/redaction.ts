@@ -5,6 +5,7 @@
  */
 import { InvalidArgument } from './errors.ts'
 import type { Failure } from './failure.ts'
+import { defined } from './options.ts'
 
 export const REDACTED = '[redacted]'
 
@@ -44,8 +45,10 @@ export class Redactor {
       ...rest,
       name: this.text(name),
       message: this.text(message),
-      ...(stack === undefined ? {} : { stack: this.text(stack) }),
-      ...(causes === undefined ? {} : { causes: causes.map((cause) => this.failure(cause)) }),
+      ...defined({
+        stack: stack === undefined ? undefined : this.text(stack),
+        causes: causes?.map((cause) => this.failure(cause)),
+      }),
     }
   }
 

@@ -1,4 +1,4 @@
-/** Durations as people write them, a monotonic clock, and waits that can be aborted. */
+/** Durations as people write them, clocks, and waits that can be aborted. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { InvalidArgument } from './errors.ts'
 
@@ -85,3 +85,16 @@ export async function withinTime(ms: number, work: Promise<unknown>): Promise<vo
   await Promise.race([work, sleep(ms, done).catch(() => undefined)])
   done.abort()
 }
+
+/**
+ * A moment on both clocks. The monotonic clock never jumps, but stops while the machine is suspended; the wall clock
+ * continues then, but may be set back. Between two moments, at least the larger of both differences has passed.
+ */
+export interface Instant {
+  readonly monotonic: number
+  readonly wall: number
+}
+
+export type Clock = () => Instant
+
+export const systemClock: Clock = () => ({ monotonic: monotonic(), wall: Date.now() })

@@ -6,6 +6,7 @@
  * instant (one task succeeded, the next one starts) is one write, and nothing ever runs ahead of the logbook.
  */
 import type { Failure } from '../core/failure.ts'
+import { defined } from '../core/options.ts'
 import {
   ATOM_TRANSITIONS,
   type AtomState,
@@ -104,7 +105,7 @@ export class Ledger {
   /** Changes fields of an atom's record without a transition. */
   annotate(name: string, facts: Pick<Partial<AtomDetail>, 'history' | 'failure'> & { readonly meta?: object }): void {
     const atom = this.atom(name)
-    this.#setRecord({ ...atom, ...facts, meta: facts.meta ? definedOnly({ ...atom.meta, ...facts.meta }) : atom.meta })
+    this.#setRecord({ ...atom, ...facts, meta: facts.meta ? defined({ ...atom.meta, ...facts.meta }) : atom.meta })
   }
 
   add(atom: AnyAtom): void {
@@ -128,11 +129,11 @@ export class Ledger {
   takeTransition(): Transition | undefined {
     const atoms: AtomDetail[] = []
     for (const name of this.#changed) atoms.push(this.atom(name))
-    const state = this.#state === this.#recordedState ? {} : { state: this.#state }
-    if (atoms.length === 0 && !('state' in state)) return undefined
+    const state = this.#state === this.#recordedState ? undefined : this.#state
+    if (atoms.length === 0 && !state) return undefined
     this.#changed.clear()
     this.#recordedState = this.#state
-    return { ...state, ...(atoms.length > 0 ? { atoms } : {}) }
+    return defined({ state, atoms: atoms.length > 0 ? atoms : undefined })
   }
 
   /** Returns the events since the last call, for listeners. */
@@ -153,7 +154,7 @@ export class Ledger {
       at: updatedAt,
       duration: updatedAt.getTime() - from.updatedAt.getTime(),
       ...(state === 'SUCCESS' ? { result } : {}),
-      ...(failure ? { failure } : {}),
+      ...defined({ failure }),
     }
     this.#events.push({ kind: 'atom', event: move })
   }
@@ -179,10 +180,4 @@ function cleanRecord({ name, kind, version }: Pick<AtomDetail, 'name' | 'kind' |
 /** Removes the result of a reverted atom or of a past attempt: it is no longer valid, and may be large. */
 function withoutResult({ result: _undone, ...atom }: AtomDetail): AtomDetail {
   return atom
-}
-
-/** Removes undefined properties: an encoding without undefined must return the same record. */
-function definedOnly<T extends object>(facts: T): Partial<T> {
-  const there = Object.entries(facts).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(there) as Partial<T>
 }

@@ -1,12 +1,13 @@
 /** Runs the user's code: `execute`, `revert` and `onFailure` of atoms. An error of that code is an outcome. */
 import type { Stoppable } from '../core/async/stop.ts'
 import { runInTask } from '../core/async/work.ts'
+import { roundTrip } from '../core/codec.ts'
+import { InvalidArgument } from '../core/errors.ts'
 import { describeError, type Failure, failureOf } from '../core/failure.ts'
 import { type AtomNode, type ExecutableAtom, History, type RetryDecision } from '../flow/index.ts'
 import { AtomContext, type AtomContextOptions, type RunContext } from './atom-context.ts'
 import type { AtomStates } from './atom-states.ts'
 import { resolveArguments, type Store } from './scope.ts'
-import { toPlain } from './stored-result.ts'
 
 export type { RunContext } from './atom-context.ts'
 
@@ -160,4 +161,24 @@ async function mergeErrors<T>(steps: {
 export function hasRevert(atom: ExecutableAtom): boolean {
   if (atom.revert) return true
   return atom.kind === 'task' && (atom.preRevert !== undefined || atom.postRevert !== undefined)
+}
+
+const SAFE_TYPES: ReadonlySet<string> = new Set(['string', 'number', 'boolean', 'undefined'])
+
+/**
+ * Returns a result as the logbook gives it back. It goes through the codec once, when it is made: a later task sees in the same
+ * process exactly what it would see after a crash in another. What the logbook would refuse is refused here, where the task can
+ * be named.
+ *
+ * @throws InvalidArgument for a value that is not plain data, with its name, `what`
+ */
+export function toPlain(value: unknown, what: () => string): unknown {
+  if (value === null || SAFE_TYPES.has(typeof value)) return value
+  try {
+    return roundTrip(value)
+  } catch (cause) {
+    throw new InvalidArgument(`${what()} cannot be stored (${describeError(cause)}); return plain data, or nothing`, {
+      cause,
+    })
+  }
 }

@@ -10,15 +10,15 @@
 import { onAbort } from '../core/async/abort.ts'
 import type { Stoppable } from '../core/async/stop.ts'
 import { type Failure, failureOf } from '../core/failure.ts'
+import { defined } from '../core/options.ts'
 import type { EndState, EngineState } from '../core/states.ts'
 import type { AtomNode, ExecutionNode, RetryAttempt } from '../flow/index.ts'
 import { type AtomStates, isAtom } from './atom-states.ts'
-import { ResolutionApplier } from './consequences.ts'
+import { ResolutionApplier, RetryTimers } from './consequences.ts'
 import { passesGates } from './deciders.ts'
-import { type Ending, PATH_TO_ENDING } from './ending.ts'
+import { type Ending, PATH_TO_ENDING } from './events.ts'
 import { type AtomAttempt, type AtomRunner, hasRevert, type RunContext } from './performer.ts'
 import type { Resolver } from './resolver.ts'
-import { RetryTimers } from './retry-waits.ts'
 import { collectResults } from './scope.ts'
 import { type AtomCounts, newAtomCounts } from './statistics.ts'
 import { ThrownErrors } from './thrown-errors.ts'
@@ -366,7 +366,7 @@ export class FlowRun {
   #recordReverted(node: AtomNode, attempt: AtomAttempt): undefined {
     if (attempt.ok) {
       this.counts.reverted += 1
-      this.#atomStates.moveTo(node, 'REVERTED', attempt.value === undefined ? {} : { revertResult: attempt.value })
+      this.#atomStates.moveTo(node, 'REVERTED', defined({ revertResult: attempt.value }))
     } else if (this.#parts.suspend.aborted) {
       this.#atomStates.frontier.consider(node)
     } else {

@@ -26,6 +26,7 @@ export type {
   NodeRange,
 } from './compile/execution-graph.ts'
 export type { Depth } from './patterns/edges.ts'
+export type { ServicesOf } from './patterns/fit.ts'
 export { type AnyFlow, type AnyPart, type Flow, input, isFlow, missingInputs } from './patterns/flow.ts'
 export { type GraphOptions, graph } from './patterns/graph.ts'
 export { linear } from './patterns/linear.ts'
@@ -33,5 +34,4 @@ export { type Link, link } from './patterns/link.ts'
 export type { FlowOptions } from './patterns/parts.ts'
 export type { PostingDefaults } from './patterns/posting-defaults.ts'
 export { checkStore, type StandardSchema } from './patterns/schema.ts'
-export type { ServicesOf } from './patterns/services.ts'
 export { unordered } from './patterns/unordered.ts'

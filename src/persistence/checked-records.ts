@@ -3,7 +3,8 @@
  * is damaged: the reader receives one kind of error, whose class says that only this record is concerned.
  */
 import { StorageFailure } from '../core/errors.ts'
-import { parseFailure } from '../core/read-failure.ts'
+import { parseFailure } from '../core/failure.ts'
+import { defined } from '../core/options.ts'
 import { ATOM_TRANSITIONS, FLOW_TRANSITIONS, type Intention } from '../core/states.ts'
 import { shortenText } from '../core/texts.ts'
 import type { RecordedTransition } from './flow-record.ts'
@@ -67,12 +68,11 @@ export function checkSecrets(
   { failure, revertFailure, history }: Fields,
   where: string,
 ): Pick<AtomDetail, 'failure' | 'revertFailure' | 'history'> {
-  const [failed, revertFailed] = [parseFailure(failure), parseFailure(revertFailure)]
-  return {
-    ...(failed ? { failure: failed } : {}),
-    ...(revertFailed ? { revertFailure: revertFailed } : {}),
-    ...(history === undefined ? {} : { history: checkHistory(history, where) }),
-  }
+  return defined({
+    failure: parseFailure(failure),
+    revertFailure: parseFailure(revertFailure),
+    history: history === undefined ? undefined : checkHistory(history, where),
+  })
 }
 
 /** Checks a transition. @throws StorageFailure when it is not a transition */

@@ -2,9 +2,10 @@
  * The record of a flow, changed by its transitions. It is the only implementation of a transition's effect, for every
  * backend.
  */
+import { defined } from '../core/options.ts'
 import type { AtomState, FlowState } from '../core/states.ts'
 import type { AtomDetail, FlowDetail, Meta, StateChange } from './models.ts'
-import type { Transition } from './persistence.ts'
+import type { AcquireRequest, FlowRequest, Transition } from './persistence.ts'
 
 /** A transition and the time at which it was recorded. */
 export interface RecordedTransition extends Transition {
@@ -91,7 +92,7 @@ export class FlowRecord {
 }
 
 function toAtomDetail({ atom, createdAt, states }: AtomRecord): AtomDetail {
-  return { ...atom, ...(createdAt && { createdAt }), states: [...states] }
+  return { ...atom, ...defined({ createdAt }), states: [...states] }
 }
 
 function appendState<S extends FlowState | AtomState>(states: StateChange<S>[], change: StateChange<S>): void {
@@ -104,4 +105,36 @@ export function toWrittenAtom(atom: AtomDetail): AtomDetail {
   if (!('createdAt' in atom || 'states' in atom)) return atom
   const { createdAt: _made, states: _past, ...written } = atom
   return written
+}
+
+/** Returns the flow after these transitions; the given flow is not changed. */
+export function applyTransitions(flow: FlowDetail, transitions: Iterable<RecordedTransition>): FlowDetail {
+  const image = new FlowRecord(flow)
+  for (const transition of transitions) image.apply(transition)
+  return image.detail
+}
+
+/** Returns a flow that was never acquired: its run is 0, below every real run. */
+export function createFlowDetail({ flow, meta = {} }: FlowRequest, at: Date): FlowDetail {
+  const { uuid, name, version } = flow
+  const states = [{ state: 'PENDING', at, run: 0 }] as const
+  return {
+    uuid,
+    name,
+    version,
+    state: 'PENDING',
+    meta,
+    run: 0,
+    claim: '',
+    atoms: [],
+    states,
+    createdAt: at,
+    updatedAt: at,
+  }
+}
+
+/** Returns the flow with which a run starts: the predecessor's flow, or a new one, with this run as its only writer. */
+export function toAcquiredFlow(predecessor: FlowDetail | undefined, request: AcquireRequest, at: Date): FlowDetail {
+  const { run, claim } = request
+  return { ...(predecessor ?? createFlowDetail(request, at)), run, claim, updatedAt: at }
 }

@@ -1,7 +1,7 @@
 /** Opens logbooks by URI. */
 import { InvalidArgument } from '../core/errors.ts'
 import { assertLogger, type Logger } from '../core/log.ts'
-import { assertOptions, type KnownOptions } from '../core/options.ts'
+import { assertOptions, defined, type KnownOptions } from '../core/options.ts'
 import { parseUri, type ResourceUri } from '../core/uri.ts'
 import type { SqlDriver } from '../postgres/index.ts'
 import { RecordCodec } from './codecs/atom-codec.ts'
@@ -52,7 +52,7 @@ interface Scheme {
 const openSql: Scheme['make'] = async (uri, options) => {
   return (await import('./postgres/index.ts')).sqlPersistence(uri, {
     ...withoutSecurity(uri, options),
-    ...(options.log ? { log: options.log } : {}),
+    ...defined({ log: options.log }),
   })
 }
 const openZooKeeper: Scheme['make'] = async (uri, options) => {
@@ -147,5 +147,5 @@ function withoutSecurity({ printable }: ResourceUri, options: OpenPersistenceOpt
     throw new InvalidArgument(
       `${printable}: auth, sasl, tls and acl apply to logbooks on ZooKeeper only; leave them out`,
     )
-  return create === undefined ? {} : { create }
+  return defined({ create })
 }

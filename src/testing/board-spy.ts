@@ -1,6 +1,6 @@
 /** A spy on a board, of any backend: what happened to which job, and waiting for it. */
 import type { Job, JobBoard } from '../board/index.ts'
-import { Condition } from '../core/async/condition.ts'
+import { Condition } from '../core/async/abort.ts'
 import { InvalidArgument, InvalidState } from '../core/errors.ts'
 import type { JobState } from '../core/states.ts'
 import { type WaitLimit, withinLimit } from './patience.ts'

@@ -4,7 +4,7 @@ import { memoryTestBackend } from '../board/internal.ts'
 import { type ConductorEvents, type ServicesFor, startConductor, type Tracked, track } from '../conductor/index.ts'
 import { createDeferred } from '../core/async/abort.ts'
 import { InvalidArgument, InvalidState, NotConnected } from '../core/errors.ts'
-import { assertOptions, type KnownOptions } from '../core/options.ts'
+import { assertOptions, defined, type KnownOptions } from '../core/options.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import { openPersistence, type Persistence } from '../persistence/index.ts'
 import { spyOn } from './board-spy.ts'
@@ -144,8 +144,7 @@ export class Workbench implements AsyncDisposable {
     using _skipping = this.#clock?.skip('pause')
     const conductor = await startConductor({
       ...{ board, persistence, flows, services, burst: true, concurrency: 1, abortTimeout: '1s' },
-      ...(flowConcurrency === undefined ? {} : { flowConcurrency }),
-      ...(onFailure === undefined ? {} : { onFailure }),
+      ...defined({ flowConcurrency, onFailure }),
     })
     conductor.on('started', ({ job }) => running.set(job.uuid, job))
     conductor.on('settled', (run) => {

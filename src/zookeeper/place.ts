@@ -5,6 +5,7 @@
  *     zookeepers://host:2281/path?ca=ca.pem&cert=client.pem&key=client.key
  */
 import { InvalidArgument } from '../core/errors.ts'
+import { defined } from '../core/options.ts'
 import type { Duration } from '../core/time.ts'
 import { type ResourceUri, readDurationParameter } from '../core/uri.ts'
 import type { Tenant } from './access.ts'
@@ -67,5 +68,5 @@ function parseDurations(uri: ResourceUri): { sessionTimeout?: Duration; tick?: D
       `${printable}: tick must not be longer than sessionTimeout${most}; servers grant two ticks at least`,
     )
   }
-  return { ...(sessionTimeout === undefined ? {} : { sessionTimeout }), ...(tick === undefined ? {} : { tick }) }
+  return defined({ sessionTimeout, tick })
 }

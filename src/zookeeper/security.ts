@@ -1,7 +1,7 @@
 /** Credentials, TLS and ACL of the client of a board or of logbooks, from a URI and from options. */
 import { readFile } from 'node:fs/promises'
 import { InvalidArgument } from '../core/errors.ts'
-import { assertOptions } from '../core/options.ts'
+import { assertOptions, defined } from '../core/options.ts'
 import type { ResourceUri } from '../core/uri.ts'
 import type { Tenant } from './access.ts'
 import type { AuthInfo } from './connection/identities.ts'
@@ -56,10 +56,7 @@ export async function parseSecurity(uri: ResourceUri, tenant: Tenant, options: S
   const acl = options.acl ?? parseAcl(uri, OPENERS_BY_TENANT[tenant])
   const tls = await parseTls(uri, options)
   return {
-    ...(auth.length > 0 ? { auth } : {}),
-    ...(sasl ? { sasl } : {}),
-    ...(tls ? { tls } : {}),
-    ...(acl ? { acl } : {}),
+    ...defined({ auth: auth.length > 0 ? auth : undefined, sasl, tls, acl }),
     identified: auth.length > 0 || sasl !== undefined,
   }
 }

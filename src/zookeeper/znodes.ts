@@ -1,5 +1,6 @@
 /** Operations on znodes, with the paths and the types of users. */
 import { InvalidArgument } from '../core/errors.ts'
+import { defined } from '../core/options.ts'
 import type { RequestOptions } from './connection/pending.ts'
 import { ACL, type Acl } from './protocol/acl.ts'
 import { assertList } from './protocol/arguments.ts'
@@ -267,9 +268,8 @@ export class Znodes {
    */
   async deleteRecursive(path: string, options: RequestOptions & { readonly limit?: number } = {}): Promise<number> {
     const inward = (each: string) => this.#sender.toUserPath(each)
-    const limit = options.limit === undefined ? {} : { limit: options.limit }
     const ask: tree.SendRequest = (request) => this.#sender.send(() => request, options)
-    return tree.deleteTree(ask, this.#sender.toServerPath(path), { inward, ...limit })
+    return tree.deleteTree(ask, this.#sender.toServerPath(path), { inward, ...defined({ limit: options.limit }) })
   }
 }
 

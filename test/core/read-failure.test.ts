@@ -1,7 +1,6 @@
 /** Failures out of the trash and logbooks: whatever others have written there can be shown, in linear time. */
 import { expect, test } from 'vitest'
-import { describeFailure, type Failure, failureOf } from '../../src/core/failure.ts'
-import { parseFailure } from '../../src/core/read-failure.ts'
+import { describeFailure, type Failure, failureOf, parseFailure } from '../../src/core/failure.ts'
 
 test('what failureOf keeps is read as it is', () => {
   const cause = Object.assign(new Error('x'.repeat(9_000)), { code: 'ENOENT', retryAfter: 5 })

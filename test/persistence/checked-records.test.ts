@@ -2,10 +2,9 @@
 import { crc32 } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { StorageFailure } from '../../src/core/errors.ts'
-import { createFlowDetail } from '../../src/persistence/apply.ts'
 import { checkAtom, checkBook, checkFlowWithAtoms, checkTransition } from '../../src/persistence/checked-records.ts'
-import { encodeFrame } from '../../src/persistence/directory/frames.ts'
-import { decodeBook, decodeFlow } from '../../src/persistence/directory/records.ts'
+import { decodeBook, decodeFlow, encodeFrame } from '../../src/persistence/directory/records.ts'
+import { createFlowDetail } from '../../src/persistence/flow-record.ts'
 import { CYCLE } from '../support/poison.ts'
 
 const at = new Date(0)

@@ -1,7 +1,7 @@
 /** A job on a board, as its users hold it. */
 import { type InspectOptions, inspect } from 'node:util'
 import { abortAfter, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
-import { keepAlive } from '../../core/async/keep-alive.ts'
+import { keepAlive } from '../../core/async/lifecycle.ts'
 import type { Stoppable } from '../../core/async/stop.ts'
 import { InvalidArgument, NotFound, Timeout } from '../../core/errors.ts'
 import type { JobState } from '../../core/states.ts'

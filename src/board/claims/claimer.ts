@@ -1,6 +1,6 @@
 /** Waits for jobs that can be claimed, and claims them. */
 import { abortAfter, type FollowingSignal, followSignals } from '../../core/async/abort.ts'
-import { keepAlive } from '../../core/async/keep-alive.ts'
+import { keepAlive } from '../../core/async/lifecycle.ts'
 import { NotFound, Timeout } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import { type Duration, formatDuration } from '../../core/time.ts'

@@ -10,8 +10,7 @@
  * An incarnation also ends when the event loop was blocked for half of the session's timeout before the session was lost. The work
  * itself can block the event loop, and without a limit such a job would be retried for ever.
  */
-import type { Clock, Instant } from '../../core/clock.ts'
-import { systemClock } from '../../core/clock.ts'
+import { type Clock, type Instant, systemClock } from '../../core/time.ts'
 import { newUuid } from '../../core/uuid.ts'
 import type { EntityRegistry, RegisteredEntity } from '../api/entity-registry.ts'
 import type { Backend } from '../backend.ts'

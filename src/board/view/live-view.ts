@@ -11,8 +11,7 @@
  * - **Postings** are read in batches, after all changes at hand were applied: `content-reader.ts`.
  */
 
-import { createDeferred } from '../../core/async/abort.ts'
-import { Condition } from '../../core/async/condition.ts'
+import { Condition, createDeferred } from '../../core/async/abort.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
 import { MAX_TIMER_MS } from '../../core/time.ts'
 import type { Backend, BoardChange, StoredJob } from '../backend.ts'

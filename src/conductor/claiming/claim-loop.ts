@@ -7,10 +7,10 @@
  * `burst`, when no job is left to claim. Before it ends by itself, it waits for the jobs that it has claimed.
  */
 import type { Claim, JobBoard, Posting } from '../../board/index.ts'
-import { type FollowingSignal, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
-import { Condition } from '../../core/async/condition.ts'
+import { Condition, type FollowingSignal, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
 import { retry, retryUntilAborted } from '../../core/async/retry.ts'
 import { ShuttingDown, StorageFailure, Timeout } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
 import { monotonic } from '../../core/time.ts'
 
 const MAX_PAUSE_MS = 30_000
@@ -167,7 +167,7 @@ export class ClaimLoop {
     this.#claimSignal = look
     try {
       const { board, accept } = this.#options
-      return await board.claimNext({ max, accept, signal: look.signal, ...(timeout === undefined ? {} : { timeout }) })
+      return await board.claimNext({ max, accept, signal: look.signal, ...defined({ timeout }) })
     } catch (error) {
       if (error === RECHECK && !signal.aborted) return []
       if (error instanceof Timeout) return 'nothing'

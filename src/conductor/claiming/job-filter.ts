@@ -8,9 +8,8 @@
  */
 import type { JobBoard, Posting, Size } from '../../board/index.ts'
 import type { Logger } from '../../core/log.ts'
-import type { KnownFlows } from './known-flows.ts'
+import { type KnownFlows, UnknownFlows } from './known-flows.ts'
 import { TakeoverDelay } from './takeover-delay.ts'
-import { UnknownFlows } from './unknown-flows.ts'
 
 export interface JobFilterOptions {
   readonly board: JobBoard

@@ -7,6 +7,7 @@ import { currentExecution, type ExecutionContext } from '../../core/async/work.t
 import { Cancelled, ClaimLost, ShuttingDown } from '../../core/errors.ts'
 import { describeError, failureOf } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
+import { defined } from '../../core/options.ts'
 import type { Conductor } from '../conductor.ts'
 
 const FAULT_EVENTS = ['uncaughtException', 'unhandledRejection'] as const
@@ -69,8 +70,7 @@ export class CrashHandler {
     const facts = {
       kind,
       err: failureOf(error),
-      ...(work ? { job: work.job, name: work.name, run: work.run } : {}),
-      ...(work?.task === undefined ? {} : { task: work.task }),
+      ...defined({ job: work?.job, name: work?.name, run: work?.run, task: work?.task }),
     }
     if (this.#ending !== undefined) {
       this.#furtherFaults += 1

@@ -15,6 +15,7 @@
  */
 import { type Cancelled, NonRetryable } from '../../core/errors.ts'
 import { describeFailure, type Failure, failureOf, WrappedFailure } from '../../core/failure.ts'
+import { defined } from '../../core/options.ts'
 
 /** The end of one run of a job. */
 export type RunEnding =
@@ -65,8 +66,11 @@ export function decide(ending: RunEnding, options: { onFailure: OnFailure } = { 
     case 'illegible':
       return { settle: 'abandon', reason: `its logbook cannot be read here: ${ending.error.message}`, rests: true }
     case 'fenced': {
-      const newestRun = ending.newestRun === undefined ? {} : { newestRun: ending.newestRun }
-      return { settle: 'abandon', reason: 'fenced: the logbook knows of a run that the posting does not', ...newestRun }
+      return {
+        settle: 'abandon',
+        reason: 'fenced: the logbook knows of a run that the posting does not',
+        ...defined({ newestRun: ending.newestRun }),
+      }
     }
     case 'unworkable': {
       const failure = failureOf(new NonRetryable(ending.error.message, { cause: ending.error }))

@@ -7,6 +7,7 @@
  */
 import { InvalidArgument } from '../../core/errors.ts'
 import { type Failure, failureOf, WrappedFailure } from '../../core/failure.ts'
+import { defined } from '../../core/options.ts'
 import { Redactor } from '../../core/redaction.ts'
 import { decide, type OnFailure, type RunEnding, type Verdict } from './decide.ts'
 
@@ -82,9 +83,11 @@ function toNamedFailure({ name, code, causes = [], nonRetryable, retryAfter }: F
   return {
     name: IDENTIFIER_PATTERN.test(name) ? name : 'Error',
     message,
-    ...(code !== undefined && IDENTIFIER_PATTERN.test(code) ? { code } : {}),
-    ...(causes.length > 0 ? { causes: causes.map((cause) => toNamedFailure(cause, message)) } : {}),
-    ...(nonRetryable ? { nonRetryable } : {}),
-    ...(retryAfter === undefined ? {} : { retryAfter }),
+    ...defined({
+      code: code !== undefined && IDENTIFIER_PATTERN.test(code) ? code : undefined,
+      causes: causes.length > 0 ? causes.map((cause) => toNamedFailure(cause, message)) : undefined,
+      nonRetryable,
+      retryAfter,
+    }),
   }
 }

@@ -3,6 +3,7 @@ import { type Claim, type JobBoard, openBoard, type PostAndClaimOptions } from '
 import { boardId } from '../../board/internal.ts'
 import { ClaimLost, InvalidArgument } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
+import { defined } from '../../core/options.ts'
 import { newUuid } from '../../core/uuid.ts'
 import type { Ending, EngineOptions } from '../../engine/index.ts'
 import type { AnyFlow } from '../../flow/index.ts'
@@ -45,14 +46,13 @@ export async function runOnBoard(
   const disclosure = new DisclosurePolicy({ redact, failuresOnBoard, encrypted })
   if (typeof given !== 'string' && typeof Object(given).postAndClaim !== 'function')
     throw new InvalidArgument('runFlow: board must be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board')
-  const opening = { ...(log ? { log } : {}), ...(signal ? { signal } : {}) }
-  const board = typeof given === 'string' ? await openBoard(given, opening) : given
+  const board = typeof given === 'string' ? await openBoard(given, defined({ log, signal })) : given
   const close = async () => {
     if (board !== given) await board.close()
   }
   let claim: Claim
   try {
-    claim = await board.postAndClaim(flow, store, { ...asked, ...(signal ? { signal } : {}) })
+    claim = await board.postAndClaim(flow, store, { ...asked, ...defined({ signal }) })
   } catch (error) {
     await close()
     throw error

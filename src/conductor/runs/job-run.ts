@@ -2,7 +2,6 @@
  * One run of one job, from the claim to the end of its flow. Acquires the flow in the logbook, runs it with an engine,
  * and reports the result; other modules decide and settle.
  */
-
 import type { Claim, Job } from '../../board/index.ts'
 import type { AlarmClock } from '../../core/alarm-clock.ts'
 import { abortAfter, followSignals, openOrAbort, rejectOnAbort } from '../../core/async/abort.ts'
@@ -22,6 +21,7 @@ import {
 } from '../../core/errors.ts'
 import { failureOf } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
+import { defined } from '../../core/options.ts'
 import { newUuid } from '../../core/uuid.ts'
 import { Engine } from '../../engine/index.ts'
 import type { AnyFlow } from '../../flow/index.ts'
@@ -126,10 +126,10 @@ async function runClaimedFlow(
   try {
     const { state, failures, revertFailures } = await engine.run()
     if (claim.stops.lost.aborted) return endedRun({ kind: 'lost' })
-    const cancelled = claim.stops.cancelled.aborted ? { cancelled: claim.stops.cancelled.reason as Cancelled } : {}
+    const cancelled = claim.stops.cancelled.aborted ? (claim.stops.cancelled.reason as Cancelled) : undefined
     const late = cancel.aborted ? [failureOf(cancel.reason)] : []
     const why = failures.length > 0 ? failures : late
-    return endedRun({ kind: 'flow', state, failures: why, revertFailures, ...cancelled })
+    return endedRun({ kind: 'flow', state, failures: why, revertFailures, ...defined({ cancelled }) })
   } catch (error) {
     return { ending: toRunEnding(error, claim), idle: engine.idle }
   }

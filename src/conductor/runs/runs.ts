@@ -9,6 +9,7 @@ import { AbortFlag } from '../../core/async/stop.ts'
 import { runInExecution } from '../../core/async/work.ts'
 import { describeFailure, type Failure } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
+import { defined } from '../../core/options.ts'
 import { backoffDelay, sleep } from '../../core/time.ts'
 import { decide, type OnFailure, type Verdict } from './decide.ts'
 import type { DisclosurePolicy } from './disclosure.ts'
@@ -149,7 +150,7 @@ export class Runs {
     else if (failure && settled === 'abandoned') log.warn(facts, 'job failed, and will run again')
     else if (failure || 'rests' in verdict) log.warn(facts, `job ${settled}`)
     else log.info(facts, `job ${settled}`)
-    this.#options.onSettled({ job, run, settled, ...(failure ? { failure } : {}) })
+    this.#options.onSettled({ job, run, settled, ...defined({ failure }) })
   }
 }
 

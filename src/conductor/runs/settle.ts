@@ -4,6 +4,7 @@ import { isOutage } from '../../board/internal.ts'
 import { settleWithRetries } from '../../core/async/retry.ts'
 import { NotFound } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
+import { defined } from '../../core/options.ts'
 import { backoffDelay } from '../../core/time.ts'
 import type { Verdict } from './decide.ts'
 import type { DisclosurePolicy } from './disclosure.ts'
@@ -57,9 +58,9 @@ async function applyVerdict(claim: Claim, verdict: Verdict): Promise<Settled> {
       await claim.consume()
       return 'consumed'
     case 'abandon': {
-      const newestRun = verdict.newestRun === undefined ? {} : { newestRun: verdict.newestRun }
-      const delay = verdict.rests ? { delay: restAfter(claim) } : {}
-      await claim.abandon({ reason: verdict.reason, failed: verdict.failed ?? false, ...newestRun, ...delay })
+      const { reason, failed = false, newestRun } = verdict
+      const delay = verdict.rests ? restAfter(claim) : undefined
+      await claim.abandon({ reason, failed, ...defined({ newestRun, delay }) })
       return 'abandoned'
     }
     case 'fail':

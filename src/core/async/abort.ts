@@ -1,4 +1,4 @@
-/** Helpers for AbortSignal that remove their listeners from signals that outlive them. */
+/** Waits that a signal ends. They remove their listeners from signals that outlive them. */
 import { setMaxListeners } from 'node:events'
 import { type AlarmClock, systemAlarmClock } from '../alarm-clock.ts'
 import { InvalidArgument } from '../errors.ts'
@@ -147,4 +147,21 @@ export function createDeferred<T = void>(): Deferred<T> {
   })
   if (!ends) throw new Error('a promise runs its executor at once')
   return { promise, ...ends }
+}
+
+/** Lets any number of callers wait for a change. */
+export class Condition {
+  #next: Deferred<void> = createDeferred()
+
+  /** Wakes all present waiters. A later caller is not woken by it, and has to check the state before it waits. */
+  notify(): void {
+    const woken = this.#next
+    this.#next = createDeferred()
+    woken.resolve()
+  }
+
+  /** Resolves at the next {@link notify}; rejects with the signal's reason if that fires first. */
+  wait(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+    return rejectOnAbort(this.#next.promise, options.signal)
+  }
 }

@@ -118,3 +118,21 @@ type Misfit<Known, A> = [Missing<Known, A>] extends [never]
 type Missing<Known, A> = {
   [K in keyof A]-?: K extends keyof Known ? never : Empty extends Pick<A, K> ? never : K
 }[keyof A]
+
+/** The services of one part; `unknown`, which adds nothing, if it needs none or its type is not known. */
+type ServicesOfOne<T> = [T] extends [never]
+  ? unknown
+  : T extends { readonly kind: 'flow' }
+    ? T extends Flow<never, unknown, infer S>
+      ? S
+      : unknown
+    : T extends { execute: (args: never, ctx: infer C extends { readonly services: unknown }) => unknown }
+      ? C['services']
+      : unknown
+
+/** The services of several parts: the intersection, inferred from the parameter of a union of functions. */
+export type ServicesOf<Parts extends readonly AnyPart[], Rt = never> =
+  | ((services: ServicesOfOne<Rt>) => void)
+  | { [I in keyof Parts]: (services: ServicesOfOne<Parts[I]>) => void }[number] extends (services: infer S) => void
+  ? S
+  : unknown

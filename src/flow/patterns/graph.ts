@@ -4,7 +4,7 @@ import type { KnownOptions } from '../../core/options.ts'
 import { brand } from '../atoms/brand.ts'
 import type { AnyRetry } from '../atoms/retry.ts'
 import type { FlowLink } from './edges.ts'
-import type { FittingGraph, FittingRetry, ProvidedBy, Results } from './fit.ts'
+import type { FittingGraph, FittingRetry, ProvidedBy, Results, ServicesOf } from './fit.ts'
 import type { AnyPart, Flow, Input } from './flow.ts'
 import { isLink, type Link } from './link.ts'
 import {
@@ -16,7 +16,6 @@ import {
   indexProviders,
   listPartNeeds,
 } from './parts.ts'
-import type { ServicesOf } from './services.ts'
 import { findAncestors, topologicalOrder } from './topology.ts'
 
 /** The options of `graph`: those of a flow, its edges, and its targets. */

@@ -1,10 +1,9 @@
 /** The linear pattern: one part after the other, in the order of the list. */
 import { brand } from '../atoms/brand.ts'
 import type { AnyRetry } from '../atoms/retry.ts'
-import type { Fitting, FittingRetry, ProvidedBy, Results } from './fit.ts'
+import type { Fitting, FittingRetry, ProvidedBy, Results, ServicesOf } from './fit.ts'
 import type { AnyPart, Flow, Input } from './flow.ts'
 import { checkFlowHead, checkFlowParts, computeInputs, FLOW_OPTIONS, type FlowOptions } from './parts.ts'
-import type { ServicesOf } from './services.ts'
 
 /**
  * Describes a flow that executes its parts (tasks and flows) in order and, when one fails, reverts them in reverse order. The

@@ -1,10 +1,9 @@
 /** The unordered pattern: all parts at once, as far as the engine's concurrency allows. */
 import { brand } from '../atoms/brand.ts'
 import type { AnyRetry } from '../atoms/retry.ts'
-import type { FittingApart, FittingRetry, ProvidedBy, Results } from './fit.ts'
+import type { FittingApart, FittingRetry, ProvidedBy, Results, ServicesOf } from './fit.ts'
 import type { AnyPart, Flow, Input } from './flow.ts'
 import { checkFlowHead, checkFlowParts, computeInputs, FLOW_OPTIONS, type FlowOptions } from './parts.ts'
-import type { ServicesOf } from './services.ts'
 
 /**
  * Describes a flow whose parts (tasks and flows) do not wait for each other, and so cannot require results of each other. When

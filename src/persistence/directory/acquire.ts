@@ -35,7 +35,7 @@
 import { type FileHandle, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ClaimLost, StorageFailure } from '../../core/errors.ts'
-import { createFlowDetail, toAcquiredFlow } from '../apply.ts'
+import { createFlowDetail, toAcquiredFlow } from '../flow-record.ts'
 import type { FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowRequest } from '../persistence.ts'
 import { fencedError } from '../requests.ts'

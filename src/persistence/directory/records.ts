@@ -5,14 +5,19 @@
  *     book*.record  {format, book}
  *     <term>.mark   {format, claim}
  *     <term>.log    {format, flow: as it was acquired}, then per transition {at, state?, meta?, atoms?}
+ *
+ * A file holds records one after the other, each in a frame:
+ *
+ *     length of the payload (4 bytes, big-endian) | CRC-32 of the payload (4 bytes) | payload (msgpack)
  */
+import { crc32 } from 'node:zlib'
 import { IncompatibleVersion, StorageFailure } from '../../core/errors.ts'
-import { applyTransitions } from '../apply.ts'
+import { defined } from '../../core/options.ts'
 import { checkBook, checkFlowWithAtoms, checkTransition, damagedRecordError } from '../checked-records.ts'
-import { toWrittenAtom } from '../flow-record.ts'
+import { applyTransitions, toWrittenAtom } from '../flow-record.ts'
 import type { BookDetail, FlowDetail } from '../models.ts'
 import type { Transition } from '../persistence.ts'
-import { decodeFrames, encodeFrame } from './frames.ts'
+import { encodeRecord, RecordDecoder } from '../record-memory.ts'
 
 const RECORD_FORMAT = 1
 
@@ -30,12 +35,7 @@ export function encodeFlow(flow: FlowDetail): Uint8Array {
 
 /** Encodes a transition. @throws InvalidArgument when a result is not plain data */
 export function encodeTransition({ state, meta, atoms }: Transition, at: Date): Uint8Array {
-  return encodeFrame({
-    at,
-    ...(state && { state }),
-    ...(meta && { meta }),
-    ...(atoms && { atoms: atoms.map(toWrittenAtom) }),
-  })
+  return encodeFrame(defined({ at, state, meta, atoms: atoms?.map(toWrittenAtom) }))
 }
 
 /** Decodes a book. @throws IncompatibleVersion @throws StorageFailure when it is damaged */
@@ -80,4 +80,38 @@ function readContent([first]: readonly unknown[], { key, file }: { key: string; 
   }
   if (format === RECORD_FORMAT && value !== undefined) return value
   throw new StorageFailure(`${file} is damaged or was not written by jobboard; restore it or remove its folder`)
+}
+
+const HEADER_BYTES = 8
+
+/**
+ * Encodes a record. @throws InvalidArgument when the record is not plain data; StorageFailure when it could not be read
+ * again
+ */
+export function encodeFrame(record: unknown): Uint8Array {
+  const payload = encodeRecord(record)
+  const bytes = Buffer.allocUnsafe(HEADER_BYTES + payload.length)
+  bytes.writeUInt32BE(payload.length, 0)
+  bytes.writeUInt32BE(crc32(payload), 4)
+  bytes.set(payload, HEADER_BYTES)
+  return bytes
+}
+
+/**
+ * Returns the records up to the first incomplete one. A writer that died leaves an incomplete record, and after a power
+ * failure a file may end in zeros: an empty payload would pass its checksum, so it counts as incomplete.
+ *
+ * @throws Error for a record that is not plain data, or takes too much memory together with those before it
+ */
+export function decodeFrames(bytes: Buffer): unknown[] {
+  const records: unknown[] = []
+  const decoder = new RecordDecoder()
+  for (let at = 0; at + HEADER_BYTES <= bytes.length; ) {
+    const length = bytes.readUInt32BE(at)
+    const payload = bytes.subarray(at + HEADER_BYTES, at + HEADER_BYTES + length)
+    if (length === 0 || payload.length < length || crc32(payload) !== bytes.readUInt32BE(at + 4)) break
+    records.push(decoder.decode(payload))
+    at += HEADER_BYTES + length
+  }
+  return records
 }

@@ -5,7 +5,7 @@
 import { Lifecycle } from '../../core/async/lifecycle.ts'
 import { roundTrip } from '../../core/codec.ts'
 import { InvalidState, NotFound } from '../../core/errors.ts'
-import { createFlowDetail, toAcquiredFlow } from '../apply.ts'
+import { defined } from '../../core/options.ts'
 import {
   assertBookQuery,
   assertInstant,
@@ -14,7 +14,7 @@ import {
   matchesBookQuery,
   matchesFlowQuery,
 } from '../book-query.ts'
-import { FlowRecord, toWrittenAtom } from '../flow-record.ts'
+import { createFlowDetail, FlowRecord, toAcquiredFlow, toWrittenAtom } from '../flow-record.ts'
 import type { BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence, Transition } from '../persistence.ts'
 import { assertAcquireRequest, assertFlowRequest, assertUuid, fencedError, supersededError } from '../requests.ts'
@@ -142,7 +142,7 @@ export class MemoryPersistence implements Persistence {
     this.#lifecycle.assertRunning()
     const { state, meta, atoms = [] } = transition
     const copies = atoms.map((atom) => deepCopy(toWrittenAtom(atom)))
-    const record = { at: new Date(), ...(state && { state }), ...(meta && { meta: deepCopy(meta) }), atoms: copies }
+    const record = { at: new Date(), ...defined({ state, meta: meta && deepCopy(meta) }), atoms: copies }
     const flow = this.#books.get(request.book.uuid)?.flows.get(request.flow.uuid)
     if (flow?.run !== request.run || flow.claim !== request.claim) throw supersededError(request, flow?.run)
     flow.image.apply(record)

@@ -1,8 +1,8 @@
 /** Acquires a flow: one round trip to read, one multi to acquire. */
 import { randomUUID } from 'node:crypto'
 import { BadVersion, NodeExists, NoNode, type Op, op, type ZooKeeper } from '../../zookeeper/index.ts'
-import { createFlowDetail, toAcquiredFlow } from '../apply.ts'
 import { damagedRecordError } from '../checked-records.ts'
+import { createFlowDetail, toAcquiredFlow } from '../flow-record.ts'
 import type { FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowRequest } from '../persistence.ts'
 import { fencedError } from '../requests.ts'

@@ -4,6 +4,7 @@
  */
 import { UnsupportedCapability } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
+import { defined } from '../../core/options.ts'
 import { assertParameters, type ResourceUri, readDurationParameter } from '../../core/uri.ts'
 import { LOCATION_PARAMETERS, parseZooKeeperLocation, type SecurityOptions } from '../../zookeeper/index.ts'
 import type { Persistence } from '../persistence.ts'
@@ -36,6 +37,6 @@ export async function zooKeeperPersistence(
     options,
   )
   const { create, log } = options
-  const rest = { ...(create === undefined ? {} : { create }), ...(log ? { log } : {}) }
+  const rest = defined({ create, log })
   return new ZooKeeperPersistence({ uri: printable, layout: new Layout(path), retryFor, ...place, ...rest })
 }

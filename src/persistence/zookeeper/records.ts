@@ -4,6 +4,7 @@
  */
 import { encode } from '../../core/codec.ts'
 import { IncompatibleVersion, StorageFailure } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
 import { checkAtom, checkBook, checkFlow, damagedRecordError } from '../checked-records.ts'
 import type { AtomDetail, BookDetail, FlowDetail } from '../models.ts'
 import { RecordDecoder } from '../record-memory.ts'
@@ -48,7 +49,7 @@ export function assertRoot(data: Uint8Array | null, path: string): void {
 export function decodeBook(data: Uint8Array | null, path: string): BookNodeRecord {
   const { book, gone } = readContent<BookNodeRecord>(data, { key: 'book', path })
   if (gone !== undefined && !isMark(gone)) throw damagedRecordError(path, 'gone is not the mark of a removal')
-  return { book: checkBook(book, path), ...(gone === undefined ? {} : { gone }) }
+  return { book: checkBook(book, path), ...defined({ gone }) }
 }
 
 export function decodeFlow(data: Uint8Array | null, path: string): FlowNodeRecord {

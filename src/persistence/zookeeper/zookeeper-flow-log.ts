@@ -10,6 +10,7 @@
  */
 import { type RetryOptions, retry } from '../../core/async/retry.ts'
 import { asError, type ClaimLost, InvalidState, StorageFailure } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
 import { BadVersion, NoNode, type Op, op, type ZooKeeper } from '../../zookeeper/index.ts'
 import { FlowRecord, toWrittenAtom } from '../flow-record.ts'
 import type { AtomDetail, FlowDetail } from '../models.ts'
@@ -115,7 +116,7 @@ export class ZooKeeperFlowLog implements FlowLog {
     const { state, meta } = transition
     if (meta) encodeFlow({ flow: { ...this.flow, meta }, term, writes: 0 })
     const at = new Date()
-    const change = this.#record.applyWithChange({ at, ...(state && { state }), ...(meta && { meta }), atoms: copies })
+    const change = this.#record.applyWithChange({ at, ...defined({ state, meta }), atoms: copies })
     const { atoms: _apart, ...flow } = this.#record.detail
     this.#writes += 1
     const record = encodeFlow({ flow, term, writes: this.#writes })

@@ -15,6 +15,7 @@ import { Lifecycle } from '../../core/async/lifecycle.ts'
 import { type RetryOptions, retry } from '../../core/async/retry.ts'
 import { NotFound } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
+import { defined } from '../../core/options.ts'
 import type { Duration } from '../../core/time.ts'
 import {
   BadVersion,
@@ -65,14 +66,8 @@ export class ZooKeeperPersistence implements Persistence {
   constructor({ uri, layout, retryFor, security, create, log, ...reaching }: ZooKeeperPersistenceOptions) {
     this.uri = uri
     this.#retryFor = retryFor
-    const { acl, identified, ...identity } = security
-    this.#rootOptions = {
-      ...identity,
-      ...(acl && { acl }),
-      ...(identified && { identified }),
-      ...(create === false && { create }),
-      ...(log && { log }),
-    }
+    this.#rootOptions = defined({ ...security, create, log })
+    const { acl: _acl, identified: _identified, ...identity } = security
     const zookeeper = new ZooKeeper({ ...reaching, ...identity })
     this.#context = { zookeeper, layout, committer: new LogbookCommitter(zookeeper) }
     this.#lifecycle = new Lifecycle(`persistence ${uri}`)

@@ -7,8 +7,8 @@
  */
 import type { Socket } from 'node:net'
 import { createDeferred, type Deferred } from '../../core/async/abort.ts'
-import type { Clock, Instant } from '../../core/clock.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
+import type { Clock, Instant } from '../../core/time.ts'
 import { formatEndpoint } from '../protocol/connect-string.ts'
 import { connectionLossError } from '../protocol/errors.ts'
 import { type JuteReader, MalformedBytes } from '../protocol/jute.ts'

@@ -1,6 +1,6 @@
 /** A request in one of its states: waiting to be sent, sent, or settled. */
 import { createDeferred, type Deferred, onAbort } from '../../core/async/abort.ts'
-import type { Instant } from '../../core/clock.ts'
+import type { Instant } from '../../core/time.ts'
 import { NO_NODE, toError, ZooKeeperError } from '../protocol/errors.ts'
 import type { JuteReader } from '../protocol/jute.ts'
 import type { ReplyHeader } from '../protocol/records.ts'

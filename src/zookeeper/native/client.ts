@@ -16,10 +16,9 @@ import type { RequestOptions } from '../connection/pending.ts'
 import type { ZooKeeperDriver } from '../driver.ts'
 import { toPositiveMs } from '../options.ts'
 import { ACL, type Acl } from '../protocol/acl.ts'
-import { assertList, assertOneOf, checkRequestOptions, checkVersion } from '../protocol/arguments.ts'
+import { assertList, assertOneOf, checkData, checkRequestOptions, checkVersion } from '../protocol/arguments.ts'
 import { parseConnectString } from '../protocol/connect-string.ts'
 import { type CreateMode, toCreateKind } from '../protocol/create.ts'
-import { checkData } from '../protocol/data.ts'
 import { ConnectionLoss, NO_NODE, NodeExists, NotSent, RequestTooLarge, toError } from '../protocol/errors.ts'
 import { checkPath, listAncestors } from '../protocol/path.ts'
 import type { Stat } from '../protocol/records.ts'
@@ -35,13 +34,14 @@ import {
   checkPackage,
   NATIVE_CODE,
   type NativeAcl,
+  type NativeCallback,
   type NativeHandle,
   type NativePackage,
+  type NativeRequest,
   type NativeStat,
   type NativeWatch,
   toStat,
 } from './package.ts'
-import type { NativeCallback, NativeRequest } from './request.ts'
 import { NativeSession } from './session.ts'
 import { NativeWatches } from './watches.ts'
 

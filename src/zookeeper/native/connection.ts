@@ -21,12 +21,18 @@
  * So a handle has one connection, and what follows is another handle that attaches to the same session. Watches stay behind
  * (`watches.ts`). A handle that is closed while it is connected ends its session: `release` avoids that.
  */
-import { type Instant, systemClock } from '../../core/clock.ts'
-import { monotonic } from '../../core/time.ts'
+import { type Instant, monotonic, systemClock } from '../../core/time.ts'
 import type { Server } from '../connection/hosts.ts'
 import { formatEndpoint } from '../protocol/connect-string.ts'
-import { NATIVE_CODE, NATIVE_STATE, type NativeHandle, type NativePackage, parseSessionId } from './package.ts'
-import type { NativeCallback, NativeRequest } from './request.ts'
+import {
+  NATIVE_CODE,
+  NATIVE_STATE,
+  type NativeCallback,
+  type NativeHandle,
+  type NativePackage,
+  type NativeRequest,
+  parseSessionId,
+} from './package.ts'
 
 export interface NativeAuth {
   readonly scheme: string

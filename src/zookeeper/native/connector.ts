@@ -5,8 +5,8 @@
 import { abortAfter, followSignals } from '../../core/async/abort.ts'
 import { NotConnected } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
+import { ReconnectBackoff } from '../connection/connector.ts'
 import type { Hosts } from '../connection/hosts.ts'
-import { ReconnectBackoff } from '../connection/reconnect-backoff.ts'
 import {
   type NativeCloseReason,
   NativeConnection,

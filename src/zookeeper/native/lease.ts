@@ -10,12 +10,11 @@
  *                        most servers have agreed, which is all that a proof takes
  */
 import { randomUUID } from 'node:crypto'
-import type { Clock, Instant } from '../../core/clock.ts'
+import type { Clock, Instant } from '../../core/time.ts'
 import { isQuorumAck } from '../connection/quorum-ack.ts'
 import { OPCODE } from '../protocol/opcodes.ts'
 import { LeaseKeeper } from '../session/lease-keeper.ts'
-import { NATIVE_CODE } from './package.ts'
-import type { NativeRequest } from './request.ts'
+import { NATIVE_CODE, type NativeRequest } from './package.ts'
 
 const OPCODES_BY_OPERATION: Readonly<Record<string, number>> = {
   create: OPCODE.create,

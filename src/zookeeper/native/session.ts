@@ -8,10 +8,10 @@
  * has sent and what it has not sent with one and the same code.
  */
 import { createDeferred, type Deferred, onAbort } from '../../core/async/abort.ts'
-import { type Instant, systemClock } from '../../core/clock.ts'
 import { InvalidState } from '../../core/errors.ts'
 import type { Emitter } from '../../core/events.ts'
-import { monotonic } from '../../core/time.ts'
+import { defined } from '../../core/options.ts'
+import { type Instant, monotonic, systemClock } from '../../core/time.ts'
 import type { DriverEvents } from '../client-events.ts'
 import type { Hosts } from '../connection/hosts.ts'
 import type { RequestOptions } from '../connection/pending.ts'
@@ -28,8 +28,7 @@ import { type ClientState, canTransition } from '../session/states.ts'
 import type { NativeAuth, NativeCloseReason, NativeConnection, NativeIdentity } from './connection.ts'
 import { NativeConnector } from './connector.ts'
 import { ECHO_REQUEST, NativeLease, PROOF_REQUEST } from './lease.ts'
-import { NATIVE_CODE, type NativePackage } from './package.ts'
-import type { NativeRequest } from './request.ts'
+import { NATIVE_CODE, type NativePackage, type NativeRequest } from './package.ts'
 
 export interface NativeSessionOptions {
   readonly hosts: Hosts
@@ -279,7 +278,7 @@ export class NativeSession {
     if (this.#previousId !== id) {
       const previous = this.#previousId
       this.#previousId = id
-      this.#emitter.emit('session', { session: id, ...(previous === undefined ? {} : { previous }) })
+      this.#emitter.emit('session', { session: id, ...defined({ previous }) })
     }
     // A listener may have closed the client.
     if (this.#connection !== connection) return
@@ -366,13 +365,7 @@ export class NativeSession {
     const previous = this.#state
     if (!canTransition(previous, state)) return
     this.#state = state
-    const session = this.#info?.id
-    this.#emitter.emit('state', {
-      state,
-      previous,
-      ...(session === undefined ? {} : { session }),
-      ...(reason ? { reason } : {}),
-    })
+    this.#emitter.emit('state', { state, previous, ...defined({ session: this.#info?.id, reason }) })
   }
 }
 

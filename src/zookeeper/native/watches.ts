@@ -6,10 +6,9 @@
  */
 import { asError } from '../../core/errors.ts'
 import type { Stat, WatchEventType } from '../protocol/records.ts'
-import { invokeHandler } from '../watches/handlers.ts'
+import { invokeHandler } from '../watches/handler-faults.ts'
 import type { OneShotHandler, OneShotKind } from '../watches/one-shot-watches.ts'
-import { NATIVE_CODE, type NativeStat, type NativeWatch, toStat } from './package.ts'
-import type { NativeRequest } from './request.ts'
+import { NATIVE_CODE, type NativeRequest, type NativeStat, type NativeWatch, toStat } from './package.ts'
 
 /** Other types are about the session, which is reported in other ways. */
 const WATCH_EVENT_TYPES: Readonly<Record<number, WatchEventType>> = {

@@ -1,8 +1,9 @@
 /** Creation of znodes: the kinds of znodes, and the operation and flags that each kind needs. */
 import { InvalidArgument } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import { ACL, type Acl, writeAcls } from './acl.ts'
-import { checkData } from './data.ts'
+import { checkData } from './arguments.ts'
 import type { JuteWriter } from './jute.ts'
 import { CREATE_FLAG, OPCODE } from './opcodes.ts'
 import { readStat, type Stat } from './records.ts'
@@ -109,7 +110,7 @@ export function create(path: string, data: Uint8Array | null, mode: CreateMode):
     operation: 'create',
     opcode: kind.opcode,
     path,
-    write: (writer) => writeCreate(writer, { path, data, ...(mode.acl ? { acl: mode.acl } : {}) }, kind),
+    write: (writer) => writeCreate(writer, { path, data, ...defined({ acl: mode.acl }) }, kind),
     read: (body) => ({ path: body.text(), stat: readStat(body) }),
   })
 }

@@ -1,8 +1,7 @@
 /** Transactions of several operations: all are carried out, in order, or none. */
 import { InvalidArgument } from '../../core/errors.ts'
-import { checkVersion } from './arguments.ts'
+import { checkData, checkVersion } from './arguments.ts'
 import { toCreateKind, writeCreate } from './create.ts'
-import { checkData } from './data.ts'
 import { toError } from './errors.ts'
 import { type JuteReader, type JuteWriter, MalformedBytes } from './jute.ts'
 import { OPCODE } from './opcodes.ts'

@@ -1,8 +1,7 @@
 /** Requests of all operations: how each is encoded and how its answer is read. Paths are the server's (see Chroot). */
-
+import { defined } from '../../core/options.ts'
 import { type Acl, type Identity, readAcls, readIdentities, writeAcls } from './acl.ts'
-import { checkVersion } from './arguments.ts'
-import { checkData } from './data.ts'
+import { checkData, checkVersion } from './arguments.ts'
 import { type JuteReader, JuteWriter } from './jute.ts'
 import { OPCODE, WATCH_KIND, WATCH_MODE, XID } from './opcodes.ts'
 import { type ConnectRequest, readStat, type Stat, writeConnectRequest } from './records.ts'
@@ -46,9 +45,7 @@ export function request<T>(shape: RequestSpec<T>): Request<T> {
     operation: shape.operation,
     frame,
     read: shape.read,
-    ...(shape.path === undefined ? {} : { path: shape.path }),
-    ...(shape.xid === undefined ? {} : { xid: shape.xid }),
-    ...(shape.absent === undefined ? {} : { onAbsent: shape.absent }),
+    ...defined({ path: shape.path, xid: shape.xid, onAbsent: shape.absent }),
   }
 }
 
@@ -58,7 +55,7 @@ export function mapReply<T, U>(request: Request<T>, change: (answer: T) => U): R
   return {
     ...rest,
     read: (body, zxid) => change(read(body, zxid)),
-    ...(onAbsent ? { onAbsent: () => change(onAbsent()) } : {}),
+    ...defined({ onAbsent: onAbsent && (() => change(onAbsent())) }),
   }
 }
 

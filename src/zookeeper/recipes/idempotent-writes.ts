@@ -12,6 +12,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { InvalidArgument } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
 import type { ZooKeeper } from '../client.ts'
 import type { RequestOptions } from '../connection/pending.ts'
 import type { ZooKeeperDriver } from '../driver.ts'
@@ -161,14 +162,14 @@ export async function idempotentDelete(
 ): Promise<void> {
   checkRequestOptions(options)
   assertBigint(options.czxid, 'idempotentDelete: czxid')
-  const signal = options.signal ? { signal: options.signal } : {}
+  const signal = defined({ signal: options.signal })
   const look = async () => {
     const [, stat] = await Promise.all([client.sync(path, signal), client.exists(path, signal)])
     return stat?.czxid
   }
   let there = await retryLook(client, look, options.signal)
   const meant = options.czxid ?? there
-  const version = options.version === undefined ? {} : { version: options.version }
+  const version = defined({ version: options.version })
   await writeExactlyOnce(client, options, {
     attempt: async (bound) => {
       if (there === undefined || there !== meant) return
@@ -208,7 +209,7 @@ export async function versionedSetData(
   assertInteger(Object(seen).version, 'versionedSetData: the version that was seen', VERSION_RANGE)
   assertBigint(seen.czxid, 'versionedSetData: czxid')
   checkRequestOptions(options)
-  const signal = options.signal ? { signal: options.signal } : {}
+  const signal = defined({ signal: options.signal })
   return writeExactlyOnce(client, options, {
     attempt: (bound) => client.setData(path, data, { ...bound, version: seen.version }),
     look: async () => {
@@ -264,7 +265,7 @@ export async function writeExactlyOnce<T>(
   options: RequestOptions,
   write: TraceableWrite<T>,
 ): Promise<T> {
-  const signal = options.signal ? { signal: options.signal } : {}
+  const signal = defined({ signal: options.signal })
   const session = options.session ?? (await currentSession(client, signal))
   for (;;) {
     try {

@@ -7,9 +7,8 @@
  */
 
 import { createDeferred, createSharedController, type Deferred, rejectOnAbort } from '../../core/async/abort.ts'
-import type { Clock, Instant } from '../../core/clock.ts'
 import { InvalidState, NotConnected } from '../../core/errors.ts'
-import { MAX_TIMER_MS } from '../../core/time.ts'
+import { type Clock, type Instant, MAX_TIMER_MS } from '../../core/time.ts'
 import { type AttachInfo, Lease } from './lease.ts'
 
 const PROOFS_PER_TIMEOUT = 6

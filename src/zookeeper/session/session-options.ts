@@ -1,7 +1,7 @@
 /** Options and callbacks of a session. */
 
-import type { Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
+import type { Clock } from '../../core/time.ts'
 import type { Hosts } from '../connection/hosts.ts'
 import type { AuthInfo } from '../connection/identities.ts'
 import type { SaslCredentials } from '../connection/sasl.ts'

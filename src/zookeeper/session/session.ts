@@ -13,9 +13,9 @@
  *   follows.
  */
 import { createDeferred, type Deferred } from '../../core/async/abort.ts'
-import { type Clock, type Instant, systemClock } from '../../core/clock.ts'
 import { asError, InvalidState, NotConnected } from '../../core/errors.ts'
-import { monotonic } from '../../core/time.ts'
+import { defined } from '../../core/options.ts'
+import { type Clock, type Instant, monotonic, systemClock } from '../../core/time.ts'
 import { Connection } from '../connection/connection.ts'
 import { Connector } from '../connection/connector.ts'
 import { type ClientCounters, Counters } from '../connection/counters.ts'
@@ -77,7 +77,7 @@ export class Session {
     this.#owner = owner
     this.#clock = clock
     this.#state = new ClientStateMachine(log, (change) => {
-      owner.stateChanged({ ...change, ...(this.#open ? { session: this.#open.id } : {}) })
+      owner.stateChanged({ ...change, ...defined({ session: this.#open?.id }) })
     })
     this.#keeper = new LeaseKeeper(
       { clock, tick },
@@ -268,7 +268,7 @@ export class Session {
     const previous = this.#previousId
     this.#previousId = id
     this.#counters.sessions++
-    this.#owner.sessionChanged({ session: id, ...(previous === undefined ? {} : { previous }) })
+    this.#owner.sessionChanged({ session: id, ...defined({ previous }) })
   }
 
   #disconnected(connection: Connection, cause: Error): void {

@@ -16,6 +16,7 @@
 import { InvalidState } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
+import { defined } from '../../core/options.ts'
 
 /** State of a client. `suspended`: without a connection, its session may be alive. `lost`: the session is over. */
 export type ClientState = 'new' | 'connecting' | 'connected' | 'suspended' | 'lost' | 'closed'
@@ -69,8 +70,8 @@ export class ClientStateMachine {
     const previous = this.#state
     if (!canTransition(previous, state)) throw new InvalidState(`a client cannot go from ${previous} to ${state}`)
     this.#state = state
-    const context = reason ? { reason: describeError(reason) } : {}
-    this.#log[LOG_LEVEL[state]]({ state, previous, ...context }, 'ZooKeeper client')
-    this.#onChange({ state, previous, ...(reason ? { reason } : {}) })
+    const facts = defined({ state, previous, reason: reason && describeError(reason) })
+    this.#log[LOG_LEVEL[state]](facts, 'ZooKeeper client')
+    this.#onChange({ state, previous, ...defined({ reason }) })
   }
 }

@@ -1,6 +1,7 @@
 /** Adds and removes watches, in the registry (`watches.ts`) and at the server. */
 import { rejectOnAbort } from '../../core/async/abort.ts'
 import { InvalidArgument } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
 import type { RequestOptions } from '../connection/pending.ts'
 import { assertOneOf } from '../protocol/arguments.ts'
 import { ConnectionLoss, NoWatcher, ZooKeeperError } from '../protocol/errors.ts'
@@ -55,11 +56,7 @@ export class WatchManager {
       if (this.#watches.remove(registration)) await this.#removeAtServer(outward, 'any')
     }
     try {
-      await this.#arm(
-        registration,
-        () => addWatch(outward, options.mode),
-        options.signal ? { signal: options.signal } : {},
-      )
+      await this.#arm(registration, () => addWatch(outward, options.mode), defined({ signal: options.signal }))
     } catch (error) {
       remove().catch(() => undefined)
       throw error
@@ -101,8 +98,10 @@ export class WatchManager {
       asking = true
       // Recorded while the answer is read, not when the caller's await continues: the next message may be the event.
       return mapReply(request, (value) => {
-        const wanted = signal?.aborted ? {} : { handler }
-        this.#watches.noteArmed(path, kind, { present: value !== undefined, ...wanted })
+        this.#watches.noteArmed(path, kind, {
+          present: value !== undefined,
+          ...defined({ handler: signal?.aborted ? undefined : handler }),
+        })
         return value
       })
     }

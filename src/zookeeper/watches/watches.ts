@@ -16,7 +16,7 @@ import { WATCH_MODE } from '../protocol/opcodes.ts'
 import { type Chroot, parentPath } from '../protocol/path.ts'
 import type { WatchEvent } from '../protocol/records.ts'
 import type { ArmedKind, ArmedPaths, WatchMode } from '../protocol/requests.ts'
-import { invokeHandler } from './handlers.ts'
+import { invokeHandler } from './handler-faults.ts'
 import { type OneShotHandler, type OneShotKind, OneShotWatches } from './one-shot-watches.ts'
 
 /** Handler of a persistent watch. */

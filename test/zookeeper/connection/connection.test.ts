@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { systemClock } from '../../../src/core/clock.ts'
+import { systemClock } from '../../../src/core/time.ts'
 import { Connection } from '../../../src/zookeeper/connection/connection.ts'
 import { Counters } from '../../../src/zookeeper/connection/counters.ts'
 import type { TlsOptions } from '../../../src/zookeeper/connection/socket.ts'

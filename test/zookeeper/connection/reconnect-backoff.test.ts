@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ReconnectBackoff } from '../../../src/zookeeper/connection/reconnect-backoff.ts'
+import { ReconnectBackoff } from '../../../src/zookeeper/connection/connector.ts'
 
 const latest = () => 1
 

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import type { NativeHandle, NativeStat, NativeWatch } from '../../../src/zookeeper/native/package.ts'
-import type { NativeRequest } from '../../../src/zookeeper/native/request.ts'
+import type { NativeHandle, NativeRequest, NativeStat, NativeWatch } from '../../../src/zookeeper/native/package.ts'
 import { NativeWatches } from '../../../src/zookeeper/native/watches.ts'
 import { ConnectionLoss } from '../../../src/zookeeper/protocol/errors.ts'
 import type { Stat } from '../../../src/zookeeper/protocol/records.ts'

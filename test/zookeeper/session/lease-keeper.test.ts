@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { systemClock } from '../../../src/core/clock.ts'
+import { systemClock } from '../../../src/core/time.ts'
 import { LeaseKeeper } from '../../../src/zookeeper/session/lease-keeper.ts'
 
 const SESSION = { id: 7n, timeout: 12_000 }

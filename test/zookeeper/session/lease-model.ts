@@ -2,7 +2,7 @@
  * A leader, a follower and a client of the follower, with a network between them that delivers in order, but when it likes
  * and with an end that nobody foresees. Time goes by in steps; everything that has arrived is dealt with in each.
  */
-import type { Instant } from '../../../src/core/clock.ts'
+import type { Instant } from '../../../src/core/time.ts'
 import { Lease, type LeaseTerms } from '../../../src/zookeeper/session/lease.ts'
 import type { Random } from '../../support/random.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Instant } from '../../../src/core/clock.ts'
+import type { Instant } from '../../../src/core/time.ts'
 import { Lease, type LeaseTerms } from '../../../src/zookeeper/session/lease.ts'
 
 const TERMS: LeaseTerms = { timeout: 10_000, tick: 2_000 }

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { decode } from '../../../core/codec.ts'
 import { InvalidPosting } from '../../../core/errors.ts'
-import { parseFailure } from '../../../core/read-failure.ts'
+import { parseFailure } from '../../../core/failure.ts'
 import { decodeText, type Row } from '../../../postgres/index.ts'
 import type { Entity, StoredJob, TrashedEntry, UnreadableJob } from '../../backend.ts'
 import { decodePosting, type Posting, readSizedPosting } from '../../model/posting.ts'

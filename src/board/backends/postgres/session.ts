@@ -17,8 +17,8 @@
  */
 import { createDeferred, type Deferred, onAbort, rejectOnAbort } from '../../../core/async/abort.ts'
 import { retryUntilAborted } from '../../../core/async/retry.ts'
-import { type Instant, systemClock } from '../../../core/clock.ts'
 import { asError, NotConnected, UnsupportedCapability } from '../../../core/errors.ts'
+import { type Instant, systemClock } from '../../../core/time.ts'
 import { type Notification, PostgresConnection, type PostgresLocation } from '../../../postgres/index.ts'
 import { SET_READ_COMMITTED, toBoardError } from './errors.ts'
 import { channelName } from './schema.ts'

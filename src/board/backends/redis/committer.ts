@@ -8,11 +8,10 @@
  */
 import { createDeferred, type Deferred } from '../../../core/async/abort.ts'
 import { GroupCommit, type QueuedRequest, withinLimits } from '../../../core/async/group-commit.ts'
-import { type Instant, systemClock } from '../../../core/clock.ts'
 import { encodePlain } from '../../../core/codec.ts'
 import { asError, ClaimLost, OutcomeUnknown, WritesRefused } from '../../../core/errors.ts'
 import { type Result, toFailed } from '../../../core/result.ts'
-import { monotonic } from '../../../core/time.ts'
+import { type Instant, monotonic, systemClock } from '../../../core/time.ts'
 import { notConnectedError, toErrorKind, writesRefusedError } from './errors.ts'
 import type { Layout } from './layout.ts'
 import { type OwnerConnection, sessionExpiredError } from './owner-keys.ts'

@@ -1,8 +1,7 @@
 /** Encodes and decodes the values of the board's keys: postings, trash entries, cancellations and entities. */
 import { decode, encode } from '../../../core/codec.ts'
 import { asError, InvalidPosting } from '../../../core/errors.ts'
-import type { Failure } from '../../../core/failure.ts'
-import { parseFailure } from '../../../core/read-failure.ts'
+import { type Failure, parseFailure } from '../../../core/failure.ts'
 import type { Cancellation, Entity, StoredJob, TrashedEntry, TrashReason, UnreadableJob } from '../../backend.ts'
 import { decodePosting, encodePosting, type Posting, readSizedPosting } from '../../model/posting.ts'
 import { parseMetadata } from '../entity-metadata.ts'

@@ -9,10 +9,8 @@
  * with another key; it first releases what the former owner held. A broken connection does not end the session: on the next
  * connection the session checks that the key exists and includes every batch whose answer this process has received.
  */
-import { createDeferred, rejectOnAbort } from '../../../core/async/abort.ts'
-import { Condition } from '../../../core/async/condition.ts'
+import { Condition, createDeferred, rejectOnAbort } from '../../../core/async/abort.ts'
 import { retryUntilAborted } from '../../../core/async/retry.ts'
-import { type Instant, systemClock } from '../../../core/clock.ts'
 import {
   AccessDenied,
   asError,
@@ -23,7 +21,7 @@ import {
 } from '../../../core/errors.ts'
 import { describeError } from '../../../core/failure.ts'
 import type { Logger } from '../../../core/log.ts'
-import { withinTime } from '../../../core/time.ts'
+import { type Instant, systemClock, withinTime } from '../../../core/time.ts'
 import { newUuid } from '../../../core/uuid.ts'
 import type { BackendSink } from '../../backend.ts'
 import { ServerClock } from '../server-clock.ts'

@@ -4,8 +4,8 @@ import { assertVersion } from '../../../../src/board/backends/redis/connection.t
 import { toErrorKind, writesRefusedError } from '../../../../src/board/backends/redis/errors.ts'
 import { fieldName, Layout, toOrder } from '../../../../src/board/backends/redis/layout.ts'
 import { OwnerLease } from '../../../../src/board/backends/redis/lease.ts'
-import { systemClock } from '../../../../src/core/clock.ts'
 import { IncompatibleVersion, InvalidArgument } from '../../../../src/core/errors.ts'
+import { systemClock } from '../../../../src/core/time.ts'
 
 test('all keys of a board have one hash tag, and those of two boards are not alike', () => {
   const [one, other] = [new Layout('a'), new Layout('a:jobs')]

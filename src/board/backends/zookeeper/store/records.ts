@@ -1,8 +1,7 @@
 /** The records in the board's znodes, except postings. */
 import { decode, type Encoding, encode } from '../../../../core/codec.ts'
 import { IncompatibleVersion, InvalidPosting } from '../../../../core/errors.ts'
-import type { Failure } from '../../../../core/failure.ts'
-import { parseFailure } from '../../../../core/read-failure.ts'
+import { type Failure, parseFailure } from '../../../../core/failure.ts'
 import type { Cancellation, Entity, TrashedEntry } from '../../../backend.ts'
 import type { Posting } from '../../../model/posting.ts'
 import { parseMetadata } from '../../entity-metadata.ts'
