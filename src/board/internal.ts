@@ -2,5 +2,6 @@
 
 export { type RedisServerInfo, redisServerInfo } from './backends/redis/internal.ts'
 export { memoryTestBackend } from './memory-place.ts'
-export { isOutage } from './model/attempts.ts'
+export { countTrailingDeaths, isOutage, isSuspect } from './model/attempts.ts'
 export { boardId } from './model/board-id.ts'
+export { type FlowReference, isKnownToAny, toFlowReference } from './model/known-work.ts'

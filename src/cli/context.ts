@@ -1,8 +1,25 @@
-/** The parts of the process that a command may use. Tests replace them. */
+/** What a command is given and what it returns: the parts of the process that it may use, which tests replace. */
 import { createInterface } from 'node:readline/promises'
 import type { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { INTERRUPTED } from './exit-codes.ts'
+import type { Command } from 'commander'
+
+/** The exit codes of the process; scripts rely on them. */
+export const DONE = 0
+export const FAILED = 1
+export const WRONG_USAGE = 2
+/** The exit code that shells report for a process that Ctrl-C ended. */
+export const INTERRUPTED = 130
+
+export type ExitCode = typeof DONE | typeof FAILED | typeof WRONG_USAGE | typeof INTERRUPTED
+
+/**
+ * Makes commander's action from the work of a command. The work gets the options of the command and of all commands; its
+ * exit code becomes the program's.
+ */
+export type RunAction = <Options extends object>(
+  work: (options: Options, context: CliContext, command: Command) => Promise<ExitCode>,
+) => (...args: unknown[]) => Promise<void>
 
 /** Whether board and logbooks are named only by a config file that was found, not by a user. */
 export interface ChosenByFile {

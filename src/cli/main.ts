@@ -3,7 +3,7 @@ import { processContext } from './context.ts'
 /**
  * The executable: runs the command line on the process, and exits with its code. No other file here uses the process.
  */
-import { reportError } from './output/error-report.ts'
+import { reportError } from './output/output.ts'
 import { run } from './run.ts'
 
 const context = processContext()

@@ -12,7 +12,7 @@ import type { CliContext } from './context.ts'
 import { openCodec } from './input/codecs.ts'
 import { boardUri, DEFAULT_TIMEOUT, parseDuration, persistenceUri, type SharedOptions } from './input/shared-options.ts'
 import type { BoardLog } from './output/board-log.ts'
-import { reportError } from './output/error-report.ts'
+import { reportError } from './output/output.ts'
 
 /** The pause between two attempts to open a board. */
 const RETRY_PAUSE_MS = 200

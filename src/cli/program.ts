@@ -1,9 +1,6 @@
-/**
- * The command line for commander. The work of a command is loaded with its file; drivers are loaded only when it runs.
- */
+/** The command line for commander. A command loads what is heavy when it runs: `--help` must stay fast. */
 import { Command } from 'commander'
 import { packageVersion } from '../core/package-version.ts'
-import type { RunAction } from './action.ts'
 import { defineCancel } from './commands/cancel.ts'
 import { defineCompletion } from './commands/completion.ts'
 import { defineConductor } from './commands/conductor.ts'
@@ -13,22 +10,15 @@ import { defineDev } from './commands/dev.ts'
 import { defineDoctor } from './commands/doctor.ts'
 import { defineInfo } from './commands/info.ts'
 import { defineJobs } from './commands/jobs.ts'
-import { defineLogbookDestroy } from './commands/logbook/destroy.ts'
-import { defineLogbookList } from './commands/logbook/list.ts'
-import { defineLogbookShow } from './commands/logbook/show.ts'
-import { definePause } from './commands/pause.ts'
+import { defineLogbook } from './commands/logbook.ts'
+import { definePause, defineResume } from './commands/pause.ts'
 import { definePost } from './commands/post.ts'
-import { defineResume } from './commands/resume.ts'
 import { defineRun } from './commands/run.ts'
 import { defineShow } from './commands/show.ts'
 import { defineTrack } from './commands/track.ts'
-import { defineTrashList } from './commands/trash/list.ts'
-import { defineTrashPurge } from './commands/trash/purge.ts'
-import { defineTrashRestore } from './commands/trash/restore.ts'
-import { defineTrashShow } from './commands/trash/show.ts'
+import { defineTrash } from './commands/trash.ts'
 import { defineWait } from './commands/wait.ts'
-import type { CliContext } from './context.ts'
-import type { ExitCode } from './exit-codes.ts'
+import type { CliContext, ExitCode, RunAction } from './context.ts'
 import { DEFAULT_TIMEOUT } from './input/shared-options.ts'
 
 const HELP_FOOTER = `
@@ -56,7 +46,9 @@ export async function runProgram(argv: readonly string[], context: CliContext): 
     (work) =>
     async (...args) => {
       const command = args.at(-1)
-      if (command instanceof Command) exitCode = await work(await applySettings(command, context), command)
+      if (!(command instanceof Command)) return
+      const settled = await applySettings(command, context)
+      exitCode = await work(command.optsWithGlobals(), settled, command)
     }
   await createProgram(context, run).parseAsync([...argv], { from: 'user' })
   return exitCode
@@ -86,6 +78,13 @@ async function applySettings(command: Command, context: CliContext): Promise<Cli
 
 /** Options whose typed value may be a name that the config file defines. */
 const NAMED_OPTIONS: readonly string[] = ['board', 'persistence']
+
+/** The commands in the order of the help. */
+const COMMANDS = [
+  ...[definePost, defineJobs, defineShow, defineTrack, defineWait, defineCancel],
+  ...[defineRun, defineConductor, defineConductors, defineInfo, defineDoctor, definePause, defineResume],
+  ...[defineTrash, defineLogbook, defineDev, defineDemo, defineCompletion],
+]
 
 function createProgram(context: CliContext, run: RunAction): Command {
   const program = new Command('jobboard')
@@ -123,37 +122,7 @@ function createProgram(context: CliContext, run: RunAction): Command {
     .option('--timeout <duration>', `how long to try to open the board (default: ${DEFAULT_TIMEOUT})`)
     .option('--verbose', 'print the stack trace of an error, and its causes')
     .addHelpText('after', HELP_FOOTER)
-  definePost(program, run)
-  defineJobs(program, run)
-  defineShow(program, run)
-  defineTrack(program, run)
-  defineWait(program, run)
-  defineCancel(program, run)
-  defineRun(program, run)
-  defineConductor(program, run)
-  defineConductors(program, run)
-  defineInfo(program, run)
-  defineDoctor(program, run)
-  definePause(program, run)
-  defineResume(program, run)
-  const trash = program
-    .command('trash')
-    .summary('list, restore and purge jobs in the trash')
-    .description('Lists, shows, restores and purges jobs in the trash.')
-  defineTrashList(trash.helpCommand(false), run)
-  defineTrashShow(trash, run)
-  defineTrashRestore(trash, run)
-  defineTrashPurge(trash, run)
-  const logbook = program
-    .command('logbook')
-    .summary('list, show and destroy logbooks')
-    .description('Lists, shows and destroys logbooks.')
-  defineLogbookList(logbook.helpCommand(false), run)
-  defineLogbookShow(logbook, run)
-  defineLogbookDestroy(logbook, run)
-  defineDev(program, run)
-  defineDemo(program, run)
-  defineCompletion(program, run)
+  for (const define of COMMANDS) define(program, run)
   return program
 }
 

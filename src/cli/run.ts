@@ -2,9 +2,8 @@
 import { CommanderError } from 'commander'
 import { InvalidArgument, JobboardError } from '../core/errors.ts'
 import { isMisspelt } from '../core/spelling.ts'
-import type { CliContext } from './context.ts'
-import { DONE, type ExitCode, WRONG_USAGE } from './exit-codes.ts'
-import { reportError } from './output/error-report.ts'
+import { type CliContext, DONE, type ExitCode, WRONG_USAGE } from './context.ts'
+import { reportError } from './output/output.ts'
 import { runProgram } from './program.ts'
 
 /** Runs a command line. Never rejects, and never ends the process. */

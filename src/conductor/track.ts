@@ -1,10 +1,10 @@
 /** Tracks a job by board and logbook together: for a service that answers questions about a job by its UUID. */
-import type { Cancellation, JobBoard, TrashedJob, WaitingFor } from '../board/index.ts'
-import { NotFound } from '../core/errors.ts'
+import type { Cancellation, Job, JobBoard, WaitingFor } from '../board/index.ts'
 import type { Failure } from '../core/failure.ts'
 import { assertOptions } from '../core/options.ts'
 import type { AtomState } from '../core/states.ts'
 import type { FlowDetail, Persistence } from '../persistence/index.ts'
+import { type Located, locate, readRecord } from './locate.ts'
 
 /** The locations in which a job is searched. */
 export interface TrackOptions {
@@ -80,39 +80,39 @@ export type Tracked =
  */
 export async function track(uuid: string, options: TrackOptions): Promise<Tracked> {
   assertOptions(options, { board: true, persistence: true, book: true }, 'track')
-  const { board, persistence } = options
-  const onBoard = await trackOnBoard(uuid, options)
-  if (onBoard) return onBoard
-  const flow = await readFlow(uuid, options.book ?? uuid, persistence)
-  if (flow?.state === 'SUCCESS')
-    return { ...toTrackedBase(uuid, flow), status: 'done', at: flow.updatedAt, results: toResults(flow) }
-  const trashed = await findInTrash(uuid, board)
-  if (trashed) {
-    const there = flow ?? (await readFlow(uuid, trashed.book.uuid, persistence))
-    const { at, who: by, reason, failure } = trashed
-    const failures = there && toFailures(there).length > 0 ? toFailures(there) : failure ? [failure] : []
-    return { ...toTrackedBase(uuid, there), status: 'trashed', at, by, reason, failures }
+  for (;;) {
+    const located = await locate(uuid, options)
+    if (!located) return { status: 'unknown', uuid }
+    if (located.place === 'logbook') return toEnded(uuid, located.record.flow)
+    if (located.place === 'trash') return toTrashed(uuid, located)
+    const tracked = await trackOnBoard(located.job, options)
+    // The job may have left the board during the reads.
+    if (tracked) return tracked
   }
-  // The job is in neither place: it may have been restored between the two reads.
-  return (await trackOnBoard(uuid, options)) ?? toEnded(uuid, flow)
 }
 
-function toEnded(uuid: string, flow: FlowDetail | undefined): Tracked {
-  if (flow?.state === 'REVERTED' || flow?.state === 'FAILURE')
-    return { ...toTrackedBase(uuid, flow), status: 'failed', at: flow.updatedAt, failures: toFailures(flow) }
+function toEnded(uuid: string, flow: FlowDetail): Tracked {
+  const base = { ...toTrackedBase(uuid, flow), at: flow.updatedAt }
+  if (flow.state === 'SUCCESS') return { ...base, status: 'done', results: toResults(flow) }
+  if (flow.state === 'REVERTED' || flow.state === 'FAILURE')
+    return { ...base, status: 'failed', failures: toFailures(flow) }
   return { status: 'unknown', uuid }
 }
 
-async function trackOnBoard(uuid: string, { board, persistence, book }: TrackOptions): Promise<Tracked | undefined> {
-  const job = await board.find(uuid).catch(ignoreNotFound)
-  if (!job) return undefined
+function toTrashed(uuid: string, { trashed, record }: Extract<Located, { place: 'trash' }>): Tracked {
+  const { at, who: by, reason, failure } = trashed
+  const recorded = record ? toFailures(record.flow) : []
+  const failures = recorded.length > 0 ? recorded : failure ? [failure] : []
+  return { ...toTrackedBase(uuid, record?.flow), status: 'trashed', at, by, reason, failures }
+}
+
+async function trackOnBoard(job: Job, { board, persistence, book }: TrackOptions): Promise<Tracked | undefined> {
   const owner = await board.findOwner(job)
   const waitingFor = owner === undefined ? await board.waitingFor(job) : undefined
-  const flow = await readFlow(uuid, book ?? job.book.uuid, persistence)
+  const record = await readRecord(job.uuid, book ?? job.book.uuid, persistence)
   const cancellation = job.cancelRequested ? await board.cancellation(job) : undefined
-  // The job may have left the board during the reads.
   if (job.state !== 'UNCLAIMED' && job.state !== 'CLAIMED') return undefined
-  const pending = { ...toTrackedBase(uuid, flow), ...(cancellation ? { cancellation } : {}) }
+  const pending = { ...toTrackedBase(job.uuid, record?.flow), ...(cancellation ? { cancellation } : {}) }
   if (owner !== undefined) {
     const since = job.attempts.at(-1)?.at
     return { ...pending, status: 'running', owner, run: job.runs, ...(since ? { since } : {}) }
@@ -120,18 +120,6 @@ async function trackOnBoard(uuid: string, { board, persistence, book }: TrackOpt
   const since = job.postedAt
   const waits = { ...(since ? { since } : {}), ...(waitingFor ? { waitingFor } : {}) }
   return { ...pending, status: 'waiting', runs: job.runs, ...waits }
-}
-
-async function readFlow(uuid: string, book: string, persistence: Persistence): Promise<FlowDetail | undefined> {
-  const found = await persistence.getBook(book).catch(ignoreNotFound)
-  return found?.flows.find((flow) => flow.uuid === uuid)
-}
-
-/** Returns the newest trashed job of that UUID. */
-async function findInTrash(uuid: string, board: JobBoard): Promise<TrashedJob | undefined> {
-  let found: TrashedJob | undefined
-  for await (const job of board.trashed()) if (job.uuid === uuid) found = job
-  return found
 }
 
 function toTrackedBase(uuid: string, flow: FlowDetail | undefined): TrackedBase {
@@ -152,8 +140,4 @@ function toResults({ atoms }: FlowDetail): Record<string, unknown> {
 
 function toFailures({ atoms }: FlowDetail): Failure[] {
   return atoms.flatMap(({ failure, revertFailure }) => [failure, revertFailure].filter((each) => each !== undefined))
-}
-
-function ignoreNotFound(error: unknown): undefined {
-  if (!(error instanceof NotFound)) throw error
 }

@@ -334,7 +334,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     [['cancel'], 2, 'select jobs by'],
     [['cancel', 'abcdef', '--all'], 2, 'select jobs by'],
     [['wait', 'ab'], 2, 'ab is not a uuid'],
-    [['wait', '00000000-0000-7000-8000-000000000000'], 1, 'no job 00000000-0000-7000-8000-000000000000 on'],
+    [['wait', '00000000-0000-7000-8000-000000000000'], 1, 'job 00000000-0000-7000-8000-000000000000 is not on'],
     [['cancel', 'abcdef'], 1, 'a change needs at least 13 characters of a beginning'],
     [['wait', '00000000', '--within', 'soon'], 2, '--within: "soon" is not a duration'],
     [['trash', 'show', 'abcdef'], 1, 'there is no job abcdef in the trash'],

@@ -79,7 +79,7 @@ export async function waitingFor(entry: JobEntry, situation: FullWaitingContext)
 }
 
 function isUnknownFlow({ stored, claimed }: JobEntry, conductors: readonly Entity[]): FlowReference | undefined {
-  const work = stored && !claimed ? toFlowReference(stored) : undefined
+  const work = stored && !claimed ? toFlowReference(stored.posting) : undefined
   return work && !isKnownToAny(work, conductors) ? work : undefined
 }
 

@@ -145,8 +145,9 @@ export function exceededLimit(posting: AttemptHistory): string | undefined {
   return undefined
 }
 
-export function isSuspect(posting: AttemptHistory): boolean {
-  return countTrailingDeaths(posting.attempts) >= 2
+/** Returns whether the last two owners of an unclaimed job, or more, died while they ran it. */
+export function isSuspect({ attempts }: Pick<AttemptHistory, 'attempts'>): boolean {
+  return countTrailingDeaths(attempts) >= 2
 }
 
 /** Parses a list of attempts; an absent one is empty. @throws InvalidPosting for anything else */
@@ -178,7 +179,8 @@ function countFailures(attempts: readonly Attempt[]): number {
   return attempts.filter((attempt) => attempt.ended === 'failed').length
 }
 
-function countTrailingDeaths(attempts: readonly Attempt[]): number {
+/** Returns how many attempts at the end of the list have no end. The attempt of a claim that is held counts, too. */
+export function countTrailingDeaths(attempts: readonly Attempt[]): number {
   let deaths = 0
   while (deaths < attempts.length && attempts[attempts.length - 1 - deaths]?.ended === undefined) deaths += 1
   return deaths

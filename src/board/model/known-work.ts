@@ -1,5 +1,6 @@
 /** Finds out whether living conductors know a flow, by their entities: kind `conductor`, metadata `flows` and `versions`. */
-import type { Entity, StoredJob } from '../backend.ts'
+import type { Entity } from '../backend.ts'
+import type { Posting } from './posting.ts'
 
 /** The kind of the entities that conductors are registered as. */
 export const CONDUCTOR_KIND = 'conductor'
@@ -10,9 +11,9 @@ export interface FlowReference {
   readonly version: string | undefined
 }
 
-/** Returns the flow and version of the posting; undefined if it names no flow. Any program may have written it, so it is checked. */
-export function toFlowReference(stored: StoredJob): FlowReference | undefined {
-  const { flow, version } = stored.posting.details
+/** Returns the flow and version of a posting or a job; undefined if it names no flow. Any program may have written it, so it is checked. */
+export function toFlowReference({ details }: Pick<Posting, 'details'>): FlowReference | undefined {
+  const { flow, version } = details
   if (typeof flow !== 'string') return undefined
   return { flow, version: typeof version === 'string' ? version : undefined }
 }

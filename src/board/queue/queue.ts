@@ -106,7 +106,7 @@ export class ClaimQueue {
   contendingFlows(): Map<string, WaitingFlow> {
     const found = new Map<string, { work: FlowReference; since: number; first: QueueEntry }>()
     for (const place of this.#lines.contendingEntries()) {
-      const work = toFlowReference(place.stored)
+      const work = toFlowReference(place.stored.posting)
       if (!work) continue
       const since = Math.max(place.dueAt, place.stored.writtenAt)
       const key = flowKey(work)
@@ -124,7 +124,7 @@ export class ClaimQueue {
   setAside(keys: ReadonlySet<string>): void {
     const changed = new Set<QueueEntry>()
     for (const place of this.#lines.waitingEntries()) {
-      const work = toFlowReference(place.stored)
+      const work = toFlowReference(place.stored.posting)
       const key = work && flowKey(work)
       if (key !== undefined && keys.has(key) !== this.#aside.has(key)) changed.add(place)
     }
@@ -307,7 +307,7 @@ export class ClaimQueue {
   /** Returns the group with which the entry is set aside, if it is. For a claimed job, notes that its flow is known. */
   #setAsideGroup(place: QueueEntry): string | undefined {
     if (!this.contended || !wantsResources(place)) return undefined
-    const work = toFlowReference(place.stored)
+    const work = toFlowReference(place.stored.posting)
     const key = work && flowKey(work)
     if (key === undefined) return undefined
     if (place.state !== 'claimed') return this.#aside.has(key) ? key : undefined

@@ -1,6 +1,21 @@
 /** The command `jobboard cancel`: requests the cancellation of jobs. */
 import type { Command } from 'commander'
-import type { RunAction } from '../action.ts'
+import type { Job, JobBoard } from '../../board/index.ts'
+import { InvalidArgument } from '../../core/errors.ts'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
+import { findJobs, isWholeUuid } from '../find.ts'
+import { confirm, forEachWithProgress } from '../input/for-each.ts'
+import type { SharedOptions } from '../input/shared-options.ts'
+import { openNamedBoard } from '../opening.ts'
+import { escapeUnprintable, toPrintableJson } from '../output/render/text.ts'
+
+interface CancelCommandOptions extends SharedOptions {
+  readonly name?: string
+  readonly all?: boolean
+  readonly yes?: boolean
+  readonly reason?: string
+  readonly json?: boolean
+}
 
 export function defineCancel(program: Command, run: RunAction): void {
   program
@@ -20,9 +35,50 @@ export function defineCancel(program: Command, run: RunAction): void {
       'after',
       "\nExamples:\n  $ jobboard cancel 0199c0de-85f8 --reason 'posted by mistake'\n  $ jobboard cancel --name import --yes",
     )
-    .action(
-      run(async (context, command: Command) =>
-        (await import('../actions/cancel.ts')).cancel(command.args, command.optsWithGlobals(), context),
-      ),
-    )
+    .action(run(cancel))
+}
+
+/**
+ * Requests the cancellation of the named jobs.
+ *
+ * @throws InvalidArgument if no job is selected, or if many are selected without `--yes` and there is no terminal to
+ * ask on
+ * @throws NotFound if a named job has left the board
+ */
+async function cancel(options: CancelCommandOptions, context: CliContext, { args: uuids }: Command): Promise<ExitCode> {
+  const { name, all = false, yes, reason } = options
+  if ([uuids.length > 0, name !== undefined, all].filter(Boolean).length !== 1)
+    throw new InvalidArgument('select jobs by uuids, by --name NAME, or by --all: exactly one of them')
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const { board } = opened
+  const byUuid = uuids.length > 0
+  const jobs = byUuid ? await findJobs(board, uuids, 'change') : await selectJobs(board, name)
+  if (jobs.length === 0) {
+    context.stderr.write(`no matching jobs on ${board.uri}\n`)
+    return DONE
+  }
+  if (!byUuid && !(await confirm(toQuestion(jobs, board), { yes, offTerminal: 'refuse' }, context))) return DONE
+  const exact = uuids.every(isWholeUuid)
+  if (byUuid && !exact && !(await confirm(`cancel ${jobs.join(', ')}?`, { yes, offTerminal: 'proceed' }, context)))
+    return DONE
+  const work = async (job: Job) => {
+    await board.cancel(job, reason === undefined ? {} : { reason })
+    const { uuid, state } = job
+    if (options.json) return toPrintableJson({ uuid, name: job.name, state })
+    return escapeUnprintable(state === 'TRASHED' ? `${job} is in the trash` : `cancellation of ${job} requested`)
+  }
+  return await forEachWithProgress(jobs, { what: 'cancelling', done: 'cancelled', work }, context)
+}
+
+async function selectJobs(board: JobBoard, name: string | undefined): Promise<Job[]> {
+  const jobs: Job[] = []
+  const filter = name === undefined ? {} : { name }
+  for await (const job of board.jobs({ ensureFresh: true, ...filter })) jobs.push(job)
+  return jobs
+}
+
+function toQuestion(jobs: readonly Job[], { uri }: JobBoard): string {
+  const running = jobs.filter(({ state }) => state === 'CLAIMED').length
+  const many = jobs.length === 1 ? 'cancel 1 job' : `cancel ${jobs.length} jobs`
+  return `${many} on ${uri}, ${running} of them running?`
 }

@@ -1,9 +1,26 @@
 /** The command `jobboard conductor`: a daemon that claims jobs and runs their flows. */
 import type { Command } from 'commander'
-import type { RunAction } from '../action.ts'
+import type { Conductor } from '../../conductor/index.ts'
+import { Redactor } from '../../core/redaction.ts'
+import { formatDuration } from '../../core/time.ts'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { LOG_LEVEL_CHOICES } from '../input/choices.ts'
-import { addConductorFlags } from '../input/conductor-flags.ts'
-import { choiceParser } from '../input/shared-options.ts'
+import {
+  addConductorFlags,
+  boardSettingsOf,
+  type ConductorFlagSettings,
+  type ConductorFlags,
+  toConductorSettings,
+} from '../input/conductor-flags.ts'
+import { flowsOption, loadFlowsAndServices } from '../input/flows-module.ts'
+import { choiceParser, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { openConductorsLogbooks, openNamedBoard } from '../opening.ts'
+import { escapeUnprintable } from '../output/render/text.ts'
+
+interface ConductorCommandOptions extends SharedOptions, ConductorFlags {
+  readonly flows?: string
+  readonly logLevel?: (typeof LOG_LEVEL_CHOICES)[number]
+}
 
 export function defineConductor(program: Command, run: RunAction): void {
   const command = program
@@ -23,11 +40,7 @@ export function defineConductor(program: Command, run: RunAction): void {
       choiceParser('--log-level', LOG_LEVEL_CHOICES),
     )
     .addHelpText('after', EXAMPLES)
-    .action(
-      run(async (context, command: Command) =>
-        (await import('../actions/conductor.ts')).conductor(command.optsWithGlobals(), context),
-      ),
-    )
+    .action(run(conductor))
 }
 
 const EXAMPLES = `
@@ -35,3 +48,57 @@ Examples:
   $ jobboard conductor --flows ./flows.js --persistence directory:./logbooks
   $ jobboard conductor --flows ./flows.js --size large --concurrency 1 --health 0.0.0.0:8080
   $ jobboard conductor --flows ./flows.js --burst`
+
+async function conductor(options: ConductorCommandOptions, context: CliContext): Promise<ExitCode> {
+  const settings = toConductorSettings(options)
+  const boardSettings = boardSettingsOf(options)
+  const { flows, services } = await loadFlowsAndServices(flowsOption(options, 'conductor'), context)
+  const { daemonLog, redactedLog, runConductor } = await loadConductorModule()
+  const plain = daemonLog({ name: 'jobboard', ...(options.logLevel ? { level: options.logLevel } : {}) })
+  const redact = redactedKeys(options, context)
+  const log = redactedLog(plain, new Redactor(redact))
+  await using persistence = await openConductorsLogbooks(options, context, { log })
+  await using opened = await openNamedBoard(options, context, { log, ...boardSettings })
+  const { board } = opened
+  const say = (line: string) => context.stdout.write(`${escapeUnprintable(line)}\n`)
+  const flowNames = [...new Set(flows.map((flow) => flow.name))].sort().join(', ')
+  using _faults = context.captureFaults()
+  await runConductor({
+    board,
+    persistence,
+    flows,
+    ...(services === undefined ? {} : { services }),
+    log: plain,
+    redact,
+    ...settings,
+    started: ({ name, healthUrl }) => {
+      const health = healthUrl === undefined ? '' : `, health at ${healthUrl}/healthz`
+      say(
+        `conductor ${name} runs ${flowNames} from ${board.uri}, logbooks in ${persistence.uri}${health}; Ctrl-C stops it`,
+      )
+    },
+    stopping: (stopped) => say(stopLine(stopped, settings)),
+  })
+  return DONE
+}
+
+/** Returns the line that says what a signal has started, and what the next signal would do. */
+function stopLine({ name, running, state }: Conductor, { drainTimeout }: ConductorFlagSettings): string {
+  const [jobs, them] = running === 1 ? ['1 job', 'it'] : [`${running} jobs`, 'them']
+  if (running === 0) return `conductor ${name} stops; nothing runs`
+  if (state === 'aborting')
+    return `conductor ${name} gives ${jobs} back to the board; Ctrl-C again ends the process at once`
+  const timeout = formatDuration(drainTimeout)
+  return `conductor ${name} claims nothing more and waits up to ${timeout} for ${jobs}; Ctrl-C again gives ${them} back`
+}
+
+/**
+ * Imports in a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`.
+ */
+async function loadConductorModule() {
+  const [{ daemonLog, redactedLog }, { runConductor }] = await Promise.all([
+    import('../../core/log.ts'),
+    import('../../conductor/index.ts'),
+  ])
+  return { daemonLog, redactedLog, runConductor }
+}

@@ -1,8 +1,18 @@
 /** The command `jobboard dev`: runs a ZooKeeper for trials. */
 import type { Command } from 'commander'
-import type { RunAction } from '../action.ts'
+import { rejectOnAbort } from '../../core/async/abort.ts'
+import { JobboardError } from '../../core/errors.ts'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
+import type { ServerWord } from '../dev/servers.ts'
 import { MAX_PORT, SERVER_CHOICES } from '../input/choices.ts'
 import { choiceParser, countParser } from '../input/shared-options.ts'
+import { printJson, printLines } from '../output/output.ts'
+
+interface DevCommandOptions {
+  readonly port?: number
+  readonly with?: ServerWord
+  readonly json?: boolean
+}
 
 export function defineDev(program: Command, run: RunAction): void {
   program
@@ -24,9 +34,41 @@ export function defineDev(program: Command, run: RunAction): void {
     )
     .option('--json', 'print its address as a JSON object')
     .addHelpText('after', '\nExamples:\n  $ jobboard dev\n  $ jobboard dev --port 2181')
-    .action(
-      run(async (context, command: Command) =>
-        (await import('../actions/dev.ts')).dev(command.optsWithGlobals(), context),
-      ),
-    )
+    .action(run(dev))
+}
+
+/** Runs a ZooKeeper. @throws InvalidArgument if nothing can run it, naming what to install */
+async function dev(options: DevCommandOptions, context: CliContext): Promise<ExitCode> {
+  using interruption = context.listenForInterruption()
+  const { signal } = interruption
+  const { DevServer, findServer, freePort } = await loadServers()
+  const recipe = await findServer(options.with, context)
+  const port = await freePort(options.port)
+  await using server = new DevServer({ recipe, port, env: context.env })
+  try {
+    await server.start(signal)
+    const board = `zookeeper://127.0.0.1:${port}/demo`
+    const persistence = `zookeeper://127.0.0.1:${port}/logbooks`
+    if (options.json) await printJson(context, [{ board, persistence, port, with: recipe.word }])
+    else await printLines(context, toLines({ board, persistence, from: recipe.from }))
+    await rejectOnAbort(server.ended, signal)
+    throw new JobboardError(`the server ended unexpectedly: ${await server.lastOutput()}`)
+  } catch (error) {
+    if (!signal.aborted) throw error
+    return DONE
+  }
+}
+
+function toLines({ board, persistence, from }: { board: string; persistence: string; from: string }): string[] {
+  return [
+    `# ZooKeeper runs, ${from}; Ctrl-C stops it and deletes its data. In another shell:`,
+    `export JOBBOARD_BOARD=${board}`,
+    `export JOBBOARD_PERSISTENCE=${persistence}`,
+  ]
+}
+
+/** Imports in a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside a `using`. */
+async function loadServers() {
+  const [server, servers] = await Promise.all([import('../dev/dev-server.ts'), import('../dev/servers.ts')])
+  return { ...server, ...servers }
 }

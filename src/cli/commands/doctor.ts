@@ -1,6 +1,16 @@
 /** The command `jobboard doctor`: finds problems, and prints how to solve them. */
 import type { Command } from 'commander'
-import type { RunAction } from '../action.ts'
+import { toMilliseconds } from '../../core/time.ts'
+import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
+import { parseDuration, type SharedOptions } from '../input/shared-options.ts'
+import { printJson, printLines, render } from '../output/output.ts'
+
+interface DoctorCommandOptions extends SharedOptions {
+  readonly stuckAfter?: string
+  readonly json?: boolean
+}
+
+const STUCK_AFTER = '1h'
 
 export function defineDoctor(program: Command, run: RunAction): void {
   program
@@ -12,15 +22,25 @@ export function defineDoctor(program: Command, run: RunAction): void {
         'numbers that run out. Each finding says what to do. The exit code is 1 where there is an error. It changes ' +
         'nothing.',
     )
-    .option('--stuck-after <duration>', 'age from which on a claim is examined (default: 1h)')
+    .option('--stuck-after <duration>', `age from which on a claim is examined (default: ${STUCK_AFTER})`)
     .option('--json', 'print each finding as a JSON object on a line of its own')
     .addHelpText(
       'after',
       '\nExample:\n  $ jobboard doctor --board zookeeper://127.0.0.1:2181/demo --persistence directory:./logbooks',
     )
-    .action(
-      run(async (context, command: Command) =>
-        (await import('../actions/doctor.ts')).doctor(command.optsWithGlobals(), context),
-      ),
-    )
+    .action(run(doctor))
+}
+
+async function doctor(options: DoctorCommandOptions, context: CliContext): Promise<ExitCode> {
+  const stuckAfter = toMilliseconds(parseDuration(options.stuckAfter ?? STUCK_AFTER, '--stuck-after'), '--stuck-after')
+  const { examine } = await import('../doctor/examine.ts')
+  const counts = { ok: 0, warning: 0, error: 0 }
+  for await (const finding of examine({ options, context, stuckAfter })) {
+    counts[finding.severity] += 1
+    if (options.json) await printJson(context, [finding])
+    else await printLines(context, await render(context, ({ findingLines }, screen) => findingLines(finding, screen)))
+  }
+  if (!options.json)
+    await printLines(context, await render(context, ({ verdictLine }, screen) => ['', verdictLine(counts, screen)]))
+  return counts.error > 0 ? FAILED : DONE
 }

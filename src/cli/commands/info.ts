@@ -1,7 +1,16 @@
 /** The command `jobboard info`: shows the state of the board on one screen. */
 import type { Command } from 'commander'
-import type { RunAction } from '../action.ts'
-import { addWatchFlags } from '../input/watch-flags.ts'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
+import type { SharedOptions } from '../input/shared-options.ts'
+import { openNamedBoard } from '../opening.ts'
+import { render } from '../output/output.ts'
+import { toPrintableJson } from '../output/render/text.ts'
+import { addWatchFlags, type Frame, showFrames, type WatchFlags } from '../output/watch.ts'
+import { InfoReader } from '../views/info-view.ts'
+
+interface InfoCommandOptions extends SharedOptions, WatchFlags {
+  readonly json?: boolean
+}
 
 export function defineInfo(program: Command, run: RunAction): void {
   const command = program
@@ -14,9 +23,20 @@ export function defineInfo(program: Command, run: RunAction): void {
     .option('--json', 'print a JSON object')
   addWatchFlags(command)
     .addHelpText('after', '\nExamples:\n  $ jobboard info\n  $ jobboard info --watch --interval 5s')
-    .action(
-      run(async (context, command: Command) =>
-        (await import('../actions/info.ts')).info(command.optsWithGlobals(), context),
-      ),
-    )
+    .action(run(info))
+}
+
+async function info(options: InfoCommandOptions, context: CliContext): Promise<ExitCode> {
+  await using opened = await openNamedBoard(options, context, { create: false })
+  using reader = new InfoReader(opened.board)
+  const watched = options.watch === true && context.stdout.columns !== undefined
+  const frame = async (): Promise<Frame> => {
+    const view = await reader.read()
+    const content = toPrintableJson(view)
+    const layout = { watched, rows: watched ? context.stdout.rows || undefined : undefined }
+    if (options.json) return { content, lines: [content] }
+    return { content, lines: await render(context, ({ infoLines }, screen) => infoLines(view, screen, layout)) }
+  }
+  await showFrames(frame, options, context)
+  return DONE
 }

@@ -1,9 +1,25 @@
 /** The command `jobboard jobs`: lists the jobs on the board. */
 import type { Command } from 'commander'
-import type { RunAction } from '../action.ts'
+import type { Job, JobsOptions, Priority, Size } from '../../board/index.ts'
+import type { JobState } from '../../core/states.ts'
+import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { PRIORITY_CHOICES, SIZE_CHOICES } from '../input/choices.ts'
-import { choiceParser, countParser } from '../input/shared-options.ts'
-import { addWatchFlags } from '../input/watch-flags.ts'
+import { choiceParser, countParser, definedOnly, type SharedOptions } from '../input/shared-options.ts'
+import { openNamedBoard } from '../opening.ts'
+import { render, reportError } from '../output/output.ts'
+import { toPrintableJson } from '../output/render/text.ts'
+import { addWatchFlags, type Frame, showFrames, type WatchFlags } from '../output/watch.ts'
+import { type LiveJob, LiveJobs } from '../views/live-jobs.ts'
+import type { JobView } from '../views/views.ts'
+
+interface JobsCommandOptions extends SharedOptions, WatchFlags {
+  readonly unclaimed?: boolean
+  readonly name?: string
+  readonly priority?: Priority
+  readonly size?: Size
+  readonly limit?: number
+  readonly json?: boolean
+}
 
 export function defineJobs(program: Command, run: RunAction): void {
   const command = program
@@ -25,9 +41,55 @@ export function defineJobs(program: Command, run: RunAction): void {
       'after',
       '\nExamples:\n  $ jobboard jobs --unclaimed --board zookeeper://127.0.0.1:2181/demo\n  $ jobboard jobs --watch --priority HIGH',
     )
-    .action(
-      run(async (context, command: Command) =>
-        (await import('../actions/jobs.ts')).jobs(command.optsWithGlobals(), context),
-      ),
-    )
+    .action(run(jobs))
+}
+
+/** Lists the jobs. Reports each posting that cannot be read in one line on standard error, and lists the rest. */
+async function jobs(options: JobsCommandOptions, context: CliContext): Promise<ExitCode> {
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const { board } = opened
+  const [live, changes] = [new LiveJobs(board), new JobChanges()]
+  const frame = async (): Promise<Frame> => {
+    const jobs = await live.read(toFilter(options), definedOnly({ limit: options.limit }))
+    const views = jobs.map(({ view }) => view)
+    const content = JSON.stringify(views)
+    if (options.json) return { content, lines: changes.since(jobs).map(toPrintableJson) }
+    if (views.length === 0) return { content, lines: [`no jobs on ${board.uri}`] }
+    return { content, lines: await render(context, ({ jobsTable }, screen) => jobsTable(views, screen)) }
+  }
+  await showFrames(frame, options, context)
+  for (const error of opened.unreadable) reportError(error, context)
+  return opened.unreadable.length > 0 ? FAILED : DONE
+}
+
+function toFilter({ unclaimed, name, priority, size }: JobsCommandOptions): JobsOptions {
+  return { ...(unclaimed ? { onlyUnclaimed: true } : {}), ...definedOnly({ name, priority, size }) }
+}
+
+interface EndedJobLine {
+  readonly uuid: string
+  readonly name: string
+  readonly state: JobState
+}
+
+/**
+ * The changes between two lists: jobs that are new or different, and jobs that left, with how they ended; at first all
+ * jobs.
+ */
+class JobChanges {
+  #known = new Map<string, { readonly job: Job; readonly json: string }>()
+
+  since(jobs: readonly LiveJob[]): (JobView | EndedJobLine)[] {
+    const now = new Map<string, { readonly job: Job; readonly json: string }>()
+    const changed: (JobView | EndedJobLine)[] = []
+    for (const { job, view } of jobs) {
+      const json = JSON.stringify(view)
+      if (this.#known.get(job.uuid)?.json !== json) changed.push(view)
+      now.set(job.uuid, { job, json })
+    }
+    for (const [uuid, { job }] of this.#known)
+      if (!now.has(uuid)) changed.push({ uuid, name: job.name, state: job.state })
+    this.#known = now
+    return changed
+  }
 }

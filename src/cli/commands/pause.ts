@@ -1,6 +1,10 @@
-/** The command `jobboard pause`: stops all conductors from claiming. */
+/** The commands `jobboard pause` and `jobboard resume`: stop all conductors from claiming, and let them claim again. */
 import type { Command } from 'commander'
-import type { RunAction } from '../action.ts'
+import type { JobBoard } from '../../board/index.ts'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
+import type { SharedOptions } from '../input/shared-options.ts'
+import { openNamedBoard } from '../opening.ts'
+import { printLines } from '../output/output.ts'
 
 export function definePause(program: Command, run: RunAction): void {
   program
@@ -11,8 +15,36 @@ export function definePause(program: Command, run: RunAction): void {
     )
     .addHelpText('after', '\nExample:\n  $ jobboard pause --board zookeeper://127.0.0.1:2181/demo')
     .action(
-      run(async (context, command: Command) =>
-        (await import('../actions/pause.ts')).pause(command.optsWithGlobals(), context),
+      run(
+        change(async (board) => {
+          await board.pause()
+          return `claiming paused on ${board.uri}; jobboard resume ends the pause`
+        }),
       ),
     )
+}
+
+export function defineResume(program: Command, run: RunAction): void {
+  program
+    .command('resume')
+    .summary('let conductors claim again')
+    .description('Lets conductors claim again after a pause.')
+    .addHelpText('after', '\nExample:\n  $ jobboard resume --board zookeeper://127.0.0.1:2181/demo')
+    .action(
+      run(
+        change(async (board) => {
+          await board.resume()
+          return `claiming resumed on ${board.uri}`
+        }),
+      ),
+    )
+}
+
+/** Returns the work of a command that changes the board and prints what it did. */
+function change(work: (board: JobBoard) => Promise<string>) {
+  return async (options: SharedOptions, context: CliContext): Promise<ExitCode> => {
+    await using opened = await openNamedBoard(options, context, { create: false })
+    await printLines(context, [await work(opened.board)])
+    return DONE
+  }
 }

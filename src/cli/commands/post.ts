@@ -1,10 +1,46 @@
 /** The command `jobboard post`: posts one job. */
 import type { Command } from 'commander'
-import type { RunAction } from '../action.ts'
-import type { PostCommandOptions } from '../actions/post.ts'
+import type { Job, JobBoard, PostOptions, Priority, Size } from '../../board/index.ts'
+import { InvalidArgument } from '../../core/errors.ts'
+import type { AnyFlow } from '../../flow/index.ts'
+import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { MAX_ATTEMPTS, PRIORITY_CHOICES, SIZE_CHOICES } from '../input/choices.ts'
-import { choiceParser, collectText, countParser } from '../input/shared-options.ts'
-import { toUnlimitedWait } from '../input/unlimited.ts'
+import { flowNamed } from '../input/flows-module.ts'
+import {
+  checkStore,
+  choiceParser,
+  collectText,
+  countParser,
+  definedOnly,
+  jsonObject,
+  parseDuration,
+  type ResourceFlags,
+  readStoreText,
+  type SharedOptions,
+  toResourceOptions,
+  toUnlimitedWait,
+} from '../input/shared-options.ts'
+import { openNamedBoard } from '../opening.ts'
+import { follow, logbooksToFollow } from '../output/follow.ts'
+import { printJson, printLines } from '../output/output.ts'
+import { escapeUnprintable } from '../output/render/text.ts'
+import { postedView } from '../views/views.ts'
+
+interface PostCommandOptions extends SharedOptions, ResourceFlags {
+  readonly flows?: string
+  readonly store?: string
+  readonly name?: string
+  readonly priority?: Priority
+  readonly size?: Size
+  readonly maxAttempts?: number
+  readonly key?: string
+  readonly delay?: string
+  readonly deadline?: string
+  readonly uuid?: string
+  readonly wait?: boolean
+  readonly within?: string
+  readonly json?: boolean
+}
 
 export function definePost(program: Command, run: RunAction): void {
   program
@@ -53,10 +89,57 @@ export function definePost(program: Command, run: RunAction): void {
       'after',
       `\nExamples:\n  $ jobboard post hello --flows ./flows.js --store '{"name":"Ada"}' --priority HIGH\n  $ jobboard post hello --store - --wait --within 10m < store.json\n  $ jobboard post tidy --exclusive disk --key tidy --delay 1h`,
     )
-    .action(
-      run(async (context, command: Command) => {
-        const options = { ...command.optsWithGlobals<PostCommandOptions>(), ...toUnlimitedWait(command) }
-        return (await import('../actions/post.ts')).post(command.args[0] ?? '', options, context)
-      }),
-    )
+    .action(run(post))
+}
+
+async function post(options: PostCommandOptions, context: CliContext, command: Command): Promise<ExitCode> {
+  const [name = ''] = command.args
+  const store = jsonObject(await readStoreText(options, context), '--store', { fromStdin: options.store === '-' })
+  await checkUuid(options.uuid)
+  const flow = options.flows === undefined ? name : await flowNamed(name, options.flows, context)
+  if (typeof flow !== 'string') await checkStore(flow, store)
+  const limits = options.within === undefined ? {} : { timeout: parseDuration(options.within, '--within') }
+  const posting = postOptions(options)
+  await using opened = await openNamedBoard(options, context)
+  await using logbooks = options.wait ? await logbooksToFollow(options, context) : undefined
+  const job = await postToBoard(opened.board, { flow, store, options: posting })
+  if (!job.created)
+    context.stderr.write(`a job with this key is on the board already: ${escapeUnprintable(String(job))}\n`)
+  if (!options.json) await printLines(context, [job.uuid])
+  else if (!options.wait) await printJson(context, [postedView(job)])
+  await warnOfUnknownFlow(job, opened.board, context)
+  if (!options.wait) return DONE
+  const state = await follow(job, { logbooks, ...limits, ...toUnlimitedWait(command) }, context)
+  if (options.json) await printJson(context, [{ ...postedView(job), state }])
+  else await printLines(context, [state])
+  return state === 'COMPLETE' ? DONE : FAILED
+}
+
+/** Warns of a flow that no conductor knows: the job of a misspelt name is posted like any other, and is never run. */
+async function warnOfUnknownFlow(job: Job, board: JobBoard, { stderr }: CliContext): Promise<void> {
+  const held = await board.waitingFor(job).catch(() => undefined)
+  if (held?.kind === 'flow') stderr.write(`${escapeUnprintable(`${held.text}; it waits for one that does`)}\n`)
+}
+
+function postToBoard(
+  board: JobBoard,
+  { flow, store, options }: { flow: AnyFlow | string; store: object; options: PostOptions },
+): ReturnType<JobBoard['post']> {
+  return typeof flow === 'string' ? board.post(flow, store, options) : board.post(flow, store, options)
+}
+
+function postOptions(options: PostCommandOptions): PostOptions {
+  const { name, priority, size, maxAttempts, uuid, key, delay, deadline } = options
+  return {
+    ...toResourceOptions(options),
+    ...definedOnly({ name, priority, size, maxAttempts, uuid, key }),
+    ...(delay === undefined ? {} : { delay: parseDuration(delay, '--delay') }),
+    ...(deadline === undefined ? {} : { deadline: parseDuration(deadline, '--deadline') }),
+  }
+}
+
+/** Checks `--uuid` before the board is opened. @throws InvalidArgument */
+async function checkUuid(uuid: string | undefined): Promise<void> {
+  const { validate } = await import('uuid')
+  if (uuid !== undefined && !validate(uuid)) throw new InvalidArgument(`--uuid must be a UUID, got '${uuid}'`)
 }

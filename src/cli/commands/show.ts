@@ -1,8 +1,24 @@
 /** The command `jobboard show`: shows one job, on the board, in the trash, or in its logbook. */
 import type { Command } from 'commander'
-import type { RunAction } from '../action.ts'
+import type { Job } from '../../board/index.ts'
+import type { JobRecord } from '../../conductor/internal.ts'
+import { InvalidArgument } from '../../core/errors.ts'
+import { Redactor } from '../../core/redaction.ts'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
+import { assertUuidPart, locateJob, type SearchedPlaces, unknownJobError, wholeUuid } from '../find.ts'
 import { GRAPH_FORMATS } from '../input/choices.ts'
-import { choiceParser } from '../input/shared-options.ts'
+import { chooseFlow, loadFlows } from '../input/flows-module.ts'
+import { choiceParser, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { openLogbooks, openNamedBoard } from '../opening.ts'
+import { printJson, printLines, render } from '../output/output.ts'
+import { cancellationView, type JobReport, jobView, logbookView, toJobDetails, trashReport } from '../views/views.ts'
+
+interface ShowCommandOptions extends SharedOptions {
+  readonly json?: boolean
+  readonly graph?: boolean
+  readonly format: GraphFormat
+  readonly flows?: string
+}
 
 export function defineShow(program: Command, run: RunAction): void {
   program
@@ -27,9 +43,87 @@ export function defineShow(program: Command, run: RunAction): void {
       'after',
       '\nExample:\n  $ jobboard show 0199c0de-0000-7000-8000-000000000001 --persistence directory:./logbooks',
     )
-    .action(
-      run(async (context, command: Command) =>
-        (await import('../actions/show.ts')).show(command.args[0] ?? '', command.optsWithGlobals(), context),
-      ),
-    )
+    .action(run(show))
+}
+
+async function show(
+  options: ShowCommandOptions,
+  context: CliContext,
+  { args: [named = ''] }: Command,
+): Promise<ExitCode> {
+  assertUuidPart(named, 'look')
+  const redaction = new Redactor(redactedKeys(options, context))
+  await using logbooks = await openLogbooks(options, context)
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const uuid = await wholeUuid(named, { board: opened.board, logbooks })
+  const report = await reportOn(uuid, { board: opened.board, logbooks, redaction })
+  if (options.graph) await printLines(context, (await drawFlow(uuid, report, { ...options, context })).split('\n'))
+  else if (options.json) await printJson(context, [{ uuid, ...report }])
+  else await printLines(context, await render(context, ({ reportLines }, screen) => reportLines(uuid, report, screen)))
+  return DONE
+}
+
+type GraphFormat = (typeof GRAPH_FORMATS)[number]
+
+/**
+ * Draws the flow of a job, in the version that the job began with if the module has it.
+ *
+ * @throws InvalidArgument if no module is named, or if it has no such flow
+ */
+async function drawFlow(
+  uuid: string,
+  { job, logbook }: JobReport,
+  { flows: module, format, context }: { flows?: string; format: GraphFormat; context: CliContext },
+): Promise<string> {
+  if (module === undefined)
+    throw new InvalidArgument('--graph needs the code of the flow: add --flows MODULE, which exports it')
+  const name = logbook?.flow ?? job?.flow
+  if (name === undefined) throw new InvalidArgument(`job ${uuid} names no flow; there is nothing to draw`)
+  const [{ toDot, toMermaid }, flows] = await Promise.all([import('../../flow/index.ts'), loadFlows(module, context)])
+  const version = logbook?.version ?? job?.version
+  const exact = flows.find((flow) => flow.name === name && flow.version === version)
+  const states = Object.fromEntries((logbook?.atoms ?? []).map((atom) => [atom.name, atom.state]))
+  const draw = format === 'dot' ? toDot : toMermaid
+  return draw(exact ?? chooseFlow(name, flows, module), { states }).trimEnd()
+}
+
+interface ShowSources extends SearchedPlaces {
+  readonly redaction: Redactor
+}
+
+/** Returns the report of a job. @throws NotFound if the job is in none of the places */
+async function reportOn(uuid: string, sources: ShowSources): Promise<JobReport> {
+  for (;;) {
+    const located = await locateJob(uuid, sources)
+    if (!located) throw unknownJobError(uuid, sources)
+    if (located.place === 'logbook') return toReport(undefined, located.record, sources)
+    if (located.place === 'trash')
+      return toReport(trashReport(located.trashed, sources.redaction), located.record, sources)
+    const record = await readJobRecord(located.job, sources)
+    const job = await boardReport(located.job, sources)
+    // The job may have left the board during the reads.
+    if (job) return toReport(job, record, sources)
+  }
+}
+
+function toReport(
+  job: JobReport['job'],
+  record: JobRecord | undefined,
+  { logbooks, redaction }: ShowSources,
+): JobReport {
+  const logbook = record ? logbookView(record.book, record.flow, redaction) : null
+  return { ...(job ? { job } : {}), ...(logbooks ? { logbook } : {}) }
+}
+
+async function readJobRecord(job: Job, { logbooks }: ShowSources): Promise<JobRecord | undefined> {
+  const { readRecord } = await import('../../conductor/internal.ts')
+  return readRecord(job.uuid, job.book.uuid, logbooks?.persistence)
+}
+
+/** Returns the view of a job on the board; undefined once it has left the board. */
+async function boardReport(job: Job, { board, redaction }: ShowSources): Promise<JobReport['job']> {
+  const asked = job.cancelRequested ? await board.cancellation(job) : undefined
+  const cancellation = asked ? { cancellation: cancellationView(asked, redaction) } : {}
+  const view = jobView(job)
+  return view && { ...view, ...toJobDetails(job, redaction), ...cancellation }
 }

@@ -1,6 +1,18 @@
 /** The command `jobboard track`: shows the status of a job by its uuid. */
 import type { Command } from 'commander'
-import type { RunAction } from '../action.ts'
+import type { Tracked } from '../../conductor/index.ts'
+import { Redactor } from '../../core/redaction.ts'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
+import { assertUuidPart, unknownJobError, wholeUuid } from '../find.ts'
+import { definedOnly, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { openNamedBoard, requireLogbooks } from '../opening.ts'
+import { printJson, printLines, render } from '../output/output.ts'
+import { trackedView } from '../views/tracked-view.ts'
+
+interface TrackCommandOptions extends SharedOptions {
+  readonly json?: boolean
+  readonly book?: string
+}
 
 export function defineTrack(program: Command, run: RunAction): void {
   program
@@ -18,9 +30,42 @@ export function defineTrack(program: Command, run: RunAction): void {
       'after',
       '\nExample:\n  $ jobboard track 0199c0de-0000-7000-8000-000000000001 --persistence directory:./logbooks --redact token',
     )
-    .action(
-      run(async (context, command: Command) =>
-        (await import('../actions/track.ts')).track(command.args[0] ?? '', command.optsWithGlobals(), context),
-      ),
-    )
+    .action(run(track))
+}
+
+/** Prints the status of a job. @throws NotFound if neither board nor logbooks know it */
+async function track(
+  options: TrackCommandOptions,
+  context: CliContext,
+  { args: [named = ''] }: Command,
+): Promise<ExitCode> {
+  assertUuidPart(named, 'look')
+  const redaction = new Redactor(redactedKeys(options, context))
+  await using logbooks = await requireLogbooks(options, context)
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const { board } = opened
+  const { persistence } = logbooks
+  const uuid = await wholeUuid(named, { board, logbooks })
+  const tracked = trackedView(
+    await trackJob(uuid, { board, persistence, ...definedOnly({ book: options.book }) }),
+    redaction,
+  )
+  if (options.json) await printJson(context, [tracked])
+  if (tracked.status === 'unknown') throw unknownJobError(uuid, { board, logbooks })
+  if (options.json) return DONE
+  const turn = tracked.status === 'waiting' && !tracked.waitingFor
+  const hasNoConductors = turn && (await board.entities('conductor')).length === 0
+  await printLines(
+    context,
+    await render(context, ({ trackedLines }, screen) => trackedLines(tracked, { screen, hasNoConductors })),
+  )
+  return DONE
+}
+
+/** Tracks in a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
+async function trackJob(
+  uuid: string,
+  options: Parameters<typeof import('../../conductor/index.ts')['track']>[1],
+): Promise<Tracked> {
+  return (await import('../../conductor/index.ts')).track(uuid, options)
 }

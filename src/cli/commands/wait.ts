@@ -1,7 +1,18 @@
 /** The command `jobboard wait`: waits until a job has left the board. */
 import type { Command } from 'commander'
-import type { RunAction } from '../action.ts'
-import { toUnlimitedWait } from '../input/unlimited.ts'
+import type { Located } from '../../conductor/internal.ts'
+import { NotFound } from '../../core/errors.ts'
+import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
+import { locateJob, type SearchedPlaces, unknownJobError, wholeUuid } from '../find.ts'
+import { parseDuration, type SharedOptions, toUnlimitedWait } from '../input/shared-options.ts'
+import { openLogbooks, openNamedBoard } from '../opening.ts'
+import { follow, logbooksToFollow } from '../output/follow.ts'
+import { printJson, printLines } from '../output/output.ts'
+
+interface WaitCommandOptions extends SharedOptions {
+  readonly within?: string
+  readonly json?: boolean
+}
 
 export function defineWait(program: Command, run: RunAction): void {
   program
@@ -16,10 +27,59 @@ export function defineWait(program: Command, run: RunAction): void {
     .option('--within <duration>', 'how long to wait (default: for ever)')
     .option('--json', 'print a JSON object')
     .addHelpText('after', '\nExample:\n  $ jobboard wait 0199c0de --within 10m')
-    .action(
-      run(async (context, command: Command) => {
-        const options = { ...command.optsWithGlobals(), ...toUnlimitedWait(command) }
-        return (await import('../actions/wait.ts')).wait(command.args[0] ?? '', options, context)
-      }),
-    )
+    .action(run(wait))
+}
+
+/** Waits for a job. @throws NotFound if the job is unknown, Timeout if it is still on the board at the end */
+async function wait(options: WaitCommandOptions, context: CliContext, command: Command): Promise<ExitCode> {
+  const limits = options.within === undefined ? {} : { timeout: parseDuration(options.within, '--within') }
+  await using opened = await openNamedBoard(options, context, { create: false })
+  await using logbooks = await logbooksToFollow(options, context)
+  const places = { board: opened.board, logbooks }
+  const uuid = await wholeUuid(command.args[0] ?? '', places)
+  const located = await locateLeniently(uuid, places)
+  if (!located && !logbooks) await assertNoLogbooks(options, context)
+  if (!located) throw unknownJobError(uuid, places)
+  const name = nameOf(located)
+  const state =
+    located.place === 'board'
+      ? await follow(located.job, { logbooks, ...limits, ...toUnlimitedWait(command) }, context)
+      : endOf(located, places)
+  if (options.json) await printJson(context, [{ uuid, name, state }])
+  else await printLines(context, [state])
+  return state === 'COMPLETE' ? DONE : FAILED
+}
+
+/** Finds the job. For a job on the board or in the trash, logbooks that cannot be read are no error. */
+async function locateLeniently(uuid: string, places: SearchedPlaces): Promise<Located | undefined> {
+  try {
+    return await locateJob(uuid, places)
+  } catch (error) {
+    const located = await locateJob(uuid, { ...places, logbooks: undefined })
+    if (located) return located
+    throw error
+  }
+}
+
+/** Opens named logbooks that could not be opened before. @throws the error: they could have the answer */
+async function assertNoLogbooks(options: SharedOptions, context: CliContext): Promise<void> {
+  const named = await openLogbooks(options, context, { missing: 'throw' }).catch((error: unknown) => {
+    if (!(error instanceof NotFound)) throw error
+  })
+  await named?.[Symbol.asyncDispose]()
+}
+
+function nameOf(located: Located): string {
+  if (located.place === 'logbook') return located.record.book.name
+  return located.place === 'board' ? located.job.name : located.trashed.name
+}
+
+/** Returns how a job that has left the board ended. @throws NotFound if its logbook does not say that it is done */
+function endOf(located: Exclude<Located, { place: 'board' }>, { board }: SearchedPlaces): 'COMPLETE' | 'TRASHED' {
+  if (located.place === 'trash') return 'TRASHED'
+  const { uuid, state } = located.record.flow
+  if (state === 'SUCCESS') return 'COMPLETE'
+  throw new NotFound(
+    `job ${uuid} is not on ${board.uri} nor in its trash; its logbook says ${state}: jobboard track ${uuid} shows more`,
+  )
 }

@@ -1,13 +1,15 @@
 /** A ZooKeeper in a folder of its own; both are removed when this process ends, also when it is killed. */
+
+import { once } from 'node:events'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { JobboardError } from '../../core/errors.ts'
+import { InvalidArgument, JobboardError } from '../../core/errors.ts'
 import { monotonic, sleep } from '../../core/time.ts'
 import type { CliContext } from '../context.ts'
 import { askServers } from '../doctor/four-letter.ts'
-import { GuardedProgram } from './guarded-program.ts'
+import { GuardedProgram, temporaryFolder } from './guarded-program.ts'
 import type { ServerPlacement, ServerRecipe } from './servers.ts'
-import { temporaryFolder } from './temporary-folder.ts'
 
 /** The time limit for the start: a container's image may have to be fetched first. */
 const READY_TIMEOUT_MS = 120_000
@@ -99,4 +101,32 @@ function toServerConfig({ word }: ServerRecipe, { folder, port }: ServerPlacemen
   return Object.entries(settings)
     .map(([key, value]) => `${key}=${value}\n`)
     .join('')
+}
+
+/** ZooKeeper's default port, used in the examples. */
+const DEFAULT_PORT = 2181
+
+/**
+ * Returns a port that is free.
+ *
+ * @param wanted by default the usual one, or any free one if that is in use
+ * @throws InvalidArgument if the wanted port is in use
+ */
+export async function freePort(wanted?: number): Promise<number> {
+  return wanted === undefined ? tryPort(DEFAULT_PORT).catch(() => tryPort(0)) : tryPort(wanted)
+}
+
+async function tryPort(wanted: number): Promise<number> {
+  const server = createServer().listen(wanted, '127.0.0.1')
+  try {
+    await once(server, 'listening')
+  } catch (cause) {
+    const code = String((cause as { code?: unknown }).code)
+    const why = code === 'EADDRINUSE' ? 'the port is in use' : code
+    throw new InvalidArgument(`--port ${wanted}: ${why}; give another, or none`, { cause })
+  }
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
 }

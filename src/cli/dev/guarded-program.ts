@@ -1,8 +1,11 @@
 /** A program that ends when this process ends, also when this process is killed; its folder is deleted with it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { type FileHandle, open, readFile } from 'node:fs/promises'
+import { type FileHandle, mkdtemp, open, readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { JobboardError } from '../../core/errors.ts'
 import type { CliContext } from '../context.ts'
 
 /**
@@ -101,6 +104,19 @@ export class GuardedProgram implements AsyncDisposable {
       env: { ...env, FOLDER: folder, FAREWELL: cleanUpCommand.join(' ') },
       ...(cwd === undefined ? {} : { cwd }),
       detached: true,
+    })
+  }
+}
+
+/** Makes a temporary folder. @throws JobboardError if none can be made */
+export async function temporaryFolder(prefix: string): Promise<string> {
+  const above = tmpdir()
+  try {
+    return await mkdtemp(join(above, prefix))
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    throw new JobboardError(`cannot create a folder in ${above}: ${code}; set TMPDIR to a writable folder`, {
+      cause,
     })
   }
 }

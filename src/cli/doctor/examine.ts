@@ -13,7 +13,7 @@ import {
   type SharedOptions,
 } from '../input/shared-options.ts'
 import { credentials, openLogbooks, openNamedBoard } from '../opening.ts'
-import { oneLine } from '../output/error-report.ts'
+import { oneLine } from '../output/output.ts'
 import { errorFinding, type Finding, okFinding, warningFinding } from './finding.ts'
 
 export interface Examination {

@@ -1,8 +1,9 @@
 /** The doctor's checks of jobs, and of the conductors that should run them. */
-import type { Attempt, Entity, Job, JobBoard } from '../../board/index.ts'
+import type { Entity, Job, JobBoard } from '../../board/index.ts'
+import { countTrailingDeaths, isKnownToAny, isSuspect, toFlowReference } from '../../board/internal.ts'
 import { toMilliseconds } from '../../core/time.ts'
-import { formatDuration } from '../output/render/age.ts'
-import { type ConductorView, conductorView } from '../views/conductor-view.ts'
+import { conductorView } from '../views/conductor-view.ts'
+import { formatDuration } from '../views/duration.ts'
 import { errorFinding, type Finding, formatCount, listSome, okFinding, warningFinding } from './finding.ts'
 
 export interface JobsExamined {
@@ -20,9 +21,6 @@ export interface JobsExamined {
 const UNKNOWN_OWNER_AFTER_MS = toMilliseconds('5m', '')
 /** The tolerated difference between the clock of an owner and this machine's. */
 const CLOCK_TOLERANCE_MS = 2_000
-/** The number of deaths in a row that makes a suspect; a process runs one suspect at a time. */
-const SUSPECT_DEATHS = 2
-
 export async function examineJobs({ board, unreadable, stuckAfter }: JobsExamined): Promise<Finding[]> {
   const entities = await board.entities('conductor')
   const jobs: Job[] = []
@@ -60,7 +58,7 @@ function conductorFindings(entities: readonly Entity[], waiting: number): Findin
     return [warningFinding('conductors', what, 'start one: jobboard conductor --flows MODULE')]
   }
   const views = entities.map(conductorView)
-  const unwell = views.filter(({ state }) => state === 'unhealthy').map(ownerName)
+  const unwell = views.filter(({ state }) => state === 'unhealthy').map(({ name }) => name)
   const releases = [...new Set(views.flatMap(({ version }) => version ?? []))]
   return [
     okFinding(
@@ -77,10 +75,6 @@ function conductorFindings(entities: readonly Entity[], waiting: number): Findin
         ]
       : []),
   ]
-}
-
-function ownerName({ name }: ConductorView): string {
-  return name
 }
 
 interface StuckCheckOptions {
@@ -125,20 +119,15 @@ function ignoredStopFindings(claimed: readonly Job[]): Finding[] {
 
 function poisonFindings(jobs: readonly Job[]): Finding[] {
   return jobs.flatMap((job) => {
-    const deaths = countTrailingDeaths(job.attempts, { running: job.state === 'CLAIMED' })
-    if (deaths < SUSPECT_DEATHS) return []
+    // The last attempt of a claimed job is the one that is running.
+    const attempts = job.state === 'CLAIMED' ? job.attempts.slice(0, -1) : job.attempts
+    if (!isSuspect({ attempts })) return []
+    const deaths = countTrailingDeaths(attempts)
     const text = `${job}: its last ${deaths} owners died while running it`
     return [
       errorFinding('poison', text, `jobboard show ${job.uuid} names them; jobboard cancel ${job.uuid} cancels it`),
     ]
   })
-}
-
-/** Counts the deaths at the end: attempts without an end, except the one that is running. */
-function countTrailingDeaths(attempts: readonly Attempt[], { running }: { running: boolean }): number {
-  const over = running ? attempts.slice(0, -1) : attempts
-  const survived = over.findLastIndex(({ ended }) => ended !== undefined)
-  return over.length - 1 - survived
 }
 
 /**
@@ -149,9 +138,9 @@ function orphanFindings(waiting: readonly Job[], entities: readonly Entity[]): F
   if (entities.length === 0) return []
   const orphans = new Map<string, Job[]>()
   for (const job of waiting) {
-    const { flow, version }: { flow?: unknown; version?: unknown } = job.details
-    if (typeof flow !== 'string' || entities.some((entity) => knowsFlow(entity, { flow, version }))) continue
-    const what = typeof version === 'string' ? `${flow} ${version}` : flow
+    const work = toFlowReference(job)
+    if (!work || isKnownToAny(work, entities)) continue
+    const what = [work.flow, work.version].filter((part) => part !== undefined).join(' ')
     orphans.set(what, [...(orphans.get(what) ?? []), job])
   }
   return [...orphans].map(([what, jobs]) => {
@@ -175,9 +164,9 @@ function blockingFindings(waiting: readonly Job[], entities: readonly Entity[]):
   const blocked = new Map<Job, Job[]>()
   // The jobs are in claim order.
   for (const job of waiting) {
-    const { flow, version }: { flow?: unknown; version?: unknown } = job.details
+    const work = toFlowReference(job)
     const { exclusive = [], shared = [] } = job.resources
-    if (typeof flow === 'string' && !entities.some((entity) => knowsFlow(entity, { flow, version }))) {
+    if (work && !isKnownToAny(work, entities)) {
       for (const name of exclusive) orphans.set(name, { first: job, alone: job, ...orphans.get(name) })
       for (const name of shared) orphans.set(name, { first: job, ...orphans.get(name) })
       continue
@@ -192,11 +181,4 @@ function blockingFindings(waiting: readonly Job[], entities: readonly Entity[]):
     const advice = `start a conductor that has the flow, or jobboard cancel ${orphan.uuid}; others no longer wait for it once no conductor has known its flow for --unaccepted-after of the conductors (1h by default)`
     return warningFinding('resources', `${what}, and no living conductor knows its flow`, advice)
   })
-}
-
-function knowsFlow({ metadata }: Entity, { flow, version }: { flow: string; version: unknown }): boolean {
-  const { flows, versions } = metadata
-  if (Array.isArray(flows) && !flows.includes(flow)) return false
-  const known: unknown = Object.hasOwn(Object(versions), flow) ? Object(versions)[flow] : undefined
-  return typeof version !== 'string' || !Array.isArray(known) || known.includes(version)
 }

@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url'
 import { rejectOnAbort } from '../../core/async/abort.ts'
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
 import { isMisspelt } from '../../core/spelling.ts'
-import { type AnyFlow, isFlow } from '../../flow/index.ts'
+import type { AnyFlow } from '../../flow/index.ts'
 import type { CliContext } from '../context.ts'
 
 const TYPESCRIPT_EXTENSIONS = ['.ts', '.mts', '.cts', '.tsx']
@@ -40,14 +40,14 @@ export interface FlowsModule {
  * @throws as {@link loadFlows}; InvalidArgument for `services` that are neither an object nor a function
  */
 export async function loadFlowsAndServices(module: string, options: ModuleOptions): Promise<FlowsModule> {
-  const exported = await loadModule(module, options)
-  const flows = collectFlows(exported)
+  const [exported, { isFlow }] = await Promise.all([loadModule(module, options), import('../../flow/index.ts')])
+  const flows = collectFlows(exported, isFlow)
   if (flows.length === 0) {
     throw new InvalidArgument(
       `module ${module} has no flows; export what linear() makes, as in: export const hello = linear('hello', …)`,
     )
   }
-  const services = findServices(exported)
+  const services = findServices(exported, isFlow)
   if (services === undefined) return { flows }
   if (typeof services === 'function' || (typeof services === 'object' && services !== null)) return { flows, services }
   throw new InvalidArgument(
@@ -79,7 +79,7 @@ export function flowsOption({ flows }: { readonly flows?: string }, command: str
  * finishes loading
  */
 export async function loadModule(module: string, options: ModuleOptions): Promise<object> {
-  const file = await locate(module, options)
+  const file = await resolveModule(module, options)
   await options.assertModule?.(module, file)
   if (TYPESCRIPT_EXTENSIONS.includes(extname(file))) await enableTypeScript(module, { ...options, file })
   return evaluate(module, file)
@@ -99,7 +99,7 @@ export function chooseFlow(name: string, flows: readonly AnyFlow[], module: stri
   throw new InvalidArgument(`module ${module} has no flow ${JSON.stringify(name)}${hint}`)
 }
 
-async function locate(module: string, { cwd }: { cwd: string }): Promise<string> {
+async function resolveModule(module: string, { cwd }: { cwd: string }): Promise<string> {
   const path = resolve(cwd, module)
   const found = await stat(path).catch(() => undefined)
   if (found?.isFile()) return path
@@ -180,11 +180,13 @@ function whenEventLoopEmpty(): Disposable & { readonly signal: AbortSignal } {
   return { signal: idle.signal, [Symbol.dispose]: () => process.off('beforeExit', abort) }
 }
 
+type IsFlow = typeof import('../../flow/index.ts')['isFlow']
+
 /**
  * Returns the exported flows. A CommonJS module's exports are on its default. One flow may be there twice, by a name
  * and as default.
  */
-function collectFlows(exports: object): AnyFlow[] {
+function collectFlows(exports: object, isFlow: IsFlow): AnyFlow[] {
   const values: unknown[] = Object.values(exports)
   const { default: main }: { default?: unknown } = exports
   if (typeof main === 'object' && main !== null && !isFlow(main)) values.push(...Object.values(main))
@@ -192,7 +194,7 @@ function collectFlows(exports: object): AnyFlow[] {
 }
 
 /** Returns the exported services. A CommonJS module's exports may be on its default only. */
-function findServices(exports: object): unknown {
+function findServices(exports: object, isFlow: IsFlow): unknown {
   const { services, default: main }: { services?: unknown; default?: unknown } = exports
   if (services !== undefined || typeof main !== 'object' || main === null || isFlow(main)) return services
   return (main as { services?: unknown }).services

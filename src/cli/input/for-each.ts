@@ -1,8 +1,9 @@
 /** An operation on many things, some of them at a time: the failure of one is reported, and the others continue. */
-import type { CliContext } from '../context.ts'
-import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
-import { reportError } from '../output/error-report.ts'
-import { Progress } from '../output/progress.ts'
+import { InvalidArgument } from '../../core/errors.ts'
+import { type CliContext, DONE, type ExitCode, FAILED } from '../context.ts'
+import { reportError } from '../output/output.ts'
+import type { Progress, ProgressOptions } from '../output/progress.ts'
+import { escapeUnprintable } from '../output/render/text.ts'
 
 /**
  * The number of concurrent operations: concurrent requests share a transaction or a round trip, so ten thousand take
@@ -29,7 +30,7 @@ export async function forEachWithProgress<T extends { readonly uuid: string }>(
   { what, done, work }: ForEachOptions<T>,
   context: CliContext,
 ): Promise<ExitCode> {
-  using progress = new Progress(context, { what, total: things.length })
+  using progress = await openProgress(context, { what, total: things.length })
   let succeeded = 0
   let failed = 0
   let next = 0
@@ -59,4 +60,39 @@ export async function forEachWithProgress<T extends { readonly uuid: string }>(
   progress.clear()
   if (things.length > 1) context.stderr.write(`${done} ${succeeded} of ${things.length}\n`)
   return failed > 0 ? FAILED : DONE
+}
+
+export interface Confirmation {
+  /** The option `--yes`: proceed without a question. */
+  readonly yes?: boolean | undefined
+  /** The action without a terminal to ask on: `refuse` throws, `proceed` continues. */
+  readonly offTerminal: 'refuse' | 'proceed'
+}
+
+/**
+ * Asks on the terminal whether to do what `question` says; any answer but y or yes is a no.
+ *
+ * @throws InvalidArgument naming `--yes`, if there is no terminal and `offTerminal` is `refuse`
+ * @example if (!(await confirm('cancel 3 jobs?', { yes, offTerminal: 'refuse' }, context))) return DONE
+ */
+export async function confirm(
+  question: string,
+  { yes = false, offTerminal }: Confirmation,
+  context: CliContext,
+): Promise<boolean> {
+  if (yes) return true
+  if (!context.ask) {
+    if (offTerminal === 'proceed') return true
+    throw new InvalidArgument(`${escapeUnprintable(question)} There is no terminal to ask on; add --yes`)
+  }
+  const answer = await context.ask(`${escapeUnprintable(question)} [y/N] `)
+  if (/^y(es)?$/i.test(answer.trim())) return true
+  context.stderr.write('nothing was changed\n')
+  return false
+}
+
+/** Imports in a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside a `using`. */
+async function openProgress(context: CliContext, options: ProgressOptions): Promise<Progress> {
+  const { Progress } = await import('../output/progress.ts')
+  return new Progress(context, options)
 }

@@ -1,7 +1,10 @@
 /** Parsers of options: the options of all commands, and the common types of values. */
-import { InvalidArgument } from '../../core/errors.ts'
+import type { Command } from 'commander'
+import type { Resources } from '../../board/index.ts'
+import { InvalidArgument, MissingDependencies } from '../../core/errors.ts'
 import { isMisspelt } from '../../core/spelling.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
+import type { AnyFlow } from '../../flow/index.ts'
 import type { CliContext } from '../context.ts'
 
 /** The options that may precede or follow the command's name. */
@@ -138,4 +141,51 @@ function parseJson(text: string, what: string, { fromStdin }: { fromStdin: boole
     }
     throw new InvalidArgument(`${what} is not JSON; quote it for the shell, as in ${what} '{"name":"Ada"}'`)
   }
+}
+
+export interface ResourceFlags {
+  readonly exclusive?: readonly string[]
+  readonly shared?: readonly string[]
+}
+
+/** Returns the properties to spread into the options of a post. */
+export function toResourceOptions({ exclusive, shared }: ResourceFlags): { readonly resources?: Resources } {
+  if (!exclusive && !shared) return {}
+  return {
+    resources: { ...(exclusive ? { exclusive: [...exclusive] } : {}), ...(shared ? { shared: [...shared] } : {}) },
+  }
+}
+
+/** Returns the text of `--store`, or standard input for a dash. */
+export async function readStoreText({ store }: { readonly store?: string }, context: CliContext): Promise<string> {
+  return store === '-' ? context.readStdin() : (store ?? '{}')
+}
+
+/** Checks the inputs before anything is opened; board and engine check them again. @throws MissingDependencies */
+export async function checkStore(flow: AnyFlow, store: object): Promise<void> {
+  const { missingInputs } = await import('../../flow/index.ts')
+  const missing = missingInputs(flow, store)
+  if (missing.length === 0) return
+  throw new MissingDependencies(`flow ${flow.name} requires ${missing.join(', ')}: add it to --store`)
+}
+
+export interface UnlimitedWait {
+  /** Whether `--timeout` was given without `--within`. */
+  readonly endless?: boolean
+}
+
+export const UNLIMITED_WAIT_NOTICE =
+  'waiting without a limit: --timeout limits the opening of the board, --within limits the wait\n'
+
+/** Returns the properties to spread into the options of a command that waits. */
+export function toUnlimitedWait(command: Command): UnlimitedWait {
+  const { within } = command.opts<{ within?: string }>()
+  return { endless: within === undefined && command.getOptionValueSourceWithGlobals('timeout') === 'cli' }
+}
+
+type Present<T> = { readonly [K in keyof T]?: NonNullable<T[K]> }
+
+/** Returns the properties that are not undefined, to spread into options. */
+export function definedOnly<T extends object>(values: T): Present<T> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Present<T>
 }

@@ -2,8 +2,11 @@
 import type { Command } from 'commander'
 import type { JobBoard, TrashedJob } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
-import { assertUuidPart, matchesUuid, readTrash, requireOne } from '../locate.ts'
-import { ageLimit } from './shared-options.ts'
+import { type CliContext, DONE, type ExitCode } from '../context.ts'
+import { assertUuidPart, isWholeUuid, matchesUuid, readTrash, requireOne } from '../find.ts'
+import { openNamedBoard } from '../opening.ts'
+import { confirm, forEachWithProgress } from './for-each.ts'
+import { ageLimit, type SharedOptions } from './shared-options.ts'
 
 export interface TrashChoice {
   readonly name?: string
@@ -27,7 +30,7 @@ export function addTrashChoice(command: Command): Command {
  * @throws InvalidArgument if nothing is selected, or if two selections contradict each other
  * @throws NotFound for a uuid that is not there
  */
-export async function chooseTrashed(
+async function chooseTrashed(
   board: JobBoard,
   uuids: readonly string[],
   { name, olderThan, all = false }: TrashChoice,
@@ -48,4 +51,42 @@ export async function chooseTrashed(
     ),
   )
   return [...new Set(found)]
+}
+
+interface ForEachTrashedOptions {
+  readonly uuids: readonly string[]
+  readonly options: SharedOptions & TrashChoice
+  /** The operation, for example `purging`, and its participle `purged`: see {@link Each}. */
+  readonly what: string
+  readonly done: string
+  /** The verb for the question on a terminal, for example `purge`. */
+  readonly verb: string
+  /** Excludes jobs that were not named by a uuid, and reports which and why. */
+  readonly keep?: (chosen: readonly TrashedJob[]) => Promise<readonly TrashedJob[]>
+  readonly work: (board: JobBoard, job: TrashedJob) => Promise<void>
+}
+
+/** Does the work for each job and prints its uuid; if no job was selected, says that on standard error. */
+export async function forEachTrashed(
+  { uuids, options, what, done, verb, work, keep = async (chosen) => chosen }: ForEachTrashedOptions,
+  context: CliContext,
+): Promise<ExitCode> {
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const { board } = opened
+  const found = await chooseTrashed(board, uuids, options)
+  const chosen = uuids.length > 0 ? found : await keep(found)
+  if (found.length > 0 && chosen.length === 0) return DONE
+  if (chosen.length === 0) {
+    context.stderr.write(`no matching jobs in the trash of ${board.uri}\n`)
+    return DONE
+  }
+  if (!uuids.every(isWholeUuid)) {
+    const sure = await confirm(`${verb} ${chosen.join(', ')}?`, { yes: options.yes, offTerminal: 'proceed' }, context)
+    if (!sure) return DONE
+  }
+  const doIt = async (job: TrashedJob) => {
+    await work(board, job)
+    return true
+  }
+  return await forEachWithProgress(chosen, { what, done, work: doIt }, context)
 }

@@ -4,12 +4,13 @@ import type { Redactor } from '../../core/redaction.ts'
 import type { FlowState } from '../../core/states.ts'
 import { monotonic } from '../../core/time.ts'
 import type { AnyFlow } from '../../flow/index.ts'
-import type { AtomDetail, Transition } from '../../persistence/index.ts'
+import type { AtomDetail, FlowLog, Persistence, Transition } from '../../persistence/index.ts'
 import type { CliContext } from '../context.ts'
+import { formatDuration } from '../views/duration.ts'
 import { failureView } from '../views/views.ts'
-import { formatDuration } from './render/age.ts'
+import { displayWidth } from './render/columns.ts'
 import { choosePaint, type Paint, stateTone } from './render/paint.ts'
-import { displayWidth, escapeUnprintable } from './render/text.ts'
+import { escapeUnprintable } from './render/text.ts'
 
 export interface AtomLinesOptions {
   readonly context: CliContext
@@ -71,4 +72,37 @@ function isBeginning(state: string): boolean {
 function atomNames({ atoms, retry }: AnyFlow): string[] {
   const own = retry ? [retry.name] : []
   return [...own, ...atoms.flatMap((part) => (part.kind === 'flow' ? atomNames(part) : [part.name]))]
+}
+
+export type TransitionListener = (transition: Transition) => void
+
+/** Wraps a persistence and passes everything on. Closing the wrapper leaves the persistence open. */
+export function watchPersistence(persistence: Persistence, listener: TransitionListener): Persistence {
+  const close = async () => undefined
+  return {
+    uri: persistence.uri,
+    encrypts: persistence.encrypts === true,
+    open: close,
+    close,
+    createBook: (book) => persistence.createBook(book),
+    updateBook: (uuid, change) => persistence.updateBook(uuid, change),
+    createFlow: (request) => persistence.createFlow(request),
+    acquire: async (request) => watchFlowLog(await persistence.acquire(request), listener),
+    getBook: (uuid) => persistence.getBook(uuid),
+    listBooks: (query) => persistence.listBooks(query),
+    destroyBook: (uuid, options) => persistence.destroyBook(uuid, options),
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+function watchFlowLog(log: FlowLog, listener: TransitionListener): FlowLog {
+  return {
+    flow: log.flow,
+    write: async (transition) => {
+      await log.write(transition)
+      listener(transition)
+    },
+    close: () => log.close(),
+    [Symbol.asyncDispose]: () => log[Symbol.asyncDispose](),
+  }
 }

@@ -4,10 +4,9 @@ import { NotFound } from '../../core/errors.ts'
 import { type Duration, sleep } from '../../core/time.ts'
 import type { FlowDetail } from '../../persistence/index.ts'
 import type { CliContext } from '../context.ts'
-import type { SharedOptions } from '../input/shared-options.ts'
-import { UNLIMITED_WAIT_NOTICE, type UnlimitedWait } from '../input/unlimited.ts'
+import { type SharedOptions, UNLIMITED_WAIT_NOTICE, type UnlimitedWait } from '../input/shared-options.ts'
 import { type Logbooks, openLogbooks } from '../opening.ts'
-import { escapeUnprintable, truncate } from './render/text.ts'
+import { escapeUnprintable } from './render/text.ts'
 
 export interface Follow extends UnlimitedWait {
   readonly logbooks: Logbooks | undefined
@@ -46,6 +45,7 @@ async function reportProgress(
   { logbooks, over }: { logbooks: Logbooks; over: AbortSignal },
   { stderr }: CliContext,
 ): Promise<void> {
+  const { truncate } = await import('./render/columns.ts')
   const onTerminal = stderr.columns !== undefined
   let said = ''
   while (!over.aborted) {

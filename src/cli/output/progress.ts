@@ -5,8 +5,7 @@
 import { monotonic } from '../../core/time.ts'
 import type { CliContext } from '../context.ts'
 import { printLines } from './output.ts'
-import { renderBar } from './render/bar.ts'
-import { truncate } from './render/text.ts'
+import { renderBar, truncate } from './render/columns.ts'
 
 /** The time before the first output, and the periods between two bars and between two lines. */
 const FIRST_SHOWN_AFTER_MS = 1_000

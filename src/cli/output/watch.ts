@@ -1,14 +1,12 @@
 /**
  * Repeated output: on a terminal each frame replaces the one before; in a pipe a frame is printed if anything changed.
  */
+import type { Command } from 'commander'
 import { NotConnected } from '../../core/errors.ts'
 import { sleep, toMilliseconds } from '../../core/time.ts'
 import type { CliContext } from '../context.ts'
 import { parseDuration } from '../input/shared-options.ts'
-import { DEFAULT_INTERVAL, type WatchFlags } from '../input/watch-flags.ts'
-import { reportError } from './error-report.ts'
-import { printLines } from './output.ts'
-import { truncate } from './render/text.ts'
+import { printLines, reportError } from './output.ts'
 
 export interface Frame {
   /** The lines to show. */
@@ -55,6 +53,7 @@ const DEFAULT_ROWS = 24
  * away.
  */
 async function redraw(lines: readonly string[], context: CliContext): Promise<void> {
+  const { truncate } = await import('./render/columns.ts')
   // A terminal that does not know its size reports 0.
   const rows = context.stdout.rows || DEFAULT_ROWS
   const columns = context.stdout.columns || Number.POSITIVE_INFINITY
@@ -64,4 +63,17 @@ async function redraw(lines: readonly string[], context: CliContext): Promise<vo
   const drawn = shown.map((line) => `${line.includes('\x1b') ? line : truncate(line, columns)}${CLEAR_TO_LINE_END}\n`)
   context.stdout.write(`${CURSOR_HOME}${drawn.join('')}${CLEAR_TO_SCREEN_END}`)
   await context.stdout.flush()
+}
+
+export interface WatchFlags {
+  readonly watch?: boolean
+  readonly interval?: string
+}
+
+export const DEFAULT_INTERVAL = '1s'
+
+export function addWatchFlags(command: Command): Command {
+  return command
+    .option('--watch', 'repeat until Ctrl-C: redraw on a terminal, else print what has changed')
+    .option('--interval <duration>', `with --watch, time between two reads (default: ${DEFAULT_INTERVAL})`)
 }

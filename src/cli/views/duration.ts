@@ -32,3 +32,30 @@ function toRunDuration(
   const milliseconds = ended && Math.max(0, ended.at.getTime() - began.at.getTime())
   return { startedAt: began.at, ...(milliseconds === undefined ? {} : { milliseconds }) }
 }
+
+const UNITS_MS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const
+
+/**
+ * Formats an age as `5s`, `12m`, `3h`, `40d`; an instant in the future, from another machine's fast clock, is `0s` old.
+ */
+export function formatAge(instant: Date, now: Date): string {
+  const passed = Math.max(0, now.getTime() - instant.getTime())
+  const [unit, size] = UNITS_MS.find(([, size]) => passed >= size) ?? ['s', 1_000]
+  return `${Math.floor(passed / size)}${unit}`
+}
+
+/** Formats a duration as `12ms`, `3.4s`, `2m 5s`, `3h 7m`: its two most significant parts. */
+export function formatDuration(milliseconds: number): string {
+  if (milliseconds < 1_000) return `${Math.round(milliseconds)}ms`
+  if (milliseconds < 60_000) return `${Math.floor(milliseconds / 100) / 10}s`
+  const larger = UNITS_MS.findIndex(([, size]) => milliseconds >= size)
+  const [unit, size] = UNITS_MS[larger] ?? UNITS_MS[2]
+  const [smaller, part] = UNITS_MS[larger + 1] ?? UNITS_MS[3]
+  const rest = Math.floor((milliseconds % size) / part)
+  return `${Math.floor(milliseconds / size)}${unit}${rest > 0 ? ` ${rest}${smaller}` : ''}`
+}

@@ -128,6 +128,11 @@ export function trashView(job: TrashedJob, redaction: Redactor): TrashView {
   }
 }
 
+/** Returns the view of a trashed job in a report. */
+export function trashReport(job: TrashedJob, redaction: Redactor): TrashView & JobDetails {
+  return { ...trashView(job, redaction), ...toJobDetails(job, redaction) }
+}
+
 export function cancellationView({ who, reason }: CancellationView, redaction: Redactor): CancellationView {
   return { who, reason: redaction.text(reason) }
 }

@@ -2,7 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { DemoEvent } from '../../../src/cli/dev/demo/events.ts'
+import type { DemoEvent } from '../../../src/cli/dev/demo/play.ts'
 import type { DemoSummary } from '../../../src/cli/dev/demo/summary.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 import { type CliFolder, createCliFolder, jsonLines, killRemaining } from '../workplace.ts'

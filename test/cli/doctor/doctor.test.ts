@@ -154,6 +154,21 @@ describe('jobs', () => {
     ])
   })
 
+  test('of a conductor that lists its flows with their versions', async () => {
+    await using board = await openBoard('memory:')
+    const metadata = { flows: [{ name: 'hello', version: '2' }] }
+    await using _one = await board.registerEntity({ kind: 'conductor', name: 'one', metadata })
+    const known = await board.post('hello', {}, { resources: { exclusive: ['disk'] } })
+    await board.post('hello', {}, { resources: { exclusive: ['disk'] } })
+    const orphan = await board.post('import', {})
+    const found = wrong(await examineJobs({ board, unreadable: [], stuckAfter: 3_600_000 }))
+    expect(found.map(({ text }) => text)).toEqual([
+      `1 job of flow import, which no living conductor knows: ${orphan.uuid}`,
+    ])
+    expect(await board.waitingFor(known)).toBeUndefined()
+    expect(await board.waitingFor(orphan)).toMatchObject({ kind: 'flow', flow: 'import' })
+  })
+
   test('that wait for a conductor', async () => {
     await using board = await openBoard(place.board)
     await board.post('hello', {})

@@ -173,7 +173,7 @@ describe('failed: exit code 1', () => {
   test('a job that is nowhere', async () => {
     await place.jobboard(['post', 'hello'])
     const without = await place.bare(['show', UUID, '--board', place.board])
-    expect(oneLine(without)).toContain(`job ${UUID} is not on ${place.board} and not in its trash; if it is done,`)
+    expect(oneLine(without)).toContain(`job ${UUID} is not on ${place.board} nor in its trash; if it is done,`)
     expect(without.exitCode).toBe(1)
     await place.write('logbooks/here', '')
     const outcome = await place.jobboard(['show', UUID])

@@ -1,11 +1,12 @@
 /** Tables and text on terminals of every width. */
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { jobsTable } from '../../../src/cli/output/render/jobs.ts'
+import { displayWidth, truncate } from '../../../src/cli/output/render/columns.ts'
+import { jobsTable } from '../../../src/cli/output/render/lists.ts'
 import { logbookLines } from '../../../src/cli/output/render/logbook.ts'
 import { choosePaint, plainPaint } from '../../../src/cli/output/render/paint.ts'
 import { renderTable } from '../../../src/cli/output/render/table.ts'
-import { displayWidth, escapeUnprintable, toPrintableJson, truncate } from '../../../src/cli/output/render/text.ts'
+import { escapeUnprintable, toPrintableJson } from '../../../src/cli/output/render/text.ts'
 import { failureView, type JobView, type LogbookView } from '../../../src/cli/views/views.ts'
 import type { Failure } from '../../../src/core/failure.ts'
 import { Redactor } from '../../../src/core/redaction.ts'
@@ -88,9 +89,11 @@ describe('text', () => {
 
   test('width is counted in columns', () => {
     expect(['abc', '世界', 'e\u0301', ''].map(displayWidth)).toEqual([3, 4, 1, 0])
+    expect(['👋🏽', '👩🏽\u200d💻', '❤\ufe0f', '🇩🇪', '1\ufe0f\u20e3'].map(displayWidth)).toEqual([2, 2, 2, 2, 2])
     expect(truncate('世界地図', 5)).toBe('世界…')
     expect(truncate('世界地図', 4)).toBe('世…')
     expect(truncate('short', 5)).toBe('short')
+    expect(truncate('👩🏽\u200d💻👩🏽\u200d💻👩🏽\u200d💻', 4)).toBe('👩🏽\u200d💻…')
   })
 })
 

@@ -4,15 +4,15 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Job, JobBoard } from '../../../board/index.ts'
 import { InvalidArgument } from '../../../core/errors.ts'
 import { parseUri } from '../../../core/uri.ts'
 import type { CliContext } from '../../context.ts'
 import { boardUri, persistenceUri, type SharedOptions } from '../../input/shared-options.ts'
 import { boardIsNamed } from '../../opening.ts'
-import { DevServer } from '../dev-server.ts'
-import { freePort } from '../free-port.ts'
+import { DevServer, freePort } from '../dev-server.ts'
+import { temporaryFolder } from '../guarded-program.ts'
 import { findServer } from '../servers.ts'
-import { temporaryFolder } from '../temporary-folder.ts'
 
 export interface DemoEnvironment extends AsyncDisposable {
   /** The folder of the demo, deleted at the end. */
@@ -128,4 +128,27 @@ async function createFolder(): Promise<DemoFolder> {
 
 function removeFolder({ folder }: DemoFolder): Promise<void> {
   return rm(folder, { recursive: true, force: true })
+}
+
+/** The session's timeout for a board that does not report one. */
+const DEFAULT_SESSION_MS = 4_000
+
+/**
+ * Claims and consumes the jobs that are still on the board; the claims of a dead conductor end with its session.
+ *
+ * @throws Timeout if a claim is held for longer than that; what the board throws
+ */
+export async function removeJobs(board: JobBoard, jobs: readonly Job[]): Promise<void> {
+  const uuids = new Set(jobs.map(({ uuid }) => uuid))
+  const timeout = 2 * (board.sessionTimeout ?? DEFAULT_SESSION_MS)
+  while (true) {
+    const max = filterOnBoard(jobs).length
+    if (max === 0) return
+    const claims = await board.claimNext({ max, timeout, accept: ({ uuid }) => uuids.has(uuid) })
+    await Promise.all(claims.map((claim) => claim.consume()))
+  }
+}
+
+export function filterOnBoard(jobs: readonly Job[]): readonly Job[] {
+  return jobs.filter(({ state }) => state === 'CLAIMED' || state === 'UNCLAIMED')
 }

@@ -6,10 +6,9 @@ import { dirname, isAbsolute, resolve } from 'node:path'
 import { InvalidArgument } from '../../../core/errors.ts'
 import { suggestion } from '../../../core/spelling.ts'
 import type { CliContext } from '../../context.ts'
-import { parseDuration, type SharedOptions } from '../shared-options.ts'
+import { definedOnly, parseDuration, type SharedOptions } from '../shared-options.ts'
 import type { ConfigFile } from './config-file.ts'
 import { FILE_NAME, findNearestConfig } from './nearest.ts'
-import { substituteVariables } from './substitution.ts'
 import { findModuleDistrust } from './trust.ts'
 
 export interface ResolvedSettings {
@@ -253,8 +252,24 @@ class SettingsResolver {
   }
 }
 
-type Present<T> = { readonly [K in keyof T]?: NonNullable<T[K]> }
+const REFERENCE = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{[^}]*\}?/g
 
-function definedOnly<T extends object>(values: T): Present<T> {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Present<T>
+/**
+ * Replaces variables by their values in the environment; `$${` stands for a literal `${`.
+ *
+ * @param problem makes the error to throw from a message
+ */
+export function substituteVariables(
+  text: string,
+  env: Readonly<Record<string, string | undefined>>,
+  problem: (message: string) => Error,
+): string {
+  return text.replaceAll(REFERENCE, (found: string, name: string | undefined, otherwise: string | undefined) => {
+    if (found === '$${') return '${'
+    if (name === undefined)
+      throw problem(`write \${NAME}, the name of a variable in braces, or $\${ for the characters`)
+    const value = env[name] || otherwise
+    if (value !== undefined) return value
+    throw problem(`the variable ${name} is not set; set it, or write \${${name}:-…} with a default`)
+  })
 }

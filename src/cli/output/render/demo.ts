@@ -1,11 +1,11 @@
 /** The demo for people: a line for each important event, and a summary. */
-import type { DemoEvent } from '../../dev/demo/events.ts'
+import type { DemoEvent } from '../../dev/demo/play.ts'
 import type { TaskName } from '../../dev/demo/script.ts'
 import type { DemoSummary, Takeover } from '../../dev/demo/summary.ts'
-import { formatDuration } from './age.ts'
-import type { Tone } from './paint.ts'
-import type { Screen } from './screen.ts'
-import { escapeUnprintable, truncate, wrap } from './text.ts'
+import { formatDuration } from '../../views/duration.ts'
+import { truncate, wrap } from './columns.ts'
+import type { Screen, Tone } from './paint.ts'
+import { escapeUnprintable } from './text.ts'
 
 const TIME_COLUMNS = 6
 const WHO_COLUMNS = 4

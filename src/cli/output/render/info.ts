@@ -1,11 +1,10 @@
 /** The state of a board as bars and tables. */
 import { PRIORITY_CHOICES } from '../../input/choices.ts'
+import { formatAge } from '../../views/duration.ts'
 import type { InfoView, RunningView } from '../../views/info-view.ts'
-import { formatAge } from './age.ts'
-import { renderBar } from './bar.ts'
-import { conductorsTable } from './conductors.ts'
-import { stateTone, type Tone } from './paint.ts'
-import type { Screen } from './screen.ts'
+import { renderBar } from './columns.ts'
+import { conductorsTable } from './lists.ts'
+import { type Screen, stateTone, type Tone } from './paint.ts'
 import { type Column, renderTable } from './table.ts'
 import { escapeUnprintable } from './text.ts'
 

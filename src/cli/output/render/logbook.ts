@@ -1,11 +1,10 @@
-/** A logbook's flow for people: its progress, the durations of its atoms, and failures with their causes. */
+/** Logbooks and their flows for people: progress, the durations of atoms, and failures with their causes. */
 import { oneLine } from '../../../core/texts.ts'
+import { formatDuration } from '../../views/duration.ts'
+import type { BookReport } from '../../views/logbook-view.ts'
 import type { AtomView, FailureView, LogbookView } from '../../views/views.ts'
-import { formatDuration } from './age.ts'
-import { type Facts, factLines } from './facts.ts'
-import { stateTone } from './paint.ts'
-import type { Screen } from './screen.ts'
-import { type Column, renderTable } from './table.ts'
+import { type Screen, stateTone } from './paint.ts'
+import { type Column, type Facts, factLines, renderTable } from './table.ts'
 import { escapeUnprintable } from './text.ts'
 
 export interface LogbookScreen {
@@ -96,4 +95,17 @@ function unfinishedLines({ state, atoms }: LogbookView, jobState: string | undef
   const halfDone = atoms.filter((atom) => atom.state === 'RUNNING' || atom.state === 'REVERTING')
   const again = halfDone.map((atom) => `; ${atom.name} was stopped in the middle and begins again`)
   return ['', escapeUnprintable(`no run is active: ${why}. The next run continues from here${again.join('')}`)]
+}
+
+export function logbookReport(book: BookReport, screen: Screen): string[] {
+  const { uuid, name, createdAt, updatedAt, flows } = book
+  const [only] = flows
+  if (only && flows.length === 1) return logbookLines({ ...only, uuid, name, flow: only.name }, { screen })
+  const facts = factLines([
+    ['created', createdAt.toISOString()],
+    ['updated', updatedAt.toISOString()],
+    ['flows', String(flows.length)],
+  ])
+  const each = flows.flatMap((flow) => ['', ...logbookLines({ ...flow, flow: flow.name }, { screen, what: 'flow' })])
+  return [escapeUnprintable(`logbook ${uuid}  ${name}`), ...facts, ...each]
 }

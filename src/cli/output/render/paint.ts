@@ -1,4 +1,7 @@
 /** Colours for terminals that show them. */
+
+import { styleText } from 'node:util'
+import type { CliContext } from '../../context.ts'
 import { escapeUnprintable } from './text.ts'
 
 export type Tone = 'good' | 'bad' | 'busy' | 'odd' | 'quiet' | 'loud'
@@ -10,19 +13,19 @@ export type Paint = (text: string, tone: Tone | undefined) => string
 
 export const plainPaint: Paint = (text) => escapeUnprintable(text)
 
-const CODES: Readonly<Record<Tone, readonly [on: number, off: number]>> = {
-  good: [32, 39],
-  bad: [31, 39],
-  busy: [36, 39],
-  odd: [33, 39],
-  quiet: [2, 22],
-  loud: [1, 22],
-}
+const FORMATS = {
+  good: 'green',
+  bad: 'red',
+  busy: 'cyan',
+  odd: 'yellow',
+  quiet: 'dim',
+  loud: 'bold',
+} as const satisfies Readonly<Record<Tone, string>>
 
 const ansiPaint: Paint = (text, tone) => {
-  if (tone === undefined || text === '') return escapeUnprintable(text)
-  const [on, off] = CODES[tone]
-  return `\x1b[${on}m${escapeUnprintable(text)}\x1b[${off}m`
+  const shown = escapeUnprintable(text)
+  // Without this option Node decides by its own standard output, and not by the one that is written to.
+  return tone === undefined || shown === '' ? shown : styleText(FORMATS[tone], shown, { validateStream: false })
 }
 
 /**
@@ -71,4 +74,16 @@ const TONES_BY_STATE: Readonly<Record<string, Tone>> = {
 
 export function stateTone(state: string | undefined): Tone | undefined {
   return state !== undefined && Object.hasOwn(TONES_BY_STATE, state) ? TONES_BY_STATE[state] : undefined
+}
+
+export interface Screen {
+  /** The width in columns; undefined shows everything without truncation. */
+  readonly width: number | undefined
+  readonly now: Date
+  readonly paint: Paint
+}
+
+export function toScreen({ stdout, env }: Pick<CliContext, 'stdout' | 'env'>): Screen {
+  // A terminal that does not know its width reports 0.
+  return { width: stdout.columns || undefined, now: new Date(), paint: choosePaint(stdout, env) }
 }

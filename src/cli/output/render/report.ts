@@ -1,13 +1,12 @@
 /** The report of one job for people. */
 import { describeFailure } from '../../../core/failure.ts'
 import type { JobReport, JobView, TrashView } from '../../views/views.ts'
-import { type Facts, factLines, formatCancellation } from './facts.ts'
-import { formatState } from './jobs.ts'
+import { displayWidth } from './columns.ts'
+import { formatState } from './lists.ts'
 import { logbookLines } from './logbook.ts'
-import { stateTone } from './paint.ts'
-import type { Screen } from './screen.ts'
-import { type Column, renderTable } from './table.ts'
-import { escapeUnprintable } from './text.ts'
+import { type Screen, stateTone } from './paint.ts'
+import { type Column, type Facts, factLines, formatCancellation, renderTable } from './table.ts'
+import { escapeUnprintable, toPrintableJson } from './text.ts'
 
 type ReportedJob = NonNullable<JobReport['job']>
 type ReportedAttempt = ReportedJob['attempts'][number]
@@ -80,4 +79,13 @@ function attemptLines({ attempts, state }: ReportedJob, screen: Screen): string[
  */
 function formatEnd({ ended }: ReportedAttempt, underWay: boolean): string {
   return ended ?? (underWay ? 'running' : 'died')
+}
+
+export function resultLines(results: Readonly<Record<string, unknown>>): string[] {
+  const entries = Object.entries(results).filter(([, value]) => value !== undefined)
+  const width = Math.max(0, ...entries.map(([name]) => displayWidth(escapeUnprintable(name))))
+  return entries.map(([name, value]) => {
+    const shown = escapeUnprintable(name)
+    return `${shown}${' '.repeat(width - displayWidth(shown))}  ${toPrintableJson(value)}`
+  })
 }

@@ -1,7 +1,9 @@
 /** Tables that fit the width of the screen. */
-import { plainPaint, type Tone } from './paint.ts'
-import type { Screen } from './screen.ts'
-import { displayWidth, escapeUnprintable, truncate } from './text.ts'
+
+import type { CancellationView } from '../../views/views.ts'
+import { displayWidth, truncate } from './columns.ts'
+import { plainPaint, type Screen, type Tone } from './paint.ts'
+import { escapeUnprintable } from './text.ts'
 
 export interface Column<Row> {
   readonly title: string
@@ -82,4 +84,21 @@ function joinCells(cells: readonly Cell[], paint: Screen['paint']): string {
     return paint(shown, tone) + blanks
   })
   return padded.join(COLUMN_GAP)
+}
+
+export type Facts = readonly (readonly [label: string, value: string | undefined])[]
+
+const LABEL_COLUMNS = 10
+
+export function factLines(facts: Facts): string[] {
+  return facts.flatMap(([label, value]) =>
+    value === undefined ? [] : [escapeUnprintable(`  ${label.padEnd(LABEL_COLUMNS)}${value}`)],
+  )
+}
+
+export function formatCancellation(cancellation: CancellationView | undefined): string | undefined {
+  if (!cancellation) return undefined
+  const { who, reason } = cancellation
+  // This is the default reason of a cancellation.
+  return reason === 'cancelled' ? `asked by ${who}` : `asked by ${who}: ${reason}`
 }

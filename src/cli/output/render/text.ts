@@ -1,4 +1,4 @@
-/** Text from users for a terminal: escaped, and measured in columns. */
+/** Text from users for a terminal, with escapes for what could forge the output. `columns.ts` measures it. */
 
 /**
  * Control characters, line breaks, characters that change the direction of writing, and invisible characters
@@ -36,46 +36,4 @@ export function toPrintableJson(value: unknown): string {
 function escapeCharacter(character: string): string {
   const hex = (character.codePointAt(0) ?? 0).toString(16)
   return hex.length <= 2 ? `\\x${hex.padStart(2, '0')}` : `\\u{${hex}}`
-}
-
-const ZERO_WIDTH_PATTERN = /[\p{Mn}\p{Me}\p{Cf}]/u
-const DOUBLE_WIDTH_PATTERN =
-  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1f64f}\u{1f680}-\u{1f6ff}\u{1f900}-\u{1f9ff}\u{20000}-\u{3fffd}]/u
-
-/** Returns the number of columns that a text takes on a terminal. */
-export function displayWidth(text: string): number {
-  let width = 0
-  for (const character of text) width += characterWidth(character)
-  return width
-}
-
-/** Truncates a text to a number of columns, with an ellipsis for the missing part. */
-export function truncate(text: string, columns: number): string {
-  if (displayWidth(text) <= columns) return text
-  let kept = ''
-  let width = 1
-  for (const character of text) {
-    width += characterWidth(character)
-    if (width > columns) break
-    kept += character
-  }
-  return `${kept}…`
-}
-
-/** Wraps a text between words; a word that is longer than the width is not broken. */
-export function wrap(text: string, columns: number | undefined): string[] {
-  if (columns === undefined) return [text]
-  const lines: string[] = []
-  let line = ''
-  for (const word of text.split(' ')) {
-    const longer = line === '' ? word : `${line} ${word}`
-    if (line !== '' && displayWidth(longer) > columns) lines.push(line)
-    line = line !== '' && displayWidth(longer) > columns ? word : longer
-  }
-  return [...lines, line]
-}
-
-function characterWidth(character: string): number {
-  if (ZERO_WIDTH_PATTERN.test(character)) return 0
-  return DOUBLE_WIDTH_PATTERN.test(character) ? 2 : 1
 }

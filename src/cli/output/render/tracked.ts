@@ -1,10 +1,8 @@
 /** The status of a job for people. */
 import { describeFailure } from '../../../core/failure.ts'
 import type { TrackedView } from '../../views/tracked-view.ts'
-import { factLines, formatCancellation } from './facts.ts'
-import { stateTone } from './paint.ts'
-import type { Screen } from './screen.ts'
-import { type Column, renderTable } from './table.ts'
+import { type Screen, stateTone } from './paint.ts'
+import { type Column, factLines, formatCancellation, renderTable } from './table.ts'
 import { escapeUnprintable } from './text.ts'
 
 export interface TrackedScreen {

@@ -3,6 +3,7 @@
  * too.
  */
 import type { Job, JobBoard, TrashedJob } from '../board/index.ts'
+import type { Located } from '../conductor/internal.ts'
 import { InvalidArgument, NotFound } from '../core/errors.ts'
 import type { BookDetail } from '../persistence/index.ts'
 import type { Logbooks } from './opening.ts'
@@ -69,10 +70,7 @@ export async function findBook({ persistence, uri }: Logbooks, uuid: string, pur
  *
  * @throws as {@link findJobs}
  */
-export async function wholeUuid(
-  uuid: string,
-  { board, logbooks }: { readonly board: JobBoard; readonly logbooks: Logbooks | undefined },
-): Promise<string> {
+export async function wholeUuid(uuid: string, { board, logbooks }: SearchedPlaces): Promise<string> {
   assertUuidPart(uuid, 'look')
   if (isWholeUuid(uuid)) return uuid.toLowerCase()
   const found = new Map<string, { readonly uuid: string; readonly name: string }>()
@@ -140,4 +138,26 @@ export function assertUuidPart(uuid: string, purpose: Purpose): void {
       ? `give a uuid, its first ${MIN_PART_LENGTH_TO_CHANGE} characters or more, or its last ${MIN_PART_LENGTH} or more`
       : 'give a uuid, or four characters or more of its beginning or end'
   throw new InvalidArgument(`${uuid} is not a uuid; ${how}; jobboard jobs prints the uuid of each job`)
+}
+
+/** The places in which a job is searched. */
+export interface SearchedPlaces {
+  readonly board: JobBoard
+  readonly logbooks: Logbooks | undefined
+}
+
+/** Finds a job by its whole uuid, wherever it is; returns undefined if it is nowhere. */
+export async function locateJob(uuid: string, { board, logbooks }: SearchedPlaces): Promise<Located | undefined> {
+  const { locate } = await import('../conductor/internal.ts')
+  return locate(uuid, { board, persistence: logbooks?.persistence })
+}
+
+/** Returns the error for a job that is in none of the places. */
+export function unknownJobError(uuid: string, { board, logbooks }: SearchedPlaces): NotFound {
+  const searched = `job ${uuid} is not on ${board.uri} nor in its trash`
+  return new NotFound(
+    logbooks
+      ? `${searched}, and ${logbooks.uri} has no logbook of it; check the uuid, --board and --persistence`
+      : `${searched}; if it is done, its logbook shows it: add --persistence URI`,
+  )
 }

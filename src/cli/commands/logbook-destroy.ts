@@ -1,24 +1,50 @@
-/** The work of `jobboard logbook destroy`: removes logbooks that are no longer needed. */
-import { boardId } from '../../../board/internal.ts'
-import { isOfOtherBoard } from '../../../conductor/internal.ts'
-import { IncompatibleVersion, InvalidArgument, InvalidState } from '../../../core/errors.ts'
-import type { FlowState } from '../../../core/states.ts'
-import type { BookDetail } from '../../../persistence/index.ts'
-import type { CliContext } from '../../context.ts'
-import { DONE, type ExitCode } from '../../exit-codes.ts'
-import { confirm } from '../../input/confirm.ts'
-import { forEachWithProgress } from '../../input/for-each.ts'
-import { ageLimit, boardUri, type SharedOptions } from '../../input/shared-options.ts'
-import { findBook, isWholeUuid } from '../../locate.ts'
-import { type Logbooks, openNamedBoard, requireLogbooks } from '../../opening.ts'
+/** The command `jobboard logbook destroy`: removes logbooks for good. */
+import type { Command } from 'commander'
+import { IncompatibleVersion, InvalidArgument, InvalidState } from '../../core/errors.ts'
+import type { FlowState } from '../../core/states.ts'
+import type { BookDetail } from '../../persistence/index.ts'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
+import { findBook, isWholeUuid } from '../find.ts'
+import { FLOW_STATE_CHOICES } from '../input/choices.ts'
+import { confirm, forEachWithProgress } from '../input/for-each.ts'
+import { ageLimit, boardUri, choicesParser, type SharedOptions } from '../input/shared-options.ts'
+import { type Logbooks, openNamedBoard, requireLogbooks } from '../opening.ts'
 
-export interface LogbookDestroyCommandOptions extends SharedOptions {
+interface DestroyOptions extends SharedOptions {
   readonly name?: string
   readonly olderThan?: string
   readonly state?: readonly FlowState[]
   readonly all?: boolean
   readonly force?: boolean
   readonly yes?: boolean
+}
+
+export function defineLogbookDestroy(logbook: Command, run: RunAction): void {
+  logbook
+    .command('destroy')
+    .summary('remove logbooks for good')
+    .description(
+      'Removes logbooks for good, and prints the uuid of each. --name, --older-than and --all select only logbooks ' +
+        'whose flows are over, unless --state says otherwise. A logbook whose job is on the board is needed there, ' +
+        'and a logbook of another board may be needed on that board: they are kept, unless --force is given; so a board ' +
+        'must be named.',
+    )
+    .argument('[uuid...]', 'uuids of logbooks, their first 13 characters or more, or their ends')
+    .option('--name <name>', 'logbooks of this name')
+    .option('--older-than <duration>', 'logbooks without a change for longer than this')
+    .option(
+      '--state <state>',
+      `logbooks with a flow in this state, one of ${FLOW_STATE_CHOICES.join(', ')}; may be repeated`,
+      choicesParser('--state', FLOW_STATE_CHOICES),
+    )
+    .option('--all', 'all logbooks')
+    .option('--force', 'also logbooks whose jobs are on the board, and logbooks of other boards; the board is not read')
+    .option('--yes', 'do not ask on a terminal for confirmation of a part of a uuid')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ jobboard logbook destroy --older-than 30d\n  $ jobboard logbook destroy 0199c0de --force',
+    )
+    .action(run(destroy))
 }
 
 type SelectedBook = Pick<BookDetail, 'uuid' | 'name' | 'meta'>
@@ -31,11 +57,7 @@ type KeepReason = (book: SelectedBook) => 'job' | 'other-board' | undefined
  *
  * @throws InvalidArgument if nothing is selected, or if no board can be asked which logbooks it needs
  */
-export async function logbookDestroy(
-  uuids: readonly string[],
-  options: LogbookDestroyCommandOptions,
-  context: CliContext,
-): Promise<ExitCode> {
+async function destroy(options: DestroyOptions, context: CliContext, { args: uuids }: Command): Promise<ExitCode> {
   const { name, olderThan, state, all = false, force = false } = options
   const filtered = name !== undefined || olderThan !== undefined || state !== undefined
   if ([uuids.length > 0, filtered, all].filter(Boolean).length !== 1)
@@ -96,6 +118,7 @@ function assertBoardNamed(options: SharedOptions, context: CliContext): void {
   }
 }
 
+/** Asks the board. @throws IncompatibleVersion if it has a job that cannot be read here */
 async function keepByBoard(options: SharedOptions, context: CliContext): Promise<KeepReason> {
   await using opened = await openNamedBoard(options, context, { create: false })
   const books = new Set<string>()
@@ -105,11 +128,21 @@ async function keepByBoard(options: SharedOptions, context: CliContext): Promise
     const why = `a job on ${opened.board.uri} cannot be read here, and its logbook is not known: upgrade, or add --force`
     throw new IncompatibleVersion(why, { cause: hidden })
   }
+  const { boardId, isOfOtherBoard } = await loadBoardIds()
   const own = { boardId: boardId(opened.board.uri) }
   return ({ uuid, meta }) => {
     if (books.has(uuid)) return 'job'
     return isOfOtherBoard(meta, own) ? 'other-board' : undefined
   }
+}
+
+/** Imports in a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
+async function loadBoardIds() {
+  const [board, conductor] = await Promise.all([
+    import('../../board/internal.ts'),
+    import('../../conductor/internal.ts'),
+  ])
+  return { boardId: board.boardId, isOfOtherBoard: conductor.isOfOtherBoard }
 }
 
 async function selectByUuid(uuids: readonly string[], logbooks: Logbooks): Promise<SelectedBook[]> {
@@ -123,7 +156,7 @@ async function selectByUuid(uuids: readonly string[], logbooks: Logbooks): Promi
  * after the last entry of the page before.
  */
 async function selectMatching(
-  { name, state }: LogbookDestroyCommandOptions,
+  { name, state }: DestroyOptions,
   { logbooks, before }: { logbooks: Logbooks; before: Date },
 ): Promise<SelectedBook[]> {
   const query = { ...(name === undefined ? {} : { name }), unchangedSince: before }

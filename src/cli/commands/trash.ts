@@ -1,0 +1,134 @@
+/** The commands `jobboard trash …`: list, show, restore and purge jobs in the trash. */
+import type { Command } from 'commander'
+import type { TrashedJob } from '../../board/index.ts'
+import { Redactor } from '../../core/redaction.ts'
+import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
+import { findTrashed } from '../find.ts'
+import { redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { addTrashChoice, forEachTrashed, type TrashChoice } from '../input/trash-choice.ts'
+import { openNamedBoard } from '../opening.ts'
+import { printJson, printLines, render, reportError } from '../output/output.ts'
+import { type TrashView, trashReport, trashView } from '../views/views.ts'
+
+interface ReadOptions extends SharedOptions {
+  readonly json?: boolean
+}
+
+interface PurgeOptions extends SharedOptions, TrashChoice {}
+
+interface RestoreOptions extends SharedOptions, TrashChoice {
+  readonly poison?: boolean
+}
+
+export function defineTrash(program: Command, run: RunAction): void {
+  const trash = program
+    .command('trash')
+    .summary('list, restore and purge jobs in the trash')
+    .description('Lists, shows, restores and purges jobs in the trash.')
+    .helpCommand(false)
+  trash
+    .command('list')
+    .summary('list the jobs in the trash')
+    .description('Lists the jobs in the trash, oldest first, with who put them there and why.')
+    .option('--json', 'print each job as a JSON object on a line of its own')
+    .addHelpText('after', '\nExample:\n  $ jobboard trash list --json --board zookeeper://127.0.0.1:2181/demo')
+    .action(run(list))
+  trash
+    .command('show')
+    .summary('show a job in the trash')
+    .description('Shows a job in the trash: who put it there and why, its failure, and every attempt.')
+    .argument('<uuid>', 'uuid of the job, its beginning or its end')
+    .option('--json', 'print a JSON object')
+    .addHelpText('after', '\nExample:\n  $ jobboard trash show 0199c0de')
+    .action(run(show))
+  addTrashChoice(
+    trash
+      .command('restore')
+      .summary('put jobs back on the board')
+      .description(
+        'Puts jobs from the trash back on the board, at the end of the queue, with their uuid and without their attempts, and prints the uuid of each. Jobs whose last owners died while running them are excluded, unless they are named by uuid or --poison is given.',
+      ),
+  )
+    .option('--poison', 'with --name, --older-than or --all: also jobs whose last owners died while running them')
+    .addHelpText('after', '\nExample:\n  $ jobboard trash restore --name hello')
+    .action(run(restore))
+  addTrashChoice(
+    trash
+      .command('purge')
+      .summary('remove jobs for good')
+      .description('Removes jobs from the trash for good, and prints the uuid of each.'),
+  )
+    .addHelpText('after', '\nExample:\n  $ jobboard trash purge --older-than 30d')
+    .action(run(purge))
+}
+
+/** The part of a view that a table shows: failures and attempts of a long list need not stay in memory. */
+type TrashRow = Pick<TrashView, 'uuid' | 'name' | 'at' | 'by' | 'reason'>
+
+function toTrashRow({ uuid, name, at, by, reason }: TrashView): TrashRow {
+  return { uuid, name, at, by, reason }
+}
+
+/** Lists the trash. Reports each entry that cannot be read in one line on standard error, and lists the rest. */
+async function list(options: ReadOptions, context: CliContext): Promise<ExitCode> {
+  const redaction = new Redactor(redactedKeys(options, context))
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const rows: TrashRow[] = []
+  for await (const job of opened.board.trashed()) {
+    const view = trashView(job, redaction)
+    if (options.json) await printJson(context, [view])
+    else rows.push(toTrashRow(view))
+  }
+  if (!options.json && rows.length === 0) await printLines(context, [`nothing in the trash of ${opened.board.uri}`])
+  else if (!options.json)
+    await printLines(context, await render(context, ({ trashTable }, screen) => trashTable(rows, screen)))
+  for (const error of opened.unreadable) reportError(error, context)
+  return opened.unreadable.length > 0 ? FAILED : DONE
+}
+
+/** Shows one trashed job. @throws NotFound if it is not in the trash */
+async function show(options: ReadOptions, context: CliContext, { args: [uuid = ''] }: Command): Promise<ExitCode> {
+  const redaction = new Redactor(redactedKeys(options, context))
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const job = trashReport(await findTrashed(opened.board, uuid), redaction)
+  if (options.json) await printJson(context, [job])
+  else
+    await printLines(
+      context,
+      await render(context, ({ reportLines }, screen) => reportLines(job.uuid, { job }, screen)),
+    )
+  return DONE
+}
+
+async function purge(options: PurgeOptions, context: CliContext, { args: uuids }: Command): Promise<ExitCode> {
+  return forEachTrashed(
+    { uuids, options, what: 'purging', done: 'purged', verb: 'purge', work: (board, job) => board.purge(job) },
+    context,
+  )
+}
+
+async function restore(options: RestoreOptions, context: CliContext, { args: uuids }: Command): Promise<ExitCode> {
+  const keep = async (chosen: readonly TrashedJob[]) => (options.poison ? chosen : excludeSuspects(chosen, context))
+  return forEachTrashed(
+    {
+      ...{ uuids, options, what: 'restoring', done: 'restored', verb: 'restore', keep },
+      work: (board, job) => board.restore(job),
+    },
+    context,
+  )
+}
+
+/**
+ * Excludes jobs that would kill conductors again, and reports that: a caller who restores everything hardly means
+ * those.
+ */
+async function excludeSuspects(chosen: readonly TrashedJob[], { stderr }: CliContext): Promise<readonly TrashedJob[]> {
+  const { isSuspect } = await import('../../board/internal.ts')
+  const kept = chosen.filter((job) => !isSuspect(job))
+  const left = chosen.length - kept.length
+  if (left > 0) {
+    const jobs = left === 1 ? '1 job stays in the trash: its' : `${left} jobs stay in the trash: their`
+    stderr.write(`${jobs} last owners died while running it; restore it by its uuid, or add --poison\n`)
+  }
+  return kept
+}

@@ -1,0 +1,9 @@
+/** What prints results for people, and the packages that it needs; commands load it when they do not print JSON. */
+
+export { findingLines, verdictLine } from '../../doctor/finding.ts'
+export { infoLines } from './info.ts'
+export { conductorsTable, jobsTable, logbooksTable, trashTable } from './lists.ts'
+export { logbookReport } from './logbook.ts'
+export { toScreen } from './paint.ts'
+export { reportLines, resultLines } from './report.ts'
+export { trackedLines } from './tracked.ts'

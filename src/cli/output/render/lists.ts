@@ -1,0 +1,78 @@
+/** Lists as tables: jobs, the trash, logbooks, conductors. */
+
+import type { ConductorView } from '../../views/conductor-view.ts'
+import { formatAge } from '../../views/duration.ts'
+import type { BookView } from '../../views/logbook-view.ts'
+import type { JobView, TrashView } from '../../views/views.ts'
+import { type Screen, stateTone } from './paint.ts'
+import { type Column, renderTable } from './table.ts'
+
+export function jobsTable(jobs: readonly JobView[], screen: Screen): string[] {
+  const columns: readonly Column<JobView>[] = [
+    { title: 'UUID', value: (job) => job.uuid },
+    { title: 'NAME', value: (job) => job.name, min: 16 },
+    { title: 'STATE', value: formatState, tone: (job) => stateTone(job.state) },
+    { title: 'PRIORITY', value: (job) => job.priority, optional: true },
+    { title: 'RUNS', value: (job) => String(job.runs), optional: true },
+    { title: 'AGE', value: (job) => job.postedAt && formatAge(job.postedAt, screen.now) },
+    { title: 'OWNER', value: (job) => job.owner, min: 8 },
+  ]
+  return renderTable(columns, jobs, screen)
+}
+
+export function trashTable(
+  jobs: readonly Pick<TrashView, 'uuid' | 'name' | 'at' | 'by' | 'reason'>[],
+  screen: Screen,
+): string[] {
+  const columns: readonly Column<(typeof jobs)[number]>[] = [
+    { title: 'UUID', value: (job) => job.uuid },
+    { title: 'NAME', value: (job) => job.name, min: 16 },
+    { title: 'AGE', value: (job) => formatAge(job.at, screen.now) },
+    { title: 'BY', value: (job) => job.by, min: 8, optional: true },
+    { title: 'REASON', value: (job) => job.reason, min: 16 },
+  ]
+  return renderTable(columns, jobs, screen)
+}
+
+/** Formats the state, and whether a cancellation is requested. */
+export function formatState({ state, cancelRequested }: Pick<JobView, 'state' | 'cancelRequested'>): string {
+  return cancelRequested ? `${state}, cancelling` : state
+}
+
+export function conductorsTable(conductors: readonly ConductorView[], screen: Screen): string[] {
+  const columns: readonly Column<ConductorView>[] = [
+    { title: 'NAME', value: ({ name }) => name, min: 12 },
+    { title: 'STATE', value: ({ state }) => state, tone: ({ state }) => stateTone(state) },
+    { title: 'RUNS', value: ({ running, concurrency }) => [running ?? '?', concurrency ?? '?'].join('/') },
+    { title: 'SIZES', value: ({ sizes }) => sizes?.join(', ') ?? 'all', optional: true },
+    { title: 'FLOWS', value: formatFlows, min: 12 },
+    { title: 'HOST', value: ({ host }) => host, min: 8, optional: true },
+    { title: 'PID', value: ({ pid }) => pid?.toString(), optional: true },
+    { title: 'UP', value: ({ startedAt }) => startedAt && formatAge(startedAt, screen.now), optional: true },
+    { title: 'RELEASE', value: ({ version }) => version, optional: true },
+  ]
+  return renderTable(columns, conductors, screen)
+}
+
+/** Returns the flows with their versions, as in `import 1.0, 2.0, hello 1.0`. */
+function formatFlows({ flows, versions = {} }: ConductorView): string | undefined {
+  return flows?.map((name) => [name, versions[name]?.join(', ')].filter(Boolean).join(' ')).join(', ')
+}
+
+export function logbooksTable(books: readonly BookView[], screen: Screen): string[] {
+  const columns: readonly Column<BookView>[] = [
+    { title: 'UUID', value: ({ uuid }) => uuid },
+    { title: 'NAME', value: ({ name }) => name, min: 12 },
+    { title: 'STATE', value: formatStates, tone: ({ flows }) => stateTone(flows[0]?.state) },
+    { title: 'FLOW', value: ({ flows }) => flows.map(({ name }) => name).join(', '), min: 8, optional: true },
+    { title: 'RUNS', value: ({ flows }) => flows.map(({ run }) => run).join(', '), optional: true },
+    { title: 'CREATED', value: ({ createdAt }) => createdAt.toISOString(), optional: true },
+    { title: 'UNCHANGED', value: ({ updatedAt }) => formatAge(updatedAt, screen.now) },
+  ]
+  return renderTable(columns, books, screen)
+}
+
+/** Lists each state once: a book with a thousand flows has as few states as any other. */
+function formatStates({ flows }: BookView): string {
+  return [...new Set(flows.map(({ state }) => state))].join(', ') || 'EMPTY'
+}

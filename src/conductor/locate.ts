@@ -1,0 +1,70 @@
+/** Finds a job by its UUID: on the board, in the trash, or in the logbooks. */
+import type { Job, JobBoard, TrashedJob } from '../board/index.ts'
+import { NotFound } from '../core/errors.ts'
+import type { FlowDetail, LogBook, Persistence } from '../persistence/index.ts'
+
+/** The record of a job: its flow, and the logbook that the flow is in. */
+export interface JobRecord {
+  readonly book: LogBook
+  readonly flow: FlowDetail
+}
+
+/** The place in which a job was found. A job that is done is in its logbook only, also if an old entry is in the trash. */
+export type Located =
+  | { readonly place: 'board'; readonly job: Job }
+  | { readonly place: 'trash'; readonly trashed: TrashedJob; readonly record: JobRecord | undefined }
+  | { readonly place: 'logbook'; readonly record: JobRecord }
+
+export interface LocateOptions {
+  readonly board: JobBoard
+  /** The persistence with the logbooks; without it, a job that is done is not found. */
+  readonly persistence: Persistence | undefined
+  /** The UUID of the job's logbook, where `post` was given one; the job's own by default. */
+  readonly book?: string
+}
+
+/**
+ * Finds a job; returns undefined if it is in none of the places. Reads the board; if the job is not there, its logbook; and if
+ * that does not say that the job is done, the whole trash, and then the board again: the job may have been restored between
+ * the reads. A job that was trashed, posted again and done is done.
+ *
+ * @throws the errors of board and logbooks when they are away
+ */
+export async function locate(uuid: string, { board, persistence, book }: LocateOptions): Promise<Located | undefined> {
+  const onBoard = await findOnBoard(uuid, board)
+  if (onBoard) return onBoard
+  const record = await readRecord(uuid, book ?? uuid, persistence)
+  if (record?.flow.state === 'SUCCESS') return { place: 'logbook', record }
+  const trashed = await findInTrash(uuid, board)
+  if (!trashed) return (await findOnBoard(uuid, board)) ?? (record && { place: 'logbook', record })
+  const latest = record ?? (await readRecord(uuid, trashed.book.uuid, persistence))
+  if (latest?.flow.state === 'SUCCESS') return { place: 'logbook', record: latest }
+  return { place: 'trash', trashed, record: latest }
+}
+
+/** Reads the record of a job from a logbook. Returns undefined if there is none, or no logbooks are given. */
+export async function readRecord(
+  uuid: string,
+  book: string,
+  persistence: Persistence | undefined,
+): Promise<JobRecord | undefined> {
+  const found = await persistence?.getBook(book).catch(ignoreNotFound)
+  const flow = found?.flows.find((flow) => flow.uuid === uuid)
+  return found && flow && { book: found, flow }
+}
+
+async function findOnBoard(uuid: string, board: JobBoard): Promise<Located | undefined> {
+  const job = await board.find(uuid).catch(ignoreNotFound)
+  return job && { place: 'board', job }
+}
+
+/** Returns the newest trashed job of that UUID: it can be posted, and trashed, several times. */
+async function findInTrash(uuid: string, board: JobBoard): Promise<TrashedJob | undefined> {
+  let found: TrashedJob | undefined
+  for await (const job of board.trashed()) if (job.uuid === uuid) found = job
+  return found
+}
+
+function ignoreNotFound(error: unknown): undefined {
+  if (!(error instanceof NotFound)) throw error
+}
