@@ -30,7 +30,7 @@ export function conductorView({ name, metadata }: Entity): ConductorView {
     ...number(metadata, 'running'),
     ...number(metadata, 'concurrency'),
     ...texts(metadata, 'sizes'),
-    ...texts(metadata, 'flows'),
+    ...flowNames(metadata),
     ...versions(metadata),
     ...texts(metadata, 'jobs'),
     ...(Number.isNaN(started.getTime()) ? {} : { startedAt: started }),
@@ -47,6 +47,12 @@ function text<K extends string>(metadata: Metadata, name: K): { readonly [N in K
 function number<K extends string>(metadata: Metadata, name: K): { readonly [N in K]?: number } {
   const value = metadata[name]
   return typeof value === 'number' ? ({ [name]: value } as { [N in K]: number }) : {}
+}
+
+/** Returns the names of the flows; other programs may list them with their versions, as `[{ name, version }]`. */
+function flowNames({ flows }: Metadata): Pick<ConductorView, 'flows'> {
+  const names: unknown[] = Array.isArray(flows) ? flows.map((flow) => Object(flow).name ?? flow) : []
+  return Array.isArray(flows) && names.every((name) => typeof name === 'string') ? { flows: names } : {}
 }
 
 function versions({ versions }: Metadata): Pick<ConductorView, 'versions'> {

@@ -165,6 +165,7 @@ describe('jobs', () => {
     expect(found.map(({ text }) => text)).toEqual([
       `1 job of flow import, which no living conductor knows: ${orphan.uuid}`,
     ])
+    expect((await board.entities('conductor')).map(conductorView)).toMatchObject([{ name: 'one', flows: ['hello'] }])
     expect(await board.waitingFor(known)).toBeUndefined()
     expect(await board.waitingFor(orphan)).toMatchObject({ kind: 'flow', flow: 'import' })
   })

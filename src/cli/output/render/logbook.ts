@@ -41,7 +41,7 @@ export function logbookLines(
 
 const ATOM_COLUMNS: readonly Column<AtomView>[] = [
   { title: 'TASK', value: ({ name }) => name, min: 8 },
-  { title: 'STATE', value: (atom) => formatState(atom), tone: ({ state }) => stateTone(state) },
+  { title: 'STATE', value: (atom) => formatAtomState(atom), tone: ({ state }) => stateTone(state) },
   {
     title: 'TOOK',
     value: ({ milliseconds }) => (milliseconds === undefined ? undefined : formatDuration(milliseconds)),
@@ -51,7 +51,13 @@ const ATOM_COLUMNS: readonly Column<AtomView>[] = [
 ]
 
 /** Formats the state with the progress, if the atom reports it. */
-function formatState({ state, progress }: AtomView): string {
+export function formatAtomState({
+  state,
+  progress,
+}: {
+  readonly state: string
+  readonly progress?: number | undefined
+}): string {
   return state === 'RUNNING' && progress !== undefined ? `${state} ${Math.round(progress * 100)}%` : state
 }
 

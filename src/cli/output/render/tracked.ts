@@ -1,6 +1,7 @@
 /** The status of a job for people. */
 import { describeFailure } from '../../../core/failure.ts'
 import type { TrackedView } from '../../views/tracked-view.ts'
+import { formatAtomState } from './logbook.ts'
 import { type Screen, stateTone } from './paint.ts'
 import { type Column, factLines, formatCancellation, renderTable } from './table.ts'
 import { escapeUnprintable } from './text.ts'
@@ -47,10 +48,6 @@ function unfinishedLines({ status, tasks = {} }: TrackedView): string[] {
   )
 }
 
-function formatState({ state, progress }: TaskRow): string {
-  return progress === undefined ? state : `${state} ${Math.round(progress * 100)}%`
-}
-
 interface TaskRow {
   readonly name: string
   readonly state: string
@@ -67,7 +64,7 @@ function taskLines({ tasks = {}, progress = {}, results }: TrackedView, screen: 
   if (rows.length === 0) return []
   const columns: readonly Column<TaskRow>[] = [
     { title: 'TASK', value: ({ name }) => name, min: 8 },
-    { title: 'STATE', value: formatState, tone: ({ state }) => stateTone(state) },
+    { title: 'STATE', value: formatAtomState, tone: ({ state }) => stateTone(state) },
     ...(results ? [{ title: 'RESULT', value: ({ result }: TaskRow) => result, min: 16 }] : []),
   ]
   return ['', ...renderTable(columns, rows, screen)]
