@@ -1,11 +1,13 @@
 /** A ZooKeeper server that runs as a program on this machine: written down in a folder, started, killed, brought back. */
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { ROOT } from './build.ts'
 import { type GuardedProcess, startGuarded } from './guarded-process.ts'
 import { exists, type Provision, which } from './install.ts'
+import { freePort } from './ports.ts'
 
 export type Settings = Readonly<Record<string, string | number | boolean>>
 
@@ -18,8 +20,12 @@ export const ZOOKEEPER: Provision = {
 const JAR = '/usr/share/java/zookeeper.jar'
 /** Needed for TLS, and missing from what the jar itself says it needs. */
 const NETTY = ['codec', 'resolver'].map((part) => `/usr/share/java/netty-${part}.jar`)
+/** Without folders: Java archives no classes where the path has one. */
+const CLASS_PATH = [JAR, ...NETTY].join(':')
 /** For a small heap, and a start in a second. */
 export const JAVA_FLAGS: readonly string[] = ['-Xmx256m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC']
+/** What Java keeps of the classes that a server loads, so that the next one need not read and check them. */
+const CLASS_ARCHIVE = join(ROOT, '.test/zookeeper.jsa')
 const READY_WITHIN = 30_000
 const POLL = 25
 
@@ -95,10 +101,10 @@ export class ZooKeeperProgram {
    */
   async start(): Promise<void> {
     const logFile = join(this.#folder, 'log')
-    const flags = [...JAVA_FLAGS, ...this.#java]
+    const archive = (await exists(CLASS_ARCHIVE)) ? [`-XX:SharedArchiveFile=${CLASS_ARCHIVE}`, '-Xshare:auto'] : []
+    const flags = [...JAVA_FLAGS, ...archive, ...this.#java]
     const main = ['org.apache.zookeeper.server.quorum.QuorumPeerMain', join(this.#folder, 'zoo.cfg')]
-    const classes = [this.#folder, JAR, ...NETTY].join(':')
-    this.#process = await startGuarded(['java', ...flags, '-cp', classes, ...main], { logFile })
+    this.#process = await startGuarded(['java', ...flags, '-cp', CLASS_PATH, ...main], { logFile })
     try {
       await untilReady(this.port, { running: () => this.running })
     } catch (error) {
@@ -111,6 +117,12 @@ export class ZooKeeperProgram {
 
   async kill(): Promise<void> {
     this.#process?.signal('SIGKILL')
+    await this.#process?.ended
+  }
+
+  /** Ends it as an administrator would. */
+  async end(): Promise<void> {
+    this.#process?.signal('SIGTERM')
     await this.#process?.ended
   }
 
@@ -131,6 +143,25 @@ export class ZooKeeperProgram {
   async stop(): Promise<void> {
     await this.kill()
     await rm(this.#folder, { recursive: true, force: true })
+  }
+}
+
+/** Makes the archive of classes if there is none. Java before 13 cannot, and servers then start without. */
+export async function archiveClasses(): Promise<void> {
+  if (await exists(CLASS_ARCHIVE)) return
+  const port = await freePort()
+  const settings = { ...usualSettings({}), clientPort: port, clientPortAddress: '127.0.0.1' }
+  const draft = `${CLASS_ARCHIVE}-${process.pid}`
+  await mkdir(dirname(CLASS_ARCHIVE), { recursive: true })
+  const program = await ZooKeeperProgram.prepare({ port, settings, java: [`-XX:ArchiveClassesAtExit=${draft}`] })
+  try {
+    await program.start()
+    await program.end()
+    await rename(draft, CLASS_ARCHIVE)
+  } catch {
+    await rm(draft, { force: true })
+  } finally {
+    await program.stop()
   }
 }
 
