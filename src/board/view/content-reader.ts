@@ -12,10 +12,12 @@ import type { JobEntry } from '../model/entry.ts'
 const MAX_BATCH = 512
 const MAX_BATCH_BYTES = 4 * 1_024 * 1_024
 /**
- * The size assumed of a posting that was never read. Half of the largest that a board accepts: what earlier postings had says
- * nothing about the next ones, and a batch is in memory as a whole, decoded, many times as large.
+ * The size assumed of a posting that was never read: half of the largest that a board accepts, because a batch is in memory as a
+ * whole, decoded, many times as large. After batches of smaller postings less is assumed, down to a minimum that allows 256
+ * postings in a batch: with 16 in each, a busy board would need a round trip for every 16 posts.
  */
-const UNREAD_BYTES = 256 * 1_024
+const FIRST_UNREAD_BYTES = 256 * 1_024
+const MIN_UNREAD_BYTES = 16 * 1_024
 
 /** The postings that have to be read, in the order of the requests. */
 export class ReadList {
@@ -69,6 +71,7 @@ export interface ContentReaderOptions {
 export class ContentReader {
   readonly #options: ContentReaderOptions
   #reading = false
+  #unreadBytes = FIRST_UNREAD_BYTES
   /** The number of requests when a read found no connection: only a further request, or {@link resume}, reads on. */
   #suspendedAt: number | undefined
 
@@ -118,6 +121,7 @@ export class ContentReader {
     const batch = this.#nextBatch()
     if (batch.length === 0) return
     const contents = await backend.read(batch.map(({ entry }) => entry.id ?? ''))
+    this.#adaptUnreadBytes(contents)
     batch.forEach(({ entry, changes }, index) => {
       if (entry.changeCount !== changes || !list.delete(entry)) return
       try {
@@ -131,12 +135,19 @@ export class ContentReader {
     onProgress()
   }
 
+  /** Assumes the size of the largest posting of this batch of the next ones, or a quarter of what was assumed before. */
+  #adaptUnreadBytes(contents: readonly ({ readonly bytes?: number } | undefined)[]): void {
+    const largest = contents.reduce((size, content) => Math.max(size, content?.bytes ?? 0), 0)
+    const assumed = Math.max(largest, this.#unreadBytes / 4, MIN_UNREAD_BYTES)
+    this.#unreadBytes = Math.min(assumed, FIRST_UNREAD_BYTES)
+  }
+
   #nextBatch(): readonly { readonly entry: JobEntry; readonly changes: number }[] {
     const { list } = this.#options
     const batch: { entry: JobEntry; changes: number }[] = []
     let bytes = 0
     for (const entry of list) {
-      bytes += entry.stored?.bytes ?? UNREAD_BYTES
+      bytes += entry.stored?.bytes ?? this.#unreadBytes
       if (batch.length >= MAX_BATCH || (batch.length > 0 && bytes > MAX_BATCH_BYTES)) break
       // Most changes are claims. The posting of a claimed job is not needed; its release adds it to the list again.
       if (entry.claimed && entry.stored) list.delete(entry)

@@ -51,9 +51,15 @@ test('a batch of postings that were never read keeps to its bytes', async () => 
   expect(Math.max(...batches)).toBeLessThanOrEqual(4 * MIB)
 })
 
-test('so does one after many small postings', async () => {
+test('after many small postings one batch of large ones is larger, within bounds, and the next ones are not', async () => {
   const batches = await batchesOf([...Array<number>(2_000).fill(100), ...Array<number>(600).fill(250_000)])
-  expect(Math.max(...batches)).toBeLessThanOrEqual(4 * MIB)
+  const [largest = 0, ...others] = batches.toSorted((a, b) => b - a)
+  expect(largest).toBeLessThanOrEqual(64 * MIB)
+  expect(Math.max(...others)).toBeLessThanOrEqual(4 * MIB)
+})
+
+test('small postings are read in few batches', async () => {
+  expect((await batchesOf(Array<number>(1_000).fill(1_000))).length).toBeLessThanOrEqual(7)
 })
 
 test('a window that grows for a caller keeps to its bytes while postings keep arriving', async () => {
