@@ -10,6 +10,7 @@
  * Joins are always done and clean, so they only pass changes on. The state of a node may have changed since it was queued:
  * the caller of `take` checks it again.
  */
+import { FifoQueue } from '../core/fifo.ts'
 import type { ExecutionNode } from '../flow/index.ts'
 
 export class ReadyFrontier {
@@ -119,7 +120,7 @@ export class ReadyFrontier {
 
 /** A queue by priority, the greatest first; nodes of the same priority are taken in the order of arrival. */
 class PriorityQueue {
-  readonly #lanes = new Map<number, FifoQueue>()
+  readonly #lanes = new Map<number, FifoQueue<ExecutionNode>>()
   /** Descending. */
   #priorities: number[] = []
 
@@ -131,34 +132,14 @@ class PriorityQueue {
       this.#lanes.set(priority, lane)
       this.#priorities = [...this.#lanes.keys()].sort((a, b) => b - a)
     }
-    lane.add(node)
+    lane.push(node)
   }
 
   take(): ExecutionNode | undefined {
     for (const priority of this.#priorities) {
-      const node = this.#lanes.get(priority)?.take()
+      const node = this.#lanes.get(priority)?.shift()
       if (node) return node
     }
     return undefined
-  }
-}
-
-/** A queue that is read from `#next` on: removing the first element of a long array would move all others. */
-class FifoQueue {
-  #nodes: ExecutionNode[] = []
-  #next = 0
-
-  add(node: ExecutionNode): void {
-    this.#nodes.push(node)
-  }
-
-  take(): ExecutionNode | undefined {
-    const node = this.#nodes[this.#next]
-    if (node) this.#next += 1
-    else if (this.#next > 0) {
-      this.#nodes = []
-      this.#next = 0
-    }
-    return node
   }
 }

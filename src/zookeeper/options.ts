@@ -10,6 +10,7 @@ import { checkTls, type TlsOptions } from './connection/socket.ts'
 import type { Acl } from './protocol/acl.ts'
 import { assertInteger, assertOneOf } from './protocol/arguments.ts'
 import { parseConnectString } from './protocol/connect-string.ts'
+import { MAX_INT32 } from './protocol/jute.ts'
 import type { SessionOptions } from './session/session-options.ts'
 
 /** Options for connecting, credentials, limits and times. Durations are milliseconds, or texts such as `'10s'`. */
@@ -121,7 +122,7 @@ export function checkOptions(options: ZooKeeperOptions): void {
     )
 }
 
-const COUNT_RANGE = { from: 1, to: 2 ** 31 - 1 }
+const COUNT_RANGE = { from: 1, to: MAX_INT32 }
 
 /**
  * Converts the options of users into those of a session.

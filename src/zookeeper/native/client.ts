@@ -20,6 +20,7 @@ import { assertList, assertOneOf, checkData, checkRequestOptions, checkVersion }
 import { parseConnectString } from '../protocol/connect-string.ts'
 import { type CreateMode, toCreateKind } from '../protocol/create.ts'
 import { ConnectionLoss, NO_NODE, NodeExists, NotSent, RequestTooLarge, toError } from '../protocol/errors.ts'
+import { MAX_INT32 } from '../protocol/jute.ts'
 import { checkPath, listAncestors } from '../protocol/path.ts'
 import type { Stat } from '../protocol/records.ts'
 import type { ReadData } from '../protocol/requests.ts'
@@ -77,7 +78,7 @@ const KNOWN_OPTIONS: KnownOptions<NativeOptions> = {
 const DEFAULT_SESSION_TIMEOUT_MS = 10_000
 const DEFAULT_MAX_REQUEST_BYTES = 1_048_575
 const ANY_VERSION = -1
-const MAX_TTL_MS = 2 ** 31 - 1
+const MAX_TTL_MS = MAX_INT32
 const NO_DATA = Buffer.alloc(0)
 /** A request's header, lengths, flags and the open ACL: never more than that beside path and data. */
 const REQUEST_OVERHEAD_BYTES = 64

@@ -24,6 +24,7 @@
 import { type Instant, monotonic, systemClock } from '../../core/time.ts'
 import type { Server } from '../connection/hosts.ts'
 import { formatEndpoint } from '../protocol/connect-string.ts'
+import { MAX_INT32 } from '../protocol/jute.ts'
 import {
   NATIVE_CODE,
   NATIVE_STATE,
@@ -91,7 +92,6 @@ const CHECKS_PER_TIMEOUT = 16
  * for documentation (RFC 5737), and is never connected to: the handle is closed at once.
  */
 const UNREACHABLE_ADDRESS = '192.0.2.1:1'
-const MAX_INT32 = 2 ** 31 - 1
 const LOST_CODES: ReadonlySet<number> = new Set([
   NATIVE_CODE.connectionLoss,
   NATIVE_CODE.operationTimeout,

@@ -4,6 +4,7 @@
  */
 import { InvalidArgument } from '../../core/errors.ts'
 import { isMisspelt, suggestion } from '../../core/spelling.ts'
+import { MAX_INT32 } from './jute.ts'
 import type { Stat } from './records.ts'
 
 /**
@@ -44,7 +45,7 @@ export function assertOneOf(value: unknown, known: readonly (string | boolean)[]
 }
 
 const ANY_VERSION = -1
-const VERSION_RANGE = { from: ANY_VERSION, to: 2 ** 31 - 1 }
+const VERSION_RANGE = { from: ANY_VERSION, to: MAX_INT32 }
 
 /**
  * Checks a version; -1 is any.

@@ -3,6 +3,9 @@
  * their fields back to back. A length of -1 means null, which is not the same as empty.
  */
 
+/** The largest `int`: of versions, counts, and the numbers of requests. */
+export const MAX_INT32 = 2 ** 31 - 1
+
 /** An error for bytes that cannot be decoded. Their connection must not be used any further. */
 export class MalformedBytes extends Error {
   override readonly name = 'MalformedBytes'

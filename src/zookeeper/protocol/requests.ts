@@ -2,7 +2,7 @@
 import { defined } from '../../core/options.ts'
 import { type Acl, type Identity, readAcls, readIdentities, writeAcls } from './acl.ts'
 import { checkData, checkVersion } from './arguments.ts'
-import { type JuteReader, JuteWriter } from './jute.ts'
+import { type JuteReader, JuteWriter, MAX_INT32 } from './jute.ts'
 import { OPCODE, WATCH_KIND, WATCH_MODE, XID } from './opcodes.ts'
 import { type ConnectRequest, readStat, type Stat, writeConnectRequest } from './records.ts'
 
@@ -64,8 +64,6 @@ export function numberFrame(frame: Buffer, xid: number): void {
   frame.writeInt32BE(xid, LENGTH_BYTES)
 }
 
-const MAX_XID = 2_147_483_647
-
 /**
  * Numbers the requests of one client, over all its connections. A server takes a commit for the answer to the oldest
  * write that waits there under the same session and number. The commit may belong to a request that the session sent to
@@ -82,7 +80,7 @@ export class RequestNumbers {
 
   /** Returns the next number. Numbers start at 1: servers use 0 themselves, and would never answer such a request. */
   next(): number {
-    this.#last = this.#last === MAX_XID ? 1 : this.#last + 1
+    this.#last = this.#last === MAX_INT32 ? 1 : this.#last + 1
     return this.#last
   }
 }

@@ -19,6 +19,7 @@ import type { ZooKeeperDriver } from '../driver.ts'
 import { assertBigint, assertInteger, checkRequestOptions } from '../protocol/arguments.ts'
 import type { Created, CreateMode } from '../protocol/create.ts'
 import { BadVersion, ConnectionLoss, NoNode, NotSent, SessionExpired, ZooKeeperError } from '../protocol/errors.ts'
+import { MAX_INT32 } from '../protocol/jute.ts'
 import { checkPath, parentPath } from '../protocol/path.ts'
 import type { Stat } from '../protocol/records.ts'
 import type { ReadData } from '../protocol/requests.ts'
@@ -223,7 +224,7 @@ export async function versionedSetData(
   })
 }
 
-const VERSION_RANGE = { from: 0, to: 2 ** 31 - 1 }
+const VERSION_RANGE = { from: 0, to: MAX_INT32 }
 
 async function readIfPresent(
   client: ExactlyOnceDriver,

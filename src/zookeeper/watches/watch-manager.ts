@@ -16,7 +16,7 @@ import {
 } from '../protocol/requests.ts'
 import type { RequestSender } from '../session/requester.ts'
 import { ONE_SHOT_KINDS, type OneShotHandler, type OneShotKind } from './one-shot-watches.ts'
-import type { Registration, WatchHandler, WatchRegistry } from './watches.ts'
+import type { WatchHandler, WatchRegistration, WatchRegistry } from './watches.ts'
 
 /** A persistent watch, until it is removed. */
 export interface Watch {
@@ -69,7 +69,7 @@ export class WatchManager {
   /**
    * Arms a watch. A registered watch is armed with every new connection; arming it again after a lost one does no harm.
    */
-  async #arm(registration: Registration, make: () => Request<undefined>, options: RequestOptions): Promise<void> {
+  async #arm(registration: WatchRegistration, make: () => Request<undefined>, options: RequestOptions): Promise<void> {
     while (this.#watches.has(registration)) {
       try {
         return await this.#sender.send(make, options)

@@ -31,14 +31,14 @@ export interface WatchHandler {
 }
 
 /** Registration of one handler on one path. */
-export interface Registration {
+export interface WatchRegistration {
   readonly path: string
   readonly handler: WatchHandler
 }
 
 interface WatchedPath {
   readonly mode: WatchMode
-  readonly registrations: Set<Registration>
+  readonly registrations: Set<WatchRegistration>
 }
 
 export interface WatchRegistryOptions {
@@ -50,7 +50,7 @@ export interface WatchRegistryOptions {
 }
 
 const PATH_LENGTH_BYTES = 4
-const NO_REGISTRATIONS: readonly Registration[] = []
+const NO_REGISTRATIONS: readonly WatchRegistration[] = []
 
 export class WatchRegistry {
   readonly #options: WatchRegistryOptions
@@ -70,7 +70,7 @@ export class WatchRegistry {
    * @throws InvalidArgument for an unknown mode or an invalid handler
    * @throws InvalidState when the path is watched in another mode
    */
-  add(path: string, mode: WatchMode, handler: WatchHandler): Registration {
+  add(path: string, mode: WatchMode, handler: WatchHandler): WatchRegistration {
     assertOneOf(mode, Object.keys(WATCH_MODE), 'watch: mode')
     const { events, gap }: Partial<WatchHandler> = Object(handler)
     if (typeof events !== 'function' || typeof gap !== 'function')
@@ -84,7 +84,7 @@ export class WatchRegistry {
     return registration
   }
 
-  has(registration: Registration): boolean {
+  has(registration: WatchRegistration): boolean {
     return this.#paths.get(registration.path)?.registrations.has(registration) ?? false
   }
 
@@ -94,7 +94,7 @@ export class WatchRegistry {
   }
 
   /** Removes a registration; returns whether it was the last one, so that the server may drop the watch. */
-  remove(registration: Registration): boolean {
+  remove(registration: WatchRegistration): boolean {
     const watched = this.#paths.get(registration.path)
     if (!watched?.registrations.delete(registration) || watched.registrations.size > 0) return false
     return this.#paths.delete(registration.path)
@@ -137,15 +137,15 @@ export class WatchRegistry {
 
   /** Calls each handler once with its part of the batch; then each one-shot handler with its event. */
   dispatch(batch: readonly WatchEvent[]): void {
-    const parts = new Map<Registration, WatchEvent[]>()
+    const parts = new Map<WatchRegistration, WatchEvent[]>()
     const fired: [OneShotHandler, WatchEvent][] = []
-    const concern = (registration: Registration, event: WatchEvent) => {
+    const concern = (registration: WatchRegistration, event: WatchEvent) => {
       const part = parts.get(registration)
       if (part) part.push(event)
       else parts.set(registration, [event])
     }
     // Most events of a batch are in the same few folders.
-    const above = new Map<string, readonly Registration[]>()
+    const above = new Map<string, readonly WatchRegistration[]>()
     for (const outward of batch) {
       const event = this.#toUserEvent(outward)
       if (!event) continue
@@ -212,13 +212,16 @@ export class WatchRegistry {
     return path === undefined ? undefined : { type: event.type, path }
   }
 
-  #handlersAt({ type, path }: WatchEvent): Iterable<Registration> {
+  #handlersAt({ type, path }: WatchEvent): Iterable<WatchRegistration> {
     const here = this.#paths.get(path)
     return here && (here.mode === 'persistent' || type !== 'childrenChanged') ? here.registrations : NO_REGISTRATIONS
   }
 
   /** @param known handlers above each parent, as found so far */
-  #handlersAbove({ type, path }: WatchEvent, known: Map<string, readonly Registration[]>): readonly Registration[] {
+  #handlersAbove(
+    { type, path }: WatchEvent,
+    known: Map<string, readonly WatchRegistration[]>,
+  ): readonly WatchRegistration[] {
     const parent = type === 'childrenChanged' ? undefined : parentPath(path)
     if (parent === undefined) return NO_REGISTRATIONS
     let watching = known.get(parent)
@@ -229,8 +232,8 @@ export class WatchRegistry {
     return watching
   }
 
-  #recursiveHandlers(path: string): readonly Registration[] {
-    const found: Registration[] = []
+  #recursiveHandlers(path: string): readonly WatchRegistration[] {
+    const found: WatchRegistration[] = []
     for (let at: string | undefined = path; at !== undefined; at = parentPath(at)) {
       const watched = this.#paths.get(at)
       if (watched?.mode === 'recursive') found.push(...watched.registrations)
@@ -238,7 +241,7 @@ export class WatchRegistry {
     return found
   }
 
-  #call(registration: Registration, call: () => unknown): void {
+  #call(registration: WatchRegistration, call: () => unknown): void {
     // A handler that was called just before may have removed this one.
     if (this.has(registration)) this.#catchHandlerErrors(call, registration.path)
   }

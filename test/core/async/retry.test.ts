@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { type RetryOptions, retry, retryUntilAborted, settleWithRetries } from '../../../src/core/async/retry.ts'
 import { AbortFlag } from '../../../src/core/async/stop.ts'
@@ -96,6 +97,23 @@ describe('retry', () => {
     stop.abort(STOPPED)
     await expect(pausing).rejects.toBe(STOPPED)
     expect(work).not.toHaveBeenCalled()
+  })
+
+  test('makes a try for each failure that may be retried, and one more', async () => {
+    const counts = fc.record({ failures: fc.nat(6), allowed: fc.nat(6), failuresBefore: fc.nat(3) })
+    await fc.assert(
+      fc.asyncProperty(counts, async ({ failures, allowed, failuresBefore }) => {
+        const work = vi.fn(async (attempt: number) => {
+          if (attempt <= failures) throw AWAY
+          return 'done'
+        })
+        const isRetryable = (_: unknown, attempt: number) => attempt <= allowed
+        const options = { firstPauseMs: 0.01, maxPauseMs: 0.02, failuresBefore, isRetryable }
+        const end = await retry(work, options).catch((error: unknown) => error)
+        expect(end).toBe(failures <= allowed ? 'done' : AWAY)
+        expect(work).toHaveBeenCalledTimes(Math.min(failures, allowed) + 1)
+      }),
+    )
   })
 })
 
