@@ -101,12 +101,6 @@ export interface Backend {
   unregister(entity: Entity): Promise<void>
   entities(kind: string): Promise<Entity[]>
 
-  /**
-   * Returns the capability that the backend lacks to claim such a job, which then stays for other boards. Absent where the
-   * backend can claim all jobs.
-   */
-  missingCapability?(posting: Pick<Posting, 'key' | 'resources'>): keyof BackendCapabilities | undefined
-
   /** Returns the time of the clock that delays are counted by, in milliseconds since 1970. */
   now(): number
   /**
@@ -137,6 +131,11 @@ export interface BackendCapabilities {
   readonly restore: boolean
   /** Whether every change is reported. Otherwise the current state is, and a change that was undone at once may be missed. */
   readonly completeChangeFeed: boolean
+  /**
+   * The features of jobs that a claim of this backend cannot grant or free: a job that uses one stays for other boards of the same
+   * path. Absent where all jobs can be claimed.
+   */
+  readonly unclaimable?: readonly ('keys' | 'resources')[]
 }
 
 /** The receiver of what a backend reports. Called synchronously; never throws. */
@@ -187,7 +186,7 @@ export interface BoardSections {
    * answer is true if there are no more.
    */
   range(asked: { readonly after?: ClaimOrderKey | undefined; readonly limit: number; readonly due: boolean }): Promise<{
-    readonly spots: readonly JobSummary[]
+    readonly jobs: readonly JobSummary[]
     readonly end: boolean
     /** The time of the backend's clock by which they were due. */
     readonly at: number

@@ -72,8 +72,8 @@ async function assertPosted(entry: JobEntry, { backend, refresh }: ExpectedJobOp
     () => false,
   )
   if (!known || entry.stored || entry.ended) return
-  const fates = await backend.sections?.statusOf([entry.id ?? '']).catch(() => undefined)
-  if (entry.stored || entry.ended || fates?.[0] !== 'gone') return
+  const statuses = await backend.sections?.statusOf([entry.id ?? '']).catch(() => undefined)
+  if (entry.stored || entry.ended || statuses?.[0] !== 'gone') return
   const message =
     'its transaction was committed without it (rolled back to a savepoint before the post), or the job has ended'
   throw new NotFound(`${toJobName(entry)}: ${message}`)

@@ -82,7 +82,7 @@ export class JobBoard implements AsyncDisposable {
       unacceptedAfter,
       signal,
       listener: {
-        jobChanged: (happening, entry) => this.#emitJobEvent(happening, entry),
+        jobChanged: (event, entry) => this.#emitJobEvent(event, entry),
         cancelRequested: (entry) => this.#claims.cancelled(entry),
         flowUnaccepted: (work, first) => this.#emitUnaccepted(work, first),
         onError: failed,
@@ -94,7 +94,10 @@ export class JobBoard implements AsyncDisposable {
       ...{ backend, view: this.#view, lookup: this.#lookup },
       keyTaken: (entry, posting) => ownKey.warnIfOwnKey(entry, posting),
     })
-    const claims = new ClaimManager({ backend, view: this.#view, entities: this.#entities, who, onError: failed })
+    const claims = new ClaimManager({
+      ...{ backend, view: this.#view, entities: this.#entities, who, onError: failed },
+      refresh: () => this.#lookup.refresh(),
+    })
     this.#claims = claims
     const [view, entities, faults] = [this.#view, this.#entities, this.#errorReporter]
     this.#eventRouter = new BackendEventRouter({ view, claims, entities, errorReporter: faults, onError: failed })
@@ -335,13 +338,7 @@ export class JobBoard implements AsyncDisposable {
     using _held = await this.#view.pin(Job.entryFor(own))
     if (!this.#lookup.isCurrent(own)) await this.#lookup.refresh()
     if (this.paused) throw new Unclaimable(`${job}: the board is paused`)
-    return this.#claims.claim(own).catch(async (error: unknown) => {
-      // Where not every change is reported, the reason of the refusal may no longer apply.
-      const mayBeOver = error instanceof Unclaimable && !Job.entryFor(own).ended
-      if (!mayBeOver || this.#backend.capabilities.completeChangeFeed) throw error
-      await this.#lookup.refresh()
-      return this.#claims.claim(own)
-    })
+    return this.#claims.claim(own)
   }
 
   /**
@@ -405,9 +402,9 @@ export class JobBoard implements AsyncDisposable {
     return this.#claims.findClaim(await this.#lookup.toOwnEntry(job))
   }
 
-  #emitJobEvent(happening: JobEventKind, entry: JobEntry): void {
-    this.#claims.jobChanged(happening, entry)
-    if (entry.stored) this.#errorReporter.events.emit(happening, { job: new Job(entry) })
+  #emitJobEvent(event: JobEventKind, entry: JobEntry): void {
+    this.#claims.jobChanged(event, entry)
+    if (entry.stored) this.#errorReporter.events.emit(event, { job: new Job(entry) })
   }
 
   #emitUnaccepted({ flow, version }: FlowReference, first: JobEntry): void {

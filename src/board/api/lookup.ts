@@ -58,14 +58,14 @@ export class Lookup {
     let after: JobSummary | undefined
     for (let end = false; !end; ) {
       const page = await sections.range({ after, limit: PAGE_SIZE, due: false })
-      const there = page.spots.filter(({ priority, claimed }) => {
+      const there = page.jobs.filter(({ priority, claimed }) => {
         return !(filter.onlyUnclaimed && claimed) && (filter.priority === undefined || filter.priority === priority)
       })
       const entries = there.map(({ id }) => this.#view.byId(id))
       if (filter.ensureFresh) await this.#view.followed.read(entries)
       const jobs = readJobs(entries, this.#backend)
       for await (const job of jobs) if (matchesFilter(Job.entryFor(job), filter)) yield job
-      after = page.spots.at(-1)
+      after = page.jobs.at(-1)
       end = page.end
     }
   }
@@ -94,10 +94,11 @@ export class Lookup {
     throw this.#notFoundError(job.uuid)
   }
 
-  /** Returns whether the view knows the current state of the job, by all reports so far. */
+  /** Returns whether the view knows the current state of the job, by all reports so far, of which none may be missing. */
   isCurrent(own: Job): boolean {
     const { ended, content } = Job.entryFor(own)
-    return ended !== undefined || (this.#view.isCurrent && content === 'fresh')
+    const isReported = this.#view.isCurrent && this.#backend.capabilities.completeChangeFeed
+    return ended !== undefined || (isReported && content === 'fresh')
   }
 
   async owner(job: Job): Promise<string | undefined> {

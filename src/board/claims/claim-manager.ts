@@ -2,24 +2,14 @@
  * The claims of one board object: it claims jobs of the queue by the backend's transaction, and settles or loses the claims.
  */
 import { systemAlarmClock } from '../../core/alarm-clock.ts'
-import {
-  Cancelled,
-  ClaimLost,
-  NotConnected,
-  NotFound,
-  NotOwner,
-  Unclaimable,
-  UnsupportedCapability,
-} from '../../core/errors.ts'
+import { Cancelled, ClaimLost, NotConnected, NotFound, NotOwner, Unclaimable } from '../../core/errors.ts'
 import { catchError, type Result, toFailed } from '../../core/result.ts'
 import type { EntityRegistry } from '../api/entity-registry.ts'
 import { Job } from '../api/job.ts'
 import { NO_REASON } from '../api/options.ts'
 import { readJob } from '../api/read-jobs.ts'
-import { localReason } from '../api/waiting-for.ts'
 import type {
   Backend,
-  BackendCapabilities,
   BoardSessionEvent,
   Cancellation,
   ClaimGrant,
@@ -28,18 +18,18 @@ import type {
   Settlement,
   StoredJob,
 } from '../backend.ts'
-import { beginAttempt, exceededLimit, isSuspect, markOutages, unendedIncarnations } from '../model/attempts.ts'
-import { type JobEntry, type QueueEntry, toJobState } from '../model/entry.ts'
+import { beginAttempt, exceededLimit, isSuspect } from '../model/attempts.ts'
+import type { JobEntry, QueueEntry } from '../model/entry.ts'
 import type { Posting } from '../model/posting.ts'
 import type { JobEventKind, LiveView } from '../view/live-view.ts'
+import { type Candidate, sortCandidates } from './candidates.ts'
 import { Claim } from './claim.ts'
 import { ContentionEstimator } from './contention.ts'
+import { GivenJobClaimer, missingCapability, noAnswerError } from './given-job.ts'
 import { Incarnation } from './incarnation.ts'
 import { RejectedClaims } from './rejected-claims.ts'
 import { SafeAccept } from './safe-accept.ts'
 
-/** The maximum number of tries to claim a given job while other boards change it at the same time. */
-const MAX_CLAIM_ATTEMPTS = 3
 /** The time for which the lease is watched after the last claim has ended. */
 const SESSION_HOLD_LINGER_MS = 2_000
 
@@ -47,14 +37,10 @@ export interface ClaimManagerOptions {
   readonly backend: Backend
   readonly view: LiveView
   readonly entities: EntityRegistry
+  /** Resolves when everything that was committed before the call is in the view. */
+  readonly refresh: () => Promise<void>
   readonly who: string
   readonly onError: (error: Error) => void
-}
-
-/** A chosen job, with the posting by which limits are checked: attempts that an outage ended are marked as ended. */
-interface Candidate {
-  readonly place: QueueEntry
-  readonly posting: Posting
 }
 
 export class ClaimManager {
@@ -71,6 +57,8 @@ export class ClaimManager {
   readonly #rejected: RejectedClaims
   readonly #incarnation: Incarnation
   readonly #safeAccept: SafeAccept
+  readonly #givenJobs: GivenJobClaimer
+  readonly #noAnswer: { readonly error: Error }
   /** The session hold, kept while there are claims and shortly after. */
   #hold: SessionHold | undefined
   #holdTimer: NodeJS.Timeout | undefined
@@ -85,6 +73,12 @@ export class ClaimManager {
     this.#rejected = new RejectedClaims({ ...options, canClaim: () => this.canClaim })
     this.#incarnation = new Incarnation(options)
     this.#safeAccept = new SafeAccept(options)
+    this.#noAnswer = { error: noAnswerError(options.backend) }
+    this.#givenJobs = new GivenJobClaimer({
+      ...options,
+      resume: (place) => this.#rejected.resume(place),
+      claim: async (place) => (await this.#claimAll([place]))[0] ?? this.#noAnswer,
+    })
   }
 
   /**
@@ -129,36 +123,8 @@ export class ClaimManager {
    *
    * @throws Unclaimable, NotFound; UnsupportedCapability for what the backend cannot claim
    */
-  async claim(job: Job): Promise<Claim> {
-    for (let tries = 1; ; tries += 1) {
-      const result = await this.#tryToClaim(job)
-      if (result instanceof Claim) return result
-      if (result !== 'changed') throw result
-      if (tries === MAX_CLAIM_ATTEMPTS) throw new Unclaimable(`${job} is being changed by other boards; try again`)
-    }
-  }
-
-  /** Returns the claim, the error that explains the refusal, or `changed` if the view was behind and has caught up. */
-  async #tryToClaim(job: Job): Promise<Claim | Error | 'changed'> {
-    const entry = Job.entryFor(job)
-    if (entry.ended || !entry.stored) return new NotFound(`${job} has left the board`)
-    const lacking = this.#backend.missingCapability?.(entry.stored.posting)
-    if (lacking) return cannotClaimError(job, { lacking, uri: this.#backend.uri })
-    this.#view.queue.advance(this.#backend.now())
-    const held = localReason(entry, { queue: this.#view.queue, paused: false })
-    if (held) return new Unclaimable(`${job}: ${held.text}`)
-    if (entry.queueEntry) this.#rejected.resume(entry.queueEntry)
-    const place = this.#view.queue.reserveEntry(entry)
-    if (!place) return await this.#explainUnclaimable(job, entry)
-    const [result] = await this.#claimAll([place])
-    if (result && 'value' in result) return result.value
-    const limit = exceededLimit(place.stored.posting)
-    if (result?.error instanceof Unclaimable && limit === undefined) {
-      const why = await this.#explainUnclaimable(job, entry)
-      // Without a change, such as where a resource is held, another try would be refused in the same way.
-      return why === 'changed' && entry.queueEntry === place ? result.error : why
-    }
-    return result?.error ?? this.#noAnswerError().error
+  claim(job: Job): Promise<Claim> {
+    return this.#givenJobs.claim(job)
   }
 
   /** Returns the claim of the job. @throws NotFound when the job is unclaimed, NotOwner when another board object holds the claim */
@@ -214,10 +180,10 @@ export class ClaimManager {
   }
 
   /** Takes in a change of a job: one that this process has not made ends its claim. */
-  jobChanged(happening: JobEventKind, entry: JobEntry): void {
+  jobChanged(event: JobEventKind, entry: JobEntry): void {
     const claim = this.#claims.get(entry)
-    if (!claim || claim.isSettling || happening === 'claimed' || happening === 'posted') return
-    this.#lose(entry, claim, `the claim was taken away (the job was ${happening})`)
+    if (!claim || claim.isSettling || event === 'claimed' || event === 'posted') return
+    this.#lose(entry, claim, `the claim was taken away (the job was ${event})`)
     this.#releaseOrphans(claim)
   }
 
@@ -228,7 +194,7 @@ export class ClaimManager {
 
   /** Returns whether this backend can claim such a job. */
   #isSupported(posting: Posting): boolean {
-    return this.#backend.missingCapability?.(posting) === undefined
+    return missingCapability(this.#backend, posting) === undefined
   }
 
   /** Returns the spread for `max` jobs: pending claims occupy as much of the head as new ones. */
@@ -260,14 +226,7 @@ export class ClaimManager {
 
   /** Claims the jobs; those over a limit are trashed instead. An error of one job affects no other. */
   async #claimWithinLimits(places: readonly QueueEntry[]): Promise<Result<Claim>[]> {
-    const { candidates, refused } = await this.#resolveOutages(places)
-    const within: Candidate[] = []
-    const over: Candidate[] = []
-    for (const candidate of candidates) {
-      const limit = catchError(() => exceededLimit(candidate.posting))
-      if ('value' in limit && limit.value === undefined) within.push(candidate)
-      else over.push(candidate)
-    }
+    const { within, over, refused } = await sortCandidates(places, this.#incarnation)
     const [claimed, discarded] = await Promise.all([
       this.#claimEach(within),
       Promise.all(over.map((candidate) => this.#discard(candidate).catch(toFailed))),
@@ -279,28 +238,6 @@ export class ClaimManager {
       if (result && 'error' in result) this.#rejected.rejected(place, result.error)
     }
     return results
-  }
-
-  /**
-   * Finds out which attempts without an end were ended by an outage; sends no request where there are none. If the listing of
-   * living owners fails, the job is not claimed now: it could be trashed for deaths that were outages.
-   */
-  async #resolveOutages(places: readonly QueueEntry[]): Promise<{
-    readonly candidates: readonly Candidate[]
-    readonly refused: readonly { readonly place: QueueEntry; readonly error: Error }[]
-  }> {
-    const candidates = places.map((place) => ({ place, posting: place.stored.posting }))
-    const owners = new Set(candidates.flatMap(({ posting }) => unendedIncarnations(posting)))
-    if (owners.size === 0) return { candidates, refused: [] }
-    try {
-      const living = await this.#incarnation.listLiving(owners)
-      const judged = candidates.map(({ place, posting }) => ({ place, posting: markOutages(posting, living) }))
-      return { candidates: judged, refused: [] }
-    } catch (error) {
-      const doubtful = ({ posting }: Candidate) => unendedIncarnations(posting).length > 0
-      const refused = candidates.filter(doubtful).map(({ place }) => ({ place, ...toFailed(error) }))
-      return { candidates: candidates.filter((candidate) => !doubtful(candidate)), refused }
-    }
   }
 
   /** Claims each job in one transaction; the requests are sent together. */
@@ -320,8 +257,8 @@ export class ClaimManager {
     const answers = await this.#requestClaims(choices)
     const claimed = places.map(({ entry }, index): Result<Claim> => {
       const choice = chosen[index]
-      if (!choice || 'error' in choice) return choice ?? this.#noAnswerError()
-      const answer = answers.get(choice.value) ?? this.#noAnswerError()
+      if (!choice || 'error' in choice) return choice ?? this.#noAnswer
+      const answer = answers.get(choice.value) ?? this.#noAnswer
       return 'error' in answer ? answer : catchError(() => this.#createClaim(entry, choice.value, answer.value))
     })
     await this.#waitUntilProven(claimed.flatMap((result) => ('value' in result ? [result.value] : [])))
@@ -332,11 +269,7 @@ export class ClaimManager {
   async #requestClaims(choices: readonly ClaimRequest[]): Promise<ReadonlyMap<ClaimRequest, Result<ClaimGrant>>> {
     if (choices.length === 0) return new Map()
     const answers = await this.#backend.claim(choices).catch((error: unknown) => choices.map(() => toFailed(error)))
-    return new Map(choices.map((choice, index) => [choice, answers[index] ?? this.#noAnswerError()]))
-  }
-
-  #noAnswerError(): { readonly error: Error } {
-    return { error: new NotConnected(`${this.#backend.uri} did not answer the claim`) }
+    return new Map(choices.map((choice, index) => [choice, answers[index] ?? this.#noAnswer]))
   }
 
   /**
@@ -409,19 +342,6 @@ export class ClaimManager {
     return { error: new Unclaimable(`job ${posting.uuid} was trashed: ${limit}`) }
   }
 
-  /** Finds out why a job cannot be claimed; `changed` if there is no reason any more. */
-  async #explainUnclaimable(job: Job, entry: JobEntry): Promise<Error | 'changed'> {
-    if (entry.ended || entry.id === undefined) return new NotFound(`${job} has left the board`)
-    if (entry.content === 'unreadable') return new Unclaimable(`${job} cannot be read or claimed here`)
-    const owner = await this.#backend.owner(entry.id)
-    if (owner !== undefined) return new Unclaimable(`${job} is claimed by ${owner}`)
-    // The job was released or has left the board since: the barrier waits until the view has received the change.
-    await this.#backend.barrier()
-    if (toJobState(entry) === 'COMPLETE' || toJobState(entry) === 'TRASHED')
-      return new NotFound(`${job} has left the board`)
-    return 'changed'
-  }
-
   /** Returns whether this board holds the claim of the job. */
   holds(entry: JobEntry): boolean {
     return this.#claims.has(entry)
@@ -472,11 +392,6 @@ export class ClaimManager {
       new ClaimLost(`${claim.job}: ${why}; stop the work and write nothing, another owner may have the job`),
     )
   }
-}
-
-function cannotClaimError(job: Job, { lacking, uri }: { lacking: keyof BackendCapabilities; uri: string }): Error {
-  const message = `${job}: ${uri} does not support ${lacking}, which this job needs; claim it with a board that does`
-  return new UnsupportedCapability(message, { capability: lacking })
 }
 
 /** Returns the reason that the trash keeps for a cancelled job. */

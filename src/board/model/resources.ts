@@ -16,6 +16,8 @@ export interface ResourceWants {
   readonly shared: readonly string[]
 }
 
+export type ResourceMode = keyof ResourceWants
+
 /** The maximum number of resources of a job. Each is a step of the claim's transaction, and servers limit the size of one. */
 const MAX_RESOURCE_NAMES = 256
 

@@ -16,12 +16,10 @@
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { JobEntry, QueueEntry } from '../model/entry.ts'
-import type { ResourceWants } from '../model/resources.ts'
+import type { ResourceMode, ResourceWants } from '../model/resources.ts'
 import { SetAside } from './set-aside.ts'
 import { SortedList } from './sorted.ts'
 import { Threshold } from './threshold.ts'
-
-type ResourceMode = keyof ResourceWants
 
 export interface Blocker {
   readonly resource: string

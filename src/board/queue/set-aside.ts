@@ -8,10 +8,8 @@
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
-import type { ResourceWants } from '../model/resources.ts'
+import type { ResourceMode } from '../model/resources.ts'
 import { SortedList } from './sorted.ts'
-
-type ResourceMode = keyof ResourceWants
 
 interface SetAsideEntry extends ClaimOrderKey {
   readonly place: QueueEntry

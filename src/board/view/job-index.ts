@@ -18,6 +18,7 @@ import type { BoardChange, JobSummary, QueueKey, StoredJob, UnreadableJob } from
 import { type JobEntry, newEntry, type WindowStatus } from '../model/entry.ts'
 import { ClaimQueue } from '../queue/queue.ts'
 import { ReadList } from './content-reader.ts'
+import { UuidIndex } from './uuid-index.ts'
 import { type JobEnd, RecentEnds, WeakJobs } from './weak-jobs.ts'
 import type { ViewListing, Window } from './window.ts'
 
@@ -25,7 +26,7 @@ export type JobEventKind = 'posted' | 'claimed' | 'abandoned' | 'consumed' | 'tr
 
 /** An action that the loop has to carry out because of a change. */
 export type Effect =
-  | { readonly kind: 'emit'; readonly happening: JobEventKind; readonly entry: JobEntry }
+  | { readonly kind: 'emit'; readonly event: JobEventKind; readonly entry: JobEntry }
   /** A cancel of the job was requested. */
   | { readonly kind: 'cancelled'; readonly entry: JobEntry }
   /** The posting is gone, and the loop has to ask the backend how the job ended. */
@@ -33,7 +34,7 @@ export type Effect =
   | { readonly kind: 'error'; readonly error: unknown }
 
 /** A job in a part of the board that was read. */
-export type ShownSpot = QueueKey & { readonly cancelled?: boolean }
+export type ShownJob = QueueKey & { readonly cancelled?: boolean }
 
 const NO_EFFECTS: readonly Effect[] = []
 
@@ -110,8 +111,8 @@ export class JobIndex {
     return effects
   }
 
-  #emit(happening: JobEventKind, entry: JobEntry): void {
-    this.#effects.push({ kind: 'emit', happening, entry })
+  #emit(event: JobEventKind, entry: JobEntry): void {
+    this.#effects.push({ kind: 'emit', event, entry })
   }
 
   // --- Reports of the backend -------------------------------------------------------------------------------------------
@@ -167,12 +168,12 @@ export class JobIndex {
   }
 
   #addPosted(id: string, at: QueueKey | undefined): void {
-    const standing = at && this.#window ? this.#window.judgePosted(at) : 'inside'
-    if (standing === 'outside') {
+    const status = at && this.#window ? this.#window.judgePosted(at) : 'inside'
+    if (status === 'outside') {
       if (this.#announcesAll) this.toRead.add(this.outside.getOrCreate(id))
       return
     }
-    const entry = this.#add(id, standing)
+    const entry = this.#add(id, status)
     entry.queueKey = at
     this.toRead.add(entry)
   }
@@ -239,23 +240,23 @@ export class JobIndex {
   }
 
   #takeListed(id: string, { window, claimed, cancelled }: ViewListing): void {
-    const spot = window?.spots.get(id)
+    const summary = window?.summaries.get(id)
     const entry = this.#entries.get(id) ?? this.#add(id, 'pinned')
-    if (spot) entry.queueKey = spot
+    if (summary) entry.queueKey = summary
     this.#outdate(entry)
-    this.#place(entry, spot)
+    this.#place(entry, summary)
     this.#setClaimed(entry, claimed.has(id))
     if (cancelled.has(id)) this.#setCancelled(entry)
   }
 
-  #place(entry: JobEntry, spot: JobSummary | undefined): void {
-    const standing = this.#window && spot ? this.#window.judge(spot) : 'inside'
-    this.#setStanding(entry, standing === 'outside' ? 'pinned' : standing)
+  #place(entry: JobEntry, summary: JobSummary | undefined): void {
+    const status = this.#window && summary ? this.#window.judge(summary) : 'inside'
+    this.#setWindowStatus(entry, status === 'outside' ? 'pinned' : status)
   }
 
   /** A pinned job that is outside the window stays in the view. */
   #keepPinned(entry: JobEntry): void {
-    this.#setStanding(entry, 'pinned')
+    this.#setWindowStatus(entry, 'pinned')
     this.#setClaimed(entry, false)
     this.#outdate(entry)
   }
@@ -366,10 +367,10 @@ export class JobIndex {
   // --- The window -------------------------------------------------------------------------------------------------------
 
   /** Takes in a job of a part of the board that was read. */
-  show(spot: ShownSpot): void {
-    const entry = this.#entries.get(spot.id) ?? this.#addLate(spot.id)
-    entry.queueKey = spot
-    if (spot.cancelled) this.#setCancelled(entry)
+  show(summary: ShownJob): void {
+    const entry = this.#entries.get(summary.id) ?? this.#addLate(summary.id)
+    entry.queueKey = summary
+    if (summary.cancelled) this.#setCancelled(entry)
     if (entry.content !== 'fresh') this.toRead.add(entry)
     this.settle(entry)
   }
@@ -382,9 +383,9 @@ export class JobIndex {
   /** Places the job anew after it or the window has changed; it leaves the view if the window does not hold it. */
   settle(entry: JobEntry): void {
     if (!this.#window || entry.ended || entry.windowStatus === 'outside') return
-    const standing = this.#window.standingOf(entry)
-    if (standing === 'outside') this.#leave(entry)
-    else if (standing !== undefined && standing !== entry.windowStatus) this.#setStanding(entry, standing)
+    const status = this.#window.statusOf(entry)
+    if (status === 'outside') this.#leave(entry)
+    else if (status !== undefined && status !== entry.windowStatus) this.#setWindowStatus(entry, status)
   }
 
   settleAll(): void {
@@ -393,10 +394,10 @@ export class JobIndex {
 
   // --- Entries ----------------------------------------------------------------------------------------------------------
 
-  #add(id: string, standing: WindowStatus): JobEntry {
+  #add(id: string, status: WindowStatus): JobEntry {
     const entry = this.outside.take(id) ?? newEntry(id)
     this.#entries.set(id, entry)
-    this.#setStanding(entry, standing)
+    this.#setWindowStatus(entry, status)
     this.#indexUuid(entry)
     return entry
   }
@@ -407,8 +408,8 @@ export class JobIndex {
     return entry
   }
 
-  #setStanding(entry: JobEntry, standing: WindowStatus): void {
-    entry.windowStatus = standing
+  #setWindowStatus(entry: JobEntry, status: WindowStatus): void {
+    entry.windowStatus = status
     this.queue.update(entry)
   }
 
@@ -419,7 +420,7 @@ export class JobIndex {
   /** Moves a job that is still on the board out of the view. */
   #leave(entry: JobEntry): void {
     this.#remove(entry)
-    this.#setStanding(entry, 'outside')
+    this.#setWindowStatus(entry, 'outside')
     this.outside.add(entry)
   }
 
@@ -428,36 +429,5 @@ export class JobIndex {
     this.#byUuid.delete(entry)
     this.toRead.delete(entry)
     this.#unreadable.delete(entry)
-  }
-}
-
-/** The jobs of a view by uuid. Of two jobs with one uuid the first is found, and the other once that one has left. */
-class UuidIndex {
-  readonly #entries: () => Iterable<JobEntry>
-  readonly #byUuid = new Map<string, JobEntry>()
-  readonly #ambiguous = new Set<string>()
-
-  /** @param entries all jobs of the view, which are searched when one of two jobs with the same uuid has left */
-  constructor(entries: () => Iterable<JobEntry>) {
-    this.#entries = entries
-  }
-
-  get(uuid: string): JobEntry | undefined {
-    return this.#byUuid.get(uuid)
-  }
-
-  add(uuid: string, entry: JobEntry): void {
-    const other = this.#byUuid.get(uuid)
-    if (other && other !== entry) this.#ambiguous.add(uuid)
-    else this.#byUuid.set(uuid, entry)
-  }
-
-  /** Removes an entry that has left the view. */
-  delete(entry: JobEntry): void {
-    const uuid = entry.stored?.posting.uuid
-    if (uuid === undefined || this.#byUuid.get(uuid) !== entry) return
-    this.#byUuid.delete(uuid)
-    if (!this.#ambiguous.delete(uuid)) return
-    for (const other of this.#entries()) if (other.stored?.posting.uuid === uuid) this.add(uuid, other)
   }
 }

@@ -31,7 +31,7 @@ export type { JobEventKind } from './job-index.ts'
 const EMPTY_LISTING: ViewListing = { jobs: [], claimed: new Set(), trashed: new Set(), cancelled: new Set() }
 
 export interface ViewListener {
-  jobChanged(happening: JobEventKind, entry: JobEntry): void
+  jobChanged(event: JobEventKind, entry: JobEntry): void
   /** Called when a cancel of the job was requested. */
   cancelRequested(entry: JobEntry): void
   /** Called when other jobs no longer wait for the jobs of this flow, because no conductor knows it; `first` is the first of them. */
@@ -281,16 +281,16 @@ export class LiveView {
   }
 
   #carryOutOne(effect: Effect): void {
-    if (effect.kind === 'emit') this.#emit(effect.happening, effect.entry)
+    if (effect.kind === 'emit') this.#emit(effect.event, effect.entry)
     else if (effect.kind === 'cancelled') this.#listener.cancelRequested(effect.entry)
     else if (effect.kind === 'find-end') void this.#findEnd(effect.entry, effect.id)
     else this.#report(effect.error)
   }
 
-  #emit(happening: JobEventKind, entry: JobEntry): void {
-    if (happening === 'claimed') this.followed.claimed(entry)
+  #emit(event: JobEventKind, entry: JobEntry): void {
+    if (event === 'claimed') this.followed.claimed(entry)
     if (entry.ended) this.followed.ended(entry, entry.ended)
-    this.#listener.jobChanged(happening, entry)
+    this.#listener.jobChanged(event, entry)
   }
 
   #report(error: unknown): void {
@@ -308,12 +308,12 @@ export class LiveView {
   async #findEnd(entry: JobEntry, id: string): Promise<void> {
     const { sections } = this.#backend
     try {
-      const [fate = 'there'] = (await sections?.statusOf([id])) ?? []
+      const [status = 'there'] = (await sections?.statusOf([id])) ?? []
       if (entry.ended || !this.isCurrent) return
-      if (fate === 'there') {
+      if (status === 'there') {
         if (entry.windowStatus !== 'outside') this.#index.toRead.add(entry)
       } else {
-        entry.trashing ||= fate === 'trashed'
+        entry.trashing ||= status === 'trashed'
         this.#index.end(entry, id)
       }
       this.evaluate()

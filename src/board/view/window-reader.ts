@@ -13,7 +13,7 @@ import { MAX_TIMER_MS, sleep } from '../../core/time.ts'
 import type { BoardSections, JobSummary } from '../backend.ts'
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { JobEntry } from '../model/entry.ts'
-import type { JobIndex, ShownSpot } from './job-index.ts'
+import type { JobIndex, ShownJob } from './job-index.ts'
 import { toQueueKey, type ViewListing, type Window, type WindowListing, wantsResources } from './window.ts'
 
 /** The upper limit for the number of delayed jobs in one read. */
@@ -76,7 +76,7 @@ export class WindowReader {
     const { sections, now } = this.#options
     const before = now()
     const claimed = await sections.claimed()
-    const [head, soon, fates] = await Promise.all([
+    const [head, soon, statuses] = await Promise.all([
       sections.range({ limit: sections.window, due: true }),
       sections.delayed({ after: before, limit: this.#ahead }),
       known.length > 0 ? sections.statusOf(known) : [],
@@ -84,19 +84,19 @@ export class WindowReader {
     // The local estimate of the server's clock may be ahead of it before the first answer.
     const after = Math.min(before, head.at)
     const resting = after < before ? await sections.delayed({ after, limit: this.#ahead }) : soon
-    const spots = new Map([...claimed, ...head.spots, ...resting].map((spot) => [spot.id, spot]))
-    const those = (fate: (typeof fates)[number]) => new Set(known.filter((_, index) => fates[index] === fate))
-    const ids = (which: (spot: JobSummary) => boolean) => [...spots.values()].filter(which).map(({ id }) => id)
+    const summaries = new Map([...claimed, ...head.jobs, ...resting].map((summary) => [summary.id, summary]))
+    const those = (status: (typeof statuses)[number]) => new Set(known.filter((_, index) => statuses[index] === status))
+    const ids = (which: (summary: JobSummary) => boolean) => [...summaries.values()].filter(which).map(({ id }) => id)
     return {
-      jobs: [...spots.keys()],
-      claimed: new Set(ids((spot) => spot.claimed)),
-      cancelled: new Set(ids((spot) => spot.cancelled)),
+      jobs: [...summaries.keys()],
+      claimed: new Set(ids((summary) => summary.claimed)),
+      cancelled: new Set(ids((summary) => summary.cancelled)),
       trashed: those('trashed'),
       window: {
-        spots,
+        summaries,
         asked: new Set(known),
         outside: those('there'),
-        end: head.end ? undefined : head.spots.at(-1),
+        end: head.end ? undefined : head.jobs.at(-1),
         horizon: this.#horizonAfter(resting, after),
       },
     }
@@ -106,7 +106,7 @@ export class WindowReader {
   begin(listing: WindowListing): void {
     const { window, sections } = this.#options
     this.#listings += 1
-    this.#room = { jobs: 2 * sections.window + listing.spots.size, bytes: sections.windowBytes }
+    this.#room = { jobs: 2 * sections.window + listing.summaries.size, bytes: sections.windowBytes }
     this.#fitting = Number.POSITIVE_INFINITY
     this.#growingUntil = undefined
     window.reset(listing)
@@ -225,11 +225,11 @@ export class WindowReader {
     const { sections, window, index, isCurrent } = this.#options
     const limit = starved ? Math.max(1, Math.min(sections.window, this.#affordable)) : this.#free
     const listing = this.#listings
-    const { spots, end } = await sections.range({ after: window.end, limit, due: true })
+    const { jobs: summaries, end } = await sections.range({ after: window.end, limit, due: true })
     if (listing !== this.#listings || !isCurrent()) return
-    window.moveEnd(end ? undefined : spots.at(-1))
+    window.moveEnd(end ? undefined : summaries.at(-1))
     this.#fitting = Number.POSITIVE_INFINITY
-    this.#show(spots)
+    this.#show(summaries)
     const jobs = index.size + 2 * sections.window
     this.#room = { ...this.#room, jobs: starved ? Math.max(this.#room.jobs, jobs) : jobs }
     if (starved) this.#growingUntil = index.toRead.requests
@@ -246,9 +246,9 @@ export class WindowReader {
     const { sections, window, now, isCurrent, resync } = this.#options
     const listing = this.#listings
     const after = window.horizon
-    const spots = await sections.delayed({ after, limit: this.#ahead })
+    const summaries = await sections.delayed({ after, limit: this.#ahead })
     if (listing !== this.#listings || !isCurrent()) return
-    const horizon = this.#horizonAfter(spots, after)
+    const horizon = this.#horizonAfter(summaries, after)
     if (horizon <= now()) {
       // More jobs have become due at once than were read: this read does not show which of them are first in claim order.
       resync()
@@ -257,14 +257,14 @@ export class WindowReader {
     window.moveHorizon(horizon)
     // An unchanged horizon means that more jobs become due at one instant than are read: the reader waits until it has passed.
     this.#setAlarm(horizon === after ? horizon + 1 : horizon - LEAD_MS)
-    this.#show(spots)
+    this.#show(summaries)
   }
 
   /** Returns the time up to which all delayed jobs are known, given the first to become due: at the last instant there may be more. */
-  #horizonAfter(spots: readonly JobSummary[], after: number): number {
-    const last = spots.at(-1)
-    if (!last || spots.length < this.#ahead) return Number.POSITIVE_INFINITY
-    return spots.findLast(({ dueAt }) => dueAt < last.dueAt)?.dueAt ?? Math.max(after, last.dueAt - 1)
+  #horizonAfter(summaries: readonly JobSummary[], after: number): number {
+    const last = summaries.at(-1)
+    if (!last || summaries.length < this.#ahead) return Number.POSITIVE_INFINITY
+    return summaries.findLast(({ dueAt }) => dueAt < last.dueAt)?.dueAt ?? Math.max(after, last.dueAt - 1)
   }
 
   #setAlarm(at: number): void {
@@ -276,9 +276,9 @@ export class WindowReader {
     this.#timer.unref()
   }
 
-  #show(spots: readonly ShownSpot[]): void {
+  #show(summaries: readonly ShownJob[]): void {
     const { window, index } = this.#options
-    for (const spot of spots) if (window.judge(spot) !== 'outside') index.show(spot)
+    for (const summary of summaries) if (window.judge(summary) !== 'outside') index.show(summary)
   }
 
   /** Removes jobs behind the end from the view; where that is not enough, moves the horizon and the end. */

@@ -33,7 +33,7 @@ export interface ViewListing extends BoardListing {
 }
 
 export interface WindowListing {
-  readonly spots: ReadonlyMap<string, JobSummary>
+  readonly summaries: ReadonlyMap<string, JobSummary>
   /** The ids of jobs that were known before. */
   readonly asked: ReadonlySet<string>
   /** The ids of {@link asked} that are on the board and not in the window. */
@@ -117,7 +117,7 @@ export class Window {
   }
 
   /** Returns the current window status of a job of the view; undefined where too little is known of it. */
-  standingOf(entry: JobEntry): WindowStatus | undefined {
+  statusOf(entry: JobEntry): WindowStatus | undefined {
     const at = toQueueKey(entry)
     if (!at) return undefined
     const judged = this.judge(at)

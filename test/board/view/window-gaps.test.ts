@@ -41,7 +41,7 @@ function viewOf(answers: Partial<Sections>) {
     windowBytes: 1_000,
     claimed: async () => [],
     statusOf: async (ids) => ids.map(() => 'there'),
-    range: async () => ({ spots: [spot(1), spot(2), spot(3)], end: false, at: Date.now() }),
+    range: async () => ({ jobs: [spot(1), spot(2), spot(3)], end: false, at: Date.now() }),
     delayed: async () => [],
     ...answers,
   }
@@ -72,7 +72,7 @@ describe('while a long board is listed', () => {
         return released ? [] : [spot(2, { claimed: true })]
       },
       range: async () => {
-        const head = { spots: [spot(1), spot(3)], end: true, at: Date.now() }
+        const head = { jobs: [spot(1), spot(3)], end: true, at: Date.now() }
         // As soon as somebody has looked at what is free, its owner gives it back.
         released = true
         view.apply([{ kind: 'released', id: 'job2' }])
@@ -139,7 +139,7 @@ describe('a window of few bytes', () => {
       window: 100,
       range: async ({ after, limit }) => {
         const rest = many(50).filter(({ order }) => order > (after?.order ?? 0n))
-        return { spots: rest.slice(0, limit), end: rest.length <= limit, at: Date.now() }
+        return { jobs: rest.slice(0, limit), end: rest.length <= limit, at: Date.now() }
       },
     })
     Object.assign(backend, { read: async (ids: string[]) => heavy(ids) })
@@ -157,7 +157,7 @@ describe('a window of few bytes', () => {
       range: async ({ after, limit }) => {
         if (after) limits.push(limit)
         const rest = many(12).filter(({ order }) => order > (after?.order ?? 0n))
-        return { spots: rest.slice(0, limit), end: rest.length <= limit, at: Date.now() }
+        return { jobs: rest.slice(0, limit), end: rest.length <= limit, at: Date.now() }
       },
     })
     Object.assign(backend, { read: async (ids: string[]) => heavy(ids) })

@@ -110,7 +110,7 @@ class NaiveBoard {
     for (const effect of this.#index.takeEffects()) {
       if (effect.kind !== 'emit') continue
       const { id = '' } = effect.entry
-      this.emitted.set(id, [...(this.emitted.get(id) ?? []), effect.happening])
+      this.emitted.set(id, [...(this.emitted.get(id) ?? []), effect.event])
     }
   }
 

@@ -40,7 +40,7 @@ interface MemoryJob {
 }
 
 /** An entry of the trash, as one transaction writes it. */
-type TrashRow = TrashReason & { readonly bytes: Uint8Array; readonly who: string; readonly at: Date }
+type MemoryTrashEntry = TrashReason & { readonly bytes: Uint8Array; readonly who: string; readonly at: Date }
 
 /** A board that is notified of changes in the space. */
 export interface SpaceListener {
@@ -52,7 +52,7 @@ const ENCODING = 'msgpack'
 
 export class MemorySpace {
   readonly #rows = new Map<string, MemoryJob>()
-  readonly #trash = new Map<string, TrashRow>()
+  readonly #trash = new Map<string, MemoryTrashEntry>()
   /** The id of the job of each key. */
   readonly #keys = new Map<string, string>()
   readonly #permits = new Permits()
@@ -312,6 +312,6 @@ function nextFence(last: bigint, nowMs: number): bigint {
   return micros > last ? micros : last + 1n
 }
 
-function toTrashedEntry(id: string, { bytes, ...entry }: TrashRow): TrashedEntry {
+function toTrashedEntry(id: string, { bytes, ...entry }: MemoryTrashEntry): TrashedEntry {
   return { id, revision: 0, posting: decodePosting(bytes, ENCODING), ...entry }
 }

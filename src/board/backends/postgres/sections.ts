@@ -26,28 +26,28 @@ export class PostgresSections implements Omit<BoardSections, 'window' | 'windowB
   }
 
   async range({ after, limit, due }: Parameters<BoardSections['range']>[0]): ReturnType<BoardSections['range']> {
-    const spots: JobSummary[] = []
+    const summaries: JobSummary[] = []
     let at = Number.POSITIVE_INFINITY
     for (let from: readonly [number, number] = after ? [rank(after.priority), jobNumber(after.id)] : [-1, 0]; ; ) {
-      const count = limit - spots.length
+      const count = limit - summaries.length
       const answer = await this.#ask('SELECT @.stretch($1, $2::smallint, $3, $4, $5) AS answer', [...from, count, due])
       const page = answer as { at: number; spots: readonly JobTuple[] }
       at = Math.min(at, page.at)
-      spots.push(...this.#spots(page.spots))
+      summaries.push(...this.#toSummaries(page.spots))
       const last = page.spots.at(-1)
-      if (!last || page.spots.length < count) return { at, spots, end: true }
-      if (spots.length >= limit) return { at, spots, end: false }
+      if (!last || page.spots.length < count) return { at, jobs: summaries, end: true }
+      if (summaries.length >= limit) return { at, jobs: summaries, end: false }
       from = positionAfter(last)
     }
   }
 
   async delayed({ after, limit }: Parameters<BoardSections['delayed']>[0]): Promise<readonly JobSummary[]> {
     const answer = await this.#ask('SELECT @.resting($1, $2, $3) AS answer', [after, limit])
-    return this.#spots(answer as readonly JobTuple[])
+    return this.#toSummaries(answer as readonly JobTuple[])
   }
 
   async claimed(): Promise<readonly JobSummary[]> {
-    return this.#spots((await this.#ask('SELECT @.claimed($1) AS answer', [])) as readonly JobTuple[])
+    return this.#toSummaries((await this.#ask('SELECT @.claimed($1) AS answer', [])) as readonly JobTuple[])
   }
 
   async statusOf(ids: readonly string[]): ReturnType<BoardSections['statusOf']> {
@@ -70,7 +70,7 @@ export class PostgresSections implements Omit<BoardSections, 'window' | 'windowB
   }
 
   /** Omits jobs with an invalid number: Postgres would refuse to read them, together with the other jobs of the request. */
-  #spots(answer: readonly JobTuple[]): JobSummary[] {
+  #toSummaries(answer: readonly JobTuple[]): JobSummary[] {
     return answer.flatMap((each) => {
       if (isJobNumber(each[0])) return [toJobSummary(each)]
       this.#options.misnumbered(each[0])

@@ -37,7 +37,7 @@ import type {
   UnreadableJob,
 } from '../../backend.ts'
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
-import { Committer, NO_REPLY, type StepReply } from './committer.ts'
+import { NO_REPLY, StepCommitter, type StepReply } from './committer.ts'
 import { Layout, toOrder } from './layout.ts'
 import type { RedisLocation } from './place.ts'
 import { BoardReader } from './reader.ts'
@@ -82,7 +82,7 @@ const MAX_FAULT_LENGTH = 1_000
 
 interface RedisComponents {
   readonly session: RedisSession
-  readonly committer: Committer
+  readonly committer: StepCommitter
   readonly reader: BoardReader
 }
 
@@ -125,7 +125,7 @@ export class RedisBackend implements Backend {
     const failed = (error: Error) => sink.error(error)
     this.#failed = failed
     const damaged = (fault: string) => this.#damaged(fault)
-    const committer: Committer = new Committer({
+    const committer: StepCommitter = new StepCommitter({
       layout,
       ttl: location.ttl,
       session: () => session,

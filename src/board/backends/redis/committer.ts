@@ -68,7 +68,7 @@ interface SentBatch {
   readonly over: Deferred<void>
 }
 
-export interface CommitterOptions {
+export interface StepCommitterOptions {
   readonly layout: Layout
   readonly ttl: number
   readonly session: () => RedisSession
@@ -77,8 +77,8 @@ export interface CommitterOptions {
   readonly damaged: (fault: string) => void
 }
 
-export class Committer {
-  readonly #options: CommitterOptions
+export class StepCommitter {
+  readonly #options: StepCommitterOptions
   readonly #group: GroupCommit<QueuedStep>
   /** The batch that was sent and is not answered yet. */
   #batch: SentBatch | undefined
@@ -86,7 +86,7 @@ export class Committer {
   #sending = false
   #timeoutTimer: NodeJS.Timeout | undefined
 
-  constructor(options: CommitterOptions) {
+  constructor(options: StepCommitterOptions) {
     this.#options = options
     this.#group = new GroupCommit({
       send: (batch) => this.#sendBatch(batch),

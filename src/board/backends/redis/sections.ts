@@ -43,28 +43,30 @@ export class RedisSections implements BoardSections {
   }
 
   async range({ after, limit, due }: Parameters<BoardSections['range']>[0]): ReturnType<BoardSections['range']> {
-    const spots: JobSummary[] = []
+    const summaries: JobSummary[] = []
     let at = Number.POSITIVE_INFINITY
     for (let from = after ? toScore(after) : '-inf'; ; ) {
-      const count = due ? PAGE_SIZE : Math.min(PAGE_SIZE, limit - spots.length)
+      const count = due ? PAGE_SIZE : Math.min(PAGE_SIZE, limit - summaries.length)
       const [now, jobs, last] = decodeReply<[number, readonly JobTuple[], string]>(
         await this.#run(SCRIPTS.range, [from === '-inf' ? from : `(${from}`, String(count)]),
       )
       at = Math.min(at, Number(now))
-      const page = this.#spots(jobs)
-      spots.push(...(due ? page.filter(({ claimed, dueAt }) => !claimed && dueAt <= at) : page))
-      if (spots.length >= limit) return { spots: spots.slice(0, limit), end: false, at }
-      if (last === '') return { spots, end: true, at }
+      const page = this.#toSummaries(jobs)
+      summaries.push(...(due ? page.filter(({ claimed, dueAt }) => !claimed && dueAt <= at) : page))
+      if (summaries.length >= limit) return { jobs: summaries.slice(0, limit), end: false, at }
+      if (last === '') return { jobs: summaries, end: true, at }
       from = last
     }
   }
 
   async delayed({ after, limit }: Parameters<BoardSections['delayed']>[0]): Promise<readonly JobSummary[]> {
-    return this.#spots(decodeReply<readonly JobTuple[]>(await this.#run(SCRIPTS.delayed, [`(${after}`, String(limit)])))
+    return this.#toSummaries(
+      decodeReply<readonly JobTuple[]>(await this.#run(SCRIPTS.delayed, [`(${after}`, String(limit)])),
+    )
   }
 
   async claimed(): Promise<readonly JobSummary[]> {
-    return this.#spots(decodeReply<readonly JobTuple[]>(await this.#run(SCRIPTS.claimed, [])))
+    return this.#toSummaries(decodeReply<readonly JobTuple[]>(await this.#run(SCRIPTS.claimed, [])))
   }
 
   async statusOf(ids: readonly string[]): ReturnType<BoardSections['statusOf']> {
@@ -85,7 +87,7 @@ export class RedisSections implements BoardSections {
   }
 
   /** Omits jobs with an invalid score, from which no order can be computed; they would make the whole page fail. */
-  #spots(jobs: readonly JobTuple[]): JobSummary[] {
+  #toSummaries(jobs: readonly JobTuple[]): JobSummary[] {
     return jobs.flatMap((each) => {
       const score = Number(each[1])
       if (Number.isSafeInteger(score) && score >= 0) return [toJobSummary(each, score)]

@@ -42,25 +42,15 @@ import type {
 import type { Posting } from '../../model/posting.ts'
 import { ServerClock } from '../server-clock.ts'
 import { pagesOf } from '../trash-pages.ts'
-import { Committer } from './commit/committer.ts'
-import { ConflictTracker } from './commit/conflict-tracker.ts'
-import { SequenceNumbers } from './commit/sequence-numbers.ts'
+import { TransactionCommitter } from './commit/committer.ts'
+import { applyEvents, createComponents, reportGap, type ZooKeeperComponents } from './components.ts'
 import { SessionLabels } from './session-labels.ts'
-import { type BoardKind, ownBoard, type ReleaseFilter } from './store/board-kind.ts'
+import { ownBoard } from './store/board-kind.ts'
 import { type BoardPathOptions, openBoardPath } from './store/board-path.ts'
-import { EntityNodes } from './store/entity-nodes.ts'
-import { BoardGate } from './store/gate.ts'
-import { LateCancellations } from './store/late-cancellations.ts'
 import type { Layout } from './store/layout.ts'
-import { LostPosts } from './store/lost-posts.ts'
 import { releaseOrphans } from './store/orphaned-locks.ts'
-import { BoardReader, batchedReader, listBoard, translateErrors } from './store/reader.ts'
-import { ResourceNodes } from './store/resource-nodes.ts'
-import { Scan } from './store/scan.ts'
-import { sweep } from './store/sweep.ts'
-import { TrashMarks } from './store/trash-marks.ts'
+import { listBoard, translateErrors } from './store/reader.ts'
 import { sharedBoard } from './taskflow/shared-board.ts'
-import { BoardWriter } from './writer.ts'
 
 export interface ZooKeeperBackendOptions extends BoardPathOptions, Security {
   readonly uri: string
@@ -77,29 +67,13 @@ export interface ZooKeeperBackendOptions extends BoardPathOptions, Security {
   readonly log?: Logger
 }
 
-/** The components of an open board. */
-interface ZooKeeperComponents {
-  readonly kind: BoardKind
-  readonly reader: BoardReader
-  readonly changer: BoardWriter
-  readonly entities: EntityNodes
-  readonly gate: BoardGate
-  readonly scan: Scan
-  readonly releases: ReleaseFilter
-  readonly marks: TrashMarks
-  readonly lateCancellations: LateCancellations
-  readonly folders: ResourceNodes
-  readonly sink: BackendSink
-}
-
 export class ZooKeeperBackend implements Backend {
   readonly uri: string
   readonly #options: ZooKeeperBackendOptions
   readonly #layout: Layout
   readonly #zookeeper: ZooKeeper
-  readonly #committer: Committer
+  readonly #committer: TransactionCommitter
   readonly #clock = new ServerClock()
-  readonly #conflicts = new ConflictTracker()
   readonly #labels = new SessionLabels()
   #board: ZooKeeperComponents | undefined
 
@@ -109,7 +83,7 @@ export class ZooKeeperBackend implements Backend {
     this.#options = options
     this.#layout = layout
     this.#zookeeper = new ZooKeeper({ hosts, log, sessionTimeout, ...toOptionalSettings(options) })
-    this.#committer = new Committer(this.#zookeeper, layout, {
+    this.#committer = new TransactionCommitter(this.#zookeeper, layout, {
       timeoutMs: toMilliseconds(sessionTimeout, 'sessionTimeout'),
       clock: (time) => this.#clock.observe(time),
     })
@@ -139,11 +113,22 @@ export class ZooKeeperBackend implements Backend {
       throw toTenantError('board', what, error)
     })
     const record = await translateErrors(what, () => openBoardPath(this.#zookeeper, this.#layout, this.#options))
-    const board = this.#createComponents(record.shared ? sharedBoard : ownBoard, sink)
+    const board = createComponents({
+      zookeeper: this.#zookeeper,
+      layout: this.#layout,
+      kind: record.shared ? sharedBoard : ownBoard,
+      sink,
+      committer: this.#committer,
+      clock: this.#clock,
+      scanPeriod: toMilliseconds(this.#options.scanPeriod ?? '10s', 'scanPeriod'),
+      numbersFrom: this.#options.numbersFrom,
+      read: (ids) => this.read(ids),
+      onError: (error) => this.#onError(error, sink),
+    })
     this.#board = board
     this.#zookeeper.on('state', (event) => this.#stateChanged(event, sink))
     const handler = {
-      events: (batch: readonly WatchEvent[]) => this.#applyEvents(batch, board),
+      events: (batch: readonly WatchEvent[]) => applyEvents(batch, board),
       gap: () => this.#onAttached(board),
     }
     await translateErrors(what, () => this.#zookeeper.watch(this.#layout.path, { mode: 'recursive' }, handler))
@@ -291,7 +276,10 @@ export class ZooKeeperBackend implements Backend {
   /**
    * Changes an entry of the trash. An entry that is not found may only be marked yet; it is moved into the trash first.
    */
-  async #changeTrashed({ id, posting }: TrashedEntry, change: (changer: BoardWriter) => Promise<void>): Promise<void> {
+  async #changeTrashed(
+    { id, posting }: TrashedEntry,
+    change: (changer: ZooKeeperComponents['changer']) => Promise<void>,
+  ): Promise<void> {
     const { changer, marks } = this.#requireOpen
     try {
       await change(changer)
@@ -307,83 +295,12 @@ export class ZooKeeperBackend implements Backend {
     throw new InvalidState(`board ${this.uri} is not open`)
   }
 
-  #createComponents(kind: BoardKind, sink: BackendSink): ZooKeeperComponents {
-    const readMany = batchedReader(this.#zookeeper)
-    const parts = { zookeeper: this.#zookeeper, layout: this.#layout, kind, encoding: kind.encoding, readMany }
-    const reader = new BoardReader({ ...parts, onMarked: (marked) => marks.noteMarked(marked) })
-    const failed = (error: unknown) => this.#onError(error, sink)
-    const gate = new BoardGate({ ...parts, onGate: (paused) => sink.paused(paused), onError: failed })
-    const scan = new Scan({
-      ...parts,
-      period: toMilliseconds(this.#options.scanPeriod ?? '10s', 'scanPeriod'),
-      onMissed: () => this.#reportGap(this.#requireOpen),
-      onGate: (node) => (node ? gate.noteRead(node) : gate.refresh()),
-      onError: failed,
-      onIdle: () => sweep({ ...parts, now: this.#clock.now(), mayExist: (uuid) => sink.mayExist(uuid) }),
-    })
-    const { numbersFrom: from } = this.#options
-    const numbers = new SequenceNumbers({
-      newPosting: this.#layout.newPosting,
-      count: () => scan.count,
-      ...(from === undefined ? {} : { from }),
-    })
-    const folders = new ResourceNodes(parts)
-    const lateCancellations = new LateCancellations(parts)
-    const changer = new BoardWriter({
-      ...parts,
-      committer: this.#committer,
-      reader,
-      gate,
-      session: () => this.#zookeeper.session,
-      now: () => this.#clock.now(),
-      conflicts: this.#conflicts,
-      folders,
-      lostPosts: new LostPosts(reader),
-      lateCancellations,
-      numbers,
-    })
-    const marks: TrashMarks = new TrashMarks({
-      read: (ids) => this.read(ids),
-      move: (marked) => changer.moveToTrash(marked),
-      onChanges: (changes) => sink.changes(changes),
-      onError: failed,
-    })
-    const releases = kind.filterReleases({
-      sync: () => this.#zookeeper.exists(this.#layout.path),
-      onReleased: (changes) => sink.changes(changes),
-    })
-    const entities = new EntityNodes(parts)
-    return { kind, reader, changer, entities, gate, scan, releases, marks, lateCancellations, folders, sink }
-  }
-
-  #applyEvents(batch: readonly WatchEvent[], board: ZooKeeperComponents): void {
-    const { sink, scan, gate, releases, marks, folders, lateCancellations } = board
-    scan.countChanges(batch)
-    folders.changed(batch)
-    const changes = this.#layout.toChanges(batch)
-    this.#conflicts.changed(changes)
-    lateCancellations.changed(changes)
-    marks.changed(changes)
-    sink.changes(releases.confirmed(changes))
-    const ofGate = batch.filter(({ path }) => path === this.#layout.gate)
-    if (ofGate.some(({ type }) => type === 'deleted')) gate.forget()
-    if (ofGate.length > 0) gate.refresh()
-  }
-
   /** Reports the session, old or new. The watch is armed: from now on every change is reported. */
   #onAttached(board: ZooKeeperComponents): void {
     const session = this.#zookeeper.session?.id
     if (session === undefined) return
-    this.#reportGap(board)
+    reportGap(board)
     board.sink.session({ state: 'connected', session: this.#labels.labelFor(session) })
-  }
-
-  #reportGap({ sink, scan, gate, releases, folders }: ZooKeeperComponents): void {
-    scan.clearBaseline()
-    folders.clear()
-    releases.clear()
-    sink.gap()
-    gate.refresh()
   }
 
   /** Reports an error, unless the connection or the session is lost: then a gap follows, and with it another read. */

@@ -3,15 +3,7 @@
  * `commit/transactions.ts` defines the steps of the transactions; `commit/committer.ts` sends them and determines their
  * outcomes.
  */
-import {
-  ClaimLost,
-  Duplicate,
-  InvalidState,
-  NotConnected,
-  NotFound,
-  PayloadTooLarge,
-  Unclaimable,
-} from '../../../core/errors.ts'
+import { ClaimLost, Duplicate, NotFound, PayloadTooLarge, Unclaimable } from '../../../core/errors.ts'
 import {
   BadVersion,
   NodeExists,
@@ -35,7 +27,6 @@ import type {
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import type { CommittedTransaction, Precheck, TouchedName, Transaction } from './commit/batch.ts'
-import type { Committer } from './commit/committer.ts'
 import type { ConflictTracker } from './commit/conflict-tracker.ts'
 import {
   alreadyTrashedError,
@@ -48,14 +39,13 @@ import {
 import type { SequenceNumbers } from './commit/sequence-numbers.ts'
 import type { TransactionStep } from './commit/transactions.ts'
 import * as transactions from './commit/transactions.ts'
+import { GateWriter, type GateWriterOptions } from './gate-writer.ts'
 import type { BoardKind } from './store/board-kind.ts'
-import { assertIntact, FenceBase } from './store/fence-base.ts'
-import type { BoardGate, GateSnapshot } from './store/gate.ts'
+import type { GateSnapshot } from './store/gate.ts'
 import type { LateCancellations } from './store/late-cancellations.ts'
-import type { Layout } from './store/layout.ts'
 import type { LostPosts } from './store/lost-posts.ts'
-import { type BoardReader, type MarkedJob, type ReadMany, translateErrors } from './store/reader.ts'
-import { encodeCancellation, encodeGate, encodeKey, encodeLock, type GateRecord } from './store/records.ts'
+import { type MarkedJob, translateErrors, type ZooKeeperReader } from './store/reader.ts'
+import { encodeCancellation, encodeKey, encodeLock } from './store/records.ts'
 import type { ResourceNodes } from './store/resource-nodes.ts'
 
 /** The maximum size of a frame that a server accepts by default. */
@@ -63,17 +53,9 @@ export const MAX_FRAME_BYTES = 1_048_575
 /** The maximum size of a claim when its job is posted: attempts are added later. */
 const MAX_CLAIM_BYTES = MAX_FRAME_BYTES - 64 * 1_024
 
-export interface BoardWriterOptions {
-  readonly layout: Layout
+export interface ZooKeeperWriterOptions extends GateWriterOptions {
   readonly kind: BoardKind
-  readonly committer: Committer
-  readonly reader: BoardReader
-  readonly readMany: ReadMany
-  readonly gate: BoardGate
-  /** Returns the current session with the newest transaction that is known; undefined without a connection. */
-  readonly session: () => { readonly id: bigint; readonly newestZxid: bigint } | undefined
-  /** Returns the time of the servers' clock, in milliseconds since 1970. */
-  readonly now: () => number
+  readonly reader: ZooKeeperReader
   readonly conflicts: ConflictTracker
   readonly folders: ResourceNodes
   readonly numbers: SequenceNumbers
@@ -89,17 +71,18 @@ export interface SessionClaimGrant {
   readonly mark: bigint
 }
 
-export class BoardWriter {
-  readonly #options: BoardWriterOptions
-  readonly #fences: FenceBase
+export class ZooKeeperWriter {
+  readonly #options: ZooKeeperWriterOptions
+  readonly #gate: GateWriter
 
-  constructor(options: BoardWriterOptions) {
+  constructor(options: ZooKeeperWriterOptions) {
     this.#options = options
-    this.#fences = new FenceBase({
-      path: options.layout.gate,
-      now: options.now,
-      raise: (seen, base) => this.#raiseFence(seen, base),
-    })
+    this.#gate = new GateWriter(options)
+  }
+
+  /** Pauses or resumes the board. @throws InvalidState for a gate whose base cannot be read */
+  setGate(request: GateRequest): Promise<GateSnapshot> {
+    return this.#gate.set(request)
   }
 
   async post({ posting, takeOver }: PostRequest): Promise<Posted> {
@@ -157,7 +140,7 @@ export class BoardWriter {
     const bytes = this.#encodePosting(posting)
     const lock = encodeLock(who, kind.encoding)
     while (true) {
-      const { session, version, fenceBase } = await this.#prepareGate(what)
+      const { session, version, fenceBase } = await this.#gate.prepare(what)
       const granted = ({ session, zxid }: CommittedTransaction) => ({
         ...{ session, revision: revision + 1, fence: fenceBase + zxid, mark: zxid },
       })
@@ -183,55 +166,6 @@ export class BoardWriter {
         await translateErrors(what, () => gate.read())
       }
     }
-  }
-
-  /** Returns the gate with a base that claims of this session may use. @throws Unclaimable while the board is paused */
-  async #prepareGate(what: string): Promise<GateSnapshot & { readonly session: bigint }> {
-    const { gate, session: current } = this.#options
-    const read = () => translateErrors(what, () => gate.read())
-    let seen = gate.seen ?? (await read())
-    if (!current()) seen = await read()
-    const session = current()
-    if (!session) throw new NotConnected(`${what}: nothing was done: there is no session`)
-    const closed = () => new Unclaimable(`${what}: the board is paused`)
-    if (seen.paused) throw closed()
-    const examine = (gate: GateSnapshot) =>
-      this.#fences.ensureValid(gate, { session: session.id, zxid: session.newestZxid })
-    const examined = await examine(seen).catch(async (error) => {
-      // The gate may have been repaired since it was read.
-      if (error instanceof InvalidState) return examine(await read())
-      throw error
-    })
-    if (examined.paused) throw closed()
-    return { ...examined, session: session.id }
-  }
-
-  async #raiseFence(seen: GateSnapshot, fenceBase: bigint): Promise<GateSnapshot> {
-    return (await this.#writeGate('raising the fence', seen, { ...seen, fenceBase })) ?? this.#readGate()
-  }
-
-  #readGate(): Promise<GateSnapshot> {
-    return translateErrors('reading the gate', () => this.#options.gate.read())
-  }
-
-  /** Writes the gate. @returns undefined if the gate has changed since it was read */
-  #writeGate(what: string, { version }: GateSnapshot, record: GateRecord): Promise<GateSnapshot | undefined> {
-    const { layout, committer, gate } = this.#options
-    return committer
-      .commit<GateSnapshot>({
-        what,
-        steps: transactions.gateSteps(layout, encodeGate(record), { version }),
-        touches: [{ name: 'gate', mode: 'alone' }],
-        onCommitted: ({ results: [set] }) =>
-          gate.noteWritten({ ...record, version: set && 'version' in set ? set.version : version + 1 }),
-        // Another client may have written it since.
-        onRecovered: () => this.#readGate(),
-        toRejection: (error) => (error instanceof BadVersion || error instanceof NoNode ? new KeyTakenSignal() : error),
-      })
-      .catch((error: unknown) => {
-        if (error instanceof KeyTakenSignal) return undefined
-        throw error
-      })
   }
 
   settle(settlement: Settlement, session: bigint): Promise<void> {
@@ -302,25 +236,6 @@ export class BoardWriter {
       .catch((error: unknown) => {
         if (!(error instanceof KeyTakenSignal)) throw error
       })
-  }
-
-  /**
-   * Pauses or resumes the board. The fence base of the gate is kept: the gate is written at the revision that was read,
-   * or read and written again.
-   *
-   * @throws InvalidState for a gate whose base cannot be read
-   */
-  async setGate({ paused }: GateRequest): Promise<GateSnapshot> {
-    const { gate, layout } = this.#options
-    const what = paused ? 'pause of the board' : 'resumption of the board'
-    let seen = gate.seen ?? (await translateErrors(what, () => gate.read()))
-    while (true) {
-      assertIntact(seen, layout.gate)
-      const { fenceBase } = seen
-      const written = await this.#writeGate(what, seen, { paused, fenceBase })
-      if (written) return written
-      seen = await translateErrors(what, () => gate.read())
-    }
   }
 
   async restore(entry: TrashedEntry, posting: Posting): Promise<void> {

@@ -51,7 +51,7 @@ import type { TransactionStep } from './transactions.ts'
  */
 const MAX_BROKEN_CONNECTIONS = 4
 
-export class Committer {
+export class TransactionCommitter {
   readonly #zookeeper: ZooKeeper
   readonly #markers: Markers
   readonly #timeoutMs: number

@@ -46,7 +46,7 @@ export interface TransactionStep {
 type LockKind = Pick<BoardKind, 'lockOps' | 'unlockOp'>
 
 /** The resources and the key that a posting requests. */
-type ResourceRequest = Pick<Posting, 'resources' | 'key'>
+type KeyAndResources = Pick<Posting, 'resources' | 'key'>
 
 /** Returns the steps of a post. */
 export function postSteps(
@@ -87,7 +87,7 @@ export function claimSteps(
     readonly revision: number
     readonly bytes: Uint8Array
     readonly lock: Uint8Array
-    readonly posting: ResourceRequest
+    readonly posting: KeyAndResources
     readonly kind: LockKind
   },
 ): TransactionStep[] {
@@ -100,7 +100,7 @@ export function claimSteps(
 
 interface SettledClaim {
   readonly revision: number
-  readonly posting: ResourceRequest
+  readonly posting: KeyAndResources
   readonly cancelRequested: boolean
   readonly kind: LockKind
 }
@@ -210,7 +210,7 @@ function unlockStep(layout: Layout, id: string, { kind }: Pick<SettledClaim, 'ki
   return { subject: 'lock', op: kind.unlockOp(layout.lock(id)) }
 }
 
-function permitSteps(layout: Layout, id: string, posting: ResourceRequest): TransactionStep[] {
+function permitSteps(layout: Layout, id: string, posting: KeyAndResources): TransactionStep[] {
   const { exclusive, shared } = toResourceWants(posting)
   const steps = (resource: string, ops: readonly Op[]) =>
     ops.map((each): TransactionStep => ({ subject: 'resource', resource, op: each }))
@@ -228,7 +228,7 @@ function permitSteps(layout: Layout, id: string, posting: ResourceRequest): Tran
   ]
 }
 
-function releaseSteps(layout: Layout, id: string, posting: ResourceRequest): TransactionStep[] {
+function releaseSteps(layout: Layout, id: string, posting: KeyAndResources): TransactionStep[] {
   const { exclusive, shared } = toResourceWants(posting)
   return [
     ...exclusive.map((resource) => deleteStep(op.delete(layout.exclusivePermit(resource)), 'resource')),

@@ -38,12 +38,12 @@ import { type BoardPathOptions, openBoardPath } from '../store/board-path.ts'
 import { EntityNodes } from '../store/entity-nodes.ts'
 import { BoardGate } from '../store/gate.ts'
 import type { Layout } from '../store/layout.ts'
-import { BoardReader, translateErrors } from '../store/reader.ts'
+import { translateErrors, ZooKeeperReader } from '../store/reader.ts'
 import { ConsistencyCheck } from './consistency-check.ts'
 import { Locks } from './locks.ts'
 import { BoardSnapshot } from './snapshot.ts'
 import { Steps } from './steps.ts'
-import { missingCapabilityFor, WithoutMultiWriter } from './writer.ts'
+import { WithoutMultiWriter } from './writer.ts'
 
 export interface WithoutMultiBackendOptions extends Pick<BoardPathOptions, 'create' | 'identified'> {
   readonly uri: string
@@ -54,7 +54,7 @@ export interface WithoutMultiBackendOptions extends Pick<BoardPathOptions, 'crea
 }
 
 interface WithoutMultiComponents {
-  readonly reader: BoardReader
+  readonly reader: ZooKeeperReader
   readonly changer: WithoutMultiWriter
   readonly entities: EntityNodes
   readonly gate: BoardGate
@@ -70,6 +70,7 @@ const CAPABILITIES: BackendCapabilities = {
   cancel: true,
   restore: false,
   completeChangeFeed: false,
+  unclaimable: ['keys', 'resources'],
 }
 
 export class WithoutMultiBackend implements Backend {
@@ -224,10 +225,6 @@ export class WithoutMultiBackend implements Backend {
     return translateErrors(`listing every ${kind}`, () => this.#requireOpen.entities.list(kind))
   }
 
-  missingCapability(posting: Pick<Posting, 'key' | 'resources'>): keyof BackendCapabilities | undefined {
-    return missingCapabilityFor(posting)
-  }
-
   now(): number {
     return this.#clock.now()
   }
@@ -261,7 +258,11 @@ export class WithoutMultiBackend implements Backend {
       onChanges: (changes) => sink.changes(changes),
       isMarked: (id, data) => decodeTrashMark(ownBoard, id, data) !== undefined,
     })
-    const reader = new BoardReader({ ...parts, readMany: mirror.readMany, onMarked: ({ id }) => mirror.noteMarked(id) })
+    const reader = new ZooKeeperReader({
+      ...parts,
+      readMany: mirror.readMany,
+      onMarked: ({ id }) => mirror.noteMarked(id),
+    })
     const steps = new Steps(parts)
     const patrol: ConsistencyCheck = new ConsistencyCheck({
       ...parts,

@@ -39,7 +39,6 @@ import {
   ZooKeeperError,
 } from '../../../../zookeeper/index.ts'
 import type {
-  BackendCapabilities,
   CancelRequest,
   ClaimRequest,
   DiscardRequest,
@@ -57,7 +56,7 @@ import { decodeTrashMark, ownBoard } from '../store/board-kind.ts'
 import { assertIntact, FenceBase } from '../store/fence-base.ts'
 import type { BoardGate, GateSnapshot } from '../store/gate.ts'
 import { compareDigits, isJob, type Layout } from '../store/layout.ts'
-import { type BoardReader, missingAsUndefined, translateErrors } from '../store/reader.ts'
+import { missingAsUndefined, translateErrors, type ZooKeeperReader } from '../store/reader.ts'
 import { encodeCancellation, encodeGate, encodeLock, type GateRecord } from '../store/records.ts'
 import { MAX_FRAME_BYTES, type SessionClaimGrant, toJobName } from '../writer.ts'
 import type { Locks } from './locks.ts'
@@ -71,7 +70,7 @@ export interface WithoutMultiWriterOptions {
   readonly steps: Steps
   readonly locks: Locks
   readonly mirror: BoardSnapshot
-  readonly reader: BoardReader
+  readonly reader: ZooKeeperReader
   readonly gate: BoardGate
   readonly numbers: SequenceNumbers
   /** Receives the server's time, in milliseconds since 1970, from answers. */
@@ -374,20 +373,10 @@ export class WithoutMultiWriter {
   }
 }
 
-/**
- * Returns the capability that the posting needs and this client lacks: claims cannot hold keys or resources without
- * transactions.
- */
-export function missingCapabilityFor(
-  posting: Pick<Posting, 'key' | 'resources'>,
-): keyof BackendCapabilities | undefined {
-  if (posting.resources !== undefined) return 'resources'
-  return posting.key === undefined ? undefined : 'keys'
-}
-
-function assertSupported(what: string, posting: Posting): void {
-  const capability = missingCapabilityFor(posting)
-  if (capability === undefined) return
+/** Refuses keys and resources, which claims cannot hold without transactions. @throws UnsupportedCapability */
+function assertSupported(what: string, { key, resources }: Posting): void {
+  const capability = resources === undefined ? key !== undefined && 'keys' : 'resources'
+  if (!capability) return
   const message = `${what}: the native client does not support ${capability}, because it has no transactions; open the board without client=native`
   throw new UnsupportedCapability(message, { capability })
 }

@@ -5,7 +5,7 @@
  * the board, and read the trash, once per job.
  */
 import { pagesOf } from '../../trash-pages.ts'
-import type { BoardReader } from './reader.ts'
+import type { ZooKeeperReader } from './reader.ts'
 
 /** The state of a posted job: on the board under this id, or no longer on the board and maybe in the trash. */
 type PostStatus = { readonly id: string } | { readonly trashed: boolean }
@@ -17,11 +17,11 @@ interface LostPostLookup {
 }
 
 export class LostPosts {
-  readonly #reader: Pick<BoardReader, 'readPostedIn' | 'read' | 'trashIndex' | 'trashPage' | 'isTrashed'>
+  readonly #reader: Pick<ZooKeeperReader, 'readPostedIn' | 'read' | 'trashIndex' | 'trashPage' | 'isTrashed'>
   /** Lookups by transaction, kept while they are in progress. */
   readonly #lookups = new Map<bigint, Promise<LostPostLookup>>()
 
-  constructor(reader: Pick<BoardReader, 'readPostedIn' | 'read' | 'trashIndex' | 'trashPage' | 'isTrashed'>) {
+  constructor(reader: Pick<ZooKeeperReader, 'readPostedIn' | 'read' | 'trashIndex' | 'trashPage' | 'isTrashed'>) {
     this.#reader = reader
   }
 

@@ -68,7 +68,7 @@ export interface ZooKeeperReaderOptions {
   readonly onMarked: (marked: MarkedJob) => void
 }
 
-export class BoardReader {
+export class ZooKeeperReader {
   readonly #options: ZooKeeperReaderOptions
   readonly #zookeeper: ZooKeeperReaderOptions['zookeeper']
   readonly #layout: Layout

@@ -1,0 +1,117 @@
+/** The components of an open board: how they are put together, and what each of them does with the events of the board's watch. */
+
+import type { WatchEvent, ZooKeeper } from '../../../zookeeper/index.ts'
+import type { Backend, BackendSink } from '../../backend.ts'
+import type { ServerClock } from '../server-clock.ts'
+import type { TransactionCommitter } from './commit/committer.ts'
+import { ConflictTracker } from './commit/conflict-tracker.ts'
+import { SequenceNumbers } from './commit/sequence-numbers.ts'
+import type { BoardKind, ReleaseFilter } from './store/board-kind.ts'
+import { EntityNodes } from './store/entity-nodes.ts'
+import { BoardGate } from './store/gate.ts'
+import { LateCancellations } from './store/late-cancellations.ts'
+import type { Layout } from './store/layout.ts'
+import { LostPosts } from './store/lost-posts.ts'
+import { batchedReader, ZooKeeperReader } from './store/reader.ts'
+import { ResourceNodes } from './store/resource-nodes.ts'
+import { Scan } from './store/scan.ts'
+import { sweep } from './store/sweep.ts'
+import { TrashMarks } from './store/trash-marks.ts'
+import { ZooKeeperWriter } from './writer.ts'
+
+export interface ZooKeeperComponents {
+  readonly kind: BoardKind
+  readonly layout: Layout
+  readonly reader: ZooKeeperReader
+  readonly changer: ZooKeeperWriter
+  readonly entities: EntityNodes
+  readonly gate: BoardGate
+  readonly scan: Scan
+  readonly releases: ReleaseFilter
+  readonly marks: TrashMarks
+  readonly conflicts: ConflictTracker
+  readonly lateCancellations: LateCancellations
+  readonly folders: ResourceNodes
+  readonly sink: BackendSink
+}
+
+export interface ComponentsOptions {
+  readonly zookeeper: ZooKeeper
+  readonly layout: Layout
+  readonly kind: BoardKind
+  readonly sink: BackendSink
+  readonly committer: TransactionCommitter
+  readonly clock: ServerClock
+  /** The period of the scans, in milliseconds. */
+  readonly scanPeriod: number
+  /** The count of children from which this client numbers postings itself. */
+  readonly numbersFrom: number | undefined
+  readonly read: Backend['read']
+  readonly onError: (error: unknown) => void
+}
+
+export function createComponents(options: ComponentsOptions): ZooKeeperComponents {
+  const { zookeeper, layout, kind, sink, committer, clock, scanPeriod, numbersFrom: from, read, onError } = options
+  const parts = { zookeeper, layout, kind, encoding: kind.encoding, readMany: batchedReader(zookeeper), onError }
+  const reader = new ZooKeeperReader({ ...parts, onMarked: (marked) => marks.noteMarked(marked) })
+  const gate = new BoardGate({ ...parts, onGate: (paused) => sink.paused(paused) })
+  const scan = new Scan({
+    ...parts,
+    period: scanPeriod,
+    onMissed: () => reportGap(components),
+    onGate: (node) => (node ? gate.noteRead(node) : gate.refresh()),
+    onIdle: () => sweep({ ...parts, now: clock.now(), mayExist: (uuid) => sink.mayExist(uuid) }),
+  })
+  const folders = new ResourceNodes(parts)
+  const lateCancellations = new LateCancellations(parts)
+  const conflicts = new ConflictTracker()
+  const changer = new ZooKeeperWriter({
+    ...parts,
+    ...{ committer, reader, gate, conflicts, folders, lateCancellations },
+    session: () => zookeeper.session,
+    now: () => clock.now(),
+    lostPosts: new LostPosts(reader),
+    numbers: new SequenceNumbers({
+      newPosting: layout.newPosting,
+      count: () => scan.count,
+      ...(from === undefined ? {} : { from }),
+    }),
+  })
+  const onChanges: BackendSink['changes'] = (changes) => sink.changes(changes)
+  const marks: TrashMarks = new TrashMarks({
+    read,
+    move: (marked) => changer.moveToTrash(marked),
+    onChanges,
+    onError,
+  })
+  const releases = kind.filterReleases({ sync: () => zookeeper.exists(layout.path), onReleased: onChanges })
+  const entities = new EntityNodes(parts)
+  const components: ZooKeeperComponents = {
+    ...{ kind, layout, reader, changer, entities, gate, scan, releases },
+    ...{ marks, conflicts, lateCancellations, folders, sink },
+  }
+  return components
+}
+
+export function applyEvents(batch: readonly WatchEvent[], components: ZooKeeperComponents): void {
+  const { layout, sink, scan, gate, releases, marks, conflicts, folders, lateCancellations } = components
+  scan.countChanges(batch)
+  folders.changed(batch)
+  const changes = layout.toChanges(batch)
+  conflicts.changed(changes)
+  lateCancellations.changed(changes)
+  marks.changed(changes)
+  sink.changes(releases.confirmed(changes))
+  const ofGate = batch.filter(({ path }) => path === layout.gate)
+  if (ofGate.some(({ type }) => type === 'deleted')) gate.forget()
+  if (ofGate.length > 0) gate.refresh()
+}
+
+/** Reports that changes may have been missed. What the components know from changes is forgotten before. */
+export function reportGap({ sink, scan, gate, releases, folders }: ZooKeeperComponents): void {
+  scan.clearBaseline()
+  folders.clear()
+  releases.clear()
+  sink.gap()
+  gate.refresh()
+}

@@ -1,0 +1,103 @@
+/** The claim of a job that the caller names, and the reasons why such a job cannot be claimed. */
+import { NotConnected, NotFound, Unclaimable, UnsupportedCapability } from '../../core/errors.ts'
+import type { Result } from '../../core/result.ts'
+import { Job } from '../api/job.ts'
+import { localReason } from '../api/waiting-for.ts'
+import type { Backend } from '../backend.ts'
+import { exceededLimit } from '../model/attempts.ts'
+import { type JobEntry, type QueueEntry, toJobState } from '../model/entry.ts'
+import type { Posting } from '../model/posting.ts'
+import type { LiveView } from '../view/live-view.ts'
+import { Claim } from './claim.ts'
+
+/** The maximum number of tries to claim a given job while other boards change it at the same time. */
+const MAX_CLAIM_ATTEMPTS = 3
+
+export interface GivenJobClaimerOptions {
+  readonly backend: Backend
+  readonly view: LiveView
+  /** Resolves when everything that was committed before the call is in the view. */
+  readonly refresh: () => Promise<void>
+  /** Lets a job be chosen again at once that was rejected a moment before. */
+  readonly resume: (place: QueueEntry) => void
+  /** Claims a reserved job. */
+  readonly claim: (place: QueueEntry) => Promise<Result<Claim>>
+}
+
+export class GivenJobClaimer {
+  readonly #options: GivenJobClaimerOptions
+
+  constructor(options: GivenJobClaimerOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Claims the given job.
+   *
+   * @throws Unclaimable, NotFound; UnsupportedCapability for what the backend cannot claim
+   */
+  async claim(job: Job): Promise<Claim> {
+    for (let tries = 1; ; tries += 1) {
+      const result = await this.#tryToClaim(job)
+      if (result instanceof Claim) return result
+      if (result !== 'changed') throw result
+      if (tries === MAX_CLAIM_ATTEMPTS) throw new Unclaimable(`${job} is being changed by other boards; try again`)
+    }
+  }
+
+  /** Returns the claim, the error that explains the refusal, or `changed` if the view was behind and has caught up. */
+  async #tryToClaim(job: Job): Promise<Claim | Error | 'changed'> {
+    const { backend, view, resume, claim } = this.#options
+    const entry = Job.entryFor(job)
+    if (entry.ended || !entry.stored) return new NotFound(`${job} has left the board`)
+    const lacking = missingCapability(backend, entry.stored.posting)
+    if (lacking) return cannotClaimError(job, { lacking, uri: backend.uri })
+    view.queue.advance(backend.now())
+    const held = localReason(entry, { queue: view.queue, paused: false })
+    if (held) return new Unclaimable(`${job}: ${held.text}`)
+    if (entry.queueEntry) resume(entry.queueEntry)
+    const place = view.queue.reserveEntry(entry)
+    if (!place) return await this.#explainUnclaimable(job, entry)
+    const result = await claim(place)
+    if ('value' in result) return result.value
+    const limit = exceededLimit(place.stored.posting)
+    if (!(result.error instanceof Unclaimable) || limit !== undefined) return result.error
+    const why = await this.#explainUnclaimable(job, entry)
+    // Without a change, such as where a resource is held, another try would be refused in the same way.
+    return why === 'changed' && entry.queueEntry === place ? result.error : why
+  }
+
+  /** Finds out why a job cannot be claimed; `changed` if there is no reason any more. */
+  async #explainUnclaimable(job: Job, entry: JobEntry): Promise<Error | 'changed'> {
+    const { backend, refresh } = this.#options
+    if (entry.ended || entry.id === undefined) return new NotFound(`${job} has left the board`)
+    if (entry.content === 'unreadable') return new Unclaimable(`${job} cannot be read or claimed here`)
+    const owner = await backend.owner(entry.id)
+    if (owner !== undefined) return new Unclaimable(`${job} is claimed by ${owner}`)
+    // The job was released or has left the board since: the barrier waits until the view has received the change. Where changes
+    // may be missing, the posting may have to be read, too.
+    await (backend.capabilities.completeChangeFeed ? backend.barrier() : refresh())
+    if (toJobState(entry) === 'COMPLETE' || toJobState(entry) === 'TRASHED')
+      return new NotFound(`${job} has left the board`)
+    return 'changed'
+  }
+}
+
+/** Returns the feature of the job that the backend cannot claim. */
+export function missingCapability(
+  { capabilities: { unclaimable = [] } }: Pick<Backend, 'capabilities'>,
+  { key, resources }: Pick<Posting, 'key' | 'resources'>,
+): 'keys' | 'resources' | undefined {
+  if (resources !== undefined && unclaimable.includes('resources')) return 'resources'
+  return key !== undefined && unclaimable.includes('keys') ? 'keys' : undefined
+}
+
+function cannotClaimError(job: Job, { lacking, uri }: { lacking: 'keys' | 'resources'; uri: string }): Error {
+  const message = `${job}: ${uri} does not support ${lacking}, which this job needs; claim it with a board that does`
+  return new UnsupportedCapability(message, { capability: lacking })
+}
+
+/** Returns the error for a request that the backend has not answered. */
+export function noAnswerError({ uri }: Pick<Backend, 'uri'>): NotConnected {
+  return new NotConnected(`${uri} did not answer the claim`)
+}
