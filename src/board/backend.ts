@@ -17,9 +17,10 @@
  * 5. A claim grants everything that its posting asks for (the job, its resources) or nothing; its end frees everything.
  *    While the board is paused nothing is granted.
  */
-import type { AlarmClock } from '../core/alarm-clock.ts'
+
 import type { Failure } from '../core/failure.ts'
 import type { Result } from '../core/result.ts'
+import type { AlarmClock } from '../core/time.ts'
 import type { ClaimOrderKey } from './model/claim-order.ts'
 import type { Posting, SqlClient } from './model/posting.ts'
 

@@ -1,5 +1,5 @@
 /** Memory boards with a clock of their own, which a test advances instead of waiting. */
-import type { AlarmClock } from '../core/alarm-clock.ts'
+import type { AlarmClock } from '../core/time.ts'
 import { JobBoard } from './api/job-board.ts'
 import type { BoardOptions } from './api/options.ts'
 import { MemoryBackend, MemorySpace } from './backends/memory/index.ts'

@@ -1,7 +1,7 @@
 /** Opens boards by URI. Opening a board connects it. */
 import { InvalidArgument } from '../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
-import { isMisspelt } from '../core/spelling.ts'
+import { isMisspelt } from '../core/texts.ts'
 import { assertParameters, parseUri, type ResourceUri } from '../core/uri.ts'
 import { JobBoard } from './api/job-board.ts'
 import { assertBoolean, type BoardOptions, boardSettings } from './api/options.ts'

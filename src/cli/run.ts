@@ -1,7 +1,7 @@
 /** Execution of one command line, from its words to its exit code. */
 import { CommanderError } from 'commander'
 import { InvalidArgument, JobboardError } from '../core/errors.ts'
-import { isMisspelt } from '../core/spelling.ts'
+import { isMisspelt } from '../core/texts.ts'
 import { type CliContext, DONE, type ExitCode, WRONG_USAGE } from './context.ts'
 import { reportError } from './output/output.ts'
 import { runProgram } from './program.ts'

@@ -1,6 +1,6 @@
 /** An emitter of typed events. An error in a listener reaches neither the emitter's caller nor the other listeners. */
 import { InvalidArgument } from './errors.ts'
-import { suggestion } from './spelling.ts'
+import { suggestion } from './texts.ts'
 
 type Listener<T> = (event: T) => unknown
 

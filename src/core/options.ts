@@ -1,6 +1,6 @@
 /** Options objects: how they are checked at run time, and how optional properties are left out. */
 import { InvalidArgument } from './errors.ts'
-import { suggestion } from './spelling.ts'
+import { suggestion } from './texts.ts'
 
 /** The names of all options. The type is a record, so that the compiler finds a name that is missing here. */
 export type KnownOptions<Options extends object> = Readonly<Record<keyof Options, true>>

@@ -4,11 +4,11 @@
  * claim or the process.
  */
 
-import type { AlarmClock } from '../core/alarm-clock.ts'
 import { abortAfter, type FollowingSignal, followSignals } from '../core/async/abort.ts'
 import type { Stoppable } from '../core/async/stop.ts'
 import { Timeout } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
+import type { AlarmClock } from '../core/time.ts'
 import type { AtomNode, Context } from '../flow/index.ts'
 import type { EngineOptions } from './options.ts'
 

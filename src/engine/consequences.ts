@@ -2,7 +2,7 @@
  * Applies a resolution to the states of the atoms: marks atoms for revert, and a retry for its next attempt after that. A
  * flow that is given up stays so: reverting everything has precedence over every retry.
  */
-import type { AlarmClock } from '../core/alarm-clock.ts'
+import type { AlarmClock } from '../core/time.ts'
 import type { AtomNode } from '../flow/index.ts'
 import type { AtomStates } from './atom-states.ts'
 import type { Resolution } from './resolver.ts'

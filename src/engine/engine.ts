@@ -17,7 +17,7 @@
  * done and runs again later. `cancel` undoes the flow: no further task starts, and the revert begins. After the success of the
  * last task it has no effect.
  */
-import { systemAlarmClock } from '../core/alarm-clock.ts'
+
 import { abortAfter, createDeferred, type FollowingSignal, followSignals, rejectOnAbort } from '../core/async/abort.ts'
 import type { Stoppable } from '../core/async/stop.ts'
 import { InvalidState, Timeout } from '../core/errors.ts'
@@ -25,7 +25,7 @@ import { Emitter } from '../core/events.ts'
 import { failureOf } from '../core/failure.ts'
 import { type Logger, silentLog } from '../core/log.ts'
 import { checkTransition, ENGINE_TRANSITIONS, type EngineState } from '../core/states.ts'
-import { monotonic } from '../core/time.ts'
+import { monotonic, systemAlarmClock } from '../core/time.ts'
 import { type AnyFlow, type AtomNode, compile, type ExecutionGraph } from '../flow/index.ts'
 import { AtomStates } from './atom-states.ts'
 import { ENGINE_EVENTS, type Ending, type EngineEvents, isEndState } from './events.ts'

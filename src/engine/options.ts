@@ -1,10 +1,10 @@
 /** The options of an engine, and their checks. */
-import type { AlarmClock } from '../core/alarm-clock.ts'
+
 import type { Stoppable } from '../core/async/stop.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
-import { type Duration, toMilliseconds } from '../core/time.ts'
+import { type AlarmClock, type Duration, toMilliseconds } from '../core/time.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { FlowLog } from '../persistence/index.ts'
 import type { Store } from './scope.ts'

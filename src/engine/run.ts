@@ -17,11 +17,10 @@ import { type AtomStates, isAtom } from './atom-states.ts'
 import { ResolutionApplier, RetryTimers } from './consequences.ts'
 import { passesGates } from './deciders.ts'
 import { type Ending, PATH_TO_ENDING } from './events.ts'
-import { type AtomAttempt, type AtomRunner, hasRevert, type RunContext } from './performer.ts'
+import { type AtomAttempt, type AtomRunner, hasRevert, type RunContext, ThrownErrors } from './performer.ts'
 import type { Resolver } from './resolver.ts'
 import { collectResults } from './scope.ts'
 import { type AtomCounts, newAtomCounts } from './statistics.ts'
-import { ThrownErrors } from './thrown-errors.ts'
 import type { TransitionWriter } from './writer.ts'
 
 export interface FlowRunParts extends Pick<RunContext, 'clock'> {

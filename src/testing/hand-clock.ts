@@ -1,9 +1,8 @@
 /** A clock that stands still until the test advances it. */
 import { setImmediate as soon } from 'node:timers'
-import type { AlarmClock, AlarmKind } from '../core/alarm-clock.ts'
 import { Condition } from '../core/async/abort.ts'
 import { InvalidArgument } from '../core/errors.ts'
-import { type Duration, toMilliseconds } from '../core/time.ts'
+import { type AlarmClock, type AlarmKind, type Duration, toMilliseconds } from '../core/time.ts'
 import { type WaitLimit, withinLimit } from './patience.ts'
 
 /** An alarm that code has set on the clock. */

@@ -3,7 +3,7 @@ import type { BackendSink, BoardSessionEvent, SessionState } from '../backend.ts
 import type { ClaimManager } from '../claims/claim-manager.ts'
 import type { LiveView } from '../view/live-view.ts'
 import type { EntityRegistry } from './entity-registry.ts'
-import type { ErrorReporter } from './error-reporter.ts'
+import type { ErrorReporter } from './events.ts'
 
 export interface BackendEventRouterOptions {
   readonly view: LiveView

@@ -1,7 +1,7 @@
-/**
- * The events of a board. Every connected board emits every change, also those of other boards. A board emits nothing for a job
- * that was posted and ended before the board could read it.
- */
+/** The events of a board, and the reporter that logs errors of background work and of listeners and emits `error`. */
+import { asError } from '../../core/errors.ts'
+import { Emitter } from '../../core/events.ts'
+import type { Logger } from '../../core/log.ts'
 import type { SessionState } from '../backend.ts'
 import type { Job } from './job.ts'
 
@@ -10,7 +10,10 @@ export interface JobEvent {
   readonly job: Job
 }
 
-/** The events that `board.on` accepts. */
+/**
+ * The events that `board.on` accepts. Every connected board emits every change, also those of other boards. A board emits
+ * nothing for a job that was posted and ended before the board could read it.
+ */
 export interface BoardEvents {
   posted: JobEvent
   claimed: JobEvent
@@ -25,4 +28,50 @@ export interface BoardEvents {
   state: { readonly state: SessionState; readonly reason?: Error }
   /** An error of background work, or one that a listener threw. */
   error: { readonly error: Error }
+}
+
+const BOARD_EVENTS: Readonly<Record<keyof BoardEvents, true>> = {
+  posted: true,
+  claimed: true,
+  abandoned: true,
+  consumed: true,
+  trashed: true,
+  unaccepted: true,
+  state: true,
+  error: true,
+}
+
+export class ErrorReporter {
+  readonly events: Emitter<BoardEvents>
+  readonly #log: Logger
+  /** Errors from before a listener could be added; they are emitted to the first listener for errors. */
+  #unreported: Error[] | undefined = []
+
+  constructor(log: Logger) {
+    this.#log = log
+    this.events = new Emitter((error, event) => this.#listenerFailed(error, event), { events: BOARD_EVENTS })
+  }
+
+  /** Logs and emits the error. @param options.opening whether the board is being opened: then no listener can exist yet */
+  report(error: Error, options: { opening: boolean }): void {
+    this.#log.warn({ err: error }, 'jobboard: an error in the background')
+    if (options.opening) this.#unreported?.push(error)
+    this.events.emit('error', { error })
+  }
+
+  /** Emits the errors from before the first listener for errors was added. */
+  errorListenerAdded(): void {
+    queueMicrotask(() => {
+      const unreported = this.#unreported ?? []
+      this.#unreported = undefined
+      for (const error of unreported) this.events.emit('error', { error })
+    })
+  }
+
+  #listenerFailed(thrown: unknown, event: keyof BoardEvents): void {
+    const error = asError(thrown)
+    this.#log.error({ err: error, event }, 'jobboard: a listener threw')
+    // The error of a listener for errors is only logged: emitting it would call the same listener for ever.
+    if (event !== 'error') this.events.emit('error', { error })
+  }
 }

@@ -6,12 +6,12 @@
  * `wait`, `jobCount` and `job.state` none (`ensureFresh`, and `find` for a job outside the view, one round trip).
  */
 
-import { type AlarmClock, systemAlarmClock } from '../../core/alarm-clock.ts'
 import { followSignals } from '../../core/async/abort.ts'
 import { Lifecycle } from '../../core/async/lifecycle.ts'
 import { Duplicate, InvalidState, Unclaimable } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { assertOptions } from '../../core/options.ts'
+import { type AlarmClock, systemAlarmClock } from '../../core/time.ts'
 import type { Flow } from '../../flow/index.ts'
 import type { Backend, Cancellation, Entity, SessionState } from '../backend.ts'
 import type { Claim } from '../claims/claim.ts'
@@ -23,9 +23,8 @@ import type { FlowReference } from '../model/known-work.ts'
 import { POST_OPTIONS, type PostOptions } from '../model/posting.ts'
 import { type JobEventKind, LiveView } from '../view/live-view.ts'
 import { EntityRegistry, type RegisteredEntity } from './entity-registry.ts'
-import { ErrorReporter } from './error-reporter.ts'
 import { BackendEventRouter } from './event-router.ts'
-import type { BoardEvents } from './events.ts'
+import { type BoardEvents, ErrorReporter } from './events.ts'
 import { Job } from './job.ts'
 import type { JobsOptions } from './listed.ts'
 import { Lookup } from './lookup.ts'
@@ -42,8 +41,7 @@ import {
   postAndClaimSettings,
   type WaitOptions,
 } from './options.ts'
-import { OwnKeyWarning } from './own-key.ts'
-import { type PostedJob, Poster } from './poster.ts'
+import { OwnKeyWarning, type PostedJob, Poster } from './poster.ts'
 import { TrashedJob } from './trashed-job.ts'
 import type { WaitingFor } from './waiting-for.ts'
 

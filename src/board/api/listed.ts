@@ -1,9 +1,8 @@
 /** Filters and sorts the jobs of a board for `jobs`: in claim order, including claimed ones. */
 import type { StoredJob } from '../backend.ts'
-import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
+import { type ClaimOrderKey, compareClaimOrder, type Priority } from '../model/claim-order.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { Size } from '../model/posting.ts'
-import type { Priority } from '../model/priority.ts'
 
 /** Options of `jobs`: a filter. By default all jobs on the board are listed, in claim order. */
 export interface JobsOptions {

@@ -6,8 +6,8 @@ import { assertOptions } from '../../core/options.ts'
 import { isTooLong, MAX_NAME_BYTES } from '../../core/texts.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import type { Entity } from '../backend.ts'
+import { toPriority } from '../model/claim-order.ts'
 import { POST_OPTIONS, type Posting, type PostOptions, toSize } from '../model/posting.ts'
-import { toPriority } from '../model/priority.ts'
 import type { JobsOptions } from './listed.ts'
 
 /** Options of every kind of board. */

@@ -1,9 +1,10 @@
 /**
  * The claims of one board object: it claims jobs of the queue by the backend's transaction, and settles or loses the claims.
  */
-import { systemAlarmClock } from '../../core/alarm-clock.ts'
+
 import { Cancelled, ClaimLost, NotConnected, NotFound, NotOwner, Unclaimable } from '../../core/errors.ts'
 import { catchError, type Result, toFailed } from '../../core/result.ts'
+import { systemAlarmClock } from '../../core/time.ts'
 import type { EntityRegistry } from '../api/entity-registry.ts'
 import { Job } from '../api/job.ts'
 import { NO_REASON } from '../api/options.ts'
@@ -24,10 +25,9 @@ import type { Posting } from '../model/posting.ts'
 import type { JobEventKind, LiveView } from '../view/live-view.ts'
 import { type Candidate, sortCandidates } from './candidates.ts'
 import { Claim } from './claim.ts'
-import { ContentionEstimator } from './contention.ts'
 import { GivenJobClaimer, missingCapability, noAnswerError } from './given-job.ts'
 import { Incarnation } from './incarnation.ts'
-import { RejectedClaims } from './rejected-claims.ts'
+import { ContentionEstimator, RejectedClaims } from './rejected-claims.ts'
 import { SafeAccept } from './safe-accept.ts'
 
 /** The time for which the lease is watched after the last claim has ended. */

@@ -12,13 +12,12 @@
  * done nevertheless may be consumed.
  */
 
-import type { AlarmClock } from '../../core/alarm-clock.ts'
 import { abortAfter, followSignals } from '../../core/async/abort.ts'
 import { settleWithRetries } from '../../core/async/retry.ts'
 import { AbortFlag } from '../../core/async/stop.ts'
 import { Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout } from '../../core/errors.ts'
 import { describeError, describeFailure, type Failure, failureOf } from '../../core/failure.ts'
-import { toMilliseconds } from '../../core/time.ts'
+import { type AlarmClock, toMilliseconds } from '../../core/time.ts'
 import type { Job } from '../api/job.ts'
 import type { OrphanedClaim, Settlement } from '../backend.ts'
 import { canRetry, endAttempt, pauseAfterFailure } from '../model/attempts.ts'

@@ -12,7 +12,7 @@ import { type Duration, toMilliseconds } from '../../core/time.ts'
 import { newUuid } from '../../core/uuid.ts'
 import { MAX_ATTEMPTS, parseAttempts, type RecordedAttempt } from './attempts.ts'
 import { makeBackOff, type PostBackOff, parseBackOff, type StoredBackOff } from './back-off.ts'
-import { type Priority, toPriority } from './priority.ts'
+import { type Priority, toPriority } from './claim-order.ts'
 import { parseResources, type Resources } from './resources.ts'
 
 /** The version of the posting's layout. A larger one was written by a newer release, and is left to processes that can read it. */

@@ -18,15 +18,13 @@
  * **Costs.** The claimable jobs are in a sorted list of their own, so choosing never visits the other jobs. A change costs as much
  * as it affects: its own entry, and the entries that it blocks or unblocks.
  */
-
 import type { StoredJob } from '../backend.ts'
 import { isSuspect } from '../model/attempts.ts'
-import { type ClaimOrderKey, compareClaimOrder, compareIds, type HasId } from '../model/claim-order.ts'
+import { type ClaimOrderKey, compareClaimOrder, compareIds, type HasId, pickAtRandom } from '../model/claim-order.ts'
 import type { JobEntry, QueueEntry, QueueState } from '../model/entry.ts'
 import { type FlowReference, flowKey, toFlowReference } from '../model/known-work.ts'
 import type { Posting } from '../model/posting.ts'
 import { toResourceWants } from '../model/resources.ts'
-import { pickAtRandom } from '../model/spread.ts'
 import { type Blocker, ResourceLines } from './resource-lines.ts'
 import { SortedList } from './sorted.ts'
 import { Threshold } from './threshold.ts'

@@ -16,9 +16,8 @@
  * job proves that its owner, which need not be a conductor, knows its flow.
  */
 
-import { systemAlarmClock } from '../../core/alarm-clock.ts'
 import { JobboardError } from '../../core/errors.ts'
-import { MAX_TIMER_MS } from '../../core/time.ts'
+import { MAX_TIMER_MS, systemAlarmClock } from '../../core/time.ts'
 import type { Backend, Entity } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
 import { CONDUCTOR_KIND, type FlowReference, isKnownToAny } from '../model/known-work.ts'

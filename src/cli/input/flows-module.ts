@@ -6,7 +6,7 @@ import { dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { rejectOnAbort } from '../../core/async/abort.ts'
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
-import { isMisspelt } from '../../core/spelling.ts'
+import { isMisspelt } from '../../core/texts.ts'
 import type { AnyFlow } from '../../flow/index.ts'
 import type { CliContext } from '../context.ts'
 

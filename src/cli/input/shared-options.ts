@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { Resources } from '../../board/index.ts'
 import { InvalidArgument, MissingDependencies } from '../../core/errors.ts'
-import { isMisspelt } from '../../core/spelling.ts'
+import { isMisspelt } from '../../core/texts.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import type { AnyFlow } from '../../flow/index.ts'
 import type { CliContext } from '../context.ts'

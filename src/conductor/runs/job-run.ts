@@ -3,7 +3,6 @@
  * and reports the result; other modules decide and settle.
  */
 import type { Claim, Job } from '../../board/index.ts'
-import type { AlarmClock } from '../../core/alarm-clock.ts'
 import { abortAfter, followSignals, openOrAbort, rejectOnAbort } from '../../core/async/abort.ts'
 import type { Stoppable } from '../../core/async/stop.ts'
 import {
@@ -22,6 +21,7 @@ import {
 import { failureOf } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'
+import type { AlarmClock } from '../../core/time.ts'
 import { newUuid } from '../../core/uuid.ts'
 import { Engine } from '../../engine/index.ts'
 import type { AnyFlow } from '../../flow/index.ts'

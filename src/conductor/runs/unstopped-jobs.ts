@@ -3,10 +3,10 @@
  * still runs. The task keeps its slot, and nothing else would report it.
  */
 import type { Job } from '../../board/index.ts'
-import type { AlarmClock } from '../../core/alarm-clock.ts'
 import { onAbort } from '../../core/async/abort.ts'
 import type { Stoppable } from '../../core/async/stop.ts'
 import { describeError } from '../../core/failure.ts'
+import type { AlarmClock } from '../../core/time.ts'
 import type { TaskWatch } from './task-watch.ts'
 
 /** The time after its signal in which a task may stop without a warning. */

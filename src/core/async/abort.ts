@@ -1,8 +1,7 @@
 /** Waits that a signal ends. They remove their listeners from signals that outlive them. */
 import { setMaxListeners } from 'node:events'
-import { type AlarmClock, systemAlarmClock } from '../alarm-clock.ts'
 import { InvalidArgument } from '../errors.ts'
-import { type Duration, formatDuration, toMilliseconds } from '../time.ts'
+import { type AlarmClock, type Duration, formatDuration, systemAlarmClock, toMilliseconds } from '../time.ts'
 import { AbortFlag, type Stoppable } from './stop.ts'
 
 /** Returns an AbortController without a limit of listeners: Node warns of a leak at the eleventh. */

@@ -8,9 +8,8 @@
  */
 import { InvalidArgument } from '../../core/errors.ts'
 import { type AnyAtom, listNeeds } from '../atoms/atom.ts'
-import type { FlowLink } from '../patterns/edges.ts'
+import { type FlowLink, topologicalOrder } from '../patterns/edges.ts'
 import type { AnyFlow, AnyPart } from '../patterns/flow.ts'
-import { topologicalOrder } from '../patterns/topology.ts'
 import type { AtomNode, DeciderGate, ExecutableAtom, ExecutionGraph, ExecutionNode } from './execution-graph.ts'
 import { Scope } from './scope.ts'
 

@@ -3,7 +3,7 @@ import { AmbiguousDependency, DependencyFailure, InvalidArgument } from '../../c
 import type { KnownOptions } from '../../core/options.ts'
 import { brand } from '../atoms/brand.ts'
 import type { AnyRetry } from '../atoms/retry.ts'
-import type { FlowLink } from './edges.ts'
+import { type FlowLink, findAncestors, topologicalOrder } from './edges.ts'
 import type { FittingGraph, FittingRetry, ProvidedBy, Results, ServicesOf } from './fit.ts'
 import type { AnyPart, Flow, Input } from './flow.ts'
 import { isLink, type Link } from './link.ts'
@@ -16,7 +16,6 @@ import {
   indexProviders,
   listPartNeeds,
 } from './parts.ts'
-import { findAncestors, topologicalOrder } from './topology.ts'
 
 /** The options of `graph`: those of a flow, its edges, and its targets. */
 export interface GraphOptions<Rt = AnyRetry> extends FlowOptions<Rt> {

@@ -3,7 +3,7 @@
  * all.
  */
 import { InvalidArgument } from '../../core/errors.ts'
-import { isMisspelt, suggestion } from '../../core/spelling.ts'
+import { isMisspelt, suggestion } from '../../core/texts.ts'
 import { MAX_INT32 } from './jute.ts'
 import type { Stat } from './records.ts'
 

@@ -192,7 +192,7 @@ export async function idempotentDelete(
  *
  * After a lost answer the data are read again. If they are unchanged, the write did not happen. If they were written once and are
  * equal to `data`, this call wrote them. If they were written once and differ, this call was refused. Two clients that write equal
- * data are not told apart: where that matters, put a name or a number of your own into the data.
+ * data are not distinguished: where that matters, put a name or a number of your own into the data.
  *
  * @param seen the Stat that came with the data; without `czxid` where the path is never created again
  * @throws BadVersion when another client wrote first; ConnectionLoss (`unknown`) when the answer was lost and by the time of
@@ -324,7 +324,7 @@ async function retryLook<T>(client: ExactlyOnceDriver, look: () => Promise<T>, s
     try {
       return await look()
     } catch (error) {
-      // Whoever gives it up does so with any reason, also with one that would be looked behind for ever.
+      // A caller may abort with any reason, also with one whose cause would be sought for ever.
       signal?.throwIfAborted()
       if (!(error instanceof ZooKeeperError)) throw error
       const ended = error instanceof SessionExpired

@@ -1,7 +1,8 @@
 /** Entries of a live view that nobody keeps, for what is decided about them alone. */
+
+import type { Priority } from '../../../src/board/model/claim-order.ts'
 import { type JobEntry, newEntry } from '../../../src/board/model/entry.ts'
 import { makePosting, type Posting } from '../../../src/board/model/posting.ts'
-import type { Priority } from '../../../src/board/model/priority.ts'
 import {
   parseResources,
   type Resources,

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Priority } from '../../../src/board/model/priority.ts'
-import { pickAtRandom } from '../../../src/board/model/spread.ts'
+import { type Priority, pickAtRandom } from '../../../src/board/model/claim-order.ts'
 import { randomly } from '../../support/random.ts'
 import { claimable, createEntry, createQueue, entryNames, everything } from './entries.ts'
 

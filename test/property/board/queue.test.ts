@@ -4,10 +4,8 @@
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { compareClaimOrder, compareIds } from '../../../src/board/model/claim-order.ts'
-import type { ContentState, JobEntry } from '../../../src/board/model/entry.ts'
-import { newEntry } from '../../../src/board/model/entry.ts'
-import { PRIORITIES, type Priority } from '../../../src/board/model/priority.ts'
+import { compareClaimOrder, compareIds, PRIORITIES, type Priority } from '../../../src/board/model/claim-order.ts'
+import { type ContentState, type JobEntry, newEntry } from '../../../src/board/model/entry.ts'
 import type { Resources } from '../../../src/board/model/resources.ts'
 import type { ClaimQueue } from '../../../src/board/queue/queue.ts'
 import { BYTES, createEntry, createQueue, everything, normalised, readNow, toJobId } from '../../board/queue/entries.ts'

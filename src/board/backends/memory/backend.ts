@@ -2,9 +2,10 @@
  * The memory backend: a board inside one process, for tests, for trying things out, and for work that may end with the
  * process.
  */
-import type { AlarmClock } from '../../../core/alarm-clock.ts'
+
 import { ClaimLost, InvalidPosting, InvalidState } from '../../../core/errors.ts'
 import { catchError, type Result } from '../../../core/result.ts'
+import type { AlarmClock } from '../../../core/time.ts'
 import type {
   Backend,
   BackendCapabilities,

@@ -4,9 +4,10 @@
  * Every step is one synchronous function, so nothing can run between its check and its change. This is the reference
  * model of the contract: the other backends are tested against it.
  */
-import { type AlarmClock, systemAlarmClock } from '../../../core/alarm-clock.ts'
+
 import { decode, encode } from '../../../core/codec.ts'
 import { Duplicate, NotFound, Unclaimable } from '../../../core/errors.ts'
+import { type AlarmClock, systemAlarmClock } from '../../../core/time.ts'
 import type {
   BoardChange,
   BoardListing,

@@ -11,7 +11,7 @@
 import { createDeferred, type Deferred } from '../../../core/async/abort.ts'
 import type { PostgresConnection } from '../../../postgres/index.ts'
 import type { BackendSink, BoardChange } from '../../backend.ts'
-import { PRIORITIES } from '../../model/priority.ts'
+import { PRIORITIES } from '../../model/claim-order.ts'
 import { isJobNumber, jobId } from './records.ts'
 
 /**

@@ -3,7 +3,7 @@
  * missing changes in order; publications may arrive before those answers, late, or never.
  */
 import type { BackendSink, BoardChange } from '../../backend.ts'
-import { PRIORITIES, type Priority } from '../../model/priority.ts'
+import { PRIORITIES, type Priority } from '../../model/claim-order.ts'
 import { toOrder } from './layout.ts'
 
 /** The state of the board after all delivered changes. */

@@ -78,7 +78,7 @@ export function encodeCancellation({ who, reason }: Cancellation): Uint8Array {
 export function decodeCancellation(value: Uint8Array): Cancellation {
   const { who, reason } = decodeFields(value)
   const text = (given: unknown, unknown: string) => (typeof given === 'string' ? given : unknown)
-  return { who: text(who, 'somebody'), reason: text(reason, 'cancelled') }
+  return { who: text(who, 'an unknown owner'), reason: text(reason, 'cancelled') }
 }
 
 export function encodeEntity(entity: Entity): Uint8Array {

@@ -3,8 +3,7 @@
  * Redis builds one long answer.
  */
 import type { BoardSections, JobSummary } from '../../backend.ts'
-import type { ClaimOrderKey } from '../../model/claim-order.ts'
-import { PRIORITIES, rank } from '../../model/priority.ts'
+import { type ClaimOrderKey, PRIORITIES, rank } from '../../model/claim-order.ts'
 import type { WindowSize } from '../window-size.ts'
 import { decodeText } from './records.ts'
 import { decodeReply, toList } from './replies.ts'

@@ -1,7 +1,7 @@
 /** Builds the steps of the commit script, with their arguments in the order of the script's functions. */
 import type { ClaimRequest, DiscardRequest, Entity, PostRequest, Settlement, TrashedEntry } from '../../backend.ts'
+import { rank } from '../../model/claim-order.ts'
 import type { Posting } from '../../model/posting.ts'
-import { rank } from '../../model/priority.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import { fieldName } from './layout.ts'
 import { encodeEntity, encodePostingWithin, encodeTrash, type StoredPosting } from './records.ts'

@@ -48,8 +48,8 @@ import { SessionLabels } from './session-labels.ts'
 import { ownBoard } from './store/board-kind.ts'
 import { type BoardPathOptions, openBoardPath } from './store/board-path.ts'
 import type { Layout } from './store/layout.ts'
-import { releaseOrphans } from './store/orphaned-locks.ts'
 import { listBoard, translateErrors } from './store/reader.ts'
+import { releaseOrphans } from './store/sweep.ts'
 import { sharedBoard } from './taskflow/shared-board.ts'
 
 export interface ZooKeeperBackendOptions extends BoardPathOptions, Security {

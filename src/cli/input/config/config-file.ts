@@ -4,7 +4,7 @@ import { relative } from 'node:path'
 import { type Document, isMap, isPair, isScalar, LineCounter, type Node, parseDocument } from 'yaml'
 import type { z } from 'zod'
 import { InvalidArgument } from '../../../core/errors.ts'
-import { isMisspelt } from '../../../core/spelling.ts'
+import { isMisspelt } from '../../../core/texts.ts'
 import type { FoundConfig } from './nearest.ts'
 import { CONFIG, type Config } from './schema.ts'
 

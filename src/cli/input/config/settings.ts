@@ -4,7 +4,7 @@
  */
 import { dirname, isAbsolute, resolve } from 'node:path'
 import { InvalidArgument } from '../../../core/errors.ts'
-import { suggestion } from '../../../core/spelling.ts'
+import { suggestion } from '../../../core/texts.ts'
 import type { CliContext } from '../../context.ts'
 import { definedOnly, parseDuration, type SharedOptions } from '../shared-options.ts'
 import type { ConfigFile } from './config-file.ts'

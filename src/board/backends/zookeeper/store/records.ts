@@ -103,7 +103,7 @@ export function encodeCancellation(cancellation: Cancellation, encoding: Encodin
 export function decodeCancellation(bytes: Uint8Array | null, encoding: Encoding): Cancellation {
   const { who, reason } = bytes && bytes.length > 0 ? decodeFields(() => decode(bytes, encoding)) : {}
   const text = (value: unknown, unknown: string) => (typeof value === 'string' ? value : unknown)
-  return { who: text(who, 'somebody'), reason: text(reason, 'cancelled') }
+  return { who: text(who, 'an unknown owner'), reason: text(reason, 'cancelled') }
 }
 
 export function encodeKey(uuid: string, encoding: Encoding): Uint8Array {

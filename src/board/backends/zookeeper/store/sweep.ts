@@ -1,12 +1,15 @@
 /**
- * Deletes unused znodes: resources that have not been held for a while, and keys and cancel requests of jobs that no
- * longer exist. A job that is removed by hand leaves both. A cancel request also stays when it is created while the job
- * ends, and the board that ends the job dies or does not know cancel requests (TaskFlow's, the native client's). Any
- * board may sweep, and several may at once: the server refuses to delete a znode that is in use again.
+ * Deletes what other boards, or people, have left: orphaned claims and unused znodes. Unused are resources that have not
+ * been held for a while, and keys and cancel requests of jobs that no longer exist. A job that is removed by hand leaves
+ * both. A cancel request also stays when it is created while the job ends, and the board that ends the job dies or does
+ * not know cancel requests (TaskFlow's, the native client's). Any board may sweep, and several may at once: the server
+ * refuses to delete a znode that is in use again.
  */
 import type { Encoding } from '../../../../core/codec.ts'
 import { BadVersion, NoNode, NotEmpty, type ZooKeeperDriver } from '../../../../zookeeper/index.ts'
-import { pickAtRandom } from '../../../model/spread.ts'
+import type { OrphanedClaim } from '../../../backend.ts'
+import { pickAtRandom } from '../../../model/claim-order.ts'
+import { toResourceWants } from '../../../model/resources.ts'
 import type { Layout } from './layout.ts'
 import { missingAsUndefined } from './reader.ts'
 import { decodeKey } from './records.ts'
@@ -84,4 +87,34 @@ async function ignoreInUse(deleting: Promise<unknown>): Promise<void> {
   await deleting.catch((error: unknown) => {
     if (![NotEmpty, NoNode, BadVersion].some((type) => error instanceof type)) throw error
   })
+}
+
+/**
+ * Deletes the znodes of an orphaned claim: the lock of a posting that was deleted by hand, or the permits of a lock that was
+ * deleted by hand, while the session lives. They would block other owners until the session ends. Two round trips, and a
+ * transaction for each znode that exists.
+ *
+ * A claim creates all of them in one transaction, whose zxid it keeps as its mark: a znode with another zxid belongs to
+ * another claim. While such a znode exists it cannot be replaced except by hand, so nothing comes between the read and
+ * the deletion.
+ */
+export async function releaseOrphans(
+  at: { readonly zookeeper: Pick<ZooKeeperDriver, 'exists' | 'delete'>; readonly layout: Layout },
+  { id, posting, mark }: OrphanedClaim,
+): Promise<void> {
+  const { zookeeper, layout } = at
+  const { exclusive, shared } = toResourceWants(posting)
+  const paths = [
+    ...exclusive.map((resource) => layout.exclusivePermit(resource)),
+    ...shared.map((resource) => layout.sharedPermit(resource, id)),
+    layout.lock(id),
+  ]
+  const free = async (path: string) => {
+    const stat = await zookeeper.exists(path)
+    if (!stat || stat.czxid !== mark) return
+    await zookeeper.delete(path, { version: stat.version }).catch((error: unknown) => {
+      if (!(error instanceof NoNode || error instanceof BadVersion)) throw error
+    })
+  }
+  await Promise.all(paths.map(free))
 }

@@ -1,6 +1,6 @@
 /**
  * A board that is shared with TaskFlow's services in Python. Its records are JSON, of which everything that this library does
- * not change stays as it was written; its locks are told apart by their revision; and a lock that is deleted alone is not
+ * not change stays as it was written; its locks are distinguished by their revision; and a lock that is deleted alone is not
  * reported before it is known what became of the job.
  */
 import { decode, encode } from '../../../../core/codec.ts'

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { InvalidArgument } from '../../src/core/errors.ts'
 import { Emitter } from '../../src/core/events.ts'
 import { assertOptions } from '../../src/core/options.ts'
-import { isMisspelt, suggestion } from '../../src/core/spelling.ts'
+import { isMisspelt, suggestion } from '../../src/core/texts.ts'
 
 describe('a misspelt word', () => {
   test.each([
