@@ -152,12 +152,12 @@ async function printSummary(
 
 /** Imports in a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside a `using`. */
 async function loadModules() {
-  const [play, stage, summary, demo, paint] = await Promise.all([
+  const [play, { filterOnBoard, openDemoEnvironment, removeJobs }, { toSummary }, demo, paint] = await Promise.all([
     import('../dev/demo/play.ts'),
     import('../dev/demo/stage.ts'),
     import('../dev/demo/summary.ts'),
     import('../output/render/demo.ts'),
     import('../output/render/paint.ts'),
   ])
-  return { ...play, ...stage, ...summary, ...demo, ...paint }
+  return { ...play, filterOnBoard, openDemoEnvironment, removeJobs, toSummary, ...demo, ...paint }
 }

@@ -10,7 +10,7 @@ import { openNamedBoard } from '../opening.ts'
 import { printJson, printLines, render, reportError } from '../output/output.ts'
 import { type TrashView, trashReport, trashView } from '../views/views.ts'
 
-interface ReadOptions extends SharedOptions {
+interface TrashReadOptions extends SharedOptions {
   readonly json?: boolean
 }
 
@@ -70,7 +70,7 @@ function toTrashRow({ uuid, name, at, by, reason }: TrashView): TrashRow {
 }
 
 /** Lists the trash. Reports each entry that cannot be read in one line on standard error, and lists the rest. */
-async function list(options: ReadOptions, context: CliContext): Promise<ExitCode> {
+async function list(options: TrashReadOptions, context: CliContext): Promise<ExitCode> {
   const redaction = new Redactor(redactedKeys(options, context))
   await using opened = await openNamedBoard(options, context, { create: false })
   const rows: TrashRow[] = []
@@ -87,7 +87,7 @@ async function list(options: ReadOptions, context: CliContext): Promise<ExitCode
 }
 
 /** Shows one trashed job. @throws NotFound if it is not in the trash */
-async function show(options: ReadOptions, context: CliContext, { args: [uuid = ''] }: Command): Promise<ExitCode> {
+async function show(options: TrashReadOptions, context: CliContext, { args: [uuid = ''] }: Command): Promise<ExitCode> {
   const redaction = new Redactor(redactedKeys(options, context))
   await using opened = await openNamedBoard(options, context, { create: false })
   const job = trashReport(await findTrashed(opened.board, uuid), redaction)

@@ -30,11 +30,6 @@ export function wrap(text: string, columns: number | undefined): string[] {
   return columns === undefined ? [text] : wrapAnsi(text, columns).split('\n')
 }
 
-/** Pads a text with blanks to a number of columns. */
-export function padEnd(text: string, columns: number): string {
-  return text + ' '.repeat(Math.max(0, columns - displayWidth(text)))
-}
-
 const FULL_BLOCK = '█'
 /** The characters of a cell that is filled from one eighth to seven eighths. */
 const PARTIAL_BLOCKS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
