@@ -6,14 +6,14 @@ import { change, claimable, createEntry, createQueue, type EntryOptions, everyth
 const counted = vi.hoisted(() => ({ comparisons: 0 }))
 
 vi.mock('../../../src/board/model/claim-order.ts', async (original) => {
-  const { compareClaimOrder, compareIds } = await original<typeof import('../../../src/board/model/claim-order.ts')>()
+  const real = await original<typeof import('../../../src/board/model/claim-order.ts')>()
   const counting =
     <K>(compare: (a: K, b: K) => number) =>
     (a: K, b: K) => {
       counted.comparisons += 1
       return compare(a, b)
     }
-  return { compareClaimOrder: counting(compareClaimOrder), compareIds: counting(compareIds) }
+  return { ...real, compareClaimOrder: counting(real.compareClaimOrder), compareIds: counting(real.compareIds) }
 })
 
 const MANY = 20_000
