@@ -19,7 +19,7 @@ function fakeMailer({ failures = 0 } = {}): Mailer & { readonly sent: Map<string
   }
 }
 
-test('a task by itself tells how far it is', async () => {
+test('a task by itself reports how far it is', async () => {
   const mailer = fakeMailer()
   const ctx = fakeContext({ services: { mailer } })
   assert.equal(await runTask(send, { readers: ['ada@example.com', 'grace@example.com'], issue: 7 }, ctx), 2)

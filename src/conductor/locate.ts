@@ -9,7 +9,7 @@ export interface JobRecord {
   readonly flow: FlowDetail
 }
 
-/** The place in which a job was found. A job that is done is in its logbook only, also if an old entry is in the trash. */
+/** The place in which a job was found. A job that is done is found in its logbook, even if the trash has an old entry of it. */
 export type Located =
   | { readonly place: 'board'; readonly job: Job }
   | { readonly place: 'trash'; readonly trashed: TrashedJob; readonly record: JobRecord | undefined }
@@ -19,14 +19,14 @@ export interface LocateOptions {
   readonly board: JobBoard
   /** The persistence with the logbooks; without it, a job that is done is not found. */
   readonly persistence: Persistence | undefined
-  /** The UUID of the job's logbook, where `post` was given one; the job's own by default. */
+  /** The UUID of the job's logbook, if `post` was given one. Default: the UUID of the job. */
   readonly book?: string
 }
 
 /**
- * Finds a job; returns undefined if it is in none of the places. Reads the board; if the job is not there, its logbook; and if
- * that does not say that the job is done, the whole trash, and then the board again: the job may have been restored between
- * the reads. A job that was trashed, posted again and done is done.
+ * Finds a job; returns undefined if it is in none of the places. Reads the board first. If the job is not there, reads
+ * its logbook. If that does not say that the job is done, reads the whole trash, and then the board again, because the job may
+ * have been restored between the reads. A job that was trashed, posted again and done is done.
  *
  * @throws the errors of board and logbooks when they are away
  */
@@ -58,7 +58,7 @@ async function findOnBoard(uuid: string, board: JobBoard): Promise<Located | und
   return job && { place: 'board', job }
 }
 
-/** Returns the newest trashed job of that UUID: it can be posted, and trashed, several times. */
+/** Returns the newest trashed job with this UUID: the same UUID can be posted and trashed several times. */
 async function findInTrash(uuid: string, board: JobBoard): Promise<TrashedJob | undefined> {
   let found: TrashedJob | undefined
   for await (const job of board.trashed()) if (job.uuid === uuid) found = job

@@ -3,9 +3,9 @@
  *
  *     RESUMING → SCHEDULING → WAITING → ANALYZING → SCHEDULING → … → SUCCESS | REVERTED | FAILURE | SUSPENDED
  *
- * SCHEDULING starts what is ready, as far as the concurrency allows, and records what has gathered. WAITING lasts until
- * an atom or a wait is over. ANALYZING notes the outcomes and asks retries about failures. The user's code runs only after its
- * start is recorded; outcomes that come after the right to work is lost are not recorded.
+ * SCHEDULING starts ready atoms, up to the concurrency, and records the collected transitions. WAITING lasts until an atom
+ * ends or the pause of a retry is over. ANALYZING records the outcomes and asks retries about failures. The user's code runs
+ * only after its start is recorded. Outcomes are not recorded after the run has lost the right to work.
  */
 import { onAbort } from '../core/async/abort.ts'
 import type { Stoppable } from '../core/async/stop.ts'
@@ -33,9 +33,9 @@ export interface FlowRunParts extends Pick<RunContext, 'clock'> {
   readonly suspend: Stoppable
   readonly cancel: Stoppable
   readonly assertMayGoOn: () => void
-  /** Takes up what an earlier engine left. */
+  /** Continues from the records of an earlier engine; calls `resolve` for failures that are not resolved yet. */
   readonly resume: (resolve: (node: AtomNode, failure: Failure) => Promise<void>) => Promise<void>
-  /** Called with what makes every further step impossible, as soon as it is known. */
+  /** Called at once with an error that makes every further step impossible. */
   readonly onBroken: (error: unknown) => void
 }
 
@@ -55,7 +55,7 @@ export class FlowRun {
   readonly #consequences: ResolutionApplier
   readonly counts: AtomCounts = newAtomCounts()
   #wake: (() => void) | undefined
-  /** The error of a write, or of the check of the right to work. */
+  /** The error that ends the run: of a write, or of `assertMayGoOn`. */
   #fatal: { readonly error: unknown } | undefined
   /** Whether a failure is final: no further atom is started. */
   #isStuck = false
@@ -80,7 +80,7 @@ export class FlowRun {
     return this.#underWay.size
   }
 
-  /** Does what is to be done in a state; resolves to the next one. @throws what ends the run without an ending */
+  /** Performs the step of a state; resolves to the next state. @throws the error that ends the run without an ending */
   step(state: EngineState): EngineState | Promise<EngineState> {
     switch (state) {
       case 'RESUMING':
@@ -96,12 +96,12 @@ export class FlowRun {
     }
   }
 
-  /** Starts nothing any more and ends as FAILURE, for a reason from outside. */
+  /** Starts no further atom and ends the run as FAILURE, for a reason outside the flow. */
   fail(): void {
     this.#isStuck = true
   }
 
-  /** Resolves when nothing of the user's runs any more. */
+  /** Resolves when no code of the user runs any more. */
   async whenDrained(): Promise<void> {
     this.#waits.clear()
     while (this.#underWay.size > 0) {
@@ -110,9 +110,9 @@ export class FlowRun {
     }
   }
 
-  /** Puts the end on record. */
+  /** Records the end of the run. */
   async end(state: EndState): Promise<Ending> {
-    // Suspended before anything was done: the flow is left as it was found, and that costs no write.
+    // A run that was suspended before it did anything leaves the flow as it was, without a write.
     if (state !== 'SUSPENDED' || this.#startedCount) {
       this.#atomStates.ledger.moveFlow(...PATH_TO_ENDING[state])
       await this.#parts.writer.record()
@@ -137,9 +137,9 @@ export class FlowRun {
     this.#parts.assertMayGoOn()
     const { suspend, cancel } = this.#parts
     if (cancel.aborted && !this.#isStuck && this.#atomStates.frontier.undoneCount > 0) this.#revertAllFor(cancel.reason)
-    const resting = this.#isStuck || suspend.aborted
-    if (!resting) this.#startReady()
-    if (this.#underWay.size > 0 || (this.#waits.size > 0 && !resting)) return 'WAITING'
+    const startsNothing = this.#isStuck || suspend.aborted
+    if (!startsNothing) this.#startReady()
+    if (this.#underWay.size > 0 || (this.#waits.size > 0 && !startsNothing)) return 'WAITING'
     return this.#endState()
   }
 
@@ -159,7 +159,7 @@ export class FlowRun {
     for (const { node, did } of begun) void this.#perform(node, did, recorded)
   }
 
-  /** The end, when nothing runs and nothing was started. */
+  /** Returns the end state, when no atom runs and none was started. */
   #endState(): EndState {
     if (this.#isStuck) return 'FAILURE'
     if (this.#atomStates.frontier.undoneCount === 0) return 'SUCCESS'
@@ -174,7 +174,7 @@ export class FlowRun {
     return false
   }
 
-  /** Moves a node on as far as possible without the user's code; returns which of its code to run next. */
+  /** Advances a node as far as possible without the user's code; returns the next step that runs the user's code, if any. */
   #begin(node: ExecutionNode): PerformedStep | undefined {
     if (this.#underWay.has(node) || (isAtom(node) && this.#waits.has(node))) return undefined
     const step = this.#atomStates.nextAction(node)
@@ -188,7 +188,7 @@ export class FlowRun {
     return this.#beginRevert(node)
   }
 
-  /** Asks the deciders in front of a node, once for as long as nothing is begun behind them. */
+  /** Returns whether the deciders before a node let it run. They are asked once, until something behind them begins. */
   #passesGates(node: ExecutionNode): boolean {
     if (node.gates.length === 0) return true
     if (isAtom(node) && this.#atomStates.record(node).state !== 'PENDING') return true
@@ -204,8 +204,8 @@ export class FlowRun {
   }
 
   /**
-   * Fails the first atom of a target whose decider has thrown, at once: with a record that says RUNNING, an engine that
-   * resumes would execute an atom without a decision.
+   * Fails the first atom of a target whose decider has thrown, without a record of RUNNING in between: an engine that resumes
+   * from RUNNING would execute the atom without a decision.
    */
   #failNode(node: ExecutionNode, error: unknown): void {
     const [gate] = node.gates
@@ -219,13 +219,13 @@ export class FlowRun {
 
   #beginExecute(node: AtomNode): PerformedStep {
     const { state, meta } = this.#atomStates.record(node)
-    // An atom that was RUNNING when its process died is RUNNING still, and has nothing new to record.
+    // An atom whose process died is still RUNNING in its record: there is nothing new to record.
     if (state !== 'RUNNING') this.#atomStates.moveTo(node, 'RUNNING', this.#newVersion(node))
     if ('progress' in meta) this.#atomStates.ledger.annotate(node.atom.name, { meta: { progress: undefined } })
     return 'execute'
   }
 
-  /** The version of an atom that was recorded by another one. */
+  /** Returns the version of an atom whose record has another version; undefined if they are equal. */
   #newVersion(node: AtomNode): { version: string } | undefined {
     const { version } = node.atom
     return this.#atomStates.record(node).version === version ? undefined : { version }
@@ -254,7 +254,7 @@ export class FlowRun {
   #beginRevert(node: AtomNode): PerformedStep | undefined {
     const { state, meta } = this.#atomStates.record(node)
     if (state === 'RETRYING') this.#atomStates.moveTo(node, 'RUNNING')
-    // Whether it had succeeded when its process died is not known: it is undone like one that failed halfway.
+    // It is not known whether the atom had succeeded when its process died: it is reverted like one that failed halfway.
     if (state === 'RUNNING' || state === 'RETRYING') this.#atomStates.moveTo(node, 'FAILURE')
     if (state !== 'REVERTING') this.#atomStates.moveTo(node, 'REVERTING')
     if (hasRevert(node.atom) && meta['begun'] !== false) return 'revert'
@@ -263,7 +263,7 @@ export class FlowRun {
     return undefined
   }
 
-  /** Never rejects. */
+  /** Executes or reverts an atom after its start is recorded. Never rejects. */
   async #perform(node: AtomNode, did: PerformedStep, recorded: Promise<void>): Promise<void> {
     try {
       await recorded
@@ -291,15 +291,15 @@ export class FlowRun {
     return this.#outcomes.length > 0 || this.#fatal || hasToEnd() ? 'ANALYZING' : this.#nextEvent()
   }
 
-  /** Resolves when something that ran is over, a wait is, or one of the signals has fired. */
+  /** Resolves when an atom has ended, the pause of a retry is over, or one of the signals has fired. */
   #nextEvent(): Promise<EngineState> {
     return new Promise((resolve) => {
       // Running atoms follow the signals themselves, and nothing can be done before they are over.
       const signals = this.#waits.size > 0 ? [this.#parts.suspend, this.#parts.cancel] : []
-      const leave = signals.map((signal) => onAbort(signal, () => this.#wake?.()))
+      const subscriptions = signals.map((signal) => onAbort(signal, () => this.#wake?.()))
       this.#wake = () => {
         this.#wake = undefined
-        for (const forget of leave) forget()
+        for (const unsubscribe of subscriptions) unsubscribe()
         resolve('ANALYZING')
       }
     })
@@ -321,7 +321,7 @@ export class FlowRun {
     return 'SCHEDULING'
   }
 
-  /** Notes the outcome; returns the failure that has to be resolved, if any. */
+  /** Records the outcome; returns the failure that has to be resolved, if any. */
   #failureIn(outcome: AtomOutcome): Failure | undefined {
     if (outcome.did === 'decide') return outcome.failure
     const { node, did, attempt } = outcome
@@ -357,7 +357,7 @@ export class FlowRun {
     return failure
   }
 
-  /** The history of a retry with the attempt that begins now. */
+  /** Returns the history of a retry with the attempt that begins now. */
   #nextHistory(node: AtomNode, value: unknown): readonly RetryAttempt[] {
     return [...(this.#atomStates.record(node).history ?? []), { value, failures: [] }]
   }

@@ -88,7 +88,7 @@ test('who lost every job of a batch waits for no proof of a session that may nev
   await board.close()
 })
 
-test('who has won a job is given it when its session ends before it was proven, and told that it is lost', async () => {
+test('a winner whose session ends before it was proven receives its claim, and the claim is reported as lost', async () => {
   const name = randomUUID()
   const space = memorySpace(name)
   const backend = new MemoryBackend({ uri: `memory:${name}`, space })

@@ -25,7 +25,7 @@ describe('races', () => {
   })
 
   describe('of an answer with what happens meanwhile', () => {
-    test('a claim whose session ends before its answer is heard is lost when it is handed out', async () => {
+    test('a claim whose session ends before its answer is received is lost when it is handed out', async () => {
       await board.post('flow', {})
       const answer = backend.stop('claim', 'after')
       const claiming = board.claimNext()

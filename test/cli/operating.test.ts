@@ -212,7 +212,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     })
   })
 
-  test('track: that nobody lives who could run it', async () => {
+  test('track: that no conductor is connected that could run it', async () => {
     const uuid = await post('hello')
     expect((await place.jobboard(['track', uuid])).stdout).toMatch(
       /waits for +its turn; no conductor is connected to this board/,
@@ -222,7 +222,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     expect((await place.jobboard(['track', uuid])).stdout).toMatch(/waits for +its turn\n/)
   })
 
-  test('a job that was asked back says in the trash by whom, and why, whoever put it there', async () => {
+  test('a job that was asked back says in the trash by whom, and why, whichever owner put it there', async () => {
     const uuid = await post('hello', '--store', '{"name":"Ada"}')
     await using board = await openBoard(place.board)
     const claim = await board.claim(await board.find(uuid))
@@ -235,7 +235,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     expect((await place.jobboard(['trash', 'show', uuid])).stdout).toMatch(/reason +cancelled by .*: by mistake\n/)
   })
 
-  test('pause and resume: nobody claims in between', async () => {
+  test('pause and resume: no owner claims in between', async () => {
     const uuid = await post('hello', '--store', '{"name":"Ada"}')
     expect(await place.jobboard(['pause'])).toMatchObject({
       exitCode: 0,

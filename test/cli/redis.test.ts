@@ -53,7 +53,7 @@ test('post, jobs, conductor, show, trash list', async () => {
   })
 })
 
-test('who is not let in is told where the password goes', async () => {
+test('a refused login says where the password goes', async () => {
   const uri = `${server.uri.replace('//', '//ada:wrong@')}/0`
   await using place = await createCliFolder({ board: uri })
   const { exitCode, stderr } = await place.jobboard(['jobs'])

@@ -79,7 +79,7 @@ describe('without a board', () => {
   })
 })
 
-test('on a board it waits for its resources, and is nobody else’s', async () => {
+test('on a board it waits for its resources, and no other conductor runs it', async () => {
   await using board = await openBoard(place.board)
   const holder = await board.post('other', {}, { resources: { exclusive: ['disk'] } })
   await using claim = await board.claim(holder)
@@ -106,7 +106,7 @@ describe('post --wait', () => {
     expect([bad.exitCode, jsonLines(bad.stdout)]).toMatchObject([1, [{ name: 'refused', state: 'TRASHED' }]])
   })
 
-  test('tells how far it is', async () => {
+  test('reports how far it is', async () => {
     const { board } = place
     const conductor = place.start([
       'conductor',

@@ -18,7 +18,7 @@ afterAll(killRemaining)
 
 const ADA = { JOBBOARD_ZOOKEEPER_AUTH: 'ada:hunter2' }
 
-describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
+describe.skipIf(!zookeeperHosts)('a board of one user', () => {
   test('is theirs, by environment as by URI, and closed to others', async () => {
     const posted = await place.jobboard(['post', 'hello', '--name', 'mine'], { env: ADA })
     expect(posted).toMatchObject({ exitCode: 0, stderr: '' })

@@ -68,7 +68,7 @@ test('a flow without the store it needs, or no flow at all', async () => {
   expect(board.jobCount).toBe(0)
 })
 
-test('jobs of a flow that is not known are told of once for each flow and version', async () => {
+test('jobs of a flow that is not known are reported once for each flow and version', async () => {
   const lines: { msg: string; flow: string; version?: string; known: string[] }[] = []
   const log = pino({ level: 'warn' }, { write: (line: string) => lines.push(JSON.parse(line)) })
   await using board = await openBoard('memory:')

@@ -62,7 +62,7 @@ test('a flow that fails is for its caller to hear of, and its job has left the b
   expect((await listTrash(board)).map(({ reason }) => reason)).toEqual([expect.stringContaining('no way back')])
 })
 
-test('one that is told to stop is suspended, and a conductor goes on with it', async () => {
+test('one that is asked to stop is suspended, and a conductor goes on with it', async () => {
   const [board, other] = await boards('a', 'b')
   const persistence = await openPersistence('memory:')
   const ran: string[] = []
@@ -81,7 +81,7 @@ test('one that is told to stop is suspended, and a conductor goes on with it', a
   expect(ran).toEqual(['first', 'second'])
 })
 
-test('what it opened is closed, and a claim that was lost is told', async () => {
+test('what it opened is closed, and a claim that was lost is reported', async () => {
   const fine = singleTaskFlow('fine', ({ n }) => n)
   expect(await runFlow(fine, { n: 7 }, { board: 'memory:' })).toEqual({ results: { out: 7 } })
   const [board] = await boards('a')
@@ -89,7 +89,7 @@ test('what it opened is closed, and a claim that was lost is told', async () => 
   await expect(runFlow(closing, { n: 1 }, { board })).rejects.toBeInstanceOf(ClaimLost)
 })
 
-test('what cannot begin is told, and leaves nothing on the board', async () => {
+test('what cannot begin is reported, and leaves nothing on the board', async () => {
   const [board, other] = await boards('a', 'b')
   const fine = singleTaskFlow('fine', ({ n }) => n)
   await other.post('else', {}, { ...disk, key: 'one' })
@@ -123,7 +123,7 @@ test('a conductor on the same board leaves its job to it', async () => {
   expect(settled).toEqual(['slow'])
 })
 
-test('a job that is cancelled while it waits for its turn is told to its caller', async () => {
+test('a job that is cancelled while it waits for its turn is reported to its caller', async () => {
   const [board, other] = await boards('a', 'b')
   await other.post('else', {}, disk)
   await other.claimNext()
@@ -155,7 +155,7 @@ test('its session may end while it waits: the job is claimed in the next', async
   expect(await running).toEqual({ results: { out: 7 } })
 })
 
-test('told to stop before it began: nothing is posted', async () => {
+test('asked to stop before it began: nothing is posted', async () => {
   const [board] = await boards('a')
   const reason = new Error('enough')
   const running = runFlow(

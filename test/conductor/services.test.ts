@@ -47,7 +47,7 @@ test('tasks of every job find what the factory made once, and it ends after the 
   expect(made).toBe(1)
 })
 
-test('what is disposable as a whole is disposed of as a whole, and a service that cannot end harms nobody', async () => {
+test('what is disposable as a whole is disposed of as a whole, and a service that cannot end does not disturb others', async () => {
   await using board = await openBoard('memory:')
   const told: string[] = []
   class Whole {
@@ -73,7 +73,7 @@ test('an object that was given is left as it is', async () => {
   expect(services.said).toEqual(['one'])
 })
 
-test('a factory that fails, and services that are none, are told before anything is claimed', async () => {
+test('a factory that fails, and services that are none, are reported before anything is claimed', async () => {
   await using board = await openBoard('memory:')
   const fails = async (): Promise<Services> => {
     throw new Error('no database')

@@ -29,7 +29,7 @@ describe('who asks for it', () => {
     expect(job.state).toBe('COMPLETE')
   })
 
-  test('a task that waits for it waits for itself: it is told to stop, and its job goes back', async () => {
+  test('a task that waits for it waits for itself: it is asked to stop, and its job goes back', async () => {
     const [board] = await boards('a')
     const limits = { drainTimeout: 1, abortTimeout: 1 }
     const ended = createDeferred()
@@ -44,7 +44,7 @@ describe('who asks for it', () => {
     expect([conductor.state, job.state]).toEqual(['stopped', 'UNCLAIMED'])
   })
 
-  test('somebody, while a burst ends by itself', async () => {
+  test('a caller, while a burst ends by itself', async () => {
     const [board] = await boards('a')
     const [reached, release] = [createDeferred(), createDeferred()]
     const slow = singleTaskFlow('slow', async () => {
@@ -67,7 +67,7 @@ describe('who asks for it', () => {
     expect([conductor.state, job.state]).toEqual(['stopped', 'COMPLETE'])
   })
 
-  test('somebody, while it is paused', async () => {
+  test('a caller, while it is paused', async () => {
     const [board] = await boards('a')
     const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [fine] })
     conductor.pause()

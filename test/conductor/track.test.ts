@@ -123,7 +123,7 @@ test('how far a task is shows in events and to everybody who tracks the job, wit
   expect(await track(job.uuid, { board, persistence })).not.toHaveProperty('progress')
 })
 
-test('a job that failed tells why, in the trash and without', async () => {
+test('a job that failed says why, in the trash and without', async () => {
   await using board = await openBoard('memory:')
   await using persistence = await openPersistence('memory:')
   const places = { board, persistence }
@@ -278,7 +278,7 @@ test('a logbook that is damaged stays, is reported once, and keeps no other from
   expect(left.toSorted()).toEqual(['a-damaged', 'c-damaged'])
 })
 
-test('a conductor removes them when it is told to', async () => {
+test('a conductor removes them when it is configured to', async () => {
   await using board = await openBoard('memory:')
   await using persistence = await openPersistence('memory:')
   const flow = linear('sum', input<{ n: number }>(), add)

@@ -37,7 +37,7 @@ test('a job that is over was over before, one that is not is waited for, and bot
   }
 })
 
-test('a job that keeps no logbook is done when it was seen to be, and one that nobody knows is unknown', async () => {
+test('a job that keeps no logbook is done when it was seen to be, and an unknown one is unknown', async () => {
   const [poster, worker] = await boards('poster', 'worker')
   await using persistence = await openPersistence('memory:')
   const places = { board: poster, persistence }

@@ -42,7 +42,7 @@ describe.skipIf(!zookeeperHosts)('conductors on ZooKeeper', () => {
     expect(await all(board.trashed())).toEqual([])
   })
 
-  test('whoever stops waits for no server that answers nothing any more', async () => {
+  test('a conductor that stops does not wait for a server that answers nothing any more', async () => {
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
     const uri = `zookeeper://${proxy.hosts}${namespace('mute')}?sessionTimeout=10m`
     const board = await openBoard(uri)

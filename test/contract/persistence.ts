@@ -315,7 +315,7 @@ export function persistenceContract(backend: PersistenceBackend): void {
     })
 
     describe('what was', () => {
-      test('a flow and its atoms tell the states they went through, when and in which run', async () => {
+      test('a flow and its atoms record the states they went through, when and in which run', async () => {
         const uuid = randomUUID()
         const first = await here.acquire(requestOf(uuid, 1))
         await first.write({ state: 'RUNNING', atoms: [atom('one', { state: 'RUNNING' })] })
@@ -469,7 +469,7 @@ export function persistenceContract(backend: PersistenceBackend): void {
         expect(book.flows[0]).toMatchObject({ state: 'PENDING', run: 5 })
       })
 
-      test('a run that is not above the newest is fenced, and told which that is', async () => {
+      test('a run that is not above the newest is fenced, with the number of the newest', async () => {
         const uuid = randomUUID()
         const owner = await here.acquire(requestOf(uuid, 5))
         for (const run of [1, 4, 5]) {

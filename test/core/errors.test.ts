@@ -49,7 +49,7 @@ describe('instanceof', () => {
     expect(new another.NotFound('x') instanceof errors.Timeout).toBe(false)
   })
 
-  test('a subclass of a user is told from its parent', () => {
+  test('a subclass of a user is distinguished from its parent', () => {
     class Hopeless extends errors.NonRetryable {}
     expect(new Hopeless('x') instanceof errors.NonRetryable).toBe(true)
     expect(new errors.NonRetryable('x') instanceof Hopeless).toBe(false)

@@ -25,14 +25,14 @@ describe('a misspelt word', () => {
     expect(isMisspelt(word, known)).toBe(false)
   })
 
-  test('is told with what was meant, or with all there is', () => {
+  test('is reported with what was meant, or with all there is', () => {
     expect(suggestion('flow', ['board', 'flows'])).toBe('; did you mean flows?')
     expect(suggestion('limit', ['board', 'flows'])).toBe('; there are board, flows')
     expect(suggestion('limit', [])).toBe('')
   })
 })
 
-test('an option that nobody reads is refused, and so is what is no object', () => {
+test('an option that is never read is refused, and so is what is no object', () => {
   const known = { board: true, flows: true } as const
   expect(() => assertOptions({ board: 1 }, known, 'it')).not.toThrow()
   expect(() => assertOptions({ board: 1, flow: 2 }, known, 'it')).toThrow(InvalidArgument)
@@ -41,7 +41,7 @@ test('an option that nobody reads is refused, and so is what is no object', () =
     expect(() => assertOptions(nonsense, known, 'it')).toThrow('it: the options must be an object, as in { board: … }')
 })
 
-test('an event that never comes, and a listener that nobody can call, are refused', () => {
+test('an event that never comes, and a listener that cannot be called, are refused', () => {
   const emitter = new Emitter<{ settled: number }>(() => undefined, { events: { settled: true } })
   const on = emitter.on.bind(emitter) as (event: string, listener: unknown) => unknown
   expect(() => on('setled', () => undefined)).toThrow('unknown event "setled"; did you mean settled?')

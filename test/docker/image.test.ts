@@ -41,7 +41,7 @@ describe('the Dockerfile', () => {
     for (const { from } of copies) if (from !== undefined) expect(stages.slice(0, -1)).toContain(from)
   })
 
-  test('starts it without a shell, as somebody who is not root, and says how to ask for its health', () => {
+  test('starts it without a shell, as a user who is not root, and says how to ask for its health', () => {
     expect(last('USER').text).toBe('node')
     expect(execForm(last('ENTRYPOINT'))[0]).toBe('node')
     expect(execForm(last('CMD'))[0]).toBe('conductor')
@@ -98,7 +98,7 @@ describe.skipIf(!zookeeperHosts)('what it starts', () => {
     )
   }
 
-  test('is healthy, does what the page about it says, and ends when it is told to', async () => {
+  test('is healthy, does what the page about it says, and ends when it is asked to', async () => {
     const conductor = place.start(execForm(last('CMD')).map((arg) => arg.replace('8080', String(port))))
     onTestFinished(() => void conductor.process.kill('SIGKILL'))
     await conductor.says('health at')

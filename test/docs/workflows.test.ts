@@ -38,7 +38,7 @@ test.each(FILES)('%s can be read, and each step does one thing', async (file) =>
 })
 
 test.each(FILES)(
-  '%s runs only actions that nobody can change, and gives packages neither a token nor a say',
+  '%s runs only actions that cannot be changed, and gives packages neither a token nor a say',
   async (file) => {
     const { jobs, permissions } = parse(await readFile(join(FOLDER, file), 'utf8')) as Workflow
     expect(permissions).toEqual({ contents: 'read' })

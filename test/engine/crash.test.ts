@@ -70,7 +70,7 @@ describe.each([
   { failing: false, writes: 5, calmTrace: ['a', 'b', 'c', 'd'] },
   { failing: true, writes: 9, calmTrace: ['a', 'b', 'c', 'd', '-d', '-c', '-b', '-a'] },
 ])('a flow that fails: $failing', ({ failing, writes, calmTrace }) => {
-  test('needs so many writes when nobody dies', async () => {
+  test('needs so many writes when no process dies', async () => {
     const calm = await tell({ failing, kills: [], done: false })
     expect(calm).toMatchObject({ writes, trace: calmTrace, repeated: [] })
     expect(calm.ending).toMatchObject({ state: failing ? 'REVERTED' : 'SUCCESS' })
@@ -78,10 +78,10 @@ describe.each([
 
   describe.each([
     { done: false, how: 'and was not done' },
-    { done: true, how: 'and was done, but nobody was told' },
+    { done: true, how: 'and was done, but its end was not reported' },
   ])('killed at a write that failed $how', ({ done }) => {
     test.each(Array.from({ length: writes }, (_, index) => index + 1))(
-      'number %i, ends as if nobody had died',
+      'number %i, ends as if no process had died',
       async (k) => {
         const calm = await tell({ failing, kills: [], done })
         const shaken = await tell({ failing, kills: [k], done })
@@ -93,7 +93,7 @@ describe.each([
       },
     )
 
-    test('in every run again, ends as if nobody had died', async () => {
+    test('in every run again, ends as if no process had died', async () => {
       const calm = await tell({ failing, kills: [], done })
       const shaken = await tell({ failing, kills: Array.from({ length: 50 }, () => (done ? 1 : 2)), done })
       expect(shaken.ending).toEqual(calm.ending)

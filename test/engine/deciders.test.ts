@@ -46,7 +46,7 @@ test.each([
 })
 
 describe('a decider', () => {
-  test('is told what the tasks before it returned, and chooses by it', async () => {
+  test('receives what the tasks before it returned, and chooses by it', async () => {
     await using shop = new TaskRecorder()
     const trace: string[] = []
     const told: unknown[] = []
@@ -126,7 +126,7 @@ test('what was left out is not reverted, and is decided anew in the next attempt
   expect(trace).toEqual(['a', '-a', 'a', 'b'])
 })
 
-test('who needs what was left out fails, unless it can do without, or somebody further out has it', async () => {
+test('an atom that needs what was left out fails, unless it can do without, or an atom further out has it', async () => {
   const make = (name: string) => task(name, { provides: 'x', execute: () => name })
   const flowOf = (user: AnyTask, outer: readonly AnyPart[] = []) => {
     const [start, out] = [task('start', { execute: () => 1 }), make('left out')]

@@ -47,7 +47,7 @@ describe('a task that fails', () => {
     ])
   })
 
-  test('keeps its failure in the logbook, and its error for whoever runs it in the foreground', async () => {
+  test('keeps its failure in the logbook, and its error for a caller that runs it in the foreground', async () => {
     await using shop = new TaskRecorder()
     const error = new NonRetryable('the file is gone', {
       cause: Object.assign(new Error('enoent'), { code: 'ENOENT' }),

@@ -42,7 +42,7 @@ describe('suspend', () => {
     expect(shop.writes).toEqual(['RUNNING, a RUNNING, b PENDING', 'SUSPENDED, a SUCCESS="a!"'])
   })
 
-  test('tells the task why; a task that throws then is RUNNING still, has not failed, and runs again', async () => {
+  test('gives the task the reason; a task that throws then is RUNNING still, has not failed, and runs again', async () => {
     await using shop = new TaskRecorder()
     const trace: string[] = []
     const suspend = new AbortController()
@@ -297,7 +297,7 @@ describe('cancel', () => {
     expect(ending.error).toBe(at === 'c' ? undefined : cancelled)
   })
 
-  test('tells the task that is under way, and not those that are being undone', async () => {
+  test('notifies the task that is under way, and not those that are being undone', async () => {
     await using shop = new TaskRecorder()
     const cancel = new AbortController()
     const reverting: boolean[] = []

@@ -82,7 +82,7 @@ describe('returned', () => {
     },
   )
 
-  test('without the part that somebody requires: the flow is reverted, and who was not begun has nothing to undo', async () => {
+  test('without the part that an atom requires: the flow is reverted, and an atom that was not begun has nothing to undo', async () => {
     await using shop = new TaskRecorder()
     const trace: string[] = []
     const short = task('short', {

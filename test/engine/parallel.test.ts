@@ -67,7 +67,7 @@ describe('side by side', () => {
     expect(trace).toEqual(['high', 'middle', 'low', '-high', '-middle', '-low'])
   })
 
-  test('several failures are all told', async () => {
+  test('several failures are all reported', async () => {
     const [one, two] = meeting(['one', 'two']).map((inner, index) =>
       task(inner.name, { ...(inner as object), postExecute: fails(`failure ${index}`) } as never),
     )
@@ -146,7 +146,7 @@ describe('interrupted', () => {
     expect(await shop.states()).toBe('SUCCESS, a SUCCESS')
   })
 
-  test('cancelled, what runs is told, and what was done is undone', async () => {
+  test('cancelled, what runs receives the signal, and what was done is undone', async () => {
     await using shop = new TaskRecorder()
     const trace: string[] = []
     const cancel = new AbortController()
@@ -164,7 +164,7 @@ describe('interrupted', () => {
     expect(trace.sort()).toEqual(['-a', '-b', 'a', 'b'])
   })
 
-  test('when a write fails, what runs beside it is told to stop, and nothing is written any more', async () => {
+  test('when a write fails, what runs beside it is asked to stop, and nothing is written any more', async () => {
     await using shop = new TaskRecorder()
     const signals: AbortSignal[] = []
     const release = createDeferred()
@@ -200,7 +200,7 @@ function rejectedAfter(time: Duration, { ctx, clock }: { ctx: Context; clock: Ma
 }
 
 describe('time', () => {
-  test('an atom whose deadline has passed is told, and fails if it heeds that', async () => {
+  test('an atom whose deadline has passed receives its signal, and fails if it heeds that', async () => {
     await using shop = new TaskRecorder()
     const clock = new ManualClock()
     const slow = task('slow', { deadline: 1, execute: (_args, ctx) => rejectedAfter(1, { ctx, clock }) })
@@ -307,7 +307,7 @@ describe('steps', () => {
   })
 })
 
-test('listeners hear of every move after it is on record, and of progress at once; one that throws harms nobody', async () => {
+test('listeners receive every move after it is on record, and progress at once; one that throws does not disturb others', async () => {
   await using shop = new TaskRecorder()
   const heard: unknown[] = []
   const a = task('a', {

@@ -89,7 +89,7 @@ describe('arguments', () => {
     expect(ending.results).toEqual({ text: 'HELLO', size: 5 })
   })
 
-  test('that nobody provides are refused before anything runs, with every task and name', async () => {
+  test('that no atom provides are refused before anything runs, with every task and name', async () => {
     await using shop = new TaskRecorder()
     const trace: string[] = []
     const last = tracing('last', trace, { requires: ['x', 'text', 'y'] })

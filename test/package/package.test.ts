@@ -40,7 +40,7 @@ const KINDS: readonly RegExp[] = [
 ]
 
 describe('the tarball', () => {
-  test('holds nothing but what is of use to whoever installs it', () => {
+  test('holds only what is of use to those who install it', () => {
     expect(packed.files.filter((file) => !KINDS.some((kind) => kind.test(file)))).toEqual([])
     expect(packed.files.length).toBeGreaterThan(1_000)
   })

@@ -32,7 +32,7 @@ describe('in Postgres', () => {
     return rows.map(({ nspname }) => nspname)
   }
 
-  test('there are none until somebody writes, and then they can be read without the right to write', async () => {
+  test('there are none until the first write, and then they can be read without the right to write', async () => {
     const schema = `s_${randomUUID().replaceAll('-', '')}`
     const uri = `${server.uri}?schema=${schema}`
     const refusal: unknown = await look(uri).catch((error: unknown) => error)
@@ -75,7 +75,7 @@ test('in a directory: a folder that is not there is not made, and one that can o
   await chmod(root, 0o755)
 })
 
-test('in memory: what nobody has opened is not there', async () => {
+test('in memory: what was never opened is not there', async () => {
   const uri = `memory:${randomUUID()}`
   await expect(look(uri)).rejects.toThrow(NotFound)
   await using _ = await openPersistence(uri)

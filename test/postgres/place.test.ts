@@ -5,7 +5,7 @@ import { parsePostgresLocation, poolSettings } from '../../src/postgres/place.ts
 
 const placeOf = (text: string) => parsePostgresLocation(parseUri(text, 'persistence'))
 
-test('what stands in the URI is what the pool is told', async () => {
+test('what stands in the URI is what the pool receives', async () => {
   const uri = 'postgres://ada:p%40ss@db.example:6543/jobs?schema=other&statementTimeout=2s&connectTimeout=1s&poolSize=9'
   expect(placeOf(uri).schema).toBe('other')
   expect(await poolSettings(placeOf(uri))).toEqual({

@@ -51,7 +51,7 @@ test('turns on to the next of a kind', () => {
   expect([clock.now(), clock.advanceToNext()]).toEqual([20, false])
 })
 
-test('tells when somebody waits, and gives up waiting for that', async () => {
+test('reports when a caller waits, and gives up waiting for that', async () => {
   const clock = new ManualClock()
   const waiting = clock.awaited('pause')
   clock.alarm(5, { kind: 'deadline', ring: () => undefined })

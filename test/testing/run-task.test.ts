@@ -22,7 +22,7 @@ const charge = task('charge', {
 })
 
 describe('a task by itself', () => {
-  test('is executed with what it is told, and tells its progress', async () => {
+  test('is executed with the values that it is given, and reports its progress', async () => {
     const bank: Bank = { bookings: [] }
     const ctx = fakeContext({ services: { bank }, fence: 7n })
     expect(await runTask(charge, { amount: 3 }, ctx)).toEqual({ receipt: 3, at: new Date(0) })
@@ -42,7 +42,7 @@ describe('a task by itself', () => {
     expect(bank.bookings).toEqual(['back 3: 3 undefined 0', 'back 3: undefined no cover 1'])
   })
 
-  test('hears its signal', async () => {
+  test('receives its signal', async () => {
     const ctx = fakeContext({ services: { bank: { bookings: [] } } })
     ctx.abort(new Error('the claim is lost'))
     await expect(runTask(charge, { amount: 3 }, ctx)).rejects.toThrow('the claim is lost')

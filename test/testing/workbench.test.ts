@@ -104,7 +104,7 @@ describe('time stands still', () => {
     expect(await bench.drain()).toMatchObject([{ settled: 'consumed' }])
   })
 
-  test('nobody waits for the delay of a job that is not on the board any more', async () => {
+  test('no caller waits for the delay of a job that is not on the board any more', async () => {
     const flow = noted([])
     await using bench = await workbench({ flows: [flow] })
     const job = await bench.board.post(flow, { name: 'Ada' }, { delay: '1d' })
@@ -214,7 +214,7 @@ describe('owners die', () => {
     ])
   })
 
-  test('during a task: its signal fires, and what it does after is recorded by nobody', async () => {
+  test('during a task: its signal fires, and what it does after is not recorded', async () => {
     const heard: unknown[] = []
     const flow = linear(
       'long',
@@ -261,7 +261,7 @@ describe('owners die', () => {
     expect(job.state).toBe('TRASHED')
   })
 
-  test('only where somebody gets', async () => {
+  test('only at a task that a run reaches', async () => {
     const flow = noted([])
     await using bench = await workbench({ flows: [flow] })
     await expect(bench.crash({ after: 'second' })).rejects.toThrow('no run came to task second')

@@ -47,7 +47,7 @@ describe.skipIf(!zookeeperHosts)('an ACL', () => {
     expect(text((await other.getData(path)).data)).toBe('mine')
   })
 
-  test('names somebody by a digest that they have', async () => {
+  test('grants rights to a user by the digest of its password', async () => {
     await using bob = await connected()
     await using ada = await connected()
     const path = namespace()
@@ -105,7 +105,7 @@ describe.skipIf(!zookeeperHosts)("a client's ACL", () => {
 })
 
 describe.skipIf(!zookeeperHosts)('whoAmI', () => {
-  test('tells the identities that were added', async () => {
+  test('returns the identities that were added', async () => {
     await using client = await connected()
     expect(await client.whoAmI()).toEqual([{ scheme: 'ip', id: '127.0.0.1' }])
     await client.addAuth('digest', 'ada:secret')

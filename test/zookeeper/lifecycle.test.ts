@@ -7,7 +7,7 @@ import { startProxy } from '../support/proxy.ts'
 import { connected, failureOf, portOf, reaches, sessionOf } from './clients.ts'
 
 describe.skipIf(!zookeeperHosts)('the life of a client', () => {
-  test('goes through its states in order, and tells each change once', async () => {
+  test('goes through its states in order, and reports each change once', async () => {
     const client = new ZooKeeper({ hosts: zookeeperHosts })
     const states = statesOf(client)
     expect(client.state).toBe('new')
@@ -91,7 +91,7 @@ describe.skipIf(!zookeeperHosts)('the life of a client', () => {
     expect(await failureOf(client.exists('/'))).toMatchObject({ name: 'NotSent' })
   })
 
-  test('goes on at other servers when it is told of them, with the same session', async () => {
+  test('goes on at other servers when it is given their names, with the same session', async () => {
     await using first = await startProxy({ port: portOf(zookeeperHosts) })
     await using second = await startProxy({ port: portOf(zookeeperHosts) })
     await using client = await connected({ hosts: first.hosts })

@@ -53,7 +53,7 @@ describe('requests in flight', () => {
 })
 
 describe.skipIf(!zookeeperHosts)('counters', () => {
-  test('tell what became of every operation, and why connections ended', async () => {
+  test('count the outcome of every operation, and why connections ended', async () => {
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
     await using client = await connected({ hosts: proxy.hosts })
     const path = namespace()
@@ -101,7 +101,7 @@ describe.skipIf(!zookeeperHosts)('hosts', () => {
     expect(client.counters().faults).toEqual({ moved: 1 })
   })
 
-  test('that take no more connections from here are told of as such', async () => {
+  test('that take no more connections from here are reported as such', async () => {
     await using server = await startZooKeeper({ config: { maxClientCnxns: 1 } })
     await using first = await connected({ hosts: server.hosts })
     const second = new ZooKeeper({ hosts: server.hosts })
@@ -110,7 +110,7 @@ describe.skipIf(!zookeeperHosts)('hosts', () => {
     expect(first.state).toBe('connected')
   })
 
-  test('that know less than the session are told of as such', async () => {
+  test('that know less than the session are reported as such', async () => {
     const warnings: string[] = []
     const log = pino({ level: 'warn' }, { write: (line: string) => warnings.push(line) })
     await using server = await startZooKeeper()

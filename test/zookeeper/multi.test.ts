@@ -57,7 +57,7 @@ describe.skipIf(!zookeeperHosts)('a multi', () => {
 })
 
 describe.skipIf(!zookeeperHosts)('a multi of all kinds of znodes', () => {
-  test('answers with the path, and with the Stat where the server tells it', async () => {
+  test('answers with the path, and with the Stat where the server returns it', async () => {
     await using client = await connected()
     const path = namespace()
     const { zxid, results } = await client.multi([

@@ -25,7 +25,7 @@ describe.skipIf(!zookeeperHosts)('operations', () => {
     expect(await client.exists(path)).toBeUndefined()
   })
 
-  test('tell no data from empty data', async () => {
+  test('distinguish no data from empty data', async () => {
     await using client = await connected()
     const path = namespace()
     await client.create(path)
@@ -197,7 +197,7 @@ describe.skipIf(!zookeeperHosts)('operations', () => {
     expect(await client.getConfig()).toEqual(await outside.getConfig())
   })
 
-  test('name paths in their errors as whoever asked knows them', async () => {
+  test('name paths in their errors as the caller knows them', async () => {
     const path = namespace()
     await using client = await connected({ hosts: `${zookeeperHosts}${path}`, maxRequestBytes: 1_000 })
     await client.mkdirp('/a')
@@ -231,7 +231,7 @@ describe('a client that cannot connect', () => {
     expect(String(await failureOf(client.connect({ timeout: 500 })))).toContain('nowhere.invalid')
   })
 
-  test('gives up when it is told to', async () => {
+  test('gives up when its signal fires', async () => {
     const client = new zk.ZooKeeper({ hosts: `127.0.0.1:${await freePort()}` })
     const reason = new Error('enough')
     const connecting = failureOf(client.connect({ signal: AbortSignal.abort(reason) }))

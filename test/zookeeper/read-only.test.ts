@@ -29,7 +29,7 @@ describe.skipIf(!zookeeperHosts)('a server that has lost its quorum', () => {
 
   afterAll(() => ensemble?.stop())
 
-  test('is refused by who did not ask for it, who is told what may be the reason', async () => {
+  test('is refused by a client that did not ask for it, with the possible reason', async () => {
     const client = new ZooKeeper({ hosts: alone.hosts })
     const error = await failureOf(client.connect({ timeout: '2s' }))
     expect(error).toMatchObject({ name: 'NotConnected', cause: { name: 'HungUp' } })

@@ -48,7 +48,7 @@ describe.skipIf(!zookeeperHosts)('security', () => {
       expect((await client.getData(path)).stat).toMatchObject({ version: 1, dataLength: 300_000 })
     })
 
-    test('refuses a server that somebody else vouches for', async () => {
+    test('refuses a server whose certificate is of another authority', async () => {
       await using other = await createAuthority()
       const message = await refusal({ hosts: server.secureHosts, tls: { ca: other.cert } })
       expect(message).toContain(`${server.secureHosts}: the server's certificate is not trusted`)
@@ -78,7 +78,7 @@ describe.skipIf(!zookeeperHosts)('security', () => {
       expect(await client.whoAmI()).toContainEqual({ scheme: 'x509', id: 'CN=worker-1' })
     })
 
-    test('is spoken by both sides, or the one that does not is told', async () => {
+    test('is spoken by both sides, or the error says which one does not', async () => {
       expect(await refusal({ hosts: server.secureHosts })).toContain(
         `${server.secureHosts}: it speaks TLS on this port, and this client does not: give tls, or zookeepers://`,
       )
@@ -146,7 +146,7 @@ describe.skipIf(!zookeeperHosts)('security', () => {
       expect(await client.whoAmI()).toContainEqual({ scheme: 'sasl', id: 'bob' })
     })
 
-    test('is demanded by servers that are told to', async () => {
+    test('is demanded by servers that are configured to', async () => {
       await using strict = await startSecureZooKeeper({
         authority,
         clientAuth: 'none',
@@ -191,7 +191,7 @@ describe.skipIf(!zookeeperHosts)('digest auth', () => {
     expect(text((await client.getData(path)).data)).toBe('mine')
   })
 
-  test('of a scheme that nobody knows is refused, and not given again', async () => {
+  test('of an unknown scheme is refused, and not given again', async () => {
     await using client = await connected()
     const again = reaches(client, 'suspended').then(() => reaches(client, 'connected'))
     expect(await failureOf(client.addAuth('no-such-scheme', 'x'))).toBeInstanceOf(AuthFailed)

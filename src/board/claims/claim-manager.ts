@@ -1,5 +1,5 @@
 /**
- * The claims of one board object: it claims jobs of the queue by the backend's transaction, and settles or loses the claims.
+ * Manages the claims of one board object: claims jobs in transactions of the backend, and settles or loses the claims.
  */
 
 import { Cancelled, ClaimLost, NotConnected, NotFound, NotOwner, Unclaimable } from '../../core/errors.ts'
@@ -30,7 +30,7 @@ import { Incarnation } from './incarnation.ts'
 import { ContentionEstimator, RejectedClaims } from './rejected-claims.ts'
 import { SafeAccept } from './safe-accept.ts'
 
-/** The time for which the lease is watched after the last claim has ended. */
+/** The time for which the session hold is kept after the last claim has ended. */
 const SESSION_HOLD_LINGER_MS = 2_000
 
 export interface ClaimManagerOptions {
@@ -51,7 +51,7 @@ export class ClaimManager {
   readonly #claims = new Map<JobEntry, Claim>()
   /** The claimed jobs that are suspects. */
   readonly #suspects = new Set<JobEntry>()
-  /** The chosen jobs whose claims are not answered yet. */
+  /** The jobs whose claim requests are not answered yet. */
   readonly #pendingClaims = new Set<QueueEntry>()
   readonly #contention = new ContentionEstimator()
   readonly #rejected: RejectedClaims
@@ -82,8 +82,8 @@ export class ClaimManager {
   }
 
   /**
-   * Reserves up to `max` claimable jobs for {@link claimAllReserved}. Synchronous: no change can be missed between an empty result and
-   * the wait for a change.
+   * Reserves up to `max` claimable jobs for {@link claimAllReserved}. Synchronous, so that no change is missed
+   * between an empty result and the wait for the next change.
    */
   reserveNext(asked: { max: number; accept: (posting: Posting) => boolean }): QueueEntry[] {
     if (!this.canClaim) return []
@@ -94,7 +94,7 @@ export class ClaimManager {
     return queue.reserveNext(wanted)
   }
 
-  /** Reserves the given job for {@link claimAllReserved}, as {@link reserveNext} does, if its turn has come. */
+  /** Reserves the given job for {@link claimAllReserved}; returns undefined if its turn has not come. */
   reserve(entry: JobEntry): QueueEntry | undefined {
     if (!this.canClaim) return undefined
     this.#view.queue.advance(this.#backend.now())
@@ -112,7 +112,7 @@ export class ClaimManager {
     return this.canClaim && this.#view.queue.hasClaimable((posting) => this.#isSupported(posting))
   }
 
-  /** Claims the reserved jobs; the result has no claims for refused ones. */
+  /** Claims the reserved jobs. Jobs whose claims were refused are missing in the result. */
   async claimAllReserved(places: readonly QueueEntry[]): Promise<Claim[]> {
     const results = await this.#claimAll(places)
     return results.flatMap((result) => ('value' in result ? [result.value] : []))
@@ -149,16 +149,16 @@ export class ClaimManager {
     const { id, ended, claimed } = entry
     if (ended || id === undefined) throw new NotFound(`${job} has left the board`)
     const stored = claimed || job.runs > 0 ? undefined : await readJob(entry, this.#backend)
-    if (stored?.posting.runs === 0 && (await this.#trashUnrun(entry, stored, reason))) return
+    if (stored?.posting.runs === 0 && (await this.#trashNeverRun(entry, stored, reason))) return
     await this.#backend.request({ kind: 'cancel', id, job: String(job), who: this.#who, reason })
   }
 
-  /** Trashes the job; returns false if another board has claimed it meanwhile. */
-  async #trashUnrun(entry: JobEntry, stored: StoredJob, reason: string): Promise<boolean> {
+  /** Trashes a job that never ran; returns false if another board object has claimed it meanwhile. */
+  async #trashNeverRun(entry: JobEntry, stored: StoredJob, reason: string): Promise<boolean> {
     const { id, revision, posting } = stored
     const { cancelRequested } = entry
-    const said = cancellationReason({ who: this.#who, reason })
-    const discarded = { id, revision, posting, cancelRequested, who: this.#who, reason: said }
+    const trashReason = cancellationReason({ who: this.#who, reason })
+    const discarded = { id, revision, posting, cancelRequested, who: this.#who, reason: trashReason }
     try {
       await this.#backend.discard(discarded)
       return true
@@ -179,7 +179,7 @@ export class ClaimManager {
     for (const [entry, claim] of this.#claims) this.#lose(entry, claim, why)
   }
 
-  /** Takes in a change of a job: one that this process has not made ends its claim. */
+  /** Handles a change of a job. A change that this process did not make ends the claim. */
   jobChanged(event: JobEventKind, entry: JobEntry): void {
     const claim = this.#claims.get(entry)
     if (!claim || claim.isSettling || event === 'claimed' || event === 'posted') return
@@ -197,7 +197,7 @@ export class ClaimManager {
     return missingCapability(this.#backend, posting) === undefined
   }
 
-  /** Returns the spread for `max` jobs: pending claims occupy as much of the head as new ones. */
+  /** Returns the spread for `max` jobs. It includes the pending claims, which also occupy the head of the queue. */
   #currentSpread(max: number): number {
     const { spread } = this.#contention
     return spread === 1 ? 1 : (spread * (max + this.#pendingClaims.size)) / max
@@ -224,7 +224,7 @@ export class ClaimManager {
     }
   }
 
-  /** Claims the jobs; those over a limit are trashed instead. An error of one job affects no other. */
+  /** Claims the jobs. Jobs over a limit are trashed instead. An error of one job does not affect the others. */
   async #claimWithinLimits(places: readonly QueueEntry[]): Promise<Result<Claim>[]> {
     const { within, over, refused } = await sortCandidates(places, this.#incarnation)
     const [claimed, discarded] = await Promise.all([
@@ -246,45 +246,45 @@ export class ClaimManager {
     const at = new Date((this.#backend.clock ?? systemAlarmClock).now())
     const attempt = { who: this.#who, at, incarnation: this.#incarnation.id }
     const places = candidates.map(({ place }) => place)
-    // Each has its own try block: a posting to which no attempt can be added must not prevent the claims of other jobs.
-    const chosen = candidates.map(({ place, posting }) =>
+    // Each request has its own try block: a posting to which no attempt can be added must not prevent the other claims.
+    const prepared = candidates.map(({ place, posting }) =>
       catchError<ClaimRequest>(() => {
         const { id, revision } = place.stored
         return { id, revision, who: this.#who, posting: beginAttempt(posting, attempt) }
       }),
     )
-    const choices = chosen.flatMap((choice) => ('value' in choice ? [choice.value] : []))
-    const answers = await this.#requestClaims(choices)
+    const requests = prepared.flatMap((request) => ('value' in request ? [request.value] : []))
+    const answers = await this.#requestClaims(requests)
     const claimed = places.map(({ entry }, index): Result<Claim> => {
-      const choice = chosen[index]
-      if (!choice || 'error' in choice) return choice ?? this.#noAnswer
-      const answer = answers.get(choice.value) ?? this.#noAnswer
-      return 'error' in answer ? answer : catchError(() => this.#createClaim(entry, choice.value, answer.value))
+      const request = prepared[index]
+      if (!request || 'error' in request) return request ?? this.#noAnswer
+      const answer = answers.get(request.value) ?? this.#noAnswer
+      return 'error' in answer ? answer : catchError(() => this.#createClaim(entry, request.value, answer.value))
     })
     await this.#waitUntilProven(claimed.flatMap((result) => ('value' in result ? [result.value] : [])))
-    await Promise.all(places.map(({ entry }, index) => this.#toHandedOut(entry, claimed[index])))
+    await Promise.all(places.map(({ entry }, index) => this.#prepareForCaller(entry, claimed[index])))
     return claimed
   }
 
-  async #requestClaims(choices: readonly ClaimRequest[]): Promise<ReadonlyMap<ClaimRequest, Result<ClaimGrant>>> {
-    if (choices.length === 0) return new Map()
-    const answers = await this.#backend.claim(choices).catch((error: unknown) => choices.map(() => toFailed(error)))
-    return new Map(choices.map((choice, index) => [choice, answers[index] ?? this.#noAnswer]))
+  async #requestClaims(requests: readonly ClaimRequest[]): Promise<ReadonlyMap<ClaimRequest, Result<ClaimGrant>>> {
+    if (requests.length === 0) return new Map()
+    const answers = await this.#backend.claim(requests).catch((error: unknown) => requests.map(() => toFailed(error)))
+    return new Map(requests.map((request, index) => [request, answers[index] ?? this.#noAnswer]))
   }
 
   /**
-   * Waits until the session is proven to be alive, which it almost always is already; an owner must not act before. If the session
-   * ends before it was proven, the next one may be far off: then the wait ends as soon as all of these claims are lost.
+   * Waits until the session is proven to be alive, because an owner must not act before. Almost always it is proven already. If
+   * the session ends first, the next proof may come late: then the wait ends as soon as all of these claims are lost.
    */
   async #waitUntilProven(claims: readonly Claim[]): Promise<void> {
-    const over = claims.map(
+    const losses = claims.map(
       ({ stops: { lost } }) => new Promise<void>((resolve) => (lost.aborted ? resolve() : lost.onAbort(resolve))),
     )
-    await Promise.race([this.#hold?.whenAlive().catch(() => undefined), Promise.all(over)])
+    await Promise.race([this.#hold?.whenAlive().catch(() => undefined), Promise.all(losses)])
   }
 
-  /** Prepares a claim for its caller. A claim that was already lost or cancelled is returned, too: its signals have fired. */
-  async #toHandedOut(entry: JobEntry, result: Result<Claim> | undefined): Promise<void> {
+  /** Prepares a claim for its caller. A claim that is already lost or cancelled is handed out, too: its signals have fired. */
+  async #prepareForCaller(entry: JobEntry, result: Result<Claim> | undefined): Promise<void> {
     if (!result || 'error' in result) return
     if (entry.cancelRequested && entry.id !== undefined) await this.#notifyCancelled(entry.id, result.value)
     result.value.assertLease()
@@ -304,7 +304,7 @@ export class ClaimManager {
       isSessionAlive: () => this.#backend.alive(session),
     })
     this.#claims.set(entry, claim)
-    // The newest attempt is under way: only the ends of earlier ones make a job a suspect.
+    // The newest attempt is still running: only earlier attempts make a job a suspect.
     if (isSuspect({ ...posting, attempts: posting.attempts.slice(0, -1) })) this.#suspects.add(entry)
     // The end of the session may have been reported between the answer and this line.
     const now = this.#session
@@ -320,7 +320,7 @@ export class ClaimManager {
     } catch (error) {
       if (!(error instanceof ClaimLost)) throw error
       this.#finishClaim(entry, claim)
-      // The settlement was refused: later reports show how the job ended.
+      // The settlement was refused: later changes show how the job ended.
       if (entry.settledPosting === settlement.posting) entry.settledPosting = undefined
       this.#releaseOrphans(claim)
       throw error
@@ -330,7 +330,7 @@ export class ClaimManager {
 
   #finishClaim(entry: JobEntry, claim: Claim): void {
     if (this.#claims.get(entry) === claim) this.#forget(entry)
-    // The change was reported before the answer: a suspect that waited for the end of this one is considered again now.
+    // The view received the change before this answer. A suspect that waited for the end of this claim can be claimed now.
     this.#view.changed.notify()
   }
 
@@ -342,25 +342,25 @@ export class ClaimManager {
     return { error: new Unclaimable(`job ${posting.uuid} was trashed: ${limit}`) }
   }
 
-  /** Returns whether this board holds the claim of the job. */
+  /** Returns whether this board object holds the claim of the job. */
   holds(entry: JobEntry): boolean {
     return this.#claims.has(entry)
   }
 
-  /** Takes in a cancel request for a job, which this board may hold. */
+  /** Handles a cancel request for a job. This board object may hold its claim or not. */
   cancelled(entry: JobEntry): void {
     const claim = this.#claims.get(entry)
     if (claim && entry.id !== undefined) void this.#notifyCancelled(entry.id, claim)
   }
 
-  /** Cancels the claim. The owner and reason of the request are for people: without them the claim is cancelled all the same. */
+  /** Cancels the claim. The name and reason in the request are for people: without them the claim is cancelled, too. */
   async #notifyCancelled(id: string, claim: Claim): Promise<void> {
     const request = await this.#backend.cancellation(id).catch(() => undefined)
-    const said = request ? cancellationReason(request) : 'cancelled'
-    claim.requestCancel(new Cancelled(`${claim.job}: ${said}`, { trashReason: said }))
+    const trashReason = request ? cancellationReason(request) : 'cancelled'
+    claim.requestCancel(new Cancelled(`${claim.job}: ${trashReason}`, { trashReason }))
   }
 
-  /** Releases the session hold a little after the last claim has ended, because the next claim may follow at once. */
+  /** Releases the session hold some time after the last claim has ended, because the next claim may follow soon. */
   #releaseHold(): void {
     clearTimeout(this.#holdTimer)
     if (this.#claims.size > 0 || this.#pendingClaims.size > 0) return
@@ -373,7 +373,7 @@ export class ClaimManager {
     this.#holdTimer.unref()
   }
 
-  /** Releases the resources of an orphaned claim. If that fails, they are released with the session. */
+  /** Releases the resources of an orphaned claim. If that fails, they are released when the session ends. */
   #releaseOrphans(claim: Claim): void {
     this.#backend.releaseOrphans?.(claim.orphanedClaim).catch((error: Error) => {
       if (!(error instanceof NotConnected)) this.#onError(error)

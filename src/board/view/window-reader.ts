@@ -1,12 +1,12 @@
 /**
- * Reads the parts of a long board that belong into the window, and moves its bounds.
+ * Reads the parts of a long board that belong in the window, and moves the bounds of the window.
  *
- * - **The window grows** when few of its jobs still wait, and when a caller finds no job in it to claim: the reader reads on behind
- *   its end. A caller that can claim no job of the whole board finally has the whole board in the view.
- * - **The window shrinks** when it has become twice as long, or larger than its limit of bytes, because newly posted jobs of a
- *   higher priority enter it: its end moves towards the head.
- * - **The horizon moves**: shortly before the horizon the reader reads on by due time. If more jobs have become due than it has
- *   read, the board is listed again.
+ * - **The window grows** when few of its jobs still wait, and when a caller finds no job in it to claim: the reader reads more
+ *   jobs after its end. If the caller can claim no job of the board, the view finally contains the whole board.
+ * - **The window shrinks** when newly posted jobs of a higher priority have made it twice as long, or larger than its limit in
+ *   bytes: its end moves towards the head.
+ * - **The horizon moves**: shortly before the horizon the reader reads the next delayed jobs. If more jobs have become due than it
+ *   has read, the board is listed again.
  */
 import { NotConnected } from '../../core/errors.ts'
 import { MAX_TIMER_MS, sleep } from '../../core/time.ts'
@@ -17,24 +17,24 @@ import type { JobIndex, ShownJob } from './job-index.ts'
 import { toQueueKey, type ViewListing, type Window, type WindowListing, wantsResources } from './window.ts'
 
 /** The upper limit for the number of delayed jobs in one read. */
-const MAX_AHEAD = 2_000
-/** The time before the horizon at which the reader reads on. */
-const LEAD_MS = 1_000
+const MAX_DELAYED_PER_READ = 2_000
+/** The time before the horizon at which the reader reads the next delayed jobs. */
+const READ_AHEAD_MS = 1_000
 /** The pause after an error. */
 const RETRY_PAUSE_MS = 1_000
-/** The size that is assumed of a posting before any was read, in bytes. */
-const USUAL_BYTES = 1_024
+/** The assumed size of a posting before any was read, in bytes. */
+const ASSUMED_POSTING_BYTES = 1_024
 
 export interface WindowReaderOptions {
   readonly sections: BoardSections
   readonly window: Window
   readonly index: JobIndex
   readonly now: () => number
-  /** Whether jobs may be chosen from the view: there is no gap. */
+  /** Returns whether jobs may be chosen from the view, because there is no gap. */
   readonly isCurrent: () => boolean
-  /** Called when a part was read. */
+  /** Called after each read, also after one that failed. */
   readonly onRead: () => void
-  /** Lists the board anew. */
+  /** Lists the board again. */
   readonly resync: () => void
   readonly onError: (error: unknown) => void
   readonly signal: AbortSignal
@@ -43,100 +43,103 @@ export interface WindowReaderOptions {
 export class WindowReader {
   readonly #options: WindowReaderOptions
   /** The number of delayed jobs in one read. */
-  readonly #ahead: number
-  /** The size above which the window shrinks; larger after a caller found no job to claim in less. */
-  #room: { readonly jobs: number; readonly bytes: number }
-  /** The number of waiting jobs when the window last shrank because of its bytes: until there are fewer, no more jobs fit. */
-  #fitting = Number.POSITIVE_INFINITY
+  readonly #delayedPerRead: number
+  /** The size above which the window shrinks. It grows when a caller finds no job to claim in a window of this size. */
+  #maxSize: { readonly jobs: number; readonly bytes: number }
+  /** The number of waiting jobs after the window last shrank because of its bytes. No more jobs fit until fewer jobs wait. */
+  #waitingAfterShrink = Number.POSITIVE_INFINITY
   /**
-   * The number of read requests up to which postings are read for a caller that found no job to claim: their size is not known
-   * yet. Requests after it do not count: on a busy board there are always some, and the window would never shrink.
+   * The number of the last read request for a caller that found no job to claim. Until it is answered, the size of its postings
+   * is not known, and the window does not shrink because of bytes. Later requests do not count, because a busy board always
+   * has some: the window would never shrink.
    */
   #growingUntil: number | undefined
   #reading: Promise<boolean> | undefined
-  /** Counts listings of the board: an answer to what was asked before the last one is ignored. */
+  /** The number of listings of the board. The answer to a read that began before the last listing is ignored. */
   #listings = 0
-  /** The time at which to read on by due time, on the backend's clock. */
+  /** The time at which to read the next delayed jobs, on the backend's clock. */
   #readAheadAt = Number.POSITIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: WindowReaderOptions) {
     const { window: jobs, windowBytes: bytes } = options.sections
     this.#options = options
-    this.#ahead = Math.min(MAX_AHEAD, Math.max(2, Math.ceil(jobs / 2)))
-    this.#room = { jobs: 2 * jobs, bytes }
+    this.#delayedPerRead = Math.min(MAX_DELAYED_PER_READ, Math.max(2, Math.ceil(jobs / 2)))
+    this.#maxSize = { jobs: 2 * jobs, bytes }
   }
 
   /**
-   * Reads everything that a view needs to begin with: two round trips, and on Redis some more for a long window. Claimed jobs are
-   * asked for first: a job that is released between two answers would be in neither if they were asked for last, and a job that
-   * is claimed between them is reported as a change.
+   * Reads everything that a view needs at first: two round trips, and on Redis some more for a long window. Claimed jobs are read
+   * first. If they were read last, a job that is released between the reads would be in neither answer. A job that is claimed
+   * between the reads is reported as a change.
    */
   async list(known: readonly string[]): Promise<ViewListing> {
     const { sections, now } = this.#options
     const before = now()
     const claimed = await sections.claimed()
-    const [head, soon, statuses] = await Promise.all([
+    const [head, firstDelayed, statuses] = await Promise.all([
       sections.range({ limit: sections.window, due: true }),
-      sections.delayed({ after: before, limit: this.#ahead }),
+      sections.delayed({ after: before, limit: this.#delayedPerRead }),
       known.length > 0 ? sections.statusOf(known) : [],
     ])
-    // The local estimate of the server's clock may be ahead of it before the first answer.
+    // Before the first answer, the local estimate of the server's clock may be ahead of that clock.
     const after = Math.min(before, head.at)
-    const resting = after < before ? await sections.delayed({ after, limit: this.#ahead }) : soon
-    const summaries = new Map([...claimed, ...head.jobs, ...resting].map((summary) => [summary.id, summary]))
-    const those = (status: (typeof statuses)[number]) => new Set(known.filter((_, index) => statuses[index] === status))
-    const ids = (which: (summary: JobSummary) => boolean) => [...summaries.values()].filter(which).map(({ id }) => id)
+    const delayed = after < before ? await sections.delayed({ after, limit: this.#delayedPerRead }) : firstDelayed
+    const summaries = new Map([...claimed, ...head.jobs, ...delayed].map((summary) => [summary.id, summary]))
+    const idsWithStatus = (status: (typeof statuses)[number]) =>
+      new Set(known.filter((_, index) => statuses[index] === status))
+    const idsWhere = (isWanted: (summary: JobSummary) => boolean) =>
+      [...summaries.values()].filter(isWanted).map(({ id }) => id)
     return {
       jobs: [...summaries.keys()],
-      claimed: new Set(ids((summary) => summary.claimed)),
-      cancelled: new Set(ids((summary) => summary.cancelled)),
-      trashed: those('trashed'),
+      claimed: new Set(idsWhere((summary) => summary.claimed)),
+      cancelled: new Set(idsWhere((summary) => summary.cancelled)),
+      trashed: idsWithStatus('trashed'),
       window: {
         summaries,
         asked: new Set(known),
-        outside: those('there'),
+        outside: idsWithStatus('there'),
         end: head.end ? undefined : head.jobs.at(-1),
-        horizon: this.#horizonAfter(resting, after),
+        horizon: this.#horizonAfter(delayed, after),
       },
     }
   }
 
-  /** Sets the bounds that a listing has found, before the index takes the listing in. */
+  /** Sets the bounds of the window from a listing, before the index applies the listing. */
   begin(listing: WindowListing): void {
     const { window, sections } = this.#options
     this.#listings += 1
-    this.#room = { jobs: 2 * sections.window + listing.summaries.size, bytes: sections.windowBytes }
-    this.#fitting = Number.POSITIVE_INFINITY
+    this.#maxSize = { jobs: 2 * sections.window + listing.summaries.size, bytes: sections.windowBytes }
+    this.#waitingAfterShrink = Number.POSITIVE_INFINITY
     this.#growingUntil = undefined
     window.reset(listing)
-    this.#setAlarm(listing.horizon - LEAD_MS)
+    this.#setAlarm(listing.horizon - READ_AHEAD_MS)
   }
 
-  /** Grows or shrinks the window where that is due. Called after changes; costs nothing otherwise. */
+  /** Grows or shrinks the window if needed. Called after changes; does almost nothing if neither is needed. */
   tend(): void {
     const { sections, window, index, now, isCurrent, signal } = this.#options
     if (this.#reading || !isCurrent() || signal.aborted) return
     const { bytes } = index.queue
     if (this.#growingUntil !== undefined && index.toRead.hasRead(this.#growingUntil)) {
       this.#growingUntil = undefined
-      this.#room = { ...this.#room, bytes: Math.max(this.#room.bytes, bytes + sections.windowBytes) }
+      this.#maxSize = { ...this.#maxSize, bytes: Math.max(this.#maxSize.bytes, bytes + sections.windowBytes) }
     }
     if (index.size <= sections.window && bytes <= sections.windowBytes)
-      this.#room = { jobs: 2 * sections.window, bytes: sections.windowBytes }
-    else if (index.size > this.#room.jobs || (bytes > this.#room.bytes && this.#growingUntil === undefined))
+      this.#maxSize = { jobs: 2 * sections.window, bytes: sections.windowBytes }
+    else if (index.size > this.#maxSize.jobs || (bytes > this.#maxSize.bytes && this.#growingUntil === undefined))
       this.#shrink()
     if (now() >= this.#readAheadAt) void this.#read(() => this.#readAhead())
     else if (window.end && index.toRead.isEmpty && this.#isHalfEmpty) void this.#read(() => this.#readOn())
   }
 
-  /** Returns whether a caller wants more jobs at once than a window of this size shows, and there are more. */
+  /** Returns whether a caller wants more jobs at once than the window shows, while the board has more. */
   isTooShortFor(jobs: number): boolean {
     const { sections, window } = this.#options
     return window.end !== undefined && sections.window < jobs && this.#waiting < jobs
   }
 
-  /** Reads on behind the end for a caller that finds nothing to claim. Resolves with false where there is nothing to read. */
+  /** Reads more jobs for a caller that finds none to claim. Resolves to false if there are no more, or the read failed. */
   async readOn(): Promise<boolean> {
     if (!this.#options.window.end && !this.#reading) return false
     return this.#reading ?? this.#read(() => this.#readOn({ starved: true }))
@@ -154,7 +157,7 @@ export class WindowReader {
     }
   }
 
-  /** Reads until everything before the job is in the view. The job has to be pinned. */
+  /** Reads until all jobs before this job in claim order are in the view. The job must be pinned. */
   async readUpTo(entry: JobEntry): Promise<void> {
     const { window } = this.#options
     for (let at = toQueueKey(entry); at && window.end && compareClaimOrder(window.end, at) < 0; ) {
@@ -162,7 +165,7 @@ export class WindowReader {
     }
   }
 
-  /** Reads again what stands before the pinned jobs: after a listing the window has its usual length. */
+  /** Reads the jobs before the pinned jobs again, after a listing has set the window to its usual length. */
   readUpToPinned(): void {
     for (const entry of this.#options.window.pinned) if (wantsResources(entry)) void this.readUpTo(entry)
   }
@@ -180,14 +183,14 @@ export class WindowReader {
   get #isHalfEmpty(): boolean {
     const { sections, index } = this.#options
     const { bytes } = index.queue
-    return this.#waiting < Math.min(sections.window / 2, this.#fitting) && bytes < sections.windowBytes / 2
+    return this.#waiting < Math.min(sections.window / 2, this.#waitingAfterShrink) && bytes < sections.windowBytes / 2
   }
 
   /** The number of further jobs for which the window has room. */
-  get #free(): number {
+  get #roomForJobs(): number {
     const { sections, index } = this.#options
     const { size, bytes } = index.queue
-    const each = size > 0 ? Math.max(1, bytes / size) : USUAL_BYTES
+    const each = size > 0 ? Math.max(1, bytes / size) : ASSUMED_POSTING_BYTES
     const byBytes = Math.ceil((sections.windowBytes - bytes) / each)
     return Math.max(1, Math.min(sections.window - this.#waiting, byBytes))
   }
@@ -195,7 +198,7 @@ export class WindowReader {
   #read(read: () => Promise<void>): Promise<boolean> {
     const { window, index, isCurrent, onRead } = this.#options
     window.beginReading()
-    const reading = this.#tryTo(read).finally(() => {
+    const reading = this.#readOrPause(read).finally(() => {
       this.#reading = undefined
       const posted = window.endReading()
       if (isCurrent()) {
@@ -208,12 +211,12 @@ export class WindowReader {
     return reading
   }
 
-  async #tryTo(read: () => Promise<void>): Promise<boolean> {
+  async #readOrPause(read: () => Promise<void>): Promise<boolean> {
     try {
       await read()
       return true
     } catch (error) {
-      // Without a connection a retry is useless: the reconnect is a gap.
+      // Without a connection a retry is useless: the board is listed again after the reconnect.
       if (error instanceof NotConnected) return false
       this.#options.onError(error)
       await sleep(RETRY_PAUSE_MS, { signal: this.#options.signal }).catch(() => undefined)
@@ -223,30 +226,30 @@ export class WindowReader {
 
   async #readOn({ starved = false } = {}): Promise<void> {
     const { sections, window, index, isCurrent } = this.#options
-    const limit = starved ? Math.max(1, Math.min(sections.window, this.#affordable)) : this.#free
+    const limit = starved ? Math.max(1, Math.min(sections.window, this.#jobsThatFitInBytes)) : this.#roomForJobs
     const listing = this.#listings
     const { jobs: summaries, end } = await sections.range({ after: window.end, limit, due: true })
     if (listing !== this.#listings || !isCurrent()) return
     window.moveEnd(end ? undefined : summaries.at(-1))
-    this.#fitting = Number.POSITIVE_INFINITY
+    this.#waitingAfterShrink = Number.POSITIVE_INFINITY
     this.#show(summaries)
     const jobs = index.size + 2 * sections.window
-    this.#room = { ...this.#room, jobs: starved ? Math.max(this.#room.jobs, jobs) : jobs }
+    this.#maxSize = { ...this.#maxSize, jobs: starved ? Math.max(this.#maxSize.jobs, jobs) : jobs }
     if (starved) this.#growingUntil = index.toRead.requests
   }
 
   /** The number of jobs of the average size that fit into the bytes of a window. */
-  get #affordable(): number {
+  get #jobsThatFitInBytes(): number {
     const { sections, index } = this.#options
     const { size, bytes } = index.queue
-    return Math.ceil(sections.windowBytes / (size > 0 ? Math.max(1, bytes / size) : USUAL_BYTES))
+    return Math.ceil(sections.windowBytes / (size > 0 ? Math.max(1, bytes / size) : ASSUMED_POSTING_BYTES))
   }
 
   async #readAhead(): Promise<void> {
     const { sections, window, now, isCurrent, resync } = this.#options
     const listing = this.#listings
     const after = window.horizon
-    const summaries = await sections.delayed({ after, limit: this.#ahead })
+    const summaries = await sections.delayed({ after, limit: this.#delayedPerRead })
     if (listing !== this.#listings || !isCurrent()) return
     const horizon = this.#horizonAfter(summaries, after)
     if (horizon <= now()) {
@@ -255,15 +258,15 @@ export class WindowReader {
       return
     }
     window.moveHorizon(horizon)
-    // An unchanged horizon means that more jobs become due at one instant than are read: the reader waits until it has passed.
-    this.#setAlarm(horizon === after ? horizon + 1 : horizon - LEAD_MS)
+    // The horizon is unchanged if more jobs become due at one instant than one read returns: the reader waits until it has passed.
+    this.#setAlarm(horizon === after ? horizon + 1 : horizon - READ_AHEAD_MS)
     this.#show(summaries)
   }
 
-  /** Returns the time up to which all delayed jobs are known, given the first to become due: at the last instant there may be more. */
+  /** Returns the time up to which all delayed jobs are known after this read. More jobs may become due with the last one. */
   #horizonAfter(summaries: readonly JobSummary[], after: number): number {
     const last = summaries.at(-1)
-    if (!last || summaries.length < this.#ahead) return Number.POSITIVE_INFINITY
+    if (!last || summaries.length < this.#delayedPerRead) return Number.POSITIVE_INFINITY
     return summaries.findLast(({ dueAt }) => dueAt < last.dueAt)?.dueAt ?? Math.max(after, last.dueAt - 1)
   }
 
@@ -281,7 +284,7 @@ export class WindowReader {
     for (const summary of summaries) if (window.judge(summary) !== 'outside') index.show(summary)
   }
 
-  /** Removes jobs behind the end from the view; where that is not enough, moves the horizon and the end. */
+  /** Removes jobs outside the window from the view. If that is not enough, moves the horizon and the end towards the head. */
   #shrink(): void {
     const { sections, window, index, now } = this.#options
     index.settleAll()
@@ -292,29 +295,29 @@ export class WindowReader {
       const at = toQueueKey(entry)
       return at ? [{ ...at, bytes: entry.stored?.bytes ?? 0 }] : []
     })
-    const resting = places.filter(({ dueAt }) => dueAt > now()).sort((a, b) => a.dueAt - b.dueAt)
-    const ahead = fitting(resting, { jobs: this.#ahead, bytes: sections.windowBytes / 2 })
-    const soon = resting[ahead - 1]
-    if (soon && resting.length > 2 * ahead) {
-      const horizon = Math.min(window.horizon, soon.dueAt)
+    const delayed = places.filter(({ dueAt }) => dueAt > now()).sort((a, b) => a.dueAt - b.dueAt)
+    const keptDelayed = countFitting(delayed, { jobs: this.#delayedPerRead, bytes: sections.windowBytes / 2 })
+    const lastKept = delayed[keptDelayed - 1]
+    if (lastKept && delayed.length > 2 * keptDelayed) {
+      const horizon = Math.min(window.horizon, lastKept.dueAt)
       window.moveHorizon(horizon)
-      this.#setAlarm(horizon - LEAD_MS)
+      this.#setAlarm(horizon - READ_AHEAD_MS)
     }
     const inside = places.filter((at) => window.judge(at) === 'inside').sort(compareClaimOrder)
-    const kept = fitting(inside, { jobs: sections.window, bytes: (sections.windowBytes * 3) / 4 })
+    const kept = countFitting(inside, { jobs: sections.window, bytes: (sections.windowBytes * 3) / 4 })
     const last = inside[kept - 1]
-    const isTooLarge = index.queue.bytes > this.#room.bytes
-    if (last && (inside.length > 2 * sections.window || isTooLarge)) window.moveEnd(this.#notBeforePinned(last))
+    const isTooLarge = index.queue.bytes > this.#maxSize.bytes
+    if (last && (inside.length > 2 * sections.window || isTooLarge)) window.moveEnd(this.#endAfterPinned(last))
     index.settleAll()
-    if (isTooLarge) this.#fitting = this.#waiting
-    this.#room = {
+    if (isTooLarge) this.#waitingAfterShrink = this.#waiting
+    this.#maxSize = {
       jobs: index.size + sections.window,
       bytes: Math.max(sections.windowBytes, index.queue.bytes + sections.windowBytes / 4),
     }
   }
 
-  /** Returns the end, or the place of the last pinned job behind it that wants resources. */
-  #notBeforePinned(end: ClaimOrderKey): ClaimOrderKey {
+  /** Returns this end, or the place of the last pinned job after it that wants resources. */
+  #endAfterPinned(end: ClaimOrderKey): ClaimOrderKey {
     let furthest = end
     for (const entry of this.#options.window.pinned) {
       const at = wantsResources(entry) ? toQueueKey(entry) : undefined
@@ -324,8 +327,8 @@ export class WindowReader {
   }
 }
 
-/** Returns how many of the first items fit; at least one. */
-function fitting(items: readonly { readonly bytes: number }[], room: { jobs: number; bytes: number }): number {
+/** Returns how many of the first items fit into the limits; at least one, if there is any. */
+function countFitting(items: readonly { readonly bytes: number }[], room: { jobs: number; bytes: number }): number {
   let bytes = 0
   const tooMany = items.findIndex((item, index) => {
     bytes += item.bytes

@@ -93,7 +93,7 @@ function stopLine({ name, running, state }: Conductor, { drainTimeout }: Conduct
 }
 
 /**
- * Imports in a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`.
+ * Imports in a separate function: TypeScript 6.0 does not rewrite the `.ts` of an import() beside an `await using`.
  */
 async function loadConductorModule() {
   const [{ daemonLog, redactedLog }, { runConductor }] = await Promise.all([

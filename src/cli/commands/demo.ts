@@ -150,7 +150,7 @@ async function printSummary(
   await printLines(context, modules.demoSummaryLines(summary, state, modules.toScreen(context)))
 }
 
-/** Imports in a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside a `using`. */
+/** Imports in a separate function: TypeScript 6.0 does not rewrite the `.ts` of an import() beside a `using`. */
 async function loadModules() {
   const [play, { filterOnBoard, openDemoEnvironment, removeJobs }, { toSummary }, demo, paint] = await Promise.all([
     import('../dev/demo/play.ts'),

@@ -67,7 +67,7 @@ function toLines({ board, persistence, from }: { board: string; persistence: str
   ]
 }
 
-/** Imports in a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside a `using`. */
+/** Imports in a separate function: TypeScript 6.0 does not rewrite the `.ts` of an import() beside a `using`. */
 async function loadServers() {
   const [server, servers] = await Promise.all([import('../dev/dev-server.ts'), import('../dev/servers.ts')])
   return { ...server, ...servers }

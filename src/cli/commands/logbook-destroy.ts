@@ -136,7 +136,7 @@ async function keepByBoard(options: SharedOptions, context: CliContext): Promise
   }
 }
 
-/** Imports in a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
+/** Imports in a separate function: TypeScript 6.0 does not rewrite the `.ts` of an import() beside an `await using`. */
 async function loadBoardIds() {
   const [board, conductor] = await Promise.all([
     import('../../board/internal.ts'),

@@ -146,7 +146,7 @@ async function openAtomLines(options: AtomLinesOptions): Promise<AtomLines> {
   return new AtomLines(options)
 }
 
-/** Runs in a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
+/** Runs in a separate function: TypeScript 6.0 does not rewrite the `.ts` of an import() beside an `await using`. */
 async function execute(running: RunParameters): Promise<object> {
   const { flow, store, lines, persistence, services, board, signal, settings, redact } = running
   const { runFlow } = await import('../../conductor/index.ts')

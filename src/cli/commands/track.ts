@@ -19,9 +19,9 @@ export function defineTrack(program: Command, run: RunAction): void {
     .command('track')
     .summary('show the status of a job, and its results')
     .description(
-      'Shows the status of a job from board and logbook together: waiting and for what, running where and since when, ' +
-        'done with what results, failed with what failure, or trashed. Results are printed: --redact hides the values of ' +
-        'the keys that it names.',
+      'Shows the status of a job from its board and its logbook: what it waits for, where it runs and since when, its ' +
+        'results, its failure, or why it was trashed. Results are printed: --redact hides the values of the keys that it ' +
+        'names.',
     )
     .argument('<uuid>', 'uuid of the job, its beginning or its end')
     .option('--book <uuid>', "uuid of its logbook, if it was posted with one (default: the job's)")
@@ -37,15 +37,15 @@ export function defineTrack(program: Command, run: RunAction): void {
 async function track(
   options: TrackCommandOptions,
   context: CliContext,
-  { args: [named = ''] }: Command,
+  { args: [uuidPart = ''] }: Command,
 ): Promise<ExitCode> {
-  assertUuidPart(named, 'look')
+  assertUuidPart(uuidPart, 'look')
   const redaction = new Redactor(redactedKeys(options, context))
   await using logbooks = await requireLogbooks(options, context)
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   const { persistence } = logbooks
-  const uuid = await wholeUuid(named, { board, logbooks })
+  const uuid = await wholeUuid(uuidPart, { board, logbooks })
   const tracked = trackedView(
     await trackJob(uuid, { board, persistence, ...definedOnly({ book: options.book }) }),
     redaction,
@@ -53,8 +53,8 @@ async function track(
   if (options.json) await printJson(context, [tracked])
   if (tracked.status === 'unknown') throw unknownJobError(uuid, { board, logbooks })
   if (options.json) return DONE
-  const turn = tracked.status === 'waiting' && !tracked.waitingFor
-  const hasNoConductors = turn && (await board.entities('conductor')).length === 0
+  const waitsForTurn = tracked.status === 'waiting' && !tracked.waitingFor
+  const hasNoConductors = waitsForTurn && (await board.entities('conductor')).length === 0
   await printLines(
     context,
     await render(context, ({ trackedLines }, screen) => trackedLines(tracked, { screen, hasNoConductors })),
@@ -62,7 +62,7 @@ async function track(
   return DONE
 }
 
-/** Tracks in a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
+/** Calls `track`. A separate function: TypeScript 6.0 does not rewrite the `.ts` of an import() beside an `await using`. */
 async function trackJob(
   uuid: string,
   options: Parameters<typeof import('../../conductor/index.ts')['track']>[1],

@@ -91,7 +91,7 @@ export async function confirm(
   return false
 }
 
-/** Imports in a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside a `using`. */
+/** Imports in a separate function: TypeScript 6.0 does not rewrite the `.ts` of an import() beside a `using`. */
 async function openProgress(context: CliContext, options: ProgressOptions): Promise<Progress> {
   const { Progress } = await import('../output/progress.ts')
   return new Progress(context, options)

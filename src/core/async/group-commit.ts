@@ -1,9 +1,9 @@
 /**
  * Group commit: concurrent requests are sent together. While one batch is in flight, the next one is collected; it is sent
- * as soon as the first is over. No request waits longer than one batch takes, and a single one does not wait at all.
+ * as soon as the first has ended. A request that comes alone does not wait.
  *
- * Every request has its own outcome: a refused request does not fail the others of its batch, and a batch that fails does not
- * fail the requests that were not sent with it.
+ * Each request has its own outcome. A refused request does not fail the other requests of its batch, and a failed batch does
+ * not fail the requests outside it.
  */
 import { createDeferred, type Deferred } from './abort.ts'
 
@@ -12,22 +12,22 @@ export interface QueuedRequest {
   reject(error: unknown): void
 }
 
-/** Whether a request joins a batch: `wait` leaves it for a later batch, `full` leaves it and all behind it. */
+/** Whether a request joins a batch: `admit` adds it, `wait` leaves it for a later batch, `full` ends the batch before it. */
 export type Admission = 'admit' | 'wait' | 'full'
 
 export interface GroupCommitOptions<Q extends QueuedRequest> {
   /**
-   * Sends a batch. Resolves when the next batch may be sent; each request is settled by then, or queued again, or is settled
-   * later. If it rejects, so do the requests of this batch that are not settled yet.
+   * Sends a batch. Resolves when the next batch may be sent. Each request is settled or queued again, then or later. If the
+   * promise rejects, the requests of this batch that are not settled yet are rejected with the same error.
    */
   readonly send: (batch: readonly Q[]) => Promise<void>
-  /** Begins a batch: returns the predicate for what may share it, which is called with the queued requests in their order. */
+  /** Begins a batch: returns the predicate that decides which requests join it, called with each queued request in order. */
   readonly admits: () => (request: Q) => Admission
-  /** Returns the error for a queued request that must not be sent any more; nothing of it was done. */
+  /** Returns the error for a queued request that must no longer be sent. Nothing of such a request was done. */
   readonly refusalOf?: (request: Q) => Error | undefined
   /** Returns whether a batch can be sent now. If not, {@link GroupCommit.resume} has to be called later. */
   readonly isReady?: () => boolean
-  /** Runs a function soon: the requests until then share the first batch. By default, in the next turn of the event loop. */
+  /** Schedules the next batch, which contains all requests until then. By default, in the next turn of the event loop. */
   readonly schedule?: (run: () => void) => void
 }
 
@@ -64,7 +64,7 @@ export class GroupCommit<Q extends QueuedRequest> {
     this.resume()
   }
 
-  /** Rejects the queued requests for which `toError` returns an error; nothing of them was done. */
+  /** Rejects the queued requests for which `toError` returns an error. Nothing of such a request was done. */
   rejectQueued(toError: (request: Q) => Error | undefined): void {
     this.#queue = this.#queue.filter((request) => {
       const error = toError(request)
@@ -111,7 +111,7 @@ export class GroupCommit<Q extends QueuedRequest> {
   }
 }
 
-/** Returns the requests that share the next batch, and the rest. Both keep their order. */
+/** Returns the requests of the next batch, and the other requests. Both lists keep the order of the queue. */
 export function takeBatch<Q>(
   queue: readonly Q[],
   admits: (request: Q) => Admission,
@@ -134,7 +134,7 @@ export interface BatchLimits<T> {
   readonly keyOf?: (request: T) => string
 }
 
-/** Returns a predicate for batches of limited number and size. The first request is admitted whatever its size. */
+/** Returns the predicate for batches with limits. The first request of a batch is admitted, however large it is. */
 export function withinLimits<T>({ bytesOf, limits, keyOf }: BatchLimits<T>): () => (request: T) => Admission {
   return () => {
     const keys = new Set<string>()

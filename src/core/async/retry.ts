@@ -1,4 +1,4 @@
-/** Tries work again after it has failed, with growing pauses. The loops of this kind in the project are all here. */
+/** Repeats failed work with growing pauses. All retry loops of the project are in this file. */
 import { ClaimLost, JobboardError, NotConnected, OutcomeUnknown } from '../errors.ts'
 import { backoffDelay, monotonic, sleep } from '../time.ts'
 import { type Stoppable, toAbortSignal } from './stop.ts'
@@ -6,32 +6,32 @@ import { type Stoppable, toAbortSignal } from './stop.ts'
 interface PauseOptions {
   /** The longest pause after the first failure, in milliseconds. It doubles with each further failure. */
   readonly firstPauseMs: number
-  /** The longest pause of all, in milliseconds. */
+  /** The upper limit of every pause, in milliseconds. */
   readonly maxPauseMs: number
-  /** `full` (the default): a pause is a random part of its longest time, so that many clients spread. `none`: all of it. */
+  /** `full` (the default): a pause has a random length, so that many clients do not retry at once. `none`: its full length. */
   readonly jitter?: 'full' | 'none'
 }
 
 export interface RetryOptions extends PauseOptions {
-  /** The number of failures before this call; 0 by default. With any, a pause comes before the first try, too. */
+  /** The number of failures before this call; 0 by default. If there were any, a pause comes before the first try, too. */
   readonly failuresBefore?: number
-  /** The time limit in milliseconds: no pause begins that would end later. */
+  /** The time limit in milliseconds: the error is thrown if the next pause would end later. */
   readonly limitMs?: number
-  /** Ends the present pause at once, and the retries. */
+  /** Ends the current pause at once, and stops the retries. */
   readonly signal?: Stoppable | undefined
-  /** Whether a pause that the signal ends is followed by one more try, and a signal that fired before by a first one. */
+  /** Whether one more try follows when the signal fires during a pause, or has fired before the first try. */
   readonly triesWhenAborted?: boolean
-  /** Returns whether an error of try `attempt` (from 1) is worth another one; by default each is. */
+  /** Returns whether another try follows the error of try `attempt` (from 1); by default it always does. */
   readonly isRetryable?: (error: unknown, attempt: number) => boolean | Promise<boolean>
   /** Called before the pause after try `attempt` (from 1). */
   readonly onRetry?: (error: unknown, attempt: number) => void
 }
 
 /**
- * Calls `work` until it resolves. The failed work may have been done: repeating it must do nothing twice.
+ * Calls `work` until it resolves. Failed work may have been done nevertheless, so it must be safe to repeat it.
  *
  * @param work called with the number of the try, from 1
- * @throws the error of the last try; the signal's reason if that fired before the first try or during a pause
+ * @throws the error of the last try; the signal's reason if the signal fired before the first try or during a pause
  */
 export async function retry<T>(work: (attempt: number) => Promise<T>, options: RetryOptions): Promise<T> {
   const { signal, failuresBefore = 0, limitMs = Number.POSITIVE_INFINITY, isRetryable, onRetry } = options
@@ -51,7 +51,7 @@ export async function retry<T>(work: (attempt: number) => Promise<T>, options: R
   }
 }
 
-/** Works as {@link retry} does, for work that is needless once the signal has fired: resolves to undefined then. */
+/** Retries work that is not needed any more once the signal fires. Works like {@link retry}, but resolves to undefined then. */
 export async function retryUntilAborted<T>(
   work: (attempt: number) => Promise<T>,
   options: RetryOptions & { readonly signal: Stoppable },
@@ -79,11 +79,11 @@ async function pause(
 const SETTLE_PAUSES_MS = { firstPauseMs: 50, maxPauseMs: 2_000 }
 
 /**
- * Settles a claim with retries, until it is settled or lost: an owner keeps its job while its connection is interrupted.
- * A loop of its own, because the result depends on all tries, and `refused` decides between an end, an error, and another try.
+ * Settles a claim. Retries until the claim is settled or lost, because an owner keeps its job while its connection is
+ * interrupted. Does not use {@link retry}: the result depends on all tries, and `refused` can end the loop with a result.
  *
  * @param settle called again, after a pause, when there is no connection or the outcome of the last try is unknown
- * @param refused called with every other error and the number of the try. It throws, returns the end of the job, or
+ * @param refused called with every other error and the number of the try. It throws, returns the result, or
  * returns undefined to try again
  * @returns `lost` when another owner has to settle the job; `unknown` when one of the tries may have settled it
  */
@@ -109,7 +109,7 @@ export async function settleWithRetries<T>(
   return unknown ? 'unknown' : 'lost'
 }
 
-/** Whether another try may succeed. The error of a closed board is NotConnected, too; it loses its claims soon after. */
+/** Returns whether another try may succeed. A closed board throws NotConnected, too; it loses its claims soon after. */
 function isTransient(error: unknown): boolean {
   return error instanceof NotConnected || (error instanceof JobboardError && error.retryable)
 }
@@ -119,9 +119,9 @@ const ROUNDS_WITHOUT_PAUSE = 3
 const ROUND_PAUSES_MS = { first: 10, max: 500 }
 
 /**
- * Limits loops that begin again because another client was faster: nothing has failed, so the first rounds have no pause.
- * Two clients that race need one or two rounds; servers that answer "does not exist" and "exists already" by turns would
- * keep a process busy for ever.
+ * Limits the rounds of a loop that starts again when another client was faster. Nothing has failed, so the first rounds have
+ * no pause. Two clients that race need one or two rounds. Without a limit, servers that answer "does not exist" and "exists
+ * already" alternately would keep a process busy for ever.
  */
 export class RetryRounds {
   readonly #what: string
@@ -141,7 +141,7 @@ export class RetryRounds {
     this.#round += 1
     if (this.#round > MAX_ROUNDS)
       throw new NotConnected(
-        `${this.#what}: in ${MAX_ROUNDS} rounds the servers answered by turns that a znode exists and that it does not; ` +
+        `${this.#what}: in ${MAX_ROUNDS} rounds the servers answered alternately that a znode exists and that it does not; ` +
           'check whether another client creates and deletes it all the time, and whether these are the right servers',
       )
     const paused = this.#round - ROUNDS_WITHOUT_PAUSE

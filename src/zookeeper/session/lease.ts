@@ -2,13 +2,13 @@
  * Computes how long this session is certain to be alive.
  *
  * The leader expires a session of which it received nothing for the session's timeout, and only what reaches the leader
- * counts. A follower answers pings and reads by itself, even while it is cut off. It reports to the leader which
- * sessions were active when the leader asks, which it does every half tick of the server (the relay). Between two
- * servers, and between a server and its client, everything arrives in order; but it may be late, in one direction only,
- * and the newest messages may never arrive. So the proof in an answer depends on who can give it:
+ * counts. A follower answers pings and reads by itself, even while it is cut off. The leader asks its followers every
+ * half tick of the server (the relay), and then a follower reports which sessions were active. Between two servers, and
+ * between a server and its client, everything arrives in order; but it may be late, in one direction only, and the
+ * newest messages may never arrive. So the proof in an answer depends on who can give it:
  *
- *     a touch   any answer: when it was received here, the server had received a request of the session. When the request
- *               was *sent* the server had not: a stalled network delivers in one go, long after sending
+ *     a touch   any answer. When the answer was received here, the server had received a request of the session; when the
+ *               request was *sent*, it had not: a stalled network delivers late, and everything at once
  *     an echo   the leader's answer (to a sync or a write) to a request sent at e: the server has received all that the
  *               leader had sent to it by e, so also a question that was asked at e - relay or later, and has reported to the
  *               leader every touch received here by e - relay. Whether that arrived is not known yet
@@ -16,9 +16,9 @@
  *               arrived at the leader, which knows those touches; and as a quorum agreed, it was the leader. A sync is no
  *               proof: a deposed leader that does not know it yet answers it, while another one expires the session
  *
- * The lease ends one timeout after the sending of the newest touch that is proven in this way, less a margin for what
- * an owner still has to do when it learns of the end. Opening a session is a proof by itself. Attaching to it again
- * informs the leader at once, if it still is the leader, and is proven by the next write.
+ * The lease ends one timeout after the sending of the newest touch that is proven in this way, less a margin in
+ * which an owner stops its work when it learns of the end. Opening a session is a proof by itself. Attaching to it again
+ * through the leader informs the leader at once; the next write proves that it still was the leader.
  *
  * Only a session with a hold pays for proofs. The session is over for this client:
  *
@@ -47,7 +47,7 @@ export interface AttachInfo {
   readonly through: 'leader' | 'server'
 }
 
-/** Fraction of the relay within which answers may count as one. */
+/** Fraction of the relay: answers that are received within it may count as one. */
 const GRAIN_FRACTION = 1 / 8
 /** Fraction of the lease that must be left when the first hold begins. */
 const MIN_FRACTION_TO_START = 1 / 2
@@ -70,16 +70,16 @@ export class Lease {
   /** Time at which the session was attached to again, through a server that claims to be the leader. */
   #vouchedAt: Instant | undefined
   #provenAt = Number.NEGATIVE_INFINITY
-  #isRelied = false
+  #isHeld = false
   #proven = false
 
   constructor({ timeout, tick }: LeaseTerms, attached: AttachInfo, clock: Clock) {
     this.#clock = clock
     this.#lengthMs = timeout - Math.min(tick, timeout / 5)
     this.#relayMs = tick / 2
-    const trails = { grain: this.#relayMs * GRAIN_FRACTION, lifetime: this.#lengthMs }
-    this.#serverTouches = new AnswerHistory(trails)
-    this.#relayedTouches = new AnswerHistory(trails)
+    const limits = { grain: this.#relayMs * GRAIN_FRACTION, lifetime: this.#lengthMs }
+    this.#serverTouches = new AnswerHistory(limits)
+    this.#relayedTouches = new AnswerHistory(limits)
     this.#newest = attached.at
     this.#serverTouches.add({ sentAt: attached.at, receivedAt: clock().monotonic })
     if (attached.through === 'leader') this.#leaderKnowsUntil = attached.at
@@ -122,12 +122,12 @@ export class Lease {
 
   /** Makes the end of the lease, once it is proven, the end of the session. */
   startRelying(): void {
-    this.#isRelied = true
+    this.#isHeld = true
     this.#isEnough(MIN_FRACTION_TO_START)
   }
 
   stopRelying(): void {
-    this.#isRelied = false
+    this.#isHeld = false
     this.#proven = false
   }
 
@@ -169,7 +169,7 @@ export class Lease {
   }
 
   #isEnough(enough: number): void {
-    if (this.#isRelied && !this.#proven) this.#proven = this.remainingMs >= this.#lengthMs * enough
+    if (this.#isHeld && !this.#proven) this.#proven = this.remainingMs >= this.#lengthMs * enough
   }
 }
 
@@ -180,7 +180,7 @@ export interface ReceivedAnswer {
 }
 
 export interface AnswerHistoryOptions {
-  /** Interval in milliseconds within which answers count as one: thousands arrive in every second. */
+  /** Interval in milliseconds within which answers count as one: thousands may arrive in a second. */
   readonly grain: number
   /** Age in milliseconds, relative to the newest request, from which entries are dropped. */
   readonly lifetime: number
@@ -208,7 +208,7 @@ export class AnswerHistory {
     if (useful > 0) answers.splice(0, useful)
   }
 
-  /** Removes the answers that were received by then; returns when the newest of their requests was sent. */
+  /** Removes the answers that were received by this time; returns when the newest of their requests was sent. */
   takeUntil(receivedBy: number): Instant | undefined {
     const later = this.#answers.findIndex(({ receivedAt }) => receivedAt > receivedBy)
     if (later === 0) return undefined

@@ -46,7 +46,7 @@ test.each<[what: string, uri: string, options: unknown, says: string]>([
   expect(String(failure)).not.toContain(SECRET)
 })
 
-test('nobody at all is somebody in a list', async () => {
+test('an empty list of identities in the options is accepted', async () => {
   await using board = await openBoard('memory:', { auth: [] })
   expect(board.connected).toBe(true)
 })

@@ -34,7 +34,7 @@ describe('an attempt', () => {
     )
   })
 
-  test('that nobody began cannot end', () => {
+  test('that was never begun cannot end', () => {
     expect(endAttempt(fresh(), { ended: 'failed' })).toEqual(fresh())
   })
 })

@@ -78,7 +78,7 @@ describe('with 20,000 jobs blocked on one resource', () => {
     expect(cost).toBeLessThan(3 * A_FEW)
   })
 
-  test('each is told apart from the rest when it comes, and when what it waits for is asked', () => {
+  test('each is distinguished from the rest when it comes, and when what it waits for is asked', () => {
     const late = createEntry({ resources: writers })
     expect(costOf(() => queue.update(late))).toBeLessThan(A_FEW)
     expect(costOf(() => expect(queue.blockedBy(late)?.entry).toBe(holder))).toBeLessThan(A_FEW)

@@ -108,7 +108,7 @@ describe('one resource', () => {
 })
 
 describe('a place in line is kept', () => {
-  test('by a job that nobody here accepts', () => {
+  test('by a job that no conductor here accepts', () => {
     const queue = createQueue(writer('unknown'), writer('known'))
     expect(claimable(queue, { accept: ({ name }) => name === 'known' })).toEqual([])
   })
@@ -163,7 +163,7 @@ describe('several resources', () => {
     expect(claimable(queue)).toEqual(['both'])
   })
 
-  test('hold one place in each line, so that whoever waits for one is not overtaken in the other', () => {
+  test('hold one place in each line, so that a job that waits for one is not overtaken in the other', () => {
     const disk = writer('disk')
     const both = createEntry({ name: 'both', resources: { exclusive: ['disk', 'tape'] } })
     const tape = createEntry({ name: 'tape', resources: { exclusive: ['tape'] } })
@@ -175,7 +175,7 @@ describe('several resources', () => {
 })
 
 describe('a posting that was not read yet', () => {
-  test('holds back those behind it that want a resource, and nobody else', () => {
+  test('holds back the jobs behind it that want a resource, and no other jobs', () => {
     const before = writer('before')
     const unread = unreadEntry()
     const behind = createEntry({ name: 'behind', priority: 'HIGH', resources: { shared: ['tape'] } })
@@ -189,7 +189,7 @@ describe('a posting that was not read yet', () => {
   test.each<[string, Partial<JobEntry>]>([
     ['unreadable', { content: 'unreadable' }],
     ['gone', { ended: 'COMPLETE' }],
-  ])('holds nobody back once it is %s', (_, state) => {
+  ])('blocks no job once it is %s', (_, state) => {
     const unread = unreadEntry()
     const queue = createQueue(unread, writer('behind'))
     expect(claimable(queue)).toEqual([])
@@ -282,7 +282,7 @@ describe('what a job waits for', () => {
   })
 })
 
-test('nobody starves inside a priority: readers that keep coming do not hold a writer up', () => {
+test('no job starves inside a priority: readers that keep coming do not hold a writer up', () => {
   const running: JobEntry[] = []
   const queue = createQueue()
   const claimNext = (): string[] => {
@@ -327,7 +327,7 @@ describe('the lines of all resources', () => {
     }
   }
 
-  test('forget resources that nobody wants any more', () => {
+  test('forget resources that no job wants any more', () => {
     const lines = new ResourceLines(() => undefined)
     const places = [placeOf('waiting'), placeOf('claimed'), placeOf('waiting')]
     for (const one of places) lines.enter(one)
@@ -340,7 +340,7 @@ describe('the lines of all resources', () => {
     expect(lines.size).toBe(0)
   })
 
-  test('tell those who stand in them, and nobody who has left', () => {
+  test('notify the jobs that stand in them, and no job that has left', () => {
     const told: [QueueEntry, boolean][] = []
     const lines = new ResourceLines((place, passes) => told.push([place, passes]))
     const [first, second] = [placeOf('waiting'), placeOf('waiting')]

@@ -21,7 +21,7 @@ function setAside(queue: ClaimQueue, ...flows: string[]): void {
 }
 
 describe('jobs of a flow that is set aside', () => {
-  test('hold nobody back, can be taken as before, and hold others back again when they are not set aside any more', () => {
+  test('do not block other jobs, can be taken as before, and block others again when they are no longer set aside', () => {
     const queue = createQueue(writer('old', OLD), writer('young'))
     expect(claimable(queue)).toEqual(['old'])
     setAside(queue, 'old')
@@ -75,7 +75,7 @@ describe('jobs of a flow that is set aside', () => {
     expect(claimable(queue)).toEqual(['old', 'plain'])
   })
 
-  test('are set aside in all lines that they stand in, and keep waiting for postings that nobody has read', () => {
+  test('are set aside in all lines that they stand in, and keep waiting for postings that have not been read', () => {
     const unread = unreadEntry()
     const queue = createQueue(
       writer('old', { ...OLD, resources: { exclusive: ['disk', 'tape'], shared: ['net'] } }),
@@ -152,7 +152,7 @@ describe('what jobs wait behind', () => {
     expect([[...queue.contendingFlows()], queue.contended]).toEqual([[], false])
   })
 
-  test('is told with the first job of each flow and since when one waits; what rests does not wait', () => {
+  test('is reported with the first job of each flow and since when one waits; what rests does not wait', () => {
     const [resting, first, second] = [
       writer('resting', { ...OLD, dueAt: 1_000 }),
       writer('first', OLD),
@@ -167,7 +167,7 @@ describe('what jobs wait behind', () => {
     expect(queue.contendingFlows().get('old')).toMatchObject({ since: 1_000, first: resting })
   })
 
-  test('may be postings that anybody has written: what names no flow is left alone', () => {
+  test('may be postings that any client has written: a posting that names no flow is not set aside', () => {
     const odd = writer('odd')
     Object.assign(odd.stored?.posting ?? {}, { details: { flow: { toString: null }, version: 1 } })
     const queue = createQueue(odd, writer('young', { flow: 'young' }))

@@ -21,7 +21,7 @@ describe('the queue', () => {
     expect(claimable(queue)).toEqual(['urgent', 'a'])
   })
 
-  test('gives what is reserved to nobody but who asks for it, when its turn has come', () => {
+  test('gives a reserved job only to the caller that asks for it, when its turn has come', () => {
     const holder = createEntry({ name: 'holder', resources: { exclusive: ['disk'] } })
     const entry = createEntry({ name: 'mine', resources: { exclusive: ['disk'] } })
     const queue = createQueue(holder, entry)

@@ -56,7 +56,7 @@ describe('a sorted list', () => {
 })
 
 describe('a threshold', () => {
-  test('lets pass what is before its bound, and tells each change once, wherever the bound goes', () => {
+  test('lets pass what is before its bound, and reports each change once, wherever the bound goes', () => {
     const bound: fc.Arbitrary<ThresholdBound<Item>> = fc.oneof(item, fc.constantFrom('all' as const, 'none' as const))
     const step = fc.oneof(
       fc.record({ kind: fc.constant('add' as const), item }),

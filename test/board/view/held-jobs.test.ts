@@ -23,7 +23,7 @@ async function twoBoards() {
   return { boards, asked: here.asked }
 }
 
-test('jobs that nobody here holds are not read when others claim them', async () => {
+test('jobs that no caller here holds are not read when others claim them', async () => {
   const { boards, asked } = await twoBoards()
   const [here, there] = boards
   for (const name of ['a', 'b', 'c']) await there.post('flow', {}, { name })

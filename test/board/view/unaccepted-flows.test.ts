@@ -76,7 +76,7 @@ test('a flow that no conductor knows blocks for an hour, and is reported then, o
   expect(reported).toHaveBeenCalledTimes(1)
 })
 
-test('whoever waits for a job is woken when its time has come', async () => {
+test('a caller that waits for a job is woken when its time has come', async () => {
   const place = await scene()
   await place.poster.registerEntity(NEW)
   const board = await blocked(place, { unacceptedAfter: '10m' })
@@ -131,7 +131,7 @@ test('a conductor that comes makes it block again, and its going counts from ane
   expect(await claimable(board)).toEqual(['young'])
 })
 
-test('a claim of one of its jobs proves that somebody takes them', async () => {
+test('a claim of one of its jobs proves that a conductor takes them', async () => {
   const place = await scene()
   await place.poster.registerEntity(NEW)
   const [board, loop] = await Promise.all([place.open(), place.open()])

@@ -86,7 +86,7 @@ describe('while a long board is listed', () => {
     expect(view.queue.reserveNext({ max: 3, accept: () => true, holdsSuspect: false, spread: 1 })).toHaveLength(3)
   })
 
-  test('a job outside that somebody reads meanwhile is not told to be done', async () => {
+  test('a job outside that is read meanwhile is not reported as done', async () => {
     const { view, happened, sections } = viewOf({})
     view.resync()
     await view.whenSettled()
@@ -102,7 +102,7 @@ describe('while a long board is listed', () => {
     expect(happened).not.toContain('consumed job9')
   })
 
-  test('a job outside that somebody holds on to stays in the view', async () => {
+  test('a job outside that a caller holds on to stays in the view', async () => {
     const { view } = viewOf({})
     view.resync()
     await view.whenSettled()
@@ -116,7 +116,7 @@ describe('while a long board is listed', () => {
     expect(view.queue.reserveFree(entry)?.entry).toBe(entry)
   })
 
-  test('a job whose posting is gone before anything was told of its end ends as the board says', async () => {
+  test('a job whose posting is gone before its end was reported ends as the board says', async () => {
     const { view, happened, sections, backend } = viewOf({})
     view.resync()
     await view.whenSettled()

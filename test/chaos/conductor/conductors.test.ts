@@ -34,7 +34,7 @@ interface Member {
   readonly process: NodeProcess
 }
 
-test('every job is done exactly once, nobody overlaps with whom it excludes, the board is empty', {
+test('every job is done exactly once, no run overlaps with one that it excludes, the board is empty', {
   timeout: TIMEOUT,
 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), 'jobboard-chaos-'))

@@ -126,7 +126,7 @@ describe.skipIf(!zookeeperHosts)('a frame that is cut, at whatever byte,', () =>
     })
   })
 
-  test('(an answer) is unknown to the one who asked, and nobody else notices', async () => {
+  test('(an answer) is unknown to the one who asked, and no other client notices', async () => {
     await forEach(HEADERS + 68, async (at, proxy, client) => {
       const session = sessionOf(client)
       const cut = proxy.cutAfter(at, { from: 'server' })
@@ -155,7 +155,7 @@ describe.skipIf(!zookeeperHosts)('a frame that is cut, at whatever byte,', () =>
     })
   })
 
-  test('(an event) is told as a gap', async () => {
+  test('(an event) is reported as a gap', async () => {
     const path = namespace()
     await using witness = await connected()
     await witness.create(path)

@@ -90,7 +90,7 @@ describe('a board that is well', () => {
 })
 
 describe('jobs', () => {
-  test('that kill their owners, that nobody knows, that are stuck, and postings that cannot be read', async () => {
+  test('that kill their owners, that no conductor knows, that are stuck, and postings that cannot be read', async () => {
     await using board = await openBoard(place.board, { who: 'hung' })
     const poison = await board.post('hello', {})
     for (const who of ['first', 'second']) {
@@ -119,7 +119,7 @@ describe('jobs', () => {
     expect(conductorView((await board.entities('conductor'))[0] ?? never()).name).toBe('one')
   })
 
-  test('that were told to stop and run all the same', async () => {
+  test('that were asked to stop and run all the same', async () => {
     // In memory: a session with a server takes a clock that jumps for a machine that was suspended.
     await using board = await openBoard('memory:', { who: 'deaf' })
     await using _one = await board.registerEntity({ kind: 'conductor', name: 'deaf', metadata: { flows: ['hello'] } })

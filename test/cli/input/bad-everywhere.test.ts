@@ -97,7 +97,7 @@ describe.each(ON_BOARDS)('%s %s', (...args) => {
     expect([exitCode, line]).toEqual([1, expect.stringMatching(/cannot open .*; start a server there, or correct/)])
   })
 
-  test('a board that is somebody else’s', async () => {
+  test('a board of another user', async () => {
     const path = namespace('cli')
     await using _theirs = await openBoard(`zookeeper://ada:hunter2@${zookeeperHosts}${path}`)
     const outcome = await place.jobboard([...args, '--board', `zookeeper://${zookeeperHosts}${path}`])

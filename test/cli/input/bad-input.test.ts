@@ -149,7 +149,7 @@ describe('wrong usage: exit code 2', () => {
 })
 
 describe('failed: exit code 1', () => {
-  test('nobody listens', async () => {
+  test('there is no listener on the port', async () => {
     const board = `zookeeper://127.0.0.1:${await freePort()}/demo`
     const outcome = await place.bare(['jobs', '--board', board, '--timeout', '300ms'])
     expect(oneLine(outcome)).toMatch(/^cannot open zookeeper:\S+ within 300ms: .*ECONNREFUSED .*; start a server there/)
@@ -157,7 +157,7 @@ describe('failed: exit code 1', () => {
     expect(outcome.exitCode).toBe(1)
   })
 
-  test('somebody listens and says nothing', async () => {
+  test('the server accepts the connection and sends nothing', async () => {
     const silent = createServer()
     silent.listen(0, '127.0.0.1')
     await once(silent, 'listening')

@@ -163,7 +163,7 @@ describe('mistakes: exit code 2, and where they are', () => {
     expect(stderr).toContain(`jobboard: jobboard.yaml:${says}`)
   })
 
-  test('of a conductor they are told to who runs one, and keep nobody else from working', async () => {
+  test('of a conductor are reported to a user who runs one, and do not keep others from working', async () => {
     await using _board = await openBoard(place.board)
     const says = async (what: string) => {
       await config(`flows: ./flows.mjs\nconductor: { ${what} }\n`)

@@ -36,7 +36,7 @@ test('the nearest is taken, of those here and above', async () => {
   })
 })
 
-test('a link of ours is followed, and what it leads to is told', async () => {
+test('a link of ours is followed, and the file that it leads to is returned', async () => {
   const { above, below } = await folders()
   await writeFile(join(above, 'shared.yaml'), 'shared')
   await symlink(join(above, 'shared.yaml'), join(below, FILE_NAME))
@@ -103,7 +103,7 @@ describe.runIf(process.getuid?.() === 0)('what another user has put there is not
     )
   })
 
-  test('one that a group can write to, unless nobody else is in it', async () => {
+  test('one that a group can write to, unless the group has no other member', async () => {
     const { above, below } = await folders()
     const file = join(above, FILE_NAME)
     await writeFile(file, '')

@@ -164,7 +164,7 @@ test('a reader that goes away ends it without a word', async () => {
   expect(await jobs.ended).toMatchObject({ exitCode: 0, stderr: '' })
 })
 
-test('a conductor goes on when nobody reads what it says', async () => {
+test('a conductor goes on when its output is not read', async () => {
   await using board = await openBoard(place.board)
   const job = await board.post('hello', { name: 'Ada' })
   const conductor = place.start(['conductor', '--flows', 'flows.js', '--log-level', 'silent'])

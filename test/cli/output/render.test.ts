@@ -66,7 +66,7 @@ describe('text', () => {
     }
   })
 
-  test('a state out of a logbook that somebody else wrote is harmless', () => {
+  test('a state out of a logbook that another program wrote is harmless', () => {
     const [now, state] = [NOW, '\x1b]0;pwned\x07\x1b[2J']
     const facts = { uuid: 'u', name: 'n', flow: 'f', version: '1', run: 1, createdAt: now, updatedAt: now, atoms: [] }
     const forged: LogbookView = JSON.parse(JSON.stringify({ ...facts, state }), (key, value) =>

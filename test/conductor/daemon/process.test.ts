@@ -20,7 +20,7 @@ const rest = linear('rest', input(), nap)
 const places = { persistence: 'memory:', flows: [rest] }
 `
 
-test('whoever waits for a job that nobody does is not ended by Node', async () => {
+test('a process that waits for a job that is never done is not ended by Node', async () => {
   const { stdout, exitCode } = await run(`
     const board = await openBoard('memory:')
     const job = await board.post('nobody', {})
@@ -30,7 +30,7 @@ test('whoever waits for a job that nobody does is not ended by Node', async () =
   expect({ stdout, exitCode }).toEqual({ stdout: 'still there\n', exitCode: 0 })
 })
 
-test('what waiting was limited by is told with its unit', async () => {
+test('the limit of the wait is reported with its unit', async () => {
   const { stdout } = await run(`
     const board = await openBoard('memory:')
     const job = await board.post('nobody', {})

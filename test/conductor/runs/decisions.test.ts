@@ -18,7 +18,7 @@ describe.each(PLACES)('on $name', (backend) => {
   const { placed, openAt, boards } = placesOf(backend)
 
   describe('a job that is asked back', () => {
-    test('is undone and trashed, whoever asked', async () => {
+    test('is undone and trashed, whichever board asked', async () => {
       const [board, other] = await boards('a', 'b')
       const running = createDeferred()
       const flow = singleTaskFlow('long', async (_args, signal) => {

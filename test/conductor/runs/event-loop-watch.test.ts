@@ -25,7 +25,7 @@ function block(milliseconds: number): void {
   time += milliseconds
 }
 
-test('tells of a loop that was blocked for half of the session, and of nothing shorter', () => {
+test('reports a loop that was blocked for half of the session, and nothing shorter', () => {
   const [reports, patient]: EventLoopBlocked[][] = [[], []]
   const tasks = new TaskWatch({ minimum: 100, now })
   const job = { job: 'a uuid', name: 'resize' }

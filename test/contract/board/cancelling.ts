@@ -16,7 +16,7 @@ async function untilStopped(_: unknown, { signal }: PerformContext): Promise<nev
 export function cancellingContract({ open, expire }: Place, capabilities: BackendCapabilities): void {
   const { keys, delays, resources, restore } = capabilities
   describe('a job that was never run', () => {
-    test('is trashed at once, with who and why, and everybody hears of it', async () => {
+    test('is trashed at once, with who and why, and every board reports it', async () => {
       const [here, there] = await Promise.all([open({ who: 'here' }), open({ who: 'there' })])
       const job = await here.post('flow', { n: 1 }, { name: 'job' })
       await refresh(there)
@@ -33,7 +33,7 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
     })
 
     if (keys && delays && resources)
-      test('is trashed also when nobody could claim it now, and frees its key', async () => {
+      test('is trashed also when no owner could claim it now, and frees its key', async () => {
         const [here, there] = await Promise.all([open(), open()])
         const disk = { exclusive: ['disk'] }
         await here.claim(await here.post('flow', {}, { name: 'owner', resources: disk }))
@@ -51,7 +51,7 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
   })
 
   describe('a job that runs', () => {
-    test('is asked back from its owner, whoever asks, and goes to the trash when it has undone what it did', async () => {
+    test('is asked back from its owner, whichever board asks, and goes to the trash when it has undone what it did', async () => {
       const [owner, other] = await Promise.all([open({ who: 'owner' }), open({ who: 'other' })])
       const job = await owner.post('flow', {}, keys ? { key: 'one' } : {})
       const [claim] = await owner.claimNext()

@@ -22,7 +22,7 @@ export function claimingContract({ open, beginAnew }: Place): void {
     expect(await namesOn(there)).toEqual(['flow'])
   })
 
-  test('who owns it already is told to whoever comes later, also to the owner', async () => {
+  test('the present owner is named to every caller that comes later, also to the owner', async () => {
     const [here, there] = await Promise.all([open({ who: 'the owner' }), open({ who: 'the other' })])
     const job = await here.post('flow', {})
     await here.claim(job)

@@ -15,7 +15,7 @@ export function delaysContract({ open, expire }: Place, { resources }: BackendCa
     vi.restoreAllMocks()
   })
 
-  test('a job is not claimed before its delay is over, and then by whoever waits', async () => {
+  test('a job is not claimed before its delay is over, and then by a caller that waits', async () => {
     const [here, there] = await Promise.all([open(), open()])
     const job = await here.post('flow', {}, { name: 'late', delay: SHORT })
     await here.post('flow', {}, { name: 'early', priority: 'LOW' })
@@ -106,7 +106,7 @@ export function delaysContract({ open, expire }: Place, { resources }: BackendCa
   })
 
   if (resources)
-    test('a job that rests keeps nobody from the resource that it will want', async () => {
+    test('a job that rests does not keep others from the resource that it will want', async () => {
       const board = await open()
       await board.post('flow', {}, { name: 'resting', delay: '1h', resources: { exclusive: ['disk'] } })
       await board.post('flow', {}, { name: 'awake', resources: { exclusive: ['disk'] } })
@@ -139,7 +139,7 @@ export function delaysContract({ open, expire }: Place, { resources }: BackendCa
       expect(entry?.reason).toContain('30 ms')
     })
 
-    test('counts from the claim: a run that is late before it is performed has failed, and nobody is called', async () => {
+    test('counts from the claim: a run that is late before it is performed has failed, and the work is not called', async () => {
       const board = await open()
       await board.post('flow', {}, { deadline: 1, maxAttempts: 1 })
       const [claim] = await board.claimNext()

@@ -29,7 +29,7 @@ export function endsContract({ open }: Place): void {
   })
 
   describe("a job's wait", () => {
-    test('tells how the job ended, wherever it did', async () => {
+    test('reports how the job ended, wherever it did', async () => {
       const [here, there] = await Promise.all([open(), open()])
       const jobs = [await here.post('flow', {}, { name: 'a' }), await here.post('flow', {}, { name: 'b' })]
       const ends = Promise.all(jobs.map((job) => job.wait({ timeout: '20s' })))

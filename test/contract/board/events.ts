@@ -6,7 +6,7 @@ import { claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
 export function eventsContract({ open, expire, putRaw }: Place, { completeChangeFeed }: BackendCapabilities): void {
-  test("a job's whole life is heard once and in order by everybody", async () => {
+  test("a job's whole life is reported once and in order to everybody", async () => {
     const boards = await Promise.all([open({ who: 'actor' }), open(), open()])
     const [actor] = boards
     const histories = boards.map(recordEvents)
@@ -24,7 +24,7 @@ export function eventsContract({ open, expire, putRaw }: Place, { completeChange
     for (const history of histories) expect(lives(history)).toBe(true)
   })
 
-  test('a trashed job is heard as trashed, never as consumed', async () => {
+  test('a trashed job is reported as trashed, never as consumed', async () => {
     const boards = await Promise.all([open(), open()])
     const [actor] = boards
     const histories = boards.map(recordEvents)
@@ -42,7 +42,7 @@ export function eventsContract({ open, expire, putRaw }: Place, { completeChange
     }
   })
 
-  test("an owner's death is heard as an abandoned job", async () => {
+  test("an owner's death is reported as an abandoned job", async () => {
     const [mortal, other] = await Promise.all([open(), open()])
     await mortal.post('flow', {}, { name: 'job' })
     await refresh(other)
@@ -84,7 +84,7 @@ export function eventsContract({ open, expire, putRaw }: Place, { completeChange
     await (await claimed(board, 'job')).consume()
   })
 
-  test('whoever stops listening hears nothing more', async () => {
+  test('a removed listener receives nothing more', async () => {
     const board = await open()
     const heard: string[] = []
     const off = board.on('posted', ({ job }) => heard.push(job.name))
@@ -106,7 +106,7 @@ export function eventsContract({ open, expire, putRaw }: Place, { completeChange
         Uint8Array.of(0x81, 0xa4, ...Buffer.from('uuid'), 0xcf, 9, 9, 9, 9, 9, 9, 9, 9),
       ],
     ]
-    test.each(garbage)('(%s) is hidden, reported once, and holds nobody up', async (_, bytes) => {
+    test.each(garbage)('(%s) is hidden, reported once, and delays no other job', async (_, bytes) => {
       const [here, there] = await Promise.all([open(), open()])
       const errors: string[] = []
       const reported = nextEvent(there, 'error')

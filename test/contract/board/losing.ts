@@ -42,7 +42,7 @@ export function losingContract({ open, expire }: Place, { completeChangeFeed }: 
     expect(board.jobCount).toBe(0)
   })
 
-  test('work that loses its claim is told by its signal, and nothing is settled', async () => {
+  test('work that loses its claim is stopped by its signal, and nothing is settled', async () => {
     const [former, heir] = await Promise.all([open(), open()])
     await former.post('flow', {})
     const [claim] = await former.claimNext()

@@ -9,7 +9,7 @@ import type { Place } from '../board.ts'
 
 export function ownJobsContract({ open }: Place, { delays, keys, resources }: BackendCapabilities): void {
   if (!delays) {
-    test('is not to be had where others cannot be told to leave a job alone', async () => {
+    test('is not to be had where others cannot be made to leave a job alone', async () => {
       const board = await open()
       expect(await rejectionOf(board.postAndClaim('flow', {}))).toBeInstanceOf(UnsupportedCapability)
       expect(board.jobCount).toBe(0)
@@ -29,7 +29,7 @@ export function ownJobsContract({ open }: Place, { delays, keys, resources }: Ba
     expect(here.jobCount).toBe(0)
   })
 
-  test('given back it is anybody’s at once, and so it is when its owner dies', async () => {
+  test('given back, any owner can claim it at once, and so it is when its owner dies', async () => {
     const [here, there] = await Promise.all([open(), open()])
     await (await here.postAndClaim('flow', {}, { name: 'given back' })).abandon()
     const [first] = await there.claimNext()
@@ -59,7 +59,7 @@ export function ownJobsContract({ open }: Place, { delays, keys, resources }: Ba
       expect((await there.claimNext())[0].job.uuid).toBe(next.uuid)
     })
 
-    test('that waits for too long, or is told to stop, is given up and in the trash', async () => {
+    test('that waits for too long, or is asked to stop, is given up and in the trash', async () => {
       const [here, there] = await Promise.all([open(), open()])
       const disk = { resources: { exclusive: ['disk'] } }
       await there.post('flow', {}, disk)

@@ -16,7 +16,7 @@ export function pausingContract({ open }: Place): void {
     }
   }
 
-  test('from pause on nobody claims, on any board, also on one that is opened later', async () => {
+  test('from pause on no owner claims, on any board, also on one that is opened later', async () => {
     const boards = await Promise.all([open(), open(), open()])
     const [here] = boards
     const job = await here.post('flow', {})
@@ -88,7 +88,7 @@ export function pausingContract({ open }: Place): void {
     expect((await all(here.trashed())).map(({ name }) => name)).toEqual(['trashed'])
   })
 
-  test('resume wakes whoever waits, on every board, whoever paused', async () => {
+  test('resume wakes all callers that wait, on every board, whichever board paused', async () => {
     const [here, there] = await Promise.all([open(), open()])
     await here.pause()
     for (const name of ['a', 'b', 'c']) await here.post('flow', {}, { name })

@@ -32,7 +32,7 @@ export function poisonContract({ open, putRaw }: Place, { jsonOnly }: BoardBacke
     expect(Math.max(...reported.map((message) => message.length))).toBeLessThan(2_000)
   })
 
-  test('fields that nobody knows, within the book and the back-off, are not kept', async () => {
+  test('unknown fields, within the book and the back-off, are not kept', async () => {
     const board = await open()
     const uuid = '0199e0b0-0000-7000-8000-000000000000'
     const book = { uuid, name: 'book', more: nested(80) }
@@ -69,7 +69,7 @@ export function poisonContract({ open, putRaw }: Place, { jsonOnly }: BoardBacke
     expect(left.job.name).toBe('a')
   })
 
-  test('what nobody could read again is refused when it is posted', async () => {
+  test('what could not be read again is refused when it is posted', async () => {
     const board = await open()
     const long = 'é'.repeat(513)
     const error = nextEvent(board, 'error')

@@ -22,7 +22,7 @@ export function settlingContract({ open }: Place): void {
     expect(await all(there.trashed())).toEqual([])
   })
 
-  test('an abandoned job is there for anybody, with what was tried', async () => {
+  test('any owner can claim an abandoned job, with what was tried', async () => {
     const [here, there] = await Promise.all([open({ who: 'here' }), open({ who: 'there' })])
     const job = await here.post('flow', {})
     await (await here.claim(job)).abandon({ reason: 'going home' })
@@ -113,7 +113,7 @@ export function settlingContract({ open }: Place): void {
   })
 
   describe('perform', () => {
-    test('consumes when the work is done, having told it what it runs for', async () => {
+    test('consumes when the work is done, having passed it what it runs for', async () => {
       const board = await open()
       await board.post('flow', { n: 1 })
       const [claim] = await board.claimNext()
@@ -165,7 +165,7 @@ export function settlingContract({ open }: Place): void {
       expect(await claim.perform(() => undefined)).toBe('consumed')
     })
 
-    test('of what was settled or lost before calls nobody', async () => {
+    test('of what was settled or lost before does not call the work', async () => {
       const board = await open()
       const work = vi.fn()
       const settled = await board.claim(await board.post('flow', {}))

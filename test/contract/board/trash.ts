@@ -89,7 +89,7 @@ export function trashContract({ open }: Place, capabilities: BackendCapabilities
       expect((await board.claimNext({ max: 2 })).map(({ job }) => job.name)).toEqual(['second'])
     })
 
-  test('what was restored, or is gone for ever, is NotFound to whoever comes later', async () => {
+  test('what was restored, or is gone for ever, is NotFound for later callers', async () => {
     const [here, there] = await Promise.all([open(), open()])
     for (const name of [...(restore ? ['restored'] : []), 'purged', 'kept']) {
       await here.post('flow', {}, { name })

@@ -23,7 +23,7 @@ export function aclContract(driver: DriverUnderTest): void {
     expect(await failureOf(client.setACL(path, []))).toBeInstanceOf(zk.InvalidAcl)
   })
 
-  test('who one is, is told to the server on every connection', async () => {
+  test('who one is, is sent to the server on every connection', async () => {
     const auth = [{ scheme: 'digest', auth: 'ada:secret' }]
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
     await using ada = await connected(driver, { auth, hosts: proxy.hosts })

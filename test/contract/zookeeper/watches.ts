@@ -25,7 +25,7 @@ function createHandler(): { handler: zk.OneShotHandler; told: Promise<Told>; cal
 }
 
 export function oneShotContract(driver: DriverUnderTest): void {
-  test('a watch is told of one change, of what was read', async () => {
+  test('a watch is notified of one change, of what was read', async () => {
     await using client = await connected(driver)
     await using other = await connected(driver)
     const path = namespace()
@@ -61,7 +61,7 @@ export function oneShotContract(driver: DriverUnderTest): void {
     expect(refused.calls).toEqual([])
   })
 
-  test('a watch survives the connection, and is told of what happened in between', async () => {
+  test('a watch survives the connection, and is notified of what happened in between', async () => {
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
     await using client = await connected(driver, { hosts: proxy.hosts })
     await using other = await connected(driver)

@@ -123,7 +123,7 @@ export function znodesContract(driver: DriverUnderTest): void {
     for (const { data } of [read, again]) expect(Buffer.compare(Buffer.from(data ?? []), large)).toBe(0)
   })
 
-  test('what is too large for a server is not sent, and harms nobody', async () => {
+  test('what is too large for a server is not sent, and does not disturb others', async () => {
     await using client = await connected(driver)
     const path = namespace()
     const session = sessionOf(client)

@@ -24,7 +24,7 @@ describe('a signal of many', () => {
     expect(listeners(signal)).toBe(0)
   })
 
-  test('is told to all of them, and to those who come later', async () => {
+  test('is passed to all of them, and to those who come later', async () => {
     const controller = new AbortController()
     const { signal } = controller
     const reason = new Error('enough')

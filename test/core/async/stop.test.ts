@@ -40,7 +40,7 @@ describe('a stop', () => {
     expect(late.signal).toMatchObject({ aborted: true, reason: REASON })
   })
 
-  test('tells nobody who has left, nor who comes when it has fired', () => {
+  test('notifies no listener that has left, nor one that comes when it has fired', () => {
     const stop = new AbortFlag()
     const told: string[] = []
     stop.onAbort(() => told.push('stayed'))
@@ -52,7 +52,7 @@ describe('a stop', () => {
     expect(told).toEqual(['stayed'])
   })
 
-  test('tells nobody who leaves because another was told', () => {
+  test('does not notify a listener that leaves because another was notified', () => {
     const stop = new AbortFlag()
     const told: string[] = []
     stop.onAbort(() => leave())
@@ -72,7 +72,7 @@ describe('a stop', () => {
     expect(warnings).toEqual([])
   })
 
-  test('has told its signal by the time it tells anybody else', () => {
+  test('has fired its signal by the time it notifies any listener', () => {
     const stop = new AbortFlag()
     const { signal } = stop
     const seen: boolean[] = []

@@ -32,7 +32,7 @@ describe('posting', () => {
     expect(board.jobCount).toBe(1)
   })
 
-  test('gives up at what will not change, and when it is told to', async () => {
+  test('gives up at what will not change, and when its signal fires', async () => {
     await using board = await openBoard('memory:')
     const tooLarge = troubled(board, [new PayloadTooLarge('no')], { done: false })
     await expect(post(request, { board: tooLarge, flow, signal })).rejects.toThrow(PayloadTooLarge)
@@ -90,7 +90,7 @@ describe('the flow', () => {
 })
 
 describe('walking', () => {
-  test('goes through every folder, in the order of names, except the one it is told', async () => {
+  test('goes through every folder, in the order of names, except the one to skip', async () => {
     const folder = await temporaryFolder()
     for (const name of ['b', 'out', 'a/c', 'empty', 'a/out']) await mkdir(join(folder, name), { recursive: true })
     for (const name of ['z', 'b/one', 'a/two', 'a/c/three', 'out/no', 'a/out/yes', 'A']) {
@@ -134,7 +134,7 @@ test('conductors whose processes cannot be started are as gone as dead ones', as
   expect(said[1]).toMatch(/^conductor 2 \(process none\) is gone \(spawn \/nowhere\/node ENOENT\)/)
 })
 
-test('what is printed does not move the cursor, and can be told apart', () => {
+test('what is printed does not move the cursor, and can be distinguished', () => {
   const printed = ['plain ä', 'two\nlines', 'bell\x07', 'left\u202eright', 'back\\slash'].map((name) =>
     printablePath(Buffer.from(name)),
   )

@@ -54,7 +54,7 @@ test('300 files, three conductors, one of them killed: every file is archived ex
   expect((await witness.getChildren(`${path}/.trash`)).names).toEqual([])
 })
 
-test('says how to watch it, tells its conductors to stop at Ctrl-C, and leaves alone what is not its own', async () => {
+test('says how to watch it, asks its conductors to stop at Ctrl-C, and leaves alone what is not its own', async () => {
   const { folder, out } = await folderWithEndlessFile()
   const uri = `zookeeper://${zookeeperHosts}${namespace('demo')}`
   await using board = await openBoard(uri)

@@ -71,7 +71,7 @@ describe('task', () => {
     expect(make).toThrow(message)
   })
 
-  test('is told from what only looks like it', () => {
+  test('is distinguished from what only looks like it', () => {
     const made = task('t', { execute })
     expect([isTask(made), isTask({ ...made }), isTask(undefined), isTask(execute)]).toEqual([true, false, false, false])
   })

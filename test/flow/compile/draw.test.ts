@@ -35,7 +35,7 @@ test('toDot draws the same', () => {
   expect(dot).toContain('  n4 -> n5')
 })
 
-test('edges with a decider are told from others; nothing is joined at the edge of the picture', () => {
+test('edges with a decider are drawn differently from others; nothing is joined at the edge of the picture', () => {
   const links = [link(start, left, { decider: () => true }), link(start, end)]
   expect(toMermaid(graph({ name: 'g', links }, input(), start, left, end))).toBe(`flowchart TD
   n0["start"]

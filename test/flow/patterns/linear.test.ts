@@ -27,7 +27,7 @@ describe('linear', () => {
     expect([hello, hello.atoms, hello.requires, hello.provides].every(Object.isFrozen)).toBe(true)
   })
 
-  test('has version 1.0 unless told otherwise', () => {
+  test('has version 1.0 unless the options say otherwise', () => {
     expect(linear('hello', input<{ name: string }>(), greet).version).toBe('1.0')
     expect(linear({ name: 'hello' }, input<{ name: string }>(), greet).version).toBe('1.0')
   })

@@ -57,7 +57,7 @@ describe('what a flow requires', () => {
 describe('a graph', () => {
   const [a, b, c] = [make('a', { provides: 'x' }), make('b', { provides: 'x' }), make('c', { requires: ['x'] })]
 
-  test('refuses what several provide, but not that nobody asks for it', () => {
+  test('refuses a name that several provide, but not one that no atom requires', () => {
     expect(() => graph('g', input(), a, b, c)).toThrow(AmbiguousDependency)
     expect(() => graph('g', input(), a, b, c)).toThrow('flow g: c requires x, which a and b provide')
     expect(graph('g', input(), a, b).provides).toEqual(['x'])
@@ -89,7 +89,7 @@ describe('a graph', () => {
   })
 })
 
-test('names are told apart in all flows of a flow', () => {
+test('names are distinguished in all flows of a flow', () => {
   const inner = linear('inner', input(), make('a'))
   expect(() => unordered('f', input(), make('a'), inner)).toThrow(Duplicate)
   expect(() => unordered('f', input(), inner, inner)).toThrow('flow f: two of its tasks are named a')

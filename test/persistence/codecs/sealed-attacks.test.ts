@@ -216,7 +216,7 @@ describe('what grows when it is read', () => {
     }
   })
 
-  test('a codec that nobody gave is named, also where another is required', async () => {
+  test('a missing codec is named, also where another is required', async () => {
     const { uri, forge } = await storage()
     await forge('book', { ...atom('one'), sealed: { by: ['theirs'], bytes: Uint8Array.of(1) } } as Forged)
     await expect((await open(uri)).getBook('book')).rejects.toThrow('the codec theirs, which was not given')

@@ -85,7 +85,7 @@ describe.each(Object.entries(PLACES))('in %s', (_, placeOf) => {
     }
   })
 
-  test('a key that is wrong, or missing, is one clear error, and nobody takes such a record for one without results', async () => {
+  test('a key that is wrong, or missing, is one clear error, and such a record is never taken for one without results', async () => {
     const uri = placeOf()
     await using persistence = await openPersistence(uri, { codec: encrypted({ key }) })
     const log = await persistence.acquire(requestOf('book', 1))

@@ -159,7 +159,7 @@ test('a flow with a mark and nothing else is not there yet, and its next run sta
   expect(next.flow).toMatchObject({ state: 'PENDING', run: 4, atoms: [] })
 })
 
-test('a mark that a power failure left empty is nobody’s', async () => {
+test('a mark that a power failure left empty has no owner', async () => {
   const directory = await testDirectory()
   await using persistence = await openPersistence(`directory:${directory}`)
   await persistence.acquire(requestOf('uuid', 3))

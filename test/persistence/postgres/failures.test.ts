@@ -211,7 +211,7 @@ test('a right that is taken away is no fault of a job, and is waited for', async
   await pool.end()
 })
 
-test('who opens with a wrong user is told at once, and a schema may be called as a word of SQL is', async () => {
+test('a wrong user is reported at once when the logbooks are opened, and a schema may be called as a word of SQL is', async () => {
   const wrong = `${server.uri.replace('postgres@', 'nobody@')}?retryFor=1d`
   await expect(openPersistence(wrong)).rejects.toThrow('role "nobody" does not exist')
   for (const name of ['user', 'order']) {

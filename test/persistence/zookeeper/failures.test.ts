@@ -95,7 +95,7 @@ describe.skipIf(!zookeeperHosts)('logbooks in a ZooKeeper that fails', () => {
     expect(await namesIn(direct)).toEqual(['mine'])
   })
 
-  test('what is too large is refused for good, and fails nobody beside it', async () => {
+  test('what is too large is refused for good, and fails nothing beside it', async () => {
     await using persistence = await openPersistence(`zookeeper://${zookeeperHosts}${namespace('logbooks')}/logbooks`)
     const logs = await Promise.all(['a', 'b', 'c'].map((uuid) => persistence.acquire(requestOf(uuid, 1))))
     const result = Buffer.alloc(2 ** 20)
@@ -121,7 +121,7 @@ describe.skipIf(!zookeeperHosts)('logbooks in a ZooKeeper that fails', () => {
     expect(await namesIn(persistence)).toEqual(['new', 'newer'])
   })
 
-  test('a removal that was broken off is finished by whoever meets it', async () => {
+  test('a removal that was broken off is finished by the next process that meets it', async () => {
     const path = `${namespace('logbooks')}/logbooks`
     await using persistence = await openPersistence(`zookeeper://${zookeeperHosts}${path}`)
     await using zookeeper = new ZooKeeper({ hosts: zookeeperHosts })

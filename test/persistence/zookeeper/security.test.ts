@@ -36,7 +36,7 @@ async function tree(zookeeper: ZooKeeper, path: string): Promise<string[]> {
   return [path, ...below.flat()]
 }
 
-describe.skipIf(!zookeeperHosts)('logbooks of somebody', () => {
+describe.skipIf(!zookeeperHosts)('logbooks of one user', () => {
   test('have their ACL on every znode, and are closed to everybody else', async () => {
     const { parent, path, open } = somewhere()
     await using witness = await connected({ auth: [ADA] })

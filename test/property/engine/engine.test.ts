@@ -109,7 +109,7 @@ describe.each([1, 4])('with %i at once', (concurrency) => {
       { numRuns: count({ test: 120, long: 10_000 }) },
     ))
 
-  test('killed at any one transition and resumed, it ends as if nobody had been killed', () =>
+  test('killed at any one transition and resumed, it ends as if it had not been killed', () =>
     fc.assert(
       fc.asyncProperty(plans, fc.boolean(), async (plan, done) => {
         const calm = await tell(plan, { concurrency })
@@ -122,7 +122,7 @@ describe.each([1, 4])('with %i at once', (concurrency) => {
       RUNS,
     ))
 
-  test('killed after every single transition, it ends as if nobody had been killed', () =>
+  test('killed after every single transition, it ends as if it had not been killed', () =>
     fc.assert(
       fc.asyncProperty(plans, async (plan) => {
         const calm = await tell(plan, { concurrency })

@@ -39,7 +39,7 @@ describe('a connection that cannot even be tried', () => {
   test.each([
     ['its TLS options are none', { cert: 'this is no pem', key: 'nor this' }, REQUEST, /PEM/],
     ['it asks for what there is no room for', undefined, { ...REQUEST, timeout: 2 ** 40 }, /out of range/],
-  ])('because %s says so to who attaches, and to nobody else', async (_, tls, request, message) => {
+  ])('because %s is reported to the caller that attaches, and to no other', async (_, tls, request, message) => {
     const { made, ends } = connection(tls)
     await expect(made.attach(request)).rejects.toThrow(message)
     made.destroy(new Error('it is of no use'))

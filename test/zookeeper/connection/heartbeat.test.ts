@@ -33,7 +33,7 @@ describe('a heartbeat', () => {
     expect(told).toEqual(['ping'])
   })
 
-  test('tells when nothing was received for two thirds', () => {
+  test('reports when nothing was received for two thirds', () => {
     vi.advanceTimersByTime(1_999)
     expect(told).toEqual(['ping'])
     vi.advanceTimersByTime(2)
@@ -41,7 +41,7 @@ describe('a heartbeat', () => {
     expect(told).toHaveLength(2)
   })
 
-  test('looks once more before it tells, because it may be this process that was late', () => {
+  test('looks once more before it reports, because it may be this process that was late', () => {
     vi.advanceTimersByTime(1_999)
     // The timer is due. What lies in the socket is read between it and the second look.
     vi.advanceTimersToNextTimer()

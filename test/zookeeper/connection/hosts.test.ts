@@ -48,7 +48,7 @@ describe('hosts', () => {
     expect(it.asked).toEqual(['a', 'a', 'b', 'a', 'b'])
   })
 
-  test('do not stop at a name that nobody knows', async () => {
+  test('do not stop at a name that cannot be resolved', async () => {
     const it = lab('gone:1,b:2', { b: ['10.0.1.1'] })
     await expect(it.next()).rejects.toThrow(/gone:1.*ENOTFOUND/)
     expect(await it.next()).toBe('10.0.1.1')

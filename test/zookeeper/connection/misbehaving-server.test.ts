@@ -74,7 +74,7 @@ describe('an answer that makes no sense', () => {
     await suspended
   })
 
-  test('(a code that nobody knows) is an error like any other', async () => {
+  test('(an unknown code) is an error like any other', async () => {
     await using lab = await answering(({ xid, send }) => send(reply(xid, { code: -777 })))
     const error = await failureOf(lab.client.sync('/x'))
     expect(error).toMatchObject({ name: 'ZooKeeperError', zkCode: -777, outcome: 'refused' })

@@ -89,7 +89,7 @@ describe('a watch that is taken away', () => {
   })
 })
 
-describe('a client that is closed by a listener who is told of the connection', () => {
+describe('a client that is closed by a listener for its connection', () => {
   test('does first what waited for the connection', async () => {
     await using server = await observed(({ opcode, connection, hangUp }) => {
       if (opcode !== SYNC || connection !== 1) return false

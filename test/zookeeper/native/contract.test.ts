@@ -138,7 +138,7 @@ test.each([
   expect(make).toThrow(expect.objectContaining({ name }))
 })
 
-test('the two clients are told apart by their capabilities', () => {
+test('the two clients are distinguished by their capabilities', () => {
   expect(new ZooKeeper({ hosts: 'a' }).capabilities.multi).toBe(true)
   expect(new NativeZooKeeper({ hosts: 'a' }).capabilities.multi).toBe(false)
 })

@@ -8,7 +8,7 @@ describe('a digest', () => {
     expect(digestId('super', 'super')).toEqual({ scheme: 'digest', id: 'super:gG7s8t3oDEtIqF6DM9LlI/R+9Ss=' })
   })
 
-  test.each(['', 'a:b'])('of the user %j cannot be told from another', (user) => {
+  test.each(['', 'a:b'])('of the user %j cannot be distinguished from another', (user) => {
     expect(() => digestId(user, 'secret')).toThrow(InvalidArgument)
   })
 })

@@ -78,7 +78,7 @@ describe('a call is refused', () => {
     [{ verison: 3 }, /did you mean version/],
     [{ czxid: 3 }, /czxid must be a bigint/],
     [{ version: 3, session: 5 }, /session/],
-  ])('a delete that is told %j would delete another znode', async (options, message) => {
+  ])('a delete with %j would delete another znode', async (options, message) => {
     const refused = idempotentDelete(client, '/a', options)
     await expect(refused).rejects.toBeInstanceOf(InvalidArgument)
     await expect(refused).rejects.toThrow(message)

@@ -39,7 +39,7 @@ describe('a path', () => {
 describe('a chroot', () => {
   const chroot = new Chroot('/app/x')
 
-  test('is put before what is asked and taken from what is told', () => {
+  test('is put before the path of a request and taken from the path of an answer', () => {
     for (const path of ['/', '/a', '/app/x']) expect(chroot.toUserPath(chroot.toServerPath(path))).toBe(path)
     expect(chroot.toServerPath('/')).toBe('/app/x')
     expect(chroot.toServerPath('/a')).toBe('/app/x/a')

@@ -157,7 +157,7 @@ describe('a request', () => {
     expect(body.remaining).toBe(0)
   })
 
-  test('to reconfig tells none from an empty list', () => {
+  test('to reconfig distinguishes no list from an empty list', () => {
     const { body } = header(reconfig({ joining: ['server.4=a:1:2;3'], leaving: [2, '3'], version: 9n }).frame)
     expect([body.text(), body.text(), body.bytes(), body.long()]).toEqual(['server.4=a:1:2;3', '2,3', null, 9n])
     const members = header(reconfig({ members: ['server.1=a:1:2;3', 'server.2=b:1:2;3'] }).frame).body

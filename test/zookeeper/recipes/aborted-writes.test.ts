@@ -142,7 +142,7 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
   })
 })
 
-describe.skipIf(!zookeeperHosts)('whoever gives it up', () => {
+describe.skipIf(!zookeeperHosts)('a caller that gives it up', () => {
   test('may do so with any error, also with one that says what became of another request', async () => {
     await using lab = await startLostReplyServer()
     const { client, path } = lab

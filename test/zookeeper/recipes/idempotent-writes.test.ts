@@ -88,7 +88,7 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
     expect((await witness.getChildren(path)).names).toHaveLength(1)
   })
 
-  test('stays unknown when nobody can look any more', async () => {
+  test('stays unknown when the client cannot read any more', async () => {
     await using lab = await startLostReplyServer({ newSession: 'never' })
     const { client, path } = lab
     const writing = await losing(
@@ -154,7 +154,7 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
     expect(await failureOf(protectedCreate(client, `${path}/a`))).toBeInstanceOf(NotSent)
   })
 
-  test('is given up when it is told to', async () => {
+  test('is given up when its signal fires', async () => {
     await using lab = await startLostReplyServer()
     const { client, path, proxy } = lab
     const controller = new AbortController()
@@ -217,7 +217,7 @@ describe.skipIf(!zookeeperHosts)('who may write and not read', () => {
   const own = { permissions: PERMISSION.ALL, scheme: 'auth', id: '' }
   const others = (permissions: number) => [own, { permissions, scheme: 'world', id: 'anyone' }]
 
-  test('is not told that it was refused what was done', async () => {
+  test('receives no refusal for what was done', async () => {
     await using lab = await startLostReplyServer()
     const { witness, path } = lab
     await witness.addAuth('digest', 'ada:lovelace')
@@ -261,7 +261,7 @@ describe.skipIf(!zookeeperHosts)('a versioned setData', () => {
     expect(written.version).toBe(1)
   })
 
-  test('is refused when somebody else was first, though its own answer was lost', async () => {
+  test('is refused when another client was first, though its own answer was lost', async () => {
     await using lab = await startLostReplyServer()
     const { client, witness, path } = lab
     const { stat } = await client.getData(path)
@@ -280,7 +280,7 @@ describe.skipIf(!zookeeperHosts)('a versioned setData', () => {
     ['written again', (witness, path) => witness.setData(path, Buffer.from('later'))],
     ['deleted', (witness, path) => witness.delete(path)],
     ['made anew', (witness, path) => witness.delete(path).then(() => witness.create(path, Buffer.from('0')))],
-  ])('stays unknown when the znode was %s before anybody could look', async (_, change) => {
+  ])('stays unknown when the znode was %s before the client could read it', async (_, change) => {
     await using lab = await startLostReplyServer()
     const { client, witness, path } = lab
     const { stat } = await client.getData(path)

@@ -44,13 +44,13 @@ describe('a lease keeper', () => {
     keeper.quorumAcknowledged('proof', systemClock())
   }
 
-  test('asks for nothing while nobody relies on it, and the session goes on', () => {
+  test('asks for nothing while no caller relies on it, and the session goes on', () => {
     answered(60_000)
     expect(told).toEqual([])
     expect(keeper.aliveUntil).toBeLessThan(systemClock().monotonic)
   })
 
-  test('asks six times in a timeout while somebody does, whether there are answers or not', () => {
+  test('asks six times in a timeout while a caller relies on it, whether there are answers or not', () => {
     const hold = keeper.hold()
     vi.advanceTimersByTime(2_020)
     expect(told).toEqual(['proof'])
@@ -79,7 +79,7 @@ describe('a lease keeper', () => {
     expect(told).toEqual(['proof'])
   })
 
-  test('leaves who begins to rely on it some time to write, unless somebody waits', async () => {
+  test('leaves a caller that begins to rely on it some time to write, unless a caller waits', async () => {
     answered(60_000)
     const hold = keeper.hold()
     vi.advanceTimersByTime(19)
@@ -109,7 +109,7 @@ describe('a lease keeper', () => {
     expect(told).toContain('over')
   })
 
-  test('ends one that nobody relies on when nothing is answered', () => {
+  test('ends one that no caller relies on when nothing is answered', () => {
     vi.advanceTimersByTime(9_999)
     expect(told).toEqual([])
     vi.advanceTimersByTime(1)
@@ -161,7 +161,7 @@ describe('a lease keeper', () => {
     await expect(hold.proven()).rejects.toMatchObject({ name: 'NotConnected' })
   })
 
-  test('says that it was released to whoever still waits, and to who asks later', async () => {
+  test('reports its release to callers that still wait, and to callers that ask later', async () => {
     answered(60_000)
     const hold = keeper.hold()
     using other = keeper.hold()
@@ -173,7 +173,7 @@ describe('a lease keeper', () => {
     expect(await waiting[1]).toMatchObject({ session: 7n })
   })
 
-  test('throws no session away of which little was known when somebody began to rely on it', async () => {
+  test('throws no session away of which little was known when a caller began to rely on it', async () => {
     vi.advanceTimersByTime(9_990)
     keeper.replyReceived(systemClock())
     using hold = keeper.hold()
@@ -220,7 +220,7 @@ describe('a lease keeper', () => {
     vi.advanceTimersByTime(10)
   })
 
-  test('takes a short session for one of a server with short ticks, unless it is told', () => {
+  test('takes a short session for one of a server with short ticks, unless the ticks are given', () => {
     const short = new LeaseKeeper({ clock: systemClock }, { onOver: () => undefined, prove: () => undefined })
     short.attached({ id: 1n, timeout: 1_000 }, { at: systemClock(), through: 'leader' })
     vi.advanceTimersByTime(300)

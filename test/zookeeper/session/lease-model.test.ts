@@ -22,7 +22,7 @@ function arbitraryFault(model: Model, timeout: number, random: Random): () => vo
 
 describe('in a model of an ensemble', () => {
   test.each(TERMS)(
-    'a client of %j never believes in its session for longer than the leader, had it heard the last',
+    'a client of %j never believes in its session for longer than the leader would if it had the last message',
     (terms) => {
       const random = randomly()
       let moved = 0

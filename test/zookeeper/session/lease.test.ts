@@ -41,7 +41,7 @@ describe('a lease', () => {
     [{ timeout: 21_000, tick: 2_000 }, 12_000],
     [{ timeout: 10_000, tick: 2_000 }, 4_666],
     [{ timeout: 30_000, tick: 2_000 }, 18_000],
-  ])('of %j lasts an outage of %i ms, with and without somebody who relies on it', (terms, outage) => {
+  ])('of %j lasts an outage of %i ms, with and without a caller that relies on it', (terms, outage) => {
     const pinging = lab({ terms })
     pinging.pass(terms.timeout / 3)
     pinging.pass(outage - 1)
@@ -141,7 +141,7 @@ describe('a lease', () => {
     expect(it.lease.remainingMs).toBe(LENGTH - RELAY)
   })
 
-  test('(what the leader said arrived late) is not moved by a proof that was asked for before an echo was heard', () => {
+  test('(what the leader said arrived late) is not moved by a proof that was asked for before an echo was received', () => {
     const it = lab()
     it.pass(2_000)
     answer(it, 'touch')
@@ -184,7 +184,7 @@ describe('a lease', () => {
     expect(it.lease.remainingMs).toBe(LENGTH - 10)
   })
 
-  test('is not moved by what another server heard', () => {
+  test('is not moved by what another server received', () => {
     const it = lab()
     it.pass(3_000)
     answer(it, 'touch')
@@ -257,13 +257,13 @@ describe('a session', () => {
     return it
   }
 
-  test('on which nobody relies is over when nothing is answered, whatever the leader knows', () => {
+  test('on which no caller relies is over when nothing is answered, whatever the leader knows', () => {
     const it = pinged()
     expect(it.lease.remainingMs).toBeLessThan(0)
     expect(it.lease.timeLeftMs).toBe(LENGTH)
   })
 
-  test('on which nobody relies, or that is not proven yet, minds no wall clock that is set forward', () => {
+  test('on which no caller relies, or that is not proven yet, minds no wall clock that is set forward', () => {
     const it = lab({ through: 'server' })
     it.now.wall += 3_600_000
     expect(it.lease.timeLeftMs).toBe(LENGTH)
@@ -273,7 +273,7 @@ describe('a session', () => {
     expect(it.lease.timeLeftMs).toBe(0)
   })
 
-  test('on which somebody begins to rely after an hour of pings is proven by an echo and a proof', () => {
+  test('on which a caller begins to rely after an hour of pings is proven by an echo and a proof', () => {
     const it = pinged()
     it.pass(2_000)
     it.lease.startRelying()
@@ -318,7 +318,7 @@ describe('a session', () => {
     expect([slow.lease.remainingMs, slow.lease.isProven]).toEqual([10, false])
   })
 
-  test('that is proven already when somebody begins to rely on it is held to that', () => {
+  test('that is proven already when a caller begins to rely on it is held to that', () => {
     const it = lab()
     it.pass(1_000)
     answer(it, 'touch')

@@ -40,7 +40,7 @@ describe.skipIf(!zookeeperHosts)('a session', () => {
     expect(states).toEqual([])
   })
 
-  test('is proven again and again while somebody relies on it, and no longer', async () => {
+  test('is proven again and again while a caller relies on it, and no longer', async () => {
     await using client = await connected({ sessionTimeout: '1s', tick: 100 })
     const sent = () => client.counters().operations['multi']?.sent ?? 0
     const states = statesOf(client)
@@ -88,7 +88,7 @@ describe.skipIf(!zookeeperHosts)('a session', () => {
     expect(states).toEqual(['suspended', 'connected'])
   })
 
-  test('that was expired is told at once with its reason, and another one follows', async () => {
+  test('that was expired is reported at once with its reason, and another one follows', async () => {
     await using client = await connected()
     await using witness = await connected()
     const path = namespace()
@@ -277,7 +277,7 @@ describe.skipIf(!zookeeperHosts)('closing', () => {
     expect(await connecting).toMatchObject({ name: 'NotConnected' })
   })
 
-  test('may be asked for by a listener that is told of the loss', async () => {
+  test('may be asked for by a listener that is notified of the loss', async () => {
     await using client = await connected()
     let closing: Promise<void> | undefined
     client.on('state', ({ state }) => {

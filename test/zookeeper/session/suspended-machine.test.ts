@@ -62,7 +62,7 @@ describe.skipIf(!zookeeperHosts)('an owner that did not notice how time went by'
     expect(it.states).toEqual(['connecting', 'connected', 'lost'])
   })
 
-  test('(its clock was set) goes on where nobody relies on the session', async () => {
+  test('(its clock was set) goes on where no caller relies on the session', async () => {
     await using it = startSession()
     await it.session.start()
     await it.anHourLater()

@@ -61,7 +61,7 @@ describe('what a handler threw', () => {
     expect(line.msg).toContain('/inbox')
   })
 
-  test('is a warning of the process where nobody listens and nothing is logged, once a client', async () => {
+  test('is a warning of the process where there is no listener and nothing is logged, once a client', async () => {
     const { faults } = lab()
     const [first, ...others] = await warnings(() => {
       faults.reportWatch(error, '/inbox')
@@ -78,7 +78,7 @@ describe('what a handler threw', () => {
     expect(none).toEqual([])
   })
 
-  test('of a listener that is told of failures is not told to it again', async () => {
+  test('of a listener for failures is not reported to that listener again', async () => {
     const { faults, told } = lab({ heard: true })
     expect(await warnings(() => faults.reportListener(error, 'error'))).toHaveLength(1)
     expect(told).toEqual([])
@@ -89,7 +89,7 @@ describe('what a handler threw', () => {
     ['whose stack throws', () => Object.defineProperty(new Error(), 'stack', { get: fail })],
     ['whose stack is no text', () => Object.assign(new Error('x'), { stack: Symbol('stack') })],
     ['that cannot be looked at', () => new Proxy(new Error(), { get: fail, getPrototypeOf: fail })],
-  ])('may be an error %s: it is logged, told and warned of all the same', async (_, make) => {
+  ])('may be an error %s: it is logged, reported and warned of all the same', async (_, make) => {
     const thrown = make()
     const lines: string[] = []
     const logged = lab({ log: pino({ level: 'error' }, { write: (line) => lines.push(line) }) })
@@ -99,7 +99,7 @@ describe('what a handler threw', () => {
     expect(await warnings(() => lab().faults.reportWatch(thrown, '/inbox'))).toHaveLength(1)
   })
 
-  test('harms nobody where the logger throws, too', () => {
+  test('does not disturb others where the logger throws, too', () => {
     const log = pino({ level: 'error' }, { write: fail })
     const { faults, told } = lab({ log })
     faults.reportWatch(error, '/inbox')

@@ -30,7 +30,7 @@ async function whileAway(client: ZooKeeper, proxy: TcpProxy, work: () => Promise
 }
 
 describe.skipIf(!zookeeperHosts)('a one-shot watch', () => {
-  test('tells of the next change of what was read, once', async () => {
+  test('reports the next change of what was read, once', async () => {
     await using client = await connected()
     const path = namespace()
     const { told, named } = recorder()
@@ -66,7 +66,7 @@ describe.skipIf(!zookeeperHosts)('a one-shot watch', () => {
     expect(told).toEqual([])
   })
 
-  test('of one function tells it once, however often it was given', async () => {
+  test('of one function reports it once, however often it was given', async () => {
     await using client = await connected()
     const path = namespace()
     const { told, named } = recorder()
@@ -81,7 +81,7 @@ describe.skipIf(!zookeeperHosts)('a one-shot watch', () => {
     expect(told).toEqual([`same: deleted ${path}`])
   })
 
-  test('sees a change behind the read, whoever makes it', async () => {
+  test('sees a change behind the read, whichever client makes it', async () => {
     await using client = await connected()
     await using other = await connected()
     const path = namespace()
@@ -95,7 +95,7 @@ describe.skipIf(!zookeeperHosts)('a one-shot watch', () => {
     }
   })
 
-  test('is armed again on the next connection of the session, and told of what it missed', async () => {
+  test('is armed again on the next connection of the session, and receives what it missed', async () => {
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
     await using client = await connected({ hosts: proxy.hosts })
     await using other = await connected()
@@ -229,7 +229,7 @@ describe.skipIf(!zookeeperHosts)('a one-shot watch', () => {
     await client.exists(`${path}/r`, { watch: named('free') })
   })
 
-  test('whose handler throws harms nobody', async () => {
+  test('whose handler throws does not disturb others', async () => {
     await using client = await connected()
     const path = namespace()
     const { told, named } = recorder()

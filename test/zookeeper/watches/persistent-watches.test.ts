@@ -17,7 +17,7 @@ function recorder() {
 }
 
 describe.skipIf(!zookeeperHosts)('a watch', () => {
-  test('recursive tells of the znode and everything below it, even where there is nothing yet', async () => {
+  test('recursive reports the znode and everything below it, even where there is nothing yet', async () => {
     await using client = await connected()
     const path = namespace()
     const { told, handler } = recorder()
@@ -37,7 +37,7 @@ describe.skipIf(!zookeeperHosts)('a watch', () => {
     ])
   })
 
-  test('persistent tells of the znode and of children made and deleted', async () => {
+  test('persistent reports the znode and children made and deleted', async () => {
     await using client = await connected()
     const path = namespace()
     const { told, handler } = recorder()
@@ -59,7 +59,7 @@ describe.skipIf(!zookeeperHosts)('a watch', () => {
     ])
   })
 
-  test('has told everything that came before an answer when the answer is there', async () => {
+  test('has reported everything that came before an answer when the answer is there', async () => {
     await using client = await connected()
     await using other = await connected()
     const path = namespace()
@@ -100,7 +100,7 @@ describe.skipIf(!zookeeperHosts)('a watch', () => {
     expect(told.flat()).toEqual(all)
   })
 
-  test('tells nothing more once it is removed', async () => {
+  test('reports nothing more once it is removed', async () => {
     await using client = await connected()
     const path = namespace()
     const first = recorder()
@@ -129,7 +129,7 @@ describe.skipIf(!zookeeperHosts)('a watch', () => {
     expect(await failureOf(refused)).toBeInstanceOf(InvalidState)
   })
 
-  test('is armed again on the next connection, and the gap is told before anything that waited is sent', async () => {
+  test('is armed again on the next connection, and the gap is reported before anything that waited is sent', async () => {
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
     await using client = await connected({ hosts: proxy.hosts })
     await using other = await connected()
@@ -192,7 +192,7 @@ describe.skipIf(!zookeeperHosts)('a watch', () => {
     expect(told.filter((entry) => entry !== 'gap')).toEqual([[`created ${path}`]])
   })
 
-  test('whose handler throws harms nobody', async () => {
+  test('whose handler throws does not disturb others', async () => {
     await using client = await connected()
     const path = namespace()
     const fail = () => {

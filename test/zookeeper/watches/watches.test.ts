@@ -93,7 +93,7 @@ describe('watches', () => {
     expect(watches.armingPortions()).toEqual([nothing])
   })
 
-  test('a handler that was removed by the one before it hears nothing', () => {
+  test('a handler that was removed by the one before it receives nothing', () => {
     const { watches, told, handler } = registry()
     watches.add('/a', 'recursive', { events: () => void watches.remove(second), gap: () => undefined })
     const second = watches.add('/a', 'recursive', handler('second'))
@@ -157,7 +157,7 @@ describe('one-shot watches', () => {
   test.each<[OneShotKind, WatchEventType[]]>([
     ['data', ['created', 'deleted', 'dataChanged']],
     ['children', ['childrenChanged', 'deleted']],
-  ])('of %s are told of what concerns them, once', (kind, concerns) => {
+  ])('of %s receive what concerns them, once', (kind, concerns) => {
     for (const type of ['created', 'deleted', 'dataChanged', 'childrenChanged'] as const) {
       const { watches } = registry()
       const { calls, handler } = told()

@@ -88,7 +88,7 @@ describe('where a board is', () => {
     expect(String(error)).toContain(what)
   })
 
-  test('a server that is not there, a database that is not, and a user who may not are told apart', async () => {
+  test('a missing server, a missing database, and a user without permission are distinguished', async () => {
     expect(await rejectionOf(openBoard(`postgres://127.0.0.1:${await freePort()}/x`))).toBeInstanceOf(NotConnected)
     expect(await rejectionOf(openBoard(server.uri.replace(/\/postgres$/, '/nowhere')))).toBeInstanceOf(NotFound)
     await using place = await postgresPlaceOn(server.uri)
@@ -140,7 +140,7 @@ describe('what stands between a board and its server', () => {
 })
 
 describe('a board that is not notified of anything', () => {
-  test('hears of jobs and of their ends all the same, within a scan period', async () => {
+  test('receives jobs and their ends all the same, within a scan period', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using deaf = await deafBoard(place)
     await using other = await place.open()
@@ -159,7 +159,7 @@ describe('a board that is not notified of anything', () => {
     await gone
   })
 
-  test('hears of a pause, and of its end, also when it has not looked for so long that it was cleared away', async () => {
+  test('notices a pause, and its end, also when it has not looked for so long that it was cleared away', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using board = await place.open()
     await place.query('ALTER FUNCTION @.changes_since(integer, pg_snapshot) RENAME TO changes_there')

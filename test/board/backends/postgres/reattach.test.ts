@@ -77,7 +77,7 @@ test('connections that are reset again and again cost no claim, and every job is
   expect(await namesOn(other)).toEqual([])
 })
 
-test('what happened while there was no connection is told afterwards, once', async () => {
+test('what happened while there was no connection is reported afterwards, once', async () => {
   await using scene = await setScene()
   const { owner, other, proxy } = scene
   await owner.post('flow', {}, { name: 'held' })
@@ -149,7 +149,7 @@ describe('a session that another takes over', () => {
     await taken.consume()
   })
 
-  test('is not attached again after its time, though nobody has taken it over', async () => {
+  test('is not attached again after its time, though no other owner has taken it over', async () => {
     await using scene = await setScene()
     const { owner, place, proxy } = scene
     await owner.post('flow', {})
@@ -163,7 +163,7 @@ describe('a session that another takes over', () => {
     expect((await owner.claimNext())[0].run).toBe(2)
   })
 
-  test('at the same moment is taken or attached: whoever is second finds it so', async () => {
+  test('at the same moment is taken or attached: the second one finds it so', async () => {
     await using scene = await setScene()
     const { place } = scene
     const { id } = await idAndLock(scene)

@@ -293,7 +293,7 @@ describe('a role that holds advisory locks', () => {
     await (await claimed(board, 'wants')).consume()
   })
 
-  test('of a dead owner keeps its jobs from nobody', async () => {
+  test('of a dead owner does not keep its jobs from other owners', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=1s' })
     await heir.post('flow', {}, { name: 'job' })

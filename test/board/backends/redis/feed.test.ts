@@ -22,7 +22,7 @@ function listening(): { feed: RedisChangeFeed; told: string[] } {
 }
 
 describe('the feed of changes', () => {
-  test('tells what every letter means', () => {
+  test('reports what every letter means', () => {
     const { feed, told } = listening()
     feed.begin({ version: 0, paused: false })
     feed.applyReply(['Pa', 'Ca', 'Xa', 'G1', 'Aa', 'G0', 'La', 'Ta', 'Pb', 'Db', '?c'], { version: 11, paused: false })
@@ -34,7 +34,7 @@ describe('the feed of changes', () => {
     expect(feed.seen).toBe(11)
   })
 
-  test('tells once what comes twice, and of what overlaps the rest', () => {
+  test('reports changes that come twice once, and the rest of an overlapping message', () => {
     const { feed, told } = listening()
     feed.begin({ version: 5, paused: false })
     feed.applyMessage({ version: 7, entries: ['Pa', 'Pb'] })
@@ -56,7 +56,7 @@ describe('the feed of changes', () => {
     expect(feed.hasHole).toBe(false)
   })
 
-  test('begins anew where the log does not go back so far, and tells nothing after its end', () => {
+  test('begins anew where the log does not go back so far, and reports nothing after its end', () => {
     const { feed, told } = listening()
     feed.applyMessage({ version: 1, entries: ['Pa'] })
     feed.begin({ version: 1, paused: false })

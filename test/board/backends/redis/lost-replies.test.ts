@@ -74,7 +74,7 @@ describe('a connection that breaks', () => {
       await operation.check(scene, result)
     })
 
-    test('and whose session ends before it can be found out: nobody knows, and it is said', async () => {
+    test('and whose session ends before it can be found out: the outcome is unknown, and the error says so', async () => {
       await using scene = await ProxiedRedisBoard.set(server)
       const { board, place, proxy } = scene
       const act = await operation.ready(scene)

@@ -63,7 +63,7 @@ describe('what a server says', () => {
     expect(toErrorKind(new Error('no answer within 3333 ms'))).toBeUndefined()
   })
 
-  test('is told with what to do about it', () => {
+  test('is reported with what to do about it', () => {
     const told = writesRefusedError('post of job 1 (a)', reply('OOM command not allowed'))
     expect(told).toMatchObject({ code: 'JOBBOARD_WRITES_REFUSED', retryable: true })
     expect(told.message).toMatch(/^post of job 1 \(a\): .*raise maxmemory.*nothing was changed$/)
@@ -90,7 +90,7 @@ describe('a lease', () => {
     vi.useRealTimers()
   })
 
-  test('lasts from when a request was sent, less a margin, and is told to be over once', () => {
+  test('lasts from when a request was sent, less a margin, and its end is reported once', () => {
     const over = vi.fn()
     const lease = new OwnerLease({ ttl: 10_000, over })
     expect(lease.isValid()).toBe(false)

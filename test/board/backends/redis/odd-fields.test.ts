@@ -61,7 +61,7 @@ const WRITES: readonly (readonly [what: string, write: Write])[] = [
   ]),
 ]
 
-describe('what somebody has written in the place of the grants of a job', () => {
+describe('a changed record in the place of the grants of a job', () => {
   test.each([
     ['bytes that are no record', Buffer.from([0xc1])],
     ['lists of other things', Buffer.from(encode([[['a'], 7], [{}]], 'msgpack'))],

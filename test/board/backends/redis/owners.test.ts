@@ -112,7 +112,7 @@ describe('an owner on Redis', () => {
     expect(claim.lost.aborted).toBe(false)
   })
 
-  test('whose settle did not get through in time does not know of it, and harms nobody who took over', async () => {
+  test('whose settle did not get through in time does not know of it, and does not disturb the new owner', async () => {
     await using scene = await ProxiedRedisBoard.set(server, { ttl: '2s' })
     const { board, other, place, proxy } = scene
     await board.post('flow', {}, { name: 'job' })
@@ -146,7 +146,7 @@ describe('an owner on Redis', () => {
     expect(taken.job.name).toBe('a')
   })
 
-  test('whose number another batch of its own has taken, which it was told was refused, is no owner any more', async () => {
+  test('whose number another batch of its own has taken, after a reported refusal, is no owner any more', async () => {
     await using scene = await ProxiedRedisBoard.set(server)
     const { board, place } = scene
     const key = place.key(`owner:${await place.ownerOf(board)}`)
@@ -184,7 +184,7 @@ describe('an owner on Redis', () => {
     expect(await place.jobIds()).toEqual([])
   })
 
-  test('holds resources only as long as its key lives, however late anybody notices', async () => {
+  test('holds resources only as long as its key lives, however late its end is noticed', async () => {
     await using place = await redisPlace(server)
     await using mortal = await place.open({ who: 'mortal' })
     await using heir = await place.open({ who: 'heir' })

@@ -97,7 +97,7 @@ describe('a board on Redis', () => {
     await (await claimed(board, 'put')).consume()
   })
 
-  test('hears of a pause, and of its end, that the log does not hold any more', async () => {
+  test('notices a pause, and its end, that the log does not hold any more', async () => {
     await using place = await redisPlace(server)
     await using board = await place.openAt(`127.0.0.1:${server.port}`, { parameters: '&ttl=30s' })
     const { witness, key } = place

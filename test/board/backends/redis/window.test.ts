@@ -24,7 +24,7 @@ async function post(board: JobBoard, names: readonly string[], options: PostOpti
 
 const numbered = (what: string, count: number) => Array.from({ length: count }, (_, index) => `${what} ${index}`)
 
-test('many that rest at the head keep nobody from those behind, also for one who comes later', async () => {
+test('many jobs that rest at the head do not hide those behind, also from a board that is opened later', async () => {
   await using there = await place()
   await using board = await there.open()
   await post(board, numbered('resting', 30), { delay: '1h', priority: 'VERY_HIGH' })
@@ -61,7 +61,7 @@ test('many that wake at one instant are all claimed', async () => {
   expect([...claimed].sort()).toEqual([...numbered('low', 12), ...numbered('high', 12)].sort())
 })
 
-test('who has a job further back in hand hears of its end, whoever brings it about', async () => {
+test('a caller that holds a job further back is notified of its end, whichever owner brings it about', async () => {
   await using there = await place()
   await using board = await there.open()
   await using other = await there.open()
@@ -84,7 +84,7 @@ test('who has a job further back in hand hears of its end, whoever brings it abo
   expect(await ended).toEqual(['TRASHED', 'TRASHED'])
 })
 
-test('who waits for the end of a job further back, and holds on to nothing else of it, hears of it', async () => {
+test('a caller that waits for the end of a job further back, and keeps nothing else of it, is notified of it', async () => {
   setFlagsFromString('--expose-gc')
   const collect: () => void = runInNewContext('gc')
   await using there = await place()

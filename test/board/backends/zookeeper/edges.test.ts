@@ -114,7 +114,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     }
   })
 
-  test('a gate that somebody takes away is put up again, open, and a key that says nothing is taken over', async () => {
+  test('a gate that was deleted is created again, open, and a key without content is taken over', async () => {
     await using place = await zookeeperPlace()
     await using board = await place.open()
     await using other = await place.open()
@@ -176,7 +176,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     expect(await place.jobNodes()).toEqual([jobIdFor(job)])
   })
 
-  test('what its servers never take is given up in time, and keeps nobody from what they take', async () => {
+  test('a request that its servers never accept is given up in time, and does not delay the requests that they accept', async () => {
     await using server = await startZooKeeper({ java: ['-Djute.maxbuffer=262144'] })
     await using place = await zookeeperPlace(server.hosts)
     await using board = await place.openAt(server.hosts, { parameters: '?sessionTimeout=2s' })

@@ -175,7 +175,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       expect(await scene.place.jobNodes()).toEqual([])
     })
 
-    test('and whose session ends before it can be found out: nobody knows, and it is said', async () => {
+    test('and whose session ends before it can be found out: the outcome is unknown, and the error says so', async () => {
       await using scene = await ProxiedBoard.set()
       const { board, other, place, proxy } = scene
       const session = await place.sessionOf(board)
@@ -199,7 +199,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
   })
 
   test.each(['consumed', 'abandoned'] as const)(
-    'work that was %s when the session ended: performed, and nobody knows',
+    'work that was %s when the session ended: performed, and the outcome is unknown',
     async (kind) => {
       await using scene = await ProxiedBoard.set()
       const { board, other, place, proxy } = scene

@@ -231,7 +231,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       expect(await scene.place.jobNodes()).toEqual([])
     })
 
-    test('and whose session ends before it can be found out: nobody knows, and it is said', async () => {
+    test('and whose session ends before it can be found out: the outcome is unknown, and the error says so', async () => {
       await using scene = await ProxiedBoard.set()
       const { board, other, place, proxy } = scene
       const session = await place.sessionOf(board)
@@ -484,7 +484,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     })
   })
 
-  test('a keyed post that nobody knows of is found, or made, by posting it again', async () => {
+  test('a keyed post whose outcome is unknown is found, or made, by posting it again', async () => {
     for (const arrived of [true, false]) {
       await using scene = await ProxiedBoard.set()
       const { board, proxy } = scene

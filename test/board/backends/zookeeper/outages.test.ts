@@ -90,7 +90,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     expect(await place.jobNodes()).toEqual([])
   })
 
-  test('that was away while others worked sees what they did, and tells it right', async () => {
+  test('that was away while others worked sees what they did, and reports it correctly', async () => {
     for (const end of ['the connection', 'the session'] as const) {
       await using place = await zookeeperPlace()
       await using proxy = await startProxy({ port: portOf(zookeeperHosts) })

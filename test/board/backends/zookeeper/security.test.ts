@@ -30,7 +30,7 @@ function somewhere(): { path: string; parent: string; open(options?: OpenBoardOp
   return { path, parent, open: (options) => openBoard(`zookeeper://${zookeeperHosts}${path}`, options) }
 }
 
-describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
+describe.skipIf(!zookeeperHosts)('a board of one user', () => {
   test('has their ACL on every znode, all its life long', async () => {
     const { path, parent } = somewhere()
     await using witness = await connected({ auth: [ADA] })
@@ -42,7 +42,7 @@ describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
     expect((await witness.getACL(parent)).acl).toEqual([adas])
   })
 
-  test('is closed to everybody else: nobody reads, posts, claims, settles, cancels or pauses', async () => {
+  test('is closed to everybody else: they cannot read, post, claim, settle, cancel or pause', async () => {
     const { path, open } = somewhere()
     await using witness = await connected({ auth: [ADA] })
     await using board = await open({ auth: [ADA] })
@@ -189,7 +189,7 @@ describe.skipIf(!zookeeperHosts)("a board's ACL", () => {
     }
   })
 
-  test('may be for whoever makes it; such a board is not opened where it is for everybody', async () => {
+  test('may be for its creator only; such a board is not opened where it is for everybody', async () => {
     const { path, open } = somewhere()
     await using witness = await connected()
     await using _everybodys = await open()

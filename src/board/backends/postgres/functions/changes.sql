@@ -1,7 +1,7 @@
 -- Functions that record the changes of a board, return them, and delete obsolete ones.
 --
 -- The table changes has one row for each transaction and kind of change. A participant with an older snapshot finds the rows
--- of later commits by the number of the transaction.
+-- of later commits by their transaction numbers.
 
 -- Records a change, and notifies all participants of the board, who read it with changes_since.
 --
@@ -36,8 +36,8 @@ AS $function$
     ) c)
 $function$;
 
--- Deletes changes that every living participant has read, and old receipts. Does nothing if another participant is doing it,
--- or did it within the last 2 minutes. Returns nothing.
+-- Deletes changes that every living participant has read, and old receipts. Does nothing if another participant does so now,
+-- or has done so within the last 2 minutes. Returns nothing.
 --
 -- A participant polls at least once within 60 seconds, or else lists the board again. So the changes that were visible in a
 -- snapshot that is 2 minutes old (the horizon) are not needed any more.

@@ -18,12 +18,12 @@ END $function$;
 
 -- Claims a batch of jobs.
 --
--- One array element for each job in p_ids (number), p_revisions (expected revision), p_whos (owner) and p_lengths (length of
--- its part of p_lives, where the parts of postings that claims change are joined). One for each wanted resource in p_asking
--- (the index of its job, from 1), p_resources (number of the advisory lock), p_names and p_exclusive.
+-- Arrays with one element for each job: p_ids (number), p_revisions (expected revision), p_whos (owner) and p_lengths (length
+-- of its part of p_lives, where the parts of postings that claims change are joined). Arrays with one element for each wanted
+-- resource: p_asking (the index of its job, from 1), p_resources (number of the advisory lock), p_names and p_exclusive.
 --
--- Returns {granted, fences, refused, busy}: the indexes of the granted jobs from 0, the fence of each, and of the others
--- [index, gone or changed] and [index, busy, resource]. Returns {over} if the session has ended, {paused} if the board is
+-- Returns {granted, fences, refused, busy}: the indexes of the granted jobs from 0, the fence of each, and for the other jobs
+-- [index, gone or changed] or [index, busy, resource]. Returns {over} if the session has ended, {paused} if the board is
 -- paused, and {outOfFences} near 2^53 - 1, the largest number that JavaScript and JSON represent exactly: two claims above
 -- it could get the same fence. The limit leaves a margin of a million for numbers that are drawn concurrently.
 --

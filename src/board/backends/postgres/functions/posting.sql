@@ -14,11 +14,11 @@
 
 -- Posts a batch of jobs. A job whose key is taken is not posted.
 --
--- p_bodies: the postings, joined; p_lengths: the length of each; then one array element for each job: uuid, name, priority,
+-- p_bodies: the postings, joined; p_lengths: the length of each; then arrays with one element for each job: uuid, name, priority,
 -- digest of the key or null, onOwnerLost or null, delay in milliseconds or null. Returns {ids, taken}: the numbers of the
 -- jobs, and for each job that was not posted, by its index: the uuid and the number of the job that has the key.
 --
--- Rank 2 is that of the default priority, NORMAL.
+-- Rank 2 is the rank of the default priority, NORMAL.
 CREATE OR REPLACE FUNCTION :SCHEMA.post(
   p_lane uuid, p_number bigint, p_board integer, p_bodies bytea, p_lengths integer[], p_uuids text[],
   p_names text[], p_priorities text[], p_keys bytea[], p_owner_lost text[], p_delays float8[])

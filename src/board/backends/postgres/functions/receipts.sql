@@ -1,5 +1,5 @@
--- Functions that keep the answer to a request until the next request of the same lane, in case the answer is lost on its
--- way.
+-- Functions that keep the answer to a request until the next request of the same lane, in case the answer is lost on the
+-- way to the client.
 --
 -- A lane is a connection that sends one request after the other, with increasing numbers. A number is written only over a
 -- smaller one. So either the request writes its answer first, or the recovery of the lost answer makes the request void.
@@ -23,7 +23,7 @@ BEGIN
   RETURN p_answer;
 END $function$;
 
--- Returns the kept answer of request p_number. Returns null if the request was not executed; from then on it never will be.
+-- Returns the kept answer of request p_number. Returns null if the request was not executed; then it can never be executed later.
 CREATE OR REPLACE FUNCTION :SCHEMA.find_out(p_lane uuid, p_number bigint)
 RETURNS json LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp

@@ -19,8 +19,8 @@ END $function$;
 
 -- Pauses or resumes a board. Returns done.
 --
--- The gate is closed and opened under a lock of the table of boards, which claims share. Such a lock serves waiters in
--- order, and requires the right to write the table; any role can take an advisory lock.
+-- The gate is closed and opened under a lock of the table of boards, which claims share. A table lock serves waiters in
+-- order, and requires the right to write the table. An advisory lock would not: any role can take it.
 CREATE OR REPLACE FUNCTION :SCHEMA.set_gate(p_lane uuid, p_number bigint, p_board integer, p_paused boolean)
 RETURNS json LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp

@@ -13,8 +13,8 @@ AS $function$
     ELSE extract(epoch FROM p_at)::float8 OPERATOR(pg_catalog.*) 1000::float8 END
 $function$;
 
--- Returns {at, spots}: the clock, and up to p_limit jobs after this position in the claim order. p_due: whether only jobs
--- that are unclaimed and due.
+-- Returns {at, spots}: the clock, and up to p_limit jobs after this position in the claim order. p_due: whether to return
+-- only jobs that are unclaimed and due.
 CREATE OR REPLACE FUNCTION :SCHEMA.stretch(p_board integer, p_rank smallint, p_id bigint, p_limit integer, p_due boolean)
 RETURNS json LANGUAGE plpgsql STABLE
 SET enable_seqscan TO off SET enable_sort TO off SET enable_bitmapscan TO off

@@ -5,10 +5,11 @@
 --
 -- LOCK_CLASS is the first key of these advisory locks; the view pg_locks shows it without a sign (UNSIGNED_LOCK_CLASS).
 --
--- A session outlives its connection within its TTL: it attaches to another one. The session's row decides, under its lock.
--- It names the attached backend, the number of the advisory lock that this backend holds, and the number of attachments.
--- Each attachment takes a lock with a new number. So it does not wait until the former backend detects its broken
--- connection, nor for a stopped backend. A late request of a former attachment has a smaller number and is refused.
+-- A session can outlive its connection within its TTL: it attaches to another one. The session's row, which is changed under
+-- its lock, decides which one. It names the attached backend, the number of the advisory lock that this backend holds, and
+-- the number of attachments. Each attachment takes a lock with a new number. So it does not wait until the former backend
+-- detects its broken connection, nor for a stopped backend. A late request of a former attachment has a smaller number and
+-- is refused.
 --
 -- A takeover locks the same row, skips it while it is locked, and decides by the same heartbeat. So either the takeover or
 -- the attachment comes first, and the other one finds that the session has ended or is alive.
@@ -159,9 +160,9 @@ AS $function$
   WHERE s.board = p_board AND s.heartbeat_at + 2 * s.ttl < clock_timestamp() AND :SCHEMA.is_held(s.lock, s.backend)
 $function$;
 
--- Ends a session whose TTL has passed. Returns ended; gone if the session has ended, or another transaction has locked its
--- row; alive after a new heartbeat; hung if its backend still holds the lock: then the backend is terminated, and the caller
--- tries again.
+-- Ends a session whose TTL has passed. Returns ended if it did; gone if the session has ended already, or another
+-- transaction has locked its row; alive if there was a new heartbeat; hung if its backend still holds the lock. A hung backend
+-- is terminated, and the caller tries again.
 CREATE OR REPLACE FUNCTION :SCHEMA.take_over(p_session integer)
 RETURNS text LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp

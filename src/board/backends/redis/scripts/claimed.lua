@@ -6,6 +6,6 @@
 
 local ids, summaries = call('HKEYS', HELD), {}
 for from = 1, #ids, 1000 do
-  for _, spot in ipairs(spots({ unpack(ids, from, math.min(from + 999, #ids)) })) do summaries[#summaries + 1] = spot end
+  for _, spot in ipairs(summariesOf({ unpack(ids, from, math.min(from + 999, #ids)) })) do summaries[#summaries + 1] = spot end
 end
 return cmsgpack.pack(summaries)

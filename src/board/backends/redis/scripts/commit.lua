@@ -5,8 +5,9 @@
 -- or whose predecessor the server has lost, changes nothing.
 --
 -- KEYS: all, including the owner's. ARGV: the owner's id, the channel, the head [number, seen version, TTL, grows, serial],
--- the steps, and then all byte values. grows is whether the batch needs memory for long, serial distinguishes batches with
--- the same number. Steps refer to byte values by their index in ARGV, because msgpack in Redis unpacks strings only.
+-- the steps, and then all byte values. grows: whether the batch adds data that stays in memory. serial: distinguishes
+-- batches with the same number. Steps refer to byte values by their index in ARGV, because msgpack in Redis unpacks strings
+-- only.
 --
 -- Returns false and the number of the newest batch if the batch was not accepted. Otherwise returns two values: [true, the
 -- clock, the version, the changes since the seen version, whether the board is paused, expired owners if a step was refused,
@@ -23,14 +24,14 @@ local number, seen, ttl, grows, serial = head[1], head[2], head[3], head[4], who
 local kept = redis.pcall('HMGET', OWNER, 'number', 'serial')
 local last = tonumber(kept[1] or '-1') or -1
 if last ~= number and last ~= number - 1 then return { pack({ false, last }) } end
--- Another batch with this number has arrived over a former connection since; its owner received a refusal for it.
+-- Another batch with this number has arrived since, over a former connection. Its owner had received a refusal for it.
 if last == number and kept[2] ~= serial then return { pack({ false, last }) } end
 
 local numbers = call('HMGET', BOARD, 'sequence', 'fence')
--- A larger sequence would have no place in the claim order: see 'order'.
+-- A larger sequence cannot be a score of the claim order: see placeInOrder.
 local sequence = counter('sequence', numbers[1], 1577836800000000 + 2 ^ 50 - 2 ^ 20) or 0
 -- A fence that is too large is not replaced by a smaller one: the fence never decreases. Other values were never granted as a fence.
-local fence, fencesEnd = counter('fence', numbers[2], 1e308) or 0, false
+local fence, isFenceExhausted = counter('fence', numbers[2], 1e308) or 0, false
 local refused = false
 
 --- @include "shared/steps.lua"
@@ -39,7 +40,7 @@ local refused = false
 if last == number then
   return { pack({ true, whole(now), whole(version), since(seen), paused, {}, true, faults }), call('HGET', OWNER, 'answers') }
 end
--- For a batch that needs memory, the first write is one that a full memory refuses: then nothing was changed.
+-- If the batch adds data, the first write is one that Redis refuses when its memory is full: then nothing was changed.
 if grows then call('HSET', OWNER, 'answers', '') end
 renew(owner, ttl)
 local answers = {}
@@ -48,7 +49,7 @@ for index, step in ipairs(unpacked(ARGV[4])) do
   local done, answer = pcall(steps[step[1]], unpack(step, 2, 7))
   if not done then
     undo()
-    local problem = problemOf(answer)
+    local problem = errorText(answer)
     fault('the step ' .. step[1] .. ' was refused: ' .. problem)
     answer = { false, 'damaged', problem }
   end
@@ -57,8 +58,8 @@ for index, step in ipairs(unpacked(ARGV[4])) do
 end
 put(BOARD, 'sequence', whole(sequence))
 put(BOARD, 'fence', whole(fence))
-written()
+flushWrites()
 publish(channel)
 answers = pack(answers)
 call('HSET', OWNER, 'number', whole(number), 'serial', serial, 'answers', answers)
-return { pack({ true, whole(now), whole(version), since(seen), paused, refused and late() or {}, false, faults }), answers }
+return { pack({ true, whole(now), whole(version), since(seen), paused, refused and expiredOwners() or {}, false, faults }), answers }

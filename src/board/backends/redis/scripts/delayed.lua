@@ -4,4 +4,4 @@
 
 --- @include "shared/summaries.lua"
 
-return cmsgpack.pack(spots(call('ZRANGEBYSCORE', RESTING, ARGV[1], '+inf', 'LIMIT', 0, ARGV[2])))
+return cmsgpack.pack(summariesOf(call('ZRANGEBYSCORE', RESTING, ARGV[1], '+inf', 'LIMIT', 0, ARGV[2])))

@@ -13,4 +13,4 @@ for at = 1, #found, 2 do
 end
 local time = call('TIME')
 local more = #ids == tonumber(ARGV[2])
-return cmsgpack.pack({ time[1] * 1000 + math.floor(time[2] / 1000), spots(ids), more and last or '' })
+return cmsgpack.pack({ time[1] * 1000 + math.floor(time[2] / 1000), summariesOf(ids), more and last or '' })

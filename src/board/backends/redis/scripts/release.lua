@@ -21,7 +21,7 @@ local function release()
     if string.sub(holder, 1, #id + 1) == id .. ':' then
       local row = rowOf(job)
       if row and row.owner == id then
-        released(job, row)
+        releaseClaim(job, row)
         putRow(job, row)
         logChange('L' .. job)
       else
@@ -32,7 +32,7 @@ local function release()
   for field, entity in pairs(all(ENTITIES)) do
     if string.sub(entity, 1, #id + 1) == id .. ':' then put(ENTITIES, field, false) end
   end
-  written()
+  flushWrites()
 end
 
 if itself then
@@ -48,7 +48,7 @@ local done, thrown = pcall(release)
 if not done then
   postpone(3)
   undo()
-  fault('the claims of dead owner ' .. id .. ' could not be released yet: ' .. problemOf(thrown))
+  fault('the claims of dead owner ' .. id .. ' could not be released yet: ' .. errorText(thrown))
   return faults
 end
 publish(channel)

@@ -2,19 +2,19 @@
  * Commits transactions and determines the outcome of each.
  *
  * **Group commit.** One multi is in flight at a time. Transactions that arrive meanwhile are collected and sent
- * together as the next multi, so the higher the load, the more one transaction of the server carries. Only one multi is
- * in flight because the marker could not show which of two was applied.
+ * together as the next multi, so a multi carries more transactions when the load is higher. Only one multi is in flight,
+ * because the marker cannot show which of two multis was applied.
  *
  * **A refused operation fails only its own transaction.** A multi is refused as a whole, and the answer names the
- * operation at which it failed. The transaction of that operation is refused finally: the server's state proves it, and
- * no other transaction of the batch is about the same names (see `batch.ts`). The others are sent again, except those
- * in conflict with changes that were received meanwhile. A watch event reaches a client before the answer to any later
- * request; so when a batch is refused because other owners were faster, all lost claims are known by then, and half a
- * batch lost costs one more round instead of one for each. Watches do not report keys: when one key was taken, one read
- * shows which of the other keys are taken; otherwise many jobs that are posted again would cost a round each.
+ * operation at which it failed. The transaction of that operation is refused for good: the server's state proves it, and
+ * no other transaction of the batch uses the same names (see `batch.ts`). The others are sent again, except those that
+ * conflict with changes which were received meanwhile. A client receives a watch event before the answer to any later
+ * request. So when other owners were faster, all lost claims are known by then, and one more round is enough for the
+ * rest. Watches do not report keys: when one key was taken, one read shows which of the other keys are taken. Without
+ * it, each taken key would cost one more round.
  *
  * **The outcome after a lost answer** is determined from the marker (see `marker.ts`), for the whole batch. If the
- * session is over by then, the outcome stays unknown: OutcomeUnknown. A batch that was not applied is sent again in
+ * session is over by then, the outcome stays unknown (OutcomeUnknown). A batch that was not applied is sent again in
  * smaller batches. A transaction that breaks connections even when it is sent alone is rejected in the end; otherwise
  * the transactions behind it would never be sent.
  */
@@ -46,8 +46,8 @@ import { type Marker, Markers } from './marker.ts'
 import type { TransactionStep } from './transactions.ts'
 
 /**
- * The number of connections that may break under a transaction that is sent alone. After that it is taken for the
- * cause.
+ * The number of connections that may break while one transaction is sent alone. After that, the transaction counts as
+ * the cause.
  */
 const MAX_BROKEN_CONNECTIONS = 4
 
@@ -61,7 +61,7 @@ export class TransactionCommitter {
   readonly #background = new Set<Promise<void>>()
 
   /**
-   * @param options.timeoutMs how long a transaction waits for a connection
+   * @param options.timeoutMs the time for which a transaction waits for a connection
    * @param options.clock receives the server's time, in milliseconds since 1970, with every answer
    */
   constructor(zookeeper: ZooKeeper, layout: Layout, options: { timeoutMs: number; clock: (time: number) => void }) {
@@ -80,7 +80,7 @@ export class TransactionCommitter {
 
   /**
    * Sends a transaction. It waits for a connection for at most a session timeout, counted from the call: transactions
-   * that are queued while a server is away must not wait one after the other.
+   * that are queued while a server is away wait at the same time, not one after the other.
    *
    * @throws the error of `toRejection`; NotConnected, OutcomeUnknown; ClaimLost when its session is over
    */
@@ -115,10 +115,10 @@ export class TransactionCommitter {
     return isLate ? notConnectedError(transaction) : undefined
   }
 
-  async #commitBatch(gathered: readonly QueuedTransaction[]): Promise<void> {
-    const marker = await this.#markers.current().catch((error: unknown) => this.#handleNotSent(gathered, error))
+  async #commitBatch(collected: readonly QueuedTransaction[]): Promise<void> {
+    const marker = await this.#markers.current().catch((error: unknown) => this.#handleNotSent(collected, error))
     if (!marker) return
-    const batch = gathered.filter((turn) => {
+    const batch = collected.filter((turn) => {
       const { session } = turn.transaction
       if (session === undefined || session === marker.session) return true
       turn.reject(sessionOverError(turn.transaction))
@@ -128,9 +128,9 @@ export class TransactionCommitter {
     const composed = compose(this.#markers.checkStep(marker), batch)
     try {
       const { zxid, results } = await this.#zookeeper.multi(composed.ops, { session: marker.session })
-      const [marked] = results
-      if (marked && 'mtime' in marked) this.#onServerTime(marked.mtime)
-      this.#advanced(marker)
+      const [markerResult] = results
+      if (markerResult && 'mtime' in markerResult) this.#onServerTime(markerResult.mtime)
+      this.#advanceMarker(marker)
       const { session } = marker
       for (const turn of batch) {
         const applied = { zxid, session, results: composed.resultsOf(turn, results) }
@@ -148,43 +148,43 @@ export class TransactionCommitter {
     if (error instanceof RequestTooLarge) return rejectAll(batch, (turn) => tooLargeError(turn.transaction, error))
     if (error instanceof SessionExpired) return this.#rejectSessionOver(batch)
     if (error.outcome === 'not-sent') return rejectAll(batch, (turn) => notConnectedError(turn.transaction, error))
-    const blame = error.index === undefined ? undefined : sent.composed.findFailed(error.index)
-    if (!blame) return rejectAll(batch, (turn) => rejectionOf(turn, error))
-    if ('first' in blame) return this.#handleRefusedMarker(sent, error)
+    const failed = error.index === undefined ? undefined : sent.composed.findFailed(error.index)
+    if (!failed) return rejectAll(batch, (turn) => rejectionOf(turn, error))
+    if ('first' in failed) return this.#handleRefusedMarker(sent, error)
     marker.sentBefore = false
     const refused = new Set<QueuedTransaction>()
-    if ('guarded' in blame) {
-      for (const turn of blame.guarded) {
+    if ('guarded' in failed) {
+      for (const turn of failed.guarded) {
         refused.add(turn)
         turn.reject(rejectionOf(turn, error, 'guard'))
       }
     } else {
-      refused.add(blame.turn)
-      this.#handleRefusedStep(blame, error)
+      refused.add(failed.turn)
+      this.#handleRefusedStep(failed, error)
     }
     const rest = batch.filter((turn) => !refused.has(turn) && !rejectIfConflicting(turn))
-    const doubtful = 'turn' in blame && blame.turn.transaction.precheck !== undefined
-    this.#group.requeue(doubtful ? await this.#withoutPrecheckFailures(rest) : rest)
+    const needsPrecheck = 'turn' in failed && failed.turn.transaction.precheck !== undefined
+    this.#group.requeue(needsPrecheck ? await this.#withoutPrecheckFailures(rest) : rest)
   }
 
   /**
-   * Returns the transactions without those that would be refused, as one read of their prechecks shows, and rejects
-   * these.
+   * Reads the prechecks of these transactions in one request. Rejects the transactions that would be refused, and
+   * returns the others.
    */
   async #withoutPrecheckFailures(turns: readonly QueuedTransaction[]): Promise<readonly QueuedTransaction[]> {
-    const doubted = turns.flatMap((turn) => {
+    const checked = turns.flatMap((turn) => {
       const { precheck } = turn.transaction
       return precheck ? [{ turn, ...precheck }] : []
     })
-    if (doubted.length === 0) return turns
-    const looking = this.#zookeeper.multiRead(doubted.map(({ op }) => op))
+    if (checked.length === 0) return turns
+    const reading = this.#zookeeper.multiRead(checked.map(({ op }) => op))
     // If the read fails, the transactions are sent and refused one by one.
-    const results = await looking.then(
+    const results = await reading.then(
       (answer) => answer.results,
       () => [],
     )
     const refused = new Set<QueuedTransaction>()
-    for (const [index, { turn, judge }] of doubted.entries()) {
+    for (const [index, { turn, judge }] of checked.entries()) {
       const found = results[index]
       const error = found && judge(found)
       if (!error) continue
@@ -201,14 +201,14 @@ export class TransactionCommitter {
       this.#group.requeue([turn])
       return
     }
-    const mending = turn.transaction.repair?.(step, error)
-    if (!mending) {
+    const repair = turn.transaction.repair?.(step, error)
+    if (!repair) {
       turn.reject(rejectionOf(turn, error, step))
       return
     }
     this.#runInBackground(async () => {
       try {
-        await mending()
+        await repair()
         this.#group.requeue([turn])
       } catch (failed) {
         const denied = failed instanceof NoAuth
@@ -231,12 +231,12 @@ export class TransactionCommitter {
   #resend(batch: readonly QueuedTransaction[], error: ZooKeeperError): void {
     const [first] = batch
     for (const turn of batch) turn.brokenConnections = (turn.brokenConnections ?? 0) + 1
-    const hopeless =
+    const isHopeless =
       batch.length === 1 &&
       first &&
       (first.brokenConnections ?? 0) > MAX_BROKEN_CONNECTIONS &&
       first.until < monotonic()
-    if (hopeless) first.reject(breaksConnectionsError(first.transaction, this.sizeOf(first.transaction.steps), error))
+    if (isHopeless) first.reject(breaksConnectionsError(first.transaction, this.sizeOf(first.transaction.steps), error))
     else this.#group.requeue(batch)
   }
 
@@ -245,8 +245,8 @@ export class TransactionCommitter {
    * changed the marker.
    */
   async #handleRefusedMarker({ batch, marker }: SentMulti, error: ZooKeeperError): Promise<void> {
-    const ours = error instanceof BadVersion || error instanceof NoNode
-    if (!ours) return rejectAll(batch, (turn) => rejectionOf(turn, error))
+    const isChangedMarker = error instanceof BadVersion || error instanceof NoNode
+    if (!isChangedMarker) return rejectAll(batch, (turn) => rejectionOf(turn, error))
     if (marker.sentBefore) {
       const found = await this.#markers.recoverOutcome(marker)
       if (typeof found === 'object') return this.#handleApplied(batch, marker, found.applied)
@@ -258,10 +258,10 @@ export class TransactionCommitter {
 
   /**
    * Completes the transactions of an applied batch. A connection that breaks meanwhile must not be reported as "nothing
-   * was done", because they are certainly applied.
+   * was done", because the transactions are certainly applied.
    */
   #handleApplied(batch: readonly QueuedTransaction[], marker: Marker, zxid: bigint): void {
-    this.#advanced(marker)
+    this.#advanceMarker(marker)
     const { session } = marker
     for (const turn of batch) this.#runInBackground(() => this.#recover(turn, { zxid, session }))
   }
@@ -278,7 +278,7 @@ export class TransactionCommitter {
     }
   }
 
-  #advanced(marker: Marker): void {
+  #advanceMarker(marker: Marker): void {
     marker.version += 1
     marker.sentBefore = false
   }
@@ -309,8 +309,8 @@ interface SentMulti {
 }
 
 /**
- * Returns the error of the transaction for a refusal. Errors about permissions, credentials or ACLs say what to do
- * about them.
+ * Returns the error with which a refused transaction is rejected. If permissions, credentials or ACLs are the cause, it
+ * says what to do.
  */
 function rejectionOf(
   { transaction }: QueuedTransaction,

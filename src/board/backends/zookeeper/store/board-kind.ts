@@ -1,7 +1,7 @@
 /**
- * What differs between a board of this library alone and a board that is shared with TaskFlow (`taskflow/shared-board.ts`): which
- * records are written and how they are read, which operations lock a job, and which changes are reported at once. The
- * board's record says which kind it is; reader and writer are given it.
+ * The differences between a board that only this library uses and a board that is shared with TaskFlow
+ * (`taskflow/shared-board.ts`): which records are written and how they are read, which operations lock a job, and which changes
+ * are reported at once. The board's record names its kind; the reader and the writer receive the kind.
  */
 import { decode, type Encoding, encode } from '../../../../core/codec.ts'
 import { InvalidPosting } from '../../../../core/errors.ts'
@@ -26,7 +26,7 @@ export interface BoardKind {
   lockOps(path: string, lock: Uint8Array): readonly Op[]
   /** Returns the operation by which the end of a claim deletes its lock. */
   unlockOp(path: string): Op
-  /** Returns a filter for the changes of a board that has been opened. */
+  /** Returns the filter for the changes of an open board. */
   filterReleases(options: ReleaseFilterOptions): ReleaseFilter
 }
 
@@ -42,7 +42,7 @@ export interface ReleaseFilterOptions {
   readonly onReleased: (changes: readonly BoardChange[]) => void
 }
 
-/** Holds back releases that are not certain yet. */
+/** A filter that holds back releases until they are confirmed. */
 export interface ReleaseFilter {
   /** Returns the changes that are confirmed now. Unconfirmed releases are reported later. */
   confirmed(changes: readonly BoardChange[]): readonly BoardChange[]
@@ -63,7 +63,7 @@ export const CAPABILITIES: BackendCapabilities = {
 
 const ENCODING = 'msgpack'
 
-/** A board of this library alone. */
+/** The kind of a board that only this library uses. */
 export const ownBoard: BoardKind = {
   encoding: ENCODING,
   capabilities: CAPABILITIES,
@@ -88,9 +88,9 @@ export const ownBoard: BoardKind = {
 }
 
 /**
- * Decodes a trash entry that stands in place of a posting and marks the job as trashed; undefined for anything else. A
- * board that cannot write two znodes at once marks jobs in this way, and a board that can moves the entry into the
- * trash.
+ * Decodes a trash entry that was written in place of a posting, to mark the job as trashed; returns undefined for other
+ * content. A board object that cannot write two znodes in one transaction marks jobs in this way, and a board object
+ * that can moves the entry to the trash.
  */
 export function decodeTrashMark(kind: BoardKind, id: string, bytes: Uint8Array | null): TrashedEntry | undefined {
   try {

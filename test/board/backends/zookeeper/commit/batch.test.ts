@@ -72,7 +72,7 @@ describe('gathering', () => {
     expect(batches(turns)).toEqual([['first of x', 'first of z'], ['second of x'], ['first of y', 'third of x']])
   })
 
-  test('lets those who share go together, and nobody with who wants it alone', () => {
+  test('lets those who share go together, and keeps one that wants to be alone by itself', () => {
     const turns = [
       turnOf('reader', { touches: [together('x')] }),
       turnOf('second reader', { touches: [together('x')] }),

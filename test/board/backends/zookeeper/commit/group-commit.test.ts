@@ -92,7 +92,7 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
     expect(count).toBe(3)
   })
 
-  test('resources that nobody has wanted before are made before the claim, not one by one in its way', async () => {
+  test('resources that are wanted for the first time are made before the claim, not one by one in its way', async () => {
     await using place = await zookeeperPlace(server.hosts)
     await using board = await openBusy(place)
     const posting = Array.from({ length: 50 }, (_, number) =>

@@ -87,7 +87,7 @@ describe.skipIf(!zookeeperHosts)('numbers made here', () => {
     await (await claimed(two, 'flow')).consume()
   })
 
-  test('a job whose post was answered by nobody is found, although others whose clocks are ahead posted before', async () => {
+  test('a job whose post was not answered is found, although others whose clocks are ahead posted before', async () => {
     await using place = await zookeeperPlace()
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
     await using ahead = await boardAt(place, { numbersFrom: 0 })

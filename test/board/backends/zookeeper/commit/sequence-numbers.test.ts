@@ -13,7 +13,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-test('ZooKeeper numbers up to 80 % of what it can count, and where nobody knows how far it is', () => {
+test('ZooKeeper numbers up to 80 % of what it can count, and where its counter is not known', () => {
   for (const count of [undefined, 0, 1, Math.floor(LARGEST * 0.8)]) expect(numbersAt(count).next()).toBeUndefined()
   for (const count of [Math.ceil(LARGEST * 0.8) + 1, LARGEST, -LARGEST, -1]) {
     expect(numbersAt(count).next()).toMatch(/^\/b\/job\d{20}$/)

@@ -71,7 +71,7 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('boards of both kinds on one p
     expect(await place.jobNodes()).toEqual([])
   })
 
-  test('between the lock and the posting of a claim over the C client nobody else gets the job', async () => {
+  test('between the lock and the posting of a claim over the C client no other owner gets the job', async () => {
     await using place = await zookeeperPlace()
     const driver = faultyDriver()
     await using native = await nativeBoardAt(place, { who: 'native', wrap: driver.wrap })
@@ -142,7 +142,7 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('boards of both kinds on one p
     expect(errors).toEqual([])
   })
 
-  test('a job that is trashed over the C client is heard of by those who wait for it', async () => {
+  test('a job that is trashed over the C client is reported to those who wait for it', async () => {
     await using place = await zookeeperPlace()
     await using native = await nativeBoardAt(place)
     await using ours = await place.open()
@@ -254,7 +254,7 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('boards of both kinds on one p
     }
   })
 
-  test('a claim over the C client is lost before anybody else gets the job', async () => {
+  test('a claim over the C client is lost before another owner gets the job', async () => {
     await using place = await zookeeperPlace()
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
     const native = await nativeBoardAt(place, { hosts: proxy.hosts, client: { sessionTimeout: '4s' } })

@@ -46,6 +46,6 @@ test.concurrent.each([
   const { zookeeper, asked } = lyingBackend()
   const failure: unknown = await ask(zookeeper).catch((error: unknown) => error)
   expect(failure).toBeInstanceOf(NotConnected)
-  expect(String(failure)).toContain('rounds the servers answered by turns')
+  expect(String(failure)).toContain('rounds the servers answered alternately')
   expect(asked()).toBeLessThan(100)
 })

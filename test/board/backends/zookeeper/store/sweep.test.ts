@@ -29,7 +29,7 @@ describe.skipIf(!zookeeperHosts)('sweeping', () => {
     })
   }
 
-  test('takes away keys and requests of jobs that are gone, and resources that nobody holds', async () => {
+  test('takes away keys and requests of jobs that are gone, and resources that no job holds', async () => {
     await using place = await zookeeperPlace()
     await using board = await place.open()
     const gone = await board.post('flow', {}, { name: 'gone', key: 'gone' })

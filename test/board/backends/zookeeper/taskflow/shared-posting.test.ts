@@ -49,7 +49,7 @@ describe('the fields of a JSON object', () => {
 describe('a posting of TaskFlow', () => {
   const NUMBERS = ['2.0', '1e5', '1E-7', '-0', '12345678901234567890', '0.1000', '1e999']
 
-  test.each(NUMBERS)('keeps the number %s where it is nobody else’s business', (number) => {
+  test.each(NUMBERS)('keeps the number %s where the library does not use it', (number) => {
     const details = `{"deep": [{"n": ${number}}]}`
     const posting = read(`{"uuid": "${UUID}", "name": "x", "details": ${details}, "extra": ${number}}`)
     const claimed = { ...posting, runs: 7, attempts: [{ who: 'me', at: new Date(0) }] }
@@ -100,7 +100,7 @@ test('what JSON cannot hold is refused, wherever it is, and only where JSON is w
   }
 })
 
-test('a field that would be the prototype of what is read is refused: nobody would have checked what it holds', () => {
+test('a field that would be the prototype of what is read is refused: its content would be unchecked', () => {
   const text = `{"uuid": "${UUID}", "name": "job", "__proto__": {"resources": {"exclusive": 5}}}`
   expect(() => read(text)).toThrow(InvalidPosting)
 })

@@ -209,7 +209,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
       expect(await job.wait()).toBe('COMPLETE')
     })
 
-    test('we, in the same session, when our lock was taken away and we have not heard of it', async () => {
+    test('we, in the same session, when our lock was taken away and its removal was not reported yet', async () => {
       const at = await scene()
       const service = await at.service()
       const proxy = await startProxy({ port: portOf(zookeeperHosts) })
@@ -414,7 +414,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
   describe('the path', () => {
     const FOLDERS = ['.cancel', '.entities', '.gate', '.keys', '.permits', '.trash']
 
-    test('that TaskFlow made becomes a board for good, whole, whoever opens it first or at the same time', async () => {
+    test('that TaskFlow made becomes a board for good, whole, whichever process opens it first or at the same time', async () => {
       const at = await scene()
       await at.service()
       const boards = await Promise.all(Array.from({ length: 4 }, () => at.board()))

@@ -95,7 +95,7 @@ test('is settled when every question so far is answered', async () => {
   await settling
 })
 
-test('after a gap nothing of before it is told; without an answer, and without a gap, all is', async () => {
+test('after a gap no earlier change is reported; without an answer, and without a gap, all are', async () => {
   const { early, tell, heard, answer } = listen()
   tell('claimed:a released:a')
   early.clear()

@@ -2,8 +2,8 @@
 --
 -- A script is one transaction: Redis runs nothing else meanwhile. But Redis rolls nothing back: a script that fails halfway
 -- leaves its writes. So logChange, and put and rank in writes.lua, only collect changes at first. They verify the type of
--- the key, and each change can be undone. written and publish write the changes; no write of theirs is refused. Every script
--- that changes anything ends with these two calls.
+-- the key, and each change can be undone. flushWrites and publish write the changes; Redis refuses none of these writes. Every
+-- script that changes anything ends with these two calls.
 --
 -- Damage: a key may have been changed by hand. A value that no script writes is reported by fault, and replaced if that is
 -- safe. Only the step that needs it is refused.
@@ -34,9 +34,9 @@ local faults = {}
 local function fault(text) faults[#faults + 1] = text end
 
 -- Parses a counter in the hash of the board. Returns nil and reports a fault for a value that no script writes.
-local function counter(name, value, most)
+local function counter(name, value, max)
   local number = tonumber(value or '0')
-  if number and number >= 0 and number <= most and number == math.floor(number) then return number end
+  if number and number >= 0 and number <= max and number == math.floor(number) then return number end
   fault('the field ' .. name .. ' of ' .. BOARD .. ' was not a valid number; it continues from the clock of the server')
 end
 
@@ -82,19 +82,19 @@ local function since(seen)
   local missed = version - seen
   -- No entries were missed, except those of this script.
   if missed == #changes then return changes end
-  -- With fewer entries than this script has added, the seen version was never reached here. Redis refuses -0 as an index.
+  -- The seen version is larger than the version before this script, so it is from other data. Redis refuses -0 as an index.
   if missed < #changes or missed > call('LLEN', LOG) then return false end
   return call('LRANGE', LOG, -missed, -1)
 end
 
--- Renews the owner's key. Its first write is one that a full memory does not refuse; then no later write of the script is refused.
+-- Renews the owner's key. Redis does not refuse its first write when the memory is full, and then no later write of the script.
 local function renew(id, ttl)
   call('PEXPIRE', OWNER, ttl)
   call('ZADD', OWNERS, whole(now + ttl), id)
 end
 
--- Returns expired owners, and owners with a time many years ahead, which no owner sets and which would never expire.
-local function late()
+-- Returns expired owners. Also returns owners with a time many years ahead: no owner sets such a time, which never expires.
+local function expiredOwners()
   local found = call('ZRANGEBYSCORE', OWNERS, '-inf', '(' .. whole(now), 'LIMIT', 0, 16)
   for _, id in ipairs(call('ZRANGEBYSCORE', OWNERS, '(' .. whole(now + 2 ^ 40), '+inf', 'LIMIT', 0, 16)) do
     found[#found + 1] = id

@@ -26,42 +26,43 @@ local function namesIn(record)
 end
 
 -- Counts the jobs that share each resource, from the records of grants. The second result is whether all records can be read.
-local function tally()
-  local counts, sound = {}, true
+local function countShares()
+  local counts, allValid = {}, true
   for _, record in pairs(all(GRANTED)) do
     local exclusive, shared = namesIn(record)
-    sound = sound and exclusive ~= nil
+    allValid = allValid and exclusive ~= nil
     for _, name in ipairs(shared or {}) do counts[name] = (counts[name] or 0) + 1 end
   end
-  return counts, sound
+  return counts, allValid
 end
 
--- Returns the number of jobs that share the resource. In doubt the resource counts as shared: two owners are worse than a job that waits.
-local function sharing(name)
+-- Returns the number of jobs that share the resource. If it is not known, the resource counts as shared: a job that waits is
+-- better than two owners.
+local function shareCount(name)
   local value = get(SHARED, name)
   if not value then return 0 end
   local count = tonumber(value)
   if count and count >= 0 and count <= 2 ^ 53 and count == math.floor(count) then return count end
   fault('the field ' .. name .. ' of ' .. SHARED .. ' was not a valid number; the jobs are counted again')
-  local counts, sound = tally()
-  return math.max(counts[name] or 0, sound and 0 or 1)
+  local counts, allValid = countShares()
+  return math.max(counts[name] or 0, allValid and 0 or 1)
 end
 
-local function share(name, count) put(SHARED, name, count > 0 and whole(count) or false) end
+local function setShareCount(name, count) put(SHARED, name, count > 0 and whole(count) or false) end
 
 -- Releases the resources of a job whose record cannot be read: exclusive ones are found by its id, shared ones are counted again.
-local function giveBackUnread(id)
+local function releaseUnreadableResources(id)
   fault('the field ' .. id .. ' of ' .. GRANTED .. ' was not a valid record; the resources of that job are released')
   for name, holder in pairs(all(EXCLUSIVE)) do
     if holder == id then put(EXCLUSIVE, name, false) end
   end
-  local counts, sound = tally()
-  if not sound then return end
-  for name in pairs(all(SHARED)) do share(name, counts[name] or 0) end
+  local counts, allValid = countShares()
+  if not allValid then return end
+  for name in pairs(all(SHARED)) do setShareCount(name, counts[name] or 0) end
 end
 
 -- Releases the resources of a job; the caller writes the row.
-local function giveBack(id, row)
+local function releaseResources(id, row)
   put(HELD, id, false)
   if row.more == '' then return end
   local record = get(GRANTED, id)
@@ -70,12 +71,13 @@ local function giveBack(id, row)
   for _, name in ipairs(exclusive or {}) do
     if get(EXCLUSIVE, name) == id then put(EXCLUSIVE, name, false) end
   end
-  for _, name in ipairs(shared or {}) do share(name, sharing(name) - 1) end
+  for _, name in ipairs(shared or {}) do setShareCount(name, shareCount(name) - 1) end
   put(GRANTED, id, false)
-  if not exclusive then giveBackUnread(id) end
+  if not exclusive then releaseUnreadableResources(id) end
 end
 
-local function released(id, row)
-  giveBack(id, row)
+-- Releases the claim of a job; the caller writes the row.
+local function releaseClaim(id, row)
+  releaseResources(id, row)
   row.owner, row.more = '', ''
 end

@@ -8,7 +8,7 @@ local function status(seen)
   local missed = {}
   if seen then missed = since(seen) end
   return pack({
-    whole(now), whole(version), missed, paused, late(), whole(earliest),
+    whole(now), whole(version), missed, paused, expiredOwners(), whole(earliest),
     call('HLEN', JOBS) ~= call('HLEN', ROWS), call('HLEN', ROWS), secret or '', faults,
   })
 end

@@ -1,43 +1,43 @@
 -- The steps of commit.lua, one function for each kind of step, after jobs.lua. A step returns a list: true and its results,
 -- or false and the reason of the refusal.
 --
--- It uses owner, sequence, fence and fencesEnd of commit.lua. Arguments that are byte values are indexes in ARGV.
+-- It uses owner, sequence, fence and isFenceExhausted of commit.lua. A byte value is given by its index in ARGV.
 
 local steps = {}
 
 local function nextSequence()
-  -- The clock is the lower limit, so that a server that has lost data assigns no id twice.
+  -- The number is at least the clock, so that a server that has lost data assigns no id twice.
   sequence = math.max(sequence + 1, micros)
   return sequence
 end
 
-local function order(id, place, number)
+local function placeInOrder(id, place, number)
   rank(ORDER, id, whole(place * 2 ^ 50 + number - 1577836800000000))
 end
 
 -- Whether any job is delayed: read once, on first use.
-local resting
+local hasDelays
 
-local function wake(id)
-  if resting == nil then resting = call('EXISTS', RESTING) == 1 end
-  if resting then rank(RESTING, id, false) end
+local function endDelay(id)
+  if hasDelays == nil then hasDelays = call('EXISTS', RESTING) == 1 end
+  if hasDelays then rank(RESTING, id, false) end
 end
 
-local function rest(id, delay)
-  resting = true
+local function beginDelay(id, delay)
+  hasDelays = true
   rank(RESTING, id, whole(now + delay))
 end
 
-local function add(place, bytes, uuid, key, delay)
+local function addJob(place, bytes, uuid, key, delay)
   local number = nextSequence()
   local id = 'job' .. whole(number)
   put(JOBS, id, ARGV[bytes])
   putRow(id, { revision = 0, posted = now, written = now, owner = '', more = '' })
-  order(id, place, number)
+  placeInOrder(id, place, number)
   rank(UUIDS, uuid .. ':' .. id, 0)
   if key then put(TAKEN, key, id .. ':' .. uuid) end
   if delay then
-    rest(id, delay)
+    beginDelay(id, delay)
     logChange('P' .. id .. ':' .. place .. ':' .. whole(now + delay))
   else
     logChange(place == 2 and 'P' .. id or 'P' .. id .. ':' .. place)
@@ -54,23 +54,23 @@ local function holderOf(key)
 end
 
 -- Whether any job is cancelled: read once, on first use.
-local cancels
+local hasCancels
 
-local function remove(id, row, key, uuid)
-  giveBack(id, row)
-  if row.owner == '' then wake(id) end
+local function removeJob(id, row, key, uuid)
+  releaseResources(id, row)
+  if row.owner == '' then endDelay(id) end
   if uuid then rank(UUIDS, uuid .. ':' .. id, false) end
   put(JOBS, id, false)
   put(ROWS, id, false)
   rank(ORDER, id, false)
-  if cancels == nil then cancels = call('EXISTS', CANCELS) == 1 end
-  if cancels then put(CANCELS, id, false) end
+  if hasCancels == nil then hasCancels = call('EXISTS', CANCELS) == 1 end
+  if hasCancels then put(CANCELS, id, false) end
   if not key then return end
   local holder = get(TAKEN, key)
   if holder and string.sub(holder, 1, #id + 1) == id .. ':' then put(TAKEN, key, false) end
 end
 
-local function toTrash(id, entry)
+local function moveToTrash(id, entry)
   put(TRASH, id, whole(now) .. ':' .. ARGV[entry])
   rank(TRASHED, id, whole(version + #changes + 1))
   logChange('T' .. id)
@@ -79,12 +79,13 @@ end
 function steps.post(place, bytes, uuid, key, delay)
   local holder = holderOf(key)
   if holder then return { false, holder } end
-  return add(place, bytes, uuid, key, delay)
+  return addJob(place, bytes, uuid, key, delay)
 end
 
-local function blocked(exclusive, shared)
+-- Returns the first of these resources that cannot be granted now; nil if all can.
+local function firstBlocked(exclusive, shared)
   for _, name in ipairs(exclusive) do
-    if has(EXCLUSIVE, name) or sharing(name) > 0 then return name end
+    if has(EXCLUSIVE, name) or shareCount(name) > 0 then return name end
   end
   for _, name in ipairs(shared) do
     if has(EXCLUSIVE, name) then return name end
@@ -92,13 +93,13 @@ local function blocked(exclusive, shared)
 end
 
 -- Returns whether a fence for another claim is available. Above 2^53 two claims could get the same fence.
-local function hasFence()
+local function isFenceAvailable()
   if fence < 2 ^ 53 - 1 then return true end
-  if not fencesEnd then
+  if not isFenceExhausted then
     fault('the field fence of ' .. BOARD .. ' has reached its maximum, so no job can be claimed; set it to a number that is larger ' ..
       'than every granted fence and smaller than 2^53, or move to another prefix')
   end
-  fencesEnd = true
+  isFenceExhausted = true
 end
 
 function steps.claim(id, revision, who, bytes, exclusive, shared)
@@ -106,16 +107,16 @@ function steps.claim(id, revision, who, bytes, exclusive, shared)
   local row = rowOf(id)
   if not row or not has(JOBS, id) then return { false, 'gone' } end
   if row.owner ~= '' or row.revision ~= revision then return { false, 'taken' } end
-  if not hasFence() then return { false, 'fences' } end
+  if not isFenceAvailable() then return { false, 'fences' } end
   if exclusive then
-    local name = blocked(exclusive, shared)
+    local name = firstBlocked(exclusive, shared)
     if name then return { false, 'resource', name } end
     for _, wanted in ipairs(exclusive) do put(EXCLUSIVE, wanted, id) end
-    for _, wanted in ipairs(shared) do share(wanted, sharing(wanted) + 1) end
+    for _, wanted in ipairs(shared) do setShareCount(wanted, shareCount(wanted) + 1) end
     put(GRANTED, id, pack({ exclusive, shared }))
     row.more = '+'
   end
-  wake(id)
+  endDelay(id)
   put(JOBS, id, ARGV[bytes])
   put(HELD, id, owner .. ':' .. who)
   row.revision, row.written, row.owner = revision + 1, now, owner
@@ -134,7 +135,7 @@ end
 function steps.consume(id, revision, key, uuid)
   local row = ownRow(id, revision)
   if not row then return { false } end
-  remove(id, row, key, uuid)
+  removeJob(id, row, key, uuid)
   logChange('D' .. id)
   return { true }
 end
@@ -142,12 +143,12 @@ end
 function steps.abandon(id, revision, bytes, delay)
   local row = ownRow(id, revision)
   if not row then return { false } end
-  released(id, row)
+  releaseClaim(id, row)
   put(JOBS, id, ARGV[bytes])
   row.revision, row.written = revision + 1, now
   putRow(id, row)
   -- A cancelled job is due at once.
-  if delay and not has(CANCELS, id) then rest(id, delay) end
+  if delay and not has(CANCELS, id) then beginDelay(id, delay) end
   logChange('A' .. id)
   return { true }
 end
@@ -155,8 +156,8 @@ end
 function steps.trash(id, revision, entry, key, uuid)
   local row = ownRow(id, revision)
   if not row then return { false } end
-  remove(id, row, key, uuid)
-  toTrash(id, entry)
+  removeJob(id, row, key, uuid)
+  moveToTrash(id, entry)
   return { true }
 end
 
@@ -164,17 +165,17 @@ function steps.discard(id, revision, entry, key, uuid)
   local row = rowOf(id)
   if not row then return { false, 'gone' } end
   if row.owner ~= '' or row.revision ~= revision then return { false, 'taken' } end
-  remove(id, row, key, uuid)
-  toTrash(id, entry)
+  removeJob(id, row, key, uuid)
+  moveToTrash(id, entry)
   return { true }
 end
 
 function steps.cancel(id, request)
   if not has(ROWS, id) then return { false } end
-  cancels = true
+  hasCancels = true
   if not has(CANCELS, id) then
     put(CANCELS, id, ARGV[request])
-    wake(id)
+    endDelay(id)
     logChange('X' .. id)
   end
   return { true }
@@ -189,7 +190,7 @@ function steps.gate(closed)
   return { true }
 end
 
-local function outOfTrash(id)
+local function removeFromTrash(id)
   put(TRASH, id, false)
   rank(TRASHED, id, false)
 end
@@ -197,26 +198,26 @@ end
 function steps.restore(id, place, bytes, uuid, key)
   if not has(TRASH, id) then return { false, 'gone' } end
   if holderOf(key) then return { false, 'key' } end
-  outOfTrash(id)
-  return add(place, bytes, uuid, key)
+  removeFromTrash(id)
+  return addJob(place, bytes, uuid, key)
 end
 
 function steps.purge(id)
   if not has(TRASH, id) then return { false } end
-  outOfTrash(id)
+  removeFromTrash(id)
   return { true }
 end
 
 function steps.register(field, instance, bytes)
-  local there = get(ENTITIES, field)
-  if there and string.match(there, '^[^:]*:([^:]*):') ~= instance then return { false } end
+  local current = get(ENTITIES, field)
+  if current and string.match(current, '^[^:]*:([^:]*):') ~= instance then return { false } end
   put(ENTITIES, field, owner .. ':' .. instance .. ':' .. ARGV[bytes])
   return { true }
 end
 
 function steps.unregister(field, instance)
-  local there = get(ENTITIES, field)
-  if there and string.match(there, '^[^:]*:([^:]*):') == instance then put(ENTITIES, field, false) end
+  local current = get(ENTITIES, field)
+  if current and string.match(current, '^[^:]*:([^:]*):') == instance then put(ENTITIES, field, false) end
   return { true }
 end
 
@@ -224,14 +225,14 @@ end
 function steps.mend(id)
   local row, posting = rowOf(id), has(JOBS, id)
   if row and not posting then
-    remove(id, row)
+    removeJob(id, row)
     logChange('D' .. id)
   elseif posting and not row then
     putRow(id, { revision = 0, posted = now, written = now, owner = '', more = '' })
     -- The claim order uses the time in the id, as for a normal post.
     local number = tonumber(string.match(id, '^job(%d+)$') or '')
     -- A number with too many digits would get a score that no client can read.
-    order(id, 2, number and number < 2 ^ 53 and number or nextSequence())
+    placeInOrder(id, 2, number and number < 2 ^ 53 and number or nextSequence())
     logChange('P' .. id)
   end
   return { true }

@@ -1,6 +1,6 @@
--- Collects the writes of a script, after board.lua. Changes are collected here and written at the end: one call for many
--- fields costs a fraction of one call for each. Until then, reads look here first. False marks a field or member that is
--- removed.
+-- Collects the writes of a script, after board.lua. Writes are collected here and sent at the end, because one call for many
+-- fields is much cheaper than one call for each field. Until then, reads look here first. The value false marks a field or
+-- member that is removed.
 
 local pending = {
   [BOARD] = {}, [JOBS] = {}, [ROWS] = {}, [HELD] = {}, [GRANTED] = {}, [EXCLUSIVE] = {}, [SHARED] = {}, [TAKEN] = {},
@@ -27,7 +27,7 @@ local function undo()
 end
 
 -- Returns the text of an error. Missing rights are not damage: they end the script.
-local function problemOf(thrown)
+local function errorText(thrown)
   local text = type(thrown) == 'table' and thrown.err or tostring(thrown)
   if string.find(text, 'NOPERM', 1, true) or string.find(text, 'The user executing the script', 1, true) then error(thrown, 0) end
   return text
@@ -62,35 +62,36 @@ local function all(key)
   return found
 end
 
-local function inParts(command, key, list)
+local function callInParts(command, key, list)
   for from = 1, #list, 2000 do call(command, key, unpack(list, from, math.min(from + 1999, #list))) end
 end
 
-local function written()
+-- Sends all collected writes.
+local function flushWrites()
   for key, fields in pairs(pending) do
-    local put, out = {}, {}
+    local set, removed = {}, {}
     for field, value in pairs(fields) do
       if value then
-        put[#put + 1] = field
-        put[#put + 1] = value
+        set[#set + 1] = field
+        set[#set + 1] = value
       else
-        out[#out + 1] = field
+        removed[#removed + 1] = field
       end
     end
-    inParts('HSET', key, put)
-    inParts('HDEL', key, out)
+    callInParts('HSET', key, set)
+    callInParts('HDEL', key, removed)
   end
   for key, members in pairs(scored) do
-    local put, out = {}, {}
+    local set, removed = {}, {}
     for member, score in pairs(members) do
       if score then
-        put[#put + 1] = score
-        put[#put + 1] = member
+        set[#set + 1] = score
+        set[#set + 1] = member
       else
-        out[#out + 1] = member
+        removed[#removed + 1] = member
       end
     end
-    inParts('ZADD', key, put)
-    inParts('ZREM', key, out)
+    callInParts('ZADD', key, set)
+    callInParts('ZREM', key, removed)
   end
 end
