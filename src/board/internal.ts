@@ -4,4 +4,4 @@ export { type RedisServerInfo, redisServerInfo } from './backends/redis/internal
 export { memoryTestBackend } from './memory-place.ts'
 export { countTrailingDeaths, isOutage, isSuspect } from './model/attempts.ts'
 export { boardId } from './model/board-id.ts'
-export { type FlowReference, isKnownToAny, toFlowReference } from './model/known-work.ts'
+export { type FlowReference, isKnownToAny, toFlowReference } from './model/flow-reference.ts'

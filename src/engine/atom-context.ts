@@ -5,7 +5,7 @@
  */
 
 import { abortAfter, type FollowingSignal, followSignals } from '../core/async/abort.ts'
-import type { Stoppable } from '../core/async/stop.ts'
+import type { Stoppable } from '../core/async/abort-flag.ts'
 import { Timeout } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import type { AlarmClock } from '../core/time.ts'

@@ -1,6 +1,6 @@
 /** The options of an engine, and their checks. */
 
-import type { Stoppable } from '../core/async/stop.ts'
+import type { Stoppable } from '../core/async/abort-flag.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'

@@ -7,7 +7,7 @@
  * was given up is reverted, unless an outer retry decides otherwise; the whole flow still ends as REVERTED, and work
  * outside of the inner flow remains.
  */
-import type { Stoppable } from '../core/async/stop.ts'
+import type { Stoppable } from '../core/async/abort-flag.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { describeError, type Failure, failureOf } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'

@@ -3,7 +3,7 @@ import type { Job, JobBoard } from '../board/index.ts'
 import { Condition } from '../core/async/abort.ts'
 import { InvalidArgument, InvalidState } from '../core/errors.ts'
 import type { JobState } from '../core/states.ts'
-import { type WaitLimit, withinLimit } from './patience.ts'
+import { type WaitLimit, withinLimit } from './wait-limit.ts'
 
 /** The state of a job after each event. */
 const STATES_BY_EVENT = {

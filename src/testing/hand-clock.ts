@@ -3,7 +3,7 @@ import { setImmediate as soon } from 'node:timers'
 import { Condition } from '../core/async/abort.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { type AlarmClock, type AlarmKind, type Duration, toMilliseconds } from '../core/time.ts'
-import { type WaitLimit, withinLimit } from './patience.ts'
+import { type WaitLimit, withinLimit } from './wait-limit.ts'
 
 /** An alarm that code has set on the clock. */
 export interface SetAlarm {

@@ -8,9 +8,9 @@ import { assertOptions, defined, type KnownOptions } from '../core/options.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import { openPersistence, type Persistence } from '../persistence/index.ts'
 import { spyOn } from './board-spy.ts'
+import { CrashingPersistence } from './crashing-persistence.ts'
 import { ManualClock } from './hand-clock.ts'
-import { CrashingPersistence } from './mortal-logbooks.ts'
-import { type WaitLimit, withinLimit } from './patience.ts'
+import { type WaitLimit, withinLimit } from './wait-limit.ts'
 
 /** The options of a workbench. */
 export interface WorkbenchOptions {

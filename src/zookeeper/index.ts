@@ -91,7 +91,7 @@ export {
   versionedSetData,
   type WriteOutcome,
   writeExactlyOnce,
-} from './recipes/idempotent-writes.ts'
+} from './recipes/exactly-once-writes.ts'
 export type { Security, SecurityOptions } from './security.ts'
 export type { LeaseHold, ProvenLease } from './session/lease-keeper.ts'
 export type { SessionInfo } from './session/session-options.ts'

@@ -11,7 +11,7 @@ import type { Op, ReadOp, ReadResultsOf, ResultsOf } from './protocol/ops.ts'
 import type { Stat } from './protocol/records.ts'
 import * as requests from './protocol/requests.ts'
 import { mapReply } from './protocol/requests.ts'
-import type { RequestSender } from './session/requester.ts'
+import type { RequestSender } from './session/request-sender.ts'
 import * as tree from './tree.ts'
 import type { ReadOptions, WatchManager } from './watches/watch-manager.ts'
 

@@ -2,7 +2,7 @@
  * Waits for the end of a job that was posted in a transaction of the caller's own. Boards emit nothing about a transaction
  * that is rolled back, so without this a wait for such a job would never end.
  */
-import type { Stoppable } from '../../core/async/stop.ts'
+import type { Stoppable } from '../../core/async/abort-flag.ts'
 import { NotFound } from '../../core/errors.ts'
 import { backoffDelay, sleep } from '../../core/time.ts'
 import type { Backend, TransactionState } from '../backend.ts'

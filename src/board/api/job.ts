@@ -1,8 +1,8 @@
 /** A job on a board, as its users hold it. */
 import { type InspectOptions, inspect } from 'node:util'
 import { abortAfter, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
+import type { Stoppable } from '../../core/async/abort-flag.ts'
 import { keepAlive } from '../../core/async/lifecycle.ts'
-import type { Stoppable } from '../../core/async/stop.ts'
 import { InvalidArgument, NotFound, Timeout } from '../../core/errors.ts'
 import type { JobState } from '../../core/states.ts'
 import { type Attempt, toAttempts } from '../model/attempts.ts'

@@ -1,5 +1,5 @@
 /** Posts jobs: it makes the posting, and finds the existing job where a key is taken. */
-import type { Stoppable } from '../../core/async/stop.ts'
+import type { Stoppable } from '../../core/async/abort-flag.ts'
 import {
   Duplicate,
   InvalidArgument,

@@ -8,7 +8,7 @@ import {
   formatFlowReference,
   isKnownToAny,
   toFlowReference,
-} from '../model/known-work.ts'
+} from '../model/flow-reference.ts'
 import type { ClaimQueue } from '../queue/queue.ts'
 import type { UnacceptedFlows } from '../view/unaccepted-flows.ts'
 import { Job } from './job.ts'

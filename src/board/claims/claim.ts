@@ -13,8 +13,8 @@
  */
 
 import { abortAfter, followSignals } from '../../core/async/abort.ts'
+import { AbortFlag } from '../../core/async/abort-flag.ts'
 import { settleWithRetries } from '../../core/async/retry.ts'
-import { AbortFlag } from '../../core/async/stop.ts'
 import { Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout } from '../../core/errors.ts'
 import { describeError, describeFailure, type Failure, failureOf } from '../../core/failure.ts'
 import { type AlarmClock, toMilliseconds } from '../../core/time.ts'

@@ -20,7 +20,7 @@ import { JobboardError } from '../../core/errors.ts'
 import { MAX_TIMER_MS, systemAlarmClock } from '../../core/time.ts'
 import type { Backend, Entity } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
-import { CONDUCTOR_KIND, type FlowReference, isKnownToAny } from '../model/known-work.ts'
+import { CONDUCTOR_KIND, type FlowReference, isKnownToAny } from '../model/flow-reference.ts'
 import type { ClaimQueue, WaitingFlow } from '../queue/queue.ts'
 
 /** The time after a process began to claim in which it sets nothing aside: conductors that restart together may not all be registered. */

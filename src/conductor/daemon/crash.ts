@@ -3,7 +3,7 @@
  * job that caused the fault fails, every other job returns to the board uncharged, then the process ends. To continue
  * would be wrong: the fault may have left any state half changed.
  */
-import { currentExecution, type ExecutionContext } from '../../core/async/work.ts'
+import { currentExecution, type ExecutionContext } from '../../core/async/execution.ts'
 import { Cancelled, ClaimLost, ShuttingDown } from '../../core/errors.ts'
 import { describeError, failureOf } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'

@@ -1,6 +1,6 @@
 /** Runs a conductor as a daemon: the only module that handles the process's signals and faults. */
 import { constants } from 'node:os'
-import { traceExecution } from '../../core/async/work.ts'
+import { traceExecution } from '../../core/async/execution.ts'
 import { ShuttingDown } from '../../core/errors.ts'
 import { daemonLog } from '../../core/log.ts'
 import { assertOptions } from '../../core/options.ts'

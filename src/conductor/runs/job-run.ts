@@ -4,7 +4,7 @@
  */
 import type { Claim, Job } from '../../board/index.ts'
 import { abortAfter, followSignals, openOrAbort, rejectOnAbort } from '../../core/async/abort.ts'
-import type { Stoppable } from '../../core/async/stop.ts'
+import type { Stoppable } from '../../core/async/abort-flag.ts'
 import {
   type Cancelled,
   ClaimLost,

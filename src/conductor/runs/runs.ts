@@ -5,8 +5,8 @@
  */
 import type { Claim, Job } from '../../board/index.ts'
 import { followSignals } from '../../core/async/abort.ts'
-import { AbortFlag } from '../../core/async/stop.ts'
-import { runInExecution } from '../../core/async/work.ts'
+import { AbortFlag } from '../../core/async/abort-flag.ts'
+import { runInExecution } from '../../core/async/execution.ts'
 import { describeFailure, type Failure } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'

@@ -4,7 +4,7 @@
  */
 import type { Job } from '../../board/index.ts'
 import { onAbort } from '../../core/async/abort.ts'
-import type { Stoppable } from '../../core/async/stop.ts'
+import type { Stoppable } from '../../core/async/abort-flag.ts'
 import { describeError } from '../../core/failure.ts'
 import type { AlarmClock } from '../../core/time.ts'
 import type { TaskWatch } from './task-watch.ts'

@@ -2,7 +2,7 @@
 import { setMaxListeners } from 'node:events'
 import { InvalidArgument } from '../errors.ts'
 import { type AlarmClock, type Duration, formatDuration, systemAlarmClock, toMilliseconds } from '../time.ts'
-import { AbortFlag, type Stoppable } from './stop.ts'
+import { AbortFlag, type Stoppable } from './abort-flag.ts'
 
 /** Returns an AbortController without a limit of listeners: Node warns of a leak at the eleventh. */
 export function createSharedController(): AbortController {

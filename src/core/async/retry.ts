@@ -1,7 +1,7 @@
 /** Repeats failed work with growing pauses. All retry loops of the project are in this file. */
 import { ClaimLost, JobboardError, NotConnected, OutcomeUnknown } from '../errors.ts'
 import { backoffDelay, monotonic, sleep } from '../time.ts'
-import { type Stoppable, toAbortSignal } from './stop.ts'
+import { type Stoppable, toAbortSignal } from './abort-flag.ts'
 
 interface PauseOptions {
   /** The longest pause after the first failure, in milliseconds. It doubles with each further failure. */

@@ -8,7 +8,7 @@ import { PendingRequest } from '../connection/pending.ts'
 import type { ZooKeeperError } from '../protocol/errors.ts'
 import { multi } from '../protocol/multi.ts'
 import { type Request, sync } from '../protocol/requests.ts'
-import { connectionGoneError, RequestQueue, type Retryability } from './outbox.ts'
+import { connectionGoneError, RequestQueue, type Retryability } from './request-queue.ts'
 
 /** Limit for one write: about what a socket accepts without waiting. */
 const MAX_WRITE_BYTES = 256 * 1_024

@@ -14,7 +14,7 @@ import {
   type WatchKind,
   type WatchMode,
 } from '../protocol/requests.ts'
-import type { RequestSender } from '../session/requester.ts'
+import type { RequestSender } from '../session/request-sender.ts'
 import { ONE_SHOT_KINDS, type OneShotHandler, type OneShotKind } from './one-shot-watches.ts'
 import type { WatchHandler, WatchRegistration, WatchRegistry } from './watches.ts'
 

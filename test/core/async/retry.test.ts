@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
+import { AbortFlag } from '../../../src/core/async/abort-flag.ts'
 import { type RetryOptions, retry, retryUntilAborted, settleWithRetries } from '../../../src/core/async/retry.ts'
-import { AbortFlag } from '../../../src/core/async/stop.ts'
 import { AccessDenied, ClaimLost, NotConnected, OutcomeUnknown } from '../../../src/core/errors.ts'
 
 const AWAY = new NotConnected('away')

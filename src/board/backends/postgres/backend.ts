@@ -1,6 +1,6 @@
 /**
  * The Postgres backend implements `Backend` with functions of the database (`functions/`) over a few connections.
- * `session.ts` keeps the session alive, `requests.ts` sends each change at most once, `feed.ts` delivers the changes of
+ * `session.ts` keeps the session alive, `function-caller.ts` sends each change at most once, `feed.ts` delivers the changes of
  * others, and `clean-up.ts` takes over from dead participants.
  */
 
@@ -41,12 +41,12 @@ import type { Posting, SqlClient } from '../../model/posting.ts'
 import { ServerClock } from '../server-clock.ts'
 import { pagesOf } from '../trash-pages.ts'
 import type { WindowSize } from '../window-size.ts'
+import { parseTransactionState } from './caller-transaction.ts'
 import { CleanUp } from './clean-up.ts'
 import { translateErrors } from './errors.ts'
 import { PostgresChangeFeed } from './feed.ts'
-import { parseTransactionState } from './outbox.ts'
+import { FunctionCaller } from './function-caller.ts'
 import { BoardReader } from './reader.ts'
-import { FunctionCaller } from './requests.ts'
 import { openBoardRow } from './schema.ts'
 import { PostgresSections } from './sections.ts'
 import { type PostgresSession, SessionKeeper } from './session.ts'

@@ -36,10 +36,10 @@ import {
   toCountedBytes,
 } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
+import { assertInTransaction } from './caller-transaction.ts'
 import { translateErrors } from './errors.ts'
-import { assertInTransaction } from './outbox.ts'
+import type { FunctionCaller, FunctionResult } from './function-caller.ts'
 import { jobId, jobNumber, textDigest } from './records.ts'
-import type { FunctionCaller, FunctionResult } from './requests.ts'
 import type { PostgresSession } from './session.ts'
 
 /** Limits of one transaction, so that the next batch does not wait long. */

@@ -41,8 +41,8 @@ import type { Layout } from '../store/layout.ts'
 import { translateErrors, ZooKeeperReader } from '../store/reader.ts'
 import { ConsistencyCheck } from './consistency-check.ts'
 import { Locks } from './locks.ts'
+import { Steps } from './single-writes.ts'
 import { BoardSnapshot } from './snapshot.ts'
-import { Steps } from './steps.ts'
 import { WithoutMultiWriter } from './writer.ts'
 
 export interface WithoutMultiBackendOptions extends Pick<BoardPathOptions, 'create' | 'identified'> {

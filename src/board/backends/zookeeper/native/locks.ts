@@ -5,7 +5,7 @@
  */
 import { retry } from '../../../../core/async/retry.ts'
 import { SessionExpired, type ZooKeeperDriver } from '../../../../zookeeper/index.ts'
-import type { Steps } from './steps.ts'
+import type { Steps } from './single-writes.ts'
 
 export interface LocksOptions {
   readonly zookeeper: Pick<ZooKeeperDriver, 'session'>

@@ -60,8 +60,8 @@ import { missingAsUndefined, translateErrors, type ZooKeeperReader } from '../st
 import { encodeCancellation, encodeGate, encodeLock, type GateRecord } from '../store/records.ts'
 import { MAX_FRAME_BYTES, type SessionClaimGrant, toJobName } from '../writer.ts'
 import type { Locks } from './locks.ts'
+import type { Steps } from './single-writes.ts'
 import type { BoardSnapshot } from './snapshot.ts'
-import type { Steps } from './steps.ts'
 
 export interface WithoutMultiWriterOptions {
   readonly zookeeper: ZooKeeperDriver

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { followSignals, onAbort, rejectOnAbort } from '../../../src/core/async/abort.ts'
-import { AbortFlag, toAbortSignal } from '../../../src/core/async/stop.ts'
+import { AbortFlag, toAbortSignal } from '../../../src/core/async/abort-flag.ts'
 
 const REASON = new Error('enough')
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { type EventLoopBlocked, formatBlocked, watchEventLoop } from '../../../src/conductor/runs/event-loop-watch.ts'
-import { TaskWatch } from '../../../src/conductor/runs/task-watch.ts'
+import { type EventLoopBlocked, formatBlocked, watchEventLoop } from '../../src/conductor/event-loop-watch.ts'
+import { TaskWatch } from '../../src/conductor/runs/task-watch.ts'
 
 /** The monotonic clock of these tests: by the real one a busy machine blocks the event loop, too. */
 let time = 0

@@ -3,7 +3,7 @@ import { monotonic } from '../../../src/core/time.ts'
 import { PendingRequest, type PendingRequestOptions } from '../../../src/zookeeper/connection/pending.ts'
 import { NotSent, SessionExpired } from '../../../src/zookeeper/protocol/errors.ts'
 import { exists } from '../../../src/zookeeper/protocol/requests.ts'
-import { RequestQueue } from '../../../src/zookeeper/session/outbox.ts'
+import { RequestQueue } from '../../../src/zookeeper/session/request-queue.ts'
 
 const SESSION = 7n
 const ALL = { bytes: 1_000_000, count: 100 }

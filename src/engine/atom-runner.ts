@@ -1,6 +1,6 @@
 /** Runs the user's code: `execute`, `revert` and `onFailure` of atoms. An error of that code is an outcome. */
-import type { Stoppable } from '../core/async/stop.ts'
-import { runInTask } from '../core/async/work.ts'
+import type { Stoppable } from '../core/async/abort-flag.ts'
+import { runInTask } from '../core/async/execution.ts'
 import { roundTrip } from '../core/codec.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { describeError, type Failure, failureOf } from '../core/failure.ts'

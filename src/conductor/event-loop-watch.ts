@@ -2,8 +2,8 @@
  * Watches whether this process's event loop is blocked. A blocked process cannot send heartbeats for its session:
  * blocked for longer than the session's timeout, it loses every claim, and others take over.
  */
-import { monotonic } from '../../core/time.ts'
-import type { TaskOfJob, TaskWatch } from './task-watch.ts'
+import { monotonic } from '../core/time.ts'
+import type { TaskOfJob, TaskWatch } from './runs/task-watch.ts'
 
 /** The longest period between two checks. */
 const MAX_CHECK_PERIOD_MS = 1_000
