@@ -1,4 +1,4 @@
 /** Exports of the conductor for other folders of this project, not for users. */
 
-export { type JobRecord, type Located, locate, readRecord } from './locate.ts'
+export { findInTrash, type JobRecord, type Located, locate, readRecord } from './locate.ts'
 export { isOfOtherBoard } from './runs/book-owner.ts'

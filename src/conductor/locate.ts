@@ -36,7 +36,13 @@ export async function locate(uuid: string, { board, persistence, book }: LocateO
   const record = await readRecord(uuid, book ?? uuid, persistence)
   if (record?.flow.state === 'SUCCESS') return { place: 'logbook', record }
   const trashed = await findInTrash(uuid, board)
-  if (!trashed) return (await findOnBoard(uuid, board)) ?? (record && { place: 'logbook', record })
+  if (!trashed) {
+    const restored = await findOnBoard(uuid, board)
+    if (restored) return restored
+    // It may have been restored and done since the logbook was read.
+    const newest = record && (await readRecord(uuid, book ?? uuid, persistence))
+    return newest && { place: 'logbook', record: newest }
+  }
   const latest = record ?? (await readRecord(uuid, trashed.book.uuid, persistence))
   if (latest?.flow.state === 'SUCCESS') return { place: 'logbook', record: latest }
   return { place: 'trash', trashed, record: latest }
@@ -59,7 +65,7 @@ async function findOnBoard(uuid: string, board: JobBoard): Promise<Located | und
 }
 
 /** Returns the newest trashed job with this UUID: the same UUID can be posted and trashed several times. */
-async function findInTrash(uuid: string, board: JobBoard): Promise<TrashedJob | undefined> {
+export async function findInTrash(uuid: string, board: JobBoard): Promise<TrashedJob | undefined> {
   let found: TrashedJob | undefined
   for await (const job of board.trashed()) if (job.uuid === uuid) found = job
   return found

@@ -88,6 +88,9 @@ export class Registration {
         if (attempt === 1)
           log.warn({ conductor: name }, 'a former process with this name has ended: waiting until its session expires')
       },
+    }).catch((error: unknown) => {
+      if (error instanceof Duplicate) signal?.throwIfAborted()
+      throw error
     })
   }
 

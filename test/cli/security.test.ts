@@ -153,7 +153,7 @@ describe('the password of Postgres in the environment', () => {
       return new Set(server.passwords)
     }
     const withUser = (credentials: string) => `postgres://${credentials}127.0.0.1:${server.port}/jobs`
-    for (const uri of [withUser('ada@'), withUser('')]) {
+    for (const uri of [withUser('ada@'), withUser(''), withUser('ada@b@'), withUser('@@')]) {
       expect(await sentBy(['jobs'], `board: ${uri}\n`, { PGUSER: 'ada' })).toEqual(new Set(['']))
       expect(await sentBy(['logbook', 'list'], `persistence: ${uri}\n`, { PGUSER: 'ada' })).toEqual(new Set(['']))
     }

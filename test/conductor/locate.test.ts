@@ -76,3 +76,20 @@ test('logbooks are read for a job that is not on the board only; their errors ar
   await board.cancel(job)
   await expect(locate(job.uuid, { board, persistence })).rejects.toThrow('the disk is full')
 })
+
+test('a job that is restored and done between the reads is found in its logbook as it is now', async () => {
+  await using board = await openBoard('memory:')
+  await using persistence = await openPersistence('memory:')
+  const { uuid } = await trashJob(board)
+  await record(persistence, uuid, ['RUNNING', 'REVERTED'])
+  const { trashed } = board
+  vi.spyOn(board, 'trashed').mockImplementation(async function* () {
+    for await (const job of trashed.call(board)) await board.restore(job)
+    const [claim] = await board.claimNext()
+    await record(persistence, uuid, ['RUNNING', 'SUCCESS'], 2)
+    await claim.consume()
+    yield* trashed.call(board)
+  })
+  const located = await locate(uuid, { board, persistence })
+  expect(located).toMatchObject({ place: 'logbook', record: { flow: { state: 'SUCCESS' } } })
+})

@@ -1,6 +1,6 @@
 /** The command `jobboard show`: shows one job, on the board, in the trash, or in its logbook. */
 import type { Command } from 'commander'
-import type { Job } from '../../board/index.ts'
+import type { Job, TrashedJob } from '../../board/index.ts'
 import type { JobRecord } from '../../conductor/internal.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { Redactor } from '../../core/redaction.ts'
@@ -96,7 +96,10 @@ async function reportOn(uuid: string, sources: ShowSources): Promise<JobReport> 
   for (;;) {
     const located = await locateJob(uuid, sources)
     if (!located) throw unknownJobError(uuid, sources)
-    if (located.place === 'logbook') return toReport(undefined, located.record, sources)
+    if (located.place === 'logbook') {
+      const trashed = await findTrashedSince(located.record, sources)
+      return toReport(trashed && trashReport(trashed, sources.redaction), located.record, sources)
+    }
     if (located.place === 'trash')
       return toReport(trashReport(located.trashed, sources.redaction), located.record, sources)
     const record = await readJobRecord(located.job, sources)
@@ -104,6 +107,16 @@ async function reportOn(uuid: string, sources: ShowSources): Promise<JobReport> 
     // The job may have left the board during the reads.
     if (job) return toReport(job, record, sources)
   }
+}
+
+/**
+ * Returns the trashed job of a flow that is done: its owner died before it consumed the job, and the job was cancelled. An
+ * older entry of the trash is left out: that job was posted again, and is done.
+ */
+async function findTrashedSince({ flow }: JobRecord, { board }: ShowSources): Promise<TrashedJob | undefined> {
+  const { findInTrash } = await import('../../conductor/internal.ts')
+  const trashed = await findInTrash(flow.uuid, board)
+  return trashed && trashed.at >= flow.updatedAt ? trashed : undefined
 }
 
 function toReport(

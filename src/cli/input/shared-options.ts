@@ -42,10 +42,14 @@ export function persistenceUri(options: SharedOptions, context: CliContext): str
  * that only a found config file chose.
  */
 function withoutEnvironmentPassword(uri: string, { env }: CliContext): string {
-  const [, scheme, user = '', colon, host] =
-    /^(postgres(?:ql)?:\/\/)(?:([^/?#@:]*)(:[^/?#@]*)?@)?([^@]*)$/i.exec(uri) ?? []
-  if (!env['PGPASSWORD'] || scheme === undefined || (colon ?? ':') !== ':') return uri
-  return `${scheme}${user}:@${host}`
+  const [, scheme = '', authority = '', rest = ''] = /^(postgres(?:ql)?:\/\/)([^/?#]*)(.*)$/is.exec(uri) ?? []
+  // Credentials end at the last @, as for the parser of URIs.
+  const at = authority.lastIndexOf('@')
+  const host = authority.slice(at + 1)
+  const [, user = '', password = ''] = /^([^:]*)(?::(.*))?$/s.exec(authority.slice(0, Math.max(at, 0))) ?? []
+  // Without a host, the user's own PGHOST chooses the server.
+  const isChosenByUser = host === '' || host.startsWith(':')
+  return !env['PGPASSWORD'] || password !== '' || isChosenByUser ? uri : `${scheme}${user}:@${host}${rest}`
 }
 
 /** Returns the names of the keys that `--redact` or JOBBOARD_REDACT hide. */

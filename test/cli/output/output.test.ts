@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
-import { openBoard } from '../../../src/index.ts'
+import { openBoard, openPersistence } from '../../../src/index.ts'
 import { MAIN } from '../../support/build.ts'
 import { type CliFolder, createCliFolder, FLOWS, jsonLines, killRemaining } from '../workplace.ts'
 
@@ -65,6 +65,21 @@ test('jobs --json, post --json and show --json', async () => {
   ])
   expect(claim.lost.aborted).toBe(false)
   expect([post, jobs, show].map(({ stdout, stderr }) => stdout + stderr).join()).not.toContain('hunter2')
+})
+
+test('show: a job whose flow is done, and which was trashed before it was consumed, is in the trash', async () => {
+  const uuid = (await place.jobboard(['post', 'other'])).stdout.trim()
+  await using board = await openBoard(place.board)
+  {
+    await using persistence = await openPersistence(place.persistence)
+    const flow = { uuid, name: 'other', version: '1.0' }
+    await using log = await persistence.acquire({ book: { uuid, name: 'other' }, flow, run: 1, claim: 'c' })
+    await log.write({ state: 'RUNNING' })
+    await log.write({ state: 'SUCCESS' })
+  }
+  await board.cancel(await board.find(uuid), { reason: 'too late' })
+  const [shown] = jsonLines((await place.jobboard(['show', uuid, '--json'])).stdout)
+  expect(shown).toMatchObject({ job: { uuid, state: 'TRASHED' }, logbook: { state: 'SUCCESS' } })
 })
 
 test('trash list --json, and show --json of what is in the trash or done', async () => {

@@ -311,3 +311,23 @@ async function untilAtoms(persistence: Persistence, count: number): Promise<void
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo().catch(() => false))) await new Promise((resolve) => setImmediate(resolve))
 }
+
+test('of two writes of a flow that are under way at once, the second is not done after the first was refused for good', async () => {
+  const pool = new pg.Pool({ connectionString: server.uri })
+  pool.on('error', () => undefined)
+  const driver: SqlDriver = {
+    query: async (text, values) => {
+      if (text.includes('submitted') && JSON.stringify(values).includes('refused'))
+        throw Object.assign(new Error('invalid byte sequence'), { code: '22021' })
+      return pool.query(text, values)
+    },
+  }
+  const persistence = await openPersistenceOver(driver, { schema })
+  const log = await persistence.acquire(requestOf('one', 1))
+  const writing = [log.write({ atoms: [atom('refused')] }), log.write({ atoms: [atom('second')] })]
+  const outcomes = await Promise.allSettled(writing)
+  expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  expect(atomNames(await persistence.getBook('one'))).toEqual([])
+  await persistence.close()
+  await pool.end()
+})
