@@ -246,3 +246,9 @@ function notPlainError({ what, path }: UnencodableValue): InvalidArgument {
     `cannot be stored: ${place} is ${what}; use plain data (objects, arrays, text, numbers, Date, Uint8Array)`,
   )
 }
+
+/** Returns a decoded value that is an object of fields, not a list, a date or bytes; undefined for every other value. */
+export function toFields(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  const isFields = typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+  return isFields ? (value as Readonly<Record<string, unknown>>) : undefined
+}

@@ -2,6 +2,7 @@
  * Checks records that are read from storage to which others can write. A record that this library cannot have written
  * is damaged: the reader receives one kind of error, whose class says that only this record is concerned.
  */
+import { toFields } from '../core/codec.ts'
 import { StorageFailure } from '../core/errors.ts'
 import { parseFailure } from '../core/failure.ts'
 import { defined } from '../core/options.ts'
@@ -129,8 +130,8 @@ function assertStates(value: unknown, known: object, where: string): void {
 }
 
 function requireFields(value: unknown, where: string, what: string): Fields {
-  if (typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype)
-    return value as Fields
+  const fields = toFields(value)
+  if (fields) return fields
   throw damagedRecordError(where, `${what} is not an object`)
 }
 

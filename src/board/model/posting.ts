@@ -4,7 +4,15 @@
  * TaskFlow can share a board.
  */
 import { validate as validUuid } from 'uuid'
-import { decodeWeighed, type Encoding, encodePlain, MAX_MEMORY_PER_BYTE, roundTrip, weigh } from '../../core/codec.ts'
+import {
+  decodeWeighed,
+  type Encoding,
+  encodePlain,
+  MAX_MEMORY_PER_BYTE,
+  roundTrip,
+  toFields,
+  weigh,
+} from '../../core/codec.ts'
 import { InvalidPosting, JobboardError, PayloadTooLarge } from '../../core/errors.ts'
 import type { KnownOptions } from '../../core/options.ts'
 import { isTooLong, MAX_NAME_BYTES, shortenText } from '../../core/texts.ts'
@@ -274,8 +282,8 @@ function decodeRaw(bytes: Uint8Array, encoding: Encoding): { record: Record<stri
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new InvalidPosting(`is not a ${encoding} record: ${shortenText(why)}`, { cause })
   }
-  // A plain object: not an array, a Date or bytes.
-  if (isObject(value) && Object.getPrototypeOf(value) === Object.prototype) return { record: value, memory }
+  const record = toFields(value)
+  if (record) return { record, memory }
   throw new InvalidPosting(`is not a ${encoding} record of a job`)
 }
 

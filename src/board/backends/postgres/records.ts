@@ -1,12 +1,11 @@
 /** Parses rows of the board's tables into the types of `Backend`. */
 import { createHash } from 'node:crypto'
-import { decode } from '../../../core/codec.ts'
+import { decode, toFields } from '../../../core/codec.ts'
 import { InvalidPosting } from '../../../core/errors.ts'
 import { parseFailure } from '../../../core/failure.ts'
 import { decodeText, type Row } from '../../../postgres/index.ts'
 import type { Entity, StoredJob, TrashedEntry, UnreadableJob } from '../../backend.ts'
 import { decodePosting, type Posting, readSizedPosting } from '../../model/posting.ts'
-import { parseMetadata } from '../entity-metadata.ts'
 
 /** Returns the id of a job by its number. */
 export function jobId(number: number | string): string {
@@ -67,7 +66,7 @@ export function parseEntity(row: Row): Entity {
     kind: decodeText(String(row['kind'])),
     name: decodeText(String(row['name'])),
     instance: String(row['instance']),
-    metadata: parseMetadata(tryDecode(readBytes(row, 'metadata'))),
+    metadata: toFields(tryDecode(readBytes(row, 'metadata'))) ?? {},
   }
 }
 

@@ -1,10 +1,9 @@
 /** Encodes and decodes the values of the board's keys: postings, trash entries, cancellations and entities. */
-import { decode, encode } from '../../../core/codec.ts'
+import { decode, encode, toFields } from '../../../core/codec.ts'
 import { asError, InvalidPosting } from '../../../core/errors.ts'
 import { type Failure, parseFailure } from '../../../core/failure.ts'
 import type { Cancellation, Entity, StoredJob, TrashedEntry, TrashReason, UnreadableJob } from '../../backend.ts'
 import { decodePosting, encodePosting, type Posting, readSizedPosting } from '../../model/posting.ts'
-import { parseMetadata } from '../entity-metadata.ts'
 import { toOrder } from './layout.ts'
 
 const ENCODING = 'msgpack'
@@ -91,7 +90,7 @@ export function decodeEntity(value: Uint8Array): Entity | undefined {
   for (let at = value.indexOf(58); at >= 0; at = value.indexOf(58, at + 1)) {
     const { kind, name, instance, metadata } = decodeFields(value.subarray(at + 1))
     if (typeof kind === 'string' && typeof name === 'string' && typeof instance === 'string')
-      return { kind, name, instance, metadata: parseMetadata(metadata) }
+      return { kind, name, instance, metadata: toFields(metadata) ?? {} }
   }
   return undefined
 }

@@ -1,10 +1,9 @@
 /** The records in the board's znodes, except postings. */
-import { decode, type Encoding, encode } from '../../../../core/codec.ts'
+import { decode, type Encoding, encode, toFields } from '../../../../core/codec.ts'
 import { IncompatibleVersion, InvalidPosting } from '../../../../core/errors.ts'
 import { type Failure, parseFailure } from '../../../../core/failure.ts'
 import type { Cancellation, Entity, TrashedEntry } from '../../../backend.ts'
 import type { Posting } from '../../../model/posting.ts'
-import { parseMetadata } from '../../entity-metadata.ts'
 
 const BOARD_FORMAT = 1
 const TRASH_FORMAT = 1
@@ -161,7 +160,7 @@ export function encodeEntity(entity: Entity, encoding: Encoding): Uint8Array {
 export function decodeEntity(bytes: Uint8Array | null, encoding: Encoding): Entity | undefined {
   const { kind, name, instance, metadata } = bytes ? decodeFields(() => decode(bytes, encoding)) : {}
   if (typeof kind !== 'string' || typeof name !== 'string' || typeof instance !== 'string') return undefined
-  return { kind, name, instance, metadata: parseMetadata(metadata) }
+  return { kind, name, instance, metadata: toFields(metadata) ?? {} }
 }
 
 function truncateFailure(failure: Failure): Failure {
