@@ -84,8 +84,8 @@ export class SqlPersistence implements Persistence {
       commit: (batch) => this.#retryEachAlone(batch, (some) => writeAll(this.#driver, this.#statements, some)),
       bytesOf: ({ bytes: size }) => size,
       limits: MAX_BATCH,
-      // Of two writes of a flow in one batch, the second could be done alone after the first was refused.
-      keyOf: ({ flow }) => flow,
+      // Of two writes of one log in a batch, the second could be done alone after the first was refused.
+      keyOf: ({ flow, term }) => `${flow} ${term}`,
       refusalOf: ({ refusal }) => refusal(),
     })
   }
