@@ -132,7 +132,9 @@ describe('jobs', () => {
     const found = await examineJobs({ board, unreadable: [], stuckAfter: 3_600_000 }).finally(() => vi.useRealTimers())
     expect(wrong(found).map(({ text }) => text)).toEqual([
       expect.stringMatching(
-        new RegExp(`^job ${late.job.uuid} \\(hello\\): its deadline passed 1\\d(\\.\\d)?s ago, and deaf still runs it$`),
+        new RegExp(
+          `^job ${late.job.uuid} \\(hello\\): its deadline passed 1\\d(\\.\\d)?s ago, and deaf still runs it$`,
+        ),
       ),
       `job ${cancelled.job.uuid} (hello): its cancellation was requested, and deaf still runs it`,
     ])
