@@ -45,6 +45,7 @@ async function post(...args: string[]): Promise<string> {
 async function track(uuid: string, args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
   const plain = await place.jobboard(['track', uuid, ...args], { env })
   const json = await place.jobboard(['track', uuid, '--json', ...args], { env })
+  expect(json.exitCode, json.stderr).toBe(plain.exitCode)
   return { ...plain, said: jsonLines(json.stdout)[0] }
 }
 
@@ -168,7 +169,9 @@ describe.skipIf(!zookeeperHosts)('a job is followed', () => {
     const first = await post('hello')
     const codec = ['--codec', 'flows.js']
     await conduct(...codec)
-    expect((await track(first, codec)).said).toMatchObject({ results: { say: 'hello ada' } })
+    const sealed = await track(first, codec)
+    expect(sealed.stderr).toBe('')
+    expect(sealed.said).toMatchObject({ results: { say: 'hello ada' } })
     for (const command of ['track', 'show']) {
       const { exitCode, stdout, stderr } = await place.jobboard([command, first], {
         env: { JOBBOARD_LOGBOOK_KEY: key },

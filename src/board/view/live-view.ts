@@ -262,6 +262,9 @@ export class LiveView {
 
   #apply(change: BoardChange): void {
     this.#index.apply(change)
+    const entry = change.kind === 'updated' ? this.#index.get(change.id) : undefined
+    // Where not every change is reported, a release and the next claim may be seen as one update.
+    if (entry?.claimed) this.followed.claimed(entry)
     this.#carryOut()
   }
 

@@ -181,7 +181,9 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
   test('a request and a claim at the same time: trashed before it is claimed, or asked back from who claimed it', async () => {
     const [here, there] = await Promise.all([open(), open()])
     const endings = new Set<string>()
-    for (let round = 0; round < 30; round++) {
+    let round = 0
+    // Which of the two is faster depends on the backend and the machine: until both were seen.
+    for (; round < 30 || (endings.size < 2 && round < 300); round++) {
       const job = await here.post('flow', {}, { name: `${round}` })
       const seen = await there.find(job.uuid)
       const [claiming, asking] = round % 2 ? [here, there] : [there, here]
@@ -197,7 +199,7 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
       endings.add(claim ? 'asked back' : 'trashed')
     }
     expect([...endings].sort()).toEqual(['asked back', 'trashed'])
-    expect(await all(here.trashed())).toHaveLength(30)
+    expect(await all(here.trashed())).toHaveLength(round)
   })
 
   if (restore)
