@@ -139,6 +139,16 @@ export interface BackendCapabilities {
   readonly unclaimable?: readonly ('keys' | 'resources')[]
 }
 
+/** The capabilities of a backend that lacks none. */
+export const ALL_CAPABILITIES: BackendCapabilities = {
+  keys: true,
+  resources: true,
+  delays: true,
+  cancel: true,
+  restore: true,
+  completeChangeFeed: true,
+}
+
 /** The receiver of what a backend reports. Called synchronously; never throws. */
 export interface BackendSink {
   changes(batch: readonly BoardChange[]): void

@@ -6,25 +6,25 @@
 import { ClaimLost, InvalidPosting, InvalidState } from '../../../core/errors.ts'
 import { catchError, type Result } from '../../../core/result.ts'
 import type { AlarmClock } from '../../../core/time.ts'
-import type {
-  Backend,
-  BackendCapabilities,
-  BackendSink,
-  BoardListing,
-  Cancellation,
-  CancelRequest,
-  ClaimGrant,
-  ClaimRequest,
-  DiscardRequest,
-  Entity,
-  GateRequest,
-  Posted,
-  PostRequest,
-  SessionHold,
-  Settlement,
-  StoredJob,
-  TrashedEntry,
-  UnreadableJob,
+import {
+  ALL_CAPABILITIES,
+  type Backend,
+  type BackendSink,
+  type BoardListing,
+  type Cancellation,
+  type CancelRequest,
+  type ClaimGrant,
+  type ClaimRequest,
+  type DiscardRequest,
+  type Entity,
+  type GateRequest,
+  type Posted,
+  type PostRequest,
+  type SessionHold,
+  type Settlement,
+  type StoredJob,
+  type TrashedEntry,
+  type UnreadableJob,
 } from '../../backend.ts'
 import { encodePosting, MAX_POSTING_BYTES, type Posting, readSizedPosting } from '../../model/posting.ts'
 import { MemorySpace } from './space.ts'
@@ -42,17 +42,8 @@ export function memorySpace(name: string): MemorySpace {
   return space
 }
 
-const CAPABILITIES: BackendCapabilities = {
-  keys: true,
-  resources: true,
-  delays: true,
-  cancel: true,
-  restore: true,
-  completeChangeFeed: true,
-}
-
 export class MemoryBackend implements Backend {
-  readonly capabilities = CAPABILITIES
+  readonly capabilities = ALL_CAPABILITIES
   readonly uri: string
   readonly clock: AlarmClock
   readonly #space: MemorySpace

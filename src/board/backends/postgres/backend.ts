@@ -15,27 +15,27 @@ import {
   PostgresPool,
   warnOfForeignOwner,
 } from '../../../postgres/index.ts'
-import type {
-  Backend,
-  BackendCapabilities,
-  BackendSink,
-  BoardSections,
-  Cancellation,
-  CancelRequest,
-  ClaimGrant,
-  ClaimRequest,
-  DiscardRequest,
-  Entity,
-  GateRequest,
-  Posted,
-  PostedInTransaction,
-  PostRequest,
-  SessionHold,
-  Settlement,
-  StoredJob,
-  TransactionState,
-  TrashedEntry,
-  UnreadableJob,
+import {
+  ALL_CAPABILITIES,
+  type Backend,
+  type BackendSink,
+  type BoardSections,
+  type Cancellation,
+  type CancelRequest,
+  type ClaimGrant,
+  type ClaimRequest,
+  type DiscardRequest,
+  type Entity,
+  type GateRequest,
+  type Posted,
+  type PostedInTransaction,
+  type PostRequest,
+  type SessionHold,
+  type Settlement,
+  type StoredJob,
+  type TransactionState,
+  type TrashedEntry,
+  type UnreadableJob,
 } from '../../backend.ts'
 import type { Posting, SqlClient } from '../../model/posting.ts'
 import { ServerClock } from '../server-clock.ts'
@@ -78,15 +78,6 @@ interface PostgresComponents {
   readonly requests: readonly FunctionCaller[]
 }
 
-const CAPABILITIES: BackendCapabilities = {
-  keys: true,
-  resources: true,
-  delays: true,
-  cancel: true,
-  restore: true,
-  completeChangeFeed: true,
-}
-
 /** The delay between a failed read and the gap that makes the view list the board again, in milliseconds. */
 const RETRY_LISTING_AFTER_MS = 250
 /** The time limit for pending work while the board is closed, in milliseconds. */
@@ -96,7 +87,7 @@ const MAX_REPORTED = 1_000
 
 export class PostgresBackend implements Backend {
   readonly uri: string
-  readonly capabilities = CAPABILITIES
+  readonly capabilities = ALL_CAPABILITIES
   readonly sessionTimeout: number
   readonly sections: BoardSections
   readonly #options: PostgresBackendOptions

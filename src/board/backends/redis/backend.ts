@@ -16,25 +16,25 @@ import type { Logger } from '../../../core/log.ts'
 import { catchError, type Result } from '../../../core/result.ts'
 import { shortenText } from '../../../core/texts.ts'
 import { withinTime } from '../../../core/time.ts'
-import type {
-  Backend,
-  BackendCapabilities,
-  BackendSink,
-  BoardSections,
-  Cancellation,
-  CancelRequest,
-  ClaimGrant,
-  ClaimRequest,
-  DiscardRequest,
-  Entity,
-  GateRequest,
-  Posted,
-  PostRequest,
-  SessionHold,
-  Settlement,
-  StoredJob,
-  TrashedEntry,
-  UnreadableJob,
+import {
+  ALL_CAPABILITIES,
+  type Backend,
+  type BackendSink,
+  type BoardSections,
+  type Cancellation,
+  type CancelRequest,
+  type ClaimGrant,
+  type ClaimRequest,
+  type DiscardRequest,
+  type Entity,
+  type GateRequest,
+  type Posted,
+  type PostRequest,
+  type SessionHold,
+  type Settlement,
+  type StoredJob,
+  type TrashedEntry,
+  type UnreadableJob,
 } from '../../backend.ts'
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
 import { NO_REPLY, StepCommitter, type StepReply } from './committer.ts'
@@ -63,15 +63,6 @@ export interface RedisBackendOptions {
   readonly create?: boolean
 }
 
-const CAPABILITIES: BackendCapabilities = {
-  keys: true,
-  resources: true,
-  delays: true,
-  cancel: true,
-  restore: true,
-  completeChangeFeed: true,
-}
-
 /** Limit of repair steps that are sent at once; each inconsistent posting takes one step. */
 const MAX_REPAIRS_PER_BATCH = 256
 /** Limit of reported faults: jobs with an invalid score in the claim order, and other damage. */
@@ -87,7 +78,7 @@ interface RedisComponents {
 }
 
 export class RedisBackend implements Backend {
-  readonly capabilities = CAPABILITIES
+  readonly capabilities = ALL_CAPABILITIES
   readonly uri: string
   readonly sessionTimeout: number
   readonly sections: BoardSections

@@ -87,13 +87,13 @@ describe('a Redis that comes back empty', () => {
     await using board = await place.open()
     await board.post('flow', {})
     const [claim] = await board.claimNext()
-    const told = nextEvent(board, 'error')
+    const reported = nextEvent(board, 'error')
     const back = nextSession(board)
     await place.witness.flushall()
     expect(await rejectionOf(claim.consume())).toMatchObject({
       code: expect.stringMatching(/CLAIM_LOST|OUTCOME_UNKNOWN/),
     })
-    expect((await told).error.message).toContain('it was emptied')
+    expect((await reported).error.message).toContain('it was emptied')
     await back
     await (await board.claim(await board.post('flow', {}))).consume()
   })
@@ -114,12 +114,12 @@ describe('a Redis that takes no writes', () => {
     board.on('error', ({ error }) => errors.push(error))
     await board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
     const owner = await place.ownerOf(board)
-    const [told, back] = [nextEvent(board, 'error'), nextSession(board)]
+    const [reported, back] = [nextEvent(board, 'error'), nextSession(board)]
     await place.witness.config('SET', 'maxmemory', '1')
     await place.witness.del(place.key(`owner:${owner}`))
     await refresh(board).catch(() => undefined)
     await back
-    await told
+    await reported
     expect(errors).toEqual([expect.any(WritesRefused)])
     expect(await board.entities('conductor')).toEqual([])
     await place.witness.config('SET', 'maxmemory', '0')

@@ -6,7 +6,13 @@
 import { decode, type Encoding, encode } from '../../../../core/codec.ts'
 import { InvalidPosting } from '../../../../core/errors.ts'
 import { type Op, op } from '../../../../zookeeper/index.ts'
-import type { BackendCapabilities, BoardChange, TrashedEntry, TrashReason } from '../../../backend.ts'
+import {
+  ALL_CAPABILITIES,
+  type BackendCapabilities,
+  type BoardChange,
+  type TrashedEntry,
+  type TrashReason,
+} from '../../../backend.ts'
 import { encodePosting, type Posting, readSizedPosting, type SizedPosting } from '../../../model/posting.ts'
 import { decodeFields, encodeTrashFields, parseTrashedEntry } from './records.ts'
 
@@ -52,21 +58,12 @@ export interface ReleaseFilter {
   whenSettled(): Promise<void>
 }
 
-export const CAPABILITIES: BackendCapabilities = {
-  keys: true,
-  resources: true,
-  delays: true,
-  cancel: true,
-  restore: true,
-  completeChangeFeed: true,
-}
-
 const ENCODING = 'msgpack'
 
 /** The kind of a board that only this library uses. */
 export const ownBoard: BoardKind = {
   encoding: ENCODING,
-  capabilities: CAPABILITIES,
+  capabilities: ALL_CAPABILITIES,
   encodePosting: (posting, { limit }) => encodePosting(posting, { encoding: ENCODING, limit }),
   decodePosting: (bytes) => readSizedPosting(bytes, ENCODING),
   encodeTrash: (entry, options) =>

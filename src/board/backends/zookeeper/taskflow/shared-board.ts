@@ -6,7 +6,8 @@
 import { decode, encode } from '../../../../core/codec.ts'
 import { InvalidPosting } from '../../../../core/errors.ts'
 import { op } from '../../../../zookeeper/index.ts'
-import { type BoardKind, CAPABILITIES } from '../store/board-kind.ts'
+import { ALL_CAPABILITIES } from '../../../backend.ts'
+import type { BoardKind } from '../store/board-kind.ts'
 import { decodeFields, encodeTrashFields, parseTrashedEntry } from '../store/records.ts'
 import { decodeSharedPosting, decodeText, encodeSharedPosting, sliceFields } from './shared-posting.ts'
 import { UnconfirmedReleases } from './unconfirmed-releases.ts'
@@ -20,7 +21,7 @@ const LOCK_VERSION = 1
 export const sharedBoard: BoardKind = {
   encoding: 'json',
   // TaskFlow's services do not know keys, resources and delays, and would not respect them.
-  capabilities: { ...CAPABILITIES, keys: false, resources: false, delays: false },
+  capabilities: { ...ALL_CAPABILITIES, keys: false, resources: false, delays: false },
   encodePosting: encodeSharedPosting,
   decodePosting: decodeSharedPosting,
   encodeTrash: (entry, options) => {
