@@ -2,7 +2,7 @@
 import { InvalidArgument } from '../../core/errors.ts'
 import type { LogbookCodec } from '../../persistence/index.ts'
 import type { CliContext } from '../context.ts'
-import { loadModule } from './flows-module.ts'
+import { exportNamed, loadModule } from './flows-module.ts'
 import type { SharedOptions } from './shared-options.ts'
 
 export interface WithCodec {
@@ -49,8 +49,8 @@ async function fromKeys(text: string, options: { readonly require: boolean }): P
 }
 
 async function fromModule(module: string, context: CliContext): Promise<LogbookCodec | readonly LogbookCodec[]> {
-  const { codec }: { codec?: LogbookCodec | readonly LogbookCodec[] } = await loadModule(module, context)
-  if (codec !== undefined) return codec
+  const codec = exportNamed(await loadModule(module, context), 'codec')
+  if (codec !== undefined) return codec as LogbookCodec | readonly LogbookCodec[]
   throw new InvalidArgument(
     `module ${module} has no codec; export one by that name, as in: export const codec = [compressed(), encrypted({ key })]`,
   )

@@ -47,7 +47,7 @@ export async function loadFlowsAndServices(module: string, options: ModuleOption
       `module ${module} has no flows; export what linear() makes, as in: export const hello = linear('hello', …)`,
     )
   }
-  const services = findServices(exported, isFlow)
+  const services = exportNamed(exported, 'services')
   if (services === undefined) return { flows }
   if (typeof services === 'function' || (typeof services === 'object' && services !== null)) return { flows, services }
   throw new InvalidArgument(
@@ -193,11 +193,13 @@ function collectFlows(exports: object, isFlow: IsFlow): AnyFlow[] {
   return [...new Set(values.flat().filter(isFlow))]
 }
 
-/** Returns the exported services. A CommonJS module's exports may be on its default only. */
-function findServices(exports: object, isFlow: IsFlow): unknown {
-  const { services, default: main }: { services?: unknown; default?: unknown } = exports
-  if (services !== undefined || typeof main !== 'object' || main === null || isFlow(main)) return services
-  return (main as { services?: unknown }).services
+/**
+ * Returns the export of this name. The exports of a CommonJS module may be on its default only. That includes a `.js` file with
+ * `export` statements, outside a package of type module, once tsx is loaded.
+ */
+export function exportNamed(exports: object, name: string): unknown {
+  const { [name]: named, default: main }: Readonly<Record<string, unknown>> = { ...exports }
+  return named !== undefined || typeof main !== 'object' || main === null ? named : Object(main)[name]
 }
 
 function requireFrom(cwd: string): NodeJS.Require {

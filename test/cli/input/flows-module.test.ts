@@ -71,6 +71,23 @@ describe('TypeScript', () => {
     await runs(place, 'flows.ts', 'hello', 'COMPLETE')
   })
 
+  test('with a codec in JavaScript that says nothing about modules', async () => {
+    await using place = await createCliFolder({ tsx: true })
+    await place.write('flows.ts', TYPED)
+    await place.write('words.ts', WORDS)
+    await place.write('codec.js', "export const codec = { name: 'same', encode: (b) => b, decode: (b) => b }\n")
+    const { exitCode, stderr } = await place.spawned([
+      'run',
+      'hello',
+      '--flows',
+      'flows.ts',
+      '--codec',
+      'codec.js',
+      ...STORE,
+    ])
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: expect.not.stringContaining('has no codec') })
+  })
+
   describe('runs no tsx but one beside the module', () => {
     const EVIL = 'throw new Error("the tsx of somebody else was run")'
     const foreignTsx = async (place: CliFolder, folder: string) => {
