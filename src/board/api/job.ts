@@ -67,6 +67,7 @@ export class Job {
     return this.#posting.size
   }
 
+  /** The time of the post by the board's clock; its poster estimates that clock until the posting is read. */
   get postedAt(): Date | undefined {
     const { stored } = this.#entry
     return stored && new Date(stored.postedAt)

@@ -158,7 +158,8 @@ describe('a view with room for ten postings', () => {
     test('finds it', async () => {
       const found = await board.find(last.uuid)
       expect(found.details).toEqual(last.details)
-      expect(found.postedAt).toEqual(last.postedAt)
+      // The poster only estimates the server's clock until the posting is read.
+      expect(Math.abs(Number(found.postedAt) - Number(last.postedAt))).toBeLessThan(1_000)
     })
 
     test('claims it before its turn', async () => {
