@@ -31,7 +31,8 @@ test('a request that never arrives, or never ends, does not keep its connection'
   const halves = ['', 'GET /healthz HTTP/1.1\r\nHost: x\r\n', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n']
   const clients = await Promise.all(halves.map((text) => client(url, text)))
   await Promise.all(clients.map((socket) => once(socket, 'close')))
-  expect((await fetch(new URL('/healthz', url))).status).toBe(200)
+  // On a busy machine 50 ms may be too short for an honest request, too.
+  await expect.poll(async () => (await fetch(new URL('/healthz', url))).status).toBe(200)
 })
 
 test('a connection more than there can be is closed, and one that ends makes room', async () => {
