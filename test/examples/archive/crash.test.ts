@@ -37,12 +37,13 @@ async function tell(kill: string): Promise<string[]> {
   const folder = await temporaryFolder()
   const journal = join(folder, 'journal')
   const logbooks = `directory:${join(folder, 'logbooks')}`
-  const uri = `zookeeper://${zookeeperHosts}${namespace('crash')}?sessionTimeout=3s`
-  await using board = await openBoard(uri)
+  const uri = `zookeeper://${zookeeperHosts}${namespace('crash')}?sessionTimeout=`
+  // Long enough that a busy machine costs the second conductor no session, and with it another run.
+  await using board = await openBoard(`${uri}30s`)
   const job = await board.post(crashFlow, { journal, start: 'nothing' })
 
   const [when = '', , number = ''] = kill.split(' ')
-  const doomed = spawn(process.execPath, [await compiled(PROGRAM), uri, logbooks, when, number], { stdio: 'inherit' })
+  const doomed = spawn(process.execPath, [await compiled(PROGRAM), `${uri}3s`, logbooks, when, number], { stdio: 'inherit' })
   expect(await once(doomed, 'exit'), kill).toEqual([null, 'SIGKILL'])
 
   await using _heir = await startConductor({ board, persistence: logbooks, flows: [crashFlow] })
