@@ -43,7 +43,9 @@ async function tell(kill: string): Promise<string[]> {
   const job = await board.post(crashFlow, { journal, start: 'nothing' })
 
   const [when = '', , number = ''] = kill.split(' ')
-  const doomed = spawn(process.execPath, [await compiled(PROGRAM), `${uri}3s`, logbooks, when, number], { stdio: 'inherit' })
+  const doomed = spawn(process.execPath, [await compiled(PROGRAM), `${uri}3s`, logbooks, when, number], {
+    stdio: 'inherit',
+  })
   expect(await once(doomed, 'exit'), kill).toEqual([null, 'SIGKILL'])
 
   await using _heir = await startConductor({ board, persistence: logbooks, flows: [crashFlow] })
