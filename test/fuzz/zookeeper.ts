@@ -14,7 +14,8 @@ export async function plantZnodes(place: ZooKeeperPlace, make: RecordMaker, rand
     if (parent !== '') await witness.mkdirp(`${path}/${parent}`)
     await witness.create(`${path}/${child}`, bytes()).catch(unlessThere)
   }
-  await witness.create(`${path}/.trash/${id}`, make.record(TRASH))
+  // The conductor may have trashed the job by now.
+  await witness.create(`${path}/.trash/${id}`, make.record(TRASH)).catch(unlessThere)
   await sometimes(`.cancel/${id}`, () => make.record(CANCELLATION))
   await sometimes(`.keys/${id}`, () => make.record({ uuid: 'u' }))
   await sometimes(`.entities/conductor/${id}`, () => make.record(ENTITY))
