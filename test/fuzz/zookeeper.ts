@@ -5,17 +5,20 @@ import type { Random } from '../support/random.ts'
 import { CANCELLATION, ENTITY, ODD_TEXTS, TRASH } from './real.ts'
 import type { RecordMaker } from './records.ts'
 
+/** Less than a server's limit of a request, which has the path, too. */
+const MAX_NODE_BYTES = 1_000_000
+
 export async function plantZnodes(place: ZooKeeperPlace, make: RecordMaker, random: Random): Promise<void> {
   const { witness, path } = place
-  const id = await place.putRaw(make.posting())
+  const id = await place.putRaw(fitting(make.posting()))
   const sometimes = async (child: string, bytes: () => Uint8Array) => {
     if (random.next() >= 0.3) return
     const parent = child.slice(0, child.lastIndexOf('/'))
     if (parent !== '') await witness.mkdirp(`${path}/${parent}`)
-    await witness.create(`${path}/${child}`, bytes()).catch(unlessThere)
+    await witness.create(`${path}/${child}`, fitting(bytes())).catch(unlessThere)
   }
   // The conductor may have trashed the job by now.
-  await witness.create(`${path}/.trash/${id}`, make.record(TRASH)).catch(unlessThere)
+  await witness.create(`${path}/.trash/${id}`, fitting(make.record(TRASH))).catch(unlessThere)
   await sometimes(`.cancel/${id}`, () => make.record(CANCELLATION))
   await sometimes(`.keys/${id}`, () => make.record({ uuid: 'u' }))
   await sometimes(`.entities/conductor/${id}`, () => make.record(ENTITY))
@@ -40,6 +43,11 @@ export async function damageBoardNodes({ witness, path }: ZooKeeperPlace): Promi
     plant: (make) => write((index) => make.record({ ...records[index], fenceBase: '1' })),
     mend: () => write((index) => real[index] ?? null),
   }
+}
+
+/** What a server accepts of the bytes: a mutation may have made them larger than a request may be. */
+function fitting(bytes: Uint8Array): Uint8Array {
+  return bytes.subarray(0, MAX_NODE_BYTES)
 }
 
 function unlessThere(error: unknown): void {
