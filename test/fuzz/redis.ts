@@ -70,7 +70,7 @@ export async function publishForged({ witness, key }: RedisPlace, make: RecordMa
   await witness.publish(key('changes'), Buffer.from(message))
 }
 
-/** The value, unless it is what a board publishes: a list of texts. */
+/** Returns the value, changed if it is a list of texts: that is what a board publishes. */
 function noEntries(value: unknown): unknown {
   return Array.isArray(value) && value.every((entry) => typeof entry === 'string') ? [...value, 0] : value
 }

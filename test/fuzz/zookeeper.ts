@@ -5,7 +5,7 @@ import type { Random } from '../support/random.ts'
 import { CANCELLATION, ENTITY, ODD_TEXTS, TRASH } from './real.ts'
 import type { RecordMaker } from './records.ts'
 
-/** Less than a server's limit of a request, which has the path, too. */
+/** Less than the limit of a request, which also contains the path. */
 const MAX_NODE_BYTES = 1_000_000
 
 export async function plantZnodes(place: ZooKeeperPlace, make: RecordMaker, random: Random): Promise<void> {
@@ -45,7 +45,7 @@ export async function damageBoardNodes({ witness, path }: ZooKeeperPlace): Promi
   }
 }
 
-/** What a server accepts of the bytes: a mutation may have made them larger than a request may be. */
+/** Returns the bytes, cut to a size that a server accepts: a mutation may have made them too large. */
 function fitting(bytes: Uint8Array): Uint8Array {
   return bytes.subarray(0, MAX_NODE_BYTES)
 }

@@ -194,8 +194,8 @@ function collectFlows(exports: object, isFlow: IsFlow): AnyFlow[] {
 }
 
 /**
- * Returns the export of this name. The exports of a CommonJS module may be on its default only. That includes a `.js` file with
- * `export` statements, outside a package of type module, once tsx is loaded.
+ * Returns the export of this name. The exports of a CommonJS module may be on its default only. Once tsx is loaded, so are those
+ * of a `.js` file with `export` statements, unless its package has the type module.
  */
 export function exportNamed(exports: object, name: string): unknown {
   const { [name]: named, default: main }: Readonly<Record<string, unknown>> = { ...exports }

@@ -38,7 +38,7 @@ async function tell(kill: string): Promise<string[]> {
   const journal = join(folder, 'journal')
   const logbooks = `directory:${join(folder, 'logbooks')}`
   const uri = `zookeeper://${zookeeperHosts}${namespace('crash')}?sessionTimeout=`
-  // Long enough that a busy machine costs the second conductor no session, and with it another run.
+  // On a busy machine the second conductor could lose a short session, and would need another run.
   await using board = await openBoard(`${uri}30s`)
   const job = await board.post(crashFlow, { journal, start: 'nothing' })
 
