@@ -3,7 +3,14 @@ import type { WatchEvent, ZooKeeper } from '../../../src/zookeeper/index.ts'
 
 export interface TreeSnapshot {
   /** Paths that are in one and not in the other, when everything that happened so far has been told. */
-  differences(witness: ZooKeeper): Promise<string[]>
+  differences(witness: ZooKeeper): Promise<Differences>
+}
+
+export interface Differences {
+  readonly missing: readonly string[]
+  readonly surplus: readonly string[]
+  /** What became of the watch since it was listed last. */
+  readonly story: string
 }
 
 export async function watchTree(client: ZooKeeper, path: string, folders: readonly string[]): Promise<TreeSnapshot> {
@@ -47,9 +54,9 @@ export async function watchTree(client: ZooKeeper, path: string, folders: readon
       for (const folder of folders) copy.delete(folder)
       const missing = [...real].filter((each) => !copy.has(each))
       const surplus = [...copy].filter((each) => !real.has(each))
-      if (missing.length + surplus.length === 0) return []
-      const told = `after: ${story.slice(0, 10).join(', ')} … ${story.slice(-10).join(', ')}`
-      return [...missing.map((each) => `missing ${each}`), ...surplus.map((each) => `surplus ${each}`), told]
+      const states = story.filter((each) => !each.endsWith('events'))
+      const told = `${story.slice(0, 10).join(', ')} … ${story.slice(-10).join(', ')}; but for events: ${states.join(', ')}`
+      return { missing, surplus, story: told }
     },
   }
 }

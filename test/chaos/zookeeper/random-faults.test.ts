@@ -84,9 +84,12 @@ async function runFaults(ensemble: Ensemble, options: { seed: number; millisecon
     }
     const contradictions = await Promise.all(diaries.map((diary) => diary.contradictions(witness)))
     const wrong = contradictions.flat()
-    if (wrong.length > 0) wrong.push(...(await perServer(ensemble, wrong)))
+    const pathOf = (line: string) => line.slice(0, line.indexOf(':'))
+    if (wrong.length > 0) wrong.push(...(await perServer(ensemble, wrong.map(pathOf))))
     expect(wrong).toEqual([])
-    expect(await copy.differences(witness)).toEqual([])
+    const { missing, surplus, story } = await copy.differences(witness)
+    const servers = missing.length + surplus.length > 0 ? await perServer(ensemble, [...missing, ...surplus]) : []
+    expect({ missing, surplus }, `${story}\n${servers.join('\n')}`).toEqual({ missing: [], surplus: [] })
     return { tally: diaries.map(({ tally }) => tally).reduce(sum), stuck }
   } catch (error) {
     const again = `JOBBOARD_SEED=${options.seed} repeats it`
@@ -115,16 +118,18 @@ async function answeredInTime(answered: Promise<void>): Promise<boolean> {
 }
 
 /** Whether it is the client that was wrong, or servers that do not agree with each other. */
-async function perServer(ensemble: Ensemble, wrong: readonly string[]): Promise<string[]> {
-  const paths = wrong.map((line) => line.slice(0, line.indexOf(':')))
+async function perServer(ensemble: Ensemble, paths: readonly string[]): Promise<string[]> {
   return Promise.all(
     ensemble.servers.map(async ({ id, hosts }) => {
       await using client = new ZooKeeper({ hosts })
       await client.connect({ timeout: '30s' })
       await client.sync('/')
       const stats = await Promise.all(paths.map((path) => client.exists(path)))
-      const zxids = stats.map((stat) => (stat ? `0x${stat.czxid.toString(16)}` : 'nothing'))
-      return `server ${id} has ${zxids.join(', ')}`
+      // The version counts the writes that were applied: it tells a write that was lost from one that was applied late.
+      const found = stats.map((stat) =>
+        stat ? `0x${stat.czxid.toString(16)} version ${stat.version} of 0x${stat.mzxid.toString(16)}` : 'nothing',
+      )
+      return `server ${id} has ${found.join(', ')}`
     }),
   )
 }
