@@ -9,12 +9,12 @@ await using bench = await workbench({ flows: [flow] })
 const { board, clock } = bench
 const now = () => clock.now()
 const services = await Promise.all([1, 2, 3].map(() => everyNight(board, { now })))
-console.log(`${board.jobCount} job`)
+console.log(`${await board.countJobs()} job`)
 
 for (night.files of [3, 0, 5]) {
   console.log(`${(await bench.drain()).length} done by day`)
   clock.advance('1d')
   const [run] = await bench.drain()
-  console.log(`${run?.settled}; ${board.jobCount} job for the next night`)
+  console.log(`${run?.settled}; ${await board.countJobs()} job for the next night`)
 }
 for (const stop of services) stop()

@@ -13,5 +13,5 @@ for (const [name, priority = 'NORMAL'] of posted) await board.post('send', {}, {
 
 for await (const claim of board.claims()) {
   await claim.perform((job) => console.log(`${job.priority}: ${job.name}`))
-  if (board.jobCount === 0) break
+  if ((await board.countJobs()) === 0) break
 }

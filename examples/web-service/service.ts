@@ -27,7 +27,7 @@ interface Answer {
 
 async function answer(request: IncomingMessage, places: Places): Promise<Answer> {
   const { method, url = '/' } = request
-  const [, id] = /^\/jobs\/([\w-]+)$/.exec(url) ?? []
+  const [, id] = /^\/jobs\/([\w.-]+)$/.exec(url) ?? []
   if (method === 'POST' && url === '/jobs') return post(await json(request).catch(() => undefined), places)
   if (method === 'GET' && id !== undefined) return look(id, places)
   return { status: 404, body: { error: 'there is POST /jobs and GET /jobs/ID' } }
@@ -37,8 +37,9 @@ async function post(asked: unknown, { board }: Places): Promise<Answer> {
   const { url }: { url?: unknown } = Object(asked)
   if (typeof url !== 'string') return { status: 400, body: { error: 'url has to be a text' } }
   // The flow is posted by name: only conductors have its code. A second request for a page returns the existing job.
-  const { uuid } = await board.post('thumbnail', { url }, { key: `thumbnail ${url}` })
-  return { status: 202, body: { id: uuid }, headers: { location: `/jobs/${uuid}` } }
+  // With the reference, any process of the service finds the job in one round trip.
+  const { ref } = await board.post('thumbnail', { url }, { key: `thumbnail ${url}` })
+  return { status: 202, body: { id: ref }, headers: { location: `/jobs/${ref}` } }
 }
 
 async function look(id: string, places: Places): Promise<Answer> {

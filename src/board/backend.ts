@@ -11,8 +11,8 @@
  *    depend on steps that are requested at the same time, although a backend sends them together.
  * 2. A refusal is proven by committed state. When a connection drops in between, the backend finds out what happened, or
  *    answers OutcomeUnknown. It never sends a step again on another session.
- * 3. The sink receives a change before the answer to any step that was committed after it, and receives it synchronously:
- *    when a claim is refused, the view already knows which board was faster.
+ * 3. Once subscribed, the sink receives a change before the answer to any step that was committed after it, and receives it
+ *    synchronously: when a claim is refused, the view already knows which board was faster.
  * 4. A change is reported once, in the order of commits, or the backend reports a gap.
  * 5. A claim grants everything that its posting asks for (the job, its resources) or nothing; its end frees everything.
  *    While the board is paused nothing is granted.
@@ -37,8 +37,26 @@ export interface Backend {
   /** The clock for delays and deadlines of the board's jobs; by default the clock of the process. */
   readonly clock?: AlarmClock
 
-  /** Connects, creates the board if it is missing, and reports to the sink from then on, beginning with a gap. */
+  /**
+   * Connects, and creates the board if it is missing. From then on the sink receives the session, errors, and whether the board is
+   * paused as it was read last; changes only after {@link subscribe}. Takes as long for a long board as for an empty one.
+   */
   open(sink: BackendSink, options: { signal: AbortSignal }): Promise<void>
+  /**
+   * Reports every change and every pause from now on, beginning with a gap, on every connection and in every session until
+   * {@link unsubscribe}. The first request is sent before the call returns. Errors: NotConnected, AccessDenied: nothing is reported.
+   */
+  subscribe(): Promise<void>
+  /** Ends what {@link subscribe} began. Resolves also without a connection. */
+  unsubscribe(): Promise<void>
+  /**
+   * Returns the present status of each of these jobs, and reports to `followed` of the sink that it has changed from now on. For a job
+   * that is followed already, it returns the status only. A gap means that changes may have been missed: the caller follows the jobs
+   * again. Absent where only a view shows changes. Errors: NotConnected.
+   */
+  follow?(ids: readonly string[]): Promise<JobStatus[]>
+  /** Ends what {@link follow} began. The end of a job does so, too. Errors: NotConnected. */
+  unfollow?(ids: readonly string[]): Promise<void>
   /** Ends the session, and with it every claim. Idempotent. */
   close(): Promise<void>
 
@@ -50,7 +68,7 @@ export interface Backend {
    * @throws InvalidArgument for a pool, and for a client that has no transaction open: nothing was posted
    */
   postInTransaction?(client: SqlClient, request: PostRequest): Promise<PostedInTransaction>
-  /** Returns whether the transaction of {@link postInTransaction} is still open, or how it ended. */
+  /** Returns whether the transaction of {@link postInTransaction} is still open, or how it ended for the post. */
   transactionState?(transaction: string): Promise<TransactionState>
   /** Claims jobs, one transaction each; resolves with one result for each. Errors: NotConnected, NotFound, Unclaimable. */
   claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]>
@@ -152,9 +170,15 @@ export const ALL_CAPABILITIES: BackendCapabilities = {
 /** The receiver of what a backend reports. Called synchronously; never throws. */
 export interface BackendSink {
   changes(batch: readonly BoardChange[]): void
-  /** Reports that changes may have been missed: the view lists the board again. */
+  /**
+   * Reports that followed jobs have changed. The changes are only hints, because they may be repeated, and anyone may send them over
+   * some servers: the caller follows the jobs again, which returns their status. `trashed` also says how a job ended that is gone by
+   * then, because its trash entry was restored or purged at once.
+   */
+  followed(batch: readonly BoardChange[]): void
+  /** Reports that changes may have been missed: an open view lists the board again. */
   gap(): void
-  /** Reports whether the board is paused: once it is known, and whenever it changes. */
+  /** Reports whether the board is paused: once it is known, and, while subscribed, whenever it changes. */
   paused(paused: boolean): void
   session(event: BoardSessionEvent): void
   /** Reports the number of jobs on the board after the last reported change; a backend with sections reports it at each gap. */
@@ -164,6 +188,12 @@ export interface BackendSink {
   /** Reports an error of the background work. */
   error(error: Error): void
 }
+
+/** The status of a job: on the board, in the trash, or neither. */
+export type JobStatus =
+  | 'gone'
+  | 'trashed'
+  | { readonly claimed: boolean; readonly cancelled: boolean; readonly revision: number }
 
 export type BoardChange = {
   readonly kind: 'posted' | 'updated' | 'gone' | 'claimed' | 'released' | 'trashed' | 'cancelled'
@@ -254,7 +284,10 @@ export type Posted =
 /** The result of a post in a transaction of the caller, with the name of the transaction, by which its end can be looked up. */
 export type PostedInTransaction = Posted & { readonly transaction: string }
 
-/** The state of a transaction; `unknown` if it ended too long ago, or the server has lost it. */
+/**
+ * The state of a post in a transaction of the caller. `rolled back`: as a whole, or to a savepoint before the post. `unknown`: the
+ * transaction ended more than a day ago, or the server has lost it.
+ */
 export type TransactionState = 'open' | 'committed' | 'rolled back' | 'unknown'
 
 export interface ClaimRequest {

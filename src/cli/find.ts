@@ -5,6 +5,7 @@
 import type { Job, JobBoard, TrashedJob } from '../board/index.ts'
 import type { Located } from '../conductor/internal.ts'
 import { InvalidArgument, NotFound } from '../core/errors.ts'
+import { parseReference } from '../core/job-reference.ts'
 import type { BookDetail } from '../persistence/index.ts'
 import type { Logbooks } from './opening.ts'
 
@@ -30,10 +31,10 @@ export type Purpose = 'look' | 'change'
 export async function findJobs(board: JobBoard, uuids: readonly string[], purpose: Purpose): Promise<Job[]> {
   for (const uuid of uuids) assertUuidPart(uuid, purpose)
   const all: Job[] = []
-  if (!uuids.every(isWholeUuid)) for await (const job of board.jobs({ ensureFresh: true })) all.push(job)
+  if (!uuids.every(isExact)) for await (const job of board.jobs({ ensureFresh: true })) all.push(job)
   const where = `on ${board.uri}`
   const find = (uuid: string) => {
-    if (isWholeUuid(uuid)) return board.find(uuid.toLowerCase())
+    if (isExact(uuid)) return board.find(uuid.toLowerCase())
     return requireOne(
       all.filter((job) => matchesUuid(job, uuid, purpose)),
       { uuid, where, purpose },
@@ -43,9 +44,14 @@ export async function findJobs(board: JobBoard, uuids: readonly string[], purpos
   return [...new Map(found.map((job) => [job.uuid, job])).values()]
 }
 
-/** Returns whether the text is a whole uuid, and so names one thing only. */
-export function isWholeUuid(uuid: string): boolean {
+/** Returns whether the text is a whole uuid. */
+function isWholeUuid(uuid: string): boolean {
   return uuid.length === UUID_LENGTH
+}
+
+/** Returns whether the text is a whole uuid or a reference, and so names one thing only. */
+export function isExact(text: string): boolean {
+  return isWholeUuid(parseReference(text).uuid)
 }
 
 /** Finds a job in the trash. @throws as {@link findJobs} */
@@ -58,21 +64,25 @@ export async function findTrashed(board: JobBoard, uuid: string): Promise<Trashe
 /** Finds a logbook; lists all logbooks if only a part of a uuid is given. @throws as {@link findJobs} */
 export async function findBook({ persistence, uri }: Logbooks, uuid: string, purpose: Purpose): Promise<BookDetail> {
   assertUuidPart(uuid, purpose)
-  if (isWholeUuid(uuid)) return persistence.getBook(uuid.toLowerCase())
+  if (isExact(uuid)) return persistence.getBook(parseReference(uuid).uuid.toLowerCase())
   const found: BookDetail[] = []
   for await (const book of persistence.listBooks()) if (matchesUuid(book, uuid, purpose)) found.push(book)
   return requireOne(found, { uuid, where: `in ${uri}`, what: 'logbook', purpose })
 }
 
 /**
- * Completes the uuid of a job, wherever the job is or was. Returns a whole uuid without a search; searches for a part
- * of one on the board, in its trash and in the logbooks.
+ * Completes the uuid of a job, wherever the job is or was. Returns a whole uuid or a reference without a search; searches for a
+ * part of a uuid on the board, in its trash and in the logbooks.
  *
+ * @returns the uuid, and the text by which the board finds the job: a reference, if one was given
  * @throws as {@link findJobs}
  */
-export async function wholeUuid(uuid: string, { board, logbooks }: SearchedPlaces): Promise<string> {
+export async function wholeUuid(
+  uuid: string,
+  { board, logbooks }: SearchedPlaces,
+): Promise<{ readonly uuid: string; readonly reference: string }> {
   assertUuidPart(uuid, 'look')
-  if (isWholeUuid(uuid)) return uuid.toLowerCase()
+  if (isExact(uuid)) return { uuid: parseReference(uuid.toLowerCase()).uuid, reference: uuid.toLowerCase() }
   const found = new Map<string, { readonly uuid: string; readonly name: string }>()
   const note = (one: { readonly uuid: string; readonly name: string }) =>
     matchesUuid(one, uuid, 'look') && found.set(one.uuid, one)
@@ -80,7 +90,8 @@ export async function wholeUuid(uuid: string, { board, logbooks }: SearchedPlace
   for await (const job of board.trashed()) note(job)
   if (logbooks) for await (const book of logbooks.persistence.listBooks()) note(book)
   const where = `on ${board.uri}, in its trash${logbooks ? ` or in ${logbooks.uri}` : ''}`
-  return requireOne([...found.values()], { uuid, where }).uuid
+  const { uuid: whole } = requireOne([...found.values()], { uuid, where })
+  return { uuid: whole, reference: whole }
 }
 
 /** Returns the wanted jobs in the trash; the others do not stay in memory. */
@@ -92,7 +103,7 @@ export async function readTrash(board: JobBoard, wanted: (job: TrashedJob) => bo
 
 /** Returns whether the text names the job: as a uuid, or a part of one. */
 export function matchesUuid(job: { readonly uuid: string }, uuid: string, purpose: Purpose): boolean {
-  const part = uuid.toLowerCase()
+  const part = parseReference(uuid.toLowerCase()).uuid
   const beginning = purpose === 'look' || part.length >= MIN_PART_LENGTH_TO_CHANGE
   return (beginning && job.uuid.startsWith(part)) || job.uuid.endsWith(part)
 }
@@ -125,19 +136,21 @@ export function requireOne<T extends { readonly uuid: string; readonly name: str
 
 /** Returns the hint for a part that may have been meant as a beginning. */
 function uuidPrefixHint(uuid: string): string {
-  if (isWholeUuid(uuid) || uuid.length >= MIN_PART_LENGTH_TO_CHANGE) return ''
+  if (isExact(uuid) || uuid.length >= MIN_PART_LENGTH_TO_CHANGE) return ''
   return `; a change needs at least ${MIN_PART_LENGTH_TO_CHANGE} characters of a beginning, or ${MIN_PART_LENGTH} of an end`
 }
 
 /** Checks the form of a uuid or a part of one. @throws InvalidArgument */
-export function assertUuidPart(uuid: string, purpose: Purpose): void {
+export function assertUuidPart(text: string, purpose: Purpose): void {
+  const { uuid, id } = parseReference(text)
+  if (id !== undefined && isWholeUuid(uuid)) return
   const looksLikeOne = /^-?[0-9a-f]+(-[0-9a-f]*)*$/i.test(uuid) && uuid.length <= UUID_LENGTH
   if (looksLikeOne && uuid.length >= MIN_PART_LENGTH) return
   const how =
     purpose === 'change'
       ? `give a uuid, its first ${MIN_PART_LENGTH_TO_CHANGE} characters or more, or its last ${MIN_PART_LENGTH} or more`
       : 'give a uuid, or four characters or more of its beginning or end'
-  throw new InvalidArgument(`${uuid} is not a uuid; ${how}; jobboard jobs prints the uuid of each job`)
+  throw new InvalidArgument(`${text} is not a uuid; ${how}; jobboard jobs prints the uuid of each job`)
 }
 
 /** The places in which a job is searched. */
@@ -146,10 +159,10 @@ export interface SearchedPlaces {
   readonly logbooks: Logbooks | undefined
 }
 
-/** Finds a job by its whole uuid, wherever it is; returns undefined if it is nowhere. */
-export async function locateJob(uuid: string, { board, logbooks }: SearchedPlaces): Promise<Located | undefined> {
+/** Finds a job by its whole uuid or its reference, wherever it is; returns undefined if it is nowhere. */
+export async function locateJob(reference: string, { board, logbooks }: SearchedPlaces): Promise<Located | undefined> {
   const { locate } = await import('../conductor/internal.ts')
-  return locate(uuid, { board, persistence: logbooks?.persistence })
+  return locate(reference, { board, persistence: logbooks?.persistence })
 }
 
 /** Returns the error for a job that is in none of the places. */

@@ -1,6 +1,7 @@
 /** Finds a job by its UUID: on the board, in the trash, or in the logbooks. */
 import type { Job, JobBoard, TrashedJob } from '../board/index.ts'
 import { NotFound } from '../core/errors.ts'
+import { parseReference } from '../core/job-reference.ts'
 import type { FlowDetail, LogBook, Persistence } from '../persistence/index.ts'
 
 /** The record of a job: its flow, and the logbook that the flow is in. */
@@ -24,19 +25,24 @@ export interface LocateOptions {
 }
 
 /**
- * Finds a job; returns undefined if it is in none of the places. Reads the board first. If the job is not there, reads
+ * Finds a job by its UUID or its reference; returns undefined if it is in none of the places. Reads the board first. If the job is not there, reads
  * its logbook. If that does not say that the job is done, reads the whole trash, and then the board again, because the job may
  * have been restored between the reads. A job that was trashed, posted again and done is done.
  *
  * @throws the errors of board and logbooks when they are away
  */
-export async function locate(uuid: string, { board, persistence, book }: LocateOptions): Promise<Located | undefined> {
-  const onBoard = await findOnBoard(uuid, board)
+export async function locate(
+  reference: string,
+  { board, persistence, book }: LocateOptions,
+): Promise<Located | undefined> {
+  const { uuid } = parseReference(reference)
+  const onBoard = await findOnBoard(reference, board)
   if (onBoard) return onBoard
   const record = await readRecord(uuid, book ?? uuid, persistence)
   if (record?.flow.state === 'SUCCESS') return { place: 'logbook', record }
   const trashed = await findInTrash(uuid, board)
   if (!trashed) {
+    // A restored job has another reference.
     const restored = await findOnBoard(uuid, board)
     if (restored) return restored
     // It may have been restored and done since the logbook was read.

@@ -1,6 +1,7 @@
 /** Tracks a job by board and logbook together: for a service that answers questions about a job by its UUID. */
 import type { Cancellation, Job, JobBoard, WaitingFor } from '../board/index.ts'
 import type { Failure } from '../core/failure.ts'
+import { parseReference } from '../core/job-reference.ts'
 import { assertOptions } from '../core/options.ts'
 import type { AtomState } from '../core/states.ts'
 import type { FlowDetail, Persistence } from '../persistence/index.ts'
@@ -68,7 +69,7 @@ export type Tracked =
   | { readonly status: 'unknown'; readonly uuid: string }
 
 /**
- * Returns the status of a job. Reads the board and the logbook once each. A job that is neither on the board nor has
+ * Returns the status of the job with this reference (`job.ref`) or uuid. Reads the board and the logbook once each. A job that is neither on the board nor has
  * succeeded is searched in the trash, which is read whole, and then once more on the board.
  *
  * Results and failures may contain secrets.
@@ -78,10 +79,11 @@ export type Tracked =
  * const tracked = await track(uuid, { board, persistence })
  * if (tracked.status === 'done') console.log(tracked.results)
  */
-export async function track(uuid: string, options: TrackOptions): Promise<Tracked> {
+export async function track(reference: string, options: TrackOptions): Promise<Tracked> {
   assertOptions(options, { board: true, persistence: true, book: true }, 'track')
+  const { uuid } = parseReference(reference)
   for (;;) {
-    const located = await locate(uuid, options)
+    const located = await locate(reference, options)
     if (!located) return { status: 'unknown', uuid }
     if (located.place === 'logbook') return toEnded(uuid, located.record.flow)
     if (located.place === 'trash') return toTrashed(uuid, located)

@@ -35,6 +35,7 @@ export interface Notification {
   readonly channel: string
   /** The process id of the server backend that sent the notification. */
   readonly backend: number
+  readonly payload: string
 }
 
 export class PostgresConnection implements SqlDriver {
@@ -47,7 +48,9 @@ export class PostgresConnection implements SqlDriver {
     this.#client = client
     client.on('error', (error) => this.#markLost(error))
     client.on('end', () => this.#markLost(new Error('the connection was closed')))
-    client.on('notification', ({ channel, processId }) => this.#onNotification({ channel, backend: processId }))
+    client.on('notification', ({ channel, processId, payload = '' }) => {
+      this.#onNotification({ channel, backend: processId, payload })
+    })
   }
 
   /** @throws what the driver throws; the signal's reason */

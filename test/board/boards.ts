@@ -22,6 +22,18 @@ export const EVERYTHING = {
   completeChangeFeed: true,
 }
 
+/** Keeps a board viewing until it is closed: what others do is seen without a wait. */
+export async function viewing(opening: Promise<JobBoard>): Promise<JobBoard> {
+  const board = await opening
+  try {
+    await board.view()
+    return board
+  } catch (error) {
+    await board.close()
+    throw error
+  }
+}
+
 export const memoryBoards: BoardBackend = {
   name: 'memory:',
   capabilities: EVERYTHING,
@@ -36,14 +48,16 @@ export const zookeeperBoards: BoardBackend = {
 function memoryPlace(): BoardPlace {
   let name = randomUUID()
   const backends = new Map<JobBoard, MemoryBackend>()
+  const openUnviewed = async (options = {}) => {
+    const backend = new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) })
+    const board = new JobBoard(backend, options)
+    backends.set(board, backend)
+    await board.open()
+    return board
+  }
   return {
-    open: async (options = {}) => {
-      const backend = new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) })
-      const board = new JobBoard(backend, options)
-      backends.set(board, backend)
-      await board.open()
-      return board
-    },
+    openUnviewed,
+    open: (options) => viewing(openUnviewed(options)),
     expire: async (board) => backends.get(board)?.expireSession(),
     putRaw: async (bytes) => memorySpace(name).putRaw(bytes),
     removeRaw: async (job) => memorySpace(name).removeRaw(jobIdFor(job)),
@@ -78,13 +92,14 @@ export async function zookeeperPlace(
 ): Promise<ZooKeeperPlace> {
   const witness = await connected({ hosts })
   const openAt: ZooKeeperPlace['openAt'] = (at, { parameters = '', ...options } = {}) =>
-    openBoard(`zookeeper://${at}${path}${parameters}`, options)
+    viewing(openBoard(`zookeeper://${at}${path}${parameters}`, options))
   return {
     path,
     uri: `zookeeper://${hosts}${path}`,
     witness,
     openAt,
     open: (options) => openAt(hosts, options),
+    openUnviewed: (options) => openBoard(`zookeeper://${hosts}${path}`, options),
     sessionOf: (board) => readSessionId(board, { witness, path }),
     expire: async (board) => expireSession(hosts, await readSessionId(board, { witness, path })),
     putRaw: async (bytes) => {

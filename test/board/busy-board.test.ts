@@ -39,6 +39,7 @@ test('a claim that is refused although nothing speaks against it is not asked fo
   }
   const board = new JobBoard(backend, { who: 'who' })
   await board.open()
+  await board.view()
   await board.post('flow', {})
   const claiming = rejectionOf(board.claimNext())
   for (let turn = 0; turn < 200; turn++) await nextTurn()
@@ -79,6 +80,7 @@ test('who lost every job of a batch waits for no proof of a session that may nev
   backend.holdSession = () => ({ whenAlive: () => new Promise(() => undefined), [Symbol.dispose]: () => undefined })
   const board = new JobBoard(backend, { who: 'who' })
   await board.open()
+  await board.view()
   await board.post('flow', {})
   const stop = new AbortController()
   const claiming = rejectionOf(board.claimNext({ signal: stop.signal }))
@@ -102,6 +104,7 @@ test('a winner whose session ends before it was proven receives its claim, and t
   })
   const board = new JobBoard(backend, { who: 'who' })
   await board.open()
+  await board.view()
   await board.post('flow', {})
   const claiming = board.claimNext()
   await waiting.promise

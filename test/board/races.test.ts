@@ -86,7 +86,7 @@ describe('races', () => {
         await (await claimed(other, 'job'))[settle]()
         answer.release()
         expect((await posting).state).toBe(settle === 'consume' ? 'COMPLETE' : 'TRASHED')
-        expect(board.jobCount).toBe(0)
+        expect(await board.countJobs()).toBe(0)
       },
     )
 
@@ -288,7 +288,7 @@ describe('races', () => {
       late.release()
       early.release()
       expect(await namesOn(board)).toEqual([])
-      expect(board.jobCount).toBe(0)
+      expect(await board.countJobs()).toBe(0)
     })
   })
 

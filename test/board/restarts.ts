@@ -42,7 +42,7 @@ export async function restartedUnderLoad(server: Restartable, open: () => Promis
   expect(restarts).toBe(2)
   expect(done.sort()).toEqual(Array.from({ length: JOBS }, (_, number) => `job ${number}`).sort())
   await refresh(one)
-  expect(one.jobCount).toBe(0)
+  expect(await one.countJobs()).toBe(0)
 }
 
 /**

@@ -101,6 +101,14 @@ export class SlowBackend implements Backend {
     return this.#memory.open(this.#sink)
   }
 
+  subscribe(): Promise<void> {
+    return this.#memory.subscribe()
+  }
+
+  unsubscribe(): Promise<void> {
+    return this.#memory.unsubscribe()
+  }
+
   close(): Promise<void> {
     return this.#memory.close()
   }
@@ -184,5 +192,6 @@ export async function slowBoard(name: string): Promise<{ board: JobBoard; backen
   const board = new JobBoard(backend, { who: 'slow' })
   const other = new JobBoard(new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) }), { who: 'other' })
   await Promise.all([board.open(), other.open()])
+  await Promise.all([board.view(), other.view()])
   return { board, backend, other }
 }

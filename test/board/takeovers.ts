@@ -47,7 +47,7 @@ export async function checkStoppedOwner({ heir, uri, witness }: StoppedOwner): P
   await owner.says('claimed second, run 1')
   await owner.says('consumed')
   await refresh(heir)
-  expect(heir.jobCount).toBe(0)
+  expect(await heir.countJobs()).toBe(0)
   while ((await heir.entities('conductor')).length === 0) await refresh(heir)
 }
 

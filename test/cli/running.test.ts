@@ -89,7 +89,7 @@ test('on a board it waits for its resources, and no other conductor runs it', as
   const running = place.jobboard(['run', 'hello', ...ADA, '--exclusive', 'disk'])
   await claim.consume()
   expect(await running).toMatchObject({ exitCode: 0, stdout: 'text  "Hello, Ada"\n' })
-  expect(board.jobCount).toBe(0)
+  expect(await board.countJobs()).toBe(0)
   expect(await place.jobboard(['run', 'hello', ...ADA, '--alone', '--shared', 'disk'])).toMatchObject({ exitCode: 2 })
 })
 

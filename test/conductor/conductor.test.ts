@@ -26,6 +26,10 @@ test('a settle that does not go through is tried until it does', async () => {
   for (const method of [
     'open',
     'close',
+    'subscribe',
+    'unsubscribe',
+    'follow',
+    'unfollow',
     'post',
     'claim',
     'discard',

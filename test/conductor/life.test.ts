@@ -113,7 +113,7 @@ describe('it ends by itself', () => {
     await refresh(board)
     await board.post(fine, { n: 1 }, { delay: '1h' })
     expect(await ended(board, { burst: true })).toBe(7)
-    expect(board.jobCount).toBe(1)
+    expect(await board.countJobs()).toBe(1)
   })
 
   test('in a burst: not before the jobs are done that its own jobs have posted', async () => {
@@ -123,14 +123,14 @@ describe('it ends by itself', () => {
     })
     await board.post(chain, { n: 5 })
     expect(await ended(board, { burst: true, flows: [chain] })).toBe(6)
-    expect(board.jobCount).toBe(0)
+    expect(await board.countJobs()).toBe(0)
   })
 
   test('after maxJobs, and claims no more than those', async () => {
     const [board] = await boards('a')
     await postAll(board, 5)
     expect(await ended(board, { maxJobs: 3 })).toBe(3)
-    expect(board.jobCount).toBe(2)
+    expect(await board.countJobs()).toBe(2)
     expect(await ended(board, { maxJobs: 10, burst: true })).toBe(2)
   })
 

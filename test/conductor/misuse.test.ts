@@ -65,7 +65,7 @@ test('a flow without the store it needs, or no flow at all', async () => {
   await expect(run(hello)).rejects.toThrow('flow hello requires name: add it to the store')
   await expect(run('hello', {})).rejects.toThrow('runFlow: the first argument must be a flow, as linear(…) makes it')
   await expect(run(hello, { name: 'Ada' }, { logger: pino() })).rejects.toThrow('runFlow has no option "logger"')
-  expect(board.jobCount).toBe(0)
+  expect(await board.countJobs()).toBe(0)
 })
 
 test('jobs of a flow that is not known are reported once for each flow and version', async () => {

@@ -21,7 +21,7 @@ test('posting refuses what the schema refuses, and tasks see what it makes of th
   await expect(bad).rejects.toThrow(InvalidPosting)
   await expect(bad).rejects.toThrow(/flow mail: the store does not satisfy its schema: to: .*; copies: /)
   await expect(bad).rejects.not.toThrow('nobody')
-  expect(board.jobCount).toBe(0)
+  expect(await board.countJobs()).toBe(0)
 
   const good = await board.post(mail, { to: 'ada@example.org', at: '2026-01-01' })
   expect(good.details.store).toEqual({ to: 'ada@example.org', at: '2026-01-01' })

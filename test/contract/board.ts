@@ -14,6 +14,7 @@ import { endsContract } from './board/ends.ts'
 import { entitiesContract } from './board/entities.ts'
 import { eventsContract } from './board/events.ts'
 import { keysContract } from './board/keys.ts'
+import { levelsContract } from './board/levels.ts'
 import { limitsContract } from './board/limits.ts'
 import { losingContract } from './board/losing.ts'
 import { misuseContract } from './board/misuse.ts'
@@ -32,13 +33,17 @@ export interface BoardBackend {
   readonly capabilities: BackendCapabilities
   /** Its postings hold nothing that JSON does not: no dates, no bytes. */
   readonly jsonOnly?: boolean
+  /** Single jobs cannot be followed: a wait for one opens the view. */
+  readonly viewsOnly?: boolean
   /** An empty place for boards. */
   place(): Promise<BoardPlace>
 }
 
 export interface BoardPlace extends AsyncDisposable {
-  /** Another board object on the same place: what another process would have. */
+  /** Another board object on the same place: what another process would have. It is kept viewing. */
   open(options?: OpenBoardOptions): Promise<JobBoard>
+  /** Opens a board as users do: it is viewed only while something needs it. */
+  openUnviewed(options?: OpenBoardOptions): Promise<JobBoard>
   /** Ends the board's session behind its back, as its server would that has not heard of it for long. */
   expire(board: JobBoard): Promise<void>
   /** Puts bytes where a posting would be; resolves to its id. */
@@ -61,6 +66,7 @@ export const WINDOW_PARTS: readonly PartName[] = [
   'resources',
   'delays and deadlines',
   'cancelling',
+  'levels',
 ]
 
 /** The parts that sharing a board with TaskFlow can change: records are JSON, locks have a revision, trash is its own. */
@@ -73,6 +79,7 @@ export const SHARED_PARTS: readonly PartName[] = [
   'the trash',
   'cancelling',
   'capabilities',
+  'levels',
 ]
 
 type PartName =
@@ -96,16 +103,21 @@ type PartName =
   | 'cancelling'
   | 'a job that its poster claims'
   | 'capabilities'
+  | 'levels'
 
 /**
  * Runs the contract on a backend.
  *
  * @param options.variant of a backend that passes the whole contract elsewhere, the parts that can differ here. `npm run
  * test:long` runs all parts all the same
+ * @param options.levels `viewing` keeps every board viewing; `as used` leaves it to what the test does, as users have it
  */
 export function boardContract(
   backend: BoardBackend,
-  { variant }: { readonly variant?: readonly PartName[] } = {},
+  {
+    variant,
+    levels = 'viewing',
+  }: { readonly variant?: readonly PartName[]; readonly levels?: 'viewing' | 'as used' } = {},
 ): void {
   const parts = process.env['JOBBOARD_LONG'] === '1' ? undefined : variant
   const part = (name: PartName, tests: () => void) => {
@@ -128,12 +140,14 @@ export function boardContract(
       if (!place) throw new Error('there is a place only within a test')
       return place
     }
+    const remember = async (opening: Promise<JobBoard>) => {
+      const board = await opening
+      boards.push(board)
+      return board
+    }
     const use: Place = {
-      open: async (options) => {
-        const board = await there().open(options)
-        boards.push(board)
-        return board
-      },
+      open: (options) => remember(levels === 'viewing' ? there().open(options) : there().openUnviewed(options)),
+      openUnviewed: (options) => remember(there().openUnviewed(options)),
       expire: (board) => there().expire(board),
       putRaw: (bytes) => there().putRaw(bytes),
       removeRaw: (job) => there().removeRaw(job),
@@ -161,5 +175,6 @@ export function boardContract(
     part('a job that its poster claims', () => ownJobsContract(use, backend.capabilities))
     part('postings that do harm', () => poisonContract(use, backend))
     part('capabilities', () => capabilitiesContract(use, backend.capabilities))
+    part('levels', () => levelsContract(use, { ...backend.capabilities, follows: !backend.viewsOnly }))
   })
 }

@@ -32,6 +32,7 @@ async function openTarget(): Promise<JobBoard> {
   if (!inMemory) return openBoard(uri)
   const board = new JobBoard(new MemoryBackend({ uri, space: memorySpace('fuzz') }))
   await board.open()
+  await board.view()
   return board
 }
 

@@ -26,6 +26,7 @@ export class BackendEventRouter {
     const { view, onError } = options
     this.sink = {
       changes: (batch) => view.apply(batch),
+      followed: (batch) => view.follower.onChanges(batch),
       gap: () => view.resync(),
       jobCount: (jobs) => view.setJobCount(jobs),
       mayExist: (uuid) => view.mayContain(uuid),

@@ -41,10 +41,13 @@ const BOARD_EVENTS: Readonly<Record<keyof BoardEvents, true>> = {
   error: true,
 }
 
+/** The maximum number of errors that are kept for the first listener. */
+const MAX_UNREPORTED = 100
+
 export class ErrorReporter {
   readonly events: Emitter<BoardEvents>
   readonly #log: Logger
-  /** Errors from before a listener could be added; they are emitted to the first listener for errors. */
+  /** Errors from before a listener was added; they are emitted to the first listener for errors. */
   #unreported: Error[] | undefined = []
 
   constructor(log: Logger) {
@@ -52,18 +55,18 @@ export class ErrorReporter {
     this.events = new Emitter((error, event) => this.#listenerFailed(error, event), { events: BOARD_EVENTS })
   }
 
-  /** Logs and emits the error. @param options.opening whether the board is being opened: then no listener can exist yet */
-  report(error: Error, options: { opening: boolean }): void {
+  /** Logs and emits the error. */
+  report(error: Error): void {
     this.#log.warn({ err: error }, 'jobboard: an error in the background')
-    if (options.opening) this.#unreported?.push(error)
+    if (this.#unreported && this.#unreported.length < MAX_UNREPORTED) this.#unreported.push(error)
     this.events.emit('error', { error })
   }
 
   /** Emits the errors from before the first listener for errors was added. */
   errorListenerAdded(): void {
+    const unreported = this.#unreported ?? []
+    this.#unreported = undefined
     queueMicrotask(() => {
-      const unreported = this.#unreported ?? []
-      this.#unreported = undefined
       for (const error of unreported) this.events.emit('error', { error })
     })
   }

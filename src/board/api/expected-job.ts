@@ -1,82 +1,112 @@
 /**
- * Waits for the end of a job that was posted in a transaction of the caller's own. Boards emit nothing about a transaction
- * that is rolled back, so without this a wait for such a job would never end.
+ * Finds out whether a job that was posted in a transaction of the caller's own is on the board. Boards emit nothing about a
+ * transaction that is rolled back, so without this a wait for such a job would never end.
  */
-import type { Stoppable } from '../../core/async/abort-flag.ts'
-import { NotFound } from '../../core/errors.ts'
-import { backoffDelay, sleep } from '../../core/time.ts'
+import { followSignals } from '../../core/async/abort.ts'
+import { NotConnected, NotFound } from '../../core/errors.ts'
+import { backoffDelay, sleep, systemClock } from '../../core/time.ts'
 import type { Backend, TransactionState } from '../backend.ts'
-import { type JobEntry, waitForEnd } from '../model/entry.ts'
+import type { JobEntry } from '../model/entry.ts'
 
 /** The pauses between two looks at a transaction that is still open: short at first, since most are committed at once. */
 const POLL_BACK_OFF_MS = { first: 50, max: 2_000, jitter: 'none' } as const
+/** The time after a post for which backends are asked how its transaction ended; they keep that for a day at least. */
+const KNOWN_FOR_MS = 12 * 60 * 60 * 1_000
 
-export interface ExpectedJobOptions {
+export interface ExpectedPostOptions {
+  readonly entry: JobEntry
   readonly backend: Pick<Backend, 'transactionState' | 'sections'>
   /** The transaction that posts the job, as the backend names it. */
   readonly transaction: string
-  /** Resolves when the view has everything that was committed before the call. */
-  readonly refresh: () => Promise<void>
-  /** The signal that ends the wait. */
-  readonly signal: Stoppable
+  /** Called when the job is known to have been posted; takes in its present status. @throws NotConnected */
+  readonly onPosted: () => Promise<void>
+  /** The signal that ends every wait, because the board is closed. */
+  readonly signal: AbortSignal
 }
 
-/**
- * Resolves with how the job left the board.
- *
- * @throws NotFound when the transaction was rolled back, whole or to a savepoint before the post
- */
-export async function waitForExpectedEnd(
-  entry: JobEntry,
-  options: ExpectedJobOptions,
-): Promise<'COMPLETE' | 'TRASHED'> {
-  const ended = waitForEnd(entry)
-  if (entry.stored || entry.ended) return ended
-  const over = new AbortController()
-  try {
-    return await Promise.race([ended, rejectIfNeverPosted(entry, { ...options, over: over.signal })])
-  } finally {
-    over.abort()
+export class ExpectedPost {
+  readonly #options: ExpectedPostOptions
+  readonly #postedAt = systemClock()
+  #looking: Promise<boolean> | undefined
+
+  constructor(options: ExpectedPostOptions) {
+    this.#options = options
   }
-}
 
-/** Rejects when the job turns out not to have been posted; else it never resolves. */
-async function rejectIfNeverPosted(
-  entry: JobEntry,
-  { over, ...options }: ExpectedJobOptions & { readonly over: AbortSignal },
-): Promise<never> {
-  const isOpen = () => !(entry.stored || entry.ended || over.aborted || options.signal.aborted)
-  for (let looks = 1; isOpen(); looks += 1) {
-    const state = await stateOf(options)
-    if (state === 'rolled back') throw new NotFound(`${toJobName(entry)}: its transaction was rolled back`)
-    if (state === 'unknown') break
-    if (state === 'committed') {
-      await assertPosted(entry, options)
-      break
+  /** Whether it is known that the job was posted. */
+  get isKnown(): boolean {
+    const { stored, ended } = this.#options.entry
+    return stored !== undefined || ended !== undefined
+  }
+
+  /**
+   * Resolves when the job is known to have been posted.
+   *
+   * @throws NotFound when the transaction was rolled back, whole or to a savepoint before the post; the reason of a signal
+   */
+  async whenPosted({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+    using stop = followSignals([signal, this.#options.signal])
+    for (let looks = 1; !this.isKnown; looks += 1) {
+      stop.signal.throwIfAborted()
+      if (await this.look()) return
+      await sleep(backoffDelay(looks, POLL_BACK_OFF_MS), stop)
     }
-    await sleep(backoffDelay(looks, POLL_BACK_OFF_MS), { signal: over }).catch(() => undefined)
   }
-  return new Promise<never>(() => undefined)
-}
 
-/** Returns the state of the transaction; `open` without a connection, so that the next look can succeed. */
-async function stateOf({ backend, transaction }: ExpectedJobOptions): Promise<TransactionState> {
-  return (await backend.transactionState?.(transaction).catch(() => 'open' as const)) ?? 'unknown'
-}
+  /**
+   * Returns whether the job is known to have been posted; false while the transaction is open, and without a connection. One look
+   * at a time.
+   *
+   * @throws NotFound when the transaction was rolled back
+   */
+  look(): Promise<boolean> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined
+    })
+    return this.#looking
+  }
 
-/** Checks that the commit contained the post: the transaction may have been rolled back to a savepoint before it. @throws NotFound */
-async function assertPosted(entry: JobEntry, { backend, refresh }: ExpectedJobOptions): Promise<void> {
-  // Without a connection nothing is known yet: the view receives the job later, if it was posted.
-  const known = await refresh().then(
-    () => true,
-    () => false,
-  )
-  if (!known || entry.stored || entry.ended) return
-  const statuses = await backend.sections?.statusOf([entry.id ?? '']).catch(() => undefined)
-  if (entry.stored || entry.ended || statuses?.[0] !== 'gone') return
-  const message =
-    'its transaction was committed without it (rolled back to a savepoint before the post), or the job has ended'
-  throw new NotFound(`${toJobName(entry)}: ${message}`)
+  async #look(): Promise<boolean> {
+    const { entry, onPosted } = this.#options
+    const state = await this.#transactionState()
+    if (this.isKnown) return true
+    if (state === 'open') return false
+    if (state === 'rolled back')
+      throw new NotFound(
+        `${toJobName(entry)}: its transaction was rolled back, as a whole or to a savepoint before the post`,
+      )
+    try {
+      if (state === 'unknown') await this.#assertThere()
+      await onPosted()
+      return true
+    } catch (error) {
+      if (!(error instanceof NotConnected)) throw error
+      return this.isKnown
+    }
+  }
+
+  /** Returns the state of the transaction; `open` without a connection, so that the next look can succeed. */
+  async #transactionState(): Promise<TransactionState> {
+    const { backend, transaction } = this.#options
+    const now = systemClock()
+    // The monotonic clock stops while the machine is suspended, and the wall clock may be set back.
+    const passed = Math.max(now.monotonic - this.#postedAt.monotonic, now.wall - this.#postedAt.wall)
+    if (passed > KNOWN_FOR_MS) return 'unknown'
+    try {
+      return (await backend.transactionState?.(transaction)) ?? 'unknown'
+    } catch (error) {
+      if (error instanceof NotConnected) return 'open'
+      throw error
+    }
+  }
+
+  /** Checks that the job is on the board or in the trash. @throws NotFound */
+  async #assertThere(): Promise<void> {
+    const { backend, entry } = this.#options
+    const [status] = (await backend.sections?.statusOf([entry.id ?? ''])) ?? []
+    if (status === 'gone')
+      throw new NotFound(`${toJobName(entry)}, or it has left the board; its transaction ended too long ago to tell`)
+  }
 }
 
 function toJobName({ id }: JobEntry): string {

@@ -2,8 +2,16 @@
  * The jobboard: one class for every backend. It has the public methods, the checks, the events and the claims that are held.
  * The live view knows which jobs are on the board (`lookup.ts` reads it); the backend decides which owner gets a job.
  *
- * Costs, in transactions and round trips of the backend: `post`, `claim` and each settle one transaction; `jobs`, `find`,
- * `wait`, `jobCount` and `job.state` none (`ensureFresh`, and `find` for a job outside the view, one round trip).
+ * Costs, in transactions and round trips of the backend: `post`, `claim` and each settle one transaction. What a process receives
+ * depends on what it uses:
+ *
+ * | level | begun by | receives |
+ * |---|---|---|
+ * | posting | `openBoard`, `post`, `cancel`, `pause`, `trashed`, `restore`, `entities`, `find` with a reference | nothing |
+ * | following | `job.wait`, `job.state` and the like | the changes of these jobs |
+ * | viewing | `view`, `jobs`, `on`, `wait`, claims, conductors | the changes of the board; then `jobs`, `find` and `wait` send no request |
+ *
+ * A level is left some seconds after its last use (`view/subscription.ts`, `view/job-follower.ts`).
  */
 
 import { followSignals } from '../../core/async/abort.ts'
@@ -80,7 +88,8 @@ export class JobBoard implements AsyncDisposable {
       unacceptedAfter,
       signal,
       listener: {
-        jobChanged: (event, entry) => this.#emitJobEvent(event, entry),
+        jobChanged: (event, entry, options) => this.#emitJobEvent(event, entry, options),
+        statusRead: (entry, status) => this.#claims.statusRead(entry, status),
         cancelRequested: (entry) => this.#claims.cancelled(entry),
         flowUnaccepted: (work, first) => this.#emitUnaccepted(work, first),
         onError: failed,
@@ -89,7 +98,7 @@ export class JobBoard implements AsyncDisposable {
     this.#lookup = new Lookup({ backend, view: this.#view, signal })
     const ownKey = new OwnKeyWarning({ log, holds: (entry) => this.#claims.holds(entry) })
     this.#poster = new Poster({
-      ...{ backend, view: this.#view, lookup: this.#lookup },
+      ...{ backend, view: this.#view, lookup: this.#lookup, signal },
       keyTaken: (entry, posting) => ownKey.warnIfOwnKey(entry, posting),
     })
     const claims = new ClaimManager({
@@ -134,27 +143,63 @@ export class JobBoard implements AsyncDisposable {
     return this.#backend.clock ?? systemAlarmClock
   }
 
-  /** The number of jobs on the board, claimed or not. */
-  get jobCount(): number {
+  /**
+   * The number of jobs on the board, claimed or not, without a request; undefined while this process does not {@link view} the board:
+   * then {@link countJobs} counts them.
+   */
+  get jobCount(): number | undefined {
     return this.#view.jobCount
   }
 
-  /** Calls `listener` for each event until the returned function is called. An error that a listener throws affects no other listener. */
+  /**
+   * Calls `listener` for each event until the returned function is called. An error that a listener throws affects no other listener.
+   *
+   * A listener for events of jobs opens the view of the board: await {@link view} where no event may be missed from then on.
+   */
   on<E extends keyof BoardEvents>(event: E, listener: (event: BoardEvents[E]) => unknown): () => void {
     const off = this.#errorReporter.events.on(event, listener)
     if (event === 'error') this.#errorReporter.errorListenerAdded()
+    if (event === 'error' || event === 'state' || this.#lifecycle.state !== 'running') return off
+    const held = this.#view.hold()
     if (event === 'posted') this.#view.announceAll()
     if (event === 'unaccepted') this.#view.unaccepted.start()
-    return off
+    return () => {
+      off()
+      held[Symbol.dispose]()
+    }
   }
 
-  /** @internal Resolves when the board is connected and the view is current. */
+  /**
+   * Views the board until the result is disposed: every later change is emitted, and `jobs`, `jobCount` and `wait` answer from
+   * memory. Other methods open the view themselves while they need it; a process that only posts never does, and receives nothing.
+   *
+   * @throws NotConnected, AccessDenied
+   * @example using _view = await board.view()
+   */
+  async view({ signal }: { readonly signal?: AbortSignal } = {}): Promise<Disposable> {
+    this.#lifecycle.assertRunning()
+    const held = this.#view.hold()
+    using either = followSignals([this.#lifecycle.signal, signal])
+    try {
+      await this.#view.whenEntered(either)
+      return held
+    } catch (error) {
+      held[Symbol.dispose]()
+      throw error
+    }
+  }
+
+  /** @internal Closes the view now if nothing holds it; tests use it. */
+  closeUnusedView(): void {
+    this.#view.closeIfUnused()
+  }
+
+  /** @internal Resolves when the board is connected. */
   open(options: { signal?: AbortSignal } = {}): Promise<void> {
     return this.#lifecycle.start(
       async (stopped) => {
         using either = followSignals([stopped, options.signal])
         await this.#backend.open(this.#eventRouter.sink, either)
-        await this.#view.whenSettled(either)
       },
       () => this.#backend.close(),
     )
@@ -228,16 +273,28 @@ export class JobBoard implements AsyncDisposable {
     yield* this.#lookup.jobs(options)
   }
 
+  /** Counts the jobs on the board now, claimed or not. Opens the view, which lists a ZooKeeper board as a whole. */
+  async countJobs(): Promise<number> {
+    this.#lifecycle.assertRunning()
+    return this.#lookup.count()
+  }
+
   /** Resolves when there is a job to claim. @throws Timeout */
   async wait(options: WaitOptions = {}): Promise<void> {
     this.#lifecycle.assertRunning()
     return this.#claimer.waitForClaimable(options)
   }
 
-  /** Finds the job with this uuid. @throws NotFound when it is not on the board */
-  async find(uuid: string): Promise<Job> {
+  /**
+   * Finds a job by its reference ({@link Job.ref}) or its uuid. With a reference it takes one round trip. With a uuid it takes two on
+   * Postgres and Redis; a ZooKeeper board that is not viewed is listed as a whole, and viewed for some seconds.
+   *
+   * @throws NotFound when it is not on the board
+   * @example const job = await board.find(request.query.ref)
+   */
+  async find(reference: string): Promise<Job> {
     this.#lifecycle.assertRunning()
-    return this.#lookup.find(uuid)
+    return this.#lookup.find(reference)
   }
 
   /** Returns the owner of the job; undefined where it is unclaimed. One round trip. */
@@ -309,15 +366,18 @@ export class JobBoard implements AsyncDisposable {
    */
   async pause(): Promise<void> {
     this.#lifecycle.assertRunning()
-    await this.#backend.request({ kind: 'gate', paused: true })
+    await this.#setGate({ paused: true })
   }
 
   async resume(): Promise<void> {
     this.#lifecycle.assertRunning()
-    await this.#backend.request({ kind: 'gate', paused: false })
+    await this.#setGate({ paused: false })
   }
 
-  /** Whether the board is paused, as far as this process knows. */
+  /**
+   * Whether the board is paused: as it was when it was opened, or as this process has set it last; as it is now while this process
+   * views the board.
+   */
   get paused(): boolean {
     return this.#eventRouter.paused
   }
@@ -332,7 +392,9 @@ export class JobBoard implements AsyncDisposable {
    */
   async claim(job: Job): Promise<Claim> {
     this.#lifecycle.assertRunning()
+    using _view = this.#view.hold()
     const own = await this.#lookup.toOwnEntry(job)
+    await this.#view.whenEntered({ signal: this.#lifecycle.signal })
     using _held = await this.#view.pin(Job.entryFor(own))
     if (!this.#lookup.isCurrent(own)) await this.#lookup.refresh()
     if (this.paused) throw new Unclaimable(`${job}: the board is paused`)
@@ -395,14 +457,24 @@ export class JobBoard implements AsyncDisposable {
 
   // --- Inside -----------------------------------------------------------------------------------------------------
 
-  async #requireClaim(job: Job): Promise<Claim> {
-    this.#lifecycle.assertRunning()
-    return this.#claims.findClaim(await this.#lookup.toOwnEntry(job))
+  async #setGate({ paused }: { readonly paused: boolean }): Promise<void> {
+    await this.#backend.request({ kind: 'gate', paused })
+    // A view receives the change before this answer.
+    if (!this.#view.isOpen) this.#eventRouter.sink.paused(paused)
   }
 
-  #emitJobEvent(event: JobEventKind, entry: JobEntry): void {
+  async #requireClaim(job: Job): Promise<Claim> {
+    this.#lifecycle.assertRunning()
+    if (this.#claims.holds(Job.entryFor(job))) return this.#claims.findClaim(job)
+    using _view = this.#view.hold()
+    const own = await this.#lookup.toOwnEntry(job)
+    if (!this.#claims.holds(Job.entryFor(own))) await this.#view.whenEntered({ signal: this.#lifecycle.signal })
+    return this.#claims.findClaim(own)
+  }
+
+  #emitJobEvent(event: JobEventKind, entry: JobEntry, { isEarlier }: { readonly isEarlier: boolean }): void {
     this.#claims.jobChanged(event, entry)
-    if (entry.stored) this.#errorReporter.events.emit(event, { job: new Job(entry) })
+    if (entry.stored && !isEarlier) this.#errorReporter.events.emit(event, { job: new Job(entry) })
   }
 
   #emitUnaccepted({ flow, version }: FlowReference, first: JobEntry): void {
@@ -415,6 +487,6 @@ export class JobBoard implements AsyncDisposable {
   }
 
   #reportError(error: Error): void {
-    this.#errorReporter.report(error, { opening: this.#lifecycle.state === 'starting' })
+    this.#errorReporter.report(error)
   }
 }

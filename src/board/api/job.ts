@@ -1,15 +1,16 @@
 /** A job on a board, as its users hold it. */
 import { type InspectOptions, inspect } from 'node:util'
 import { abortAfter, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
-import type { Stoppable } from '../../core/async/abort-flag.ts'
 import { keepAlive } from '../../core/async/lifecycle.ts'
 import { InvalidArgument, NotFound, Timeout } from '../../core/errors.ts'
+import { toReference } from '../../core/job-reference.ts'
 import type { JobState } from '../../core/states.ts'
 import { type Attempt, toAttempts } from '../model/attempts.ts'
 import type { Priority } from '../model/claim-order.ts'
 import { type JobEntry, keepEntry, toJobState, waitForEnd } from '../model/entry.ts'
 import type { Details, Posting, Size } from '../model/posting.ts'
 import type { Resources } from '../model/resources.ts'
+import type { ExpectedPost } from './expected-job.ts'
 import { assertWaitOptions, type WaitOptions } from './options.ts'
 
 /**
@@ -34,6 +35,14 @@ export class Job {
 
   get uuid(): string {
     return this.#posting.uuid
+  }
+
+  /**
+   * The reference of the job: pass it to other processes, which find the job with `board.find(ref)` in one round trip, however long
+   * the board is. A job that is restored from the trash has another one.
+   */
+  get ref(): string {
+    return toReference({ uuid: this.uuid, id: this.#entry.id })
   }
 
   get name(): string {
@@ -75,6 +84,7 @@ export class Job {
 
   /** The number of the newest run; for a job that another process runs it may be a moment old. */
   get runs(): number {
+    this.touch()
     return this.#current.runs
   }
 
@@ -83,6 +93,7 @@ export class Job {
    * {@link wait} has resolved with TRASHED. The last attempt of a COMPLETE job is not available: it left the board with the job.
    */
   get attempts(): readonly Attempt[] {
+    this.touch()
     return toAttempts(this.#current)
   }
 
@@ -95,18 +106,23 @@ export class Job {
     return this.#posting.maxAttempts
   }
 
-  /** The state of the job as this process knows it, without a request to the backend. */
+  /**
+   * The state of the job as this process knows it, without a wait. From the first look on the job is followed for some time: the
+   * first look at a job that was posted here long ago may show an earlier state.
+   */
   get state(): JobState {
+    this.touch()
     return toJobState(this.#entry)
   }
 
   /** Whether this process knows of a cancel request for the job; `board.cancellation` returns the request. */
   get cancelRequested(): boolean {
+    this.touch()
     return this.#entry.cancelRequested
   }
 
   /**
-   * Resolves with how the job left the board: COMPLETE or TRASHED. The wait uses the board's events and sends no requests. It
+   * Resolves with how the job left the board: COMPLETE or TRASHED. Meanwhile this process receives the changes of this job. The wait
    * keeps the process alive; if no process claims jobs it never ends, unless there is a `timeout`.
    *
    * @throws Timeout when the timeout is over first
@@ -123,12 +139,14 @@ export class Job {
       options.timeout,
       (time) => new Timeout(`${this} is still ${this.state} after ${time}`),
     )
-    return await rejectOnAbort(this.waitForEnd(this.#entry, stop), stop.signal)
+    if (this.expectedPost?.isKnown === false) await rejectOnAbort(this.expectedPost.whenPosted(stop), stop.signal)
+    using _followed = this.#entry.ended ? undefined : this.#entry.follower?.follow(this.#entry)
+    return await rejectOnAbort(waitForEnd(this.#entry), stop.signal)
   }
 
-  /** @internal Resolves when the job has left the board. The signal ends the background work of the wait. */
-  protected waitForEnd(entry: JobEntry, _signal: Stoppable): Promise<'COMPLETE' | 'TRASHED'> {
-    return waitForEnd(entry)
+  /** @internal Of a job that was posted in a transaction of the caller: whether the job is known to be on the board. */
+  protected get expectedPost(): ExpectedPost | undefined {
+    return undefined
   }
 
   /** Returns uuid and name for messages, without details. */
@@ -138,7 +156,9 @@ export class Job {
 
   /** Returns the text for `console.log`, without details. */
   [inspect.custom](_depth: number, options: InspectOptions): string {
-    const { uuid, name, state, priority, runs } = this
+    // Printing a job does not begin to follow it.
+    const { uuid, name, priority } = this
+    const [state, { runs }] = [toJobState(this.#entry), this.#current]
     return `Job ${inspect({ uuid, name, state, priority, runs }, options)}`
   }
 
@@ -153,6 +173,11 @@ export class Job {
   isFollowed(): this {
     this.#holder ??= keepEntry(this.#entry)
     return this
+  }
+
+  /** @internal Keeps the job current for some time, because a caller has looked at it. */
+  protected touch(): void {
+    if (!this.#entry.ended) this.#entry.follower?.touch(this.#entry)
   }
 
   get #current(): Posting {

@@ -3,7 +3,8 @@
  * view. Where the view holds a part of the board, the backend is asked for the rest.
  */
 import { NotFound } from '../../core/errors.ts'
-import type { Backend, BoardSections, Cancellation, JobSummary } from '../backend.ts'
+import { parseReference } from '../../core/job-reference.ts'
+import type { Backend, BoardSections, Cancellation, JobSummary, StoredJob } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'
 import { Job } from './job.ts'
@@ -22,6 +23,12 @@ export interface LookupOptions {
   readonly signal: AbortSignal
 }
 
+/** A job that was found, with its posting if it was read for that. */
+interface FoundJob {
+  readonly entry: JobEntry
+  readonly stored?: StoredJob
+}
+
 export class Lookup {
   readonly #backend: Backend
   readonly #view: LiveView
@@ -33,8 +40,13 @@ export class Lookup {
     this.#signal = signal
   }
 
-  /** Resolves when everything that was committed before the call is in the view; one round trip. */
+  /**
+   * Resolves when everything that was committed before the call is in the view; one round trip. Opens the view: the caller holds it
+   * for as long as it needs it, or relies on the time for which it stays open.
+   */
   async refresh(): Promise<void> {
+    using _view = this.#view.hold()
+    if (!this.#view.isCurrent) await this.#view.whenSubscribed({ signal: this.#signal })
     await this.#backend.barrier()
     await this.#view.whenSettled({ signal: this.#signal })
   }
@@ -42,7 +54,8 @@ export class Lookup {
   /** Yields the jobs in claim order. */
   async *jobs(options: JobsOptions): AsyncGenerator<Job, void, undefined> {
     const filter = jobsFilter(options)
-    if (filter.ensureFresh) await this.refresh()
+    using _view = this.#view.hold()
+    await (filter.ensureFresh ? this.refresh() : this.#view.whenEntered({ signal: this.#signal }))
     const { sections } = this.#backend
     if (sections && !this.#view.isWholeBoard) {
       yield* this.#listByPages(filter, sections)
@@ -51,6 +64,12 @@ export class Lookup {
     const entries = filterAndSort(this.#view.entries(), filter)
     if (filter.ensureFresh) await this.#view.followed.read(entries)
     yield* readJobs(entries, this.#backend)
+  }
+
+  async count(): Promise<number> {
+    using _view = this.#view.hold()
+    await this.refresh()
+    return this.#view.jobCount ?? 0
   }
 
   /** Yields the jobs page by page: one round trip for the places of a page, and those that read its postings. */
@@ -71,26 +90,27 @@ export class Lookup {
   }
 
   /** Finds a job and reads its posting. @throws NotFound */
-  async find(uuid: string): Promise<Job> {
-    assertUuid(uuid)
-    const entry = await this.#findEntry(uuid)
-    if (entry) await this.#view.followed.read([entry])
-    const whole = entry && (await readJob(entry, this.#backend))
-    if (whole) return new Job(entry, whole.posting).isFollowed()
+  async find(reference: string): Promise<Job> {
+    assertUuid(reference)
+    const { uuid, id } = parseReference(reference)
+    const found = await this.#find(uuid, { id })
+    const whole = found && (found.stored ?? (await this.#readShown(found.entry)))
+    if (whole) return new Job(found.entry, whole.posting).isFollowed()
     throw this.#notFoundError(uuid)
   }
 
-  /** Returns the entry of a job, whose posting may be unread. */
+  /** Returns the entry of a job that was on the board at the time of the call; its posting may be unread. */
   async locate(uuid: string): Promise<JobEntry | undefined> {
-    return this.#findEntry(uuid)
+    if (!this.#canAskForOne) await this.refresh()
+    return (await this.#find(uuid))?.entry
   }
 
   /** Returns the same job in this view: the given one may be of another board object. @throws NotFound */
   async toOwnEntry(job: Job): Promise<Job> {
     const known = Job.entryFor(job)
     if (known.ended || this.#view.owns(known)) return job
-    const entry = await this.#findEntry(job.uuid)
-    if (entry) return new Job(entry)
+    const found = (await this.#find(job.uuid, known)) ?? (await this.#find(job.uuid))
+    if (found) return new Job(found.entry)
     throw this.#notFoundError(job.uuid)
   }
 
@@ -113,21 +133,61 @@ export class Lookup {
 
   /** Returns why the job is not run. @param options.paused returns whether the board is paused; called after the refresh */
   async waitingFor(job: Job, options: { readonly paused: () => boolean }): Promise<WaitingFor | undefined> {
+    using _view = this.#view.hold()
     const own = await this.toOwnEntry(job)
+    await this.#view.whenEntered({ signal: this.#signal })
     using _held = await this.#view.pin(Job.entryFor(own))
     if (!this.isCurrent(own)) await this.refresh()
     const { queue, unaccepted } = this.#view
     return waitingFor(Job.entryFor(own), { queue, unaccepted, paused: options.paused(), backend: this.#backend })
   }
 
-  async #findEntry(uuid: string): Promise<JobEntry | undefined> {
-    if (!this.#view.byUuid(uuid)) await this.refresh()
-    const known = this.#view.byUuid(uuid)
-    if (known || this.#view.isWholeBoard) return known
+  /** Whether the backend is asked for one job, because the view is closed and one job is not worth opening it. */
+  get #canAskForOne(): boolean {
+    return !this.#view.isOpen && this.#backend.follow !== undefined && this.#backend.sections !== undefined
+  }
+
+  /**
+   * Finds a job. Where it is in the view, its posting may have to be read.
+   *
+   * @param asked.id the id of the job, if it is known: then one round trip is enough on a board of any length
+   */
+  async #find(uuid: string, { id }: { readonly id?: string | undefined } = {}): Promise<FoundJob | undefined> {
+    const shown = this.#view.byUuid(uuid)
+    if (shown) return { entry: shown }
+    if (id !== undefined && !this.#view.isOpen) return this.#read(id, uuid)
+    if (this.#canAskForOne) return this.#askFor(uuid)
+    using _view = this.#view.hold()
+    await this.refresh()
+    const entry = this.#view.byUuid(uuid)
+    if (entry) return { entry }
+    if (this.#view.isWholeBoard) return undefined
+    return id === undefined ? this.#askFor(uuid) : this.#read(id, uuid)
+  }
+
+  async #askFor(uuid: string): Promise<FoundJob | undefined> {
     const id = await this.#backend.sections?.find(uuid)
-    if (id === undefined) return undefined
-    const entry = this.#view.byId(id)
-    return (await readJob(entry, this.#backend)) && !entry.ended ? entry : undefined
+    return id === undefined ? undefined : this.#read(id, uuid)
+  }
+
+  /** Reads the job with this id and, unless the view shows it, its status; undefined where it is gone, or has another uuid. */
+  async #read(id: string, uuid: string): Promise<FoundJob | undefined> {
+    const view = this.#view
+    using _view = this.#backend.follow ? undefined : view.hold()
+    if (!this.#backend.follow) await view.whenEntered({ signal: this.#signal })
+    const entry = view.byId(id)
+    // First, because the answers are as new as this request: a server of an ensemble may be behind.
+    const looking = view.isOpen || entry.ended ? undefined : view.follower.look(entry)
+    const [read, status] = await Promise.all([readJob(entry, this.#backend), looking])
+    const hasChanged = read && typeof status === 'object' && status.revision !== read.revision
+    const stored = hasChanged ? await readJob(entry, this.#backend) : read
+    return stored?.posting.uuid === uuid && !entry.ended ? { entry, stored } : undefined
+  }
+
+  /** Reads the posting of a job in the view, as a claim of another process may have written it. */
+  async #readShown(entry: JobEntry): Promise<StoredJob | undefined> {
+    await this.#view.followed.read([entry])
+    return readJob(entry, this.#backend)
   }
 
   #notFoundError(uuid: string): NotFound {

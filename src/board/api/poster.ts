@@ -1,5 +1,4 @@
 /** Posts jobs: it makes the posting, and finds the existing job where a key is taken. */
-import type { Stoppable } from '../../core/async/abort-flag.ts'
 import {
   Duplicate,
   InvalidArgument,
@@ -9,11 +8,11 @@ import {
 } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { type AnyFlow, checkStore, missingInputs } from '../../flow/index.ts'
-import type { Backend, Posted } from '../backend.ts'
+import type { Backend, Posted, StoredJob } from '../backend.ts'
 import { type JobEntry, newEntry } from '../model/entry.ts'
 import { makePosting, type Posting, type PostOptions, type SqlClient } from '../model/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
-import { type ExpectedJobOptions, waitForExpectedEnd } from './expected-job.ts'
+import { ExpectedPost } from './expected-job.ts'
 import { Job } from './job.ts'
 import type { Lookup } from './lookup.ts'
 import { readJob } from './read-jobs.ts'
@@ -22,22 +21,24 @@ import { readJob } from './read-jobs.ts'
 export class PostedJob extends Job {
   /** Whether the job was posted; false where this is an existing job with the same key, and nothing was posted. */
   readonly created: boolean
-  readonly #expected: Omit<ExpectedJobOptions, 'signal'> | undefined
+  readonly #expected: ExpectedPost | undefined
 
   /** @internal @param options.expected for a job that is posted in a transaction which is still open */
-  constructor(
-    entry: JobEntry,
-    options: { posting: Posting; created: boolean; expected?: Omit<ExpectedJobOptions, 'signal'> },
-  ) {
+  constructor(entry: JobEntry, options: { posting: Posting; created: boolean; expected?: ExpectedPost }) {
     super(entry, options.posting)
     this.created = options.created
     this.isFollowed()
     this.#expected = options.expected
   }
 
-  protected override waitForEnd(entry: JobEntry, signal: Stoppable): Promise<'COMPLETE' | 'TRASHED'> {
-    if (!this.#expected) return super.waitForEnd(entry, signal)
-    return waitForExpectedEnd(entry, { ...this.#expected, signal })
+  protected override get expectedPost(): ExpectedPost | undefined {
+    return this.#expected
+  }
+
+  protected override touch(): void {
+    if (this.#expected?.isKnown !== false) super.touch()
+    // A transaction that is open or rolled back leaves the job as it is known: UNCLAIMED.
+    else this.#expected.look().catch(() => undefined)
   }
 }
 
@@ -48,6 +49,7 @@ export class Poster {
   readonly #view: LiveView
   readonly #lookup: Pick<Lookup, 'refresh' | 'locate'>
   readonly #keyTaken: (entry: JobEntry, posting: Posting) => void
+  readonly #signal: AbortSignal
 
   /** @param options.keyTaken is called when a post creates nothing, because that job has its key */
   constructor(options: {
@@ -55,7 +57,10 @@ export class Poster {
     view: LiveView
     lookup: Pick<Lookup, 'refresh' | 'locate'>
     keyTaken: (entry: JobEntry, posting: Posting) => void
+    /** The signal that ends the background work, because the board is closed. */
+    signal: AbortSignal
   }) {
+    this.#signal = options.signal
     this.#keyTaken = options.keyTaken
     this.#backend = options.backend
     this.#view = options.view
@@ -77,9 +82,9 @@ export class Poster {
     this.#assertSupported(posting)
     if (options.client !== undefined) return this.#postInTransaction(options.client, posting)
     let before: KeyTaken | undefined
+    const { epoch } = this.#view
     let posted = await this.#post(posting)
     while (!posted.created) {
-      await this.#lookup.refresh()
       const there = posted.uuid === undefined ? undefined : await this.#lookup.locate(posted.uuid)
       const whole = there && (await readJob(there, this.#backend))
       if (there && whole) {
@@ -88,15 +93,15 @@ export class Poster {
       }
       const leftBehind = before?.uuid === posted.uuid && before?.revision === posted.revision
       // A job that has become unreadable is still on the board.
-      if (leftBehind && (there || this.#view.hidesJobs)) throw this.#unreadableKeyError(posting)
+      if (leftBehind && (there || (await this.#mayHideJobs()))) throw this.#unreadableKeyError(posting)
       before = posted
       posted = await this.#post(posting, leftBehind ? posted.revision : undefined)
     }
-    return new PostedJob(this.#toEntry(posting, posted), { posting, created: true })
+    return new PostedJob(this.#toEntry(posting, posted, { epoch }), { posting, created: true })
   }
 
   /**
-   * Posts in a transaction of the caller. The view knows the job once it is on the board, which may never happen. One round trip
+   * Posts in a transaction of the caller. The job may never come to be on the board: its `wait` and `state` find out. One round trip
    * of the client; two where its driver does not know whether a transaction is open.
    */
   async #postInTransaction(client: SqlClient, posting: Posting): Promise<PostedJob> {
@@ -109,11 +114,12 @@ export class Poster {
       throw new InvalidArgument('post: client must be a client of the pg package, as in await pool.connect()')
     const posted = await this.#backend.postInTransaction(client, { posting })
     if (posted.created) {
-      const refresh = () => this.#lookup.refresh()
-      const expected = { backend: this.#backend, transaction: posted.transaction, refresh }
-      return new PostedJob(this.#view.byId(posted.id ?? ''), { posting, created: true, expected })
+      const { id = '', transaction } = posted
+      const entry = this.#view.byId(id)
+      const onPosted = () => this.#view.addEarlierPost({ id, ...this.#toStored(posting, posted) })
+      const expected = new ExpectedPost({ entry, backend: this.#backend, transaction, onPosted, signal: this.#signal })
+      return new PostedJob(entry, { posting, created: true, expected })
     }
-    await this.#lookup.refresh()
     const there = posted.uuid === undefined ? undefined : await this.#lookup.locate(posted.uuid)
     const whole = there && (await readJob(there, this.#backend))
     if (there && whole) {
@@ -123,6 +129,12 @@ export class Poster {
     throw new Duplicate(
       `job ${posting.uuid} (${posting.name}): its key is taken by a job that this board does not see yet; try again`,
     )
+  }
+
+  async #mayHideJobs(): Promise<boolean> {
+    using _view = this.#view.hold()
+    await this.#lookup.refresh()
+    return this.#view.hidesJobs
   }
 
   /** Returns the error for a key that is not taken over: its job may be of a newer release, and must not lose its key. */
@@ -138,15 +150,19 @@ export class Poster {
     return this.#backend.post(request)
   }
 
-  #toEntry(posting: Posting, posted: Posted & { created: true }): JobEntry {
-    const { id, trashed, revision, order, bytes } = posted
-    const now = this.#backend.now()
-    const at = { posting, revision, order, postedAt: now, writtenAt: now, bytes }
-    if (id !== undefined) return this.#view.addOwnPost({ id, ...at })
+  #toEntry(posting: Posting, posted: Posted & { created: true }, since: { readonly epoch: number }): JobEntry {
+    const { id, trashed } = posted
+    const at = this.#toStored(posting, posted)
+    if (id !== undefined) return this.#view.addOwnPost({ id, ...at }, since)
     const gone = newEntry(undefined)
     gone.stored = { id: '', ...at }
     gone.ended = trashed ? 'TRASHED' : 'COMPLETE'
     return gone
+  }
+
+  #toStored(posting: Posting, { revision, order, bytes }: Posted & { created: true }): Omit<StoredJob, 'id'> {
+    const now = this.#backend.now()
+    return { posting, revision, order, postedAt: now, writtenAt: now, bytes }
   }
 
   /** @throws UnsupportedCapability */

@@ -15,6 +15,7 @@ import type {
   Cancellation,
   ClaimGrant,
   ClaimRequest,
+  JobStatus,
   SessionHold,
   Settlement,
   StoredJob,
@@ -33,6 +34,8 @@ import { SafeAccept } from './safe-accept.ts'
 /** The time for which the session hold is kept after the last claim has ended. */
 const SESSION_HOLD_LINGER_MS = 2_000
 
+const OWN_CHANGES = { consume: 'consumed', trash: 'trashed', abandon: 'released' } as const
+
 export interface ClaimManagerOptions {
   readonly backend: Backend
   readonly view: LiveView
@@ -49,6 +52,8 @@ export class ClaimManager {
   readonly #who: string
   readonly #onError: (error: Error) => void
   readonly #claims = new Map<JobEntry, Claim>()
+  /** Keeps the claimed jobs current, also while the view is closed: a claim may be taken away, or a job is to be cancelled. */
+  readonly #followed = new Map<JobEntry, Disposable>()
   /** The claimed jobs that are suspects. */
   readonly #suspects = new Set<JobEntry>()
   /** The jobs whose claim requests are not answered yet. */
@@ -148,9 +153,11 @@ export class ClaimManager {
     const entry = Job.entryFor(job)
     const { id, ended, claimed } = entry
     if (ended || id === undefined) throw new NotFound(`${job} has left the board`)
-    const stored = claimed || job.runs > 0 ? undefined : await readJob(entry, this.#backend)
+    const hasRun = claimed || (entry.stored?.posting.runs ?? 0) > 0
+    const stored = hasRun ? undefined : await readJob(entry, this.#backend)
     if (stored?.posting.runs === 0 && (await this.#trashNeverRun(entry, stored, reason))) return
     await this.#backend.request({ kind: 'cancel', id, job: String(job), who: this.#who, reason })
+    this.#view.takeOwnChange(entry, 'cancelled')
   }
 
   /** Trashes a job that never ran; returns false if another board object has claimed it meanwhile. */
@@ -161,6 +168,7 @@ export class ClaimManager {
     const discarded = { id, revision, posting, cancelRequested, who: this.#who, reason: trashReason }
     try {
       await this.#backend.discard(discarded)
+      this.#view.takeOwnChange(entry, 'trashed')
       return true
     } catch (error) {
       if (error instanceof Unclaimable) return false
@@ -184,6 +192,15 @@ export class ClaimManager {
     const claim = this.#claims.get(entry)
     if (!claim || claim.isSettling || event === 'claimed' || event === 'posted') return
     this.#lose(entry, claim, `the claim was taken away (the job was ${event})`)
+    this.#releaseOrphans(claim)
+  }
+
+  /** Handles the status of a job. A claim that it does not show any more was taken away; a status from before the claim shows nothing. */
+  statusRead(entry: JobEntry, status: JobStatus): void {
+    const claim = this.#claims.get(entry)
+    if (!claim || claim.isSettling || typeof status === 'string' || status.revision < claim.revision) return
+    if (status.claimed && status.revision === claim.revision) return
+    this.#lose(entry, claim, `the claim was taken away (the job was ${status.claimed ? 'claimed again' : 'abandoned'})`)
     this.#releaseOrphans(claim)
   }
 
@@ -211,6 +228,7 @@ export class ClaimManager {
   async #claimAll(places: readonly QueueEntry[]): Promise<Result<Claim>[]> {
     for (const place of places) this.#pendingClaims.add(place)
     this.#hold ??= this.#backend.holdSession()
+    using _view = this.#view.hold()
     this.#incarnation.start()
     try {
       const results = await this.#claimWithinLimits(places)
@@ -304,6 +322,9 @@ export class ClaimManager {
       isSessionAlive: () => this.#backend.alive(session),
     })
     this.#claims.set(entry, claim)
+    // The claim before it may not have been forgotten yet, if the answer to its settlement was lost.
+    this.#followed.get(entry)?.[Symbol.dispose]()
+    if (entry.follower) this.#followed.set(entry, entry.follower.follow(entry))
     // The newest attempt is still running: only earlier attempts make a job a suspect.
     if (isSuspect({ ...posting, attempts: posting.attempts.slice(0, -1) })) this.#suspects.add(entry)
     // The end of the session may have been reported between the answer and this line.
@@ -326,11 +347,12 @@ export class ClaimManager {
       throw error
     }
     this.#finishClaim(entry, claim)
+    this.#view.takeOwnChange(entry, OWN_CHANGES[settlement.kind])
   }
 
   #finishClaim(entry: JobEntry, claim: Claim): void {
     if (this.#claims.get(entry) === claim) this.#forget(entry)
-    // The view received the change before this answer. A suspect that waited for the end of this claim can be claimed now.
+    // An open view received the change before this answer. A suspect that waited for the end of this claim can be claimed now.
     this.#view.changed.notify()
   }
 
@@ -382,6 +404,8 @@ export class ClaimManager {
 
   #forget(entry: JobEntry): void {
     this.#claims.delete(entry)
+    this.#followed.get(entry)?.[Symbol.dispose]()
+    this.#followed.delete(entry)
     this.#suspects.delete(entry)
     this.#releaseHold()
   }

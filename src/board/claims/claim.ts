@@ -215,6 +215,11 @@ export class Claim implements AsyncDisposable {
     return { id, posting, fence: this.fence, ...(mark === undefined ? {} : { mark }) }
   }
 
+  /** @internal The revision of the posting that this claim wrote. */
+  get revision(): number {
+    return this.#backend.revision
+  }
+
   /** @internal Whether a release that the board reports may be this claim's own settlement. */
   get isSettling(): boolean {
     return this.#phase === 'settling' || this.#phase === 'settled'

@@ -1,7 +1,7 @@
 /** Waits for jobs that can be claimed, and claims them. */
 import { abortAfter, type FollowingSignal, followSignals } from '../../core/async/abort.ts'
 import { keepAlive } from '../../core/async/lifecycle.ts'
-import { NotFound, Timeout } from '../../core/errors.ts'
+import { NotConnected, NotFound, Timeout } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import { type Duration, formatDuration } from '../../core/time.ts'
 import { Job } from '../api/job.ts'
@@ -41,6 +41,7 @@ export class Claimer {
     using _alive = keepAlive()
     using stop = followSignals([this.#options.signal, options.signal])
     using _timer = options.timeout === 0 ? undefined : this.#startTimeout(stop, options.timeout)
+    using _view = await this.#openView(stop)
     while (!claims.hasClaimable()) await this.#waitForChange(stop, options.timeout)
   }
 
@@ -54,6 +55,7 @@ export class Claimer {
     // The timeout ends only the wait for a change: a job that is already chosen may be granted by the time it fires.
     using late = options.timeout === undefined ? stop : followSignals([stop.signal])
     using _timer = options.timeout === 0 ? undefined : this.#startTimeout(late, options.timeout)
+    using _view = await this.#openView(late)
     while (true) {
       stop.signal.throwIfAborted()
       while (view.isTooShortFor(settings.max) && (await view.readOn(stop))) stop.signal.throwIfAborted()
@@ -64,6 +66,20 @@ export class Claimer {
       }
       const [first, ...rest] = await claims.claimAllReserved(places)
       if (first) return [first, ...rest]
+    }
+  }
+
+  /** Holds the view, and waits until it was listed; without a connection it is listed later. @throws AccessDenied */
+  async #openView({ signal }: FollowingSignal): Promise<Disposable> {
+    const { view } = this.#options
+    const held = view.hold()
+    try {
+      await view.whenEntered({ signal })
+      return held
+    } catch (error) {
+      if (error instanceof NotConnected) return held
+      held[Symbol.dispose]()
+      throw error
     }
   }
 
@@ -92,22 +108,28 @@ export class Claimer {
     const { claims, view } = this.#options
     using _reserved = view.queue.reserve(Job.entryFor(job))
     try {
+      using stop = followSignals([this.#options.signal, options.signal])
+      using late = followSignals([stop.signal])
+      using _timer = this.#startTimeout(late, options.timeout)
+      using _view = await this.#openView(late)
+      while (!view.isCurrent) await view.changed.wait(late)
       using _held = await view.pin(Job.entryFor(job))
-      return await this.#claimThis(job, options)
+      return await this.#claimThis(job, { stop, late })
     } catch (error) {
       await claims.cancel(job, describeError(error)).catch(() => undefined)
       throw error
     }
   }
 
-  async #claimThis(job: Job, options: WaitOptions): Promise<Claim> {
+  /** @param signals.late ends the wait for a change; a claim that was requested by then may still be granted */
+  async #claimThis(
+    job: Job,
+    { stop, late }: { readonly stop: FollowingSignal; readonly late: FollowingSignal },
+  ): Promise<Claim> {
     const { claims, view } = this.#options
     view.unaccepted.start()
     const entry = Job.entryFor(job)
     using _alive = keepAlive()
-    using stop = followSignals([this.#options.signal, options.signal])
-    using late = followSignals([stop.signal])
-    using _timer = this.#startTimeout(late, options.timeout)
     while (true) {
       stop.signal.throwIfAborted()
       if (entry.ended) throw new NotFound(`${job} left the board while it waited to be claimed here: ${entry.ended}`)

@@ -19,6 +19,14 @@ export type ContentState = 'unread' | 'fresh' | 'stale' | 'unreadable'
  */
 export type WindowStatus = 'inside' | 'pinned' | 'outside'
 
+/** Keeps entries current that are not in the view, on demand. */
+export interface EntryFollower {
+  /** Keeps the entry current until the result is disposed. */
+  follow(entry: JobEntry): Disposable
+  /** Keeps the entry current for some time, because a caller has looked at its state. */
+  touch(entry: JobEntry): void
+}
+
 export interface JobEntry {
   /** The id of the job; absent only for a posted job that had left the board before the answer to its post. */
   readonly id: string | undefined
@@ -50,6 +58,8 @@ export interface JobEntry {
   endDeferred: Deferred<'COMPLETE' | 'TRASHED'> | undefined
   /** A reference to an object that lives as long as a `Job` of this entry that a user may read: see {@link keepEntry}. */
   holder: WeakRef<object> | undefined
+  /** Keeps the entry current; absent for a job that has ended before it was known. */
+  readonly follower: EntryFollower | undefined
 }
 
 /** Returns the object that a `Job` references for as long as it lives, so that the view knows that a user may read it. */
@@ -88,7 +98,13 @@ export interface QueueEntry extends ClaimOrderKey {
  */
 export type QueueState = 'delayed' | 'waiting' | 'claimed'
 
-export function newEntry(id: string | undefined, windowStatus: WindowStatus = 'inside'): JobEntry {
+export interface NewEntryOptions {
+  readonly windowStatus?: WindowStatus
+  readonly follower?: EntryFollower | undefined
+}
+
+export function newEntry(id: string | undefined, options: NewEntryOptions = {}): JobEntry {
+  const { windowStatus = 'inside', follower } = options
   return {
     id,
     content: 'unread',
@@ -107,6 +123,7 @@ export function newEntry(id: string | undefined, windowStatus: WindowStatus = 'i
     queueEntry: undefined,
     endDeferred: undefined,
     holder: undefined,
+    follower,
   }
 }
 

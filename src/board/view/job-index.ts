@@ -14,8 +14,8 @@
  * | trashed | is remembered until it is gone | is remembered until it is gone |
  * | gone | ends, if this process references it | ends |
  */
-import type { BoardChange, JobSummary, QueueKey, StoredJob, UnreadableJob } from '../backend.ts'
-import { type JobEntry, newEntry, type WindowStatus } from '../model/entry.ts'
+import type { BoardChange, JobStatus, JobSummary, QueueKey, StoredJob, UnreadableJob } from '../backend.ts'
+import { type EntryFollower, type JobEntry, newEntry, type WindowStatus } from '../model/entry.ts'
 import { ClaimQueue } from '../queue/queue.ts'
 import { ReadList } from './content-reader.ts'
 import { UuidIndex } from './uuid-index.ts'
@@ -26,12 +26,22 @@ export type JobEventKind = 'posted' | 'claimed' | 'abandoned' | 'consumed' | 'tr
 
 /** An action that the loop has to carry out because of a change. */
 export type Effect =
-  | { readonly kind: 'emit'; readonly event: JobEventKind; readonly entry: JobEntry }
+  /** `isEarlier`: it happened before the view was opened, so listeners do not receive it. */
+  | { readonly kind: 'emit'; readonly event: JobEventKind; readonly entry: JobEntry; readonly isEarlier?: true }
   /** A cancel of the job was requested. */
   | { readonly kind: 'cancelled'; readonly entry: JobEntry }
   /** The posting is gone, and the loop has to ask the backend how the job ended. */
   | { readonly kind: 'find-end'; readonly entry: JobEntry; readonly id: string }
   | { readonly kind: 'error'; readonly error: unknown }
+
+export interface OwnPostOptions {
+  readonly isCurrent: boolean
+  /** Whether all changes since the request of the post were reported. */
+  readonly isCovered: boolean
+}
+
+/** What this process can do to a job. */
+export type OwnChange = 'consumed' | 'trashed' | 'released' | 'cancelled'
 
 /** A job in a part of the board that was read. */
 export type ShownJob = QueueKey & { readonly cancelled?: boolean }
@@ -42,8 +52,9 @@ export class JobIndex {
   readonly queue = new ClaimQueue()
   readonly toRead = new ReadList()
   /** Jobs outside the view that this process references. */
-  readonly outside = new WeakJobs()
+  readonly outside: WeakJobs
   readonly #ends = new RecentEnds()
+  readonly #follower: EntryFollower | undefined
   /** Absent where the view holds the whole board. */
   readonly #window: Window | undefined
   readonly #entries = new Map<string, JobEntry>()
@@ -56,9 +67,17 @@ export class JobIndex {
   #count: number | undefined
   #announcesAll = false
   #effects: Effect[] = []
+  /** Whether the board was listed since the view was opened. */
+  #isListed = false
+  /** Jobs that were on the board before the view was opened: `posted` is not emitted for them. */
+  #earlier = new WeakSet<JobEntry>()
+  /** Whether what is taken in has happened before the view was opened. */
+  #isTakingEarlier = false
 
-  constructor(options: { readonly window: Window | undefined }) {
-    this.#window = options.window
+  constructor({ window, follower }: { readonly window: Window | undefined; readonly follower?: EntryFollower }) {
+    this.#window = window
+    this.#follower = follower
+    this.outside = new WeakJobs({ follower })
   }
 
   // --- Lookups ----------------------------------------------------------------------------------------------------------
@@ -112,7 +131,63 @@ export class JobIndex {
   }
 
   #emit(event: JobEventKind, entry: JobEntry): void {
-    this.#effects.push({ kind: 'emit', event, entry })
+    this.#effects.push({ kind: 'emit', event, entry, ...(this.#isTakingEarlier ? { isEarlier: true } : {}) })
+  }
+
+  // --- Opening and closing ----------------------------------------------------------------------------------------------
+
+  /** Prepares for the first listing of a view that was just opened. */
+  open(): void {
+    this.#isListed = false
+    this.#earlier = new WeakSet()
+  }
+
+  /** Moves all jobs out of the view. Those that this process references are kept as they were last known. */
+  close(): void {
+    for (const entry of [...this.#entries.values()]) this.#leave(entry)
+    this.#count = undefined
+    this.#announcesAll = false
+    this.#effects = []
+    // From now on jobs leave the board without a report.
+    this.#ends.forgetAll()
+  }
+
+  /** Takes in a job that this process has posted, and that was not reported. */
+  takeOutside(stored: StoredJob): JobEntry {
+    const entry = this.getOrCreate(stored.id)
+    if (!entry.stored) {
+      entry.stored = stored
+      entry.content = 'fresh'
+    }
+    return entry
+  }
+
+  /** Takes in the present status of a job that is followed. */
+  takeStatus(entry: JobEntry, status: JobStatus): void {
+    if (entry.ended || entry.id === undefined || entry.windowStatus !== 'outside') return
+    if (typeof status === 'string') {
+      // A job that was never read here may not be on the board yet, because its transaction is still open.
+      if (!entry.stored) return
+      entry.trashing ||= status === 'trashed'
+      this.end(entry, entry.id)
+      return
+    }
+    entry.trashing = false
+    if (entry.stored && entry.stored.revision !== status.revision) this.#outdate(entry)
+    this.#setClaimed(entry, status.claimed)
+    if (status.cancelled) this.#setCancelled(entry)
+  }
+
+  /** Takes in what this process has done to a job outside the view. */
+  takeOwnChange(entry: JobEntry, change: OwnChange): void {
+    const { id, ended, windowStatus } = entry
+    if (ended || id === undefined || windowStatus !== 'outside') return
+    if (change === 'cancelled') this.#setCancelled(entry)
+    else if (change === 'released') this.#setClaimed(entry, false)
+    else {
+      entry.trashing = change === 'trashed'
+      this.end(entry, id)
+    }
   }
 
   // --- Reports of the backend -------------------------------------------------------------------------------------------
@@ -215,12 +290,21 @@ export class JobIndex {
     return [...this.#entries.values(), ...held].map(({ id }) => id ?? '')
   }
 
-  /** Takes in what is on the board now. The bounds of the window are those of the listing by then. */
-  takeListing(listing: ViewListing): void {
+  /**
+   * Takes in what is on the board now. The bounds of the window are those of the listing by then.
+   *
+   * @param changes those since the gap; what the first listing shows without one of them has happened before the view was opened
+   */
+  takeListing(listing: ViewListing, changes: readonly BoardChange[]): void {
+    const isFirst = !this.#isListed
+    const changed = new Set(changes.map(({ id }) => id))
+    const posted = new Set(changes.flatMap(({ kind, id }) => (kind === 'posted' ? [id] : [])))
+    this.#isListed = true
     const { window } = listing
     const listed = new Set(listing.jobs)
     for (const entry of [...this.#entries.values()]) {
       const { id = '', postedDuringResync: newer } = entry
+      this.#isTakingEarlier = isFirst && !changed.has(id)
       entry.postedDuringResync = false
       if (listed.has(id)) continue
       // The listing did not ask about jobs that entered the view after it began.
@@ -231,18 +315,34 @@ export class JobIndex {
     }
     for (const entry of this.outside.all()) {
       if (!entry.stored || entry.id === undefined || listed.has(entry.id)) continue
+      this.#isTakingEarlier = isFirst && !changed.has(entry.id)
       // The job was read since the listing began: it was on the board then, and later changes are reported.
       if (window && !window.asked.has(entry.id)) continue
-      if (window?.outside.has(entry.id)) entry.content = 'stale'
-      else this.#endUnlisted(entry, entry.id, listing)
+      if (window?.outside.has(entry.id)) {
+        entry.content = 'stale'
+        // Claimed jobs are all listed.
+        this.#setClaimed(entry, false)
+      } else this.#endUnlisted(entry, entry.id, listing)
     }
-    for (const id of listing.jobs) this.#takeListed(id, listing)
+    for (const id of listing.jobs) {
+      this.#isTakingEarlier = isFirst && !changed.has(id)
+      this.#takeListed(id, listing, { wasThere: isFirst && !posted.has(id) })
+    }
+    this.#isTakingEarlier = false
   }
 
-  #takeListed(id: string, { window, claimed, cancelled }: ViewListing): void {
+  /** @param options.wasThere whether the job was posted before the view was opened: `posted` is not emitted for it */
+  #takeListed(
+    id: string,
+    { window, claimed, cancelled }: ViewListing,
+    { wasThere }: { readonly wasThere: boolean },
+  ): void {
     const summary = window?.summaries.get(id)
     const entry = this.#entries.get(id) ?? this.#add(id, 'pinned')
+    if (this.#isTakingEarlier && !entry.postedDuringResync) this.#earlier.add(entry)
+    else if (wasThere && !entry.postedDuringResync) this.#enteredLate.add(entry)
     if (summary) entry.queueKey = summary
+    entry.trashing = false
     this.#outdate(entry)
     this.#place(entry, summary)
     this.#setClaimed(entry, claimed.has(id))
@@ -262,7 +362,7 @@ export class JobIndex {
   }
 
   #endUnlisted(entry: JobEntry, id: string, { trashed }: ViewListing): void {
-    entry.trashing = trashed.has(id)
+    entry.trashing ||= trashed.has(id)
     this.end(entry, id)
   }
 
@@ -277,16 +377,18 @@ export class JobIndex {
   /**
    * Takes in a job that this process has posted, as the answer says. The change is reported before the answer, so the job is
    * known by now, unless it has ended already, is outside the window, or the view is not current. In the last case a listing
-   * may be older than the post, and the entry is marked as newer.
+   * may be older than the post, and the entry is marked as newer. Where changes of the job may be missing, it is read again.
    */
-  takeOwnPost(stored: StoredJob, { isCurrent }: { readonly isCurrent: boolean }): JobEntry {
+  takeOwnPost(stored: StoredJob, { isCurrent, isCovered }: OwnPostOptions): JobEntry {
     const known = this.#entries.get(stored.id)
-    const entry = known ?? (isCurrent ? this.#findUnseen(stored) : this.#add(stored.id, 'inside'))
+    const entry = known ?? (isCurrent && isCovered ? this.#findUnseen(stored) : this.#add(stored.id, 'inside'))
     if (entry.windowStatus === 'outside') return entry
     if (!known && !entry.ended) entry.postedDuringResync = true
     if (entry.ended) entry.stored = stored
     else if (entry.changeCount === 0 && entry.content === 'unread') this.#adopt(entry, stored)
     else if (!entry.stored) this.#adoptOutdated(entry, stored)
+    // It may have ended before the listing with which the view is current.
+    if (!known && !isCovered && isCurrent) this.toRead.add(entry)
     return entry
   }
 
@@ -315,6 +417,7 @@ export class JobIndex {
 
   /** Emits the first event of a job: for one that entered the view by a claim, `claimed`, which needed the posting. */
   #emitFirst(entry: JobEntry): void {
+    if (this.#earlier.has(entry)) return
     if (!this.#enteredLate.has(entry)) this.#emit('posted', entry)
     else if (entry.claimed) this.#emit('claimed', entry)
   }
@@ -395,7 +498,7 @@ export class JobIndex {
   // --- Entries ----------------------------------------------------------------------------------------------------------
 
   #add(id: string, status: WindowStatus): JobEntry {
-    const entry = this.outside.take(id) ?? newEntry(id)
+    const entry = this.outside.take(id) ?? newEntry(id, { follower: this.#follower })
     this.#entries.set(id, entry)
     this.#setWindowStatus(entry, status)
     this.#indexUuid(entry)
@@ -404,6 +507,9 @@ export class JobIndex {
 
   #addLate(id: string): JobEntry {
     const entry = this.#add(id, 'pinned')
+    // Claimed jobs are in the view: what was known of it before is old.
+    entry.claimed = false
+    this.queue.update(entry)
     this.#enteredLate.add(entry)
     return entry
   }

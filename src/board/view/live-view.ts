@@ -6,7 +6,8 @@
  * who wait. The view only proposes jobs to claim; the backend's transaction decides. So being a little behind costs a refused
  * claim and never a wrong one.
  *
- * - **After a gap**, first of all when the board opens, nothing is chosen until the board has been listed: `resync.ts`.
+ * - **The view is open** while anything needs it, and closed in a process that only posts: `subscription.ts`.
+ * - **After a gap**, first of all when the view opens, nothing is chosen until the board has been listed: `resync.ts`.
  * - **Of a long board** the view holds a part, where the backend can read parts: `window.ts`, `window-reader.ts`.
  * - **Postings** are read in batches, after all changes at hand were applied: `content-reader.ts`.
  */
@@ -14,14 +15,16 @@
 import { Condition, createDeferred } from '../../core/async/abort.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
 import { MAX_TIMER_MS } from '../../core/time.ts'
-import type { Backend, BoardChange, StoredJob } from '../backend.ts'
+import type { Backend, BoardChange, JobStatus, StoredJob } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { FlowReference } from '../model/flow-reference.ts'
 import type { ClaimQueue } from '../queue/queue.ts'
 import { ContentReader } from './content-reader.ts'
 import { FollowedJobs } from './followed-jobs.ts'
-import { type Effect, type JobEventKind, JobIndex } from './job-index.ts'
+import { JobFollower } from './job-follower.ts'
+import { type Effect, type JobEventKind, JobIndex, type OwnChange } from './job-index.ts'
 import { Resync } from './resync.ts'
+import { Subscription } from './subscription.ts'
 import { UnacceptedFlows } from './unaccepted-flows.ts'
 import { type ViewListing, Window, wantsResources } from './window.ts'
 import { WindowReader } from './window-reader.ts'
@@ -31,7 +34,10 @@ export type { JobEventKind } from './job-index.ts'
 const EMPTY_LISTING: ViewListing = { jobs: [], claimed: new Set(), trashed: new Set(), cancelled: new Set() }
 
 export interface ViewListener {
-  jobChanged(event: JobEventKind, entry: JobEntry): void
+  /** `isEarlier`: it has happened before the view was opened, so listeners do not receive it. */
+  jobChanged(event: JobEventKind, entry: JobEntry, options: { readonly isEarlier: boolean }): void
+  /** Called with the status of a followed job. */
+  statusRead(entry: JobEntry, status: JobStatus): void
   /** Called when a cancel of the job was requested. */
   cancelRequested(entry: JobEntry): void
   /** Called when other jobs no longer wait for the jobs of this flow, because no conductor knows it; `first` is the first of them. */
@@ -52,6 +58,7 @@ export class LiveView {
   /** Notified whenever something may have become claimable, or the view current. */
   readonly changed = new Condition()
   readonly followed: FollowedJobs
+  readonly follower: JobFollower
   readonly unaccepted: UnacceptedFlows
   readonly #backend: Backend
   readonly #listener: ViewListener
@@ -61,6 +68,12 @@ export class LiveView {
   readonly #windowReader: WindowReader | undefined
   readonly #reader: ContentReader
   readonly #resync: Resync<ViewListing>
+  readonly #subscription: Subscription
+  /** Whether the board was listed, and its postings read, since the view was opened. */
+  #isEntered = false
+  /** Why the board could not be listed since the last gap; without a connection, another gap follows. */
+  #listError: NotConnected | undefined
+  #gaps = 0
   #isCarryingOut = false
   #dueTimer: NodeJS.Timeout | undefined
 
@@ -73,7 +86,14 @@ export class LiveView {
     const onError = (error: unknown) => this.#report(error)
     const evaluate = () => this.evaluate()
     const window = sections && new Window({ now })
-    const index = new JobIndex({ window })
+    this.follower = new JobFollower({
+      ...{ backend, signal, onError },
+      isViewing: () => this.#isEntered,
+      hold: () => this.hold(),
+      touch: () => this.#subscription.touch(),
+      onStatus: (entry, status) => this.#onStatus(entry, status),
+    })
+    const index = new JobIndex({ window, follower: this.follower })
     this.#window = window
     this.#index = index
     this.#reader = new ContentReader({
@@ -83,6 +103,10 @@ export class LiveView {
     this.#resync = new Resync({
       ...{ signal, onError, list: () => this.#list() },
       onListed: (listing, missed) => this.#onListed(listing, missed),
+      onDisconnected: (error) => {
+        this.#listError = error
+        this.changed.notify()
+      },
     })
     this.#windowReader =
       window &&
@@ -91,6 +115,12 @@ export class LiveView {
         isCurrent: () => this.isCurrent,
         resync: () => this.resync(),
       })
+    this.#subscription = new Subscription({
+      ...{ backend, signal, onError },
+      onOpen: () => index.open(),
+      onSubscribed: () => this.evaluate(),
+      onClose: () => this.#leave(),
+    })
     this.followed = new FollowedJobs({ backend, signal, updated: (entry) => index.queue.update(entry) })
     this.unaccepted = new UnacceptedFlows({
       ...{ backend, queue: index.queue, after: unacceptedAfter, signal, onError: onError, onChange: evaluate },
@@ -102,19 +132,53 @@ export class LiveView {
     return this.#index.queue
   }
 
+  /** Whether the view is open. */
+  get isOpen(): boolean {
+    return this.#subscription.isOpen
+  }
+
   /** Whether what the view shows is complete, so that jobs may be chosen from it. */
   get isCurrent(): boolean {
-    return this.#resync.isDone
+    return this.#subscription.isSubscribed && this.#resync.isDone
+  }
+
+  /** The number of times from which on changes are reported; see {@link addOwnPost}. */
+  get epoch(): number {
+    return this.#gaps
   }
 
   /** Whether everything that is on the board is in the view. */
   get isWholeBoard(): boolean {
-    return this.#window?.isWholeBoard ?? true
+    return this.isOpen && (this.#window?.isWholeBoard ?? true)
   }
 
-  /** The number of jobs on the board, readable or not. */
-  get jobCount(): number {
-    return this.#index.jobCount
+  /** The number of jobs on the board, readable or not; undefined until the board was listed. */
+  get jobCount(): number | undefined {
+    return this.#isEntered ? this.#index.jobCount : undefined
+  }
+
+  /** Keeps the view open until the result is disposed; opens it if it is closed. */
+  hold(): Disposable {
+    return this.#subscription.hold()
+  }
+
+  /** Closes the view now if nothing holds it, without lingering. Tests use it. */
+  closeIfUnused(): void {
+    this.#subscription.closeIfUnused()
+  }
+
+  /** Resolves when the backend reports changes. The caller holds the view. @throws NotConnected, AccessDenied */
+  whenSubscribed(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+    return this.#subscription.whenSubscribed(options)
+  }
+
+  /**
+   * Resolves when the board was listed since the view was opened; at once if it was. The caller holds the view.
+   *
+   * @throws NotConnected, AccessDenied
+   */
+  async whenEntered(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+    if (!this.#isEntered) await this.whenSettled(options)
   }
 
   entries(): Iterable<JobEntry> {
@@ -145,17 +209,36 @@ export class LiveView {
     return this.#index.hidesJobs || !this.isWholeBoard
   }
 
-  /** Resolves when the view is current, and every posting is read that had to be read at the time of the call. */
+  /**
+   * Resolves when the view is current, and every posting is read that had to be read at the time of the call. The caller holds the
+   * view.
+   *
+   * @throws NotConnected, AccessDenied if the view cannot be opened
+   */
   async whenSettled(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
-    while (!this.isCurrent) await this.changed.wait(options)
+    if (!this.#isEntered) await this.#subscription.whenSubscribed(options)
+    while (!this.isCurrent) {
+      if (!this.#isEntered && this.#listError) throw this.#listError
+      await this.changed.wait(options)
+    }
     const { toRead } = this.#index
     const { requests } = toRead
     while (!(this.isCurrent && toRead.hasRead(requests))) await this.changed.wait(options)
+    this.#enter()
+  }
+
+  /** Notes that the view is complete for the first time since it was opened. */
+  #enter(): void {
+    if (this.#isEntered) return
+    this.#isEntered = true
+    this.#subscription.noteRead()
+    this.follower.suspend()
   }
 
   // --- Reports of the backend -------------------------------------------------------------------------------------------
 
   apply(batch: readonly BoardChange[]): void {
+    if (!this.isOpen) return
     this.#index.count(batch)
     if (this.#resync.keep(batch)) return
     for (const change of batch) this.#apply(change)
@@ -164,12 +247,15 @@ export class LiveView {
 
   /** Lists the board anew, because changes may have been missed. */
   resync(): void {
-    this.#resync.start()
+    this.#gaps += 1
+    this.#listError = undefined
+    if (this.isOpen) this.#resync.start()
+    this.follower.resume()
   }
 
   /** Takes in how many jobs were on the board after the last change. */
   setJobCount(jobs: number): void {
-    this.#index.setCount(jobs)
+    if (this.isOpen) this.#index.setCount(jobs)
   }
 
   /** Makes the view emit `posted` for jobs outside the window, too. */
@@ -177,11 +263,37 @@ export class LiveView {
     this.#index.announceAll()
   }
 
-  /** Takes in a job that this process has posted, as the answer says. */
-  addOwnPost(stored: StoredJob): JobEntry {
-    const entry = this.#index.takeOwnPost(stored, { isCurrent: this.isCurrent })
+  /**
+   * Takes in a job that this process has posted, as the answer says.
+   *
+   * @param epoch the {@link epoch} when the post was requested: if it has changed, changes of the job may not have been reported
+   */
+  addOwnPost(stored: StoredJob, { epoch }: { readonly epoch: number }): JobEntry {
+    if (!this.isOpen) return this.#index.takeOutside(stored)
+    const entry = this.#index.takeOwnPost(stored, { isCurrent: this.isCurrent, isCovered: epoch === this.epoch })
     this.evaluate()
     return entry
+  }
+
+  /**
+   * Takes in a job that was posted some time ago: it may have been changed, or have ended since.
+   *
+   * @throws NotConnected
+   */
+  async addEarlierPost(stored: StoredJob): Promise<void> {
+    if (!this.isOpen) {
+      await this.follower.look(this.#index.takeOutside(stored))
+      return
+    }
+    using _view = this.hold()
+    // The view emits `posted` when it has read the posting, so it comes first.
+    await this.whenEntered({ signal: this.#signal })
+    await this.#backend.barrier()
+    await this.whenSettled({ signal: this.#signal })
+    const entry = this.byId(stored.id)
+    if (entry.stored || entry.ended || entry.windowStatus !== 'outside') return
+    this.#index.takeOutside(stored)
+    await this.#findEnd(entry, stored.id)
   }
 
   /** Takes in what a claim or settle of this process has written. */
@@ -189,9 +301,18 @@ export class LiveView {
     this.#index.takeOwnWrite(entry, written)
   }
 
+  /** Takes in what this process has done to a job. While the board is subscribed, it is reported before the answer. */
+  takeOwnChange(entry: JobEntry, change: OwnChange): void {
+    if (this.#subscription.isSubscribed) return
+    this.#index.takeOwnChange(entry, change)
+    this.#carryOut()
+  }
+
   /** Ends the view: every wait for the end of a job is rejected, also those that begin later. */
   close(reason: Error): void {
     clearTimeout(this.#dueTimer)
+    this.#subscription.stop()
+    this.follower.stop()
     this.unaccepted.stop()
     this.#windowReader?.stop()
     this.followed.stop()
@@ -256,6 +377,7 @@ export class LiveView {
     this.unaccepted.update()
     this.#carryOut()
     this.#reader.start()
+    if (this.isCurrent && !this.#reader.isBusy) this.#enter()
     this.changed.notify()
     if (!this.#signal.aborted) this.#setDueTimer(queue.nextDue)
   }
@@ -284,16 +406,19 @@ export class LiveView {
   }
 
   #carryOutOne(effect: Effect): void {
-    if (effect.kind === 'emit') this.#emit(effect.event, effect.entry)
+    if (effect.kind === 'emit') this.#emit(effect)
     else if (effect.kind === 'cancelled') this.#listener.cancelRequested(effect.entry)
     else if (effect.kind === 'find-end') void this.#findEnd(effect.entry, effect.id)
     else this.#report(effect.error)
   }
 
-  #emit(event: JobEventKind, entry: JobEntry): void {
+  #emit({ event, entry, isEarlier }: Extract<Effect, { kind: 'emit' }>): void {
     if (event === 'claimed') this.followed.claimed(entry)
-    if (entry.ended) this.followed.ended(entry, entry.ended)
-    this.#listener.jobChanged(event, entry)
+    if (entry.ended) {
+      this.followed.ended(entry, entry.ended)
+      if (entry.id !== undefined) this.follower.ended(entry.id)
+    }
+    this.#listener.jobChanged(event, entry, { isEarlier: isEarlier === true })
   }
 
   #report(error: unknown): void {
@@ -326,6 +451,26 @@ export class LiveView {
     }
   }
 
+  /** Empties the view, because nothing needs it any more. */
+  #leave(): void {
+    clearTimeout(this.#dueTimer)
+    this.unaccepted.stop()
+    this.#windowReader?.stop()
+    this.#resync.stop()
+    this.#isEntered = false
+    this.#index.close()
+    this.follower.resume()
+    this.changed.notify()
+  }
+
+  #onStatus(entry: JobEntry, status: JobStatus): void {
+    this.#listener.statusRead(entry, status)
+    this.#index.takeStatus(entry, status)
+    this.#carryOut()
+    // Also after a read that found no connection: the status has come over one.
+    this.#reader.resume()
+  }
+
   async #list(): Promise<ViewListing> {
     if (this.#windowReader) return this.#windowReader.list(this.#index.knownIds())
     return (await this.#backend.list?.()) ?? EMPTY_LISTING
@@ -333,7 +478,7 @@ export class LiveView {
 
   #onListed(listing: ViewListing, missed: readonly BoardChange[]): void {
     if (listing.window) this.#windowReader?.begin(listing.window)
-    this.#index.takeListing(listing)
+    this.#index.takeListing(listing, missed)
     this.#carryOut()
     for (const change of missed) this.#apply(change)
     this.#windowReader?.readUpToPinned()

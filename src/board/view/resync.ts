@@ -11,6 +11,8 @@ export interface ResyncOptions<T> {
   /** Called with the listing and the changes since the gap began; the view is current from then on. */
   readonly onListed: (listing: T, missed: readonly BoardChange[]) => void
   readonly onError: (error: unknown) => void
+  /** Called when the board cannot be listed before another gap, because there is no connection. */
+  readonly onDisconnected: (error: NotConnected) => void
   /** The signal that ends the background work. */
   readonly signal: AbortSignal
 }
@@ -37,6 +39,12 @@ export class Resync<T> {
     void this.#list(this.#gaps)
   }
 
+  /** Ends a listing that is under way: its answer is ignored. */
+  stop(): void {
+    this.#gaps += 1
+    this.#missed = []
+  }
+
   /** Keeps the changes for later and returns true; returns false where the caller has to apply them now. */
   keep(batch: readonly BoardChange[]): boolean {
     this.#missed?.push(...batch)
@@ -44,7 +52,7 @@ export class Resync<T> {
   }
 
   async #list(gap: number): Promise<void> {
-    const { list, onListed, onError, signal } = this.#options
+    const { list, onListed, onError, onDisconnected, signal } = this.#options
     const listUnlessNewer = async () => {
       if (gap !== this.#gaps) return
       const listing = await list()
@@ -57,6 +65,8 @@ export class Resync<T> {
       ...{ firstPauseMs: 100, maxPauseMs: 10_000, signal, onRetry: onError },
       // Without a connection a retry is useless: the reconnect is another gap.
       isRetryable: (error) => !(error instanceof NotConnected),
-    }).catch(() => undefined)
+    }).catch((error: unknown) => {
+      if (error instanceof NotConnected && gap === this.#gaps) onDisconnected(error)
+    })
   }
 }

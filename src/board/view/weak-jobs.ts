@@ -6,7 +6,7 @@
  * - {@link RecentEnds}: how the last jobs left the board, for a post whose answer arrives after its job has ended.
  */
 import { compareIds } from '../model/claim-order.ts'
-import { type JobEntry, newEntry } from '../model/entry.ts'
+import { type EntryFollower, type JobEntry, newEntry } from '../model/entry.ts'
 
 export type JobEnd = 'COMPLETE' | 'TRASHED'
 
@@ -15,9 +15,14 @@ const MAX_ENDS = 1_000
 
 export class WeakJobs {
   readonly #entries = new Map<string, WeakRef<JobEntry>>()
+  readonly #follower: EntryFollower | undefined
   readonly #collected = new FinalizationRegistry<string>((id) => {
     if (!this.#entries.get(id)?.deref()) this.#entries.delete(id)
   })
+
+  constructor(options: { readonly follower: EntryFollower | undefined }) {
+    this.#follower = options.follower
+  }
 
   get(id: string): JobEntry | undefined {
     return this.#entries.get(id)?.deref()
@@ -25,7 +30,7 @@ export class WeakJobs {
 
   /** Returns the entry of the job; a new one where there is none. */
   getOrCreate(id: string): JobEntry {
-    return this.get(id) ?? this.add(newEntry(id, 'outside'))
+    return this.get(id) ?? this.add(newEntry(id, { windowStatus: 'outside', follower: this.#follower }))
   }
 
   add(entry: JobEntry): JobEntry {
@@ -77,6 +82,13 @@ export class RecentEnds {
 
   get(id: string): JobEnd | undefined {
     return this.#ends.get(id)
+  }
+
+  /** Forgets all ends, because from now on they are not reported. */
+  forgetAll(): void {
+    this.#ends.clear()
+    this.#trashing = undefined
+    this.#forgotten = undefined
   }
 
   /** Returns whether the job may have ended so long ago that its end is not remembered. */

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { Job, JobBoard } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { findJobs, isWholeUuid } from '../find.ts'
+import { findJobs, isExact } from '../find.ts'
 import { confirm, forEachWithProgress } from '../input/for-each.ts'
 import type { SharedOptions } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
@@ -25,7 +25,7 @@ export function defineCancel(program: Command, run: RunAction): void {
       'Cancels jobs. A job that never ran is trashed at once. A running job is notified, reverted, and then trashed. ' +
         'A waiting job that is half done is reverted by the conductor that claims it next.',
     )
-    .argument('[uuid...]', 'uuids of jobs, their first 13 characters or more, or their ends')
+    .argument('[uuid...]', 'uuids of jobs, their first 13 characters or more, or their ends, or references')
     .option('--name <name>', 'all jobs of this name')
     .option('--all', 'all jobs on the board')
     .option('--yes', 'do not ask; needed with --name and --all where there is no terminal')
@@ -58,7 +58,7 @@ async function cancel(options: CancelCommandOptions, context: CliContext, { args
     return DONE
   }
   if (!byUuid && !(await confirm(toQuestion(jobs, board), { yes, offTerminal: 'refuse' }, context))) return DONE
-  const exact = uuids.every(isWholeUuid)
+  const exact = uuids.every(isExact)
   if (byUuid && !exact && !(await confirm(`cancel ${jobs.join(', ')}?`, { yes, offTerminal: 'proceed' }, context)))
     return DONE
   const work = async (job: Job) => {

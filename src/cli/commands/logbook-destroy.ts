@@ -4,7 +4,7 @@ import { IncompatibleVersion, InvalidArgument, InvalidState } from '../../core/e
 import type { FlowState } from '../../core/states.ts'
 import type { BookDetail } from '../../persistence/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { findBook, isWholeUuid } from '../find.ts'
+import { findBook, isExact } from '../find.ts'
 import { FLOW_STATE_CHOICES } from '../input/choices.ts'
 import { confirm, forEachWithProgress } from '../input/for-each.ts'
 import { ageLimit, boardUri, choicesParser, type SharedOptions } from '../input/shared-options.ts'
@@ -75,7 +75,7 @@ async function destroy(options: DestroyOptions, context: CliContext, { args: uui
   const meant = named ? chosen : chosen.filter((book) => keptFor(book) === undefined)
   if (!named) reportKept(chosen, { keptFor, context })
   if (chosen.length === 0) context.stderr.write(`no matching logbooks in ${logbooks.uri}\n`)
-  if (named && !uuids.every(isWholeUuid)) {
+  if (named && !uuids.every(isExact)) {
     const names = chosen.map(({ uuid, name }) => `${uuid} (${name})`).join(', ')
     const sure = await confirm(`destroy logbook ${names}?`, { yes: options.yes, offTerminal: 'proceed' }, context)
     if (!sure) return DONE

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import type { Job, TrashedJob } from '../../board/index.ts'
 import type { JobRecord } from '../../conductor/internal.ts'
 import { InvalidArgument } from '../../core/errors.ts'
+import { parseReference } from '../../core/job-reference.ts'
 import { Redactor } from '../../core/redaction.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { assertUuidPart, locateJob, type SearchedPlaces, unknownJobError, wholeUuid } from '../find.ts'
@@ -29,7 +30,7 @@ export function defineShow(program: Command, run: RunAction): void {
         'With --persistence also its logbook: the state of the flow and of each task. A job that is done has left the ' +
         'board; only its logbook remains.',
     )
-    .argument('<uuid>', 'uuid of the job, its beginning or its end')
+    .argument('<uuid>', 'uuid of the job, its beginning or its end, or its reference')
     .option('--json', 'print a JSON object')
     .option('--graph', 'draw the flow instead, its atoms coloured by their states; needs --flows')
     .option('--flows <module>', 'with --graph, module that exports the flow: a path or a package')
@@ -55,8 +56,8 @@ async function show(
   const redaction = new Redactor(redactedKeys(options, context))
   await using logbooks = await openLogbooks(options, context)
   await using opened = await openNamedBoard(options, context, { create: false })
-  const uuid = await wholeUuid(named, { board: opened.board, logbooks })
-  const report = await reportOn(uuid, { board: opened.board, logbooks, redaction })
+  const { uuid, reference } = await wholeUuid(named, { board: opened.board, logbooks })
+  const report = await reportOn(reference, { board: opened.board, logbooks, redaction })
   if (options.graph) await printLines(context, (await drawFlow(uuid, report, { ...options, context })).split('\n'))
   else if (options.json) await printJson(context, [{ uuid, ...report }])
   else await printLines(context, await render(context, ({ reportLines }, screen) => reportLines(uuid, report, screen)))
@@ -92,10 +93,10 @@ interface ShowSources extends SearchedPlaces {
 }
 
 /** Returns the report of a job. @throws NotFound if the job is in none of the places */
-async function reportOn(uuid: string, sources: ShowSources): Promise<JobReport> {
+async function reportOn(reference: string, sources: ShowSources): Promise<JobReport> {
   for (;;) {
-    const located = await locateJob(uuid, sources)
-    if (!located) throw unknownJobError(uuid, sources)
+    const located = await locateJob(reference, sources)
+    if (!located) throw unknownJobError(parseReference(reference).uuid, sources)
     if (located.place === 'logbook') {
       const trashed = await findTrashedSince(located.record, sources)
       return toReport(trashed && trashReport(trashed, sources.redaction), located.record, sources)

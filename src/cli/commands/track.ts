@@ -23,7 +23,7 @@ export function defineTrack(program: Command, run: RunAction): void {
         'results, its failure, or why it was trashed. Results are printed: --redact hides the values of the keys that it ' +
         'names.',
     )
-    .argument('<uuid>', 'uuid of the job, its beginning or its end')
+    .argument('<uuid>', 'uuid of the job, its beginning or its end, or its reference')
     .option('--book <uuid>', "uuid of its logbook, if it was posted with one (default: the job's)")
     .option('--json', 'print a JSON object')
     .addHelpText(
@@ -45,9 +45,9 @@ async function track(
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   const { persistence } = logbooks
-  const uuid = await wholeUuid(uuidPart, { board, logbooks })
+  const { uuid, reference } = await wholeUuid(uuidPart, { board, logbooks })
   const tracked = trackedView(
-    await trackJob(uuid, { board, persistence, ...definedOnly({ book: options.book }) }),
+    await trackJob(reference, { board, persistence, ...definedOnly({ book: options.book }) }),
     redaction,
   )
   if (options.json) await printJson(context, [tracked])
@@ -64,8 +64,8 @@ async function track(
 
 /** Calls `track`. A separate function: TypeScript 6.0 does not rewrite the `.ts` of an import() beside an `await using`. */
 async function trackJob(
-  uuid: string,
+  reference: string,
   options: Parameters<typeof import('../../conductor/index.ts')['track']>[1],
 ): Promise<Tracked> {
-  return (await import('../../conductor/index.ts')).track(uuid, options)
+  return (await import('../../conductor/index.ts')).track(reference, options)
 }

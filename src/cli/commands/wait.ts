@@ -23,7 +23,7 @@ export function defineWait(program: Command, run: RunAction): void {
         'for TRASHED and for a job that is still on the board when --within is over. For a job that left the board before, ' +
         'the trash and the logbook are read. If logbooks are named, the progress is printed on standard error.',
     )
-    .argument('<uuid>', 'uuid of the job, its beginning or its end')
+    .argument('<uuid>', 'uuid of the job, its beginning or its end, or its reference')
     .option('--within <duration>', 'how long to wait (default: for ever)')
     .option('--json', 'print a JSON object')
     .addHelpText('after', '\nExample:\n  $ jobboard wait 0199c0de --within 10m')
@@ -36,8 +36,8 @@ async function wait(options: WaitCommandOptions, context: CliContext, command: C
   await using opened = await openNamedBoard(options, context, { create: false })
   await using logbooks = await logbooksToFollow(options, context)
   const places = { board: opened.board, logbooks }
-  const uuid = await wholeUuid(command.args[0] ?? '', places)
-  const located = await locateLeniently(uuid, places)
+  const { uuid, reference } = await wholeUuid(command.args[0] ?? '', places)
+  const located = await locateLeniently(reference, places)
   if (!located && !logbooks) await assertNoLogbooks(options, context)
   if (!located) throw unknownJobError(uuid, places)
   const name = nameOf(located)
@@ -51,11 +51,11 @@ async function wait(options: WaitCommandOptions, context: CliContext, command: C
 }
 
 /** Finds the job. For a job on the board or in the trash, logbooks that cannot be read are no error. */
-async function locateLeniently(uuid: string, places: SearchedPlaces): Promise<Located | undefined> {
+async function locateLeniently(reference: string, places: SearchedPlaces): Promise<Located | undefined> {
   try {
-    return await locateJob(uuid, places)
+    return await locateJob(reference, places)
   } catch (error) {
-    const located = await locateJob(uuid, { ...places, logbooks: undefined })
+    const located = await locateJob(reference, { ...places, logbooks: undefined })
     if (located) return located
     throw error
   }

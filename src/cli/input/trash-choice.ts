@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { JobBoard, TrashedJob } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode } from '../context.ts'
-import { assertUuidPart, isWholeUuid, matchesUuid, readTrash, requireOne } from '../find.ts'
+import { assertUuidPart, isExact, matchesUuid, readTrash, requireOne } from '../find.ts'
 import { openNamedBoard } from '../opening.ts'
 import { confirm, forEachWithProgress } from './for-each.ts'
 import { ageLimit, type SharedOptions } from './shared-options.ts'
@@ -80,7 +80,7 @@ export async function forEachTrashed(
     context.stderr.write(`no matching jobs in the trash of ${board.uri}\n`)
     return DONE
   }
-  if (!uuids.every(isWholeUuid)) {
+  if (!uuids.every(isExact)) {
     const sure = await confirm(`${verb} ${chosen.join(', ')}?`, { yes: options.yes, offTerminal: 'proceed' }, context)
     if (!sure) return DONE
   }

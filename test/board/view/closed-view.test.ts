@@ -13,11 +13,17 @@ function viewOf(read: Backend['read']) {
     trashed: new Set<string>(),
     cancelled: new Set<string>(),
   }
-  const backend: Partial<Backend> = { now: () => Date.now(), read, list: async () => listing }
+  const backend: Partial<Backend> = {
+    subscribe: async () => undefined,
+    now: () => Date.now(),
+    read,
+    list: async () => listing,
+  }
   const none = () => undefined
-  const listener = { jobChanged: none, cancelRequested: none, flowUnaccepted: none, onError: none }
+  const listener = { jobChanged: none, cancelRequested: none, flowUnaccepted: none, statusRead: none, onError: none }
   const { signal } = closing
   const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
+  view.hold()
   return { view, closing }
 }
 

@@ -17,11 +17,23 @@ test('a release and the next claim that are reported as one update are read, as 
   let runs = 1
   const none = new Set<string>()
   const list = async () => ({ jobs: ['job1'], claimed: new Set(['job1']), trashed: none, cancelled: none })
-  const backend: Partial<Backend> = { now: () => Date.now(), list, read: async () => [stored(runs)] }
+  const backend: Partial<Backend> = {
+    subscribe: async () => undefined,
+    now: () => Date.now(),
+    list,
+    read: async () => [stored(runs)],
+  }
   const ignore = () => undefined
-  const listener = { jobChanged: ignore, cancelRequested: ignore, flowUnaccepted: ignore, onError: ignore }
+  const listener = {
+    jobChanged: ignore,
+    cancelRequested: ignore,
+    flowUnaccepted: ignore,
+    statusRead: ignore,
+    onError: ignore,
+  }
   const { signal } = new AbortController()
   const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
+  view.hold()
   view.resync()
   await view.whenSettled()
   const entry = view.byId('job1')

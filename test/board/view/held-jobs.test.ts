@@ -20,6 +20,7 @@ async function twoBoards() {
   if (!here || !there) throw new Error('two backends were made')
   const boards = [new JobBoard(here), new JobBoard(there)] as const
   await Promise.all(boards.map((board) => board.open()))
+  await Promise.all(boards.map((board) => board.view()))
   return { boards, asked: here.asked }
 }
 

@@ -81,6 +81,7 @@ test('a window that grows for a caller keeps to its bytes while postings keep ar
     },
   }
   const backend: Partial<Backend> = {
+    subscribe: async () => undefined,
     now: () => Date.now(),
     sections: sections as BoardSections,
     read: async (ids) => {
@@ -93,9 +94,10 @@ test('a window that grows for a caller keeps to its bytes while postings keep ar
   const failures: Error[] = []
   const ignore = () => undefined
   const onError = (error: Error) => failures.push(error)
-  const listener = { jobChanged: ignore, cancelRequested: ignore, flowUnaccepted: ignore, onError }
+  const listener = { jobChanged: ignore, cancelRequested: ignore, flowUnaccepted: ignore, statusRead: ignore, onError }
   const { signal } = new AbortController()
   const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
+  view.hold()
   const post = () => {
     nextOrder -= 1
     const at = summary(nextOrder, { priority: 'HIGH' })

@@ -27,7 +27,7 @@ test('it serves until SIGTERM, or until it is killed', async () => {
     {
       await using board = await openBoard(uri)
       await board.post('hello', {})
-      expect(board.jobCount).toBe(1)
+      expect(await board.countJobs()).toBe(1)
     }
     running.process.kill(signal)
     const { exitCode, stderr } = await running.ended

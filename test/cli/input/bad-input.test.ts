@@ -144,7 +144,7 @@ describe('wrong usage: exit code 2', () => {
     await place.jobboard(['post', 'hello', '--flows', 'flows.js', '--store', '{}'])
     await place.jobboard(['post', 'hello', '--max-attempts', '99'])
     await using board = await openBoard(place.board)
-    expect(board.jobCount).toBe(0)
+    expect(await board.countJobs()).toBe(0)
   })
 })
 

@@ -38,7 +38,7 @@ redact: [text]
     for await (const { name } of persistence.listBooks()) books.push(name)
     expect(books).toEqual(['hello'])
     await using board = await openBoard(place.board)
-    expect(board.jobCount).toBe(0)
+    expect(await board.countJobs()).toBe(0)
   })
 
   test('what is typed wins over the environment, and that over the file', async () => {

@@ -166,7 +166,7 @@ export const services = ${services}
     expect(await place.jobboard(conductor)).toMatchObject({ exitCode: 0, stderr: '' })
     expect(await notes(place)).toEqual(['made', 'ended', ''])
     await using board = await openBoard(place.board)
-    expect([board.jobCount, (await all(board.trashed())).length]).toEqual([0, 0])
+    expect([await board.countJobs(), (await all(board.trashed())).length]).toEqual([0, 0])
 
     const run = await place.jobboard(['run', 'hello', '--alone', '--flows', 'flows.mjs', '--quiet'])
     expect(run).toEqual({ exitCode: 0, stdout: 'saved  "in the database"\n', stderr: '' })

@@ -68,7 +68,7 @@ export function keysContract({ open, removeRaw }: Place): void {
     const witness = await open()
     let most = 0
     const count = () => {
-      most = Math.max(most, witness.jobCount)
+      most = Math.max(most, witness.jobCount ?? 0)
     }
     for (const event of ['posted', 'claimed', 'consumed'] as const) witness.on(event, count)
     const life = async (board: JobBoard, settle: 'consume' | 'trash') => {

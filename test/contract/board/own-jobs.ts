@@ -99,5 +99,5 @@ export function ownJobsContract({ open }: Place, { delays, keys, resources }: Ba
 
 /** Until so many jobs are on the board. */
 async function untilOnBoard(board: JobBoard, jobs: number): Promise<void> {
-  while (board.jobCount < jobs) await new Promise<void>((resolve) => board.on('posted', () => resolve()))
+  while ((board.jobCount ?? 0) < jobs) await new Promise<void>((resolve) => board.on('posted', () => resolve()))
 }

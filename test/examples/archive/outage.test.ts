@@ -32,7 +32,7 @@ test('nothing is lost, and it goes on by itself, whether sessions outlive it or 
     expect(new Set(names).size).toBe(FILES)
     expect(await wrongEntries(folder, out)).toEqual([])
     await using board = await openBoard(uri)
-    expect(board.jobCount).toBe(0)
+    expect(await board.countJobs()).toBe(0)
   }
 })
 

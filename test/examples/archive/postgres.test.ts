@@ -53,7 +53,7 @@ test('200 files on a board in Postgres, three conductors, one of them killed: ev
   // The kill did hit somebody at work.
   expect((await runsOf(out)).some((run) => run > 1)).toBe(true)
   await using left = await openBoard(board)
-  expect(left.jobCount).toBe(0)
+  expect(await left.countJobs()).toBe(0)
 })
 
 async function manyFiles(): Promise<{ folder: string; out: string; names: string[] }> {

@@ -95,7 +95,7 @@ test('Ctrl-C before the conductors have started ends everything at once', async 
   expect(demo.errors).toBe('interrupted\n')
   expect(demo.output).not.toContain('archiving')
   await using board = await openBoard(uri)
-  expect([board.jobCount, await board.entities('conductor')]).toEqual([0, []])
+  expect([await board.countJobs(), await board.entities('conductor')]).toEqual([0, []])
 })
 
 test('when the last conductor is gone it says so and ends', async () => {

@@ -1,11 +1,12 @@
 /**
  * The index of a view against a naive board: after any sequence of posts, claims, releases, cancellations and ends, with
  * postings read late or never and the board listed anew at any moment, the view has the jobs of the board, and every event of a
- * job is emitted once, in order.
+ * job is emitted once, in order. While the view is closed nothing is applied; once it is opened again it has the jobs of the board,
+ * and emits what happens from then on.
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { StoredJob } from '../../../src/board/backend.ts'
+import type { BoardChange, StoredJob } from '../../../src/board/backend.ts'
 import type { JobEntry } from '../../../src/board/model/entry.ts'
 import { makePosting } from '../../../src/board/model/posting.ts'
 import { JobIndex } from '../../../src/board/view/job-index.ts'
@@ -22,6 +23,8 @@ const step = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('end' as const), which, trashed: fc.boolean() }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('read' as const) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('list' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('close' as const) }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('open' as const) }) },
 )
 type Step = typeof step extends fc.Arbitrary<infer S> ? S : never
 
@@ -39,11 +42,20 @@ class NaiveBoard {
   readonly emitted = new Map<string, string[]>()
   readonly #index = new JobIndex({ window: undefined })
   #posted = 0
+  #isOpen = false
+  /** The jobs that were claimed when the view was opened. */
+  #claimedBefore = new Set<string>()
+
+  constructor() {
+    this.#open()
+  }
 
   apply(step: Step): void {
     if (step.kind === 'post') this.#post()
     else if (step.kind === 'read') this.#read()
     else if (step.kind === 'list') this.#list()
+    else if (step.kind === 'close') this.#close()
+    else if (step.kind === 'open') this.#open()
     else {
       const job = [...this.jobs.values()][step.which % Math.max(1, this.jobs.size)]
       if (job) this.#change(job, step)
@@ -51,31 +63,52 @@ class NaiveBoard {
     this.#takeEffects()
   }
 
+  #open(): void {
+    if (this.#isOpen) return
+    this.#isOpen = true
+    this.#claimedBefore = new Set([...this.jobs.values()].flatMap(({ id, claimed }) => (claimed ? [id] : [])))
+    this.#index.open()
+    this.#list()
+  }
+
+  #close(): void {
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    this.#index.close()
+    this.emitted.clear()
+    this.ended.clear()
+  }
+
+  /** Reports a change, as backends do while the board is viewed. */
+  #report(change: BoardChange): void {
+    if (this.#isOpen) this.#index.apply(change)
+  }
+
   #post(): void {
     this.#posted += 1
     const id = toJobId(this.#posted)
     this.jobs.set(id, { id, revision: 0, claimed: false, cancelled: false })
-    this.#index.apply({ kind: 'posted', id })
+    this.#report({ kind: 'posted', id })
   }
 
-  #change(job: NaiveJob, step: Exclude<Step, { kind: 'post' | 'read' | 'list' }>): void {
+  #change(job: NaiveJob, step: Exclude<Step, { kind: 'post' | 'read' | 'list' | 'close' | 'open' }>): void {
     const { id } = job
     if (step.kind === 'update') {
       job.revision += 1
-      this.#index.apply({ kind: 'updated', id })
+      this.#report({ kind: 'updated', id })
     } else if (step.kind === 'cancel') {
       job.cancelled = true
-      this.#index.apply({ kind: 'cancelled', id })
+      this.#report({ kind: 'cancelled', id })
     } else if (step.kind === 'end') {
       this.jobs.delete(id)
-      this.ended.set(id, step.trashed ? 'TRASHED' : 'COMPLETE')
-      if (step.trashed) this.#index.apply({ kind: 'trashed', id })
-      this.#index.apply({ kind: 'gone', id })
+      if (this.#isOpen) this.ended.set(id, step.trashed ? 'TRASHED' : 'COMPLETE')
+      if (step.trashed) this.#report({ kind: 'trashed', id })
+      this.#report({ kind: 'gone', id })
     } else {
       job.claimed = step.kind === 'claim'
       job.revision += 1
-      this.#index.apply({ kind: 'updated', id })
-      this.#index.apply({ kind: job.claimed ? 'claimed' : 'released', id })
+      this.#report({ kind: 'updated', id })
+      this.#report({ kind: job.claimed ? 'claimed' : 'released', id })
     }
   }
 
@@ -87,14 +120,16 @@ class NaiveBoard {
   }
 
   #list(): void {
+    if (!this.#isOpen) return
     const jobs = [...this.jobs.values()]
     const ids = (of: (job: NaiveJob) => boolean) => new Set(jobs.filter(of).map(({ id }) => id))
-    this.#index.takeListing({
+    const listing = {
       jobs: jobs.map(({ id }) => id),
       claimed: ids(({ claimed }) => claimed),
       cancelled: ids(({ cancelled }) => cancelled),
-      trashed: new Set(),
-    })
+      trashed: new Set<string>(),
+    }
+    this.#index.takeListing(listing, [])
   }
 
   #stored({ id = '' }: JobEntry): StoredJob | undefined {
@@ -108,7 +143,7 @@ class NaiveBoard {
 
   #takeEffects(): void {
     for (const effect of this.#index.takeEffects()) {
-      if (effect.kind !== 'emit') continue
+      if (effect.kind !== 'emit' || effect.isEarlier) continue
       const { id = '' } = effect.entry
       this.emitted.set(id, [...(this.emitted.get(id) ?? []), effect.event])
     }
@@ -116,7 +151,8 @@ class NaiveBoard {
 
   check(): void {
     const known = new Map([...this.#index.entries()].map((entry) => [entry.id ?? '', entry]))
-    expect([...known.keys()].sort()).toEqual([...this.jobs.keys()].sort())
+    expect([...known.keys()].sort()).toEqual(this.#isOpen ? [...this.jobs.keys()].sort() : [])
+    if (!this.#isOpen) return
     expect(this.#index.jobCount).toBe(this.jobs.size)
     for (const job of this.jobs.values()) {
       const entry = known.get(job.id)
@@ -136,7 +172,8 @@ class NaiveBoard {
     if (ends.length > 0) expect(events.at(-1)).toBe(ends[0])
     // Claims and releases take turns.
     const turns = events.filter((event) => event === 'claimed' || event === 'abandoned')
-    expect(turns.every((event, at) => event === (at % 2 === 0 ? 'claimed' : 'abandoned'))).toBe(true)
+    const begins = this.#claimedBefore.has(id) ? 1 : 0
+    expect(turns.every((event, at) => event === ((at + begins) % 2 === 0 ? 'claimed' : 'abandoned'))).toBe(true)
   }
 }
 

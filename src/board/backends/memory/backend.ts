@@ -18,6 +18,7 @@ import {
   type DiscardRequest,
   type Entity,
   type GateRequest,
+  type JobStatus,
   type Posted,
   type PostRequest,
   type SessionHold,
@@ -47,7 +48,10 @@ export class MemoryBackend implements Backend {
   readonly uri: string
   readonly clock: AlarmClock
   readonly #space: MemorySpace
-  #open: { readonly sink: BackendSink; readonly unsubscribe: () => void; session: string } | undefined
+  #open: { readonly sink: BackendSink; session: string } | undefined
+  #unsubscribe: (() => void) | undefined
+  readonly #followed = new Set<string>()
+  #unfollow: (() => void) | undefined
 
   constructor(options: { uri: string; space: MemorySpace }) {
     this.uri = options.uri
@@ -56,18 +60,60 @@ export class MemoryBackend implements Backend {
   }
 
   async open(sink: BackendSink): Promise<void> {
-    const unsubscribe = this.#space.subscribe(sink)
-    this.#open = { sink, unsubscribe, session: this.#space.newSession() }
+    this.#open = { sink, session: this.#space.newSession() }
     sink.session({ state: 'connected', session: this.#open.session })
+    sink.paused(this.#space.paused)
+  }
+
+  async subscribe(): Promise<void> {
+    const { sink } = this.#requireOpen()
+    this.#unsubscribe ??= this.#space.subscribe(sink)
     sink.gap()
     sink.paused(this.#space.paused)
+  }
+
+  async unsubscribe(): Promise<void> {
+    this.#unsubscribe?.()
+    this.#unsubscribe = undefined
+  }
+
+  async follow(ids: readonly string[]): Promise<JobStatus[]> {
+    const { sink } = this.#requireOpen()
+    const statuses = ids.map((id) => this.#space.status(id))
+    for (const [index, id] of ids.entries()) if (typeof statuses[index] === 'object') this.#followed.add(id)
+    if (this.#followed.size > 0) this.#unfollow ??= this.#space.subscribe(this.#followedChanges(sink))
+    return statuses
+  }
+
+  async unfollow(ids: readonly string[]): Promise<void> {
+    this.#forget(ids)
+  }
+
+  #forget(ids: readonly string[]): void {
+    for (const id of ids) this.#followed.delete(id)
+    if (this.#followed.size > 0) return
+    this.#unfollow?.()
+    this.#unfollow = undefined
+  }
+
+  #followedChanges(sink: BackendSink): Pick<BackendSink, 'changes' | 'paused'> {
+    return {
+      changes: (batch) => {
+        const followed = batch.filter(({ id }) => this.#followed.has(id))
+        if (followed.length > 0) sink.followed(followed)
+        for (const { kind, id } of followed) if (kind === 'gone') this.#forget([id])
+      },
+      paused: () => undefined,
+    }
   }
 
   async close(): Promise<void> {
     const open = this.#open
     if (!open) return
     this.#open = undefined
-    open.unsubscribe()
+    this.#unsubscribe?.()
+    this.#unsubscribe = undefined
+    this.#forget([...this.#followed])
     // The owner is notified first: it must know before another board can claim.
     open.sink.session({ state: 'closed', session: open.session })
     this.#space.endSession(open.session)

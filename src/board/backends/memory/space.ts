@@ -15,6 +15,7 @@ import type {
   CancelRequest,
   DiscardRequest,
   Entity,
+  JobStatus,
   Posted,
   Settlement,
   TrashedEntry,
@@ -195,6 +196,12 @@ export class MemorySpace {
 
   read(id: string): Readonly<Omit<MemoryJob, 'held' | 'posting' | 'rest'>> | undefined {
     return this.#rows.get(id)
+  }
+
+  status(id: string): JobStatus {
+    const row = this.#rows.get(id)
+    if (!row) return this.#trash.has(id) ? 'trashed' : 'gone'
+    return { claimed: row.held !== undefined, cancelled: this.#cancellations.has(id), revision: row.revision }
   }
 
   owner(id: string): string | undefined {

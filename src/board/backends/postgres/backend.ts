@@ -27,6 +27,7 @@ import {
   type DiscardRequest,
   type Entity,
   type GateRequest,
+  type JobStatus,
   type Posted,
   type PostedInTransaction,
   type PostRequest,
@@ -41,13 +42,13 @@ import type { Posting, SqlClient } from '../../model/posting.ts'
 import { ServerClock } from '../server-clock.ts'
 import { pagesOf } from '../trash-pages.ts'
 import type { WindowSize } from '../window-size.ts'
-import { parseTransactionState } from './caller-transaction.ts'
+import { readTransactionState } from './caller-transaction.ts'
 import { CleanUp } from './clean-up.ts'
 import { translateErrors } from './errors.ts'
-import { PostgresChangeFeed } from './feed.ts'
+import { type FeedSource, PostgresChangeFeed, parseFollowed } from './feed.ts'
 import { FunctionCaller } from './function-caller.ts'
 import { BoardReader } from './reader.ts'
-import { openBoardRow } from './schema.ts'
+import { channelName, openBoardRow } from './schema.ts'
 import { PostgresSections } from './sections.ts'
 import { type PostgresSession, SessionKeeper } from './session.ts'
 import { BoardWriter } from './writer.ts'
@@ -78,6 +79,10 @@ interface PostgresComponents {
   readonly requests: readonly FunctionCaller[]
 }
 
+function toFeedSource(connection: PostgresConnection): FeedSource {
+  return { connection, onError: (error) => connection.disconnect(error) }
+}
+
 /** The delay between a failed read and the gap that makes the view list the board again, in milliseconds. */
 const RETRY_LISTING_AFTER_MS = 250
 /** The time limit for pending work while the board is closed, in milliseconds. */
@@ -96,6 +101,10 @@ export class PostgresBackend implements Backend {
   readonly #closing = new AbortController()
   readonly #registering = new Set<Promise<void>>()
   #board: PostgresComponents | undefined
+  /** Whether changes are to be reported. */
+  #isSubscribed = false
+  /** Whether jobs were followed: then a change of the connection is a gap. */
+  #isFollowing = false
   #retryListingTimer: NodeJS.Timeout | undefined
 
   constructor(options: PostgresBackendOptions) {
@@ -118,13 +127,49 @@ export class PostgresBackend implements Backend {
     const { location, board: name, create, log } = this.#options
     const wanted = { schema: location.schema, name, ...(create === undefined ? {} : { create }) }
     const opening = async () => {
-      const number = await openBoardRow(this.#pool, wanted)
+      const row = await openBoardRow(this.#pool, wanted)
       await warnOfForeignOwner(this.#pool, { schema: location.schema, log })
-      return number
+      return row
     }
-    const number = await translateErrors(`opening ${this.uri}`, () => rejectOnAbort(opening(), signal))
+    const { number, paused } = await translateErrors(`opening ${this.uri}`, () => rejectOnAbort(opening(), signal))
     this.#board = this.#createComponents(number, sink)
     await this.#board.keeper.start({ signal })
+    sink.paused(paused)
+  }
+
+  async subscribe(): Promise<void> {
+    const { keeper, feed, sink } = this.#requireOpen
+    this.#isSubscribed = true
+    try {
+      const connection = await keeper.listen()
+      await translateErrors(`subscribing to ${this.uri}`, () => feed.attach(toFeedSource(connection)))
+      sink.gap()
+    } catch (error) {
+      this.#isSubscribed = false
+      feed.detach()
+      throw error
+    }
+  }
+
+  async unsubscribe(): Promise<void> {
+    this.#isSubscribed = false
+    this.#board?.feed.detach()
+    await this.#board?.keeper.unlisten()
+  }
+
+  async follow(ids: readonly string[]): Promise<JobStatus[]> {
+    const { keeper, reader } = this.#requireOpen
+    this.#isFollowing = true
+    const session = await keeper.listenToOwn()
+    const statuses = await translateErrors(`following jobs of ${this.uri}`, () => reader.follow(session, ids))
+    if (statuses) return statuses
+    throw this.#notConnectedError('following jobs')
+  }
+
+  async unfollow(ids: readonly string[]): Promise<void> {
+    const what = 'ending to follow jobs'
+    const session = this.#requireSession(what)
+    await translateErrors(what, () => this.#requireOpen.reader.unfollow(session, ids))
   }
 
   async close(): Promise<void> {
@@ -157,10 +202,10 @@ export class PostgresBackend implements Backend {
   }
 
   async transactionState(transaction: string): Promise<TransactionState> {
-    const { rows } = await translateErrors('looking for the end of a transaction', () =>
-      this.#pool.query('SELECT pg_xact_status($1::xid8) AS status', [transaction]),
+    const { schema } = this.#options.location
+    return translateErrors('looking for the end of a transaction', () =>
+      readTransactionState(this.#pool, { post: transaction, schema }),
     )
-    return parseTransactionState(rows[0]?.['status'])
   }
 
   async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
@@ -336,19 +381,25 @@ export class PostgresBackend implements Backend {
       onServerTime: (at) => this.#clock.observe(at),
     })
     const cleanUp = new CleanUp({ driver: this.#pool, schema, board, signal, onError: failed })
-    const sourceOf = (connection: PostgresConnection) => ({
-      connection,
-      onError: (error: unknown) => connection.disconnect(error),
-    })
     const keeper = new SessionKeeper({
-      ...{ location, uri, board, who, ttl, listen, onError: failed },
-      onOpened: (_, connection) => feed.attach(sourceOf(connection)),
+      ...{ location, uri, board, who, ttl, onError: failed },
+      listens: () => listen && this.#isSubscribed,
+      onOpened: async (_, connection) => {
+        if (this.#isSubscribed) await feed.attach(toFeedSource(connection))
+        if (!this.#isSubscribed) feed.detach()
+      },
       onSuspended: ({ label }, reason) => {
         feed.suspend()
         sink.session({ state: 'disconnected', session: label, reason })
       },
-      onReattached: (_, connection) => feed.resume(sourceOf(connection)),
-      onResumed: ({ label }) => sink.session({ state: 'connected', session: label }),
+      onReattached: async (_, connection) => {
+        if (this.#isSubscribed) await feed.resume(toFeedSource(connection))
+        if (!this.#isSubscribed) feed.detach()
+      },
+      onResumed: ({ label }) => {
+        sink.session({ state: 'connected', session: label })
+        if (this.#isFollowing && !this.#isSubscribed) sink.gap()
+      },
       onCurrent: ({ label }) => {
         sink.session({ state: 'connected', session: label })
         sink.gap()
@@ -360,7 +411,11 @@ export class PostgresBackend implements Backend {
         // No changes arrive until the next session, while answers of requests still do.
         sink.gap()
       },
-      onNotification: ({ backend }) => {
+      onNotification: ({ channel, backend, payload }) => {
+        if (channel !== channelName(schema, board)) {
+          sink.followed(parseFollowed(payload))
+          return
+        }
         // For requests of this process, the feed is read before the caller receives the answer.
         if (requests.every((request) => request.backend !== backend)) void feed.caughtUp()
       },

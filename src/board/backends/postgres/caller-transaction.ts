@@ -1,8 +1,12 @@
 /**
- * Posts a job in a transaction of the caller's own. A client without an open transaction is refused before anything is
+ * Posts in a transaction of the caller's own. A client without an open transaction is refused before anything is
  * written: the post would be committed at once, also if the caller rolls back later.
+ *
+ * Each post leaves a receipt, in the same transaction and savepoint. So whoever finds the receipt knows that the job was posted,
+ * although it may have left the board since.
  */
 import { InvalidArgument } from '../../../core/errors.ts'
+import type { SqlDriver } from '../../../postgres/index.ts'
 import type { TransactionState } from '../../backend.ts'
 import type { SqlClient } from '../../model/posting.ts'
 import { translateErrors } from './errors.ts'
@@ -36,11 +40,32 @@ export async function assertInTransaction(
   }
 }
 
-/** Returns the state of a transaction. @param status as `pg_xact_status` returns it */
-export function parseTransactionState(status: unknown): TransactionState {
+interface CallerPost {
+  /** The number of the transaction. */
+  readonly transaction: string
+  /** The lane of the receipt: see functions/receipts.sql. */
+  readonly receipt: string
+}
+
+/** Returns the name by which the end of the post's transaction is looked up. */
+export function toPostName({ transaction, receipt }: CallerPost): string {
+  return `${transaction} ${receipt}`
+}
+
+/** Returns how the transaction of a post ended, or that it is open. @throws the error of the driver */
+export async function readTransactionState(
+  driver: SqlDriver,
+  { post, schema }: { readonly post: string; readonly schema: string },
+): Promise<TransactionState> {
+  const [transaction, receipt] = post.split(' ')
+  const { rows } = await driver.query('SELECT pg_xact_status($1::xid8) AS status', [transaction])
+  const status = rows[0]?.['status']
   if (status === 'in progress') return 'open'
-  if (status === 'committed') return 'committed'
-  return status === 'aborted' ? 'rolled back' : 'unknown'
+  if (status === 'aborted') return 'rolled back'
+  if (status !== 'committed') return 'unknown'
+  // In a query of its own: the snapshot of the first one may be older than the commit.
+  const found = await driver.query(`SELECT FROM ${schema}.receipts WHERE lane = $1`, [receipt])
+  return found.rows.length > 0 ? 'committed' : 'rolled back'
 }
 
 function isPool(client: object): boolean {

@@ -33,7 +33,7 @@ export interface PostgresFeedOptions {
   readonly misnumbered: (number: unknown) => void
 }
 
-interface FeedSource {
+export interface FeedSource {
   readonly connection: PostgresConnection
   readonly onError: (error: unknown) => void
 }
@@ -174,6 +174,14 @@ export class PostgresChangeFeed {
     }
     if (batch.length > 0) this.#options.sink.changes(batch)
   }
+}
+
+/** Parses the notification of a followed job: the kind of change, and the number of the job. */
+export function parseFollowed(payload: string): BoardChange[] {
+  const [kind = '', digits = ''] = payload.split(' ')
+  const changes = Object.hasOwn(CHANGES_BY_KIND, kind) ? CHANGES_BY_KIND[kind] : undefined
+  const job = Number(digits)
+  return changes && isJobNumber(job) ? changes.map((change) => ({ kind: change, id: jobId(job) })) : []
 }
 
 /** The changes of one kind in a transaction. Posts include ranks that are not the default, and due times. */

@@ -2,10 +2,10 @@
 import { encode } from '../../../core/codec.ts'
 import { Duplicate, NotConnected } from '../../../core/errors.ts'
 import { decodeText, encodeText, type SqlDriver } from '../../../postgres/index.ts'
-import type { Cancellation, Entity, StoredJob, TrashedEntry, UnreadableJob } from '../../backend.ts'
+import type { Cancellation, Entity, JobStatus, StoredJob, TrashedEntry, UnreadableJob } from '../../backend.ts'
 import {
   jobId,
-  jobNumber,
+  jobNumbers,
   parseEntity,
   parseStoredJob,
   parseTrashedEntry,
@@ -42,7 +42,7 @@ export class BoardReader {
   async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
     const { rows } = await this.#query(
       `SELECT ${STORED_COLUMNS} FROM @.jobs WHERE board + 0 = $1 AND id = ANY($2::bigint[])`,
-      [ids.map(jobNumber)],
+      [jobNumbers(ids)],
     )
     const found = new Map(rows.map((row) => [jobId(String(row['id'])), row]))
     return ids.map((id) => {
@@ -62,9 +62,21 @@ WHERE NOT EXISTS (SELECT FROM @.jobs j WHERE j.board = $1 AND j.id = a.id)`,
     return new Map(rows.map((row) => [Number(row['id']), row['trashed'] === true ? 'trashed' : 'gone']))
   }
 
+  /** Follows jobs for a session, and returns the status of each; undefined if the session has ended. */
+  async follow(session: PostgresSession, ids: readonly string[]): Promise<JobStatus[] | undefined> {
+    const text = 'SELECT @.follow($1, $2, $3) AS statuses'
+    const { rows } = await this.#query(text, [session.id, jobNumbers(ids)])
+    const statuses = rows[0]?.['statuses']
+    return Array.isArray(statuses) ? statuses.map(toJobStatus) : undefined
+  }
+
+  async unfollow(session: PostgresSession, ids: readonly string[]): Promise<void> {
+    await this.#query('SELECT @.unfollow($1, $2, $3)', [session.id, jobNumbers(ids)])
+  }
+
   async owner(id: string): Promise<string | undefined> {
     const { rows } = await this.#query('SELECT who FROM @.jobs WHERE board = $1 AND id = $2 AND session IS NOT NULL', [
-      jobNumber(id),
+      ...jobNumbers([id]),
     ])
     return rows[0] && decodeText(String(rows[0]['who']))
   }
@@ -72,12 +84,12 @@ WHERE NOT EXISTS (SELECT FROM @.jobs j WHERE j.board = $1 AND j.id = a.id)`,
   async cancellation(id: string): Promise<Cancellation | undefined> {
     const text =
       'SELECT cancelled_by, cancel_reason FROM @.jobs WHERE board = $1 AND id = $2 AND cancelled_by IS NOT NULL'
-    const [row] = (await this.#query(text, [jobNumber(id)])).rows
+    const [row] = (await this.#query(text, jobNumbers([id]))).rows
     return row && { who: decodeText(String(row['cancelled_by'])), reason: decodeText(String(row['cancel_reason'])) }
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
-    const [row] = (await this.#query(TRASH_QUERY, [[jobNumber(id)]])).rows
+    const [row] = (await this.#query(TRASH_QUERY, [jobNumbers([id])])).rows
     return row && parseTrashedEntry(row)
   }
 
@@ -140,4 +152,11 @@ WHERE e.board = $1 AND e.kind = $2 ORDER BY e.name`
   #query(text: string, values: readonly unknown[] = []) {
     return this.#driver.query(text.replaceAll('@', this.#schema), [this.#board, ...values])
   }
+}
+
+/** A status as the function `follow` returns it. */
+function toJobStatus(status: unknown): JobStatus {
+  if (!Array.isArray(status)) return status === 'trashed' ? 'trashed' : 'gone'
+  const [claimed, cancelled, revision] = status
+  return { claimed: claimed === true, cancelled: cancelled === true, revision: Number(revision) }
 }

@@ -16,6 +16,11 @@ export function jobNumber(id: string): number {
   return Number(id.slice('job'.length))
 }
 
+/** Returns the numbers of jobs for a query: 0, which no job has, for an id that Postgres would refuse, as users may send one. */
+export function jobNumbers(ids: readonly string[]): number[] {
+  return ids.map(jobNumber).map((number) => (isJobNumber(number) ? number : 0))
+}
+
 /** Returns whether a number is a valid number of a job. A row made by hand may have one that is negative, missing or too large to be exact. */
 export function isJobNumber(number: unknown): number is number {
   return Number.isSafeInteger(number) && Number(number) > 0

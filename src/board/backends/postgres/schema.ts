@@ -8,7 +8,7 @@
  * instead of raising an error, which would roll back the other elements.
  *
  * **Order of locks**, the same everywhere to avoid deadlocks: the session's row, the table of boards (the gate), resources by
- * number, jobs by id. A session's row is locked FOR KEY SHARE: it cannot be deleted meanwhile, but heartbeats can update it.
+ * number, jobs by id, followers by job and session. A session's row is locked FOR KEY SHARE: it cannot be deleted meanwhile, but heartbeats can update it.
  *
  * **Names** are resolved in Postgres' own schema only (`search_path`). Otherwise a role that may create functions in `public`
  * could have its functions called instead of Postgres' own, as the user of the board (CVE-2018-1058).
@@ -18,7 +18,9 @@ import { fillScript } from '../../../core/script-file.ts'
 import { advisoryClass, encodeText, type Migrations, migrate, type SqlDriver } from '../../../postgres/index.ts'
 
 /** The files with functions, in the order in which they are created: a function may call functions of files before its own. */
-const FUNCTION_FILES = 'changes receipts sessions posting claiming settling trash requests sections'.split(' ')
+const FUNCTION_FILES = 'changes receipts sessions posting claiming settling trash requests sections following'.split(
+  ' ',
+)
 
 /**
  * Returns the numbered migration steps. A released step never changes; changes are made in a new step. The functions are kept
@@ -38,9 +40,18 @@ export function boardMigrations(schema: string): Migrations {
   return {
     schema,
     part: 'board',
-    steps: [fill('./migrations/1-tables.sql'), fill('./migrations/2-added-columns.sql'), functions],
+    steps: [
+      fill('./migrations/1-tables.sql'),
+      fill('./migrations/2-added-columns.sql'),
+      FUNCTIONS_MOVED,
+      fill('./migrations/3-followers.sql'),
+      functions,
+    ],
   }
 }
+
+/** A step that contained the functions in an earlier release. */
+const FUNCTIONS_MOVED = 'NULL;'
 
 /** Returns the first key of the advisory locks of sessions; the second key identifies the session. */
 export function sessionLockClass(schema: string): number {
@@ -50,6 +61,11 @@ export function sessionLockClass(schema: string): number {
 /** Returns the channel for notifications of one board, by the board's number. */
 export function channelName(schema: string, board: number | string): string {
   return `jobboard_${(advisoryClass(schema) >>> 0).toString(36)}_${board}`
+}
+
+/** Returns the channel for notifications of jobs that a session follows. */
+export function sessionChannel(schema: string, board: number, session: number): string {
+  return `${channelName(schema, board)}_${session}`
 }
 
 // --- The row of a board -------------------------------------------------------------------------------------------
@@ -66,14 +82,14 @@ export interface BoardRowOptions {
 }
 
 /**
- * Returns the number of the board with this name, and creates it if it is missing. Takes several round trips, also for an existing board.
+ * Returns the row of the board with this name, and creates it if it is missing. Takes several round trips, also for an existing board.
  *
  * @throws NotFound with `create: false`; IncompatibleVersion if a newer release made the board, or if the server is too old
  */
 export async function openBoardRow(
   driver: SqlDriver,
   { schema, name, create = true }: BoardRowOptions,
-): Promise<number> {
+): Promise<{ readonly number: number; readonly paused: boolean }> {
   const query = "SELECT current_setting('server_version_num') AS version, to_regclass($1) IS NOT NULL AS there"
   const [server] = (await driver.query(query, [`${schema}.boards`])).rows
   if (Number(server?.['version']) < MIN_SERVER_VERSION)
@@ -82,7 +98,7 @@ export async function openBoardRow(
     )
   if (!create && server?.['there'] !== true) throw boardNotFoundError(schema, name)
   await migrate(driver, boardMigrations(schema))
-  const find = () => driver.query(`SELECT id, format FROM ${schema}.boards WHERE name = $1`, [encodeText(name)])
+  const find = () => driver.query(`SELECT id, format, paused FROM ${schema}.boards WHERE name = $1`, [encodeText(name)])
   let [row] = (await find()).rows
   if (!row && create) {
     const insert = `INSERT INTO ${schema}.boards (name, format) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`
@@ -94,7 +110,7 @@ export async function openBoardRow(
     throw new IncompatibleVersion(
       `board ${name} has format ${row['format']}, this release supports ${BOARD_FORMAT}; upgrade jobboard`,
     )
-  return Number(row['id'])
+  return { number: Number(row['id']), paused: row['paused'] === true }
 }
 
 function boardNotFoundError(schema: string, name: string): NotFound {

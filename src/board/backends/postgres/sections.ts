@@ -3,7 +3,7 @@ import type { SqlDriver } from '../../../postgres/index.ts'
 import type { BoardSections, JobSummary } from '../../backend.ts'
 import { PRIORITIES, rank } from '../../model/claim-order.ts'
 import { translateErrors } from './errors.ts'
-import { isJobNumber, jobId, jobNumber } from './records.ts'
+import { isJobNumber, jobId, jobNumber, jobNumbers } from './records.ts'
 
 export interface PostgresSectionsOptions {
   readonly driver: SqlDriver
@@ -55,7 +55,7 @@ export class PostgresSections implements Omit<BoardSections, 'window' | 'windowB
       `SELECT pg_catalog.json_build_array(
   (SELECT coalesce(pg_catalog.json_agg(id), '[]') FROM @.jobs WHERE board + 0 = $1 AND id = ANY($2::bigint[])),
   (SELECT coalesce(pg_catalog.json_agg(id), '[]') FROM @.trash WHERE board = $1 AND id = ANY($2::bigint[]))) AS answer`,
-      [ids.map(jobNumber)],
+      [jobNumbers(ids)],
     )
     const [there, trashed] = (found as readonly (readonly number[])[]).map((numbers) => new Set(numbers.map(jobId)))
     return ids.map((id) => (there?.has(id) ? 'there' : trashed?.has(id) ? 'trashed' : 'gone'))

@@ -21,7 +21,7 @@ import { asError, NotConnected, UnsupportedCapability } from '../../../core/erro
 import { type Instant, systemClock } from '../../../core/time.ts'
 import { type Notification, PostgresConnection, type PostgresLocation } from '../../../postgres/index.ts'
 import { SET_READ_COMMITTED, toBoardError } from './errors.ts'
-import { channelName } from './schema.ts'
+import { channelName, sessionChannel } from './schema.ts'
 
 export interface PostgresSession {
   readonly id: number
@@ -37,8 +37,8 @@ export interface SessionKeeperOptions {
   readonly who: string
   /** The TTL of the session, in milliseconds. */
   readonly ttl: number
-  /** Whether the connection listens to notifications; otherwise only scans find changes. */
-  readonly listen: boolean
+  /** Returns whether a connection has to listen to notifications. */
+  readonly listens: () => boolean
   /** Called with a new session, before the board is read in it. */
   readonly onOpened: (session: PostgresSession, connection: PostgresConnection) => Promise<void>
   /** Called when a new session has become the current one. */
@@ -63,6 +63,10 @@ export class SessionKeeper {
   #current: PostgresSession | undefined
   /** The connection of the current session; undefined while the session is attached to another connection. */
   #connection: PostgresConnection | undefined
+  /** The connection that listens to notifications of followed jobs. */
+  #listeningToOwn: PostgresConnection | undefined
+  /** The connection that listens to notifications of the board. */
+  #listening: PostgresConnection | undefined
   /** The number of attempts to attach the current session to a connection. */
   #attachments = 0
   /** Fires when the session is lost while it is attached to another connection. */
@@ -87,6 +91,59 @@ export class SessionKeeper {
   /** Opens the first session. @throws AccessDenied, NotFound, NotConnected; UnsupportedCapability behind a transaction pooler */
   async start({ signal }: { readonly signal: AbortSignal }): Promise<void> {
     await this.#connect(AbortSignal.any([signal, this.#closing.signal]))
+  }
+
+  /**
+   * Begins to listen to notifications on the connection of the session; later connections listen from their beginning.
+   *
+   * @returns the connection
+   * @throws NotConnected
+   */
+  async listen(): Promise<PostgresConnection> {
+    const connection = this.#connection
+    if (!connection) throw new NotConnected(`${this.#options.uri}: the session has no connection now`)
+    try {
+      await this.#listenOn(connection)
+      return connection
+    } catch (error) {
+      throw toBoardError(`listening to ${this.#options.uri}`, error)
+    }
+  }
+
+  /**
+   * Begins to listen to notifications of jobs that the session follows, unless its connection does already.
+   *
+   * @returns the session
+   * @throws NotConnected
+   */
+  async listenToOwn(): Promise<PostgresSession> {
+    const { location, board, uri } = this.#options
+    const [session, connection] = [this.#current, this.#connection]
+    if (!session || !connection) throw new NotConnected(`${uri}: the session has no connection now`)
+    if (this.#listeningToOwn !== connection) {
+      const text = `LISTEN ${sessionChannel(location.schema, board, session.id)}`
+      await connection.query(text, []).catch((error: unknown) => {
+        throw toBoardError(`listening to ${uri}`, error)
+      })
+      this.#listeningToOwn = connection
+    }
+    return session
+  }
+
+  /** Stops listening. Without a connection there is nothing to stop. */
+  async unlisten(): Promise<void> {
+    const { location, board } = this.#options
+    const connection = this.#connection
+    if (!connection || this.#listening !== connection) return
+    this.#listening = undefined
+    await connection.query(`UNLISTEN ${channelName(location.schema, board)}`, []).catch(() => undefined)
+  }
+
+  async #listenOn(connection: PostgresConnection): Promise<void> {
+    const { location, board, listens } = this.#options
+    if (!listens()) return
+    this.#listening = connection
+    await connection.query(`LISTEN ${channelName(location.schema, board)}`, [])
   }
 
   /** Returns whether the session is certainly alive at this instant. If it is not, the session is reported as lost first. */
@@ -202,7 +259,7 @@ export class SessionKeeper {
   }
 
   async #begin(connection: PostgresConnection, signal: AbortSignal): Promise<PostgresSession> {
-    const { location, board, who, ttl, listen } = this.#options
+    const { location, board, who, ttl } = this.#options
     const { schema } = location
     const { rows: own } = await connection.query('SELECT pg_backend_pid() AS backend', [])
     const backend = Number(own[0]?.['backend'])
@@ -212,7 +269,7 @@ export class SessionKeeper {
     const sentAt = systemClock()
     const { rows } = await connection.query(`SELECT ${schema}.open_session($1, $2, $3) AS id`, [board, who, ttl])
     this.#lastHeartbeat = sentAt
-    if (listen) await connection.query(`LISTEN ${channelName(schema, board)}`, [])
+    await this.#listenOn(connection)
     const id = Number(rows[0]?.['id'])
     this.#attachments = 0
     return { id, label: `session ${id}` }
@@ -264,6 +321,8 @@ export class SessionKeeper {
     })
     this.#watchLease(session)
     this.#schedule(session, connection)
+    // The board may have been unsubscribed while the connection was opened.
+    if (!this.#options.listens()) void this.unlisten()
   }
 
   #onConnectionLost(session: PostgresSession, connection: PostgresConnection, reason: Error): void {
@@ -294,7 +353,7 @@ export class SessionKeeper {
 
   /** Attaches the session to a new connection. @returns false if the server no longer knows the session */
   async #attach(session: PostgresSession, signal: AbortSignal): Promise<boolean> {
-    const { location, board, listen, ttl, onNotification, onReattached, onResumed } = this.#options
+    const { location, ttl, onNotification, onReattached, onResumed } = this.#options
     const { schema } = location
     // Each attempt is limited: another connection may succeed while the lease is still valid.
     const soon = AbortSignal.any([signal, AbortSignal.timeout(Math.max(MIN_ATTACHING_MS, ttl / 6))])
@@ -313,7 +372,7 @@ export class SessionKeeper {
         return false
       }
       this.#lastHeartbeat = sentAt
-      if (listen) await connection.query(`LISTEN ${channelName(schema, board)}`, [])
+      await this.#listenOn(connection)
       // If this connection breaks, missed changes are read over the next one, so this attempt does not wait for them.
       await rejectOnAbort(onReattached(session, connection), connection.lost)
       signal.throwIfAborted()

@@ -14,6 +14,7 @@ import {
   Unclaimable,
   WritesRefused,
 } from '../../../core/errors.ts'
+import { newUuid } from '../../../core/uuid.ts'
 import { advisoryKey, encodeText } from '../../../postgres/index.ts'
 import type {
   CancelRequest,
@@ -36,7 +37,7 @@ import {
   toCountedBytes,
 } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
-import { assertInTransaction } from './caller-transaction.ts'
+import { assertInTransaction, toPostName } from './caller-transaction.ts'
 import { translateErrors } from './errors.ts'
 import type { FunctionCaller, FunctionResult } from './function-caller.ts'
 import { jobId, jobNumber, textDigest } from './records.ts'
@@ -113,8 +114,9 @@ export class BoardWriter {
     const { schema, board } = this.#options
     const bytes = encodePosting(posting, { encoding: 'msgpack', limit: MAX_POSTING_BYTES })
     await assertInTransaction(client, { what: `post of ${toJobName(posting)}`, schema })
-    const values = [board, ...toPostParameters([{ request: { posting }, bytes }])]
-    const text = `SELECT ${schema}.post(NULL, NULL, $1, $2, $3, $4, $5, $6, $7, $8, $9)::text AS answer,
+    const receipt = newUuid()
+    const values = [receipt, board, ...toPostParameters([{ request: { posting }, bytes }])]
+    const text = `SELECT ${schema}.post($1, 1, $2, $3, $4, $5, $6, $7, $8, $9, $10)::text AS answer,
       pg_current_xact_id()::text AS transaction`
     const { rows } = await translateErrors(`post of ${toJobName(posting)}`, () => client.query(text, values))
     const { answer, transaction } = rows[0] ?? {}
@@ -123,7 +125,7 @@ export class BoardWriter {
     const made = holder
       ? toKeyTaken(holder)
       : toPosted(ids[0] ?? 0, { bytes: toCountedBytes(bytes, 'msgpack'), fate: undefined })
-    return { ...made, transaction: String(transaction) }
+    return { ...made, transaction: toPostName({ transaction: String(transaction), receipt }) }
   }
 
   async claim(request: ClaimRequest): Promise<ClaimGrant> {

@@ -28,6 +28,7 @@ import {
   type DiscardRequest,
   type Entity,
   type GateRequest,
+  type JobStatus,
   type Posted,
   type PostRequest,
   type SessionHold,
@@ -42,6 +43,7 @@ import { Layout, toOrder } from './layout.ts'
 import type { RedisLocation } from './place.ts'
 import { BoardReader } from './reader.ts'
 import { encodeCancellation, encodePostingWithin } from './records.ts'
+import { decodeReply } from './replies.ts'
 import { RedisSections } from './sections.ts'
 import { CLOSE_TIMEOUT_MS, RedisSession } from './session.ts'
 import {
@@ -125,6 +127,23 @@ export class RedisBackend implements Backend {
     })
     this.#board = { session, committer, reader: new BoardReader({ session, layout, failed }) }
     await session.open(options)
+  }
+
+  subscribe(): Promise<void> {
+    return this.#requireOpen.session.subscribe()
+  }
+
+  async unsubscribe(): Promise<void> {
+    await this.#board?.session.unsubscribe()
+  }
+
+  async follow(ids: readonly string[]): Promise<JobStatus[]> {
+    const statuses = decodeReply<readonly unknown[]>(await this.#requireOpen.session.follow(ids))
+    return ids.map((_, index) => toJobStatus(statuses[index]))
+  }
+
+  async unfollow(ids: readonly string[]): Promise<void> {
+    await this.#board?.session.unfollow(ids)
   }
 
   async close(): Promise<void> {
@@ -300,6 +319,13 @@ export class RedisBackend implements Backend {
       )
     }
   }
+}
+
+/** A status as the script `follow` returns it. */
+function toJobStatus(status: unknown): JobStatus {
+  if (!Array.isArray(status)) return status === 1 ? 'trashed' : 'gone'
+  const [claimed, cancelled, revision] = status
+  return { claimed: claimed === true, cancelled: cancelled === true, revision: Number(revision) }
 }
 
 function toPosted({ done, details }: StepReply, { bytes }: { readonly bytes: number }): Posted {

@@ -23,6 +23,9 @@ import type { ScriptStep } from './steps.ts'
 /** Limits of a batch: other clients wait while Redis executes it. */
 const MAX_BATCH = { items: 512, bytes: 1_024 * 1_024 }
 
+/** The version that a board without a subscription sends as seen: it is larger than any, so the answer contains no changes. */
+const UNSUBSCRIBED = Number.MAX_SAFE_INTEGER
+
 /** The result of a step. */
 export interface StepReply {
   readonly done: boolean
@@ -197,7 +200,7 @@ export class StepCommitter {
     const { layout, ttl } = this.#options
     const { feed } = this.#session
     const sentAt = systemClock()
-    const head = toBufferReply([batch.number, feed.seen ?? 0, ttl, batch.grows, batch.serial])
+    const head = toBufferReply([batch.number, feed.seen ?? UNSUBSCRIBED, ttl, batch.grows, batch.serial])
     there.sent = batch.number
     this.#sending = true
     try {

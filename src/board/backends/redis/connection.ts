@@ -2,8 +2,8 @@
  * A connection is opened once, used until the first fault, and never repaired. To reconnect, the session opens another one:
  * so the driver never sends a command again, or to another server, without our knowledge.
  *
- * It consists of two clients, one for commands and one for the subscription. If either breaks, both are closed. An answer
- * that does not arrive in time also breaks the connection, because a connection that receives nothing looks like an idle one.
+ * It has a client for commands, and another one while it is subscribed. If either breaks, both are closed. An answer that does
+ * not arrive in time also breaks the connection, because a connection that receives nothing looks like an idle one.
  */
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis'
 import { createDeferred, type Deferred } from '../../../core/async/abort.ts'
@@ -19,11 +19,10 @@ export type Argument = string | Buffer
 
 export interface RedisConnectionOptions {
   readonly location: RedisLocation
-  readonly channel: string
   /** The time limit for an answer, in milliseconds. */
   readonly timeoutMs: number
-  /** Called with each published message. */
-  readonly onMessage: (message: Buffer) => void
+  /** Called with each message of a channel. */
+  readonly onMessage: (channel: string, message: Buffer) => void
   readonly signal: AbortSignal
 }
 
@@ -54,31 +53,30 @@ export function assertVersion(info: string): void {
 }
 
 export class RedisConnection {
+  readonly #options: RedisConnectionOptions
   readonly #commands: Client
-  readonly #subscriber: Client
+  readonly #createSubscriber: () => Client
+  #subscriber: Client | undefined
+  /** The channels whose messages are received, or will be once they are subscribed. */
+  readonly #channels = new Set<string>()
+  /** Resolves when the client of the subscription is connected. */
+  #subscriberReady: Promise<unknown> = Promise.resolve()
   readonly #timeoutMs: number
   readonly #broken: Deferred<Error> = createDeferred()
   readonly #waiting = new Set<(error: Error) => void>()
   #closeReason: Error | undefined
 
-  private constructor(clients: { commands: Client; subscriber: Client }, options: RedisConnectionOptions) {
+  private constructor(clients: Clients, options: RedisConnectionOptions) {
+    this.#options = options
     this.#commands = clients.commands
-    this.#subscriber = clients.subscriber
+    this.#createSubscriber = clients.createSubscriber
     this.#timeoutMs = options.timeoutMs
-    for (const client of new Set([this.#commands, this.#subscriber])) {
-      // The last error is the reason of the close.
-      client.on('error', (error: Error) => {
-        this.#closeReason = error
-      })
-      client.on('end', () => this.disconnect(this.#closeReason ?? new Error('the connection was closed')))
-    }
-    this.#subscriber.on('messageBuffer', (_: Buffer, message: Buffer) => options.onMessage(message))
+    this.#listenTo(this.#commands)
   }
 
   /** Opens a connection. @throws the error of the driver or of the server */
   static async open(driver: Driver, options: RedisConnectionOptions): Promise<RedisConnection> {
-    const clients = createClients(driver, options)
-    const connection = new RedisConnection(clients, options)
+    const connection = new RedisConnection(createClients(driver, options), options)
     const stop = () => connection.disconnect(options.signal.reason)
     options.signal.addEventListener('abort', stop, { once: true })
     try {
@@ -123,20 +121,71 @@ export class RedisConnection {
     return this.#withTimeout(this.#commands.callBuffer(command, ...args))
   }
 
+  /** Receives the messages of the channel from now on. @throws the error of the driver or of the server */
+  async subscribe(channel: string): Promise<void> {
+    this.#channels.add(channel)
+    try {
+      this.#subscriber ??= this.#openSubscriber()
+      const subscriber = this.#subscriber
+      await this.#subscriberReady
+      // A user without the right to SUBSCRIBE can still post: a refusal breaks nothing.
+      const refused = await this.#withTimeout(subscriber.subscribe(channel).catch(asRefusal))
+      if (refused instanceof Error) throw refused
+    } catch (error) {
+      await this.unsubscribe(channel)
+      throw error
+    }
+  }
+
+  /**
+   * Ends the subscription. The client of the last one is closed: servers close idle clients, which would break the connection. An
+   * error does not matter, since messages of the channel are ignored from now on; a user may lack the right to UNSUBSCRIBE.
+   */
+  async unsubscribe(channel: string): Promise<void> {
+    const subscriber = this.#subscriber
+    if (!this.#channels.delete(channel) || !subscriber) return
+    if (this.#channels.size > 0 || subscriber === this.#commands) {
+      await subscriber.unsubscribe(channel).catch(() => undefined)
+      return
+    }
+    this.#subscriber = undefined
+    subscriber.removeAllListeners('end')
+    subscriber.disconnect()
+  }
+
+  #openSubscriber(): Client {
+    const subscriber = this.#createSubscriber()
+    if (subscriber !== this.#commands) {
+      this.#listenTo(subscriber)
+      this.#subscriberReady = this.#withTimeout(subscriber.connect())
+    }
+    subscriber.on('messageBuffer', (from: Buffer, message: Buffer) => {
+      const channel = from.toString()
+      if (this.#channels.has(channel)) this.#options.onMessage(channel, message)
+    })
+    return subscriber
+  }
+
   /** Closes both clients. Pending commands fail at once, without waiting for the sockets. Idempotent. */
   disconnect(why: Error): void {
     this.#broken.resolve(why)
     for (const fail of this.#waiting) fail(why)
     this.#waiting.clear()
     this.#commands.disconnect()
-    this.#subscriber.disconnect()
+    this.#subscriber?.disconnect()
   }
 
-  async #open({ location, channel }: RedisConnectionOptions): Promise<void> {
-    const clients = [...new Set([this.#commands, this.#subscriber])]
-    await this.#withTimeout(Promise.all(clients.map((client) => client.connect())))
+  #listenTo(client: Client): void {
+    // The last error is the reason of the close.
+    client.on('error', (error: Error) => {
+      this.#closeReason = error
+    })
+    client.on('end', () => this.disconnect(this.#closeReason ?? new Error('the connection was closed')))
+  }
+
+  async #open({ location }: RedisConnectionOptions): Promise<void> {
+    await this.#withTimeout(this.#commands.connect())
     await this.#select(location)
-    await this.#withTimeout(this.#subscriber.subscribe(channel))
     assertVersion(String(await this.command('info', 'server')))
   }
 
@@ -180,14 +229,20 @@ export class RedisConnection {
   }
 }
 
+/** Returns the refusal of a command; throws any other error. */
+function asRefusal(error: Error): Error {
+  if (toErrorKind(error) === 'denied') return error
+  throw error
+}
+
+interface Clients {
+  readonly commands: Client
+  /** Creates the client of a subscription; a cluster's client does both. */
+  readonly createSubscriber: () => Client
+}
+
 /** Creates the clients with all retries, queues and redirections of the driver disabled. */
-function createClients(
-  { Redis, Cluster }: Driver,
-  { location, timeoutMs }: RedisConnectionOptions,
-): {
-  commands: Client
-  subscriber: Client
-} {
+function createClients({ Redis, Cluster }: Driver, { location, timeoutMs }: RedisConnectionOptions): Clients {
   const { kind, hosts, master, credentials, tls } = location
   const user = credentials?.user
   const secure = tls && { ...tls, ca: tls.ca as string | Buffer | (string | Buffer)[] }
@@ -218,7 +273,7 @@ function createClients(
       redisOptions,
     }
     const cluster = new Cluster([...hosts], options)
-    return { commands: cluster, subscriber: cluster }
+    return { commands: cluster, createSubscriber: () => cluster }
   }
   const sentinel: RedisOptions = {
     sentinels: [...hosts],
@@ -229,5 +284,5 @@ function createClients(
   }
   const [{ host, port }] = hosts
   const options = { ...usual, ...(kind === 'sentinel' ? sentinel : { host, port }) }
-  return { commands: new Redis(options), subscriber: new Redis(options) }
+  return { commands: new Redis(options), createSubscriber: () => new Redis(options) }
 }

@@ -115,6 +115,14 @@ export class RedisChangeFeed {
   }
 }
 
+/** Returns the changes in entries of the log, of jobs that are followed. */
+export function toFollowedChanges(entries: readonly string[]): BoardChange[] {
+  return entries.flatMap((entry) => {
+    const kinds = CHANGES_BY_LETTER[entry.charAt(0)] ?? []
+    return kinds.map((kind) => ({ kind, id: entry.slice(1) }))
+  })
+}
+
 function toPostedChange(entry: string): BoardChange {
   // The default: due at once, with the default priority.
   if (!entry.includes(':')) return toQueueKey(entry, { priority: 'NORMAL', dueAt: 0 })

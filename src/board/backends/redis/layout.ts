@@ -20,8 +20,9 @@
  * {prefix}:log        list      changes, newest last
  * {prefix}:owners     zset      ids of owners, by the end of their TTL
  * {prefix}:entities   hash      kind and name → owner:instance:entity
+ * {prefix}:followers  hash      id → owners that follow the job
  * {prefix}:owner:ID   hash      a living owner: number and answers of its newest batch; with a TTL
- * {prefix}:changes    channel   changes, signed with the secret
+ * {prefix}:changes    channel   changes, signed with the secret; with :ID the changes of jobs that an owner follows
  * ```
  */
 import { createHash } from 'node:crypto'
@@ -56,9 +57,14 @@ export class Layout {
     return `{${this.prefix}}:${name}`
   }
 
+  /** Returns the channel of the changes of jobs that this owner follows. */
+  channelOf(owner: string): string {
+    return `${this.channel}:${owner}`
+  }
+
   /** Returns all keys that a script may use, including the key of this owner. */
   keys(owner: string): string[] {
-    return [...this.#shared, this.key(`owner:${owner}`)]
+    return [...this.#shared, this.key(`owner:${owner}`), this.key('followers')]
   }
 }
 

@@ -35,6 +35,7 @@ export const SCRIPTS = {
   delayed: new Script('delayed'),
   claimed: new Script('claimed'),
   status: new Script('status'),
+  follow: new Script('follow'),
 } as const
 
 /** Loads all scripts. @throws InvalidState if a file is missing */

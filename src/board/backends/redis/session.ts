@@ -27,13 +27,13 @@ import type { BackendSink } from '../../backend.ts'
 import { ServerClock } from '../server-clock.ts'
 import { type Argument, loadDriver, RedisConnection } from './connection.ts'
 import { accessDeniedError, notConnectedError, toErrorKind } from './errors.ts'
-import { type FeedPosition, RedisChangeFeed } from './feed.ts'
+import { type FeedPosition, RedisChangeFeed, toFollowedChanges } from './feed.ts'
 import type { Layout } from './layout.ts'
 import { OwnerLease } from './lease.ts'
 import { boardEmptiedError, type OwnerConnection, OwnerKeys, type OwnerStatus } from './owner-keys.ts'
 import type { RedisLocation } from './place.ts'
 import { parsePublication } from './replies.ts'
-import { loadScripts, type Script } from './scripts.ts'
+import { loadScripts, SCRIPTS, type Script } from './scripts.ts'
 
 /** The time limit for opening a board, in milliseconds. */
 const OPEN_TIMEOUT_MS = 10_000
@@ -76,6 +76,10 @@ export class RedisSession {
   #numbers = { acked: 0, sent: 0 }
   #attached: OwnerConnection | undefined
   #joinedBefore = false
+  /** Whether changes are to be reported. */
+  #isSubscribed = false
+  /** The owner and connection that receive the changes of followed jobs. */
+  #followingOn: OwnerConnection | undefined
   #running: Promise<void> | undefined
   #leaving: Promise<void> | undefined
   #holeTimer: NodeJS.Timeout | undefined
@@ -115,6 +119,48 @@ export class RedisSession {
     const expire = () => first.reject(notConnectedError(`opening ${this.uri}`, this.#lastError))
     const timer = setTimeout(expire, OPEN_TIMEOUT_MS)
     await rejectOnAbort(first.promise, options.signal).finally(() => clearTimeout(timer))
+  }
+
+  /** Reports changes from now on, on this connection and on later ones. @throws NotConnected */
+  async subscribe(): Promise<void> {
+    const there = this.#requireAttached()
+    const { channel } = this.#options.layout
+    await there.connection.subscribe(channel).catch((error: unknown) => this.#reportError(error))
+    try {
+      const status = await this.#renew(there, undefined).catch((error: unknown) => this.#reportError(error))
+      if (!status || this.#attached !== there) throw notConnectedError(this.uri, new Error('the session is over'))
+      this.#isSubscribed = true
+      this.#beginFeed(status)
+    } catch (error) {
+      await there.connection.unsubscribe(channel)
+      throw error
+    }
+  }
+
+  /** Ends the reports of changes. */
+  async unsubscribe(): Promise<void> {
+    this.#isSubscribed = false
+    this.feed.end()
+    clearTimeout(this.#holeTimer)
+    this.#holeTimer = undefined
+    await this.#attached?.connection.unsubscribe(this.#options.layout.channel)
+  }
+
+  /** Follows these jobs, and returns the answer of the script. @throws NotConnected */
+  async follow(ids: readonly string[]): Promise<unknown> {
+    const there = this.#requireAttached()
+    if (this.#followingOn !== there) {
+      const subscribing = there.connection.subscribe(this.#options.layout.channelOf(there.id))
+      await subscribing.catch((error: unknown) => this.#reportError(error))
+      this.#followingOn = there
+    }
+    if (this.#attached !== there) throw notConnectedError(this.uri, new Error('the session is over'))
+    return this.run(SCRIPTS.follow, [there.id, '1', ...ids])
+  }
+
+  /** Ends what {@link follow} began. An entry that stays is removed with its job. */
+  async unfollow(ids: readonly string[]): Promise<void> {
+    await this.run(SCRIPTS.follow, [this.#requireAttached().id, '0', ...ids])
   }
 
   /** Ends the session: reports it as closed, releases its claims, and disconnects. */
@@ -225,14 +271,14 @@ export class RedisSession {
     const { signal } = this.#closing
     // The limit allows slow answers, but leaves time for another connection before the lease expires.
     const timeoutMs = Math.max(500, location.ttl / 3)
-    const onMessage = (message: Buffer) => this.#onMessage(message)
+    const onMessage = (channel: string, message: Buffer) => this.#onMessage(channel, message)
     // Serves the session on one connection; rejects when the session was not attached to it.
     const serveOnce = async () => {
       let connection: RedisConnection | undefined
       let isServed = false
       try {
-        const { channel } = layout
-        connection = await RedisConnection.open(driver, { location, channel, timeoutMs, onMessage, signal })
+        connection = await RedisConnection.open(driver, { location, timeoutMs, onMessage, signal })
+        if (this.#isSubscribed) await connection.subscribe(layout.channel)
         await this.#serve(connection, () => {
           isServed = true
           first.resolve()
@@ -317,13 +363,23 @@ export class RedisSession {
     this.#numbers = there
     this.#lease.extend(sentAt)
     this.#attached = there
-    this.#secret = status[8]
-    sink.jobCount(status[7])
-    this.feed.begin(toFeedPosition(status))
+    if (this.#isSubscribed) this.#beginFeed(status)
+    else {
+      // The board may have been unsubscribed since this connection was opened.
+      void connection.unsubscribe(this.#options.layout.channel)
+      sink.gap()
+      sink.paused(toFeedPosition(status).paused)
+    }
     sink.session({ state: 'connected', session: id })
     this.#options.onAttached(there)
     this.#proven.notify()
     return [there, status]
+  }
+
+  #beginFeed(status: OwnerStatus): void {
+    this.#secret = status[8]
+    this.#options.sink.jobCount(status[7])
+    this.feed.begin(toFeedPosition(status))
   }
 
   async #join(there: OwnerConnection): Promise<OwnerStatus> {
@@ -378,9 +434,13 @@ export class RedisSession {
    * Handles a publication. A message of the board's scripts contains the changes; any other message is only a hint to ask for
    * them. A socket's event calls this method, so an error that it throws would end the process.
    */
-  #onMessage(message: Buffer): void {
+  #onMessage(channel: string, message: Buffer): void {
     const part = parsePublication(message, this.#secret)
     try {
+      if (channel !== this.#options.layout.channel) {
+        if (part) this.#options.sink.followed(toFollowedChanges(part.entries))
+        return
+      }
       if (part) this.feed.applyMessage(part)
       else this.#warnOfUnsigned(message)
     } catch (error) {

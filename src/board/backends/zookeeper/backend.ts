@@ -14,6 +14,7 @@ import {
   type StateEvent,
   toOpenError,
   toTenantError,
+  type Watch,
   type WatchEvent,
   ZooKeeper,
   type ZooKeeperOptions,
@@ -30,6 +31,7 @@ import type {
   DiscardRequest,
   Entity,
   GateRequest,
+  JobStatus,
   OrphanedClaim,
   Posted,
   PostRequest,
@@ -43,13 +45,14 @@ import type { Posting } from '../../model/posting.ts'
 import { ServerClock } from '../server-clock.ts'
 import { pagesOf } from '../trash-pages.ts'
 import { TransactionCommitter } from './commit/committer.ts'
-import { applyEvents, createComponents, reportGap, type ZooKeeperComponents } from './components.ts'
+import { applyEvents, createComponents, forgetChanges, reportGap, type ZooKeeperComponents } from './components.ts'
 import { SessionLabels } from './session-labels.ts'
 import { ownBoard } from './store/board-kind.ts'
 import { type BoardPathOptions, openBoardPath } from './store/board-path.ts'
 import type { Layout } from './store/layout.ts'
 import { listBoard, translateErrors } from './store/reader.ts'
 import { releaseOrphans } from './store/sweep.ts'
+import { mayHaveMarks } from './store/trash-marks.ts'
 import { sharedBoard } from './taskflow/shared-board.ts'
 
 export interface ZooKeeperBackendOptions extends BoardPathOptions, Security {
@@ -67,6 +70,9 @@ export interface ZooKeeperBackendOptions extends BoardPathOptions, Security {
   readonly log?: Logger
 }
 
+/** The number of postings that are read at once in search of marks. */
+const MARKS_PER_READ = 1_000
+
 export class ZooKeeperBackend implements Backend {
   readonly uri: string
   readonly #options: ZooKeeperBackendOptions
@@ -76,6 +82,8 @@ export class ZooKeeperBackend implements Backend {
   readonly #clock = new ServerClock()
   readonly #labels = new SessionLabels()
   #board: ZooKeeperComponents | undefined
+  /** The watch of the board while changes are reported. */
+  #watch: Watch | undefined
 
   constructor(options: ZooKeeperBackendOptions) {
     const { uri, hosts, layout, sessionTimeout = '10s', log = silentLog } = options
@@ -112,7 +120,9 @@ export class ZooKeeperBackend implements Backend {
     await this.#zookeeper.connect(options).catch((error: unknown) => {
       throw toTenantError('board', what, error)
     })
-    const record = await translateErrors(what, () => openBoardPath(this.#zookeeper, this.#layout, this.#options))
+    const { record, created } = await translateErrors(what, () =>
+      openBoardPath(this.#zookeeper, this.#layout, this.#options),
+    )
     const board = createComponents({
       zookeeper: this.#zookeeper,
       layout: this.#layout,
@@ -121,22 +131,59 @@ export class ZooKeeperBackend implements Backend {
       committer: this.#committer,
       clock: this.#clock,
       scanPeriod: toMilliseconds(this.#options.scanPeriod ?? '10s', 'scanPeriod'),
+      created,
       numbersFrom: this.#options.numbersFrom,
       read: (ids) => this.read(ids),
       onError: (error) => this.#onError(error, sink),
     })
     this.#board = board
-    this.#zookeeper.on('state', (event) => this.#stateChanged(event, sink))
+    this.#zookeeper.on('state', (event) => this.#stateChanged(event, board))
+    // An open board always knows whether it is paused.
+    await Promise.all([
+      translateErrors(what, () => this.#committer.prepare()),
+      translateErrors(what, () => board.gate.read()),
+    ])
+    this.#onAttached(board)
+  }
+
+  async subscribe(): Promise<void> {
+    const board = this.#requireOpen
+    const what = `subscribing to ${this.uri}`
     const handler = {
       events: (batch: readonly WatchEvent[]) => applyEvents(batch, board),
-      gap: () => this.#onAttached(board),
+      // The session reports the gap, before anything can be claimed in it.
+      gap: () => undefined,
     }
-    await translateErrors(what, () => this.#zookeeper.watch(this.#layout.path, { mode: 'recursive' }, handler))
-    await translateErrors(what, () => this.#committer.prepare())
-    this.#onAttached(board)
-    // An open board always knows whether it is paused.
-    await translateErrors(what, () => board.gate.read())
+    const watching = this.#zookeeper.watch(this.#layout.path, { mode: 'recursive' }, handler)
+    this.#watch = await translateErrors(what, () => watching)
+    reportGap(board)
+    try {
+      await translateErrors(what, () => board.gate.read())
+    } catch (error) {
+      // Or the next attempt would watch twice, and every change be counted twice.
+      await this.unsubscribe()
+      throw error
+    }
     board.scan.start()
+  }
+
+  async unsubscribe(): Promise<void> {
+    if (this.#board) {
+      this.#board.scan.stop()
+      // Without events these components would keep what has changed since.
+      forgetChanges(this.#board)
+    }
+    const watch = this.#watch
+    this.#watch = undefined
+    await watch?.remove().catch(() => undefined)
+  }
+
+  async follow(ids: readonly string[]): Promise<JobStatus[]> {
+    return translateErrors(`following jobs of ${this.uri}`, () => this.#requireOpen.followed.follow(ids))
+  }
+
+  async unfollow(ids: readonly string[]): Promise<void> {
+    this.#board?.followed.unfollow(ids)
   }
 
   async close(): Promise<void> {
@@ -185,9 +232,10 @@ export class ZooKeeperBackend implements Backend {
   }
 
   async list(): Promise<BoardListing> {
-    const { scan } = this.#requireOpen
+    const { scan, marks } = this.#requireOpen
     const listing = await translateErrors(`listing ${this.uri}`, () => listBoard(this.#zookeeper, this.#layout))
     scan.setBaseline(listing.counts)
+    marks.listed(listing.jobs)
     return listing
   }
 
@@ -225,6 +273,7 @@ export class ZooKeeperBackend implements Backend {
     const what = `reading the trash of ${this.uri}`
     const index = await translateErrors(what, async () => {
       await this.#zookeeper.sync(this.#layout.path)
+      if (!marks.knowsAll && (await mayHaveMarks(this.#zookeeper, this.#layout))) await this.#readMarks()
       await marks.whenSettled()
       return reader.trashIndex()
     })
@@ -232,6 +281,13 @@ export class ZooKeeperBackend implements Backend {
       for (const entry of await translateErrors(what, () => reader.trashPage(page)))
         if (entry instanceof Error) sink.error(entry)
         else yield entry
+  }
+
+  /** Reads all postings, because changes of them were not reported: those that are marked are moved into the trash. */
+  async #readMarks(): Promise<void> {
+    const { jobs } = await listBoard(this.#zookeeper, this.#layout)
+    for (let from = 0; from < jobs.length; from += MARKS_PER_READ)
+      await this.read(jobs.slice(from, from + MARKS_PER_READ))
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
@@ -295,11 +351,12 @@ export class ZooKeeperBackend implements Backend {
     throw new InvalidState(`board ${this.uri} is not open`)
   }
 
-  /** Reports the session, old or new. The watch is armed: from now on every change is reported. */
+  /** Reports the session, old or new. If the board is subscribed, the watch is armed: from now on every change is reported. */
   #onAttached(board: ZooKeeperComponents): void {
     const session = this.#zookeeper.session?.id
     if (session === undefined) return
-    reportGap(board)
+    if (this.#watch) reportGap(board)
+    else board.sink.gap()
     board.sink.session({ state: 'connected', session: this.#labels.labelFor(session) })
   }
 
@@ -309,9 +366,11 @@ export class ZooKeeperBackend implements Backend {
     sink.error(asError(error))
   }
 
-  #stateChanged(event: StateEvent, sink: BackendSink): void {
+  #stateChanged(event: StateEvent, board: ZooKeeperComponents): void {
+    const { sink } = board
     const session = this.#labels.newest
     const reason = event.reason ? { reason: event.reason } : {}
+    if (event.state === 'connected') this.#onAttached(board)
     if (event.state === 'suspended') sink.session({ state: 'disconnected', session, ...reason })
     if (event.state === 'lost' || event.state === 'closed') sink.session({ state: event.state, session, ...reason })
   }

@@ -8,6 +8,7 @@ import { ConflictTracker } from './commit/conflict-tracker.ts'
 import { SequenceNumbers } from './commit/sequence-numbers.ts'
 import type { BoardKind, ReleaseFilter } from './store/board-kind.ts'
 import { EntityNodes } from './store/entity-nodes.ts'
+import { FollowedJobNodes } from './store/followed-jobs.ts'
 import { BoardGate } from './store/gate.ts'
 import { LateCancellations } from './store/late-cancellations.ts'
 import type { Layout } from './store/layout.ts'
@@ -32,6 +33,7 @@ export interface ZooKeeperComponents {
   readonly conflicts: ConflictTracker
   readonly lateCancellations: LateCancellations
   readonly folders: ResourceNodes
+  readonly followed: FollowedJobNodes
   readonly sink: BackendSink
 }
 
@@ -44,6 +46,8 @@ export interface ComponentsOptions {
   readonly clock: ServerClock
   /** The period of the scans, in milliseconds. */
   readonly scanPeriod: number
+  /** The number of children created and deleted before the board was opened, as a 32-bit number. */
+  readonly created: number
   /** The count of children from which this client numbers postings itself. */
   readonly numbersFrom: number | undefined
   readonly read: Backend['read']
@@ -51,7 +55,19 @@ export interface ComponentsOptions {
 }
 
 export function createComponents(options: ComponentsOptions): ZooKeeperComponents {
-  const { zookeeper, layout, kind, sink, committer, clock, scanPeriod, numbersFrom: from, read, onError } = options
+  const {
+    zookeeper,
+    layout,
+    kind,
+    sink,
+    committer,
+    clock,
+    scanPeriod,
+    created,
+    numbersFrom: from,
+    read,
+    onError,
+  } = options
   const parts = { zookeeper, layout, kind, encoding: kind.encoding, readMany: batchedReader(zookeeper), onError }
   const reader = new ZooKeeperReader({ ...parts, onMarked: (marked) => marks.noteMarked(marked) })
   const gate = new BoardGate({ ...parts, onGate: (paused) => sink.paused(paused) })
@@ -74,6 +90,7 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     numbers: new SequenceNumbers({
       newPosting: layout.newPosting,
       count: () => scan.count,
+      created,
       ...(from === undefined ? {} : { from }),
     }),
   })
@@ -86,9 +103,10 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
   })
   const releases = kind.filterReleases({ sync: () => zookeeper.exists(layout.path), onReleased: onChanges })
   const entities = new EntityNodes(parts)
+  const followed = new FollowedJobNodes({ ...parts, reader, onChanges: (changes) => sink.followed(changes) })
   const components: ZooKeeperComponents = {
     ...{ kind, layout, reader, changer, entities, gate, scan, releases },
-    ...{ marks, conflicts, lateCancellations, folders, sink },
+    ...{ marks, conflicts, lateCancellations, folders, followed, sink },
   }
   return components
 }
@@ -108,10 +126,17 @@ export function applyEvents(batch: readonly WatchEvent[], components: ZooKeeperC
 }
 
 /** Reports that changes may have been missed. What the components know from changes is forgotten before. */
-export function reportGap({ sink, scan, gate, releases, folders }: ZooKeeperComponents): void {
+export function reportGap(components: ZooKeeperComponents): void {
+  const { sink, gate } = components
+  forgetChanges(components)
+  sink.gap()
+  gate.refresh()
+}
+
+/** Makes the components forget what they know from changes. */
+export function forgetChanges({ scan, releases, folders, marks }: ZooKeeperComponents): void {
+  marks.clear()
   scan.clearBaseline()
   folders.clear()
   releases.clear()
-  sink.gap()
-  gate.refresh()
 }

@@ -102,6 +102,7 @@ export class ZooKeeperWriter {
           touches: touchedNames({ key: posting.key }),
           onCommitted: ({ zxid, results: [created] }) => {
             const id = created && 'path' in created ? { id: layout.toJobId(created.path) } : {}
+            if (created && 'path' in created) numbers.note(created.path)
             return { created: true, ...id, revision: 0, order: zxid, bytes: counted }
           },
           onRecovered: ({ zxid }) => this.#recoverPosted(zxid, { uuid: posting.uuid, bytes: counted, path }),

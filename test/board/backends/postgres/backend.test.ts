@@ -1,7 +1,7 @@
 /** What is Postgres' own of a board there: where it is, who may use it, what stands between, how it is told of changes. */
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { JobBoard } from '../../../../src/board/api/job-board.ts'
 import { PostgresBackend } from '../../../../src/board/backends/postgres/backend.ts'
 import { openBoard, type SqlClient } from '../../../../src/board/index.ts'
@@ -19,6 +19,7 @@ import { startNode } from '../../../support/node-process.ts'
 import { freePort } from '../../../support/ports.ts'
 import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
 import { startTransactionPooler } from '../../../support/transaction-pooler.ts'
+import { jobIdFor } from '../../boards.ts'
 import { nextEvent, nextSession, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
 import { type PostgresPlace, postgresPlaceOn } from './boards.ts'
@@ -318,6 +319,89 @@ describe("a job that is posted in a transaction of one's own", () => {
     }
   })
 
+  test('is waited for without a view, also where it has ended before', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.openUnviewed()
+    await using worker = await place.open({ who: 'worker' })
+    const client = await transaction()
+    try {
+      const [consumed, trashed, left, abandoned] = [
+        await board.post('flow', {}, { client, name: 'consumed' }),
+        await board.post('flow', {}, { client, name: 'trashed' }),
+        await board.post('flow', {}, { client, name: 'left' }),
+        await board.post('flow', {}, { client, name: 'abandoned' }),
+      ]
+      await client.query('SAVEPOINT before', [])
+      const never = await board.post('flow', {}, { client, name: 'never' })
+      await client.query('ROLLBACK TO SAVEPOINT before', [])
+      const waiting = left.wait()
+      await client.query('COMMIT', [])
+      await (await claimed(worker, 'consumed')).consume()
+      await (await claimed(worker, 'trashed')).trash()
+      expect(await consumed.wait()).toBe('COMPLETE')
+      expect(await trashed.wait()).toBe('TRASHED')
+      expect(await rejectionOf(never.wait())).toBeInstanceOf(NotFound)
+      expect(never.state).toBe('UNCLAIMED')
+      const claim = await claimed(worker, 'abandoned')
+      await vi.waitFor(() => expect(abandoned.state).toBe('CLAIMED'))
+      await claim.abandon()
+      await (await claimed(worker, 'left')).consume()
+      expect(await waiting).toBe('COMPLETE')
+      expect(board.jobCount).toBeUndefined()
+    } finally {
+      await client.close()
+    }
+  })
+
+  test('is found by its reference when that is committed, and ends no wait before', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    const board = await place.openUnviewed()
+    await using worker = await place.open()
+    const client = await transaction()
+    try {
+      const job = await board.post('flow', {}, { client })
+      expect(await rejectionOf(board.find(job.ref))).toBeInstanceOf(NotFound)
+      const ended = job.wait()
+      expect(job.state).toBe('UNCLAIMED')
+      await client.query('COMMIT', [])
+      expect(await board.find(job.ref)).toMatchObject({ uuid: job.uuid, state: 'UNCLAIMED' })
+      await (await worker.claimNext())[0].consume()
+      expect(await ended).toBe('COMPLETE')
+      await client.query('BEGIN', [])
+      const open = rejectionOf((await board.post('flow', {}, { client })).wait())
+      await board.close()
+      expect(await open).toMatchObject({ code: 'JOBBOARD_INVALID_STATE' })
+    } finally {
+      await client.close()
+    }
+  })
+
+  test('is emitted once to listeners, also when it is waited for at once', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    await using worker = await place.open()
+    const events: string[] = []
+    for (const event of ['posted', 'claimed', 'consumed'] as const)
+      board.on(event, ({ job }) => events.push(`${event} ${job.name}`))
+    const client = await transaction()
+    try {
+      for (let n = 0; n < 10; n += 1) {
+        const job = await board.post('flow', {}, { client, name: `${n}` })
+        await client.query('COMMIT', [])
+        const ended = job.wait()
+        // A job that has left the board before its posting was read has no events.
+        await vi.waitFor(() => expect(events).toEqual([`posted ${n}`]))
+        await (await worker.claimNext())[0].consume()
+        expect(await ended).toBe('COMPLETE')
+        await refresh(board)
+        expect(events.splice(0)).toEqual([`posted ${n}`, `claimed ${n}`, `consumed ${n}`])
+        await client.query('BEGIN', [])
+      }
+    } finally {
+      await client.close()
+    }
+  })
+
   test('needs a board in Postgres, and a client', async () => {
     await using board = await openBoard('memory:')
     const client = { query: async () => ({ rows: [] }) }
@@ -326,6 +410,96 @@ describe("a job that is posted in a transaction of one's own", () => {
     await using there = await place.open()
     // @ts-expect-error no client
     expect(await rejectionOf(there.post('flow', {}, { client: 'pg' }))).toBeInstanceOf(InvalidArgument)
+  })
+})
+
+describe('a followed job', () => {
+  async function follower(place: PostgresPlace): Promise<{ backend: PostgresBackend; board: JobBoard }> {
+    const backend = backendAt(place)
+    const board = new JobBoard(backend, { who: 'follower' })
+    await board.open()
+    return { backend, board }
+  }
+
+  test('that leaves the board while it begins to be followed leaves no row behind', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    const { backend, board } = await follower(place)
+    await using _closed = board
+    const id = jobIdFor(await board.post('flow', {}))
+    await using ending = await PostgresConnection.open(parsePostgresLocation(parseUri(server.uri, 'board'))).then(
+      (connection) => Object.assign(connection, { [Symbol.asyncDispose]: () => connection.close() }),
+    )
+    await ending.query('BEGIN', [])
+    await ending.query(
+      `WITH gone AS (DELETE FROM ${place.schema}.jobs RETURNING board, id)
+      SELECT ${place.schema}.log_change(board, 'consumed', ARRAY[id]) FROM gone`,
+      [],
+    )
+    const following = backend.follow([id])
+    // It waits for the transaction that ends the job.
+    const waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%follow(%'"
+    await vi.waitFor(async () => expect(await place.query(waits)).toHaveLength(1))
+    await ending.query('COMMIT', [])
+    expect(await following).toEqual(['gone'])
+    expect(await place.query('SELECT FROM @.followers')).toEqual([])
+  })
+
+  test('is asked about again without a write, and followed again after the end of following', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    const { backend, board } = await follower(place)
+    await using _closed = board
+    const ids = [jobIdFor(await board.post('flow', {})), jobIdFor(await board.post('flow', {}))]
+    const rows = () => place.query('SELECT job, xmin::text FROM @.followers ORDER BY job')
+    const free = { claimed: false, cancelled: false, revision: 0 }
+    expect(await backend.follow([...ids, 'job0000009999'])).toEqual([free, free, 'gone'])
+    const before = await rows()
+    expect(before).toHaveLength(2)
+    expect(await backend.follow(ids)).toEqual([free, free])
+    expect(await rows()).toEqual(before)
+    await backend.unfollow(ids)
+    expect(await rows()).toEqual([])
+    expect(await backend.follow(ids)).toEqual([free, free])
+    await backend.unfollow(ids.slice(0, 1))
+    expect((await rows()).map(({ job }) => `job${String(job).padStart(10, '0')}`)).toEqual(ids.slice(1))
+  })
+
+  test('by many sessions that stop while it ends is in nobody else’s way', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    const followers = await Promise.all(Array.from({ length: 6 }, () => follower(place)))
+    await using worker = await place.open()
+    for (let round = 0; round < 10; round += 1) {
+      const jobs = await Promise.all(Array.from({ length: 20 }, () => worker.post('flow', {})))
+      const ids = jobs.map(jobIdFor)
+      await Promise.all(followers.map(({ backend }) => backend.follow(ids)))
+      const ending = worker
+        .claimNext({ max: jobs.length })
+        .then((claims) => Promise.all(claims.map((claim, index) => (index % 2 ? claim.trash() : claim.consume()))))
+      const unfollowing = followers.map(({ backend }, index) => backend.unfollow(index % 2 ? ids : ids.toReversed()))
+      await Promise.all([ending, ...unfollowing])
+    }
+    expect(await place.query('SELECT FROM @.followers')).toEqual([])
+    await Promise.all(followers.map(({ board }) => board.close()))
+  })
+
+  test('does not keep a board listening that was given up while its connection was replaced', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.openUnviewed()
+    const view = await board.view()
+    const session = await place.sessionOf(board)
+    const back = nextEvent(board, 'state', ({ state }) => state === 'connected')
+    const gone = nextEvent(board, 'state', ({ state }) => state === 'disconnected')
+    await place.query('SELECT pg_terminate_backend(backend) FROM @.sessions WHERE id = $1', [session])
+    await gone
+    view[Symbol.dispose]()
+    board.closeUnusedView()
+    await back
+    const last = 'SELECT query FROM pg_stat_activity a JOIN @.sessions s ON s.backend = a.pid WHERE s.id = $1'
+    await vi.waitFor(async () => {
+      const [row] = await place.query(last, [session])
+      // Either it has not begun to listen, or it has stopped.
+      expect(row?.['query']).not.toMatch(/^LISTEN/)
+    })
+    expect(board.jobCount).toBeUndefined()
   })
 })
 
@@ -372,14 +546,18 @@ describe('permits', () => {
 /** Of `disk`: anybody can compute it, here with Python's `hashlib.blake2s(b'disk', digest_size=8)`. */
 const diskKey = '406831021742604773'
 
-async function deafBoard(place: PostgresPlace): Promise<JobBoard> {
+function backendAt(place: PostgresPlace, options: { readonly listen?: boolean } = {}): PostgresBackend {
   const uri = parseUri(place.uri, 'board')
   const board = uri.parameters.get('board') ?? ''
-  const backend = new PostgresBackend({
-    ...{ uri: uri.printable, location: parsePostgresLocation(uri, ['board']), board, who: 'deaf' },
-    ...{ sessionTimeout: 30_000, scanPeriod: 200, window: 100, windowBytes: 2 ** 26, listen: false },
+  return new PostgresBackend({
+    ...{ uri: uri.printable, location: parsePostgresLocation(uri, ['board']), board, who: 'direct' },
+    ...{ sessionTimeout: 30_000, scanPeriod: 200, window: 100, windowBytes: 2 ** 26, ...options },
   })
-  const opened = new JobBoard(backend, { who: 'deaf' })
+}
+
+async function deafBoard(place: PostgresPlace): Promise<JobBoard> {
+  const opened = new JobBoard(backendAt(place, { listen: false }), { who: 'deaf' })
   await opened.open()
+  await opened.view()
   return opened
 }

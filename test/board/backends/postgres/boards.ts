@@ -5,7 +5,7 @@ import { type JobBoard, type OpenBoardOptions, openBoard } from '../../../../src
 import { parseUri } from '../../../../src/core/uri.ts'
 import { PostgresPool, parsePostgresLocation } from '../../../../src/postgres/index.ts'
 import type { BoardBackend, BoardPlace } from '../../../contract/board.ts'
-import { EVERYTHING } from '../../boards.ts'
+import { EVERYTHING, viewing } from '../../boards.ts'
 
 export interface PostgresPlace extends BoardPlace {
   readonly schema: string
@@ -65,9 +65,10 @@ export async function postgresPlaceOn(
     uri,
     query,
     sessionOf,
-    open: (options) => openBoard(uri, options),
+    open: (options) => viewing(openBoard(uri, options)),
+    openUnviewed: (options) => openBoard(uri, options),
     openAt: (port, { parameters = '', ...options } = {}) => {
-      return openBoard(`${uri.replace(/:\d+\//, `:${port}/`)}${parameters}`, options)
+      return viewing(openBoard(`${uri.replace(/:\d+\//, `:${port}/`)}${parameters}`, options))
     },
     expire: async (board) => {
       // What a taker does to one that hangs: its backend is ended, and what it held is free before it can attach again.

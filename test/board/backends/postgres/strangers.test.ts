@@ -1,8 +1,8 @@
 /** Other roles of the database, with no right to anything of a board: what they can do to it, and what they cannot. */
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { boardMigrations, sessionLockClass } from '../../../../src/board/backends/postgres/schema.ts'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { boardMigrations, sessionChannel, sessionLockClass } from '../../../../src/board/backends/postgres/schema.ts'
 import { openBoard } from '../../../../src/board/index.ts'
 import { examinePostgres } from '../../../../src/cli/doctor/postgres.ts'
 import { Unclaimable } from '../../../../src/core/errors.ts'
@@ -17,6 +17,7 @@ import {
 } from '../../../../src/postgres/index.ts'
 import { startNode } from '../../../support/node-process.ts'
 import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
+import { jobIdFor } from '../../boards.ts'
 import { nextEvent } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
 import { postgresPlaceOn } from './boards.ts'
@@ -124,7 +125,11 @@ describe('a role that may make functions in public', () => {
       await other.post('flow', {}, { name: 'late', priority: 'HIGH', delay: '1h' })
       const first = await claimed(board, 'a')
       await first.abandon({ reason: 'later', delay: '1ms' })
+      const unviewed = await openBoard(`${uri}?board=b&sessionTimeout=1s`)
+      const followed = (await unviewed.find(trashed.ref)).wait()
       await (await claimed(board, 'a')).trash({ reason: 'why' })
+      expect(await followed).toBe('TRASHED')
+      await unviewed.close()
       expect(await trashed.wait()).toBe('TRASHED')
       expect(trashed.attempts).toHaveLength(2)
       await (await claimed(board, 'b')).consume()
@@ -155,8 +160,8 @@ describe('a role that may make functions in public', () => {
     const schema = `test_${randomUUID().replaceAll('-', '')}`
     await using admin = await connected(server.uri)
     const { steps, ...migrations } = boardMigrations(schema)
-    const [tables = '', , functions = ''] = steps
-    const older = functions
+    const [tables = ''] = steps
+    const older = (steps.at(-1) ?? '')
       .replaceAll('SET search_path TO pg_catalog, pg_temp', '')
       .replaceAll('CREATE OR REPLACE', 'CREATE')
     await migrate(admin, { ...migrations, steps: [`${tables}\n${older}`] })
@@ -167,6 +172,60 @@ SELECT proname FROM pg_proc WHERE pronamespace = '${schema}'::regnamespace AND p
     await migrate(admin, boardMigrations(schema))
     expect((await admin.query(open, [])).rows).toEqual([])
   })
+})
+
+test('tables that another role adds later belong to the owner of the others, who can use them', async () => {
+  await using admin = await connected(server.uri)
+  const { rows } = await admin.query("SELECT FROM pg_roles WHERE rolname = 'owner'", [])
+  if (rows.length === 0) await admin.query('CREATE ROLE owner LOGIN', [])
+  const schema = `test_${randomUUID().replaceAll('-', '')}`
+  await admin.query(`CREATE SCHEMA ${schema} AUTHORIZATION owner`, [])
+  const uri = `${server.uri.replace('postgres@', 'owner@')}?schema=${schema}`
+  const { steps, ...migrations } = boardMigrations(schema)
+  {
+    await using owner = await connected(uri)
+    await migrate(owner, { ...migrations, steps: steps.slice(0, 2) })
+  }
+  // The administrator opens the board with the new release first.
+  await using _admins = await openBoard(`${server.uri}?schema=${schema}`)
+  await admin.query(
+    `GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA ${schema} TO owner;
+    GRANT ALL ON ALL SEQUENCES IN SCHEMA ${schema} TO owner`,
+    [],
+  )
+  await using board = await openBoard(uri)
+  await using worker = await openBoard(uri)
+  const job = await board.post('flow', {})
+  const ended = job.wait()
+  await (await worker.claim(job)).consume()
+  expect(await ended).toBe('COMPLETE')
+})
+
+test('a role that sends notifications in the name of a board ends no wait', async () => {
+  await using place = await postgresPlaceOn(server.uri)
+  await using board = await place.openUnviewed()
+  const [job, other] = [await board.post('flow', {}), await board.post('flow', {})]
+  let hasEnded = false
+  const ended = job.wait().finally(() => {
+    hasEnded = true
+  })
+  const otherEnded = other.wait()
+  await vi.waitFor(async () => expect(await place.query('SELECT FROM @.followers')).toHaveLength(2))
+  await using evil = await connected(evilUri())
+  const [row] = await place.query('SELECT id FROM @.boards')
+  const channel = sessionChannel(place.schema, Number(row?.['id']), await place.sessionOf(board))
+  const number = Number(jobIdFor(job).slice('job'.length))
+  for (const kind of ['trashed', 'consumed'])
+    await evil.query('SELECT pg_notify($1, $2)', [channel, `${kind} ${number}`])
+  for (const text of ['', 'consumed', 'consumed x', `toString ${number}`])
+    await evil.query('SELECT pg_notify($1, $2)', [channel, text])
+  await using worker = await place.open()
+  await (await worker.claim(other)).consume()
+  // Notifications arrive in their order.
+  await otherEnded
+  expect({ hasEnded, state: job.state }).toEqual({ hasEnded: false, state: 'UNCLAIMED' })
+  await (await worker.claim(job)).consume()
+  expect(await ended).toBe('COMPLETE')
 })
 
 test('a schema that a stranger owns is reported by boards, logbooks and the doctor; one of ours or of a superuser is not', async () => {

@@ -8,6 +8,7 @@ const BEGUN = ['gap', 'resumed']
 function listening(): { feed: RedisChangeFeed; told: string[] } {
   const told: string[] = []
   const sink: BackendSink = {
+    followed: () => undefined,
     changes: (batch) => told.push(...batch.map(({ kind, id }) => `${kind} ${id}`)),
     gap: () => told.push('gap'),
     paused: (paused) => told.push(paused ? 'paused' : 'resumed'),

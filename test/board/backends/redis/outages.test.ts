@@ -144,7 +144,7 @@ describe('a Redis that takes no writes', () => {
       const [refused] = await Promise.allSettled([board.post('flow', {}), first.consume(), second.abandon()])
       expect(refused.status).toBe('rejected')
       expect(await namesOn(board)).toEqual(['b', 'c'])
-      while (board.jobCount > 0) for (const claim of await board.claimNext()) await claim.trash()
+      while ((board.jobCount ?? 0) > 0) for (const claim of await board.claimNext()) await claim.trash()
       await using _late = await place.open()
     } finally {
       await place.witness.config('SET', 'maxmemory', '0')

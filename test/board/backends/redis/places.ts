@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { type JobBoard, type OpenBoardOptions, openBoard } from '../../../../src/board/index.ts'
 import type { BoardBackend, BoardPlace } from '../../../contract/board.ts'
-import { EVERYTHING, jobIdFor } from '../../boards.ts'
+import { EVERYTHING, jobIdFor, viewing } from '../../boards.ts'
 
 export interface RedisPlace extends BoardPlace {
   readonly prefix: string
@@ -45,18 +45,20 @@ export async function redisPlace(
   const witness = new Redis(server.uri)
   witness.on('error', () => undefined)
   const key = (name: string) => `{${prefix}}:${name}`
+  const uri = `${server.uri}/0?prefix=${prefix}${usual}`
   const openAt: RedisPlace['openAt'] = (at, { parameters = '', ...options } = {}) =>
-    openBoard(`redis://${at}/0?prefix=${prefix}${usual}${parameters}`, options)
+    viewing(openBoard(`redis://${at}/0?prefix=${prefix}${usual}${parameters}`, options))
   /** So that boards look now, and not only when it is time to. */
   const nudge = () => witness.publish(key('changes'), '')
   const ownerOf = (board: JobBoard) => ownerIn(board, { witness, key })
   return {
     prefix,
-    uri: `${server.uri}/0?prefix=${prefix}${usual}`,
+    uri,
     witness,
     key,
     openAt,
     open: (options) => openAt(hosts, options),
+    openUnviewed: (options) => openBoard(uri, options),
     ownerOf,
     expire: async (board) => {
       const owner = await ownerOf(board)

@@ -33,7 +33,13 @@ async function commit(
     packed([['post', 2, 5, 'uuid', null]]),
     posting,
   ]
-  const answer = await place.witness.callBuffer('eval', SCRIPTS.commit.load().lua, '18', ...layout.keys(owner), ...args)
+  const answer = await place.witness.callBuffer(
+    'eval',
+    SCRIPTS.commit.load().lua,
+    String(layout.keys(owner).length),
+    ...layout.keys(owner),
+    ...args,
+  )
   const [head, answers] = answer as [Buffer, Buffer | undefined]
   const [accepted] = decode(head, 'msgpack') as [boolean]
   const [first] = answers ? (decode(answers, 'msgpack') as [[boolean, unknown]]) : []
@@ -134,7 +140,7 @@ describe('a board on Redis', () => {
     for (let number = 0; number < 3; number++) await (await board.claim(await board.post('flow', {}))).consume()
     expect(await place.witness.llen(place.key('log'))).toBeLessThanOrEqual(10_010)
     await refresh(board)
-    expect(board.jobCount).toBe(0)
+    expect(await board.countJobs()).toBe(0)
   })
 })
 

@@ -49,7 +49,7 @@ describe('a view with room for ten postings', () => {
   /** In the order in which they were claimed, until nothing is left. */
   async function consumeAll(on: JobBoard, options: { max?: number } = {}): Promise<string[]> {
     const taken: string[] = []
-    while (on.jobCount > 0) {
+    while ((on.jobCount ?? 0) > 0) {
       for (const claim of await on.claimNext(options)) {
         expect(claim.job.details.store).toEqual({ name: claim.job.name, text: TEXT })
         taken.push(claim.job.name)
@@ -69,7 +69,7 @@ describe('a view with room for ten postings', () => {
     await postMany(60, (n) => ({ priority: priorities[n % 5] ?? 'NORMAL' }))
     const taken: string[] = []
     const expected: string[] = []
-    while (board.jobCount > 0) {
+    while ((board.jobCount ?? 0) > 0) {
       if (taken.length < 40) await post(`late ${taken.length}`, { priority: priorities[taken.length % 5] ?? 'NORMAL' })
       await refresh(board)
       expected.push((await namesOn(poster))[0] ?? '')

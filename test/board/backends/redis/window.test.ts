@@ -31,14 +31,14 @@ test('many jobs that rest at the head do not hide those behind, also from a boar
   const names = numbered('awake', 8)
   for (const name of names) await post(board, [name])
   await using other = await there.open()
-  expect(other.jobCount).toBe(38)
+  expect(await other.countJobs()).toBe(38)
   for (const name of names) {
     const [claim] = await other.claimNext()
     expect(claim.job.name).toBe(name)
     await claim.consume()
   }
   await refresh(board)
-  expect([board.jobCount, (await all(board.jobs())).length]).toEqual([30, 30])
+  expect([await board.countJobs(), (await all(board.jobs())).length]).toEqual([30, 30])
 })
 
 test('many that wake at one instant are all claimed', async () => {
@@ -79,7 +79,7 @@ test('a caller that holds a job further back is notified of its end, whichever o
   expect([job.state, found.state, found.runs]).toEqual(['UNCLAIMED', 'UNCLAIMED', 1])
   await other.cancel(found)
   const ended = Promise.all([job.wait(), found.wait()])
-  while (other.jobCount > 12)
+  while ((other.jobCount ?? 0) > 12)
     for (const each of await other.claimNext({ accept: ({ name }) => name === 'far' })) await each.trash()
   expect(await ended).toEqual(['TRASHED', 'TRASHED'])
 })

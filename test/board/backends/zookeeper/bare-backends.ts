@@ -21,6 +21,7 @@ export async function boardAt(
   const { who, ...rest } = options
   const board = new JobBoard(backendAt(place, rest), who === undefined ? {} : { who })
   await board.open()
+  await board.view()
   return board
 }
 
@@ -39,6 +40,7 @@ export class BareBackend implements AsyncDisposable {
   static async open(place: ZooKeeperPlace, options: BackendOptions = {}): Promise<BareBackend> {
     const bare = new BareBackend(backendAt(place, options))
     await bare.backend.open(bare.#sink(), { signal: new AbortController().signal })
+    await bare.backend.subscribe()
     return bare
   }
 
@@ -56,6 +58,7 @@ export class BareBackend implements AsyncDisposable {
   #sink(): BackendSink {
     return {
       changes: (batch) => this.changes.push(...batch),
+      followed: () => undefined,
       gap: () => {
         this.gaps += 1
         this.backend.list().catch(() => undefined)

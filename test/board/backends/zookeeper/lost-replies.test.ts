@@ -129,7 +129,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       await refresh(scene.other)
       expect(history.filter((told) => told === 'posted job').length).toBeLessThanOrEqual(1)
       expect(await scene.place.jobNodes()).toEqual([])
-      expect(scene.other.jobCount).toBe(0)
+      expect(await scene.other.countJobs()).toBe(0)
     })
 
     test('before it arrived: it is done after all, once', async () => {

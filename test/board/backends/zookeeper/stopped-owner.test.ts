@@ -39,7 +39,7 @@ describe.skipIf(!zookeeperHosts)('an owner whose lease has run out', () => {
     expect(mine.map(({ lost }) => lost.aborted)).toEqual([true, true])
     expect(yours.map(({ lost }) => lost.aborted)).toEqual([false, false])
     for (const claim of [...(await waiting), ...yours]) await claim.consume()
-    while (two.jobCount > 0) for (const claim of await two.claimNext()) await claim.consume()
+    while ((two.jobCount ?? 0) > 0) for (const claim of await two.claimNext()) await claim.consume()
     expect(await place.jobNodes()).toEqual([])
   })
 })

@@ -3,11 +3,21 @@
 -- The table changes has one row for each transaction and kind of change. A participant with an older snapshot finds the rows
 -- of later commits by their transaction numbers.
 
+-- Locks the rows of followers of these jobs, in their order. A function that calls log_change for several kinds of changes that
+-- end jobs locks them for all these jobs before. Returns nothing.
+CREATE OR REPLACE FUNCTION :SCHEMA.lock_followers(p_board integer, p_jobs bigint[])
+RETURNS void LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+BEGIN
+  PERFORM FROM :SCHEMA.followers WHERE job = ANY(p_jobs) AND board = p_board ORDER BY job, session FOR UPDATE;
+END $function$;
+
 -- Records a change, and notifies all participants of the board, who read it with changes_since.
 --
 -- p_kind: posted, claimed, abandoned, freed, consumed, trashed, cancelled, paused or resumed. p_jobs: the numbers of the
 -- jobs. p_ranks, p_dues: of posted jobs, where any of them differs from the default. The name of the channel ends with
--- p_board.
+-- p_board; that of a session's own channel, which receives the changes of jobs that the session follows, with its number.
 CREATE OR REPLACE FUNCTION :SCHEMA.log_change(p_board integer, p_kind text, p_jobs bigint[], p_ranks smallint[] DEFAULT NULL,
   p_dues float8[] DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql
@@ -16,6 +26,14 @@ AS $function$
 BEGIN
   INSERT INTO :SCHEMA.changes (board, kind, jobs, ranks, dues) VALUES (p_board, p_kind, p_jobs, p_ranks, p_dues);
   PERFORM pg_notify(':CHANNEL' || p_board, '');
+  IF p_kind <> 'posted' THEN
+    PERFORM pg_notify(':CHANNEL' || p_board || '_' || session, p_kind || ' ' || job)
+    FROM :SCHEMA.followers WHERE job = ANY(p_jobs) AND board = p_board;
+    IF FOUND AND p_kind IN ('consumed', 'trashed') THEN
+      PERFORM :SCHEMA.lock_followers(p_board, p_jobs);
+      DELETE FROM :SCHEMA.followers WHERE job = ANY(p_jobs) AND board = p_board;
+    END IF;
+  END IF;
 END $function$;
 
 -- Returns one row: a new snapshot, the clock in milliseconds since 1970, and the changes that p_snapshot does not contain,

@@ -133,6 +133,9 @@ BEGIN
   SELECT array_agg(id ORDER BY id) INTO v_freed FROM freed;
   DELETE FROM :SCHEMA.permits WHERE job = ANY(v_freed || v_trashed) AND board = v_session.board;
   DELETE FROM :SCHEMA.entities WHERE board = v_session.board AND session = p_session;
+  PERFORM FROM :SCHEMA.followers
+  WHERE session = p_session OR (job = ANY(v_trashed) AND board = v_session.board) ORDER BY job, session FOR UPDATE;
+  DELETE FROM :SCHEMA.followers WHERE session = p_session;
   IF v_trashed IS NOT NULL THEN PERFORM :SCHEMA.log_change(v_session.board, 'trashed', v_trashed); END IF;
   IF v_freed IS NOT NULL THEN PERFORM :SCHEMA.log_change(v_session.board, 'freed', v_freed); END IF;
 END $function$;

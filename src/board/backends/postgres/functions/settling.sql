@@ -23,6 +23,7 @@ DECLARE
 BEGIN
   IF NOT :SCHEMA.lives(p_session) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"over": true}'); END IF;
   PERFORM FROM :SCHEMA.jobs WHERE id = ANY(p_ids) AND coalesce(session, 0) = p_session ORDER BY id FOR UPDATE;
+  IF 'consume' = ANY(p_kinds) AND 'trash' = ANY(p_kinds) THEN PERFORM :SCHEMA.lock_followers(p_board, p_ids); END IF;
   IF 'consume' = ANY(p_kinds) THEN
     WITH consumed AS (
       DELETE FROM :SCHEMA.jobs j USING unnest(p_ids, p_revisions, p_kinds) AS a(id, revision, kind)

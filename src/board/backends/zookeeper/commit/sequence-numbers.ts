@@ -14,6 +14,8 @@ const SWITCH_FRACTION = 0.8
 /** The count of numbers per millisecond, before the numbers run ahead of the clock. */
 const NUMBERS_PER_MS = 10_000n
 const DIGITS = 20
+/** The number of digits of ZooKeeper's own numbers. */
+const SERVER_DIGITS = 10
 const RANDOM_DIGITS = 3
 
 export class SequenceNumbers {
@@ -21,21 +23,32 @@ export class SequenceNumbers {
   readonly #count: () => number | undefined
   readonly #switchAt: number
   #newest = 0n
+  /** The newest count that was known; at first the count at the opening of the board, later often that of an own posting. */
+  #lastKnown: number | undefined
 
   /**
    * @param options.newPosting the path without digits
    * @param options.count the number of children created and deleted so far, if it is known
+   * @param options.created that number when the board was opened, used while no later one is known
    * @param options.from the count from which numbers are created here
    */
-  constructor(options: { newPosting: string; count: () => number | undefined; from?: number }) {
+  constructor(options: { newPosting: string; count: () => number | undefined; created?: number; from?: number }) {
     this.#folder = options.newPosting
     this.#count = options.count
+    this.#lastKnown = options.created
     this.#switchAt = options.from ?? MAX_SEQUENCE * SWITCH_FRACTION
+  }
+
+  /** Notes the path of a posting that ZooKeeper has numbered: a board that only posts knows the count from its own postings. */
+  note(path: string): void {
+    const digits = path.slice(this.#folder.length)
+    if (digits.length <= SERVER_DIGITS) this.#lastKnown = Number(digits)
   }
 
   /** Returns the path of the next posting, or undefined as long as ZooKeeper numbers postings. */
   next(): string | undefined {
-    const count = this.#count()
+    this.#lastKnown = this.#count() ?? this.#lastKnown
+    const count = this.#lastKnown
     // The count wraps around at its limit.
     if (count === undefined || (count >= 0 && count < this.#switchAt)) return undefined
     // The numbers never decrease: jobs that are posted in one transaction are ordered by their digits.

@@ -39,6 +39,7 @@ import { EntityNodes } from '../store/entity-nodes.ts'
 import { BoardGate } from '../store/gate.ts'
 import type { Layout } from '../store/layout.ts'
 import { translateErrors, ZooKeeperReader } from '../store/reader.ts'
+import { announceMarks } from '../store/trash-marks.ts'
 import { ConsistencyCheck } from './consistency-check.ts'
 import { Locks } from './locks.ts'
 import { Steps } from './single-writes.ts'
@@ -104,11 +105,12 @@ export class WithoutMultiBackend implements Backend {
   async #open(sink: BackendSink, options: { signal: AbortSignal }): Promise<void> {
     const what = `opening ${this.uri}`
     await this.#zookeeper.connect(options)
-    const { shared } = await translateErrors(what, () => openBoardPath(this.#zookeeper, this.#layout, this.#options))
-    if (shared) {
+    const { record } = await translateErrors(what, () => openBoardPath(this.#zookeeper, this.#layout, this.#options))
+    if (record.shared) {
       const message = `${this.uri} is shared with TaskFlow and needs transactions; open it without client=native`
       throw new UnsupportedCapability(message, { capability: 'shared' })
     }
+    await translateErrors(what, () => announceMarks(this.#zookeeper, this.#layout))
     const board = this.#createComponents(sink)
     this.#board = board
     this.#zookeeper.on('state', (event) => this.#stateChanged(event, board))
@@ -116,6 +118,15 @@ export class WithoutMultiBackend implements Backend {
     await translateErrors(what, () => board.gate.read())
     board.patrol.start()
   }
+
+  /** This client reports changes from the opening on: its writer depends on them. */
+  async subscribe(): Promise<void> {
+    const { sink, gate } = this.#requireOpen
+    sink.gap()
+    await translateErrors(`subscribing to ${this.uri}`, () => gate.read())
+  }
+
+  async unsubscribe(): Promise<void> {}
 
   async close(): Promise<void> {
     this.#board?.patrol.stop()

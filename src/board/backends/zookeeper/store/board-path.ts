@@ -47,6 +47,13 @@ export interface BoardPathOptions extends WantedAcl, ClientCredentials {
   readonly log?: Logger
 }
 
+/** The board at a path. */
+export interface OpenedPath {
+  readonly record: BoardRecord
+  /** The number of postings and locks created and deleted so far, as a 32-bit number. */
+  readonly created: number
+}
+
 /**
  * Returns the record of the board at this path, in one round trip if the board exists. The first process creates the
  * board with its folders, in one multi. A path without a record is TaskFlow's: it becomes a shared board, and stays
@@ -63,7 +70,7 @@ export async function openBoardPath(
   zookeeper: ZooKeeperDriver,
   layout: Layout,
   wanted: BoardPathOptions = {},
-): Promise<BoardRecord> {
+): Promise<OpenedPath> {
   const rounds = new RetryRounds(`opening board ${layout.path}`)
   while (true) {
     await rounds.next()
@@ -89,7 +96,7 @@ export async function openBoardPath(
         const isGuarded = wanted.identified || wanted.acl !== undefined || wanted.tls?.cert !== undefined
         if (isGuarded && !isOpenToAll(acl)) await assertOwnSessions(zookeeper, layout, acl)
         warnOfStrangers(findStrangers(acl, wanted, own), { tenant: 'board', path: layout.path, log: wanted.log })
-        return record
+        return { record, created: there.stat.cversion }
       }
       const { unfinished: _, ...finished } = record
       await ignoreConcurrentCreate(finishBoard(zookeeper, layout, { record: finished, version: there.stat.version }))

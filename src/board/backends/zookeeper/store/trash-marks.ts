@@ -2,9 +2,28 @@
  * Jobs that boards without multi have trashed. Such a board marks the posting, because it cannot write two znodes at
  * once. A board that reads the mark reports that the job is trashed, and moves it into the trash. Any board may, and
  * several may at once.
+ *
+ * A board that is viewed reads all postings anyway. For others, a board without multi announces in the folder of the trash
+ * that there may be marks.
  */
+import type { ZooKeeperDriver } from '../../../../zookeeper/index.ts'
 import type { BoardChange } from '../../../backend.ts'
-import type { MarkedJob } from './reader.ts'
+import type { Layout } from './layout.ts'
+import { type MarkedJob, missingAsUndefined } from './reader.ts'
+
+const ANNOUNCEMENT = Buffer.from('marks')
+
+/** Announces that postings of the board may be marked from now on, unless that was done before. */
+export async function announceMarks(zookeeper: ZooKeeperDriver, layout: Layout): Promise<void> {
+  if (!(await mayHaveMarks(zookeeper, layout)))
+    await missingAsUndefined(zookeeper.setData(layout.trashFolder, ANNOUNCEMENT))
+}
+
+/** Returns whether postings of the board may be marked. */
+export async function mayHaveMarks(zookeeper: Pick<ZooKeeperDriver, 'getData'>, layout: Layout): Promise<boolean> {
+  const folder = await missingAsUndefined(zookeeper.getData(layout.trashFolder))
+  return ANNOUNCEMENT.equals(folder?.data ?? new Uint8Array())
+}
 
 export interface TrashMarksOptions {
   /** Reads these postings, and calls {@link TrashMarks.noteMarked} for those that are marked. */
@@ -18,10 +37,28 @@ export class TrashMarks {
   readonly #options: TrashMarksOptions
   /** Postings that were written since they were last read here; most of them are claimed. */
   readonly #unread = new Set<string>()
+  #knowsAll = false
   readonly #moving = new Map<string, Promise<void>>()
 
   constructor(options: TrashMarksOptions) {
     this.#options = options
+  }
+
+  /** Whether every posting that is not in the list of unread ones was read since it was changed. */
+  get knowsAll(): boolean {
+    return this.#knowsAll
+  }
+
+  /** Notes what is on the board. From now on all changes are received. */
+  listed(ids: readonly string[]): void {
+    for (const id of ids) this.#unread.add(id)
+    this.#knowsAll = true
+  }
+
+  /** Forgets the list, because changes may be missed from now on. */
+  clear(): void {
+    this.#unread.clear()
+    this.#knowsAll = false
   }
 
   /** Applies changes of the board to the list of unread postings. */

@@ -22,6 +22,23 @@ test('ZooKeeper numbers up to 80 % of what it can count, and where its counter i
   expect(numbersAt(5, 5).next()).toMatch(/^\/b\/job\d{20}$/)
 })
 
+test('a board that is not viewed knows the count from its opening, its own postings, and its last view', () => {
+  let count: number | undefined
+  const numbers = new SequenceNumbers({ newPosting: '/b/job', count: () => count, created: 4, from: 100 })
+  expect(numbers.next()).toBeUndefined()
+  numbers.note('/b/job0000000099')
+  expect(numbers.next()).toBeUndefined()
+  numbers.note('/b/job0000000100')
+  expect(numbers.next()).toMatch(/^\/b\/job\d{20}$/)
+  numbers.note(`/b/job${'1'.repeat(20)}`)
+  expect(numbers.next()).toMatch(/^\/b\/job\d{20}$/)
+  const later = new SequenceNumbers({ newPosting: '/b/job', count: () => count, created: 4, from: 100 })
+  count = 500
+  expect(later.next()).toMatch(/^\/b\/job\d{20}$/)
+  count = undefined
+  expect(later.next()).toMatch(/^\/b\/job\d{20}$/)
+})
+
 test('numbers made here only grow, however many in a millisecond, and also where the clock is set back', () => {
   let now = 1_800_000_000_000
   vi.spyOn(Date, 'now').mockImplementation(() => now)

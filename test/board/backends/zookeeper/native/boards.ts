@@ -7,7 +7,7 @@ import { type NativeOptions, NativeZooKeeper, type ZooKeeperDriver } from '../..
 import type { BoardBackend } from '../../../../contract/board.ts'
 import { zookeeperHosts } from '../../../../support/namespace.ts'
 import { nativePackage } from '../../../../support/native-package.ts'
-import { EVERYTHING, type ZooKeeperPlace, zookeeperPlace } from '../../../boards.ts'
+import { EVERYTHING, viewing, type ZooKeeperPlace, zookeeperPlace } from '../../../boards.ts'
 
 export interface NativeBoardOptions extends Omit<OpenBoardOptions, 'signal'> {
   readonly hosts?: string
@@ -17,7 +17,11 @@ export interface NativeBoardOptions extends Omit<OpenBoardOptions, 'signal'> {
   readonly wrap?: (driver: ZooKeeperDriver) => ZooKeeperDriver
 }
 
-export async function nativeBoardAt(place: ZooKeeperPlace, options: NativeBoardOptions = {}): Promise<JobBoard> {
+export function nativeBoardAt(place: ZooKeeperPlace, options: NativeBoardOptions = {}): Promise<JobBoard> {
+  return viewing(openNative(place, options))
+}
+
+async function openNative(place: ZooKeeperPlace, options: NativeBoardOptions = {}): Promise<JobBoard> {
   const { hosts = zookeeperHosts, client = {}, scanPeriod, wrap = (driver) => driver, create, ...rest } = options
   const zookeeper = wrap(new NativeZooKeeper({ hosts, package: await nativePackage(), ...client }))
   const backend = new WithoutMultiBackend({
@@ -34,9 +38,14 @@ export async function nativeBoardAt(place: ZooKeeperPlace, options: NativeBoardO
 
 export const nativeBoards: BoardBackend = {
   name: 'zookeeper:, over the C client',
+  viewsOnly: true,
   capabilities: { ...EVERYTHING, keys: false, resources: false, restore: false, completeChangeFeed: false },
   place: async () => {
     const place = await zookeeperPlace()
-    return { ...place, open: (options) => nativeBoardAt(place, options) }
+    return {
+      ...place,
+      open: (options) => nativeBoardAt(place, options),
+      openUnviewed: (options) => openNative(place, options),
+    }
   },
 }

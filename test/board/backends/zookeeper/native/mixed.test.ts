@@ -117,7 +117,7 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('boards of both kinds on one p
     // Nobody there can move it.
     expect(await place.trashNodes()).toEqual([])
     expect(await namesOn(other)).toEqual([])
-    expect(other.jobCount).toBe(0)
+    expect(await other.countJobs()).toBe(0)
     const [seen] = await all(other.trashed())
     expect(seen).toMatchObject({ name: 'marked', who: 'native', failure, details: { store: { n: 1 } } })
 
@@ -140,6 +140,29 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('boards of both kinds on one p
     if (seen) await ours.restore(seen)
     expect((await claimed(native, 'marked')).run).toBe(2)
     expect(errors).toEqual([])
+  })
+
+  test('what is marked as trashed is in the trash, and ends a wait, also for a board that is not viewed', async () => {
+    await using place = await zookeeperPlace()
+    await using native = await nativeBoardAt(place, { who: 'native' })
+    await using board = await place.openUnviewed()
+    const [first, second] = [
+      await board.post('flow', {}, { name: 'first' }),
+      await board.post('flow', {}, { name: 'second' }),
+    ]
+    await (await claimed(native, 'first')).trash()
+    expect((await all(board.trashed())).map(({ name }) => name)).toEqual(['first'])
+    expect(await place.trashNodes()).toHaveLength(1)
+    const ended = second.wait()
+    await (await claimed(native, 'second')).trash()
+    expect(await ended).toBe('TRASHED')
+    expect(await first.wait()).toBe('TRASHED')
+    expect(board.jobCount).toBeUndefined()
+    await using opening = await place.openUnviewed()
+    await native.post('flow', {}, { name: 'third' })
+    await (await claimed(native, 'third')).trash()
+    opening.on('trashed', () => undefined)
+    expect((await all(opening.trashed())).map(({ name }) => name)).toEqual(['first', 'second', 'third'])
   })
 
   test('a job that is trashed over the C client is reported to those who wait for it', async () => {

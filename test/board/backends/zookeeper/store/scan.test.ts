@@ -74,6 +74,7 @@ describe.skipIf(!zookeeperHosts)('a change whose event was lost', () => {
     const backend = new SlowReader({ uri: place.uri, hosts, layout: new Layout(place.path), scanPeriod: '500ms' })
     await using board = new JobBoard(backend)
     await board.open()
+    await board.view()
     await using other = await place.open()
     await other.post('flow', {}, { name: 'doomed' })
     await refresh(board)

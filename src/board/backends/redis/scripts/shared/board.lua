@@ -19,7 +19,7 @@ local BOARD, JOBS, ROWS, ORDER = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local HELD, GRANTED, EXCLUSIVE, SHARED = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local TAKEN, CANCELS, TRASH, TRASHED = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local LOG, OWNERS, ENTITIES, RESTING = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
-local UUIDS, OWNER = KEYS[17], KEYS[18]
+local UUIDS, OWNER, FOLLOWERS = KEYS[17], KEYS[18], KEYS[19]
 local call = redis.call
 local pack, unpacked = cmsgpack.pack, cmsgpack.unpack
 
@@ -62,6 +62,33 @@ local function logChange(change)
   changes[#changes + 1] = change
 end
 
+-- A board of an older release has no secret until an owner of a newer release joins.
+local function signed(message)
+  if not secret then return message end
+  return redis.sha1hex(secret .. redis.sha1hex(secret .. message)) .. message
+end
+
+-- Publishes the changes of followed jobs on the channels of their followers, who ask for the status then. It cannot fail: the
+-- writes are done by then.
+local function notifyFollowers(channel)
+  if redis.pcall('HLEN', FOLLOWERS) == 0 then return end
+  local entries = {}
+  for _, change in ipairs(changes) do
+    local letter, id = string.match(change, '^(%u)(.*)$')
+    local owners = letter ~= 'P' and letter ~= 'G' and redis.pcall('HGET', FOLLOWERS, id)
+    if type(owners) == 'string' then
+      for owner in string.gmatch(owners, '[^,]+') do
+        entries[owner] = entries[owner] or {}
+        table.insert(entries[owner], change)
+      end
+      if letter == 'D' or letter == 'T' then redis.pcall('HDEL', FOLLOWERS, id) end
+    end
+  end
+  for owner, list in pairs(entries) do
+    redis.pcall('PUBLISH', channel .. ':' .. owner, signed(pack({ version, list })))
+  end
+end
+
 local function publish(channel)
   if #changes == 0 then return end
   local length
@@ -71,10 +98,8 @@ local function publish(channel)
   if length > 20000 then call('LTRIM', LOG, -10000, -1) end
   version = version + #changes
   call('HSET', BOARD, 'version', whole(version))
-  local message = pack({ version, changes })
-  -- A board of an older release has no secret until an owner of a newer release joins.
-  if secret then message = redis.sha1hex(secret .. redis.sha1hex(secret .. message)) .. message end
-  call('PUBLISH', channel, message)
+  call('PUBLISH', channel, signed(pack({ version, changes })))
+  notifyFollowers(channel)
 end
 
 -- Returns the entries after a version; false if the list does not reach back so far, or this is another board.

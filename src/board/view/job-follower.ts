@@ -1,0 +1,269 @@
+/**
+ * Keeps jobs current that callers wait for, look at or have claimed, while the view is closed: this process receives hints that
+ * these jobs have changed, and of no others. After a hint it asks for the status. Once the view shows the whole board, it receives
+ * all changes anyway.
+ *
+ * - **Without such a feature of the backend**, and for a job whose transaction is not committed yet, the view is opened instead.
+ * - **One request at a time**: so the end of following cannot overtake its beginning, whatever connections the backend uses.
+ * - **A gap**, as after a change of the connection, makes it follow all jobs again, which returns their present status.
+ * - **A look from time to time** finds what a notification did not deliver: {@link LOOK_PERIOD_MS}.
+ */
+import { retryUntilAborted } from '../../core/async/retry.ts'
+import { asError, NotConnected } from '../../core/errors.ts'
+import { monotonic } from '../../core/time.ts'
+import type { Backend, BoardChange, JobStatus } from '../backend.ts'
+import type { EntryFollower, JobEntry } from '../model/entry.ts'
+
+/** The time for which a job is followed after a caller has looked at its state. */
+const TOUCH_MS = 10_000
+/** The time between two looks at all followed jobs. */
+const LOOK_PERIOD_MS = 10_000
+/** The number of jobs in one request. */
+const BATCH = 512
+
+interface FollowedJob {
+  readonly entry: JobEntry
+  holds: number
+  /** The monotonic time of the last look of a caller at the job. */
+  touchedAt: number
+}
+
+export interface JobFollowerOptions {
+  readonly backend: Pick<Backend, 'follow' | 'unfollow'>
+  /** Returns whether the view shows the whole board, so that all changes are received. */
+  readonly isViewing: () => boolean
+  /** Opens the view and keeps it open until the result is disposed. */
+  readonly hold: () => Disposable
+  /** Keeps the view open for some time. */
+  readonly touch: () => void
+  /** Called with the status of a followed job. */
+  readonly onStatus: (entry: JobEntry, status: JobStatus) => void
+  readonly onError: (error: unknown) => void
+  /** The signal that ends the background work. */
+  readonly signal: AbortSignal
+}
+
+const NOTHING: Disposable = { [Symbol.dispose]: () => undefined }
+
+export class JobFollower implements EntryFollower {
+  readonly #options: JobFollowerOptions
+  readonly #followed = new Map<string, FollowedJob>()
+  /** The jobs whose status the next requests ask for. */
+  readonly #wanted = new Set<string>()
+  /** The jobs of which the backend still reports changes, although nothing needs them any more. */
+  readonly #unwanted = new Set<string>()
+  #sending: Promise<void> | undefined
+  /** The request that ends the reports of some jobs, while it is under way. */
+  #unfollowing: Promise<void> | undefined
+  /** The message of the error that was reported last. */
+  #reported: string | undefined
+  #lookTimer: NodeJS.Timeout | undefined
+
+  constructor(options: JobFollowerOptions) {
+    this.#options = options
+  }
+
+  follow(entry: JobEntry): Disposable {
+    const { id, ended } = entry
+    if (ended || id === undefined) return NOTHING
+    if (!this.#canFollow(entry)) return this.#options.hold()
+    const followed = this.#add(id, entry)
+    followed.holds += 1
+    let isHeld = true
+    return {
+      [Symbol.dispose]: () => {
+        if (!isHeld) return
+        isHeld = false
+        followed.holds -= 1
+        this.#removeIfUnused(id, followed)
+      },
+    }
+  }
+
+  touch(entry: JobEntry): void {
+    const { id, ended } = entry
+    const { isViewing, touch } = this.#options
+    if (ended || id === undefined) return
+    if (isViewing() || !this.#canFollow(entry)) touch()
+    else this.#add(id, entry).touchedAt = monotonic()
+  }
+
+  /** Returns the present status of the job, which is followed for some time. @throws NotConnected */
+  async look(entry: JobEntry): Promise<JobStatus | undefined> {
+    const { backend, onStatus } = this.#options
+    const { id } = entry
+    if (id === undefined) return undefined
+    const known = this.#followed.get(id)
+    const followed = known ?? { entry, holds: 0, touchedAt: 0 }
+    followed.touchedAt = monotonic()
+    // Before the request, so that no hint after it is missed.
+    this.#followed.set(id, followed)
+    this.#unwanted.delete(id)
+    this.#scheduleLook()
+    try {
+      await this.#unfollowing
+      const [status] = (await backend.follow?.([id])) ?? []
+      if (status !== undefined) onStatus(entry, status)
+      return status
+    } catch (error) {
+      if (!known && followed.holds === 0) this.ended(id)
+      throw error
+    }
+  }
+
+  /** Follows all jobs again, because changes may have been missed, or the view was closed. */
+  resume(): void {
+    if (this.#options.isViewing()) return
+    for (const id of this.#followed.keys()) this.#want(id)
+    this.#send()
+  }
+
+  /** Asks for the status of followed jobs that have changed. */
+  onChanges(changes: readonly BoardChange[]): void {
+    if (this.#options.isViewing()) return
+    for (const { id, kind } of changes) {
+      const followed = this.#followed.get(id)
+      if (!followed) continue
+      // It may be restored or purged before its status is read.
+      if (kind === 'trashed') followed.entry.trashing = true
+      this.#want(id)
+    }
+    this.#send()
+  }
+
+  /**
+   * Ends the requests for all jobs, because the view receives their changes from now on. Claimed jobs are asked about once more:
+   * the view does not tell a claim of this process from the next one, which another process may have won while nothing was received.
+   */
+  suspend(): void {
+    clearTimeout(this.#lookTimer)
+    this.#lookTimer = undefined
+    this.#wanted.clear()
+    for (const [id, { holds, entry }] of this.#followed) {
+      if (holds > 0 && entry.claimed) this.#wanted.add(id)
+      this.#unwanted.add(id)
+    }
+    this.#send()
+  }
+
+  /** Forgets a job that has left the board. */
+  ended(id: string): void {
+    this.#wanted.delete(id)
+    if (!this.#followed.delete(id) || this.#options.isViewing()) return
+    this.#unwanted.add(id)
+    this.#send()
+  }
+
+  stop(): void {
+    clearTimeout(this.#lookTimer)
+  }
+
+  /** A job that was never read may not be on the board yet: its transaction may still be open. */
+  #canFollow({ stored }: JobEntry): boolean {
+    return stored !== undefined && this.#options.backend.follow !== undefined
+  }
+
+  #add(id: string, entry: JobEntry): FollowedJob {
+    const known = this.#followed.get(id)
+    if (known) return known
+    const added: FollowedJob = { entry, holds: 0, touchedAt: Number.NEGATIVE_INFINITY }
+    this.#followed.set(id, added)
+    if (this.#options.isViewing()) return added
+    this.#want(id)
+    this.#send()
+    return added
+  }
+
+  #removeIfUnused(id: string, followed: FollowedJob): void {
+    if (followed.holds > 0 || monotonic() - followed.touchedAt < TOUCH_MS) return
+    if (this.#followed.get(id) === followed) this.ended(id)
+  }
+
+  #want(id: string): void {
+    this.#wanted.add(id)
+    this.#unwanted.delete(id)
+  }
+
+  /** Sends what is wanted and unwanted, and what has become so meanwhile; one request at a time. */
+  #send(): void {
+    const { signal } = this.#options
+    this.#scheduleLook()
+    if (this.#sending || !this.#hasRequests || signal.aborted) return
+    const sendAll = async () => {
+      // A turn later, so that the jobs of one turn are one request.
+      await Promise.resolve()
+      while (this.#hasRequests) await (this.#wanted.size > 0 ? this.#askBatch() : this.#unfollowBatch())
+      this.#reported = undefined
+    }
+    const options = { firstPauseMs: 50, maxPauseMs: 5_000, signal, onRetry: (error: unknown) => this.#report(error) }
+    this.#sending = retryUntilAborted(sendAll, options)
+      .catch(() => undefined)
+      .finally(() => {
+        this.#sending = undefined
+        this.#send()
+      })
+  }
+
+  get #hasRequests(): boolean {
+    return this.#wanted.size > 0 || this.#unwanted.size > 0
+  }
+
+  /** Reports each message once in a row. Without a connection there is nothing to report: a gap follows. */
+  #report(thrown: unknown): void {
+    const error = asError(thrown)
+    if (error instanceof NotConnected || error.message === this.#reported) return
+    this.#reported = error.message
+    this.#options.onError(error)
+  }
+
+  async #askBatch(): Promise<void> {
+    const { onStatus, isViewing } = this.#options
+    const ids = [...this.#wanted].slice(0, BATCH)
+    // Before the request: a job that is released and followed again meanwhile, or a hint, asks for it once more.
+    for (const id of ids) this.#wanted.delete(id)
+    const statuses = await this.#requestStatuses(ids)
+    for (const [index, id] of ids.entries()) {
+      const [followed, status] = [this.#followed.get(id), statuses[index]]
+      if (followed && status !== undefined) onStatus(followed.entry, status)
+      // The backend has forgotten a job that has left the board.
+      if (typeof status === 'string') this.#unwanted.delete(id)
+      // It was released, or the view was opened, while the request was under way.
+      else if (!followed || isViewing()) this.#unwanted.add(id)
+    }
+  }
+
+  async #requestStatuses(ids: readonly string[]): Promise<readonly JobStatus[]> {
+    try {
+      return (await this.#options.backend.follow?.(ids)) ?? []
+    } catch (error) {
+      for (const id of ids) if (this.#followed.has(id)) this.#wanted.add(id)
+      throw error
+    }
+  }
+
+  async #unfollowBatch(): Promise<void> {
+    const ids = [...this.#unwanted].slice(0, BATCH)
+    for (const id of ids) this.#unwanted.delete(id)
+    const request = this.#options.backend.unfollow?.(ids) ?? Promise.resolve()
+    this.#unfollowing = request.catch(() => undefined)
+    try {
+      await request
+    } catch (error) {
+      for (const id of ids) if (!this.#followed.has(id)) this.#unwanted.add(id)
+      throw error
+    } finally {
+      this.#unfollowing = undefined
+    }
+  }
+
+  #scheduleLook(): void {
+    if (this.#lookTimer || this.#followed.size === 0 || this.#options.isViewing()) return
+    this.#lookTimer = setTimeout(() => this.#lookRound(), LOOK_PERIOD_MS).unref()
+  }
+
+  #lookRound(): void {
+    this.#lookTimer = undefined
+    for (const [id, followed] of this.#followed) this.#removeIfUnused(id, followed)
+    this.resume()
+  }
+}

@@ -1,0 +1,19 @@
+/**
+ * References to jobs: the uuid, followed by the backend's id of the job. With it any process finds the job in one round trip on a
+ * board of any length, where the uuid alone may need a listing.
+ *
+ * @example 0199c0de-0000-7000-8000-000000000001.job0000000042
+ */
+const ID = /^job-?\d{1,20}$/
+
+/** Returns the reference of a job; its uuid where the id is not known. */
+export function toReference({ uuid, id }: { readonly uuid: string; readonly id: string | undefined }): string {
+  return id === undefined ? uuid : `${uuid}.${id}`
+}
+
+/** Parses a reference or a uuid. A text that is no reference is taken for a uuid as a whole. */
+export function parseReference(text: string): { readonly uuid: string; readonly id?: string } {
+  const dot = text.lastIndexOf('.')
+  const id = text.slice(dot + 1)
+  return dot > 0 && ID.test(id) ? { uuid: text.slice(0, dot), id } : { uuid: text }
+}
