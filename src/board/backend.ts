@@ -171,8 +171,8 @@ export const ALL_CAPABILITIES: BackendCapabilities = {
 export interface BackendSink {
   changes(batch: readonly BoardChange[]): void
   /**
-   * Reports that followed jobs have changed. The changes are only hints, because they may be repeated, and anyone may send them over
-   * some servers: the caller follows the jobs again, which returns their status. `trashed` also says how a job ended that is gone by
+   * Reports that followed jobs have changed. The changes are only hints, because they may be repeated, and any client of
+   * some servers can send them: the caller follows the jobs again, which returns their status. `trashed` also says how a job ended that is gone by
    * then, because its trash entry was restored or purged at once.
    */
   followed(batch: readonly BoardChange[]): void
@@ -286,7 +286,8 @@ export type PostedInTransaction = Posted & { readonly transaction: string }
 
 /**
  * The state of a post in a transaction of the caller. `rolled back`: as a whole, or to a savepoint before the post. `unknown`: the
- * transaction ended more than a day ago, or the server has lost it.
+ * server has no record of the transaction any more. Ask within a day of the post: after that, `rolled back` may also mean that the
+ * record was deleted.
  */
 export type TransactionState = 'open' | 'committed' | 'rolled back' | 'unknown'
 

@@ -1,6 +1,7 @@
-/** Waits for the end of a job by its UUID alone. */
+/** Waits for the end of a job by its UUID or its reference alone. */
 import type { JobBoard, WaitOptions } from '../board/index.ts'
 import { NotFound } from '../core/errors.ts'
+import { parseReference } from '../core/job-reference.ts'
 import { assertOptions } from '../core/options.ts'
 import { monotonic, toMilliseconds } from '../core/time.ts'
 import { type Tracked, type TrackOptions, track } from './track.ts'
@@ -18,21 +19,25 @@ export type Ended = Exclude<Tracked, { readonly status: 'waiting' | 'running' }>
  *
  * Results and failures may contain secrets.
  *
+ * @param job the UUID of the job, or its reference
+ *
  * @throws Timeout when the time is over first
  * @throws the errors of board and logbooks when they are away
  * @example
  * const ended = await waitForJob(uuid, { board, persistence, timeout: '30s' })
  * if (ended.status === 'done') console.log(ended.results)
  */
-export async function waitForJob(uuid: string, options: WaitForJobOptions): Promise<Ended> {
+export async function waitForJob(job: string, options: WaitForJobOptions): Promise<Ended> {
   const known = { board: true, persistence: true, book: true, timeout: true, signal: true } as const
   assertOptions(options, known, 'waitForJob')
   const { timeout, signal, ...places } = options
   const end = timeout === undefined ? undefined : monotonic() + toMilliseconds(timeout, 'timeout')
-  for (;;) {
+  const { uuid } = parseReference(job)
+  // Once the job was restored from the trash, its reference is another one.
+  for (let name = job; ; name = uuid) {
     signal?.throwIfAborted()
     const left = end === undefined ? {} : { timeout: Math.max(0, end - monotonic()) }
-    const seen = await waitUntilEnded(uuid, places.board, { ...left, ...(signal ? { signal } : {}) })
+    const seen = await waitUntilEnded(name, places.board, { ...left, ...(signal ? { signal } : {}) })
     const tracked = await track(uuid, { ...(seen ? { book: seen.book } : {}), ...places })
     // The job may have been restored from the trash between the two reads.
     if (tracked.status === 'waiting' || tracked.status === 'running') continue

@@ -10,11 +10,16 @@ import type { JobEntry } from '../model/entry.ts'
 
 /** The pauses between two looks at a transaction that is still open: short at first, since most are committed at once. */
 const POLL_BACK_OFF_MS = { first: 50, max: 2_000, jitter: 'none' } as const
-/** The time after a post for which backends are asked how its transaction ended; they keep that for a day at least. */
+/**
+ * The time after a post for which backends are asked how its transaction ended: half of the day for which they keep that. Later, a
+ * committed post would look as if it was rolled back.
+ */
 const KNOWN_FOR_MS = 12 * 60 * 60 * 1_000
 
 export interface ExpectedPostOptions {
   readonly entry: JobEntry
+  /** The name of the job for errors, with its uuid. */
+  readonly job: string
   readonly backend: Pick<Backend, 'transactionState' | 'sections'>
   /** The transaction that posts the job, as the backend names it. */
   readonly transaction: string
@@ -42,7 +47,8 @@ export class ExpectedPost {
   /**
    * Resolves when the job is known to have been posted.
    *
-   * @throws NotFound when the transaction was rolled back, whole or to a savepoint before the post; the reason of a signal
+   * @throws NotFound when the transaction was rolled back, as a whole or to a savepoint before the post; or when its outcome is not
+   * known any more and the job is neither on the board nor in the trash; the reason of a signal
    */
   async whenPosted({ signal }: { readonly signal: AbortSignal }): Promise<void> {
     using stop = followSignals([signal, this.#options.signal])
@@ -57,7 +63,7 @@ export class ExpectedPost {
    * Returns whether the job is known to have been posted; false while the transaction is open, and without a connection. One look
    * at a time.
    *
-   * @throws NotFound when the transaction was rolled back
+   * @throws NotFound as {@link whenPosted}
    */
   look(): Promise<boolean> {
     this.#looking ??= this.#look().finally(() => {
@@ -67,13 +73,13 @@ export class ExpectedPost {
   }
 
   async #look(): Promise<boolean> {
-    const { entry, onPosted } = this.#options
+    const { job, onPosted } = this.#options
     const state = await this.#transactionState()
     if (this.isKnown) return true
     if (state === 'open') return false
     if (state === 'rolled back')
       throw new NotFound(
-        `${toJobName(entry)}: its transaction was rolled back, as a whole or to a savepoint before the post`,
+        `${job} was never posted: its transaction was rolled back, as a whole or to a savepoint before the post`,
       )
     try {
       if (state === 'unknown') await this.#assertThere()
@@ -102,13 +108,12 @@ export class ExpectedPost {
 
   /** Checks that the job is on the board or in the trash. @throws NotFound */
   async #assertThere(): Promise<void> {
-    const { backend, entry } = this.#options
+    const { backend, entry, job } = this.#options
     const [status] = (await backend.sections?.statusOf([entry.id ?? ''])) ?? []
     if (status === 'gone')
-      throw new NotFound(`${toJobName(entry)}, or it has left the board; its transaction ended too long ago to tell`)
+      throw new NotFound(
+        `${job} is neither on the board nor in the trash, and the outcome of its transaction is not known any more: ` +
+          'it was never posted, or it is done; its logbook shows which',
+      )
   }
-}
-
-function toJobName({ id }: JobEntry): string {
-  return `job ${id} was never posted`
 }

@@ -7,8 +7,8 @@
  *
  * | level | begun by | receives |
  * |---|---|---|
- * | posting | `openBoard`, `post`, `cancel`, `pause`, `trashed`, `restore`, `entities`, `find` with a reference | nothing |
- * | following | `job.wait`, `job.state` and the like | the changes of these jobs |
+ * | posting | `openBoard`, `post`, `cancel`, `pause`, `trashed`, `restore`, `entities` | nothing |
+ * | following | `job.wait`, `job.state` and the like, `find` with a reference, held claims | hints that these jobs have changed |
  * | viewing | `view`, `jobs`, `on`, `wait`, claims, conductors | the changes of the board; then `jobs`, `find` and `wait` send no request |
  *
  * A level is left some seconds after its last use (`view/subscription.ts`, `view/job-follower.ts`).
@@ -225,7 +225,7 @@ export class JobBoard implements AsyncDisposable {
    * missing; for the name of a flow, the process that runs the job checks them.
    *
    * With a `key`, at most one job with that key is on the board: if there is one, nothing is posted, and this method resolves to
-   * that job, with `created` false (two round trips more).
+   * that job, with `created` false. That takes three round trips more, and on ZooKeeper it opens the view.
    *
    * @throws MissingDependencies, InvalidPosting, PayloadTooLarge, UnsupportedCapability: nothing was posted
    * @throws NotConnected: nothing was posted; try again

@@ -14,8 +14,9 @@ import type { ExpectedPost } from './expected-job.ts'
 import { assertWaitOptions, type WaitOptions } from './options.ts'
 
 /**
- * A job as this board knows it: its posting, its state, and a method to wait for its end. Reading its properties sends no
- * request; they are as current as the board's live view.
+ * A job as this board knows it: its posting, its state, and a method to wait for its end. Its properties are read from memory. Reading
+ * `state`, `runs`, `attempts` or `cancelRequested` makes this process follow the job for some time: the first value may be old, later
+ * ones are current.
  *
  * @example if ((await job.wait({ timeout: '1m' })) === 'TRASHED') console.log(job.attempts.at(-1)?.reason)
  */

@@ -1,6 +1,6 @@
 /**
- * Finds jobs on the board: in the live view, without a request; and, if the job is not in it, again after a refresh of the
- * view. Where the view holds a part of the board, the backend is asked for the rest.
+ * Finds jobs on the board: in the view if it is open, without a request; else by a request to the backend, or, where the backend cannot
+ * find a single job, in the view, which is opened for that.
  */
 import { NotFound } from '../../core/errors.ts'
 import { parseReference } from '../../core/job-reference.ts'
@@ -177,7 +177,7 @@ export class Lookup {
     if (!this.#backend.follow) await view.whenEntered({ signal: this.#signal })
     const entry = view.byId(id)
     // First, because the answers are as new as this request: a server of an ensemble may be behind.
-    const looking = view.isOpen || entry.ended ? undefined : view.follower.look(entry)
+    const looking = view.isOpen || entry.ended ? undefined : view.follower.readStatus(entry)
     const [read, status] = await Promise.all([readJob(entry, this.#backend), looking])
     const hasChanged = read && typeof status === 'object' && status.revision !== read.revision
     const stored = hasChanged ? await readJob(entry, this.#backend) : read

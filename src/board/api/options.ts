@@ -125,7 +125,7 @@ export function jobsFilter(options: JobsOptions): JobsOptions {
 /** @throws InvalidArgument */
 export function assertUuid(uuid: unknown): void {
   if (typeof uuid !== 'string' || uuid === '')
-    throw new InvalidArgument('find: uuid must be a non-empty string, as in await board.find(job.uuid)')
+    throw new InvalidArgument('find: the uuid or reference must be a non-empty string, as in await board.find(job.ref)')
 }
 
 /** @throws InvalidArgument */

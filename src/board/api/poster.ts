@@ -68,7 +68,7 @@ export class Poster {
   }
 
   /**
-   * Posts a job in one transaction; where the key is taken, two round trips more.
+   * Posts a job in one transaction; where the key is taken, three round trips more; on ZooKeeper it opens the view.
    *
    * A key is removed in the same transaction as its job. So a key that is unchanged after its job was seen to be gone, and whose
    * job is still gone, is orphaned: the post takes it over. The first look alone proves nothing: the key may have been removed
@@ -101,7 +101,8 @@ export class Poster {
   }
 
   /**
-   * Posts in a transaction of the caller. The job may never come to be on the board: its `wait` and `state` find out. One round trip
+   * Posts in a transaction of the caller. If the transaction is rolled back, the job is never on the board:
+   * then `wait` throws NotFound, and `state` stays UNCLAIMED. One round trip
    * of the client; two where its driver does not know whether a transaction is open.
    */
   async #postInTransaction(client: SqlClient, posting: Posting): Promise<PostedJob> {
@@ -117,7 +118,10 @@ export class Poster {
       const { id = '', transaction } = posted
       const entry = this.#view.byId(id)
       const onPosted = () => this.#view.addEarlierPost({ id, ...this.#toStored(posting, posted) })
-      const expected = new ExpectedPost({ entry, backend: this.#backend, transaction, onPosted, signal: this.#signal })
+      const expected = new ExpectedPost({
+        ...{ entry, backend: this.#backend, transaction, onPosted, signal: this.#signal },
+        job: `job ${posting.uuid} (${posting.name})`,
+      })
       return new PostedJob(entry, { posting, created: true, expected })
     }
     const there = posted.uuid === undefined ? undefined : await this.#lookup.locate(posted.uuid)

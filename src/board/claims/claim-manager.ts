@@ -52,7 +52,10 @@ export class ClaimManager {
   readonly #who: string
   readonly #onError: (error: Error) => void
   readonly #claims = new Map<JobEntry, Claim>()
-  /** Keeps the claimed jobs current, also while the view is closed: a claim may be taken away, or a job is to be cancelled. */
+  /**
+   * Ends the following of each claimed job. Without it, an owner with a closed view would not notice that its claim was taken away, or
+   * its job cancelled.
+   */
   readonly #followed = new Map<JobEntry, Disposable>()
   /** The claimed jobs that are suspects. */
   readonly #suspects = new Set<JobEntry>()
@@ -195,7 +198,7 @@ export class ClaimManager {
     this.#releaseOrphans(claim)
   }
 
-  /** Handles the status of a job. A claim that it does not show any more was taken away; a status from before the claim shows nothing. */
+  /** Handles the status of a followed job: ends a claim of this process that it does not show. A status that is older than the claim is ignored. */
   statusRead(entry: JobEntry, status: JobStatus): void {
     const claim = this.#claims.get(entry)
     if (!claim || claim.isSettling || typeof status === 'string' || status.revision < claim.revision) return

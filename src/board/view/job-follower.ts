@@ -1,12 +1,14 @@
 /**
- * Keeps jobs current that callers wait for, look at or have claimed, while the view is closed: this process receives hints that
- * these jobs have changed, and of no others. After a hint it asks for the status. Once the view shows the whole board, it receives
- * all changes anyway.
+ * Keeps single jobs current while the view is closed: jobs that callers wait for, whose state they read, or that are claimed here.
+ * The process receives hints about these jobs only, and reads the status after a hint. Once the view was listed, the process receives
+ * every change, and nothing is followed.
  *
- * - **Without such a feature of the backend**, and for a job whose transaction is not committed yet, the view is opened instead.
- * - **One request at a time**: so the end of following cannot overtake its beginning, whatever connections the backend uses.
+ * - **Where the backend has no `follow`**, and for a job whose posting was never read (its transaction may still be open), the view is
+ *   opened instead.
+ * - **One request of the loop at a time**, and {@link readStatus} waits for an `unfollow` that is under way: otherwise `unfollow` could
+ *   arrive after the `follow` that was sent later, and the job would not be followed any more.
  * - **A gap**, as after a change of the connection, makes it follow all jobs again, which returns their present status.
- * - **A look from time to time** finds what a notification did not deliver: {@link LOOK_PERIOD_MS}.
+ * - **A round every 10 s** finds changes whose hint did not arrive.
  */
 import { retryUntilAborted } from '../../core/async/retry.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
@@ -14,23 +16,24 @@ import { monotonic } from '../../core/time.ts'
 import type { Backend, BoardChange, JobStatus } from '../backend.ts'
 import type { EntryFollower, JobEntry } from '../model/entry.ts'
 
-/** The time for which a job is followed after a caller has looked at its state. */
+/** The time for which a job is followed at least after a caller has read its state. */
 const TOUCH_MS = 10_000
-/** The time between two looks at all followed jobs. */
-const LOOK_PERIOD_MS = 10_000
-/** The number of jobs in one request. */
+/** The time between two rounds, each of which reads the status of all followed jobs. */
+const ROUND_PERIOD_MS = 10_000
+/** The maximum number of jobs in one request. */
 const BATCH = 512
 
 interface FollowedJob {
   readonly entry: JobEntry
+  /** The number of results of {@link JobFollower.follow} that are not disposed yet. */
   holds: number
-  /** The monotonic time of the last look of a caller at the job. */
+  /** The monotonic time at which a caller last read the state of the job. */
   touchedAt: number
 }
 
 export interface JobFollowerOptions {
   readonly backend: Pick<Backend, 'follow' | 'unfollow'>
-  /** Returns whether the view shows the whole board, so that all changes are received. */
+  /** Returns whether the view was listed since it was opened, so that every change is received. */
   readonly isViewing: () => boolean
   /** Opens the view and keeps it open until the result is disposed. */
   readonly hold: () => Disposable
@@ -50,14 +53,14 @@ export class JobFollower implements EntryFollower {
   readonly #followed = new Map<string, FollowedJob>()
   /** The jobs whose status the next requests ask for. */
   readonly #wanted = new Set<string>()
-  /** The jobs of which the backend still reports changes, although nothing needs them any more. */
+  /** The jobs that the backend still follows without need: `unfollow` is due. */
   readonly #unwanted = new Set<string>()
   #sending: Promise<void> | undefined
   /** The request that ends the reports of some jobs, while it is under way. */
   #unfollowing: Promise<void> | undefined
   /** The message of the error that was reported last. */
   #reported: string | undefined
-  #lookTimer: NodeJS.Timeout | undefined
+  #roundTimer: NodeJS.Timeout | undefined
 
   constructor(options: JobFollowerOptions) {
     this.#options = options
@@ -75,7 +78,7 @@ export class JobFollower implements EntryFollower {
         if (!isHeld) return
         isHeld = false
         followed.holds -= 1
-        this.#removeIfUnused(id, followed)
+        this.#forgetIfUnused(id, followed)
       },
     }
   }
@@ -89,24 +92,24 @@ export class JobFollower implements EntryFollower {
   }
 
   /** Returns the present status of the job, which is followed for some time. @throws NotConnected */
-  async look(entry: JobEntry): Promise<JobStatus | undefined> {
+  async readStatus(entry: JobEntry): Promise<JobStatus | undefined> {
     const { backend, onStatus } = this.#options
     const { id } = entry
     if (id === undefined) return undefined
     const known = this.#followed.get(id)
     const followed = known ?? { entry, holds: 0, touchedAt: 0 }
     followed.touchedAt = monotonic()
-    // Before the request, so that no hint after it is missed.
+    // Added before the request: a hint that comes before the answer is not missed then.
     this.#followed.set(id, followed)
     this.#unwanted.delete(id)
-    this.#scheduleLook()
+    this.#scheduleRound()
     try {
       await this.#unfollowing
       const [status] = (await backend.follow?.([id])) ?? []
       if (status !== undefined) onStatus(entry, status)
       return status
     } catch (error) {
-      if (!known && followed.holds === 0) this.ended(id)
+      if (!known && followed.holds === 0) this.forget(id)
       throw error
     }
   }
@@ -132,12 +135,13 @@ export class JobFollower implements EntryFollower {
   }
 
   /**
-   * Ends the requests for all jobs, because the view receives their changes from now on. Claimed jobs are asked about once more:
-   * the view does not tell a claim of this process from the next one, which another process may have won while nothing was received.
+   * Ends the following of all jobs, because the view receives their changes from now on. The status of claimed jobs is read once
+   * more: this process may have lost its claim and another one may have claimed the job while nothing was received, and the view shows
+   * both only as claimed.
    */
   suspend(): void {
-    clearTimeout(this.#lookTimer)
-    this.#lookTimer = undefined
+    clearTimeout(this.#roundTimer)
+    this.#roundTimer = undefined
     this.#wanted.clear()
     for (const [id, { holds, entry }] of this.#followed) {
       if (holds > 0 && entry.claimed) this.#wanted.add(id)
@@ -146,8 +150,8 @@ export class JobFollower implements EntryFollower {
     this.#send()
   }
 
-  /** Forgets a job that has left the board. */
-  ended(id: string): void {
+  /** Ends the following of a job, because it has left the board or nothing needs it. */
+  forget(id: string): void {
     this.#wanted.delete(id)
     if (!this.#followed.delete(id) || this.#options.isViewing()) return
     this.#unwanted.add(id)
@@ -155,10 +159,10 @@ export class JobFollower implements EntryFollower {
   }
 
   stop(): void {
-    clearTimeout(this.#lookTimer)
+    clearTimeout(this.#roundTimer)
   }
 
-  /** A job that was never read may not be on the board yet: its transaction may still be open. */
+  /** Returns whether the job can be followed. One that was never read may not be on the board yet: `follow` would report it as gone. */
   #canFollow({ stored }: JobEntry): boolean {
     return stored !== undefined && this.#options.backend.follow !== undefined
   }
@@ -174,9 +178,9 @@ export class JobFollower implements EntryFollower {
     return added
   }
 
-  #removeIfUnused(id: string, followed: FollowedJob): void {
+  #forgetIfUnused(id: string, followed: FollowedJob): void {
     if (followed.holds > 0 || monotonic() - followed.touchedAt < TOUCH_MS) return
-    if (this.#followed.get(id) === followed) this.ended(id)
+    if (this.#followed.get(id) === followed) this.forget(id)
   }
 
   #want(id: string): void {
@@ -187,10 +191,10 @@ export class JobFollower implements EntryFollower {
   /** Sends what is wanted and unwanted, and what has become so meanwhile; one request at a time. */
   #send(): void {
     const { signal } = this.#options
-    this.#scheduleLook()
+    this.#scheduleRound()
     if (this.#sending || !this.#hasRequests || signal.aborted) return
     const sendAll = async () => {
-      // A turn later, so that the jobs of one turn are one request.
+      // After the current synchronous code, so that all jobs that it follows are in one request.
       await Promise.resolve()
       while (this.#hasRequests) await (this.#wanted.size > 0 ? this.#askBatch() : this.#unfollowBatch())
       this.#reported = undefined
@@ -219,7 +223,7 @@ export class JobFollower implements EntryFollower {
   async #askBatch(): Promise<void> {
     const { onStatus, isViewing } = this.#options
     const ids = [...this.#wanted].slice(0, BATCH)
-    // Before the request: a job that is released and followed again meanwhile, or a hint, asks for it once more.
+    // Removed before the request: a hint, or a new `follow`, that comes during the request adds the id again.
     for (const id of ids) this.#wanted.delete(id)
     const statuses = await this.#requestStatuses(ids)
     for (const [index, id] of ids.entries()) {
@@ -227,7 +231,7 @@ export class JobFollower implements EntryFollower {
       if (followed && status !== undefined) onStatus(followed.entry, status)
       // The backend has forgotten a job that has left the board.
       if (typeof status === 'string') this.#unwanted.delete(id)
-      // It was released, or the view was opened, while the request was under way.
+      // The job is not followed any more, or the view was opened, since the request was sent.
       else if (!followed || isViewing()) this.#unwanted.add(id)
     }
   }
@@ -256,14 +260,14 @@ export class JobFollower implements EntryFollower {
     }
   }
 
-  #scheduleLook(): void {
-    if (this.#lookTimer || this.#followed.size === 0 || this.#options.isViewing()) return
-    this.#lookTimer = setTimeout(() => this.#lookRound(), LOOK_PERIOD_MS).unref()
+  #scheduleRound(): void {
+    if (this.#roundTimer || this.#followed.size === 0 || this.#options.isViewing()) return
+    this.#roundTimer = setTimeout(() => this.#round(), ROUND_PERIOD_MS).unref()
   }
 
-  #lookRound(): void {
-    this.#lookTimer = undefined
-    for (const [id, followed] of this.#followed) this.#removeIfUnused(id, followed)
+  #round(): void {
+    this.#roundTimer = undefined
+    for (const [id, followed] of this.#followed) this.#forgetIfUnused(id, followed)
     this.resume()
   }
 }

@@ -152,7 +152,7 @@ export class LiveView {
     return this.isOpen && (this.#window?.isWholeBoard ?? true)
   }
 
-  /** The number of jobs on the board, readable or not; undefined until the board was listed. */
+  /** The number of jobs on the board, readable or not; undefined while the view is closed, and until the board was listed and read. */
   get jobCount(): number | undefined {
     return this.#isEntered ? this.#index.jobCount : undefined
   }
@@ -282,11 +282,11 @@ export class LiveView {
    */
   async addEarlierPost(stored: StoredJob): Promise<void> {
     if (!this.isOpen) {
-      await this.follower.look(this.#index.takeOutside(stored))
+      await this.follower.readStatus(this.#index.takeOutside(stored))
       return
     }
     using _view = this.hold()
-    // The view emits `posted` when it has read the posting, so it comes first.
+    // The view has to read the posting itself: for an entry that has one already it emits no `posted`.
     await this.whenEntered({ signal: this.#signal })
     await this.#backend.barrier()
     await this.whenSettled({ signal: this.#signal })
@@ -301,7 +301,7 @@ export class LiveView {
     this.#index.takeOwnWrite(entry, written)
   }
 
-  /** Takes in what this process has done to a job. While the board is subscribed, it is reported before the answer. */
+  /** Takes in what this process has done to a job. A view that is subscribed has received the change before the answer. */
   takeOwnChange(entry: JobEntry, change: OwnChange): void {
     if (this.#subscription.isSubscribed) return
     this.#index.takeOwnChange(entry, change)
@@ -416,7 +416,7 @@ export class LiveView {
     if (event === 'claimed') this.followed.claimed(entry)
     if (entry.ended) {
       this.followed.ended(entry, entry.ended)
-      if (entry.id !== undefined) this.follower.ended(entry.id)
+      if (entry.id !== undefined) this.follower.forget(entry.id)
     }
     this.#listener.jobChanged(event, entry, { isEarlier: isEarlier === true })
   }
@@ -451,7 +451,7 @@ export class LiveView {
     }
   }
 
-  /** Empties the view, because nothing needs it any more. */
+  /** Empties the view, because it was closed. */
   #leave(): void {
     clearTimeout(this.#dueTimer)
     this.unaccepted.stop()
@@ -467,7 +467,7 @@ export class LiveView {
     this.#listener.statusRead(entry, status)
     this.#index.takeStatus(entry, status)
     this.#carryOut()
-    // Also after a read that found no connection: the status has come over one.
+    // A read that failed without a connection is tried again: this status shows that there is a connection.
     this.#reader.resume()
   }
 

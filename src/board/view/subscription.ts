@@ -1,5 +1,5 @@
 /**
- * Decides when the board is viewed: the backend reports changes while anything of this process needs them, and shortly after.
+ * Decides when the board is viewed: the backend reports changes while anything of this process needs them, and for 10 s to 10 min after that.
  * A process that only posts subscribes to nothing, so it costs the servers nothing while others work.
  *
  *     closed ──first hold──→ subscribing ──→ subscribed ──last hold disposed──→ lingering ──time is over──→ closed
@@ -14,7 +14,7 @@ import { asError, NotConnected } from '../../core/errors.ts'
 import { backoffDelay, monotonic } from '../../core/time.ts'
 import type { Backend } from '../backend.ts'
 
-/** The time for which the view stays open after its last use: at least, and as a multiple of the time that it took to read the board. */
+/** The time for which the view stays open after its last use: `perReading` times the time that it took to read the board, within limits. */
 const LINGER_MS = { least: 10_000, most: 600_000, perReading: 50 } as const
 /** The pauses before another attempt: while the board is not connected, and after any other error while the view is held. */
 const RETRY_BACK_OFF_MS = { first: 50, max: 2_000, jitter: 'full' } as const
@@ -24,7 +24,7 @@ export interface SubscriptionOptions {
   readonly backend: Pick<Backend, 'subscribe' | 'unsubscribe'>
   /** Called before the backend reports the first change. */
   readonly onOpen: () => void
-  /** Called before the backend stops to report changes. */
+  /** Called when the view is closed, before the backend is asked to stop. */
   readonly onClose: () => void
   /** Called when the backend reports changes from now on. */
   readonly onSubscribed: () => void
@@ -130,7 +130,7 @@ export class Subscription {
       this.#isOpen = true
       onOpen()
     }
-    // Subscribes at once if possible: what this process posts next is posted after it.
+    // Sent in this call unless an earlier subscription is still being ended: a post that is sent next comes after it, and is reported.
     const attempt = this.#ending === undefined ? backend.subscribe() : this.#ending.then(() => backend.subscribe())
     this.#attempt = attempt
     attempt.then(
@@ -182,7 +182,7 @@ export class Subscription {
     this.#lingerTimer = setTimeout(lingered, this.#lingerMs).unref()
   }
 
-  /** Whether the board is still being read: a view that was closed before its end would be read from the beginning next time. */
+  /** Whether the board is still being read: a view that is closed before it was read completely is read from the beginning next time. */
   get #isReading(): boolean {
     return this.#isSubscribed && !this.#isRead && monotonic() - this.#subscribedAt < LINGER_MS.most
   }

@@ -1,5 +1,5 @@
 /**
- * What a board object receives: nothing while it only posts, single jobs while somebody waits for them, everything while it is
+ * What a board object receives: nothing while it only posts, single jobs while a caller waits for them, everything while it is
  * viewed. None of the boards here is kept viewing.
  */
 import { randomUUID } from 'node:crypto'

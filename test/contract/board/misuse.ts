@@ -100,7 +100,7 @@ export function misuseContract({ open }: Place): void {
         ['a signal that is none', [{ signal: 5 }], 'signal must be an AbortSignal'],
       ],
     ],
-    ['find', [['a job', [{}], 'find: uuid must be a non-empty string']]],
+    ['find', [['a job', [{}], 'find: the uuid or reference must be a non-empty string']]],
     ['findOwner', [['a uuid', ['uuid'], NOT_A_JOB]]],
     ['waitingFor', [['nothing', [], NOT_A_JOB]]],
     ['claim', [['a uuid', ['uuid'], NOT_A_JOB]]],

@@ -2,7 +2,7 @@
  * Posts in a transaction of the caller's own. A client without an open transaction is refused before anything is
  * written: the post would be committed at once, also if the caller rolls back later.
  *
- * Each post leaves a receipt, in the same transaction and savepoint. So whoever finds the receipt knows that the job was posted,
+ * Each post leaves a receipt, in the same transaction and savepoint. So a receipt shows that the job was posted,
  * although it may have left the board since.
  */
 import { InvalidArgument } from '../../../core/errors.ts'

@@ -2,7 +2,7 @@
  * A connection is opened once, used until the first fault, and never repaired. To reconnect, the session opens another one:
  * so the driver never sends a command again, or to another server, without our knowledge.
  *
- * It has a client for commands, and another one while it is subscribed. If either breaks, both are closed. An answer that does
+ * It has a client for commands and, while it receives any channel, a second one; in a cluster one client does both. If either breaks, both are closed. An answer that does
  * not arrive in time also breaks the connection, because a connection that receives nothing looks like an idle one.
  */
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis'
@@ -128,7 +128,7 @@ export class RedisConnection {
       this.#subscriber ??= this.#openSubscriber()
       const subscriber = this.#subscriber
       await this.#subscriberReady
-      // A user without the right to SUBSCRIBE can still post: a refusal breaks nothing.
+      // A refusal is not thrown here, because it would close the connection: a user without the right to SUBSCRIBE can still post.
       const refused = await this.#withTimeout(subscriber.subscribe(channel).catch(asRefusal))
       if (refused instanceof Error) throw refused
     } catch (error) {

@@ -273,7 +273,7 @@ export class ZooKeeperBackend implements Backend {
     const what = `reading the trash of ${this.uri}`
     const index = await translateErrors(what, async () => {
       await this.#zookeeper.sync(this.#layout.path)
-      if (!marks.knowsAll && (await mayHaveMarks(this.#zookeeper, this.#layout))) await this.#readMarks()
+      if (!marks.isComplete && (await mayHaveMarks(this.#zookeeper, this.#layout))) await this.#readMarks()
       await marks.whenSettled()
       return reader.trashIndex()
     })

@@ -463,7 +463,7 @@ describe('a followed job', () => {
     expect((await rows()).map(({ job }) => `job${String(job).padStart(10, '0')}`)).toEqual(ids.slice(1))
   })
 
-  test('by many sessions that stop while it ends is in nobody else’s way', async () => {
+  test('by many sessions that stop while it ends blocks no other session', async () => {
     await using place = await postgresPlaceOn(server.uri)
     const followers = await Promise.all(Array.from({ length: 6 }, () => follower(place)))
     await using worker = await place.open()

@@ -13,7 +13,8 @@ BEGIN
   PERFORM FROM :SCHEMA.followers WHERE job = ANY(p_jobs) AND board = p_board ORDER BY job, session FOR UPDATE;
 END $function$;
 
--- Records a change, and notifies all participants of the board, who read it with changes_since.
+-- Records a change. Notifies the sessions that listen to the board, which read it with changes_since; and the followers of the
+-- jobs, on the channel of their session, with the kind and the number of the job. Deletes the followers of jobs that have ended.
 --
 -- p_kind: posted, claimed, abandoned, freed, consumed, trashed, cancelled, paused or resumed. p_jobs: the numbers of the
 -- jobs. p_ranks, p_dues: of posted jobs, where any of them differs from the default. The name of the channel ends with

@@ -1,4 +1,4 @@
--- Functions by which a session receives the changes of single jobs, without listening to all changes of the board.
+-- Functions by which a session receives hints that single jobs have changed, without listening to all changes of the board.
 --
 -- log_change notifies the followers of a job on the channel of their session. A transaction that changes the job at the same
 -- time may not see the new row of the table followers. So follow waits for such a transaction: it locks the jobs after it has

@@ -1,4 +1,4 @@
--- Adds the table of followed jobs, in the schema SCHEMA: sessions that receive the changes of single jobs. Rows go with the job
+-- Adds the table of followed jobs, in the schema SCHEMA: sessions that receive the changes of single jobs. Rows are deleted with the job
 -- or with the session: see functions/following.sql.
 
 -- Names are resolved in Postgres' own schema only: see schema.ts. The setting ends with the transaction.
@@ -12,7 +12,7 @@ CREATE TABLE IF NOT EXISTS :SCHEMA.followers (
 );
 CREATE INDEX IF NOT EXISTS followers_by_session ON :SCHEMA.followers (session);
 
--- Whoever may change jobs may follow them: log_change reads the table for every change, as the role that makes it. The role
+-- Each role that may change jobs may follow them: log_change reads the table for every change, as the role that makes it. The role
 -- that migrates need not be the owner of the tables.
 DECLARE
   v_owner oid;

@@ -22,7 +22,7 @@ export class FollowedJobNodes {
     this.#options = options
   }
 
-  /** Watches these jobs, and returns their status as the leader knew it at the call or later. One round trip. */
+  /** Watches these jobs, and returns their status as the leader knew it at the call or later. One round trip; two if a job has left the board. */
   async follow(ids: readonly string[]): Promise<JobStatus[]> {
     const { zookeeper, layout } = this.#options
     // Requests of a session are answered in their order: what is read after the sync is as new as the call.

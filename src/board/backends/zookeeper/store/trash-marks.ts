@@ -3,8 +3,8 @@
  * once. A board that reads the mark reports that the job is trashed, and moves it into the trash. Any board may, and
  * several may at once.
  *
- * A board that is viewed reads all postings anyway. For others, a board without multi announces in the folder of the trash
- * that there may be marks.
+ * A board object with an open view reads all postings, and so finds all marks. With a closed view it reads them only where there
+ * may be marks: a board without multi announces that in the data of the trash folder when it is opened.
  */
 import type { ZooKeeperDriver } from '../../../../zookeeper/index.ts'
 import type { BoardChange } from '../../../backend.ts'
@@ -37,28 +37,28 @@ export class TrashMarks {
   readonly #options: TrashMarksOptions
   /** Postings that were written since they were last read here; most of them are claimed. */
   readonly #unread = new Set<string>()
-  #knowsAll = false
+  #isComplete = false
   readonly #moving = new Map<string, Promise<void>>()
 
   constructor(options: TrashMarksOptions) {
     this.#options = options
   }
 
-  /** Whether every posting that is not in the list of unread ones was read since it was changed. */
-  get knowsAll(): boolean {
-    return this.#knowsAll
+  /** Whether the list of unread postings is complete, because every change since the last listing was received. */
+  get isComplete(): boolean {
+    return this.#isComplete
   }
 
-  /** Notes what is on the board. From now on all changes are received. */
+  /** Adds all postings of a listing to the unread ones. All changes after it are received. */
   listed(ids: readonly string[]): void {
     for (const id of ids) this.#unread.add(id)
-    this.#knowsAll = true
+    this.#isComplete = true
   }
 
   /** Forgets the list, because changes may be missed from now on. */
   clear(): void {
     this.#unread.clear()
-    this.#knowsAll = false
+    this.#isComplete = false
   }
 
   /** Applies changes of the board to the list of unread postings. */
