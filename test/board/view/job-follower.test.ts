@@ -1,7 +1,7 @@
 /** Jobs that are followed while the view is closed: hints are verified, failed requests repeated, and nothing is asked in vain. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
-import type { Backend, JobStatus, StoredJob } from '../../../src/board/backend.ts'
+import type { Backend, JobStatus, JobSummary, StoredJob } from '../../../src/board/backend.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { NotConnected } from '../../../src/core/errors.ts'
@@ -175,24 +175,26 @@ test('a posting that could not be read without a connection is read after the ne
 })
 
 test('a job that is claimed when the view is closed, and free and behind the window when it is opened again, is free', async () => {
-  const spot = (n: number, claimed = false) => ({
-    ...{ id: `job${n}`, order: BigInt(n), priority: 'NORMAL', dueAt: 0, claimed, cancelled: false },
+  const spot = (n: number, claimed = false): JobSummary => ({
+    ...{ id: `job${n}`, order: BigInt(n), dueAt: 0, claimed, cancelled: false },
+    priority: 'NORMAL',
   })
   let claimed = [spot(9, true)]
   const events: string[] = []
-  const backend = {
+  const sections: Partial<NonNullable<Backend['sections']>> = {
+    window: 2,
+    windowBytes: 1_000,
+    claimed: async () => claimed,
+    statusOf: async (ids: readonly string[]) => ids.map(() => 'there'),
+    range: async () => ({ jobs: [spot(1), spot(2)], end: false, at: Date.now() }),
+    delayed: async () => [],
+  }
+  const backend: Partial<Backend> = {
     subscribe: async () => undefined,
     unsubscribe: async () => undefined,
     now: () => Date.now(),
-    read: async (ids: readonly string[]) => ids.map((id) => stored(Number(id.slice('job'.length)))),
-    sections: {
-      window: 2,
-      windowBytes: 1_000,
-      claimed: async () => claimed,
-      statusOf: async (ids: readonly string[]) => ids.map(() => 'there'),
-      range: async () => ({ jobs: [spot(1), spot(2)], end: false, at: Date.now() }),
-      delayed: async () => [],
-    },
+    read: async (ids) => ids.map((id) => stored(Number(id.slice('job'.length)))),
+    sections: sections as NonNullable<Backend['sections']>,
   }
   const listener = {
     jobChanged: (event: string, { id }: { id?: string | undefined }, { isEarlier }: { isEarlier: boolean }) => {
@@ -204,7 +206,7 @@ test('a job that is claimed when the view is closed, and free and behind the win
     onError: () => undefined,
   }
   const { signal } = new AbortController()
-  const view = new LiveView({ backend: backend as unknown as Backend, listener, unacceptedAfter: 0, signal })
+  const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
   const entry = view.byId('job9')
   {
     using _held = view.hold()

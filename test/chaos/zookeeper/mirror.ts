@@ -9,7 +9,7 @@ export interface TreeSnapshot {
 export interface Differences {
   readonly missing: readonly string[]
   readonly surplus: readonly string[]
-  /** What became of the watch since it was listed last. */
+  /** The events and states of the watch since the last listing. */
   readonly story: string
 }
 
@@ -55,8 +55,8 @@ export async function watchTree(client: ZooKeeper, path: string, folders: readon
       const missing = [...real].filter((each) => !copy.has(each))
       const surplus = [...copy].filter((each) => !real.has(each))
       const states = story.filter((each) => !each.endsWith('events'))
-      const told = `${story.slice(0, 10).join(', ')} … ${story.slice(-10).join(', ')}; but for events: ${states.join(', ')}`
-      return { missing, surplus, story: told }
+      const sinceListing = `${story.slice(0, 10).join(', ')} … ${story.slice(-10).join(', ')}; but for events: ${states.join(', ')}`
+      return { missing, surplus, story: sinceListing }
     },
   }
 }
