@@ -91,6 +91,11 @@ export interface Backend {
   /** Lists the jobs on the board. Absent where there are sections. */
   list?(): Promise<BoardListing>
   /**
+   * Lists the ids of the unclaimed jobs in one round trip; for callers that do not subscribe. Absent where there are sections, and where
+   * a process receives changes at no cost, or always. Errors: NotConnected.
+   */
+  listUnclaimed?(): Promise<readonly string[]>
+  /**
    * Reads parts of the board, for boards that may be too long to keep in memory (`view/window.ts`). Absent where a view holds the
    * whole board.
    */

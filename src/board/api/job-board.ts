@@ -108,7 +108,7 @@ export class JobBoard implements AsyncDisposable {
     this.#claims = claims
     const [view, entities, faults] = [this.#view, this.#entities, this.#errorReporter]
     this.#eventRouter = new BackendEventRouter({ view, claims, entities, errorReporter: faults, onError: failed })
-    this.#claimer = new Claimer({ claims, view: this.#view, signal, uri: this.uri })
+    this.#claimer = new Claimer({ backend, claims, view: this.#view, signal, uri: this.uri, onError: failed })
   }
 
   /** The URI without a password, for messages. */

@@ -97,9 +97,14 @@ export class ClaimManager {
     if (!this.canClaim) return []
     const { queue } = this.#view
     queue.advance(this.#backend.now())
-    const accept = (posting: Posting) => this.#isSupported(posting) && this.#safeAccept.accepts(asked.accept, posting)
+    const accept = (posting: Posting) => this.accepts(asked.accept, posting)
     const wanted = { ...asked, accept, holdsSuspect: this.#holdsSuspect(), spread: this.#currentSpread(asked.max) }
     return queue.reserveNext(wanted)
+  }
+
+  /** Returns whether a job can be claimed on this backend, and `accept` accepts it. */
+  accepts(accept: (posting: Posting) => boolean, posting: Posting): boolean {
+    return this.#isSupported(posting) && this.#safeAccept.accepts(accept, posting)
   }
 
   /** Reserves the given job for {@link claimAllReserved}; returns undefined if its turn has not come. */

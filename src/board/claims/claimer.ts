@@ -13,36 +13,44 @@ import {
   claimNextSettings,
   type WaitOptions,
 } from '../api/options.ts'
+import type { Backend } from '../backend.ts'
+import type { Posting } from '../model/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
 import type { Claim } from './claim.ts'
 import type { ClaimManager } from './claim-manager.ts'
+import { type Waiter, WaitingView } from './waiting-view.ts'
 
 export interface ClaimerOptions {
+  readonly backend: Backend
   readonly claims: ClaimManager
   readonly view: LiveView
   /** Fires when the board is closed. */
   readonly signal: AbortSignal
   /** The board's URI for messages. */
   readonly uri: string
+  readonly onError: (error: Error) => void
 }
 
 export class Claimer {
   readonly #options: ClaimerOptions
+  readonly #waiting: WaitingView
 
   constructor(options: ClaimerOptions) {
     this.#options = options
+    this.#waiting = new WaitingView(options)
   }
 
   /** Resolves when there is a job to claim. @throws Timeout */
   async waitForClaimable(options: WaitOptions): Promise<void> {
     assertWaitOptions(options)
-    const { claims, view } = this.#options
-    view.unaccepted.start()
+    const { claims } = this.#options
+    this.#options.view.unaccepted.start()
     using _alive = keepAlive()
     using stop = followSignals([this.#options.signal, options.signal])
     using _timer = options.timeout === 0 ? undefined : this.#startTimeout(stop, options.timeout)
-    using _view = await this.#openView(stop)
-    while (!claims.hasClaimable()) await this.#waitForChange(stop, options.timeout)
+    const accepts = (posting: Posting) => claims.accepts(() => true, posting)
+    using waiter = await this.#waiting.begin({ signal: stop.signal, accepts })
+    while (!claims.hasClaimable()) await this.#waitForChange(waiter, { stop, timeout: options.timeout })
   }
 
   /** Waits for claimable jobs and claims up to `max`. @throws Timeout; the signal's reason; InvalidState when the board is closed */
@@ -55,42 +63,35 @@ export class Claimer {
     // The timeout ends only the wait for a change: a job that is already chosen may be granted by the time it fires.
     using late = options.timeout === undefined ? stop : followSignals([stop.signal])
     using _timer = options.timeout === 0 ? undefined : this.#startTimeout(late, options.timeout)
-    using _view = await this.#openView(late)
+    const accepts = (posting: Posting) => claims.accepts(settings.accept, posting)
+    using waiter = await this.#waiting.begin({ signal: late.signal, accepts })
     while (true) {
       stop.signal.throwIfAborted()
       while (view.isTooShortFor(settings.max) && (await view.readOn(stop))) stop.signal.throwIfAborted()
       const places = claims.reserveNext(settings)
       if (places.length === 0) {
-        await this.#waitForChange(late, options.timeout)
+        await this.#waitForChange(waiter, { stop: late, timeout: options.timeout })
         continue
       }
       const [first, ...rest] = await claims.claimAllReserved(places)
-      if (first) return [first, ...rest]
-    }
-  }
-
-  /** Holds the view, and waits until it was listed; without a connection it is listed later. @throws AccessDenied */
-  async #openView({ signal }: FollowingSignal): Promise<Disposable> {
-    const { view } = this.#options
-    const held = view.hold()
-    try {
-      await view.whenEntered({ signal })
-      return held
-    } catch (error) {
-      if (error instanceof NotConnected) return held
-      held[Symbol.dispose]()
-      throw error
+      if (!first) continue
+      this.#waiting.noteClaimed()
+      return [first, ...rest]
     }
   }
 
   /**
    * Waits for a change after no job in the view could be claimed, and reads on behind the end of the view; the wait ends when more was
-   * read.
+   * read. Without a time limit, it polls a busy board: with one, a job that is there has to be found within that time.
    *
    * @throws Timeout at once with a timeout of 0, when there is nothing behind the end
    */
-  async #waitForChange(stop: FollowingSignal, timeout: Duration | undefined): Promise<void> {
+  async #waitForChange(
+    waiter: Waiter,
+    { stop, timeout }: { readonly stop: FollowingSignal; readonly timeout: Duration | undefined },
+  ): Promise<void> {
     const { claims, view } = this.#options
+    if (timeout === undefined && claims.canClaim && waiter.shouldPoll) return waiter.poll(stop.signal)
     const more = claims.canClaim ? view.readOn(stop) : Promise.resolve(false)
     if (timeout !== 0) {
       more.catch(() => undefined)
@@ -111,7 +112,10 @@ export class Claimer {
       using stop = followSignals([this.#options.signal, options.signal])
       using late = followSignals([stop.signal])
       using _timer = this.#startTimeout(late, options.timeout)
-      using _view = await this.#openView(late)
+      using _view = view.hold()
+      await view.whenEntered(late).catch((error: unknown) => {
+        if (!(error instanceof NotConnected)) throw error
+      })
       while (!view.isCurrent) await view.changed.wait(late)
       using _held = await view.pin(Job.entryFor(job))
       return await this.#claimThis(job, { stop, late })

@@ -74,6 +74,7 @@ export class LiveView {
   /** Why the board could not be listed since the last gap; without a connection, another gap follows. */
   #listError: NotConnected | undefined
   #gaps = 0
+  #received = 0
   #isCarryingOut = false
   #dueTimer: NodeJS.Timeout | undefined
 
@@ -162,7 +163,17 @@ export class LiveView {
     return this.#subscription.hold()
   }
 
-  /** Closes the view now if nothing holds it, without lingering. Tests use it. */
+  /** The number of holds that are not disposed. */
+  get holds(): number {
+    return this.#subscription.holds
+  }
+
+  /** The number of changes, listed jobs and postings that were received since the board was opened. */
+  get received(): number {
+    return this.#received
+  }
+
+  /** Closes the view now if nothing holds it, without lingering. */
   closeIfUnused(): void {
     this.#subscription.closeIfUnused()
   }
@@ -239,6 +250,7 @@ export class LiveView {
 
   apply(batch: readonly BoardChange[]): void {
     if (!this.isOpen) return
+    this.#received += batch.length
     this.#index.count(batch)
     if (this.#resync.keep(batch)) return
     for (const change of batch) this.#apply(change)
@@ -426,6 +438,7 @@ export class LiveView {
   }
 
   #onRead(entry: JobEntry, content: Parameters<JobIndex['takePosting']>[1]): void {
+    this.#received += 1
     // After a gap, the listing says how a job ended.
     if (!content && !this.isCurrent) return
     this.#index.takePosting(entry, content)
@@ -477,6 +490,7 @@ export class LiveView {
   }
 
   #onListed(listing: ViewListing, missed: readonly BoardChange[]): void {
+    this.#received += listing.jobs.length
     if (listing.window) this.#windowReader?.begin(listing.window)
     this.#index.takeListing(listing, missed)
     this.#carryOut()

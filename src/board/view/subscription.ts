@@ -69,6 +69,11 @@ export class Subscription {
     return this.#isSubscribed
   }
 
+  /** The number of holds that are not disposed. */
+  get holds(): number {
+    return this.#holds
+  }
+
   /** Keeps the view open until the result is disposed; opens it if it is closed. */
   hold(): Disposable {
     this.#holds += 1
@@ -109,7 +114,7 @@ export class Subscription {
     this.#lingerMs = Math.min(Math.max(tookMs * LINGER_MS.perReading, LINGER_MS.least), LINGER_MS.most)
   }
 
-  /** Closes the view now if nothing holds it, without lingering. Tests use it. */
+  /** Closes the view now if nothing holds it, without lingering. */
   closeIfUnused(): void {
     if (this.#holds > 0 || !this.#isOpen) return
     clearTimeout(this.#lingerTimer)

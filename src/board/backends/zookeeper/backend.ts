@@ -50,7 +50,7 @@ import { SessionLabels } from './session-labels.ts'
 import { ownBoard } from './store/board-kind.ts'
 import { type BoardPathOptions, openBoardPath } from './store/board-path.ts'
 import type { Layout } from './store/layout.ts'
-import { listBoard, translateErrors } from './store/reader.ts'
+import { listBoard, listUnclaimed, translateErrors } from './store/reader.ts'
 import { releaseOrphans } from './store/sweep.ts'
 import { mayHaveMarks } from './store/trash-marks.ts'
 import { sharedBoard } from './taskflow/shared-board.ts'
@@ -237,6 +237,10 @@ export class ZooKeeperBackend implements Backend {
     scan.setBaseline(listing.counts)
     marks.listed(listing.jobs)
     return listing
+  }
+
+  listUnclaimed(): Promise<readonly string[]> {
+    return translateErrors(`listing ${this.uri}`, () => listUnclaimed(this.#zookeeper, this.#layout))
   }
 
   async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {

@@ -256,6 +256,16 @@ export async function listBoard(
   }
 }
 
+/** Lists the jobs without a lock, in one request. */
+export async function listUnclaimed(
+  zookeeper: Pick<ZooKeeper, 'getChildren'>,
+  { path }: Layout,
+): Promise<readonly string[]> {
+  const { names } = await zookeeper.getChildren(path)
+  const claimed = new Set(names.map(toLockedJob))
+  return names.filter((name) => isJob(name) && !claimed.has(name))
+}
+
 /**
  * Returns a reader that reads znodes in batches. Servers may be configured to store larger znodes: after an answer that
  * was too large for this client the following batches have half the size, because the same answer would break every
