@@ -4,7 +4,7 @@
 
 import { Cancelled, ClaimLost, NotConnected, NotFound, NotOwner, Unclaimable } from '../../core/errors.ts'
 import { catchError, type Result, toFailed } from '../../core/result.ts'
-import { systemAlarmClock } from '../../core/time.ts'
+import { type AlarmClock, systemAlarmClock } from '../../core/time.ts'
 import type { EntityRegistry } from '../api/entity-registry.ts'
 import { Job } from '../api/job.ts'
 import { NO_REASON } from '../api/options.ts'
@@ -269,7 +269,7 @@ export class ClaimManager {
   /** Claims each job in one transaction; the requests are sent together. */
   async #claimEach(candidates: readonly Candidate[]): Promise<Result<Claim>[]> {
     if (candidates.length === 0) return []
-    const at = new Date((this.#backend.clock ?? systemAlarmClock).now())
+    const at = new Date(this.clock.now())
     const attempt = { who: this.#who, at, incarnation: this.#incarnation.id }
     const places = candidates.map(({ place }) => place)
     // Each request has its own try block: a posting to which no attempt can be added must not prevent the other claims.
@@ -287,8 +287,11 @@ export class ClaimManager {
       const answer = answers.get(request.value) ?? this.#noAnswer
       return 'error' in answer ? answer : catchError(() => this.#createClaim(entry, request.value, answer.value))
     })
-    await this.#waitUntilProven(claimed.flatMap((result) => ('value' in result ? [result.value] : [])))
-    await Promise.all(places.map(({ entry }, index) => this.#prepareForCaller(entry, claimed[index])))
+    const claims = claimed.flatMap((result) => ('value' in result ? [result.value] : []))
+    await this.#waitUntilProven(claims)
+    await this.#handCancelRequests(places, claimed)
+    // A claim that is already lost or cancelled is handed out, too: its signals have fired.
+    for (const claim of claims) claim.assertLease()
     return claimed
   }
 
@@ -309,26 +312,22 @@ export class ClaimManager {
     await Promise.race([this.#hold?.whenAlive().catch(() => undefined), Promise.all(losses)])
   }
 
-  /** Prepares a claim for its caller. A claim that is already lost or cancelled is handed out, too: its signals have fired. */
-  async #prepareForCaller(entry: JobEntry, result: Result<Claim> | undefined): Promise<void> {
-    if (!result || 'error' in result) return
-    if (entry.cancelRequested && entry.id !== undefined) await this.#notifyCancelled(entry.id, result.value)
-    result.value.assertLease()
+  /** Cancels the claims of jobs whose cancel was requested before they were claimed. */
+  async #handCancelRequests(places: readonly QueueEntry[], claimed: readonly Result<Claim>[]): Promise<void> {
+    const cancelling: Promise<void>[] = []
+    for (const [index, { entry }] of places.entries()) {
+      const result = claimed[index]
+      if (!entry.cancelRequested || entry.id === undefined || !result || 'error' in result) continue
+      cancelling.push(this.#notifyCancelled(entry.id, result.value))
+    }
+    if (cancelling.length > 0) await Promise.all(cancelling)
   }
 
   #createClaim(entry: JobEntry, { id, posting }: ClaimRequest, granted: ClaimGrant): Claim {
     const { session, revision, fence, mark } = granted
     this.#view.addOwnWrite(entry, { posting, revision })
-    const claim = new Claim({
-      job: new Job(entry),
-      ...{ id, who: this.#who, session, revision, fence, posting },
-      ...(mark === undefined ? {} : { mark }),
-      settle: (settled, settlement) => {
-        return this.#settle(entry, settled, { ...settlement, cancelRequested: entry.cancelRequested })
-      },
-      clock: this.#backend.clock ?? systemAlarmClock,
-      isSessionAlive: () => this.#backend.alive(session),
-    })
+    const job = new Job(entry)
+    const claim = new Claim({ job, entry, manager: this, id, who: this.#who, session, revision, fence, mark, posting })
     this.#claims.set(entry, claim)
     // The claim before it may not have been forgotten yet, if the answer to its settlement was lost.
     this.#followed.get(entry)?.[Symbol.dispose]()
@@ -342,7 +341,18 @@ export class ClaimManager {
     return claim
   }
 
-  async #settle(entry: JobEntry, claim: Claim, settlement: Settlement): Promise<void> {
+  /** @internal The clock of the deadlines of claims. */
+  get clock(): AlarmClock {
+    return this.#backend.clock ?? systemAlarmClock
+  }
+
+  /** @internal Returns whether the session is certain to be alive at this instant. */
+  isSessionAlive(session: string): boolean {
+    return this.#backend.alive(session)
+  }
+
+  /** @internal Settles a claim in one transaction. @throws ClaimLost, NotConnected, OutcomeUnknown */
+  async settle(entry: JobEntry, claim: Claim, settlement: Settlement): Promise<void> {
     entry.settledPosting = settlement.posting
     try {
       await this.#backend.settle(settlement)

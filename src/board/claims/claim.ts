@@ -21,6 +21,7 @@ import { type AlarmClock, toMilliseconds } from '../../core/time.ts'
 import type { Job } from '../api/job.ts'
 import type { OrphanedClaim, Settlement } from '../backend.ts'
 import { canRetry, endAttempt, pauseAfterFailure } from '../model/attempts.ts'
+import type { JobEntry } from '../model/entry.ts'
 import type { Posting } from '../model/posting.ts'
 import { type AbandonOptions, assertAbandonOptions, assertTrashOptions, type TrashOptions } from './settle-options.ts'
 
@@ -39,21 +40,26 @@ export interface PerformContext {
  */
 export type Performed = 'consumed' | 'abandoned' | 'trashed' | 'lost' | 'unknown'
 
-/** @internal The data and functions that a board passes to a claim. */
-export interface ClaimBackend {
+/** @internal What a claim needs of the manager that has granted it. */
+export interface ClaimKeeper {
+  /** The clock of the deadline. */
+  readonly clock: AlarmClock
+  isSessionAlive(session: string): boolean
+  settle(entry: JobEntry, claim: Claim, settlement: Settlement): Promise<void>
+}
+
+/** @internal A claim that was granted. */
+export interface GrantedClaim {
   readonly job: Job
+  readonly entry: JobEntry
+  readonly manager: ClaimKeeper
   readonly id: string
   readonly who: string
   readonly session: string
   readonly revision: number
   readonly fence: bigint
-  readonly mark?: bigint
+  readonly mark: bigint | undefined
   readonly posting: Posting
-  readonly settle: (claim: Claim, settlement: DistributiveOmit<Settlement, 'cancelRequested'>) => Promise<void>
-  /** The clock of the deadline. */
-  readonly clock: AlarmClock
-  /** Returns whether the session is certain to be alive at this instant. */
-  readonly isSessionAlive: () => boolean
 }
 
 /**
@@ -69,7 +75,7 @@ export class Claim implements AsyncDisposable {
   readonly run: number
   /** The fence for other systems, which grows with every claim of the board. */
   readonly fence: bigint
-  readonly #backend: ClaimBackend
+  readonly #granted: GrantedClaim
   readonly #claimedAt: number
   /** @internal The abort flags behind the signals, for the code of this library. */
   readonly stops: { readonly lost: AbortFlag; readonly cancelled: AbortFlag } = {
@@ -79,13 +85,13 @@ export class Claim implements AsyncDisposable {
   #phase: 'held' | 'settling' | 'settled' | 'lost' = 'held'
 
   /** @internal Boards grant claims. */
-  constructor(granting: ClaimBackend) {
-    this.job = granting.job
-    this.who = granting.who
-    this.run = granting.posting.runs
-    this.fence = granting.fence
-    this.#backend = granting
-    this.#claimedAt = granting.clock.monotonic()
+  constructor(granted: GrantedClaim) {
+    this.job = granted.job
+    this.who = granted.who
+    this.run = granted.posting.runs
+    this.fence = granted.fence
+    this.#granted = granted
+    this.#claimedAt = granted.manager.clock.monotonic()
   }
 
   /** The signal that fires, with a ClaimLost as reason, before the job may be granted to another owner. */
@@ -111,7 +117,7 @@ export class Claim implements AsyncDisposable {
 
   /** @internal Fires `lost` unless the session is certain to be alive. */
   assertLease(): void {
-    if (this.#phase === 'lost' || this.#phase === 'settled' || this.#backend.isSessionAlive()) return
+    if (this.#phase === 'lost' || this.#phase === 'settled' || this.#isSessionAlive) return
     this.markLost(
       new ClaimLost(
         `${this.job}: the session is over; stop the work and write nothing, another owner may have the job`,
@@ -125,7 +131,7 @@ export class Claim implements AsyncDisposable {
 
   /** Settles the job as done: it leaves the board. @throws ClaimLost, NotFound (settled before), NotConnected, OutcomeUnknown */
   consume(): Promise<void> {
-    return this.#settle({ kind: 'consume', posting: this.#backend.posting })
+    return this.#settle({ kind: 'consume', posting: this.#granted.posting })
   }
 
   /** Gives the job back, so that any owner can claim it. @throws as {@link consume} */
@@ -150,7 +156,7 @@ export class Claim implements AsyncDisposable {
    * error's `retryAfter`, or by the posting's `backOff`.
    */
   async fail(failure: Failure): Promise<'abandoned' | 'trashed'> {
-    const { posting } = this.#backend
+    const { posting } = this.#granted
     if (!failure.nonRetryable && canRetry(posting)) {
       const delay = failure.retryAfter ?? pauseAfterFailure(posting)
       await this.abandon({ failed: true, reason: describeFailure(failure), delay })
@@ -211,13 +217,13 @@ export class Claim implements AsyncDisposable {
 
   /** @internal The resources that may still be held after the claim was removed by hand. */
   get orphanedClaim(): OrphanedClaim {
-    const { id, posting, mark } = this.#backend
+    const { id, posting, mark } = this.#granted
     return { id, posting, fence: this.fence, ...(mark === undefined ? {} : { mark }) }
   }
 
   /** @internal The revision of the posting that this claim wrote. */
   get revision(): number {
-    return this.#backend.revision
+    return this.#granted.revision
   }
 
   /** @internal Whether a release that the board reports may be this claim's own settlement. */
@@ -226,8 +232,8 @@ export class Claim implements AsyncDisposable {
   }
 
   async #runWork(work: (job: Job, context: PerformContext) => unknown): Promise<Failure | undefined> {
-    const { posting, clock } = this.#backend
-    const { deadline } = posting
+    const { clock } = this.#granted.manager
+    const { deadline } = this.#granted.posting
     using stop = followSignals([this.stops.lost, this.stops.cancelled])
     const late = () => new Timeout(`${this.job}: not done within ${deadline} ms`)
     const left = deadline === undefined ? undefined : this.#claimedAt + deadline - clock.monotonic()
@@ -240,6 +246,11 @@ export class Claim implements AsyncDisposable {
     } catch (error) {
       return failureOf(error)
     }
+  }
+
+  get #isSessionAlive(): boolean {
+    const { manager, session } = this.#granted
+    return manager.isSessionAlive(session)
   }
 
   async #settleFailure(failure: Failure | undefined): Promise<Performed> {
@@ -260,9 +271,10 @@ export class Claim implements AsyncDisposable {
     if (this.#phase === 'lost') throw this.stops.lost.reason
     if (this.#phase !== 'held') throw this.#alreadySettledError()
     this.#phase = 'settling'
-    const { id, who, session, revision } = this.#backend
+    const { manager, entry, id, who, session, revision } = this.#granted
+    const { cancelRequested } = entry
     try {
-      await this.#backend.settle(this, { id, who, session, revision, ...how })
+      await manager.settle(entry, this, { id, who, session, revision, cancelRequested, ...how })
       this.#phase = 'settled'
     } catch (error) {
       this.#phase = this.stops.lost.aborted ? 'lost' : 'held'
@@ -276,7 +288,7 @@ export class Claim implements AsyncDisposable {
   }
 
   #toEndedPosting(ended: 'failed' | 'returned', reason: string | undefined): Posting {
-    return endAttempt(this.#backend.posting, { ended, ...(reason === undefined ? {} : { reason }) })
+    return endAttempt(this.#granted.posting, { ended, ...(reason === undefined ? {} : { reason }) })
   }
 }
 

@@ -23,6 +23,12 @@ export interface GateWriterOptions {
   readonly now: () => number
 }
 
+/** The gate as it was read, and the session whose claims may use its base. */
+export interface PreparedGate {
+  readonly seen: GateSnapshot
+  readonly session: bigint
+}
+
 export class GateWriter {
   readonly #options: GateWriterOptions
   readonly #fences: FenceBase
@@ -36,8 +42,17 @@ export class GateWriter {
     })
   }
 
+  /** The gate with a base that claims of this session may use, as far as that is known without a request: see {@link prepare}. */
+  get prepared(): PreparedGate | undefined {
+    const { gate, session: current } = this.#options
+    const { seen } = gate
+    const session = seen && !seen.paused && seen.damage === undefined ? current() : undefined
+    if (!seen || !session || !this.#fences.isExamined(seen, session.id)) return undefined
+    return { seen, session: session.id }
+  }
+
   /** Returns the gate with a base that claims of this session may use. @throws Unclaimable while the board is paused */
-  async prepare(what: string): Promise<GateSnapshot & { readonly session: bigint }> {
+  async prepare(what: string): Promise<PreparedGate> {
     const { gate, session: current } = this.#options
     const read = () => translateErrors(what, () => gate.read())
     let seen = gate.seen ?? (await read())
@@ -54,7 +69,7 @@ export class GateWriter {
       throw error
     })
     if (examined.paused) throw closed()
-    return { ...examined, session: session.id }
+    return { seen: examined, session: session.id }
   }
 
   async #raiseFence(seen: GateSnapshot, fenceBase: bigint): Promise<GateSnapshot> {

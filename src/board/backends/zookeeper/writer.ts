@@ -6,6 +6,7 @@
 import { ClaimLost, Duplicate, NotFound, PayloadTooLarge, Unclaimable } from '../../../core/errors.ts'
 import {
   BadVersion,
+  type CheckOp,
   NodeExists,
   NoNode,
   op,
@@ -74,6 +75,8 @@ export interface SessionClaimGrant {
 export class ZooKeeperWriter {
   readonly #options: ZooKeeperWriterOptions
   readonly #gate: GateWriter
+  /** The check of the gate that the last claim had. */
+  #guard: CheckOp | undefined
 
   constructor(options: ZooKeeperWriterOptions) {
     this.#options = options
@@ -134,39 +137,51 @@ export class ZooKeeperWriter {
   async claim({ id, who, revision, posting }: ClaimRequest): Promise<SessionClaimGrant> {
     const { layout, committer, gate, kind, conflicts, folders } = this.#options
     const what = `claim of ${toJobName(posting)}`
-    using tracked = conflicts.track(id)
-    const { exclusive, shared } = toResourceWants(posting)
-    if (exclusive.length + shared.length > 0)
-      await translateErrors(what, () => folders.prepare([...exclusive, ...shared]))
-    const bytes = this.#encodePosting(posting)
-    const lock = encodeLock(who, kind.encoding)
-    while (true) {
-      const { session, version, fenceBase } = await this.#gate.prepare(what)
-      const granted = ({ session, zxid }: CommittedTransaction) => ({
-        ...{ session, revision: revision + 1, fence: fenceBase + zxid, mark: zxid },
-      })
-      try {
-        return await committer.commit<SessionClaimGrant>({
-          what,
-          steps: transactions.claimSteps(layout, id, { revision, bytes, lock, posting, kind }),
-          touches: [...touchedNames({ id }), ...requestedResources(posting)],
-          // In another session the servers may have lost the data from which this base was computed.
-          session,
-          guard: transactions.gateCheckOp(layout, version),
-          getConflict: () => conflictError(what, tracked.conflict),
-          repair: (step, error) => this.#createMissingResource(step, error),
-          onCommitted: granted,
-          onRecovered: granted,
-          toRejection: (error, step) =>
-            isGateConflict(error, step) ? new KeyTakenSignal() : notClaimedError(what, error, step),
+    const tracked = conflicts.track(id)
+    try {
+      const { exclusive, shared } = toResourceWants(posting)
+      if (exclusive.length + shared.length > 0)
+        await translateErrors(what, () => folders.prepare([...exclusive, ...shared]))
+      const bytes = this.#encodePosting(posting)
+      const lock = encodeLock(who, kind.encoding)
+      const steps = transactions.claimSteps(layout, id, { revision, bytes, lock, posting, kind })
+      const touches = [...touchedNames({ id }), ...requestedResources(posting)]
+      while (true) {
+        // Usually the gate is known, and there is nothing to wait for.
+        const { session, seen } = this.#gate.prepared ?? (await this.#gate.prepare(what))
+        const { version, fenceBase } = seen
+        const granted = ({ session, zxid }: CommittedTransaction) => ({
+          ...{ session, revision: revision + 1, fence: fenceBase + zxid, mark: zxid },
         })
-      } catch (error) {
-        // Nothing was done: the gate was written meanwhile, or the session ended before the claim was sent. The claim
-        // is tried again.
-        if (!(error instanceof KeyTakenSignal || error instanceof ClaimLost)) throw error
-        await translateErrors(what, () => gate.read())
+        try {
+          return await committer.commit<SessionClaimGrant>({
+            ...{ what, steps, touches },
+            // In another session the servers may have lost the data from which this base was computed.
+            session,
+            guard: this.#gateGuard(version),
+            getConflict: () => conflictError(what, tracked.conflict),
+            repair: (step, error) => this.#createMissingResource(step, error),
+            onCommitted: granted,
+            onRecovered: granted,
+            toRejection: (error, step) =>
+              isGateConflict(error, step) ? new KeyTakenSignal() : notClaimedError(what, error, step),
+          })
+        } catch (error) {
+          // Nothing was done: the gate was written meanwhile, or the session ended before the claim was sent. The claim
+          // is tried again.
+          if (!(error instanceof KeyTakenSignal || error instanceof ClaimLost)) throw error
+          await translateErrors(what, () => gate.read())
+        }
       }
+    } finally {
+      conflicts.untrack(tracked)
     }
+  }
+
+  /** Returns the check of the gate at this version. Claims of one batch have the same, so that it is sent once. */
+  #gateGuard(version: number): CheckOp {
+    if (this.#guard?.version !== version) this.#guard = transactions.gateCheckOp(this.#options.layout, version)
+    return this.#guard
   }
 
   settle(settlement: Settlement, session: bigint): Promise<void> {
@@ -174,9 +189,9 @@ export class ZooKeeperWriter {
     const what = `${kind} of ${toJobName(posting)}`
     const settling = () =>
       this.#options.committer.commit<void>({
-        ...effectOnly(what, this.#settleSteps(settlement)),
+        ...{ what, session, onCommitted: noResult, onRecovered: noResult },
+        steps: this.#settleSteps(settlement),
         touches: touchedNames({ id, key: posting.key }),
-        session,
         toRejection: (error, step) => notSettledError(what, error, step),
       })
     // A cancel request that is known is deleted in the same transaction.
@@ -370,7 +385,11 @@ function effectOnly(
   what: string,
   steps: readonly TransactionStep[],
 ): Pick<Transaction<void>, 'what' | 'steps' | 'onCommitted' | 'onRecovered'> {
-  return { what, steps, onCommitted: () => undefined, onRecovered: () => undefined }
+  return { what, steps, onCommitted: noResult, onRecovered: noResult }
+}
+
+function noResult(): undefined {
+  return undefined
 }
 
 /** Returns the name of a job for errors. */
@@ -379,14 +398,17 @@ export function toJobName(posting: Posting): string {
 }
 
 function touchedNames({ id, key }: { id?: string; key?: string | undefined }): TouchedName[] {
-  return [
-    ...(id === undefined ? [] : [{ name: id, mode: 'alone' } as const]),
-    ...(key === undefined ? [] : [{ name: `key ${key}`, mode: 'alone' } as const]),
-  ]
+  const touched: TouchedName[] = []
+  if (id !== undefined) touched.push({ name: id, mode: 'alone' })
+  if (key !== undefined) touched.push({ name: `key ${key}`, mode: 'alone' })
+  return touched
 }
 
-function requestedResources(posting: Posting): TouchedName[] {
+const NO_NAMES: readonly TouchedName[] = []
+
+function requestedResources(posting: Posting): readonly TouchedName[] {
   const { exclusive, shared } = toResourceWants(posting)
+  if (exclusive.length + shared.length === 0) return NO_NAMES
   const touch = (mode: TouchedName['mode']) => (name: string) => ({ name: `resource ${name}`, mode })
   return [...exclusive.map(touch('alone')), ...shared.map(touch('together'))]
 }

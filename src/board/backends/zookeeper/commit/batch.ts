@@ -160,48 +160,55 @@ export type FailedOperation =
 export interface ComposedMulti {
   readonly ops: readonly Op[]
   findFailed(index: number): FailedOperation | undefined
-  /** Returns the results of one transaction from the results of the multi. */
-  resultsOf(turn: QueuedTransaction, results: Applied['results']): Applied['results']
+  /** Returns the results of the transaction at this place in the batch, from the results of the multi. */
+  resultsOf(place: number, results: Applied['results']): Applied['results']
 }
 
 /** Builds the multi of these transactions. @param first the operation that begins every multi */
 export function compose(first: Op, turns: readonly QueuedTransaction[]): ComposedMulti {
   const ops: Op[] = [first]
-  const blames: FailedOperation[] = [{ first: true }]
-  for (const guarded of distinctGuards(turns)) {
-    const guard = guarded[0]?.transaction.guard
-    if (!guard) continue
-    ops.push(guard)
-    blames.push({ guarded })
-  }
-  const places = new Map<QueuedTransaction, number>()
+  const guards = distinctGuards(turns)
+  for (const { guard } of guards) ops.push(guard)
+  const starts: number[] = []
   for (const turn of turns) {
-    places.set(turn, ops.length)
-    for (const step of turn.transaction.steps) {
-      if (turn.leftOut?.has(step)) continue
-      ops.push(step.op)
-      blames.push({ turn, step })
-    }
+    starts.push(ops.length)
+    for (const step of turn.transaction.steps) if (!turn.leftOut?.has(step)) ops.push(step.op)
   }
   return {
     ops,
-    findFailed: (index) => blames[index],
-    resultsOf: (turn, results) => {
-      let place = places.get(turn) ?? 0
-      return turn.transaction.steps.map((step) => (turn.leftOut?.has(step) ? undefined : results[place++]))
+    // Usually nothing fails: the owner of an operation is looked for only then.
+    findFailed: (index) => {
+      if (index === 0) return { first: true }
+      const guard = guards[index - 1]
+      if (guard) return { guarded: guard.turns }
+      const place = starts.findLastIndex((start) => start <= index)
+      const turn = turns[place]
+      const step = turn?.transaction.steps.filter((each) => !turn.leftOut?.has(each))[index - (starts[place] ?? 0)]
+      return turn && step && { turn, step }
+    },
+    resultsOf: (place, results) => {
+      let next = starts[place] ?? 0
+      const turn = turns[place]
+      return (turn?.transaction.steps ?? []).map((step) => (turn?.leftOut?.has(step) ? undefined : results[next++]))
     },
   }
 }
 
-function distinctGuards(turns: readonly QueuedTransaction[]): Iterable<QueuedTransaction[]> {
-  const guarded = new Map<string, QueuedTransaction[]>()
+interface SharedGuard {
+  readonly guard: CheckOp
+  readonly turns: QueuedTransaction[]
+}
+
+function distinctGuards(turns: readonly QueuedTransaction[]): readonly SharedGuard[] {
+  const guards: SharedGuard[] = []
+  let last: SharedGuard | undefined
   for (const turn of turns) {
     const { guard } = turn.transaction
     if (!guard) continue
-    const name = `${guard.path} ${guard.version}`
-    const same = guarded.get(name)
-    if (same) same.push(turn)
-    else guarded.set(name, [turn])
+    const { path, version } = guard
+    if (last?.guard !== guard) last = guards.find((each) => each.guard.path === path && each.guard.version === version)
+    if (!last) guards.push((last = { guard, turns: [] }))
+    last.turns.push(turn)
   }
-  return guarded.values()
+  return guards
 }

@@ -34,6 +34,7 @@ import {
 } from '../../../../zookeeper/index.ts'
 import type { Layout } from '../store/layout.ts'
 import {
+  type Applied,
   type CommittedTransaction,
   type ComposedMulti,
   compose,
@@ -132,9 +133,9 @@ export class TransactionCommitter {
       if (markerResult && 'mtime' in markerResult) this.#onServerTime(markerResult.mtime)
       this.#advanceMarker(marker)
       const { session } = marker
-      for (const turn of batch) {
-        const applied = { zxid, session, results: composed.resultsOf(turn, results) }
-        settleQueued(turn, () => turn.transaction.onCommitted(applied))
+      for (const [place, turn] of batch.entries()) {
+        const applied = { zxid, session, results: composed.resultsOf(place, results) }
+        settleQueued(turn, applied)
       }
     } catch (error) {
       if (!(error instanceof ZooKeeperError)) throw error
@@ -320,9 +321,9 @@ function rejectionOf(
   return toTenantError('board', transaction.what, transaction.toRejection(error, step))
 }
 
-function settleQueued(turn: QueuedTransaction, value: () => unknown): void {
+function settleQueued(turn: QueuedTransaction, applied: Applied): void {
   try {
-    turn.resolve(value())
+    turn.resolve(turn.transaction.onCommitted(applied))
   } catch (error) {
     turn.reject(error)
   }

@@ -3,7 +3,9 @@
  */
 import type { BoardChange } from '../../../backend.ts'
 
-interface TrackedClaim extends Disposable {
+/** A job that is being claimed. */
+export interface TrackedClaim {
+  readonly id: string
   /** The conflict with the claim, if there is one: another change of the job, or its end. */
   readonly conflict: 'change' | 'end' | undefined
 }
@@ -14,20 +16,17 @@ interface TrackedClaim extends Disposable {
 const CONFLICTING_KINDS: ReadonlySet<BoardChange['kind']> = new Set<BoardChange['kind']>(['updated', 'gone', 'claimed'])
 
 export class ConflictTracker {
-  readonly #tracked = new Map<string, { overtakenBy: TrackedClaim['conflict'] }>()
+  readonly #tracked = new Map<string, { readonly id: string; conflict: TrackedClaim['conflict'] }>()
 
-  /** Tracks a job from now until the result is disposed. Only one claim of a job is tracked at a time. */
+  /** Tracks a job from now until {@link untrack}. Only one claim of a job is tracked at a time. */
   track(id: string): TrackedClaim {
-    const tracked: { overtakenBy: TrackedClaim['conflict'] } = { overtakenBy: undefined }
+    const tracked = { id, conflict: undefined }
     this.#tracked.set(id, tracked)
-    return {
-      get conflict() {
-        return tracked.overtakenBy
-      },
-      [Symbol.dispose]: () => {
-        if (this.#tracked.get(id) === tracked) this.#tracked.delete(id)
-      },
-    }
+    return tracked
+  }
+
+  untrack(tracked: TrackedClaim): void {
+    if (this.#tracked.get(tracked.id) === tracked) this.#tracked.delete(tracked.id)
   }
 
   /** Applies changes of the board to the tracked claims. */
@@ -35,7 +34,7 @@ export class ConflictTracker {
     if (this.#tracked.size === 0) return
     for (const { id, kind } of batch) {
       const tracked = CONFLICTING_KINDS.has(kind) ? this.#tracked.get(id) : undefined
-      if (tracked) tracked.overtakenBy = kind === 'gone' ? 'end' : 'change'
+      if (tracked) tracked.conflict = kind === 'gone' ? 'end' : 'change'
     }
   }
 }

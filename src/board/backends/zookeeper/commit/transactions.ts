@@ -210,8 +210,12 @@ function unlockStep(layout: Layout, id: string, { kind }: Pick<SettledClaim, 'ki
   return { subject: 'lock', op: kind.unlockOp(layout.lock(id)) }
 }
 
-function permitSteps(layout: Layout, id: string, posting: KeyAndResources): TransactionStep[] {
+/** The steps about resources of a job without any, as most are. */
+const NO_STEPS: readonly TransactionStep[] = []
+
+function permitSteps(layout: Layout, id: string, posting: KeyAndResources): readonly TransactionStep[] {
   const { exclusive, shared } = toResourceWants(posting)
+  if (exclusive.length + shared.length === 0) return NO_STEPS
   const steps = (resource: string, ops: readonly Op[]) =>
     ops.map((each): TransactionStep => ({ subject: 'resource', resource, op: each }))
   return [
@@ -228,8 +232,9 @@ function permitSteps(layout: Layout, id: string, posting: KeyAndResources): Tran
   ]
 }
 
-function releaseSteps(layout: Layout, id: string, posting: KeyAndResources): TransactionStep[] {
+function releaseSteps(layout: Layout, id: string, posting: KeyAndResources): readonly TransactionStep[] {
   const { exclusive, shared } = toResourceWants(posting)
+  if (exclusive.length + shared.length === 0) return NO_STEPS
   return [
     ...exclusive.map((resource) => deleteStep(op.delete(layout.exclusivePermit(resource)), 'resource')),
     ...shared.map((resource) => deleteStep(op.delete(layout.sharedPermit(resource, id)), 'resource')),
@@ -240,12 +245,13 @@ function forgetSteps(
   layout: Layout,
   id: string,
   at: Pick<SettledClaim, 'posting' | 'cancelRequested'>,
-): TransactionStep[] {
+): readonly TransactionStep[] {
   const { key } = at.posting
-  return [
-    ...(key === undefined ? [] : [deleteStep(op.delete(layout.key(key)), 'key')]),
-    ...(at.cancelRequested ? [deleteStep(op.delete(layout.cancel(id)), 'cancel')] : []),
-  ]
+  if (key === undefined && !at.cancelRequested) return NO_STEPS
+  const steps: TransactionStep[] = []
+  if (key !== undefined) steps.push(deleteStep(op.delete(layout.key(key)), 'key'))
+  if (at.cancelRequested) steps.push(deleteStep(op.delete(layout.cancel(id)), 'cancel'))
+  return steps
 }
 
 function deleteStep(taken: Op, about: StepSubject): TransactionStep {

@@ -64,7 +64,7 @@ export class FenceBase {
     const { path } = this.#options
     let gate = seen
     assertIntact(gate, path)
-    while (!this.#isExamined(gate, at.session)) {
+    while (!this.isExamined(gate, at.session)) {
       const clock = BigInt(Math.floor(this.#options.now())) * NANOSECONDS_PER_MS
       const behind = clock - (gate.fenceBase + at.zxid)
       if (-behind > BigInt(MAX_AHEAD_MS) * NANOSECONDS_PER_MS)
@@ -79,7 +79,8 @@ export class FenceBase {
     return gate
   }
 
-  #isExamined({ fenceBase }: GateSnapshot, session: bigint): boolean {
+  /** Returns whether the base was examined for claims of this session, and is still the gate's. */
+  isExamined({ fenceBase }: GateSnapshot, session: bigint): boolean {
     return this.#validated?.session === session && this.#validated.base === fenceBase
   }
 

@@ -26,15 +26,22 @@ export class LateCancellations {
   /**
    * Calls `end`, which removes the job from the board, and then removes a cancel request that was created meanwhile.
    */
-  async removeAfterEnd(id: string, end: () => Promise<void>): Promise<void> {
+  removeAfterEnd(id: string, end: () => Promise<void>): Promise<void> {
     const watched = { requested: false }
     this.#endingJobs.set(id, watched)
-    try {
-      await end()
-    } finally {
+    const forget = () => {
       if (this.#endingJobs.get(id) === watched) this.#endingJobs.delete(id)
     }
-    if (watched.requested) await this.#remove(id)
+    return end().then(
+      () => {
+        forget()
+        return watched.requested ? this.#remove(id) : undefined
+      },
+      (error: unknown) => {
+        forget()
+        throw error
+      },
+    )
   }
 
   /** Applies changes of the board: notes cancel requests of jobs that are ending. */
