@@ -109,7 +109,7 @@ export class WaitingView {
   }
 
   #mayPoll(): boolean {
-    if (this.#polling) return true
+    if (this.#polling !== undefined) return true
     const { backend, view } = this.#options
     if (!IdlePoll.isPossible(backend)) return false
     this.#budget.charge(view.received)
