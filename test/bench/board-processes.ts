@@ -8,10 +8,10 @@ import { startPart } from './part.ts'
 const CHILD = join(ROOT, 'test/bench/board-child.ts')
 
 /** As in production: with its compiler, its heap, and fsync. */
-const JAVA = ['-Xmx1g', '-XX:TieredStopAtLevel=4', '-XX:-UseSerialGC', '-XX:+UseParallelGC']
+export const SERVER_JAVA = ['-Xmx1g', '-XX:TieredStopAtLevel=4', '-XX:-UseSerialGC', '-XX:+UseParallelGC']
 
 export function startBenchServer(): Promise<ZooKeeperServer> {
-  return startZooKeeper({ config: { forceSync: 'yes' }, java: JAVA })
+  return startZooKeeper({ config: { forceSync: 'yes' }, java: SERVER_JAVA })
 }
 
 export interface Worker extends AsyncDisposable {

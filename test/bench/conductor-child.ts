@@ -30,15 +30,17 @@ await using board = await openBoard(uri, { who: `${role} ${process.pid}` })
 await using persistence = await openPersistence(logbooks)
 const options = { board, persistence, flows: Object.values(FLOWS), concurrency }
 
-/** Resolves when so many jobs are settled; where that is Infinity, when none has been for a second. */
+/** Resolves when so many jobs are settled; where that is Infinity, when none has been for two seconds. */
 async function settled(conductor: Conductor, jobs: number): Promise<number> {
   let done = 0
   let timer: NodeJS.Timeout | undefined
   await new Promise<void>((resolve) => {
     const idle = () => {
       clearTimeout(timer)
-      timer = setTimeout(resolve, 1_000)
+      timer = setTimeout(resolve, 2_000)
     }
+    // The others may have taken all jobs.
+    if (!Number.isFinite(jobs)) idle()
     conductor.on('settled', () => {
       done += 1
       if (done === jobs) resolve()
@@ -60,7 +62,7 @@ const ROLES: Readonly<Record<string, () => Promise<void>>> = {
       return await settled(conductor, count)
     }),
 
-  /** Runs jobs until none has come for a second; says how many, and when the last was done. */
+  /** Runs jobs until none has come for two seconds; says how many, and when the last was done. */
   share: () =>
     whenTold(async () => {
       await using conductor = await startConductor(options)

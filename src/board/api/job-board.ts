@@ -404,6 +404,9 @@ export class JobBoard implements AsyncDisposable {
   /**
    * Waits until a job can be claimed and claims up to `max` jobs, in claim order. A lost race for a job costs one round trip.
    *
+   * Without a `timeout`, a caller that finds nothing among many jobs of others stops viewing the board, and looks at it twice a second
+   * for jobs that stay: it begins such a job up to a second later (`claims/waiting-view.ts`).
+   *
    * @throws Timeout when there is a `timeout`; the signal's reason; InvalidState when the board is closed
    * @example const [claim] = await board.claimNext({ signal })
    */
