@@ -184,7 +184,7 @@ export function boardContract(
     part('postings that do harm', () => poisonContract(use, backend))
     part('capabilities', () => capabilitiesContract(use, backend.capabilities))
     part('levels', () => levelsContract(use, { ...backend.capabilities, follows: !backend.viewsOnly }))
-    part('views that are opened again', () => viewsContract(use))
+    part('views that are opened again', () => viewsContract(use, backend.capabilities))
     if (!backend.neverPolls) part('waiting on a busy board', () => idlePollingContract(use, backend.capabilities))
   })
 }
