@@ -36,6 +36,7 @@ export async function viewing(opening: Promise<JobBoard>): Promise<JobBoard> {
 
 export const memoryBoards: BoardBackend = {
   name: 'memory:',
+  neverPolls: true,
   capabilities: EVERYTHING,
   place: async () => memoryPlace(),
 }

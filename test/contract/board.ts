@@ -13,6 +13,7 @@ import { elsewhereContract } from './board/elsewhere.ts'
 import { endsContract } from './board/ends.ts'
 import { entitiesContract } from './board/entities.ts'
 import { eventsContract } from './board/events.ts'
+import { idlePollingContract } from './board/idle-polling.ts'
 import { keysContract } from './board/keys.ts'
 import { levelsContract } from './board/levels.ts'
 import { limitsContract } from './board/limits.ts'
@@ -25,6 +26,7 @@ import { postingContract } from './board/posting.ts'
 import { resourcesContract } from './board/resources.ts'
 import { settlingContract } from './board/settling.ts'
 import { trashContract } from './board/trash.ts'
+import { viewsContract } from './board/views.ts'
 import { waitingContract } from './board/waiting.ts'
 
 export interface BoardBackend {
@@ -35,6 +37,8 @@ export interface BoardBackend {
   readonly jsonOnly?: boolean
   /** Single jobs cannot be followed: a wait for one opens the view. */
   readonly viewsOnly?: boolean
+  /** Changes cost nothing, or are always received: a caller without work stays in the view of a busy board. */
+  readonly neverPolls?: boolean
   /** An empty place for boards. */
   place(): Promise<BoardPlace>
 }
@@ -67,6 +71,7 @@ export const WINDOW_PARTS: readonly PartName[] = [
   'delays and deadlines',
   'cancelling',
   'levels',
+  'views that are opened again',
 ]
 
 /** The parts that sharing a board with TaskFlow can change: records are JSON, locks have a revision, trash is its own. */
@@ -80,6 +85,7 @@ export const SHARED_PARTS: readonly PartName[] = [
   'cancelling',
   'capabilities',
   'levels',
+  'views that are opened again',
 ]
 
 type PartName =
@@ -104,6 +110,8 @@ type PartName =
   | 'a job that its poster claims'
   | 'capabilities'
   | 'levels'
+  | 'views that are opened again'
+  | 'waiting on a busy board'
 
 /**
  * Runs the contract on a backend.
@@ -176,5 +184,7 @@ export function boardContract(
     part('postings that do harm', () => poisonContract(use, backend))
     part('capabilities', () => capabilitiesContract(use, backend.capabilities))
     part('levels', () => levelsContract(use, { ...backend.capabilities, follows: !backend.viewsOnly }))
+    part('views that are opened again', () => viewsContract(use, backend.capabilities))
+    if (!backend.neverPolls) part('waiting on a busy board', () => idlePollingContract(use, backend.capabilities))
   })
 }

@@ -39,8 +39,21 @@ export class BareBackend implements AsyncDisposable {
 
   static async open(place: ZooKeeperPlace, options: BackendOptions = {}): Promise<BareBackend> {
     const bare = new BareBackend(backendAt(place, options))
-    await bare.backend.open(bare.#sink(), { signal: new AbortController().signal })
+    const onError = (error: Error) => {
+      throw error
+    }
+    await bare.backend.open(bare.#sink(onError), { signal: new AbortController().signal })
     await bare.backend.subscribe()
+    return bare
+  }
+
+  /** Opens a backend that reports no changes yet. Errors of its background work are ignored. */
+  static async openUnsubscribed(place: ZooKeeperPlace, options: BackendOptions = {}): Promise<BareBackend> {
+    const bare = new BareBackend(backendAt(place, options))
+    await bare.backend.open(
+      bare.#sink(() => undefined),
+      { signal: new AbortController().signal },
+    )
     return bare
   }
 
@@ -55,7 +68,7 @@ export class BareBackend implements AsyncDisposable {
     await this.backend.close()
   }
 
-  #sink(): BackendSink {
+  #sink(onError: (error: Error) => void): BackendSink {
     return {
       changes: (batch) => this.changes.push(...batch),
       followed: () => undefined,
@@ -69,9 +82,7 @@ export class BareBackend implements AsyncDisposable {
       session: () => undefined,
       jobCount: () => undefined,
       mayExist: () => true,
-      error: (error) => {
-        throw error
-      },
+      error: onError,
     }
   }
 }

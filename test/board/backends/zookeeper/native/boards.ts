@@ -39,6 +39,7 @@ async function openNative(place: ZooKeeperPlace, options: NativeBoardOptions = {
 export const nativeBoards: BoardBackend = {
   name: 'zookeeper:, over the C client',
   viewsOnly: true,
+  neverPolls: true,
   capabilities: { ...EVERYTHING, keys: false, resources: false, restore: false, completeChangeFeed: false },
   place: async () => {
     const place = await zookeeperPlace()

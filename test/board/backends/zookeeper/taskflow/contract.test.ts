@@ -1,5 +1,6 @@
 /** A board that is shared with TaskFlow keeps the contract, but for what it says it cannot do. */
 import { describe } from 'vitest'
+import { openBoard } from '../../../../../src/board/index.ts'
 import { decode, encode } from '../../../../../src/core/codec.ts'
 import { type BoardBackend, boardContract, SHARED_PARTS } from '../../../../contract/board.ts'
 import { zookeeperHosts } from '../../../../support/namespace.ts'
@@ -14,6 +15,7 @@ const sharedBoards: BoardBackend = {
     return {
       ...place,
       open: (options) => place.openAt(zookeeperHosts, { ...options, parameters: '?encoding=json' }),
+      openUnviewed: (options) => openBoard(`${place.uri}?encoding=json`, options),
       putRaw: (bytes) => place.putRaw(asJson(bytes)),
     }
   },
