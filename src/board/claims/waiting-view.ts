@@ -12,7 +12,6 @@
  * a job that it would accept waits for others, because they change when its turn comes.
  */
 import { rejectOnAbort } from '../../core/async/abort.ts'
-import type { Stoppable } from '../../core/async/abort-flag.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
 import { monotonic, sleep } from '../../core/time.ts'
 import type { Backend } from '../backend.ts'
@@ -22,6 +21,12 @@ import type { LiveView } from '../view/live-view.ts'
 import { ChangeBudget } from './change-budget.ts'
 import { IdlePoll } from './idle-poll.ts'
 
+/**
+ * Opening the view again reads all its jobs: so the polling lasts longer by this time for each of them, and a long board is not read
+ * every few seconds.
+ */
+const POLL_MS_PER_JOB = 4
+const MAX_POLL_MS = 600_000
 /** The pause between two looks: `perLook` times what the last one took, and at least `least`; half of it is random. */
 const POLL_PAUSE_MS = { least: 500, perLook: 50 } as const
 
@@ -146,7 +151,7 @@ export class WaitingView {
   async #pollUntilRefilled(rejected: readonly string[]): Promise<void> {
     const { backend, view, signal, onError } = this.#options
     const poll = new IdlePoll({ backend, rejected, accepts: (posting) => this.#isAccepted(posting) })
-    const end = monotonic() + this.#budget.refillMs
+    const end = monotonic() + Math.min(MAX_POLL_MS, this.#budget.refillMs + rejected.length * POLL_MS_PER_JOB)
     // The other callers wait for a change: they are woken, and poll, too.
     view.changed.notify()
     try {

@@ -168,7 +168,7 @@ export class LiveView {
     return this.#subscription.holds
   }
 
-  /** The number of changes, listed jobs and postings that were received since the board was opened. */
+  /** The number of changes that were received since the board was opened. */
   get received(): number {
     return this.#received
   }
@@ -438,7 +438,6 @@ export class LiveView {
   }
 
   #onRead(entry: JobEntry, content: Parameters<JobIndex['takePosting']>[1]): void {
-    this.#received += 1
     // After a gap, the listing says how a job ended.
     if (!content && !this.isCurrent) return
     this.#index.takePosting(entry, content)
@@ -490,7 +489,6 @@ export class LiveView {
   }
 
   #onListed(listing: ViewListing, missed: readonly BoardChange[]): void {
-    this.#received += listing.jobs.length
     if (listing.window) this.#windowReader?.begin(listing.window)
     this.#index.takeListing(listing, missed)
     this.#carryOut()

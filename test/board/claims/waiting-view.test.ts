@@ -9,7 +9,7 @@ import { createDeferred } from '../../../src/core/async/abort.ts'
 import { rejectionOf } from '../events.ts'
 
 /** More jobs than the budget of a waiting process allows. */
-const MANY = 1_200
+const MANY = 2_400
 
 /** The memory backend as one whose changes cost the servers something; it notes when it is asked to send them, and to stop. */
 class ObservedBackend extends MemoryBackend {

@@ -207,7 +207,10 @@ function distinctGuards(turns: readonly QueuedTransaction[]): readonly SharedGua
     if (!guard) continue
     const { path, version } = guard
     if (last?.guard !== guard) last = guards.find((each) => each.guard.path === path && each.guard.version === version)
-    if (!last) guards.push((last = { guard, turns: [] }))
+    if (!last) {
+      last = { guard, turns: [] }
+      guards.push(last)
+    }
     last.turns.push(turn)
   }
   return guards
