@@ -11,12 +11,12 @@ const MAX_FILES_PER_FOLDER = 22
 type Levels = readonly (readonly string[])[]
 
 /**
- * The folders of `src/`. A new one is added where it belongs: `pool` and `telemetry` beside `zookeeper`, `schedule` beside
+ * The folders of `src/`. A new one is added where it belongs: `telemetry` beside `zookeeper`, `schedule` beside
  * `engine`, `ui` beside `testing`.
  */
 const LEVELS: Levels = [
   ['core'],
-  ['flow', 'postgres', 'zookeeper'],
+  ['flow', 'postgres', 'zookeeper', 'pool'],
   ['persistence', 'board'],
   ['engine'],
   ['conductor'],
@@ -35,10 +35,10 @@ const INNER: Readonly<Record<string, Levels>> = {
   core: [[''], ['async']],
   flow: [['atoms'], ['patterns'], ['compile'], ['']],
   zookeeper: [['protocol'], ['connection'], ['session'], ['watches'], [''], ['recipes'], ['native']],
-  board: [['model'], ['backends', 'queue'], ['view'], ['claims', 'api'], ['']],
+  board: [['model'], ['backends', 'queue', 'records'], ['view'], ['claims', 'api'], ['']],
   'board/backends/zookeeper': [['store'], ['commit'], ['taskflow'], [''], ['native']],
   persistence: [[''], ['codecs'], ['directory', 'memory', 'postgres', 'zookeeper']],
-  conductor: [['claiming'], ['runs'], [''], ['daemon']],
+  conductor: [['claiming'], ['runs'], ['isolation'], [''], ['daemon']],
 }
 
 /** `Job` and `Claim` refer to each other, so these two folders of one level do import each other. */

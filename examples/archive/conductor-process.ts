@@ -5,6 +5,7 @@
 import { describeError, startConductor } from 'jobboard'
 import type { Assignment, Order } from './conductors.ts'
 import { archiveFlow } from './flow.ts'
+import { archivePool } from './isolated-flow.ts'
 import { printableText } from './printable.ts'
 
 // Ctrl-C in a terminal reaches every process that was started from it. The demo decides what it means.
@@ -31,11 +32,12 @@ const assignment = await new Promise<Assignment | undefined>((resolve) => {
 if (assignment) await conduct(assignment)
 if (process.connected) process.disconnect()
 
-async function conduct({ board, persistence, flow, concurrency }: Assignment): Promise<void> {
+async function conduct({ board, persistence, flow, concurrency, isolate }: Assignment): Promise<void> {
   const { signal } = stop
   try {
     const flows = [archiveFlow(flow)]
-    await using conductor = await startConductor({ board, persistence, flows, concurrency, signal })
+    const pool = isolate ? { pool: archivePool(flow) } : {}
+    await using conductor = await startConductor({ board, persistence, flows, concurrency, signal, ...pool })
     abort.signal.addEventListener('abort', () => conductor.abort())
     if (abort.signal.aborted) conductor.abort()
     if (process.connected) process.send?.('ready')

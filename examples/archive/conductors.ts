@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { type JobBoard, openPersistence, startConductor } from 'jobboard'
 import { archiveFlow } from './flow.ts'
 import { aborted } from './interrupt.ts'
+import { archivePool } from './isolated-flow.ts'
 import { isMemory } from './options.ts'
 
 export interface Conductors extends AsyncDisposable {
@@ -24,6 +25,8 @@ export interface Assignment {
   readonly persistence: string
   readonly flow: string
   readonly concurrency: number
+  /** Whether tasks run in child processes. */
+  readonly isolate: boolean
 }
 
 /** A later order to a conductor's process. */
@@ -45,15 +48,19 @@ export interface ConductorsOptions extends Assignment {
  * @throws what opening the logbooks throws; the signal's reason, when all that had been started have ended
  */
 export async function startConductors(board: JobBoard, options: ConductorsOptions): Promise<Conductors> {
-  const { persistence, flow, concurrency, conductors, say, signal } = options
-  const assignment = { board: options.board, persistence, flow, concurrency }
+  const { persistence, flow, concurrency, isolate, conductors, say, signal } = options
+  const assignment = { board: options.board, persistence, flow, concurrency, isolate }
   // A board in memory exists in this process only.
   if (conductors === undefined || isMemory(options.board)) return conductorInside(board, assignment)
   return conductorProcesses(assignment, { count: conductors, say, signal })
 }
 
-async function conductorInside(board: JobBoard, { persistence, flow, concurrency }: Assignment): Promise<Conductors> {
-  const conductor = await startConductor({ board, persistence, flows: [archiveFlow(flow)], concurrency })
+async function conductorInside(board: JobBoard, assignment: Assignment): Promise<Conductors> {
+  const { persistence, flow, concurrency, isolate } = assignment
+  const conductor = await startConductor({
+    ...{ board, persistence, flows: [archiveFlow(flow)], concurrency },
+    ...(isolate ? { pool: archivePool(flow) } : {}),
+  })
   const stop = () => conductor.stop()
   return {
     who: 'a conductor in this process',

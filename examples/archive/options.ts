@@ -19,6 +19,7 @@ board, done by conductors: hashed, compressed, verified, recorded in a manifest.
   --conductors N     N conductors, each in a process of its own, on a board that
                      processes can share               (one, inside this process)
   --concurrency N    jobs that each conductor runs at once                       (4)
+  --isolate          run every task in a child process of its conductor
   --verbose          show where errors came from
   --help             show this
 
@@ -28,7 +29,7 @@ Ctrl-C ends what runs and reports what is done; a second one does not wait for i
 const DEFAULT_FOLDER = 'node_modules/pino'
 const MOST_CONDUCTORS = 64
 /** The options that npm does not know. */
-const OWN_OPTIONS = ['out', 'board', 'persistence', 'conductors', 'concurrency'] as const
+const OWN_OPTIONS = ['out', 'board', 'persistence', 'conductors', 'concurrency', 'isolate'] as const
 
 export interface Options {
   /** The absolute path. */
@@ -40,6 +41,8 @@ export interface Options {
   /** The number of processes; undefined for one conductor in this process. */
   readonly conductors: number | undefined
   readonly concurrency: number
+  /** Whether tasks run in child processes of their conductor. */
+  readonly isolate: boolean
   readonly verbose: boolean
 }
 
@@ -66,7 +69,8 @@ export function readOptions(args: readonly string[], env: NodeJS.ProcessEnv = {}
   const conductors = values.conductors === undefined ? undefined : wholeNumber('--conductors', values.conductors)
   const concurrency = wholeNumber('--concurrency', values.concurrency ?? '4')
   if (conductors !== undefined) assertShareable({ board, persistence, conductors })
-  return { folder: resolve(folder), out, board, persistence, conductors, concurrency, verbose: values.verbose ?? false }
+  const { isolate = false, verbose = false } = values
+  return { folder: resolve(folder), out, board, persistence, conductors, concurrency, isolate, verbose }
 }
 
 /** Checks the folder. @throws UsageError unless DIR is a folder that can be listed */
@@ -93,6 +97,7 @@ function parse(args: readonly string[]) {
     persistence: text,
     conductors: text,
     concurrency: text,
+    isolate: flag,
     verbose: flag,
     help: flag,
   }

@@ -23,6 +23,7 @@ import type { Result } from '../core/result.ts'
 import type { AlarmClock } from '../core/time.ts'
 import type { ClaimOrderKey } from './model/claim-order.ts'
 import type { Posting, SqlClient } from './model/posting.ts'
+import type { RecordChange, RecordName, StoredRecord } from './model/record.ts'
 
 export interface Backend {
   /** The URI without a password, for messages. */
@@ -91,10 +92,10 @@ export interface Backend {
   /** Lists the jobs on the board. Absent where there are sections. */
   list?(): Promise<BoardListing>
   /**
-   * Lists the ids of the unclaimed jobs in one round trip; for callers that do not subscribe. Absent where there are sections, and where
-   * a process receives changes at no cost, or always. Errors: NotConnected.
+   * Lists the unclaimed jobs in one round trip, for processes that receive no changes. Absent where {@link sections} can do it, and
+   * where changes cost the servers nothing, or cannot be stopped. Errors: NotConnected.
    */
-  listUnclaimed?(): Promise<readonly string[]>
+  listUnclaimed?(): Promise<UnclaimedJobs>
   /**
    * Reads parts of the board, for boards that may be too long to keep in memory (`view/window.ts`). Absent where a view holds the
    * whole board.
@@ -117,6 +118,23 @@ export interface Backend {
   trashedEntry?(id: string): Promise<TrashedEntry | undefined>
 
   /**
+   * Changes records and posts jobs in one transaction: all or nothing. Absent where the backend has no such transactions.
+   * Errors: NotConnected, OutcomeUnknown, PayloadTooLarge.
+   */
+  write?(request: WriteRequest): Promise<Written>
+  /** Lists the records of a kind, ordered by their ids. Errors: NotConnected. */
+  records?(kind: string): Promise<StoredRecord[]>
+  /** Returns the record; undefined if there is none. Errors: NotConnected. */
+  record?(name: RecordName): Promise<StoredRecord | undefined>
+  /**
+   * Reports changes of records of this kind to `records` of the sink until {@link unwatchRecords}, on every connection. A gap means that
+   * changes may have been missed. Errors: NotConnected.
+   */
+  watchRecords?(kind: string): Promise<void>
+  /** Ends what {@link watchRecords} began. Resolves also without a connection. */
+  unwatchRecords?(kind: string): Promise<void>
+
+  /**
    * Registers an entity for as long as the session lasts. It replaces an entity of the same name and instance.
    *
    * @throws Duplicate while another living instance has the name
@@ -134,6 +152,11 @@ export interface Backend {
   holdSession(): SessionHold
   /** Returns whether this session is certain to be alive at this instant, without a request; reports `lost` first if it is not. */
   alive(session: string): boolean
+  /**
+   * Returns for how many milliseconds this board's session is certain to be alive, without a request; undefined without a session.
+   * Absent where this is not known.
+   */
+  sessionLeft?(): number | undefined
 }
 
 export interface SessionHold extends Disposable {
@@ -155,6 +178,8 @@ export interface BackendCapabilities {
   readonly restore: boolean
   /** Whether every change is reported. Otherwise the current state is, and a change that was undone at once may be missed. */
   readonly completeChangeFeed: boolean
+  /** Whether the board has records. */
+  readonly records: boolean
   /**
    * The features of jobs that a claim of this backend cannot grant or free: a job that uses one stays for other boards of the same
    * path. Absent where all jobs can be claimed.
@@ -170,6 +195,7 @@ export const ALL_CAPABILITIES: BackendCapabilities = {
   cancel: true,
   restore: true,
   completeChangeFeed: true,
+  records: true,
 }
 
 /** The receiver of what a backend reports. Called synchronously; never throws. */
@@ -181,6 +207,11 @@ export interface BackendSink {
    * then, because its trash entry was restored or purged at once.
    */
   followed(batch: readonly BoardChange[]): void
+  /**
+   * Reports that these records have changed, or may have; without names, that any record of a watched kind may have. The changes are only
+   * hints: the receiver reads the records.
+   */
+  records(names?: readonly RecordName[]): void
   /** Reports that changes may have been missed: an open view lists the board again. */
   gap(): void
   /** Reports whether the board is paused: once it is known, and, while subscribed, whenever it changes. */
@@ -296,6 +327,23 @@ export type PostedInTransaction = Posted & { readonly transaction: string }
  */
 export type TransactionState = 'open' | 'committed' | 'rolled back' | 'unknown'
 
+/** Changes of records, and posts, that are done together or not at all. */
+export interface WriteRequest {
+  readonly changes: readonly RecordChange[]
+  readonly posts: readonly PostRequest[]
+}
+
+export type Written =
+  | {
+      readonly done: true
+      /** The new revision of each changed record; undefined for one that was removed. */
+      readonly revisions: readonly (number | undefined)[]
+      /** What became of each post: each was created. */
+      readonly posted: readonly Posted[]
+    }
+  /** Nothing was changed: a record is at another revision, or the key of a post is taken. */
+  | { readonly done: false; readonly conflict: RecordName | { readonly key: string } }
+
 export interface ClaimRequest {
   readonly id: string
   readonly who: string
@@ -378,6 +426,13 @@ export interface BoardListing {
   /** The ids in the trash. */
   readonly trashed: ReadonlySet<string>
   /** The ids of the jobs that have a cancel request. */
+  readonly cancelled: ReadonlySet<string>
+}
+
+export interface UnclaimedJobs {
+  /** The ids of all unclaimed jobs, including those that are delayed. */
+  readonly jobs: readonly string[]
+  /** The ids of jobs that have a cancel request: they are due in spite of their delay. */
   readonly cancelled: ReadonlySet<string>
 }
 

@@ -73,6 +73,10 @@ async function applySettings(command: Command, context: CliContext): Promise<Cli
       if (value !== undefined && isNamed) at.setOptionValueWithSource(name, value, 'config')
     }
   }
+  // Settings that no option has as a whole.
+  const known = new Set(command.options.map((option) => option.attributeName()))
+  for (const [name, value] of Object.entries(mine))
+    if (!known.has(name)) command.setOptionValueWithSource(name, value, 'config')
   return { ...context, env, assertModule, chosenByFile }
 }
 

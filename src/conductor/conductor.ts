@@ -23,18 +23,21 @@ import { asError, NotFound, ShuttingDown, StorageFailure } from '../core/errors.
 import { Emitter } from '../core/events.ts'
 import { defined } from '../core/options.ts'
 import { monotonic, toMilliseconds } from '../core/time.ts'
+import { IN_PROCESS } from '../engine/index.ts'
 import type { Persistence } from '../persistence/index.ts'
+import type { PoolEvent } from '../pool/index.ts'
 import { ClaimLoop } from './claiming/claim-loop.ts'
 import { JobFilter } from './claiming/job-filter.ts'
 import type { KnownFlows } from './claiming/known-flows.ts'
 import { type EventLoopBlocked, formatBlocked, watchEventLoop } from './event-loop-watch.ts'
+import { type ChildStartedEvent, CONDUCTOR_EVENTS, type ConductorEvents, toChildDied } from './events.ts'
 import { type Health, type HealthServer, serveHealth } from './health-server.ts'
+import { type IsolatedAtoms, toChildrenHealth } from './isolation/isolated-atoms.ts'
 import type { ConductorSettings } from './options.ts'
 import { Registration } from './registration.ts'
 import { retain } from './retention.ts'
 import { DisclosurePolicy } from './runs/disclosure.ts'
-import type { RunProgressed } from './runs/job-run.ts'
-import { type RunSettled, type RunStarted, Runs } from './runs/runs.ts'
+import { type RunStarted, Runs } from './runs/runs.ts'
 import { TaskWatch } from './runs/task-watch.ts'
 import { formatStopIgnored, type StopIgnored } from './runs/unstopped-jobs.ts'
 
@@ -44,33 +47,12 @@ export interface ConductorParts extends ConductorSettings {
   readonly persistence: Persistence
   readonly flows: KnownFlows
   readonly services: unknown
+  /** The child processes for isolated tasks. */
+  readonly isolator: IsolatedAtoms | undefined
+  /** Whether isolated tasks run in child processes; if not, they run in this process. */
+  readonly isolates: boolean
   /** The resources opened for this conductor, in the order in which they are closed at the end of a stop. */
   readonly owned: readonly AsyncDisposable[]
-}
-
-/** The events of a conductor, for `conductor.on`. */
-export interface ConductorEvents {
-  started: RunStarted
-  settled: RunSettled
-  /**
-   * The event loop was blocked for half of the session's timeout. A block longer than the timeout loses every claim.
-   */
-  eventLoopBlocked: EventLoopBlocked
-  /** The stop signal of a job fired ten seconds ago, and a task of it still runs. Emitted once for each run. */
-  stopIgnored: StopIgnored
-  /** A task has reported its progress. Emitted for each report. */
-  progress: RunProgressed
-  /** An error that belongs to no job, or that a listener threw. */
-  error: { readonly error: Error }
-}
-
-const CONDUCTOR_EVENTS: Readonly<Record<keyof ConductorEvents, true>> = {
-  started: true,
-  settled: true,
-  eventLoopBlocked: true,
-  stopIgnored: true,
-  progress: true,
-  error: true,
 }
 
 /** The state of a conductor. `busy` and `idle` claim jobs; `draining` and `aborting` are the two stages of a stop. */
@@ -115,6 +97,7 @@ export class Conductor implements AsyncDisposable {
     this.#tasks = new TaskWatch({ minimum: (parts.board.sessionTimeout ?? 0) / 4, now: monotonic })
     this.#runs = new Runs({
       ...parts,
+      isolator: parts.isolator ?? (parts.isolates ? undefined : IN_PROCESS),
       disclosure: new DisclosurePolicy({ ...parts, encrypted: parts.persistence.encrypts === true }),
       boardId: boardId(parts.board.uri),
       clock: parts.board.clock,
@@ -134,6 +117,7 @@ export class Conductor implements AsyncDisposable {
       ...parts,
       takeoverDelay: toMilliseconds(parts.takeoverDelay, 'takeoverDelay'),
       isRunning: (uuid) => this.#runs.has(uuid),
+      hasRoomFor: (flow) => !parts.isolator?.isIsolated(flow) || parts.isolator.hasRoom,
       onRecheck: () => this.#claimLoop.recheck(),
     })
     this.#claimLoop = new ClaimLoop({
@@ -141,6 +125,7 @@ export class Conductor implements AsyncDisposable {
       slots: parts.concurrency,
       maxIdleTime: parts.maxIdleTime === undefined ? undefined : toMilliseconds(parts.maxIdleTime, 'maxIdleTime'),
       accept: (posting) => this.#jobFilter.accepts(posting),
+      hasRoom: () => parts.isolator?.hasRoomForAny ?? true,
       dispatch: (claim) => this.#runs.begin(claim),
       isStorageBack: () => this.#storageIsBack(),
       onError: (error) => this.#reportError(error),
@@ -149,7 +134,7 @@ export class Conductor implements AsyncDisposable {
     this.#registration = new Registration({
       ...parts,
       flows: parts.flows,
-      status: () => ({ state: this.state, jobs: this.#runs.uuids }),
+      status: () => ({ state: this.state, jobs: this.#runs.uuids, isolator: parts.isolator }),
       onError: (error) => this.#reportError(error),
     })
   }
@@ -163,9 +148,13 @@ export class Conductor implements AsyncDisposable {
     return this.#runs.size > 0 ? 'busy' : 'idle'
   }
 
-  /** Whether it can claim when a slot is free: it runs, and neither the board nor the logbooks are known to be away. */
+  /**
+   * Whether it can claim when a slot is free: it runs, neither the board nor the logbooks are known to be away, and child processes
+   * can be started if it has a pool.
+   */
   get healthy(): boolean {
-    return this.#lifecycle.state === 'running' && this.#claimLoop.isHealthy
+    const canStartChildren = this.#parts.isolator?.refusal === undefined
+    return this.#lifecycle.state === 'running' && this.#claimLoop.isHealthy && canStartChildren
   }
 
   /** The last time at which it could have claimed a job; the present time while it waits for a job. */
@@ -270,6 +259,51 @@ export class Conductor implements AsyncDisposable {
     return this.stop()
   }
 
+  // --- Child processes --------------------------------------------------------------------------------------------
+
+  /** Reports what happens to child processes. @internal */
+  onPoolEvent(event: PoolEvent): void {
+    const { log } = this.#parts
+    this.#registration.statusChanged()
+    switch (event.kind) {
+      case 'started': {
+        const { child, tookMs } = event
+        const facts: ChildStartedEvent = { child: child.number, pid: child.pid, tookMs: Math.round(tookMs) }
+        log.debug({ conductor: this.name, ...facts }, 'child process ready')
+        this.#events.emit('childStarted', facts)
+        break
+      }
+      case 'ended': {
+        const { child, end } = event
+        const facts = toChildDied(child, end)
+        log[facts.expected ? 'debug' : 'warn']({ conductor: this.name, ...facts }, 'child process ended')
+        this.#events.emit('childDied', facts)
+        break
+      }
+      case 'start-failed':
+        log.warn(
+          { conductor: this.name, err: event.error, inARow: event.inARow },
+          'a child process could not be started',
+        )
+        break
+      case 'availability':
+        if (event.error) this.#reportError(event.error)
+        else log.info({ conductor: this.name }, 'child processes can be started again')
+        this.#claimLoop.recheck()
+    }
+  }
+
+  /** Looks again for jobs to claim: one that was rejected may be acceptable now. @internal */
+  recheck(): void {
+    this.#claimLoop.recheck()
+  }
+
+  /** Stops, because the module of the pool has changed: children of two versions must not run side by side. @internal */
+  onCodeChanged(error: Error): void {
+    this.#reportError(error)
+    this.stop().catch((failed: unknown) => this.#reportError(failed))
+  }
+
   // --- Claiming ---------------------------------------------------------------------------------------------------
 
   async #claimAndRun(): Promise<void> {
@@ -320,6 +354,7 @@ export class Conductor implements AsyncDisposable {
       slots: concurrency,
       board: board.state,
       storage: this.#claimLoop.isStorageAway ? 'away' : 'there',
+      ...(this.#parts.isolator && { children: toChildrenHealth(this.#parts.isolator) }),
       ...defined({ lastClaimableCheck: this.lastClaimableCheck }),
     }
   }

@@ -9,6 +9,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { InvalidArgument } from '../core/errors.ts'
+import type { ChildrenHealth } from './isolation/isolated-atoms.ts'
 
 export interface HealthAddress {
   /** The port number; 0 selects any free port. */
@@ -25,6 +26,8 @@ export interface Health {
   readonly slots: number
   readonly board: string
   readonly storage: 'there' | 'away'
+  /** The child processes for isolated tasks. */
+  readonly children?: ChildrenHealth
   /** The last time at which it could have claimed a job. */
   readonly lastClaimableCheck?: Date
 }

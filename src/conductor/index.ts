@@ -1,13 +1,15 @@
 /** Conductors: claim jobs, run their flows, settle them. */
 
-export type { Conductor, ConductorEvents, ConductorState } from './conductor.ts'
+export type { Conductor, ConductorState } from './conductor.ts'
 export { type RunConductorOptions, runConductor } from './daemon/run-conductor.ts'
+export type { ConductorEvents } from './events.ts'
+export type { ConductorPool } from './isolation/open-pool.ts'
 export type { ConductorOptions } from './options.ts'
 export { type RunFlowOptions, runFlow } from './run-flow.ts'
 export type { OnFailure } from './runs/decide.ts'
 export type { FailuresOnBoard } from './runs/disclosure.ts'
+export type { ServicesFor, ServicesGiven } from './runs/services.ts'
 export type { Settled } from './runs/settle.ts'
-export type { ServicesFor, ServicesGiven } from './services.ts'
 export { startConductor } from './start-conductor.ts'
 export { type Tracked, type TrackOptions, track } from './track.ts'
 export { type Ended, type WaitForJobOptions, waitForJob } from './wait-for-job.ts'

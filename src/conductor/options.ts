@@ -10,6 +10,7 @@ import { DEFAULT_CONCURRENCY } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { LogbookCodec, Persistence } from '../persistence/index.ts'
 import type { HealthAddress } from './health-server.ts'
+import type { ConductorPool } from './isolation/open-pool.ts'
 import type { OnFailure } from './runs/decide.ts'
 import { assertFailuresOnBoard, type FailuresOnBoard } from './runs/disclosure.ts'
 
@@ -35,6 +36,11 @@ export interface ConductorOptions {
   readonly concurrency?: number
   /** The number of tasks of one flow that run at once; 16 by default, 1 for one after the other. */
   readonly flowConcurrency?: number
+  /**
+   * The child processes for isolated tasks; required for flows that have some. With false, these run in this process: for tests, and while
+   * a flow is developed.
+   */
+  readonly pool?: ConductorPool | false
   /** The sizes of the jobs that it claims; all sizes by default. */
   readonly sizes?: readonly Size[]
   /**
@@ -59,6 +65,8 @@ export interface ConductorOptions {
   readonly drainTimeout?: Duration
   /** The time that an abort waits for tasks that ignore their signal; 5 s by default. */
   readonly abortTimeout?: Duration
+  /** The time limit of each run of a job that was posted without a deadline; none by default. */
+  readonly defaultDeadline?: Duration
   /**
    * The handling of jobs whose flow failed and was reverted. `retry` (the default): tried again while attempts are
    * left, then trashed. `consume`: as in TaskFlow.
@@ -93,6 +101,7 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   services: true,
   concurrency: true,
   flowConcurrency: true,
+  pool: true,
   sizes: true,
   takeoverDelay: true,
   burst: true,
@@ -102,6 +111,7 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   name: true,
   drainTimeout: true,
   abortTimeout: true,
+  defaultDeadline: true,
   onFailure: true,
   removeLogbooksAfter: true,
   redact: true,
@@ -124,7 +134,14 @@ type DefaultedOption =
 export type ConductorSettings = Required<Pick<ConductorOptions, DefaultedOption>> &
   Pick<
     ConductorOptions,
-    'removeLogbooksAfter' | 'sizes' | 'maxJobs' | 'maxIdleTime' | 'health' | 'redact' | 'failuresOnBoard'
+    | 'removeLogbooksAfter'
+    | 'defaultDeadline'
+    | 'sizes'
+    | 'maxJobs'
+    | 'maxIdleTime'
+    | 'health'
+    | 'redact'
+    | 'failuresOnBoard'
   >
 
 /** Checks the options, and adds the defaults. @throws InvalidArgument naming the invalid option and a valid value */
@@ -155,6 +172,7 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
     'drainTimeout',
     'abortTimeout',
     'takeoverDelay',
+    'defaultDeadline',
     'maxIdleTime',
     'removeLogbooksAfter',
   ] as const) {
@@ -198,6 +216,7 @@ const SETTING_NAMES: Readonly<Record<keyof ConductorSettings, true>> = {
   flowConcurrency: true,
   drainTimeout: true,
   abortTimeout: true,
+  defaultDeadline: true,
   onFailure: true,
   takeoverDelay: true,
   burst: true,

@@ -13,7 +13,9 @@ import type { Logger } from '../core/log.ts'
 import { defined } from '../core/options.ts'
 import { packageVersion } from '../core/package-version.ts'
 import { monotonic, withinTime } from '../core/time.ts'
+import type { ChildStatus } from '../pool/index.ts'
 import type { KnownFlows } from './claiming/known-flows.ts'
+import type { IsolatedAtoms } from './isolation/isolated-atoms.ts'
 
 /** The shortest period between two updates of the entity. */
 const UPDATE_PERIOD_MS = 2_000
@@ -29,6 +31,7 @@ export interface ConductorStatus {
   readonly state: string
   /** The UUIDs of the running jobs. */
   readonly jobs: readonly string[]
+  readonly isolator: Pick<IsolatedAtoms, 'refusal' | 'children'> | undefined
 }
 
 export interface RegistrationOptions {
@@ -165,7 +168,7 @@ export class Registration {
 
   #metadata(): Record<string, unknown> {
     const { flows, concurrency, sizes, status } = this.#options
-    const { state, jobs } = status()
+    const { state, jobs, isolator } = status()
     return {
       host: hostname(),
       pid: process.pid,
@@ -178,12 +181,21 @@ export class Registration {
       state,
       running: jobs.length,
       jobs: jobs.slice(0, MAX_JOBS_SHOWN),
+      ...(isolator && {
+        children: isolator.children.map(toShownChild),
+        ...defined({ noChild: isolator.refusal?.message }),
+      }),
     }
   }
 }
 
-function statusText({ state, jobs, running }: Record<string, unknown>): string {
-  return JSON.stringify([state, running, jobs])
+function statusText({ state, jobs, running, children, noChild }: Record<string, unknown>): string {
+  return JSON.stringify([state, running, jobs, children, noChild])
+}
+
+/** Returns what the entity shows of a child. Its memory changes all the time, and is shown with the next update. */
+function toShownChild({ number, pid, state, tasks, startedAt }: ChildStatus): Record<string, unknown> {
+  return { number, pid, state, tasks, startedAt }
 }
 
 /**

@@ -2,16 +2,17 @@
 import type { JobBoard, PostAndClaimOptions } from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { WrappedFailure } from '../core/failure.ts'
-import type { Logger } from '../core/log.ts'
+import { type Logger, silentLog } from '../core/log.ts'
 import { assertOptions, defined, type KnownOptions } from '../core/options.ts'
 import type { Duration } from '../core/time.ts'
 import { newUuid } from '../core/uuid.ts'
-import { Engine } from '../engine/index.ts'
-import { checkStore, type Flow, isFlow } from '../flow/index.ts'
+import { type Ending, Engine, IN_PROCESS } from '../engine/index.ts'
+import { type AnyFlow, checkStore, type Flow, isFlow } from '../flow/index.ts'
 import { type LogbookCodec, openPersistence, type Persistence } from '../persistence/index.ts'
+import { type ConductorPool, openPool } from './isolation/open-pool.ts'
 import { assertFailuresOnBoard, type FailuresOnBoard } from './runs/disclosure.ts'
-import { runOnBoard, runWithoutBoard } from './runs/foreground-run.ts'
-import { openServices, type ServicesGiven } from './services.ts'
+import { type ForegroundRun, runOnBoard, runWithoutBoard } from './runs/foreground-run.ts'
+import { openServices, type ServicesGiven } from './runs/services.ts'
 
 /**
  * The options of `runFlow`.
@@ -38,6 +39,8 @@ export interface RunFlowOptions<S = unknown> {
    */
   readonly services?: ServicesGiven<S>
   readonly log?: Logger
+  /** The child processes for isolated tasks, as for conductors; required for flows that have some. False to isolate nothing. */
+  readonly pool?: ConductorPool | false
   /** The number of tasks that run at once; 16 by default. */
   readonly concurrency?: number
   /** The time limit; when it is over, the flow is reverted and a Timeout thrown. */
@@ -61,6 +64,7 @@ const KNOWN_OPTIONS: KnownOptions<RunFlowOptions> = {
   signal: true,
   services: true,
   log: true,
+  pool: true,
   concurrency: true,
   deadline: true,
   redact: true,
@@ -89,7 +93,7 @@ export async function runFlow<I extends object, R, S = unknown>(
   assertOptions(options, KNOWN_OPTIONS, 'runFlow')
   assertFailuresOnBoard(options.failuresOnBoard, 'runFlow')
   const checked = await checkStore(flow, store)
-  const { persistence: given = 'memory:', codec, signal, services, log: logger, concurrency, deadline } = options
+  const { persistence: given = 'memory:', codec, signal, log: logger } = options
   const opening = defined({ codec, log: typeof given === 'string' ? logger : undefined })
   const persistence = await openPersistence(given, opening)
   try {
@@ -97,25 +101,7 @@ export async function runFlow<I extends object, R, S = unknown>(
       options.board === undefined
         ? runWithoutBoard(flow)
         : await runOnBoard(options.board, { flow, store, options, encrypted: persistence.encrypts === true })
-    const { name, version } = flow
-    const { uuid, run } = turn
-    await using log = await persistence.acquire({
-      book: turn.book,
-      flow: { uuid, name, version },
-      run,
-      claim: newUuid(),
-    })
-    await using opened = await openServices(services, { failed: (error) => reportServices(error, logger) })
-    const engine = new Engine({
-      flow,
-      store: checked,
-      log,
-      services: opened.services,
-      ...turn.engine,
-      signals: { ...turn.engine.signals, ...defined({ suspend: signal }) },
-      ...defined({ logger, concurrency, deadline }),
-    })
-    const ending = await engine.run()
+    const ending = await runTurn(turn, { flow, store: checked, persistence, options })
     await turn.settle(ending)
     if (ending.state === 'SUSPENDED') throw signal?.reason
     if (ending.state === 'REVERTED' && ending.error !== undefined && ending.failures.length < 2) throw ending.error
@@ -124,6 +110,41 @@ export async function runFlow<I extends object, R, S = unknown>(
     return { results: ending.results as R }
   } finally {
     if (persistence !== given) await persistence.close()
+  }
+}
+
+interface TurnOptions {
+  readonly flow: AnyFlow
+  readonly store: Readonly<Record<string, unknown>>
+  readonly persistence: Persistence
+  readonly options: RunFlowOptions
+}
+
+/** Runs the flow with an engine. If that cannot begin, its job leaves the board: nobody else is to run it. */
+async function runTurn(turn: ForegroundRun, { flow, store, persistence, options }: TurnOptions): Promise<Ending> {
+  const { signal, services, log: logger, concurrency, deadline, pool } = options
+  let hasBegun = false
+  try {
+    const { name, version } = flow
+    const { uuid, run, book, sessionTimeout, sessionLeft } = turn
+    await using log = await persistence.acquire({ book, flow: { uuid, name, version }, run, claim: newUuid() })
+    await using opened = await openServices(services, { failed: (error) => reportServices(error, logger) })
+    await using isolator = await openPool({
+      ...{ flows: [flow], pool, sessionTimeout, sessionLeft, log: logger ?? silentLog },
+      ...{ onEvent: () => undefined, onRoom: () => undefined, onCodeChanged: () => undefined },
+    })
+    const engine = new Engine({
+      ...{ flow, store, log, services: opened.services },
+      isolator: isolator ?? (pool === false ? IN_PROCESS : undefined),
+      ...turn.engine,
+      signals: { ...turn.engine.signals, ...defined({ suspend: signal }) },
+      ...defined({ logger, concurrency, deadline }),
+    })
+    hasBegun = true
+    return await engine.run()
+  } catch (error) {
+    if (!hasBegun) await turn.withdraw()
+    throw error
   }
 }
 

@@ -7,8 +7,10 @@ import type { AnyFlow } from '../flow/index.ts'
 import { openPersistence, type Persistence } from '../persistence/index.ts'
 import { KnownFlows } from './claiming/known-flows.ts'
 import { Conductor } from './conductor.ts'
+import type { IsolatedAtoms } from './isolation/isolated-atoms.ts'
+import { type OpenPoolOptions, openPool } from './isolation/open-pool.ts'
 import { type ConductorOptions, conductorSettings } from './options.ts'
-import { openServices, type ServicesFor } from './services.ts'
+import { openServices, type ServicesFor } from './runs/services.ts'
 
 /**
  * Starts a conductor. Resolves when it has registered itself and claims jobs. The conductor keeps the process alive
@@ -35,7 +37,28 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
     owned.unshift(opened)
     const name = options.name ?? nextName(board)
     const { services } = opened
-    const conductor = new Conductor({ name, board, persistence, flows, services, ...settings, owned })
+    let conductor: Conductor | undefined
+    const isolator = await openOrAbort(
+      signal,
+      openConductorPool(options, {
+        ...{ log: settings.log, sessionTimeout: board.sessionTimeout, sessionLeft: () => board.sessionLeft },
+        onEvent: (event) => conductor?.onPoolEvent(event),
+        onRoom: () => conductor?.recheck(),
+        onCodeChanged: (error) => conductor?.onCodeChanged(error),
+      }),
+    )
+    if (isolator.atoms) owned.unshift(isolator)
+    conductor = new Conductor({
+      name,
+      board,
+      persistence,
+      flows,
+      services,
+      isolator: isolator.atoms,
+      isolates: options.pool !== false,
+      ...settings,
+      owned,
+    })
     signal?.throwIfAborted()
     await conductor.start({ signal })
     return conductor
@@ -60,6 +83,14 @@ async function openConductorBoard(options: ConductorOptions, log: Logger): Promi
   const { board, name, signal } = options
   if (typeof board !== 'string') return board
   return openBoard(board, { log, ...defined({ who: name, signal }) })
+}
+
+async function openConductorPool(
+  { flows, pool }: ConductorOptions,
+  rest: Omit<OpenPoolOptions, 'flows' | 'pool'>,
+): Promise<AsyncDisposable & { readonly atoms: IsolatedAtoms | undefined }> {
+  const atoms = await openPool({ flows, pool, ...rest })
+  return { atoms, [Symbol.asyncDispose]: async () => atoms?.[Symbol.asyncDispose]() }
 }
 
 /** The number of conductors of this process that were named automatically. */

@@ -219,6 +219,55 @@ export class Fenced extends ClaimLost {
   }
 }
 
+/**
+ * The outcome of a task is not known, because its owner died or was stopped while it ran; its `onInterrupted` says that it may not
+ * simply run again.
+ */
+export class Interrupted extends JobboardError {
+  static override readonly code = 'JOBBOARD_INTERRUPTED'
+}
+
+// --- Child processes ----------------------------------------------------------------------------------------------
+
+/** The child process that did the work has ended without an answer. The message has its exit code, signal and memory. */
+export class ChildDied extends JobboardError {
+  static override readonly code: string = 'JOBBOARD_CHILD_DIED'
+}
+
+/** What follows from a failure for want of memory, where the task says so. */
+export interface OutOfMemoryOptions extends ErrorOptions {
+  /** Whether the job is trashed at once, because a further attempt would need the same memory. */
+  readonly nonRetryable?: boolean
+  /** The size that the job has from its next attempt on, so that a conductor with more memory claims it. */
+  readonly nextSize?: 'small' | 'medium' | 'large' | undefined
+}
+
+/** The child process that did the work needed more memory than it may have. */
+export class OutOfMemory extends ChildDied {
+  static override readonly code = 'JOBBOARD_OUT_OF_MEMORY'
+  /** @internal Read by `failureOf`. */
+  readonly nonRetryable: boolean
+  /** @internal Read by `failureOf`. */
+  readonly nextSize: OutOfMemoryOptions['nextSize']
+
+  constructor(message: string, { nonRetryable = false, nextSize, ...options }: OutOfMemoryOptions = {}) {
+    super(message, options)
+    this.nonRetryable = nonRetryable
+    this.nextSize = nextSize
+  }
+}
+
+/** No child process can be started now; the message has the reason. Nothing was begun. */
+export class ChildUnavailable extends JobboardError {
+  static override readonly code = 'JOBBOARD_CHILD_UNAVAILABLE'
+  static override readonly retryable = true
+}
+
+/** The arguments or the result of a task are too large to be sent to or from a child process. */
+export class MessageTooLarge extends JobboardError {
+  static override readonly code = 'JOBBOARD_MESSAGE_TOO_LARGE'
+}
+
 /** Returns the thrown value if it is an error, else an error with its text. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown))

@@ -2,7 +2,7 @@
  * A failure is the record of an error, for readers in other processes. It survives JSON and msgpack, keeps the chain of
  * causes, and can be thrown again as a {@link WrappedFailure}. TaskFlow has the same idea in `taskflow/types/failure.py`.
  */
-import { JobboardError, NonRetryable } from './errors.ts'
+import { JobboardError, NonRetryable, OutOfMemory } from './errors.ts'
 import { defined } from './options.ts'
 import { oneLine } from './texts.ts'
 import { type Duration, toMilliseconds } from './time.ts'
@@ -23,6 +23,23 @@ export interface Failure {
   readonly nonRetryable?: true
   /** The error's `retryAfter`, in milliseconds: the time after which a refused request may be repeated. */
   readonly retryAfter?: number
+  /**
+   * The size that the job needs for a further attempt: the error, or one of its causes, was an OutOfMemory of a task that says
+   * so. A further attempt in the same process cannot help.
+   */
+  readonly nextSize?: 'small' | 'medium' | 'large'
+}
+
+/** The sizes of jobs, smallest first. */
+const SIZES = ['small', 'medium', 'large'] as const
+
+function largestSize(sizes: readonly Failure['nextSize'][]): Failure['nextSize'] {
+  return SIZES.findLast((size) => sizes.includes(size))
+}
+
+/** Whether a retry of the same flow, in the same process, cannot help. */
+export function isFinal({ nonRetryable, nextSize }: Failure): boolean {
+  return nonRetryable === true || nextSize !== undefined
 }
 
 /** The depth at which causes are cut off: a longer chain is a loop or a defect, and a failure has to fit a record. */
@@ -59,7 +76,11 @@ function toFailureAt(thrown: unknown, depth: number, budget: CauseBudget): Failu
   const causes = toCausesAt(thrown, depth, budget)
   const [name, message, code, stack] = ['name', 'message', 'code', 'stack'].map((key) => readProperty(thrown, key))
   const retryAfter = readRetryAfter(readProperty(thrown, 'retryAfter'))
-  const final = thrown instanceof NonRetryable || causes.some((cause) => cause.nonRetryable)
+  const final =
+    thrown instanceof NonRetryable ||
+    (thrown instanceof OutOfMemory && thrown.nonRetryable) ||
+    causes.some((cause) => cause.nonRetryable)
+  const ownSize = thrown instanceof OutOfMemory ? thrown.nextSize : undefined
   return {
     name: truncateText(toPrintable(name)),
     message: truncateText(toPrintable(message)),
@@ -69,6 +90,7 @@ function toFailureAt(thrown: unknown, depth: number, budget: CauseBudget): Failu
       causes: causes.length > 0 ? causes : undefined,
       nonRetryable: final ? (true as const) : undefined,
       retryAfter,
+      nextSize: largestSize([ownSize, ...causes.map((cause) => cause.nextSize)]),
     }),
   }
 }

@@ -15,6 +15,8 @@ import type { EngineOptions } from './options.ts'
 /** The values that all atoms of a run share. */
 export interface RunContext extends Pick<Context, 'fence' | 'run' | 'job' | 'services'> {
   readonly flow: string
+  readonly flowVersion: string
+  readonly isolator: EngineOptions['isolator']
   readonly clock: AlarmClock
   readonly logger: Logger
   readonly progress: (node: AtomNode, done: number) => void
@@ -70,10 +72,15 @@ export class AtomContext implements Context {
     }
   }
 
-  /** Starts the time limit of the atom. */
-  begin(): void {
+  /**
+   * Starts the time limit of the atom.
+   *
+   * @param options.isIsolated whether its process is killed after its deadline, so that it cannot ignore its signal
+   */
+  begin({ isIsolated }: { readonly isIsolated: boolean }): void {
     const { kind, name, deadline } = this.#node.atom
-    this.#ended = this.#runContext.performing?.(name, this.#options.reportsProgress ? 'execute' : 'revert')
+    const limit = deadline === undefined || isIsolated ? undefined : this.#follow()
+    this.#ended = this.#runContext.performing?.(name, this.#options.reportsProgress ? 'execute' : 'revert', limit)
     if (deadline === undefined) return
     const late = (time: string) => new Timeout(`${kind} ${name}: not done within ${time}`)
     this.#timer = abortAfter(this.#follow(), deadline, late, this.#runContext.clock)

@@ -2,11 +2,12 @@
 import type { Stoppable } from '../core/async/abort-flag.ts'
 import { runInTask } from '../core/async/execution.ts'
 import { roundTrip } from '../core/codec.ts'
-import { InvalidArgument } from '../core/errors.ts'
+import { ChildUnavailable, InvalidArgument } from '../core/errors.ts'
 import { describeError, type Failure, failureOf } from '../core/failure.ts'
-import { type AtomNode, type ExecutableAtom, History, type RetryDecision } from '../flow/index.ts'
+import { type AtomNode, type ExecutableAtom, History, type Isolation, type RetryDecision } from '../flow/index.ts'
 import { AtomContext, type AtomContextOptions, type RunContext } from './atom-context.ts'
 import type { AtomStates } from './atom-states.ts'
+import type { IsolatedAtom } from './isolated.ts'
 import { resolveArguments, type Store } from './scope.ts'
 
 export type { RunContext } from './atom-context.ts'
@@ -16,24 +17,40 @@ export type AtomAttempt =
   /** A failed attempt. It is not begun if an argument was missing: then no code of the atom has run. */
   | { readonly ok: false; readonly error: unknown; readonly begun: boolean }
 
+interface AttemptOptions {
+  readonly context: AtomContext
+  /** Converts the result; an error that it throws is a failure of the atom, too. */
+  readonly kept: (value: unknown) => unknown
+  /** Whether the atom waits for a child process, and calls `begin` itself: until then its deadline does not run. */
+  readonly isIsolated?: boolean
+}
+
 export interface AtomRunnerOptions {
   readonly atomStates: AtomStates
   readonly store: Store
   readonly runContext: RunContext
   /** The signals that an atom follows: always, and additionally while it executes. */
   readonly follows: { readonly always: readonly Stoppable[]; readonly executing: Stoppable }
+  /** Fires when the right to run the flow is lost. */
+  readonly halt: Stoppable
 }
 
 export class AtomRunner {
   readonly #options: AtomRunnerOptions
   readonly #always: AtomContextOptions
   readonly #executing: AtomContextOptions
+  #waitingForChild = 0
 
   constructor(options: AtomRunnerOptions) {
     const { always, executing } = options.follows
     this.#options = options
     this.#always = { follows: always, reportsProgress: false }
     this.#executing = { follows: [...always, executing], reportsProgress: true }
+  }
+
+  /** The number of isolated tasks that wait for a child process: they do nothing yet. */
+  get waitingForChild(): number {
+    return this.#waitingForChild
   }
 
   /** Executes an atom. A result that cannot be stored is a failure of the atom, and is reverted as such. */
@@ -45,6 +62,8 @@ export class AtomRunner {
       const made = (value: unknown) => toPlain(value, () => `the value of retry ${atom.name}`)
       return this.#attempt(node, { context, kept: made }, (args) => atom.execute(args, ctx))
     }
+    const isolation = this.#isolationOf(node)
+    if (isolation) return this.#attemptIsolated(node, { context, isolation, how: 'execute' })
     const { preExecute, postExecute } = atom
     const made = (value: unknown) => toPlain(value, () => `the result of task ${atom.name}`)
     if (!preExecute && !postExecute)
@@ -68,6 +87,11 @@ export class AtomRunner {
     if (atom.kind === 'retry') {
       const withHistory = Object.assign(ctx, { history: this.#readHistory(node) })
       return this.#attempt(node, { context, kept }, (args) => atom.revert?.(args, withHistory))
+    }
+    const isolation = this.#isolationOf(node)
+    if (isolation) {
+      const reverted = { result, failure, failures }
+      return this.#attemptIsolated(node, { context, isolation, how: 'revert', reverted })
     }
     const { preRevert, postRevert } = atom
     return this.#attempt(node, { context, kept }, (args) =>
@@ -99,19 +123,64 @@ export class AtomRunner {
     return new History(history, failure)
   }
 
-  /** @param options.kept converts the result of `work`; an error that it throws is a failure of the atom, too */
+  #isolationOf(node: AtomNode): Isolation | undefined {
+    const { isolator } = this.#options.runContext
+    return isolator ? isolator.isolationOf(node) : node.isolation
+  }
+
+  /** Runs a task in a child process. Its result is plain data already, because it has come through a codec. */
+  #attemptIsolated(
+    node: AtomNode,
+    { context, ...what }: Pick<IsolatedAtom, 'how' | 'reverted' | 'isolation'> & { readonly context: AtomContext },
+  ): Promise<AtomAttempt> {
+    const { runContext, halt } = this.#options
+    return this.#attempt(node, { context, kept: (value) => value, isIsolated: true }, async (args, begin) => {
+      const { isolator, flow, flowVersion: version } = runContext
+      if (!isolator)
+        throw new InvalidArgument(
+          `task ${node.atom.name} runs in a child process, and there is no pool of them: add pool: { module: … }`,
+        )
+      let isWaiting = true
+      const stopWaiting = () => {
+        if (isWaiting) this.#waitingForChild -= 1
+        isWaiting = false
+      }
+      const onAssigned = () => {
+        stopWaiting()
+        begin()
+      }
+      this.#waitingForChild += 1
+      try {
+        return await isolator.run({
+          ...{ flow: { name: flow, version }, node, args, context, kill: halt, onAssigned },
+          ...what,
+        })
+      } finally {
+        stopWaiting()
+      }
+    })
+  }
+
   async #attempt(
     node: AtomNode,
-    { context, kept }: { readonly context: AtomContext; readonly kept: (value: unknown) => unknown },
-    work: (args: Record<string, unknown>) => unknown,
+    { context, kept, isIsolated = false }: AttemptOptions,
+    work: (args: Record<string, unknown>, begin: () => void) => unknown,
   ): Promise<AtomAttempt> {
     let begun = false
+    const begin = () => {
+      if (!begun) context.begin({ isIsolated })
+      begun = true
+    }
     try {
       const args = resolveArguments(node, { store: this.#options.store, ledger: this.#options.atomStates.ledger })
-      context.begin()
-      begun = true
-      return { ok: true, value: kept(await runInTask(node.atom.name, () => work(args))) }
+      if (!isIsolated) begin()
+      return { ok: true, value: kept(await runInTask(node.atom.name, () => work(args, begin))) }
     } catch (error) {
+      // This is no failure of the task, and ends the run as missing logbooks do.
+      if (error instanceof ChildUnavailable) {
+        if (!begun) this.#options.atomStates.ledger.annotate(node.atom.name, { meta: { begun } })
+        throw error
+      }
       const { flow, logger } = this.#options.runContext
       // Not as `err`: pino writes into the errors that it logs, and some are frozen, or contain themselves.
       if (logger.isLevelEnabled('debug'))
@@ -135,7 +204,7 @@ export class AtomRunner {
 }
 
 /** Runs the steps in order. The first error counts; an error of `after` is added to it. */
-async function mergeErrors<T>(steps: {
+export async function mergeErrors<T>(steps: {
   before: () => unknown
   work: () => Promise<T>
   after: () => unknown

@@ -6,6 +6,7 @@
  * |-----------|------------------------------|-----------|----------------------------------------------------------|
  * | `execute` | PENDING; RUNNING if resumed  | EXECUTE   | all before it are done                                   |
  * | `revert`  | anything that leaves traces  | REVERT    | all after it are clean                                   |
+ * | `revert`  | REVERTING                    | EXECUTE   | it was interrupted: it is undone, and executed again     |
  * | `retry`   | SUCCESS, RETRYING (a retry)  | RETRY     | all after it are clean, and all before it still done     |
  * | `decide`  | (a join with deciders)       |           | all before it are done, and nothing is decided yet       |
  *
@@ -52,6 +53,7 @@ export class AtomStates {
     const { state, intention } = this.record(node)
     switch (intention) {
       case 'EXECUTE':
+        if (state === 'REVERTING') return 'revert'
         return (state === 'PENDING' || state === 'RUNNING') && this.frontier.isOpen(node) ? 'execute' : undefined
       case 'RETRY':
         return this.frontier.isFree(node) && this.frontier.isOpen(node) ? 'retry' : undefined

@@ -302,13 +302,15 @@ export class Engine {
       job: context?.job,
       services,
       flow: this.#flow.name,
+      flowVersion: this.#flow.version,
+      isolator: this.#options.isolator,
       clock,
       logger: this.#logger,
       performing: this.#options.performing,
       progress: (node, done) => this.#progress(node, done, { atomStates, ...parts }),
     }
     const follows = { always: [halt, suspend], executing: cancel }
-    const performer = new AtomRunner({ atomStates, store: this.#store, runContext: known, follows })
+    const performer = new AtomRunner({ atomStates, store: this.#store, runContext: known, follows, halt })
     const ask: ConstructorParameters<typeof Resolver>[0]['ask'] = (retry, about) => performer.decide(retry, about)
     return new FlowRun({
       ...parts,

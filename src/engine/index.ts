@@ -2,5 +2,6 @@
 
 export { Engine } from './engine.ts'
 export type { Ending, EngineEvents } from './events.ts'
-export { DEFAULT_CONCURRENCY, type EngineOptions, type Performing } from './options.ts'
+export { type AtomIsolator, IN_PROCESS, type IsolatedAtom, type Performing } from './isolated.ts'
+export { DEFAULT_CONCURRENCY, type EngineOptions } from './options.ts'
 export type { Statistics } from './statistics.ts'

@@ -7,6 +7,7 @@ import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { type AlarmClock, type Duration, toMilliseconds } from '../core/time.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { FlowLog } from '../persistence/index.ts'
+import type { AtomIsolator, Performing } from './isolated.ts'
 import type { Store } from './scope.ts'
 
 /** The options of an engine: its flow, its log, its signals and its limits. */
@@ -26,6 +27,8 @@ export interface EngineOptions {
   readonly context?: { readonly fence?: bigint; readonly job?: { readonly uuid: string; readonly name: string } }
   /** The services for tasks, `ctx.services`; the engine does not dispose of them. */
   readonly services?: unknown
+  /** Runs the tasks that are isolated; required for flows that have some. */
+  readonly isolator?: AtomIsolator | undefined
   readonly logger?: Logger
   /** The number of atoms that may run at once; 16 by default. 1 is TaskFlow's serial engine. */
   readonly concurrency?: number
@@ -41,11 +44,12 @@ export interface EngineOptions {
   readonly deadline?: Duration
   /** @internal The clock for deadlines and the pauses of retries. */
   readonly clock?: AlarmClock | undefined
-  /** @internal Called when the code of an atom begins to run; the returned function is called when that code has ended. */
-  readonly performing?: ((atom: string, how: Performing) => () => void) | undefined
+  /**
+   * @internal Called when the code of an atom begins to run; the returned function is called when that code has ended. `limit` fires when
+   * the atom's own deadline has passed, or for another reason; undefined for an atom that cannot outlast its deadline.
+   */
+  readonly performing?: ((atom: string, how: Performing, limit: Stoppable | undefined) => () => void) | undefined
 }
-
-export type Performing = 'execute' | 'revert'
 
 const KNOWN_OPTIONS: KnownOptions<EngineOptions> = {
   flow: true,
@@ -55,6 +59,7 @@ const KNOWN_OPTIONS: KnownOptions<EngineOptions> = {
   assertOwner: true,
   context: true,
   services: true,
+  isolator: true,
   logger: true,
   concurrency: true,
   deferReverts: true,

@@ -3,15 +3,16 @@
  *
  * A flow that has ended with nothing left of it (REVERTED), or stuck (FAILURE, a revert has failed), begins **anew** from
  * clean atoms. One that has succeeded is **over**. Every other one goes **on**: each atom's record says where it is and what
- * was meant to become of it. What is SUCCESS stays, what was RUNNING runs again, what was to be reverted is reverted.
+ * was meant to become of it. What is SUCCESS stays, what was RUNNING runs again (or is reverted first, or has failed: see
+ * `onInterrupted` of tasks), what was to be reverted is reverted.
  *
  * The code may have changed since. Atoms that are new are executed when their turn comes; atoms that are gone keep their
  * records, and their failures still count, but nothing can execute or revert them.
  */
-import { Duplicate, IncompatibleVersion } from '../core/errors.ts'
+import { Duplicate, IncompatibleVersion, Interrupted } from '../core/errors.ts'
 import { type Failure, failureOf } from '../core/failure.ts'
 import type { AtomState, FlowState } from '../core/states.ts'
-import type { AnyFlow, AtomNode, ExecutionGraph, ExecutionNode } from '../flow/index.ts'
+import type { AnyFlow, AtomNode, ExecutionGraph, ExecutionNode, OnInterrupted } from '../flow/index.ts'
 import type { AtomDetail, FlowDetail } from '../persistence/index.ts'
 import type { AtomStates } from './atom-states.ts'
 
@@ -100,6 +101,7 @@ export async function resumeAtoms(taking: ResumeOptions): Promise<void> {
     atomStates.intend(retry, 'RETRY')
     atomStates.revertAfter(retry)
   }
+  const interrupted = endInterrupted(atomStates)
   const unresolved = atomStates.graph.atoms.filter((node) => {
     const { state, intention } = atomStates.record(node)
     return state === 'FAILURE' && intention === 'EXECUTE'
@@ -107,16 +109,43 @@ export async function resumeAtoms(taking: ResumeOptions): Promise<void> {
   const reasons = findReasons(taking)
   for (const node of unresolved) {
     if (reasons.has(node)) atomStates.intend(node, 'REVERT')
-    else if (neverResolve) atomStates.renew(node)
+    else if (neverResolve && !interrupted.has(node)) atomStates.renew(node)
     else await resolve(node, atomStates.record(node).failure ?? failureOf(new Error('it failed for an unknown reason')))
   }
   const explained = findReasons(taking)
-  const stray = atomStates.graph.atoms.some((node) => !explained.has(node) && isReverting(atomStates.record(node)))
+  const stray = atomStates.graph.atoms.some(
+    (node) => !explained.has(node) && !interrupted.has(node) && isReverting(atomStates.record(node)),
+  )
   const gone = detail.atoms.some((atom) => !atomStates.graph.byName.has(atom.name) && isReverting(atom))
   if (stray || (gone && explained.size === 0)) atomStates.revertAll()
 }
 
+/**
+ * Moves tasks that were interrupted, and may not simply run again, to where they go on: to FAILURE, or to REVERTING, after which they are
+ * executed again. Returns those that have failed.
+ */
+function endInterrupted(atomStates: AtomStates): ReadonlySet<AtomNode> {
+  const failed = new Set<AtomNode>()
+  for (const node of atomStates.graph.atoms) {
+    const { state, intention, meta } = atomStates.record(node)
+    const onInterrupted = onInterruptedOf(node)
+    if (state !== 'RUNNING' || intention !== 'EXECUTE' || onInterrupted === 'rerun' || meta['begun'] === false) continue
+    const message = `task ${node.atom.name} was under way when its owner died or was stopped; how far it came is not known`
+    atomStates.moveTo(node, 'FAILURE', { failure: failureOf(new Interrupted(message)) })
+    if (onInterrupted === 'revert') atomStates.moveTo(node, 'REVERTING')
+    else failed.add(node)
+    atomStates.frontier.consider(node)
+  }
+  return failed
+}
+
+function onInterruptedOf({ atom }: AtomNode): OnInterrupted {
+  return (atom.kind === 'task' ? atom.onInterrupted : undefined) ?? 'rerun'
+}
+
+/** Whether an atom is being undone for good: one that is REVERTING and to be executed was interrupted, and begins anew. */
 function isReverting({ state, intention }: AtomDetail): boolean {
+  if (state === 'REVERTING' && intention === 'EXECUTE') return false
   return intention === 'REVERT' || REVERTING_STATES.has(state)
 }
 

@@ -9,6 +9,7 @@
  */
 import { onAbort } from '../core/async/abort.ts'
 import type { Stoppable } from '../core/async/abort-flag.ts'
+import { ChildUnavailable } from '../core/errors.ts'
 import { type Failure, failureOf } from '../core/failure.ts'
 import { defined } from '../core/options.ts'
 import type { EndState, EngineState } from '../core/states.ts'
@@ -127,7 +128,10 @@ export class FlowRun {
 
   async #resume(): Promise<EngineState> {
     this.#parts.assertMayGoOn()
-    await this.#parts.resume((node, failure) => this.#resolve(node, failure))
+    await this.#parts.resume(async (node, failure) => {
+      if (this.#parts.neverResolve) this.#isStuck = true
+      else await this.#resolve(node, failure)
+    })
     return 'SCHEDULING'
   }
 
@@ -145,7 +149,7 @@ export class FlowRun {
 
   #startReady(): void {
     const begun: { node: AtomNode; did: PerformedStep }[] = []
-    while (this.#underWay.size < this.#parts.concurrency) {
+    while (this.#hasFreePlace) {
       const node = this.#atomStates.frontier.take()
       if (!node) break
       const did = this.#begin(node)
@@ -157,6 +161,12 @@ export class FlowRun {
     this.#startedCount = true
     const recorded = this.#parts.writer.record()
     for (const { node, did } of begun) void this.#perform(node, did, recorded)
+  }
+
+  /** Whether another atom may run. Tasks that wait for a child process take no place of others; at most as many are started. */
+  get #hasFreePlace(): boolean {
+    const { concurrency, performer } = this.#parts
+    return this.#underWay.size - Math.min(performer.waitingForChild, concurrency) < concurrency
   }
 
   /** Returns the end state, when no atom runs and none was started. */
@@ -221,7 +231,8 @@ export class FlowRun {
     const { state, meta } = this.#atomStates.record(node)
     // An atom whose process died is still RUNNING in its record: there is nothing new to record.
     if (state !== 'RUNNING') this.#atomStates.moveTo(node, 'RUNNING', this.#newVersion(node))
-    if ('progress' in meta) this.#atomStates.ledger.annotate(node.atom.name, { meta: { progress: undefined } })
+    if ('progress' in meta || 'begun' in meta)
+      this.#atomStates.ledger.annotate(node.atom.name, { meta: { progress: undefined, begun: undefined } })
     return 'execute'
   }
 
@@ -259,8 +270,14 @@ export class FlowRun {
     if (state !== 'REVERTING') this.#atomStates.moveTo(node, 'REVERTING')
     if (hasRevert(node.atom) && meta['begun'] !== false) return 'revert'
     this.#startedCount = true
-    this.#atomStates.moveTo(node, 'REVERTED')
+    this.#moveToReverted(node)
     return undefined
+  }
+
+  /** Records that an atom is undone. One that is to be executed was interrupted: it begins anew in the same record. */
+  #moveToReverted(node: AtomNode, outcome?: { readonly revertResult?: unknown }): void {
+    this.#atomStates.moveTo(node, 'REVERTED', outcome)
+    if (this.#atomStates.record(node).intention === 'EXECUTE') this.#atomStates.renew(node)
   }
 
   /** Executes or reverts an atom after its start is recorded. Never rejects. */
@@ -268,9 +285,14 @@ export class FlowRun {
     try {
       await recorded
       const { performer } = this.#parts
-      const attempt = did === 'execute' ? await performer.execute(node) : await performer.revert(node)
+      const performing = did === 'execute' ? performer.execute(node) : performer.revert(node)
+      // A task that waits for a child process leaves its place to another.
+      if (performer.waitingForChild > 0) this.#wake?.()
+      const attempt = await performing
       this.#outcomes.push({ node, did, attempt })
     } catch (error) {
+      // What is known of the atom, that nothing of it has run, is recorded if that is possible: the next owner need not take it as interrupted.
+      if (error instanceof ChildUnavailable) await this.#parts.writer.record().catch(() => undefined)
       this.#break(error)
       this.#outcomes.push({ node, did, attempt: { ok: false, error, begun: false } })
     }
@@ -341,6 +363,8 @@ export class FlowRun {
       return undefined
     }
     if (this.#parts.suspend.aborted) {
+      // Nothing of it has run, so the next owner need not take it as interrupted.
+      if (!attempt.begun) this.#atomStates.ledger.annotate(node.atom.name, { meta: { begun: false } })
       this.#atomStates.frontier.consider(node)
       return undefined
     }
@@ -365,7 +389,7 @@ export class FlowRun {
   #recordReverted(node: AtomNode, attempt: AtomAttempt): undefined {
     if (attempt.ok) {
       this.counts.reverted += 1
-      this.#atomStates.moveTo(node, 'REVERTED', defined({ revertResult: attempt.value }))
+      this.#moveToReverted(node, defined({ revertResult: attempt.value }))
     } else if (this.#parts.suspend.aborted) {
       this.#atomStates.frontier.consider(node)
     } else {

@@ -4,6 +4,7 @@ export { type BackOffOptions, backOff } from './atoms/back-off.ts'
 export type { Context, RevertContext } from './atoms/context.ts'
 export { mapTask, reduceTask } from './atoms/functors.ts'
 export { History, type RetryAttempt } from './atoms/history.ts'
+export type { Isolate, IsolateOptions, Isolation, OnOutOfMemory } from './atoms/isolation.ts'
 export { alwaysRevert, alwaysRevertAll, forEach, parameterizedForEach, times } from './atoms/retries.ts'
 export {
   type AnyRetry,
@@ -14,13 +15,15 @@ export {
   type RetryDecision,
   retry,
 } from './atoms/retry.ts'
-export { type AnyTask, isTask, type Task, task } from './atoms/task.ts'
+export { type AnyTask, isTask, type OnInterrupted, type Task, task } from './atoms/task.ts'
 export { compile } from './compile/compile.ts'
+export { flowDigest } from './compile/digest.ts'
 export { toDot, toMermaid } from './compile/draw.ts'
 export type {
   AtomNode,
   DeciderGate,
   ExecutableAtom,
+  ExecutableTask,
   ExecutionGraph,
   ExecutionNode,
   NodeRange,

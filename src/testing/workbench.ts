@@ -1,7 +1,14 @@
 /** A workbench for tests of flows: a board, logbooks, and owners that work, or die, on demand. */
 import { type Job, type JobBoard, openBoard } from '../board/index.ts'
 import { memoryTestBackend } from '../board/internal.ts'
-import { type ConductorEvents, type ServicesFor, startConductor, type Tracked, track } from '../conductor/index.ts'
+import {
+  type ConductorEvents,
+  type ConductorPool,
+  type ServicesFor,
+  startConductor,
+  type Tracked,
+  track,
+} from '../conductor/index.ts'
 import { createDeferred } from '../core/async/abort.ts'
 import { InvalidArgument, InvalidState, NotConnected } from '../core/errors.ts'
 import { assertOptions, defined, type KnownOptions } from '../core/options.ts'
@@ -18,6 +25,8 @@ export interface WorkbenchOptions {
   readonly flows: readonly AnyFlow[]
   /** The services for tasks, as of a conductor; the result of a function is made for each drain, and disposed of after it. */
   readonly services?: unknown
+  /** The child processes for isolated tasks; by default these run in the process of the test, as the others do. */
+  readonly pool?: ConductorPool
   /** The URI of a board with a server, for tests that need one; it has no clock to turn then. In memory by default. */
   readonly board?: string
   /** A URI, or open logbooks, which are left open; in memory by default. */
@@ -31,6 +40,7 @@ export interface WorkbenchOptions {
 const KNOWN_OPTIONS: KnownOptions<WorkbenchOptions> = {
   flows: true,
   services: true,
+  pool: true,
   board: true,
   persistence: true,
   flowConcurrency: true,
@@ -137,13 +147,13 @@ export class Workbench implements AsyncDisposable {
   /** Runs jobs until nothing is left to do, or the board is closed. */
   async #work(how: { board: JobBoard; persistence: Persistence } & WaitLimit): Promise<Drained[]> {
     const { board, persistence } = how
-    const { flows, services, flowConcurrency, onFailure } = this.#options
+    const { flows, services, pool = false, flowConcurrency, onFailure } = this.#options
     const drained: Drained[] = []
     const running = new Map<string, Job>()
     const wrong: Error[] = []
     using _skipping = this.#clock?.skip('pause')
     const conductor = await startConductor({
-      ...{ board, persistence, flows, services, burst: true, concurrency: 1, abortTimeout: '1s' },
+      ...{ board, persistence, flows, services, pool, burst: true, concurrency: 1, abortTimeout: '1s' },
       ...defined({ flowConcurrency, onFailure }),
     })
     conductor.on('started', ({ job }) => running.set(job.uuid, job))

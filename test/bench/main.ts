@@ -21,6 +21,7 @@ const BENCHES: readonly string[] = [
   'failover',
   'logbook',
   'peers',
+  'pool',
   'scale',
   'zookeeper',
 ]

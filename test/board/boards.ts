@@ -20,6 +20,7 @@ export const EVERYTHING = {
   cancel: true,
   restore: true,
   completeChangeFeed: true,
+  records: true,
 }
 
 /** Keeps a board viewing until it is closed: what others do is seen without a wait. */

@@ -283,6 +283,19 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     await conductor.ended
   })
 
+  test('conductors: their child processes, and whether these can be started', async () => {
+    await using board = await openBoard(place.board)
+    const children = ['busy', 'busy', 'idle'].map((state, number) => ({ number, pid: 7 + number, state, tasks: 2 }))
+    await board.registerEntity({ kind: 'conductor', name: 'one', metadata: { children } })
+    await board.registerEntity({ kind: 'conductor', name: 'two', metadata: { children: [], noChild: 'no such file' } })
+    const [titles, one, two] = (await place.jobboard(['conductors'])).stdout.split('\n')
+    expect(titles).toMatch(/^NAME +STATE +RUNS +CHILDREN/)
+    expect(one).toContain('2 busy, 1 idle')
+    expect(two).toContain('cannot be started')
+    const [first, second] = jsonLines((await place.jobboard(['conductors', '--json'])).stdout)
+    expect([first, second]).toMatchObject([{ children }, { noChild: 'no such file' }])
+  })
+
   test('the trash: shown, restored and purged, by uuid, by name, by age', async () => {
     const uuids: string[] = []
     for (const name of ['a', 'a', 'b', 'c']) uuids.push(await post('refused', '--name', name))

@@ -23,6 +23,7 @@ import { ownJobsContract } from './board/own-jobs.ts'
 import { pausingContract } from './board/pausing.ts'
 import { poisonContract } from './board/poison.ts'
 import { postingContract } from './board/posting.ts'
+import { noRecordsContract, recordsContract } from './board/records.ts'
 import { resourcesContract } from './board/resources.ts'
 import { settlingContract } from './board/settling.ts'
 import { trashContract } from './board/trash.ts'
@@ -86,6 +87,7 @@ export const SHARED_PARTS: readonly PartName[] = [
   'capabilities',
   'levels',
   'views that are opened again',
+  'records',
 ]
 
 type PartName =
@@ -112,79 +114,91 @@ type PartName =
   | 'levels'
   | 'views that are opened again'
   | 'waiting on a busy board'
+  | 'records'
+
+/** How boards are opened: kept viewing, or as users open them, so that each is viewed only while something needs it. */
+type Opened = 'viewing' | 'as used'
 
 /**
  * Runs the contract on a backend.
  *
  * @param options.variant of a backend that passes the whole contract elsewhere, the parts that can differ here. `npm run
  * test:long` runs all parts all the same
- * @param options.levels `viewing` keeps every board viewing; `as used` leaves it to what the test does, as users have it
+ * @param options.opened in which ways boards are opened; `npm run test:long` tries both all the same
  */
 export function boardContract(
   backend: BoardBackend,
   {
     variant,
-    levels = 'viewing',
-  }: { readonly variant?: readonly PartName[]; readonly levels?: 'viewing' | 'as used' } = {},
+    opened = ['viewing'],
+  }: { readonly variant?: readonly PartName[]; readonly opened?: readonly Opened[] } = {},
 ): void {
-  const parts = process.env['JOBBOARD_LONG'] === '1' ? undefined : variant
+  const isLong = process.env['JOBBOARD_LONG'] === '1'
+  const parts = isLong ? undefined : variant
+  for (const how of isLong ? (['viewing', 'as used'] as const) : opened)
+    describe(`board contract on ${backend.name}, boards ${how}`, () => contractOf(backend, { parts, opened: how }))
+}
+
+function contractOf(
+  backend: BoardBackend,
+  { parts, opened }: { readonly parts: readonly PartName[] | undefined; readonly opened: Opened },
+): void {
   const part = (name: PartName, tests: () => void) => {
     if (!parts || parts.includes(name)) describe(name, tests)
   }
-  describe(`board contract on ${backend.name}`, () => {
-    let place: BoardPlace | undefined
-    const boards: JobBoard[] = []
+  let place: BoardPlace | undefined
+  const boards: JobBoard[] = []
 
-    beforeEach(async () => {
-      place = await backend.place()
-    })
-
-    afterEach(async () => {
-      await Promise.all(boards.splice(0).map((board) => board.close()))
-      await place?.[Symbol.asyncDispose]()
-    })
-
-    const there = (): BoardPlace => {
-      if (!place) throw new Error('there is a place only within a test')
-      return place
-    }
-    const remember = async (opening: Promise<JobBoard>) => {
-      const board = await opening
-      boards.push(board)
-      return board
-    }
-    const use: Place = {
-      open: (options) => remember(levels === 'viewing' ? there().open(options) : there().openUnviewed(options)),
-      openUnviewed: (options) => remember(there().openUnviewed(options)),
-      expire: (board) => there().expire(board),
-      putRaw: (bytes) => there().putRaw(bytes),
-      removeRaw: (job) => there().removeRaw(job),
-      beginAnew: () => there().beginAnew(),
-    }
-    // What it cannot do is not left out: that it is refused is tested with the capabilities.
-    const { keys, resources, delays, cancel } = backend.capabilities
-    part('posting and looking', () => postingContract(use, backend))
-    part('claiming', () => claimingContract(use))
-    part('settling', () => settlingContract(use))
-    part('attempts and their limits', () => limitsContract(use))
-    part('losing a claim', () => losingContract(use, backend.capabilities))
-    part('what is known of jobs that run elsewhere', () => elsewhereContract(use))
-    part('events', () => eventsContract(use, backend.capabilities))
-    part('waiting and closing', () => endsContract(use))
-    part('entities', () => entitiesContract(use))
-    part('misuse', () => misuseContract(use))
-    part('pause and resume', () => pausingContract(use))
-    part('the trash', () => trashContract(use, backend.capabilities))
-    part('what a job waits for', () => waitingContract(use, backend.capabilities))
-    if (keys) part('keys', () => keysContract(use))
-    if (resources) part('resources', () => resourcesContract(use))
-    if (delays) part('delays and deadlines', () => delaysContract(use, backend.capabilities))
-    if (cancel) part('cancelling', () => cancellingContract(use, backend.capabilities))
-    part('a job that its poster claims', () => ownJobsContract(use, backend.capabilities))
-    part('postings that do harm', () => poisonContract(use, backend))
-    part('capabilities', () => capabilitiesContract(use, backend.capabilities))
-    part('levels', () => levelsContract(use, { ...backend.capabilities, follows: !backend.viewsOnly }))
-    part('views that are opened again', () => viewsContract(use, backend.capabilities))
-    if (!backend.neverPolls) part('waiting on a busy board', () => idlePollingContract(use, backend.capabilities))
+  beforeEach(async () => {
+    place = await backend.place()
   })
+
+  afterEach(async () => {
+    await Promise.all(boards.splice(0).map((board) => board.close()))
+    await place?.[Symbol.asyncDispose]()
+  })
+
+  const there = (): BoardPlace => {
+    if (!place) throw new Error('there is a place only within a test')
+    return place
+  }
+  const remember = async (opening: Promise<JobBoard>) => {
+    const board = await opening
+    boards.push(board)
+    return board
+  }
+  const use: Place = {
+    open: (options) => remember(opened === 'viewing' ? there().open(options) : there().openUnviewed(options)),
+    openUnviewed: (options) => remember(there().openUnviewed(options)),
+    expire: (board) => there().expire(board),
+    putRaw: (bytes) => there().putRaw(bytes),
+    removeRaw: (job) => there().removeRaw(job),
+    beginAnew: () => there().beginAnew(),
+  }
+  // What it cannot do is not left out: that it is refused is tested with the capabilities.
+  const { keys, resources, delays, cancel, records } = backend.capabilities
+  part('posting and looking', () => postingContract(use, backend))
+  part('claiming', () => claimingContract(use))
+  part('settling', () => settlingContract(use))
+  part('attempts and their limits', () => limitsContract(use))
+  part('losing a claim', () => losingContract(use, backend.capabilities))
+  part('what is known of jobs that run elsewhere', () => elsewhereContract(use))
+  part('events', () => eventsContract(use, backend.capabilities))
+  part('waiting and closing', () => endsContract(use))
+  part('entities', () => entitiesContract(use))
+  part('misuse', () => misuseContract(use))
+  part('pause and resume', () => pausingContract(use))
+  part('the trash', () => trashContract(use, backend.capabilities))
+  part('what a job waits for', () => waitingContract(use, backend.capabilities))
+  if (keys) part('keys', () => keysContract(use))
+  if (resources) part('resources', () => resourcesContract(use))
+  if (delays) part('delays and deadlines', () => delaysContract(use, backend.capabilities))
+  if (cancel) part('cancelling', () => cancellingContract(use, backend.capabilities))
+  part('a job that its poster claims', () => ownJobsContract(use, backend.capabilities))
+  part('postings that do harm', () => poisonContract(use, backend))
+  part('capabilities', () => capabilitiesContract(use, backend.capabilities))
+  part('levels', () => levelsContract(use, { ...backend.capabilities, follows: !backend.viewsOnly }))
+  part('views that are opened again', () => viewsContract(use, backend.capabilities))
+  part('records', () => (records ? recordsContract(use, { keys }) : noRecordsContract(use)))
+  if (!backend.neverPolls) part('waiting on a busy board', () => idlePollingContract(use, backend.capabilities))
 }

@@ -9,7 +9,7 @@ import { outputOf, printedBy } from './printed.ts'
 
 const EXAMPLES = join(ROOT, 'examples')
 /** Tested apart: the demo, which takes options; what takes a server; what is a test itself; and what has processes. */
-const ELSEWHERE = ['archive', 'saga', 'testing-a-flow', 'resume-after-crash']
+const ELSEWHERE = ['isolated', 'archive', 'saga', 'testing-a-flow', 'resume-after-crash']
 
 const names = (await readdir(EXAMPLES, { withFileTypes: true }))
   .filter((entry) => entry.isDirectory())
@@ -21,11 +21,14 @@ test.each(names.filter((name) => !ELSEWHERE.includes(name)))('examples/%s prints
   expect(await printedBy(name)).toBe(await outputOf(name))
 })
 
-test('examples/resume-after-crash prints what it says', async () => {
-  const args = ['--import', 'tsx', join(EXAMPLES, 'resume-after-crash/main.ts')]
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, args, { cwd: ROOT })
-  expect({ stdout, stderr }).toEqual({ stdout: await outputOf('resume-after-crash'), stderr: '' })
-})
+test.each(['isolated', 'resume-after-crash'])(
+  'examples/%s prints what it says, in a process of its own',
+  async (name) => {
+    const args = ['--import', 'tsx', join(EXAMPLES, name, 'main.ts')]
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, args, { cwd: ROOT })
+    expect({ stdout, stderr }).toEqual({ stdout: await outputOf(name), stderr: '' })
+  },
+)
 
 test("the tests of examples/testing-a-flow pass, with Node's own runner", async () => {
   const file = join(EXAMPLES, 'testing-a-flow/newsletter.test.ts')

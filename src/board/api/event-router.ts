@@ -1,6 +1,7 @@
 /** Routes the reports of the backend to the view, the claims, the entities and the listeners, and keeps the newest state. */
 import type { BackendSink, BoardSessionEvent, SessionState } from '../backend.ts'
 import type { ClaimManager } from '../claims/claim-manager.ts'
+import type { BoardRecords } from '../records/board-records.ts'
 import type { LiveView } from '../view/live-view.ts'
 import type { EntityRegistry } from './entity-registry.ts'
 import type { ErrorReporter } from './events.ts'
@@ -9,6 +10,7 @@ export interface BackendEventRouterOptions {
   readonly view: LiveView
   readonly claims: ClaimManager
   readonly entities: EntityRegistry
+  readonly records: BoardRecords
   readonly errorReporter: ErrorReporter
   readonly onError: (error: Error) => void
 }
@@ -23,11 +25,15 @@ export class BackendEventRouter {
 
   constructor(options: BackendEventRouterOptions) {
     this.#options = options
-    const { view, onError } = options
+    const { view, records, onError } = options
     this.sink = {
       changes: (batch) => view.apply(batch),
       followed: (batch) => view.follower.onChanges(batch),
-      gap: () => view.resync(),
+      gap: () => {
+        view.resync()
+        records.onGap()
+      },
+      records: (names) => records.onHints(names),
       jobCount: (jobs) => view.setJobCount(jobs),
       mayExist: (uuid) => view.mayContain(uuid),
       paused: (paused) => this.#pausedChanged(paused),

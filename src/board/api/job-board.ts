@@ -29,6 +29,7 @@ import type { AbandonOptions, TrashOptions } from '../claims/settle-options.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { FlowReference } from '../model/flow-reference.ts'
 import { POST_OPTIONS, type PostOptions } from '../model/posting.ts'
+import { BoardRecords } from '../records/board-records.ts'
 import { type JobEventKind, LiveView } from '../view/live-view.ts'
 import { EntityRegistry, type RegisteredEntity } from './entity-registry.ts'
 import { BackendEventRouter } from './event-router.ts'
@@ -60,6 +61,8 @@ const RESERVED_FOR_POSTER = '1h'
 export class JobBoard implements AsyncDisposable {
   /** The owner that this board's claims name. */
   readonly who: string
+  /** @internal The records of the board: schedules, limits, outlines of flows. */
+  readonly records: BoardRecords
   readonly #log: Logger
   readonly #backend: Backend
   readonly #lifecycle: Lifecycle
@@ -106,8 +109,16 @@ export class JobBoard implements AsyncDisposable {
       refresh: () => this.#lookup.refresh(),
     })
     this.#claims = claims
-    const [view, entities, faults] = [this.#view, this.#entities, this.#errorReporter]
-    this.#eventRouter = new BackendEventRouter({ view, claims, entities, errorReporter: faults, onError: failed })
+    this.records = new BoardRecords({ backend, signal, onError: failed })
+    const [view, entities, faults, { records }] = [this.#view, this.#entities, this.#errorReporter, this]
+    this.#eventRouter = new BackendEventRouter({
+      view,
+      claims,
+      entities,
+      records,
+      errorReporter: faults,
+      onError: failed,
+    })
     this.#claimer = new Claimer({ backend, claims, view: this.#view, signal, uri: this.uri, onError: failed })
   }
 
@@ -136,6 +147,12 @@ export class JobBoard implements AsyncDisposable {
    */
   get sessionTimeout(): number | undefined {
     return this.#backend.sessionTimeout
+  }
+
+  /** @internal The milliseconds for which what this board holds is certainly held; infinite where this is not known. */
+  get sessionLeft(): number {
+    if (!this.#backend.sessionLeft) return Number.POSITIVE_INFINITY
+    return this.#backend.sessionLeft() ?? 0
   }
 
   /** @internal The clock of the board, which conductors use: a memory board can have a clock of its own. */
@@ -404,8 +421,8 @@ export class JobBoard implements AsyncDisposable {
   /**
    * Waits until a job can be claimed and claims up to `max` jobs, in claim order. A lost race for a job costs one round trip.
    *
-   * Without a `timeout`, a caller that finds nothing among many jobs of others stops viewing the board, and looks at it twice a second
-   * for jobs that stay: it begins such a job up to a second later (`claims/waiting-view.ts`).
+   * Without a `timeout`, a caller that finds nothing among many jobs of others stops viewing the board, and looks at it some times a second
+   * for jobs that nobody else claims. It begins such a job up to a second later, on a board with a long backlog up to half a minute later.
    *
    * @throws Timeout when there is a `timeout`; the signal's reason; InvalidState when the board is closed
    * @example const [claim] = await board.claimNext({ signal })

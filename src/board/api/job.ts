@@ -73,8 +73,10 @@ export class Job {
     return this.#posting.priority
   }
 
+  /** The share of a machine that the job takes. It can change when a run of the job was out of memory. */
   get size(): Size {
-    return this.#posting.size
+    this.touch()
+    return this.#current.size
   }
 
   /** The time of the post by the board's clock; its poster estimates that clock until the posting is read. */

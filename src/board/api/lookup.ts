@@ -193,7 +193,7 @@ export class Lookup {
   #notFoundError(uuid: string): NotFound {
     const { uri } = this.#backend
     return new NotFound(
-      `job ${uuid} is not on ${uri}: it was never posted there, or it has been consumed, or it is in the trash`,
+      `job ${uuid} is not on ${uri}: it was never posted there, has been consumed, is in the trash, or was restored and has another reference: use its uuid`,
     )
   }
 }

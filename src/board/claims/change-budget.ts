@@ -1,5 +1,5 @@
 /**
- * The changes that a process may receive while it waits for jobs in vain.
+ * Limits the changes that a process receives while it finds no job to claim.
  *
  * Every change of a board reaches every process that views it. On a busy board, many conductors without work cost the servers more
  * than the jobs do. So a process has a budget of changes, a token bucket: it refills with time, and a claim fills it up.
@@ -11,7 +11,7 @@ export interface ChangeBudgetOptions {
   readonly burst: number
   /** The number of changes by which the budget refills in a second: traffic below that never spends it. */
   readonly perSecond: number
-  /** The longest time in milliseconds for which a spent budget refills. */
+  /** The longest time in milliseconds for which a spent budget refills: so much of what was received counts. */
   readonly maxRefillMs: number
 }
 
@@ -40,11 +40,17 @@ export class ChangeBudget {
 
   /** Charges what was received since the last call. @param received the number received since the board was opened */
   charge(received: number): void {
-    const { burst, perSecond } = this.#options
+    const { burst, perSecond, maxRefillMs } = this.#options
     const now = monotonic()
     const refilled = ((now - this.#refilledAt) * perSecond) / 1_000
-    this.#left = Math.min(burst, this.#left + refilled) - (received - this.#charged)
+    const left = Math.min(burst, this.#left + refilled) - (received - this.#charged)
+    this.#left = Math.max(left, -(maxRefillMs * perSecond) / 1_000)
     this.#refilledAt = now
+    this.#charged = received
+  }
+
+  /** Leaves out what was received since the last call, because no caller waited. @param received as for {@link charge} */
+  skip(received: number): void {
     this.#charged = received
   }
 

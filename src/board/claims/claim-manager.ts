@@ -289,7 +289,7 @@ export class ClaimManager {
     })
     const claims = claimed.flatMap((result) => ('value' in result ? [result.value] : []))
     await this.#waitUntilProven(claims)
-    await this.#handCancelRequests(places, claimed)
+    await this.#deliverCancelRequests(places, claimed)
     // A claim that is already lost or cancelled is handed out, too: its signals have fired.
     for (const claim of claims) claim.assertLease()
     return claimed
@@ -313,7 +313,7 @@ export class ClaimManager {
   }
 
   /** Cancels the claims of jobs whose cancel was requested before they were claimed. */
-  async #handCancelRequests(places: readonly QueueEntry[], claimed: readonly Result<Claim>[]): Promise<void> {
+  async #deliverCancelRequests(places: readonly QueueEntry[], claimed: readonly Result<Claim>[]): Promise<void> {
     const cancelling: Promise<void>[] = []
     for (const [index, { entry }] of places.entries()) {
       const result = claimed[index]

@@ -22,7 +22,7 @@ import type { Job } from '../api/job.ts'
 import type { OrphanedClaim, Settlement } from '../backend.ts'
 import { canRetry, endAttempt, pauseAfterFailure } from '../model/attempts.ts'
 import type { JobEntry } from '../model/entry.ts'
-import type { Posting } from '../model/posting.ts'
+import { type Posting, SIZES } from '../model/posting.ts'
 import { type AbandonOptions, assertAbandonOptions, assertTrashOptions, type TrashOptions } from './settle-options.ts'
 
 /** The context that {@link Claim.perform} passes to the work. */
@@ -140,7 +140,8 @@ export class Claim implements AsyncDisposable {
     const ended = this.#toEndedPosting(options.failed ? 'failed' : 'returned', options.reason)
     const runs = Math.max(ended.runs, options.newestRun ?? 0)
     const delay = options.delay === undefined ? {} : { delay: toMilliseconds(options.delay, 'delay') }
-    await this.#settle({ kind: 'abandon', posting: { ...ended, runs, ...delay } })
+    const size = options.size ?? ended.size
+    await this.#settle({ kind: 'abandon', posting: { ...ended, runs, size, ...delay } })
   }
 
   /** Moves the job to the trash; it is not run again unless it is restored. @throws as {@link consume} */
@@ -153,13 +154,16 @@ export class Claim implements AsyncDisposable {
 
   /**
    * Settles a job whose run failed: it is abandoned while attempts are left, else trashed. An abandoned job is delayed by the
-   * error's `retryAfter`, or by the posting's `backOff`.
+   * error's `retryAfter`, or by the posting's `backOff`. After an OutOfMemory it may get another size, and is trashed if it has
+   * that size, or a larger one, already.
    */
   async fail(failure: Failure): Promise<'abandoned' | 'trashed'> {
     const { posting } = this.#granted
-    if (!failure.nonRetryable && canRetry(posting)) {
-      const delay = failure.retryAfter ?? pauseAfterFailure(posting)
-      await this.abandon({ failed: true, reason: describeFailure(failure), delay })
+    const { nonRetryable, retryAfter, nextSize } = failure
+    const isLargeEnough = nextSize !== undefined && SIZES.indexOf(posting.size) >= SIZES.indexOf(nextSize)
+    if (!nonRetryable && !isLargeEnough && canRetry(posting)) {
+      const delay = retryAfter ?? pauseAfterFailure(posting)
+      await this.abandon({ failed: true, reason: describeFailure(failure), delay, size: nextSize ?? posting.size })
       return 'abandoned'
     }
     await this.trash({ failure })

@@ -40,7 +40,7 @@ export class Claimer {
     this.#waiting = new WaitingView(options)
   }
 
-  /** Resolves when there is a job to claim. @throws Timeout */
+  /** Resolves when there is a job to claim. Without a timeout, a caller on a busy board polls. @throws Timeout */
   async waitForClaimable(options: WaitOptions): Promise<void> {
     assertWaitOptions(options)
     const { claims } = this.#options
@@ -49,7 +49,8 @@ export class Claimer {
     using stop = followSignals([this.#options.signal, options.signal])
     using _timer = options.timeout === 0 ? undefined : this.#startTimeout(stop, options.timeout)
     const accepts = (posting: Posting) => claims.accepts(() => true, posting)
-    using waiter = await this.#waiting.begin({ signal: stop.signal, accepts })
+    const mayPoll = options.timeout === undefined
+    using waiter = await this.#waiting.begin({ signal: stop.signal, accepts, mayPoll })
     while (!claims.hasClaimable()) await this.#waitForChange(waiter, { stop, timeout: options.timeout })
   }
 
@@ -64,7 +65,8 @@ export class Claimer {
     using late = options.timeout === undefined ? stop : followSignals([stop.signal])
     using _timer = options.timeout === 0 ? undefined : this.#startTimeout(late, options.timeout)
     const accepts = (posting: Posting) => claims.accepts(settings.accept, posting)
-    using waiter = await this.#waiting.begin({ signal: late.signal, accepts })
+    const mayPoll = options.timeout === undefined
+    using waiter = await this.#waiting.begin({ signal: late.signal, accepts, mayPoll })
     while (true) {
       stop.signal.throwIfAborted()
       while (view.isTooShortFor(settings.max) && (await view.readOn(stop))) stop.signal.throwIfAborted()
@@ -81,8 +83,8 @@ export class Claimer {
   }
 
   /**
-   * Waits for a change after no job in the view could be claimed, and reads on behind the end of the view; the wait ends when more was
-   * read. Without a time limit, it polls a busy board: with one, a job that is there has to be found within that time.
+   * Waits for a change after no job in the view could be claimed. Meanwhile reads on behind the end of the window; the wait ends when
+   * more was read. On a busy board a caller without a time limit polls instead (`waiting-view.ts`).
    *
    * @throws Timeout at once with a timeout of 0, when there is nothing behind the end
    */
@@ -91,7 +93,8 @@ export class Claimer {
     { stop, timeout }: { readonly stop: FollowingSignal; readonly timeout: Duration | undefined },
   ): Promise<void> {
     const { claims, view } = this.#options
-    if (timeout === undefined && claims.canClaim && waiter.shouldPoll) return waiter.poll(stop.signal)
+    const polling = claims.canClaim ? waiter.pollThenView(stop.signal) : undefined
+    if (polling !== undefined) return polling
     const more = claims.canClaim ? view.readOn(stop) : Promise.resolve(false)
     if (timeout !== 0) {
       more.catch(() => undefined)

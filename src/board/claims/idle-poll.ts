@@ -1,31 +1,35 @@
 /**
- * Looks for jobs that stay on a busy board, while this process receives no changes of it.
+ * Looks for jobs that nobody else claims, while this process receives no changes of the board.
  *
- * Most jobs of a busy board are claimed soon after their post, by others. So a posting is read only when two looks in a row have found
- * its job unclaimed, and a posting that is not accepted is not read again.
+ * Most jobs of a busy board are claimed soon after their post. So a posting is read only when two looks in a row have found its job
+ * unclaimed, and a posting that is not accepted is not read again. The longer a look takes, the rarer looks are: on a long board each lists
+ * many jobs, and on a board with a backlog each reads many postings.
  */
-import type { Backend } from '../backend.ts'
+import { monotonic, sleep } from '../../core/time.ts'
+import type { Backend, UnclaimedJobs } from '../backend.ts'
 import type { ClaimOrderKey } from '../model/claim-order.ts'
 import type { Posting } from '../model/posting.ts'
 import { dueTime } from '../queue/queue.ts'
+import { ReadSize } from '../view/content-reader.ts'
 
 /** The number of jobs in one read of a board that is read in parts. */
 const JOBS_PER_PART = 1_000
-/** The number of postings in one read. */
-const POSTINGS_PER_READ = 256
+/** The pause between two looks: a random time between half and all of `perLook` times what the last look took, within limits. */
+const PAUSE_MS = { least: 500, most: 10_000, perLook: 50 } as const
 
 export interface IdlePollOptions {
   readonly backend: Pick<Backend, 'listUnclaimed' | 'sections' | 'read' | 'now'>
   readonly accepts: (posting: Posting) => boolean
-  /** The ids of jobs that are not accepted. */
+  /** The ids of jobs that are known not to be accepted. */
   readonly rejected: Iterable<string>
 }
 
 export class IdlePoll {
   readonly #options: IdlePollOptions
+  readonly #readSize = new ReadSize()
   /** The unclaimed jobs that the last look has found. */
   #found: ReadonlySet<string> = new Set()
-  #rejected: ReadonlySet<string>
+  #rejected: Set<string>
   /** The due times of accepted jobs that are delayed, in milliseconds on the backend's clock. */
   readonly #delayed = new Map<string, number>()
 
@@ -39,50 +43,74 @@ export class IdlePoll {
     return listUnclaimed !== undefined || sections !== undefined
   }
 
-  /** Returns whether there is an accepted job that is due, and that the look before has found, too. @throws NotConnected */
-  async look(): Promise<boolean> {
+  /**
+   * Repeats looks until a job is found or the time is over. Resolves with true when two looks in a row have found an accepted job that is due, with false when the time is
+   * over.
+   *
+   * @param options.end in milliseconds on the monotonic clock
+   * @throws NotConnected and others; the signal's reason
+   */
+  async findJob({ end, signal }: { readonly end: number; readonly signal: AbortSignal }): Promise<boolean> {
+    for (let pauseMs: number = PAUSE_MS.least; ; ) {
+      const leftMs = end - monotonic()
+      if (leftMs <= 0) return false
+      await sleep(Math.min(leftMs, pauseMs * (0.5 + Math.random() / 2)), { signal })
+      const begin = monotonic()
+      if (await this.#look(signal)) return true
+      pauseMs = Math.min(PAUSE_MS.most, Math.max(PAUSE_MS.least, (monotonic() - begin) * PAUSE_MS.perLook))
+    }
+  }
+
+  async #look(signal: AbortSignal): Promise<boolean> {
     const { backend } = this.#options
+    const { jobs, cancelled } = await this.#listUnclaimed(signal)
     const before = this.#found
-    const found = new Set(await this.#listUnclaimed())
+    const found = new Set(jobs)
     this.#found = found
-    this.#rejected = new Set([...this.#rejected].filter((id) => found.has(id)))
+    for (const ids of [this.#rejected, this.#delayed]) for (const id of ids.keys()) if (!found.has(id)) ids.delete(id)
     const toRead: string[] = []
     for (const id of found) {
-      const dueAt = this.#delayed.get(id)
-      if (dueAt !== undefined && dueAt <= backend.now()) return true
-      if (before.has(id) && !this.#rejected.has(id) && dueAt === undefined) toRead.push(id)
+      const dueAt = cancelled.has(id) ? 0 : this.#delayed.get(id)
+      if (this.#delayed.has(id) && dueAt !== undefined && dueAt <= backend.now()) return true
+      if (before.has(id) && !this.#rejected.has(id) && !this.#delayed.has(id)) toRead.push(id)
     }
-    for (const id of this.#delayed.keys()) if (!found.has(id)) this.#delayed.delete(id)
-    return this.#readUntilAccepted(toRead)
+    return this.#readUntilAccepted(toRead, { cancelled, signal })
   }
 
-  async #listUnclaimed(): Promise<readonly string[]> {
+  async #listUnclaimed(signal: AbortSignal): Promise<UnclaimedJobs> {
     const { sections, listUnclaimed } = this.#options.backend
-    if (!sections) return (await listUnclaimed?.call(this.#options.backend)) ?? []
-    const ids: string[] = []
-    let after: ClaimOrderKey | undefined
-    while (true) {
-      const { jobs, end } = await sections.range({ after, limit: JOBS_PER_PART, due: true })
-      for (const { id } of jobs) ids.push(id)
-      after = jobs.at(-1)
-      if (end || !after) return ids
+    const jobs: string[] = []
+    const cancelled = new Set<string>()
+    if (!sections) return (await listUnclaimed?.call(this.#options.backend)) ?? { jobs, cancelled }
+    for (let after: ClaimOrderKey | undefined; ; ) {
+      const part = await sections.range({ after, limit: JOBS_PER_PART, due: true })
+      signal.throwIfAborted()
+      for (const summary of part.jobs) {
+        jobs.push(summary.id)
+        if (summary.cancelled) cancelled.add(summary.id)
+      }
+      after = part.jobs.at(-1)
+      if (part.end || !after) return { jobs, cancelled }
     }
   }
 
-  async #readUntilAccepted(ids: readonly string[]): Promise<boolean> {
+  async #readUntilAccepted(
+    ids: readonly string[],
+    { cancelled, signal }: Pick<UnclaimedJobs, 'cancelled'> & { readonly signal: AbortSignal },
+  ): Promise<boolean> {
     const { backend, accepts } = this.#options
-    const rejected = new Set(this.#rejected)
-    this.#rejected = rejected
-    for (let from = 0; from < ids.length; from += POSTINGS_PER_READ) {
-      const part = ids.slice(from, from + POSTINGS_PER_READ)
+    for (let from = 0; from < ids.length; ) {
+      const part = ids.slice(from, from + this.#readSize.postings)
       const read = await backend.read(part)
+      signal.throwIfAborted()
+      this.#readSize.adapt(read)
       for (const [index, id] of part.entries()) {
         const job = read[index]
-        if (!job) continue
-        if ('error' in job || !accepts(job.posting)) rejected.add(id)
-        else if (dueTime(job) > backend.now()) this.#delayed.set(id, dueTime(job))
+        if (!job || 'error' in job || !accepts(job.posting)) this.#rejected.add(id)
+        else if (!cancelled.has(id) && dueTime(job) > backend.now()) this.#delayed.set(id, dueTime(job))
         else return true
       }
+      from += part.length
     }
     return false
   }

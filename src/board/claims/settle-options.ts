@@ -4,6 +4,7 @@ import type { Failure } from '../../core/failure.ts'
 import { assertOptions } from '../../core/options.ts'
 import type { Duration } from '../../core/time.ts'
 import { assertBoolean, assertText } from '../api/options.ts'
+import { SIZES, type Size } from '../model/posting.ts'
 
 /** Options of `abandon`. */
 export interface AbandonOptions {
@@ -14,6 +15,8 @@ export interface AbandonOptions {
   readonly reason?: string
   /** A run number that the next run has to exceed, for a run that the logbook knows and the posting does not. */
   readonly newestRun?: number
+  /** The size of the job from now on, so that another conductor claims it; by default it stays. */
+  readonly size?: Size
 }
 
 /** Options of `trash`. */
@@ -24,12 +27,14 @@ export interface TrashOptions {
 
 /** @throws InvalidArgument */
 export function assertAbandonOptions(options: AbandonOptions): void {
-  assertOptions(options, { reason: true, delay: true, failed: true, newestRun: true }, 'abandon')
-  const { reason, failed, newestRun = 0 } = options
+  assertOptions(options, { reason: true, delay: true, failed: true, newestRun: true, size: true }, 'abandon')
+  const { reason, failed, newestRun = 0, size } = options
   assertText(reason, 'abandon: reason')
   assertBoolean(failed, 'abandon: failed')
   if (!Number.isSafeInteger(newestRun) || newestRun < 0)
     throw new InvalidArgument(`abandon: newestRun must be a whole number from 0, not ${String(newestRun)}`)
+  if (size !== undefined && !SIZES.includes(size))
+    throw new InvalidArgument(`abandon: size must be one of ${SIZES.join(', ')}, not ${String(size)}`)
 }
 
 /** @throws InvalidArgument */

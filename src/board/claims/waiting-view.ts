@@ -1,19 +1,25 @@
 /**
- * The view as it is used by callers that wait for jobs to claim.
+ * Keeps the view open for callers that wait for jobs to claim. On a busy board, closes it and polls instead.
  *
- * A caller that finds nothing on a busy board leaves the view when its {@link ChangeBudget} is spent: then the servers do not send it
- * what others work on. Until the budget is full again it polls the board for jobs that stay because nobody else takes them. Such a
- * job is found about a second later than by a caller that views the board.
+ * When the {@link ChangeBudget} is spent, callers that have found no job close the view, and the servers send them no more changes. For some
+ * time they poll the board for jobs that stay unclaimed. They find such a job about a second later than a caller that views the board, and
+ * later on a long board.
  *
- *     viewing ──the budget is spent, and no job in the view is one for a caller──→ polling
- *     polling ──a job for a caller is found, or the budget is full──→ viewing
+ * | state | event | next state |
+ * |---|---|---|
+ * | viewing | the budget is spent, and no job in the view is due and accepted | polling |
+ * | polling | a look finds a job that is due and accepted | viewing, until a job was claimed or the board was read to its end |
+ * | polling | its time is over; an error; a new caller; a claim of another caller | viewing |
  *
- * A process does not begin to poll while something else in it needs the view, because changes are received for that anyway; nor while
- * a job that it would accept waits for others, because they change when its turn comes.
+ * All callers of a board object poll together. None of them polls
+ *
+ * - with a time limit, because a job that is on the board has to be found within that time;
+ * - while anything else in the process needs the view, because the process receives the changes anyway;
+ * - while the view contains a due job that a caller accepts: it waits for other jobs, and only changes show when it can be claimed.
  */
-import { rejectOnAbort } from '../../core/async/abort.ts'
+import { type FollowingSignal, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
-import { monotonic, sleep } from '../../core/time.ts'
+import { monotonic } from '../../core/time.ts'
 import type { Backend } from '../backend.ts'
 import type { Posting } from '../model/posting.ts'
 import { dueTime } from '../queue/queue.ts'
@@ -22,13 +28,13 @@ import { ChangeBudget } from './change-budget.ts'
 import { IdlePoll } from './idle-poll.ts'
 
 /**
- * Opening the view again reads all its jobs: so the polling lasts longer by this time for each of them, and a long board is not read
- * every few seconds.
+ * The time of one polling: until the budget is full again and at least `least`, and longer by `perRejected` for each job that no caller
+ * accepts. A view that is opened on a busy board reads thousands of postings, so it must not be opened every few seconds. After `most` an
+ * `accept` function that would accept a job by now is asked again.
  */
-const POLL_MS_PER_JOB = 4
-const MAX_POLL_MS = 600_000
-/** The pause between two looks: `perLook` times what the last one took, and at least `least`; half of it is random. */
-const POLL_PAUSE_MS = { least: 500, perLook: 50 } as const
+const POLL_MS = { least: 15_000, most: 600_000, perRejected: 4 } as const
+/** The time without polling after a look has failed: without a connection, and for another reason. */
+const NO_POLLING_MS = { notConnected: 5_000, failed: 60_000 } as const
 
 export interface WaitingViewOptions {
   readonly backend: Backend
@@ -38,98 +44,126 @@ export interface WaitingViewOptions {
   readonly onError: (error: Error) => void
 }
 
-/** One caller that waits for jobs; it holds the view until it is disposed, except while it polls. */
+/** One caller that waits for jobs. It holds the view until it is disposed, except while it polls. */
 export interface Waiter extends Disposable {
-  /** Whether the caller, which has found nothing in the view, polls the board now. */
-  readonly shouldPoll: boolean
-  /** Closes the view, and resolves when it is open and listed again. @throws the signal's reason; AccessDenied */
-  poll(signal: AbortSignal): Promise<void>
+  /**
+   * Begins to poll if the caller, which has found nothing in the view, should poll now; otherwise returns undefined. The result resolves
+   * when the view is open and listed again.
+   *
+   * @throws the signal's reason; AccessDenied
+   */
+  pollThenView(signal: AbortSignal): Promise<void> | undefined
+}
+
+interface Caller {
+  readonly accepts: (posting: Posting) => boolean
+  readonly mayPoll: boolean
+  /** The caller's hold of the view; undefined while it polls. */
+  hold: Disposable | undefined
+}
+
+interface Polling {
+  readonly stop: FollowingSignal
+  /** Resolves when the polling is over; never rejects. */
+  readonly over: Promise<void>
 }
 
 export class WaitingView {
   readonly #options: WaitingViewOptions
   readonly #budget = new ChangeBudget()
-  /** Returns whether a caller accepts the job: one function of each caller. */
-  readonly #accepts = new Set<(posting: Posting) => boolean>()
-  /** The number of callers that hold the view. */
-  #holds = 0
-  /** The polling of all callers, while there is any. */
-  #polling: Promise<void> | undefined
+  readonly #callers = new Set<Caller>()
+  #polling: Polling | undefined
+  /** Whether the view must be read to its end before the next polling, because a look has found a job, which may be behind the window. */
+  #mustReadToEnd = false
+  /** The time before which no polling begins, in milliseconds on the monotonic clock. */
+  #noPollingBefore = 0
+  /** The message of the error that was reported last. */
+  #reported: string | undefined
 
   constructor(options: WaitingViewOptions) {
     this.#options = options
   }
 
-  /** Holds the view, and waits until it was listed; without a connection it is listed later. @throws AccessDenied */
-  async begin(options: {
-    readonly signal: AbortSignal
-    readonly accepts: (posting: Posting) => boolean
-  }): Promise<Waiter> {
-    // Two callers may have the same function.
-    const accepts = (posting: Posting) => options.accepts(posting)
-    let hold: Disposable | undefined
-    const release = () => {
-      if (hold) this.#holds -= 1
-      hold?.[Symbol.dispose]()
-      hold = undefined
-    }
-    const enter = async (signal: AbortSignal) => {
-      hold = this.#options.view.hold()
-      this.#holds += 1
-      await this.#options.view.whenEntered({ signal }).catch((error: unknown) => {
-        if (!(error instanceof NotConnected)) throw error
-      })
-    }
-    const end = () => {
-      release()
-      this.#accepts.delete(accepts)
-    }
-    this.#accepts.add(accepts)
+  /**
+   * Holds the view for a caller, and waits until it was listed. Without a connection it is listed later.
+   *
+   * @param options.accepts returns whether the caller would claim the job
+   * @throws AccessDenied; the signal's reason
+   */
+  async begin(options: Pick<Caller, 'accepts' | 'mayPoll'> & { readonly signal: AbortSignal }): Promise<Waiter> {
+    const { accepts, mayPoll, signal } = options
+    const caller: Caller = { accepts, mayPoll, hold: undefined }
+    // The caller opens the view, so the others save nothing by polling; and it may accept jobs that they have rejected.
+    this.#stopPolling()
+    if (this.#callers.size === 0) this.#budget.skip(this.#options.view.received)
+    this.#callers.add(caller)
     try {
-      await enter(options.signal)
+      await this.#enter(caller, signal)
     } catch (error) {
-      end()
+      this.#leave(caller)
       throw error
     }
-    const mayPoll = () => this.#mayPoll()
     return {
-      get shouldPoll() {
-        return mayPoll()
+      pollThenView: (signal) => {
+        if (!caller.mayPoll || !this.#shouldPoll()) return undefined
+        this.#polling ??= this.#poll()
+        return this.#reopenViewAfter(this.#polling, caller, signal)
       },
-      poll: async (signal) => {
-        this.#polling ??= this.#pollUntilRefilled(this.#rejectedIds())
-        const polling = this.#polling
-        release()
-        this.#options.view.closeIfUnused()
-        await rejectOnAbort(polling, signal)
-        await enter(signal)
-      },
-      [Symbol.dispose]: end,
+      [Symbol.dispose]: () => this.#leave(caller),
     }
   }
 
   /** Notes that a job was claimed: this process has work on this board. */
   noteClaimed(): void {
     this.#budget.fill(this.#options.view.received)
+    this.#mustReadToEnd = false
+    this.#stopPolling()
   }
 
-  #mayPoll(): boolean {
-    if (this.#polling !== undefined) return true
+  async #enter(caller: Caller, signal: AbortSignal): Promise<void> {
+    const { view } = this.#options
+    caller.hold = view.hold()
+    await view.whenEntered({ signal }).catch((error: unknown) => {
+      if (!(error instanceof NotConnected)) throw error
+    })
+  }
+
+  #leave(caller: Caller): void {
+    this.#callers.delete(caller)
+    this.#release(caller)
+    if (this.#callersThatMayPoll.length === 0) this.#stopPolling()
+  }
+
+  #release(caller: Caller): void {
+    caller.hold?.[Symbol.dispose]()
+    caller.hold = undefined
+  }
+
+  get #callersThatMayPoll(): readonly Caller[] {
+    return [...this.#callers].filter(({ mayPoll }) => mayPoll)
+  }
+
+  /** Returns whether a caller that has found nothing in the view should poll. Charges the budget with what was received. */
+  #shouldPoll(): boolean {
     const { backend, view } = this.#options
     if (!IdlePoll.isPossible(backend)) return false
     this.#budget.charge(view.received)
-    if (!this.#budget.isSpent || !view.isCurrent || view.holds > this.#holds) return false
-    if (!this.#hasWaitingJob()) return true
-    // All jobs were visited: this is not done again at every change.
+    if (view.holds > this.#callersThatMayPoll.filter(({ hold }) => hold).length) return false
+    if (this.#polling) return true
+    if (!this.#budget.isSpent || !view.isCurrent || monotonic() < this.#noPollingBefore) return false
+    if (this.#mustReadToEnd && !view.isReadToEnd) return false
+    this.#mustReadToEnd = false
+    if (!this.#hasDueAcceptedJob()) return true
+    // The check visits all jobs: with a full budget it is not made again at the next change.
     this.#budget.fill(view.received)
     return false
   }
 
   /** Returns whether an accepted job in the view is due: it waits for others. */
-  #hasWaitingJob(): boolean {
+  #hasDueAcceptedJob(): boolean {
     const { backend, view } = this.#options
-    for (const { claimed, stored, cancelRequested } of view.entries()) {
-      if (claimed || !stored || !this.#isAccepted(stored.posting)) continue
+    for (const { claimed, content, stored, cancelRequested } of view.entries()) {
+      if (claimed || !stored || content === 'unreadable' || !this.#isAccepted(stored.posting)) continue
       if (cancelRequested || dueTime(stored) <= backend.now()) return true
     }
     return false
@@ -137,35 +171,72 @@ export class WaitingView {
 
   #rejectedIds(): string[] {
     const rejected: string[] = []
-    for (const { claimed, stored } of this.#options.view.entries())
-      if (!claimed && stored && !this.#isAccepted(stored.posting)) rejected.push(stored.id)
+    for (const { claimed, content, stored } of this.#options.view.entries()) {
+      if (claimed || !stored) continue
+      // A job whose claim was refused for good is hidden as unreadable: it must not be found again and again.
+      const isRejected = content === 'unreadable' || (content === 'fresh' && !this.#isAccepted(stored.posting))
+      if (isRejected) rejected.push(stored.id)
+    }
     return rejected
   }
 
+  /** Returns whether a caller accepts the job. True if `accept` throws: the caller receives the error when it claims. */
   #isAccepted(posting: Posting): boolean {
-    for (const accepts of this.#accepts) if (accepts(posting)) return true
+    for (const { accepts, mayPoll } of this.#callers) {
+      if (!mayPoll) continue
+      try {
+        if (accepts(posting)) return true
+      } catch {
+        return true
+      }
+    }
     return false
   }
 
-  /** Polls the board. Never rejects: after an error the view is opened, which reports errors, and tries again. */
-  async #pollUntilRefilled(rejected: readonly string[]): Promise<void> {
-    const { backend, view, signal, onError } = this.#options
+  #poll(): Polling {
+    const stop = followSignals([this.#options.signal])
+    const over = this.#pollUntilOver(stop).finally(() => {
+      stop[Symbol.dispose]()
+      if (this.#polling?.stop === stop) this.#polling = undefined
+    })
+    // The other callers wait for a change of the view: now they poll, too.
+    this.#options.view.changed.notify()
+    return { stop, over }
+  }
+
+  #stopPolling(): void {
+    this.#polling?.stop.abort(new Error('the polling is over'))
+    this.#polling = undefined
+  }
+
+  /** Never rejects. After an error the view is opened, which reports its own errors and tries again. */
+  async #pollUntilOver({ signal }: FollowingSignal): Promise<void> {
+    const { backend, view, onError } = this.#options
+    const rejected = this.#rejectedIds()
     const poll = new IdlePoll({ backend, rejected, accepts: (posting) => this.#isAccepted(posting) })
-    const end = monotonic() + Math.min(MAX_POLL_MS, this.#budget.refillMs + rejected.length * POLL_MS_PER_JOB)
-    // The other callers wait for a change: they are woken, and poll, too.
-    view.changed.notify()
+    const leastMs = Math.max(POLL_MS.least, this.#budget.refillMs)
+    const pollMs = Math.min(POLL_MS.most, leastMs + rejected.length * POLL_MS.perRejected)
     try {
-      for (let tookMs = 0; monotonic() < end && this.#accepts.size > 0; ) {
-        const pauseMs = Math.max(POLL_PAUSE_MS.least, tookMs * POLL_PAUSE_MS.perLook)
-        await sleep(pauseMs * (0.5 + Math.random() / 2), { signal })
-        const begin = monotonic()
-        if (await poll.look()) break
-        tookMs = monotonic() - begin
-      }
-    } catch (error) {
-      if (!signal.aborted && !(error instanceof NotConnected)) onError(asError(error))
-    } finally {
-      this.#polling = undefined
+      const isFound = await rejectOnAbort(poll.findJob({ end: monotonic() + pollMs, signal }), signal)
+      this.#reported = undefined
+      if (!isFound) return
+      this.#mustReadToEnd = true
+      this.#budget.fill(view.received)
+    } catch (thrown) {
+      if (signal.aborted) return
+      const isAway = thrown instanceof NotConnected
+      this.#noPollingBefore = monotonic() + (isAway ? NO_POLLING_MS.notConnected : NO_POLLING_MS.failed)
+      if (isAway) return
+      const error = asError(thrown)
+      if (this.#reported !== error.message) onError(error)
+      this.#reported = error.message
     }
+  }
+
+  async #reopenViewAfter({ over }: Polling, caller: Caller, signal: AbortSignal): Promise<void> {
+    this.#release(caller)
+    this.#options.view.closeIfUnused()
+    await rejectOnAbort(over, signal)
+    await this.#enter(caller, signal)
   }
 }

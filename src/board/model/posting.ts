@@ -246,6 +246,7 @@ export function readSizedPosting(bytes: Uint8Array, encoding: Encoding, life?: U
   const { record, memory } = decodeRaw(bytes, encoding)
   const size = memorySize(bytes.length, memory)
   if (!life) return { posting: checkPosting(record), bytes: size }
+  // An older release has written no size there: it never changed then.
   const { runs: _, attempts: __, delay: ___, ...rest } = record
   return { posting: checkPosting({ ...rest, ...decodeRaw(life, encoding).record }), bytes: size }
 }
@@ -269,8 +270,8 @@ function memorySize(encoded: number, memory: number): number {
 }
 
 /** Encodes the fields that change with each claim, for a board that stores them separately. */
-export function encodeLife({ runs, attempts, delay }: Posting, encoding: Encoding): Uint8Array {
-  return encodePlain({ runs, attempts, ...(delay === undefined ? {} : { delay }) }, encoding)
+export function encodeLife({ runs, attempts, delay, size }: Posting, encoding: Encoding): Uint8Array {
+  return encodePlain({ runs, attempts, size, ...(delay === undefined ? {} : { delay }) }, encoding)
 }
 
 function decodeRaw(bytes: Uint8Array, encoding: Encoding): { record: Record<string, unknown>; memory: number } {

@@ -19,6 +19,27 @@ const MAX_BATCH_BYTES = 4 * 1_024 * 1_024
 const FIRST_UNREAD_BYTES = 256 * 1_024
 const MIN_UNREAD_BYTES = 16 * 1_024
 
+/** Estimates how many bytes an unread posting has, and so how many postings fit into one read. */
+export class ReadSize {
+  #bytes = FIRST_UNREAD_BYTES
+
+  /** The assumed size of an unread posting, in bytes. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** The number of unread postings in one read. */
+  get postings(): number {
+    return Math.min(MAX_BATCH, Math.floor(MAX_BATCH_BYTES / this.#bytes))
+  }
+
+  /** Assumes the size of the largest posting of this read from now on, or a quarter of what was assumed before. */
+  adapt(read: readonly ({ readonly bytes?: number } | undefined)[]): void {
+    const largest = read.reduce((size, posting) => Math.max(size, posting?.bytes ?? 0), 0)
+    this.#bytes = Math.min(Math.max(largest, this.#bytes / 4, MIN_UNREAD_BYTES), FIRST_UNREAD_BYTES)
+  }
+}
+
 /** The postings that have to be read, in the order of the requests. */
 export class ReadList {
   /** The entries, each with the number of its request. */
@@ -71,7 +92,7 @@ export interface ContentReaderOptions {
 export class ContentReader {
   readonly #options: ContentReaderOptions
   #reading = false
-  #unreadBytes = FIRST_UNREAD_BYTES
+  readonly #readSize = new ReadSize()
   /** The number of requests when a read found no connection: only a further request, or {@link resume}, reads on. */
   #suspendedAt: number | undefined
 
@@ -121,7 +142,7 @@ export class ContentReader {
     const batch = this.#nextBatch()
     if (batch.length === 0) return
     const contents = await backend.read(batch.map(({ entry }) => entry.id ?? ''))
-    this.#adaptUnreadBytes(contents)
+    this.#readSize.adapt(contents)
     batch.forEach(({ entry, changes }, index) => {
       if (entry.changeCount !== changes || !list.delete(entry)) return
       try {
@@ -135,19 +156,12 @@ export class ContentReader {
     onProgress()
   }
 
-  /** Assumes the size of the largest posting of this batch of the next ones, or a quarter of what was assumed before. */
-  #adaptUnreadBytes(contents: readonly ({ readonly bytes?: number } | undefined)[]): void {
-    const largest = contents.reduce((size, content) => Math.max(size, content?.bytes ?? 0), 0)
-    const assumed = Math.max(largest, this.#unreadBytes / 4, MIN_UNREAD_BYTES)
-    this.#unreadBytes = Math.min(assumed, FIRST_UNREAD_BYTES)
-  }
-
   #nextBatch(): readonly { readonly entry: JobEntry; readonly changes: number }[] {
     const { list } = this.#options
     const batch: { entry: JobEntry; changes: number }[] = []
     let bytes = 0
     for (const entry of list) {
-      bytes += entry.stored?.bytes ?? this.#unreadBytes
+      bytes += entry.stored?.bytes ?? this.#readSize.bytes
       if (batch.length >= MAX_BATCH || (batch.length > 0 && bytes > MAX_BATCH_BYTES)) break
       // Most changes are claims. The posting of a claimed job is not needed; its release adds it to the list again.
       if (entry.claimed && entry.stored) list.delete(entry)

@@ -153,6 +153,11 @@ export class LiveView {
     return this.isOpen && (this.#window?.isWholeBoard ?? true)
   }
 
+  /** Whether all due jobs of the board are in the view, and their postings read: reading on finds no more. */
+  get isReadToEnd(): boolean {
+    return this.isOpen && (this.#windowReader?.isReadToEnd ?? true)
+  }
+
   /** The number of jobs on the board, readable or not; undefined while the view is closed, and until the board was listed and read. */
   get jobCount(): number | undefined {
     return this.#isEntered ? this.#index.jobCount : undefined
@@ -375,8 +380,10 @@ export class LiveView {
   async readOn(options: { signal?: AbortSignal | undefined } = {}): Promise<boolean> {
     if (!this.#windowReader || this.isWholeBoard || !this.isCurrent) return false
     const hasMore = this.#reader.isBusy || (await this.#windowReader.readOn())
-    if (hasMore) await this.whenSettled(options)
-    return hasMore
+    // A view that was closed meanwhile must not be opened again: nothing would hold it.
+    if (!hasMore || !this.isOpen) return false
+    await this.whenSettled(options)
+    return true
   }
 
   // --- The loop ---------------------------------------------------------------------------------------------------------

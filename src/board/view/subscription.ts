@@ -7,7 +7,8 @@
  *                              └─retry┘          └────────────── hold ─────────────┘
  *
  * Because of the lingering, a sequence of calls such as one `find` after the other lists the board once. A view lingers the longer,
- * the longer it took to read the board: so a process that needs it again and again spends little of its time on that.
+ * the longer it took to read the board: so a process that needs it again and again spends little of its time on that. Only a caller that begins
+ * to poll closes it at once.
  */
 import { rejectOnAbort } from '../../core/async/abort.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
@@ -114,7 +115,7 @@ export class Subscription {
     this.#lingerMs = Math.min(Math.max(tookMs * LINGER_MS.perReading, LINGER_MS.least), LINGER_MS.most)
   }
 
-  /** Closes the view now if nothing holds it, without lingering. */
+  /** Closes the view now if nothing holds it, without lingering; calls that were to find it open then open it again. */
   closeIfUnused(): void {
     if (this.#holds > 0 || !this.#isOpen) return
     clearTimeout(this.#lingerTimer)

@@ -55,6 +55,8 @@ export class WindowReader {
    */
   #growingUntil: number | undefined
   #reading: Promise<boolean> | undefined
+  /** The number of the last read request of the part with which the board's end was reached. */
+  #requestsAtEnd = 0
   /** The number of listings of the board. The answer to a read that began before the last listing is ignored. */
   #listings = 0
   /** The time at which to read the next delayed jobs, on the backend's clock. */
@@ -137,6 +139,12 @@ export class WindowReader {
   isTooShortFor(jobs: number): boolean {
     const { sections, window } = this.#options
     return window.end !== undefined && sections.window < jobs && this.#waiting < jobs
+  }
+
+  /** Whether all due jobs of the board are in the view, and their postings read: reading on finds no more. */
+  get isReadToEnd(): boolean {
+    const { window, index } = this.#options
+    return window.end === undefined && index.toRead.hasRead(this.#requestsAtEnd)
   }
 
   /** Reads more jobs for a caller that finds none to claim. Resolves to false if there are no more, or the read failed. */
@@ -233,6 +241,7 @@ export class WindowReader {
     window.moveEnd(end ? undefined : summaries.at(-1))
     this.#waitingAfterShrink = Number.POSITIVE_INFINITY
     this.#show(summaries)
+    this.#requestsAtEnd = index.toRead.requests
     const jobs = index.size + 2 * sections.window
     this.#maxSize = { ...this.#maxSize, jobs: starved ? Math.max(this.#maxSize.jobs, jobs) : jobs }
     if (starved) this.#growingUntil = index.toRead.requests

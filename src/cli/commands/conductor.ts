@@ -13,6 +13,7 @@ import {
   toConductorSettings,
 } from '../input/conductor-flags.ts'
 import { flowsOption, loadFlowsAndServices } from '../input/flows-module.ts'
+import { toPool } from '../input/pool-flags.ts'
 import { choiceParser, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
 import { openConductorsLogbooks, openNamedBoard } from '../opening.ts'
 import { escapeUnprintable } from '../output/render/text.ts'
@@ -52,7 +53,8 @@ Examples:
 async function conductor(options: ConductorCommandOptions, context: CliContext): Promise<ExitCode> {
   const settings = toConductorSettings(options)
   const boardSettings = boardSettingsOf(options)
-  const { flows, services } = await loadFlowsAndServices(flowsOption(options, 'conductor'), context)
+  const module = await loadFlowsAndServices(flowsOption(options, 'conductor'), context)
+  const { flows, services } = module
   const { daemonLog, redactedLog, runConductor } = await loadConductorModule()
   const plain = daemonLog({ name: 'jobboard', ...(options.logLevel ? { level: options.logLevel } : {}) })
   const redact = redactedKeys(options, context)
@@ -68,6 +70,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext):
     persistence,
     flows,
     ...(services === undefined ? {} : { services }),
+    pool: toPool(options, module),
     log: plain,
     redact,
     ...settings,

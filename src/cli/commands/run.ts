@@ -1,7 +1,7 @@
 /** The command `jobboard run`: runs one flow now, in the foreground. */
 import type { Command } from 'commander'
 import type { JobBoard, Priority } from '../../board/index.ts'
-import type { ServicesGiven } from '../../conductor/index.ts'
+import type { ConductorPool, ServicesGiven } from '../../conductor/index.ts'
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
 import { describeFailure, failureOf } from '../../core/failure.ts'
 import { Redactor } from '../../core/redaction.ts'
@@ -10,6 +10,7 @@ import type { Persistence } from '../../persistence/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, INTERRUPTED, type RunAction } from '../context.ts'
 import { PRIORITY_CHOICES } from '../input/choices.ts'
 import { chooseFlow, flowsOption, loadFlowsAndServices } from '../input/flows-module.ts'
+import { addPoolFlags, type PoolFlags, toPool } from '../input/pool-flags.ts'
 import {
   checkStore,
   choiceParser,
@@ -31,7 +32,7 @@ import { printJson, printLines, render, reportError } from '../output/output.ts'
 import { jsonable } from '../views/tracked-view.ts'
 import { failureView } from '../views/views.ts'
 
-interface RunCommandOptions extends SharedOptions, ResourceFlags {
+interface RunCommandOptions extends SharedOptions, ResourceFlags, PoolFlags {
   readonly flows?: string
   readonly store?: string
   readonly alone?: boolean
@@ -45,7 +46,7 @@ interface RunCommandOptions extends SharedOptions, ResourceFlags {
 }
 
 export function defineRun(program: Command, run: RunAction): void {
-  program
+  const command = program
     .command('run')
     .summary('run a flow now, in the foreground')
     .description(
@@ -77,6 +78,8 @@ export function defineRun(program: Command, run: RunAction): void {
     .option('--within <duration>', 'how long to wait for its turn (default: for ever)')
     .option('--deadline <duration>', 'how long it may run before it is reverted (default: for ever)')
     .option('--flow-concurrency <n>', 'how many tasks run at once (default: 16)', countParser('--flow-concurrency'))
+  addPoolFlags(command)
+  command
     .option('--quiet', 'do not print the progress')
     .option('--json', 'print a JSON object with state and results, or failure')
     .addHelpText(
@@ -102,7 +105,8 @@ async function runFlowNow(
   const onBoard = !options.alone && boardIsNamed(options, context)
   if (!onBoard) assertNoBoardOptions(options)
   const module = flowsOption(options, 'run')
-  const { flows, services } = await loadFlowsAndServices(module, context)
+  const loaded = await loadFlowsAndServices(module, context)
+  const { flows, services } = loaded
   const flow = chooseFlow(name, flows, module)
   await checkStore(flow, store)
   await using persistence = await openRunLogbooks(options, context)
@@ -113,6 +117,7 @@ async function runFlowNow(
   const redact = redactedKeys(options, context)
   const running = {
     ...{ flow, store, lines, persistence, services, signal, settings, redact },
+    pool: { ...toPool(options, loaded), output: 'stderr' as const },
     ...(opened ? { board: opened.board } : {}),
   }
   try {
@@ -135,6 +140,7 @@ interface RunParameters {
    * none.
    */
   readonly services: unknown
+  readonly pool: ConductorPool
   readonly board?: JobBoard
   readonly signal: AbortSignal
   readonly settings: ReturnType<typeof toSettings>
@@ -148,7 +154,7 @@ async function openAtomLines(options: AtomLinesOptions): Promise<AtomLines> {
 
 /** Runs in a separate function: TypeScript 6.0 does not rewrite the `.ts` of an import() beside an `await using`. */
 async function execute(running: RunParameters): Promise<object> {
-  const { flow, store, lines, persistence, services, board, signal, settings, redact } = running
+  const { flow, store, lines, persistence, services, pool, board, signal, settings, redact } = running
   const { runFlow } = await import('../../conductor/index.ts')
   const { watchPersistence } = await import('../output/atom-lines.ts')
   const { job, ...rest } = settings
@@ -156,6 +162,7 @@ async function execute(running: RunParameters): Promise<object> {
     persistence: watchPersistence(persistence, (transition) => lines.print(transition)),
     signal,
     redact,
+    pool,
     ...(services === undefined ? {} : { services: services as ServicesGiven<unknown> }),
     ...rest,
     ...(board ? { board, job } : {}),

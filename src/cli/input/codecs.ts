@@ -1,8 +1,9 @@
 /** Codecs that open sealed logbooks: a key in the environment, or a codec in a module. */
 import { InvalidArgument } from '../../core/errors.ts'
+import { exportNamed } from '../../core/module-exports.ts'
 import type { LogbookCodec } from '../../persistence/index.ts'
 import type { CliContext } from '../context.ts'
-import { exportNamed, loadModule } from './flows-module.ts'
+import { loadModule } from './flows-module.ts'
 import type { SharedOptions } from './shared-options.ts'
 
 export interface WithCodec {

@@ -5,10 +5,11 @@ import type { ConductorOptions } from '../../conductor/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import type { Duration } from '../../core/time.ts'
 import { SIZE_CHOICES } from './choices.ts'
+import { addPoolFlags, type PoolFlags } from './pool-flags.ts'
 import { choiceParser, choicesParser, countParser, parseDuration } from './shared-options.ts'
 
 /** The options as they are on the command line. */
-export interface ConductorFlags {
+export interface ConductorFlags extends PoolFlags {
   readonly concurrency?: number
   readonly flowConcurrency?: number
   readonly name?: string
@@ -17,6 +18,7 @@ export interface ConductorFlags {
   readonly maxJobs?: number
   readonly maxIdleTime?: string
   readonly takeoverDelay?: string
+  readonly defaultDeadline?: string
   readonly unacceptedAfter?: string
   readonly drainTimeout?: string
   readonly abortTimeout?: string
@@ -35,6 +37,7 @@ type FlaggedOption =
   | 'maxJobs'
   | 'maxIdleTime'
   | 'takeoverDelay'
+  | 'defaultDeadline'
   | 'abortTimeout'
   | 'onFailure'
   | 'removeLogbooksAfter'
@@ -68,6 +71,7 @@ export function addConductorFlags(command: Command): void {
     .option('--max-jobs <n>', 'stop after n jobs', countParser('--max-jobs'))
     .option('--max-idle-time <duration>', 'stop after this time without a running job')
     .option('--takeover-delay <duration>', 'how long not to claim half-done jobs of dead owners (default: 0s)')
+    .option('--default-deadline <duration>', 'how long a job without a deadline may run (default: for ever)')
     .option(
       '--unaccepted-after <duration>',
       'how long a job whose flow no conductor knows blocks other jobs that want its resources (default: 1h)',
@@ -89,6 +93,7 @@ export function addConductorFlags(command: Command): void {
       choiceParser('--failures-on-board', ['whole', 'named']),
     )
     .option('--health <[host:]port>', 'answer /healthz and /readyz there over HTTP (default host: 127.0.0.1)')
+  addPoolFlags(command)
 }
 
 /** Parses the options before anything is opened. @throws InvalidArgument */
@@ -106,6 +111,7 @@ export function toConductorSettings(flags: ConductorFlags): ConductorFlagSetting
     health: health === undefined ? undefined : parseAddress(health),
     maxIdleTime: parseDurationFlag(flags.maxIdleTime, '--max-idle-time'),
     takeoverDelay: parseDurationFlag(flags.takeoverDelay, '--takeover-delay'),
+    defaultDeadline: parseDurationFlag(flags.defaultDeadline, '--default-deadline'),
     abortTimeout: parseDurationFlag(flags.abortTimeout, '--abort-timeout'),
     removeLogbooksAfter: parseDurationFlag(flags.removeLogbooksAfter, '--remove-logbooks-after'),
     drainTimeout: parseDuration(flags.drainTimeout ?? DEFAULT_DRAIN_TIMEOUT, '--drain-timeout'),

@@ -6,6 +6,7 @@ import { dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { rejectOnAbort } from '../../core/async/abort.ts'
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
+import { collectExports, exportNamed } from '../../core/module-exports.ts'
 import { isMisspelt } from '../../core/texts.ts'
 import type { AnyFlow } from '../../flow/index.ts'
 import type { CliContext } from '../context.ts'
@@ -30,6 +31,10 @@ export async function loadFlows(module: string, options: ModuleOptions): Promise
 /** The exports of a flows module that its runner needs. */
 export interface FlowsModule {
   readonly flows: AnyFlow[]
+  /** The URL of the file, which child processes import. */
+  readonly moduleUrl: URL
+  /** The options with which another process of Node can import it; undefined if it needs none. */
+  readonly execArgv?: readonly string[]
   /** The export `services`, as conductors take it: an object, or a function that makes one. */
   readonly services?: unknown
 }
@@ -40,16 +45,21 @@ export interface FlowsModule {
  * @throws as {@link loadFlows}; InvalidArgument for `services` that are neither an object nor a function
  */
 export async function loadFlowsAndServices(module: string, options: ModuleOptions): Promise<FlowsModule> {
-  const [exported, { isFlow }] = await Promise.all([loadModule(module, options), import('../../flow/index.ts')])
-  const flows = collectFlows(exported, isFlow)
+  const [{ exported, file, tsx }, { isFlow }] = await Promise.all([
+    importModule(module, options),
+    import('../../flow/index.ts'),
+  ])
+  const flows = collectExports(exported, isFlow)
+  const place = { moduleUrl: pathToFileURL(file), ...(tsx === undefined ? {} : { execArgv: ['--import', tsx.href] }) }
   if (flows.length === 0) {
     throw new InvalidArgument(
       `module ${module} has no flows; export what linear() makes, as in: export const hello = linear('hello', …)`,
     )
   }
   const services = exportNamed(exported, 'services')
-  if (services === undefined) return { flows }
-  if (typeof services === 'function' || (typeof services === 'object' && services !== null)) return { flows, services }
+  if (services === undefined) return { flows, ...place }
+  if (typeof services === 'function' || (typeof services === 'object' && services !== null))
+    return { flows, services, ...place }
   throw new InvalidArgument(
     `module ${module}: services is ${JSON.stringify(services)}; export an object, or a function that makes one`,
   )
@@ -79,10 +89,22 @@ export function flowsOption({ flows }: { readonly flows?: string }, command: str
  * finishes loading
  */
 export async function loadModule(module: string, options: ModuleOptions): Promise<object> {
+  return (await importModule(module, options)).exported
+}
+
+interface ImportedModule {
+  readonly exported: object
+  readonly file: string
+  /** The URL of tsx, if it was loaded for the module. */
+  readonly tsx: URL | undefined
+}
+
+async function importModule(module: string, options: ModuleOptions): Promise<ImportedModule> {
   const file = await resolveModule(module, options)
   await options.assertModule?.(module, file)
-  if (TYPESCRIPT_EXTENSIONS.includes(extname(file))) await enableTypeScript(module, { ...options, file })
-  return evaluate(module, file)
+  const isTypeScript = TYPESCRIPT_EXTENSIONS.includes(extname(file))
+  const tsx = isTypeScript ? await enableTypeScript(module, { ...options, file }) : undefined
+  return { exported: await evaluate(module, file), file, tsx }
 }
 
 /**
@@ -120,11 +142,11 @@ async function resolveModule(module: string, { cwd }: { cwd: string }): Promise<
   }
 }
 
-/** Loads tsx from the module's folder: the working directory may belong to another user, and tsx is run. */
+/** Loads tsx from the module's folder, and returns its URL: the working directory may belong to another user, and tsx is run. */
 async function enableTypeScript(
   module: string,
   { file, assertModule }: ModuleOptions & { readonly file: string },
-): Promise<void> {
+): Promise<URL> {
   let tsx: string
   try {
     tsx = createRequire(file).resolve('tsx')
@@ -137,7 +159,9 @@ async function enableTypeScript(
   await assertModule?.(module, tsx)
   // This is permanent, like `node --import tsx`: a flow may load more of its modules when it runs. The API of tsx for
   // programs, tsx/esm/api, cannot be resolved from here: a require finds its CommonJS half, which does not work.
-  await import(pathToFileURL(tsx).href)
+  const url = pathToFileURL(tsx)
+  await import(url.href)
+  return url
 }
 
 async function evaluate(module: string, file: string): Promise<object> {
@@ -178,28 +202,6 @@ function whenEventLoopEmpty(): Disposable & { readonly signal: AbortSignal } {
   const abort = () => idle.abort()
   process.once('beforeExit', abort)
   return { signal: idle.signal, [Symbol.dispose]: () => process.off('beforeExit', abort) }
-}
-
-type IsFlow = typeof import('../../flow/index.ts')['isFlow']
-
-/**
- * Returns the exported flows. A CommonJS module's exports are on its default. One flow may be there twice, by a name
- * and as default.
- */
-function collectFlows(exports: object, isFlow: IsFlow): AnyFlow[] {
-  const values: unknown[] = Object.values(exports)
-  const { default: main }: { default?: unknown } = exports
-  if (typeof main === 'object' && main !== null && !isFlow(main)) values.push(...Object.values(main))
-  return [...new Set(values.flat().filter(isFlow))]
-}
-
-/**
- * Returns the export of this name. The exports of a CommonJS module may be on its default only. Once tsx is loaded, so are those
- * of a `.js` file with `export` statements, unless its package has the type module.
- */
-export function exportNamed(exports: object, name: string): unknown {
-  const { [name]: named, default: main }: Readonly<Record<string, unknown>> = { ...exports }
-  return named !== undefined || typeof main !== 'object' || main === null ? named : Object(main)[name]
 }
 
 function requireFrom(cwd: string): NodeJS.Require {

@@ -15,7 +15,19 @@ export interface ConductorView {
   readonly versions?: Readonly<Record<string, readonly string[]>>
   /** The uuids of the jobs that it runs. */
   readonly jobs?: readonly string[]
+  /** Its child processes for isolated tasks. */
+  readonly children?: readonly ChildView[]
+  /** Why no child process can be started. */
+  readonly noChild?: string
   readonly startedAt?: Date
+}
+
+export interface ChildView {
+  readonly number?: number
+  readonly pid?: number
+  readonly state?: string
+  /** The number of tasks that it has begun. */
+  readonly tasks?: number
 }
 
 export function conductorView({ name, metadata }: Entity): ConductorView {
@@ -33,6 +45,8 @@ export function conductorView({ name, metadata }: Entity): ConductorView {
     ...flowNames(metadata),
     ...versions(metadata),
     ...texts(metadata, 'jobs'),
+    ...children(metadata),
+    ...text(metadata, 'noChild'),
     ...(Number.isNaN(started.getTime()) ? {} : { startedAt: started }),
   }
 }
@@ -60,6 +74,20 @@ function versions({ versions }: Metadata): Pick<ConductorView, 'versions'> {
     Array.isArray(list) && list.every((item) => typeof item === 'string') ? [[name, list]] : [],
   )
   return lists.length > 0 ? { versions: Object.fromEntries(lists) } : {}
+}
+
+function children({ children }: Metadata): Pick<ConductorView, 'children'> {
+  if (!Array.isArray(children)) return {}
+  const views = children.map((child): ChildView => {
+    const metadata: Metadata = Object(child)
+    return {
+      ...number(metadata, 'number'),
+      ...number(metadata, 'pid'),
+      ...text(metadata, 'state'),
+      ...number(metadata, 'tasks'),
+    }
+  })
+  return { children: views }
 }
 
 function texts<K extends string>(metadata: Metadata, name: K): { readonly [N in K]?: string[] } {

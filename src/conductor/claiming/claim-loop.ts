@@ -25,6 +25,8 @@ export interface ClaimLoopOptions {
   /** The time in milliseconds. */
   readonly maxIdleTime?: number | undefined
   readonly accept: (posting: Posting) => boolean
+  /** Returns whether any job may be acceptable; `recheck` is called when it returns true again. */
+  readonly hasRoom: () => boolean
   readonly dispatch: (claim: Claim) => void
   /** Returns whether the logbooks, which were away, can be reached again. Never rejects. */
   readonly isStorageBack: () => Promise<boolean>
@@ -69,7 +71,7 @@ export class ClaimLoop {
     return this.#storageAway
   }
 
-  /** The last time at which it could have claimed a job. */
+  /** The last time at which it could have claimed a job; the present time while it waits for one, viewing the board or polling it. */
   get lastClaimableCheck(): Date | undefined {
     return this.#claimSignal && this.#options.board.connected ? new Date() : this.#lastCheckedAt
   }
@@ -85,6 +87,7 @@ export class ClaimLoop {
   /** Checks the queue again: a rejected job may be acceptable now. */
   recheck(): void {
     this.#claimSignal?.abort(RECHECK)
+    this.#wakeUp.notify()
   }
 
   noteSlotFreed(): void {
@@ -191,11 +194,16 @@ export class ClaimLoop {
     return maxIdleTime === undefined ? undefined : Math.max(0, this.#idleSince + maxIdleTime - monotonic())
   }
 
-  /** Waits until a slot is free, it is not paused, and the logbooks are not known to be away. */
+  /** Whether no job can be acceptable before a job that runs here has gone on: a search of the whole queue would find nothing. */
+  get #isFull(): boolean {
+    return this.#taken > 0 && !this.#options.hasRoom()
+  }
+
+  /** Waits until a slot is free, there is room for any job, it is not paused, and the logbooks are not known to be away. */
   async #waitUntilReady(signal: AbortSignal): Promise<void> {
     if (this.#hasReachedMaxJobs) return
     if (this.#storageFailures > 0) await this.#waitForStorage(signal)
-    while (this.#taken >= this.#options.slots || this.#paused) await this.#wakeUp.wait({ signal })
+    while (this.#taken >= this.#options.slots || this.#paused || this.#isFull) await this.#wakeUp.wait({ signal })
   }
 
   /**

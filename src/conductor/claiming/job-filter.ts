@@ -4,10 +4,12 @@
  * - of a size that the conductor does not serve;
  * - of an unknown flow or version: normal during the roll-out of a new version;
  * - whose former run still executes here: a task that ignores its signal must not run twice at once;
+ * - of a flow with isolated tasks, while such tasks wait for a child process, or none can be started;
  * - half done by a dead owner, for `takeoverDelay`: external work that the owner had begun can come to an end.
  */
 import type { JobBoard, Posting, Size } from '../../board/index.ts'
 import type { Logger } from '../../core/log.ts'
+import type { AnyFlow } from '../../flow/index.ts'
 import { type KnownFlows, UnknownFlows } from './known-flows.ts'
 import { TakeoverDelay } from './takeover-delay.ts'
 
@@ -17,6 +19,8 @@ export interface JobFilterOptions {
   readonly log: Logger
   /** The accepted sizes; all when absent. */
   readonly sizes?: readonly Size[] | undefined
+  /** Returns whether a job of this flow may be begun, as far as it needs child processes. */
+  readonly hasRoomFor: (flow: AnyFlow) => boolean
   /** The delay in milliseconds. */
   readonly takeoverDelay: number
   /** Returns whether code of a run of this job may be executing here. */
@@ -46,6 +50,8 @@ export class JobFilter implements Disposable {
       if (posting.details.flow !== undefined) this.#unknownFlows.report(posting)
       return false
     }
+    const flow = flows.find(posting.details)
+    if (flow && !this.#options.hasRoomFor(flow)) return false
     if (isRunning(posting.uuid)) {
       this.#skipped.add(posting.uuid)
       return false

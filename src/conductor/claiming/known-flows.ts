@@ -38,20 +38,20 @@ export class KnownFlows {
    * it with a reason. On a shared board it is left to TaskFlow, which keeps the names of flows in its logbooks.
    */
   accepts(details: Details, board: { readonly shared: boolean }): boolean {
-    return details.flow === undefined ? !board.shared : this.#find(details) !== undefined
+    return details.flow === undefined ? !board.shared : this.find(details) !== undefined
   }
 
   /**
    * Returns the flow to run, and its inputs. @throws MissingDependencies, InvalidArgument when the posting cannot work
    */
   async resolve(details: Details): Promise<{ flow: AnyFlow; store: Readonly<Record<string, unknown>> }> {
-    const flow = this.#find(details)
+    const flow = this.find(details)
     if (!flow) throw new InvalidArgument('the posting names no flow; post it with the name of one')
     return { flow, store: await checkStore(flow, { ...details.store }) }
   }
 
   /** Finds the flow. Without a version in the posting, it is the last one given of that name. */
-  #find(details: Details): AnyFlow | undefined {
+  find(details: Details): AnyFlow | undefined {
     const versions = this.#byName.get(details.flow ?? '')
     return details.version === undefined
       ? versions?.at(-1)

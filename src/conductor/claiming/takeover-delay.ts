@@ -2,6 +2,9 @@
 import type { JobBoard, Posting } from '../../board/index.ts'
 import { MAX_TIMER_MS, monotonic } from '../../core/time.ts'
 
+/** The time for which it is remembered that a job may be taken over. */
+const KEPT_MS = 3_600_000
+
 export interface TakeoverDelayOptions {
   readonly board: Pick<JobBoard, 'on'>
   /** The delay in milliseconds. */
@@ -20,12 +23,14 @@ export class TakeoverDelay implements Disposable {
   /** The timer of all jobs, for the earliest time: a server that dies leaves thousands of jobs at once. */
   #timer: NodeJS.Timeout | undefined
   #wakesAt = Number.POSITIVE_INFINITY
-  #unsubscribe: (() => void)[] | undefined
+  /** The listeners of the board while a job waits: they keep its view open. */
+  #unsubscribe: readonly (() => void)[] = []
 
   constructor(options: TakeoverDelayOptions) {
     this.#options = options
   }
 
+  /** Returns whether the job may be taken over now; if not, begins its delay. */
   mayTakeOver({ uuid, runs: run, attempts }: Posting): boolean {
     const { takeoverDelay } = this.#options
     const last = attempts.at(-1)
@@ -41,14 +46,33 @@ export class TakeoverDelay implements Disposable {
 
   [Symbol.dispose](): void {
     clearTimeout(this.#timer)
-    for (const leave of this.#unsubscribe ?? []) leave()
+    this.#stopListening()
   }
 
   #remember(uuid: string, waits: { run: number; from: number }): void {
-    this.#waiting.set(uuid, waits)
-    const forget = ({ job }: { job: { uuid: string } }) => this.#waiting.delete(job.uuid)
     const { board } = this.#options
-    this.#unsubscribe ??= (['claimed', 'consumed', 'trashed'] as const).map((event) => board.on(event, forget))
+    this.#waiting.set(uuid, waits)
+    if (this.#unsubscribe.length > 0) return
+    const forget = ({ job }: { readonly job: { readonly uuid: string } }) => {
+      if (this.#waiting.delete(job.uuid) && this.#waiting.size === 0) this.#stopListening()
+    }
+    this.#unsubscribe = (['claimed', 'consumed', 'trashed'] as const).map((event) => board.on(event, forget))
+  }
+
+  /** Removes old entries, and the listeners if no job waits any more: a job may have left the board without an event. */
+  #forgetOld(): void {
+    const now = monotonic()
+    let isWaiting = false
+    for (const [uuid, { from }] of this.#waiting) {
+      if (from > now) isWaiting = true
+      else if (from < now - KEPT_MS) this.#waiting.delete(uuid)
+    }
+    if (!isWaiting) this.#stopListening()
+  }
+
+  #stopListening(): void {
+    for (const leave of this.#unsubscribe) leave()
+    this.#unsubscribe = []
   }
 
   #wakeAt(from: number, now: number): void {
@@ -57,6 +81,7 @@ export class TakeoverDelay implements Disposable {
     this.#wakesAt = from
     const wake = () => {
       this.#wakesAt = Number.POSITIVE_INFINITY
+      this.#forgetOld()
       this.#options.onRecheck()
     }
     // Adds a millisecond: timers fire a little early by the monotonic clock.

@@ -7,7 +7,7 @@
  * | nothing              | the claim is lost                                                                          |
  * | consume              | the flow is a SUCCESS, also when the logbook said so already                               |
  * | abandon, uncharged   | shutdown; fenced while the claim is held; after a rest that grows: the logbooks are away,  |
- * |                      | or this one cannot be read here                                                            |
+ * |                      | or this one cannot be read here; no child process can be started                           |
  * | fail                 | the flow is REVERTED; the logbooks refuse for good; a defect. Tried again while attempts   |
  * |                      | are left, else trashed; a NonRetryable is trashed at once                                  |
  * | trash                | the flow is a FAILURE (a revert failed); it was cancelled and is REVERTED; the posting     |
@@ -30,6 +30,8 @@ export type RunEnding =
     }
   | { readonly kind: 'shutdown' }
   | { readonly kind: 'storage-away'; readonly error: Error }
+  /** No child process could be started for an isolated task. */
+  | { readonly kind: 'no-child'; readonly error: Error }
   /** The logbook of this one job cannot be read: a newer release has written it, or its key is missing here. */
   | { readonly kind: 'illegible'; readonly error: Error }
   | { readonly kind: 'fenced'; readonly newestRun: number | undefined }
@@ -63,6 +65,12 @@ export function decide(ending: RunEnding, options: { onFailure: OnFailure } = { 
       return { settle: 'abandon', reason: 'its conductor shut down' }
     case 'storage-away':
       return { settle: 'abandon', reason: `the logbooks are away: ${ending.error.message}`, rests: true }
+    case 'no-child':
+      return {
+        settle: 'abandon',
+        reason: `its conductor can start no child process: ${ending.error.message}`,
+        rests: true,
+      }
     case 'illegible':
       return { settle: 'abandon', reason: `its logbook cannot be read here: ${ending.error.message}`, rests: true }
     case 'fenced': {

@@ -79,7 +79,10 @@ const IDENTIFIER_PATTERN = /^[\w$.-]{1,100}$/
  * Returns the failure without its texts. Whether and when the job is tried again still follows from the remaining
  * fields.
  */
-function toNamedFailure({ name, code, causes = [], nonRetryable, retryAfter }: Failure, message: string): Failure {
+function toNamedFailure(
+  { name, code, causes = [], nonRetryable, retryAfter, nextSize }: Failure,
+  message: string,
+): Failure {
   return {
     name: IDENTIFIER_PATTERN.test(name) ? name : 'Error',
     message,
@@ -88,6 +91,7 @@ function toNamedFailure({ name, code, causes = [], nonRetryable, retryAfter }: F
       causes: causes.length > 0 ? causes.map((cause) => toNamedFailure(cause, message)) : undefined,
       nonRetryable,
       retryAfter,
+      nextSize,
     }),
   }
 }

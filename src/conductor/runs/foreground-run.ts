@@ -18,14 +18,30 @@ export interface ForegroundRun extends AsyncDisposable {
   readonly uuid: string
   readonly book: BookRequest
   readonly run: number
+  /** The timeout of the board's session, in milliseconds; undefined without a board. */
+  readonly sessionTimeout: number | undefined
+  /** Returns for how many milliseconds the claim is certainly held. */
+  readonly sessionLeft: () => number
   readonly engine: Pick<EngineOptions, 'signals' | 'assertOwner' | 'context' | 'clock'>
   settle(ending: Ending): Promise<void>
+  /** Takes the job from the board, because nothing of it was begun. An error is not thrown: the caller has one already. */
+  withdraw(): Promise<void>
 }
 
 export function runWithoutBoard({ name }: AnyFlow): ForegroundRun {
   const uuid = newUuid()
   const nothing = async () => undefined
-  return { uuid, book: { uuid, name }, run: 1, engine: {}, settle: nothing, [Symbol.asyncDispose]: nothing }
+  return {
+    uuid,
+    book: { uuid, name },
+    run: 1,
+    sessionTimeout: undefined,
+    sessionLeft: () => Number.POSITIVE_INFINITY,
+    engine: {},
+    settle: nothing,
+    withdraw: nothing,
+    [Symbol.asyncDispose]: nothing,
+  }
 }
 
 interface ForegroundRunOptions {
@@ -62,6 +78,8 @@ export async function runOnBoard(
     uuid: job.uuid,
     book: toBookRequest(job.book, { boardId: boardId(board.uri) }),
     run,
+    sessionTimeout: board.sessionTimeout,
+    sessionLeft: () => board.sessionLeft,
     engine: {
       signals: { stop: claim.lost, cancel: claim.cancelled },
       assertOwner: () => claim.assertHeld(),
@@ -74,6 +92,7 @@ export async function runOnBoard(
       const settled = await settle(claim, verdict, { onError: () => undefined, leave, disclosure })
       if (settled === 'lost') throw new ClaimLost(`${job}: the session has expired; another owner may have the job`)
     },
+    withdraw: () => claim.consume().catch(() => undefined),
     [Symbol.asyncDispose]: async () => {
       await claim[Symbol.asyncDispose]()
       await close()

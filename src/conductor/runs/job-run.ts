@@ -4,9 +4,10 @@
  */
 import type { Claim, Job } from '../../board/index.ts'
 import { abortAfter, followSignals, openOrAbort, rejectOnAbort } from '../../core/async/abort.ts'
-import type { Stoppable } from '../../core/async/abort-flag.ts'
+import { AbortFlag, type Stoppable } from '../../core/async/abort-flag.ts'
 import {
   type Cancelled,
+  ChildUnavailable,
   ClaimLost,
   Fenced,
   IncompatibleVersion,
@@ -21,16 +22,16 @@ import {
 import { failureOf } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'
-import type { AlarmClock } from '../../core/time.ts'
+import type { AlarmClock, Duration } from '../../core/time.ts'
 import { newUuid } from '../../core/uuid.ts'
-import { Engine } from '../../engine/index.ts'
+import { type AtomIsolator, Engine } from '../../engine/index.ts'
 import type { AnyFlow } from '../../flow/index.ts'
 import type { AcquireRequest, FlowLog, Persistence } from '../../persistence/index.ts'
 import type { KnownFlows } from '../claiming/known-flows.ts'
 import { toBookRequest } from './book-owner.ts'
 import type { RunEnding } from './decide.ts'
 import type { TaskWatch } from './task-watch.ts'
-import { type StopIgnored, watchStop } from './unstopped-jobs.ts'
+import { jobStopWatch, type StopIgnored } from './unstopped-jobs.ts'
 
 export interface JobRunContext {
   readonly flows: KnownFlows
@@ -39,11 +40,15 @@ export interface JobRunContext {
   readonly persistence: Persistence
   /** The object that tasks find as `ctx.services`. */
   readonly services: unknown
+  /** Runs isolated tasks. */
+  readonly isolator: AtomIsolator | undefined
   /** The clock of deadlines and pauses. */
   readonly clock: AlarmClock
   readonly log: Logger
   /** The number of tasks of one flow that run at once. */
   readonly flowConcurrency: number
+  /** The deadline of jobs that have none. */
+  readonly defaultDeadline?: Duration | undefined
   /** Fires when flows must be suspended, in the second stage of a stop. */
   readonly suspend: AbortSignal
   /** Fires when tasks that ignore their signal are not waited for any more. */
@@ -104,23 +109,40 @@ async function runClaimedFlow(
   what: { flow: AnyFlow; store: Readonly<Record<string, unknown>>; log: FlowLog },
   context: JobRunContext,
 ): Promise<JobRun> {
-  using stop = followSignals([claim.stops.lost, context.faultStop, context.leave])
-  using cancel = followSignals([claim.stops.cancelled])
+  // A deadline is kept although a task ignores its signal: the job is given back as failed, and the engine writes no more.
+  const ignored = new AbortFlag()
+  using stop = followSignals([claim.stops.lost, context.faultStop, context.leave, ignored])
   const { job } = claim
+  const { tasks, clock, defaultDeadline, onStopIgnored } = context
+  const limit = new AbortFlag()
   const late = (time: string) => new Timeout(`${job}: not done within ${time}`)
-  using _deadline = abortAfter(cancel, job.deadline, late, context.clock)
-  const { tasks, clock, onStopIgnored } = context
-  using _watch = watchStop({ job, run: claim.run, stop: cancel, tasks, clock, onStopIgnored })
+  using _deadline = abortAfter(limit, job.deadline ?? defaultDeadline, late, clock)
+  using cancel = followSignals([claim.stops.cancelled, limit])
+  const watch = jobStopWatch({ job, run: claim.run, clock, onStopIgnored, giveBack: (reason) => ignored.abort(reason) })
+  const running = () => tasks.executing(job.uuid)
+  // Each by itself: a deadline that comes after a cancellation is kept, too.
+  using _cancelWatch = watch(claim.stops.cancelled, { running })
+  using _limitWatch = watch(limit, { running })
   const engine = new Engine({
     ...what,
     signals: { stop, suspend: context.suspend, cancel },
     assertOwner: () => claim.assertHeld(),
     context: { fence: claim.fence, job: { uuid: job.uuid, name: job.name } },
     services: context.services,
+    isolator: context.isolator,
     logger: context.log.child({ job: job.uuid }),
     concurrency: context.flowConcurrency,
     clock: context.clock,
-    performing: (task, how) => tasks.begin({ job: job.uuid, name: job.name, task }, how),
+    performing: (task, how, ownLimit) => {
+      const end = tasks.begin({ job: job.uuid, name: job.name, task }, how)
+      if (!ownLimit) return end
+      // A task follows other signals, too: what these are about is watched above, or over.
+      const watching = watch(ownLimit, { running: () => [task], onlyDeadline: true })
+      return () => {
+        end()
+        watching[Symbol.dispose]()
+      }
+    },
   })
   engine.on('progress', ({ atom: task, progress }) => context.onProgress({ job, run: claim.run, task, progress }))
   try {
@@ -172,6 +194,7 @@ function toRunEnding(error: unknown, claim: Claim): RunEnding {
   // The logbook was written by a newer release, or with a key that is missing here. A conductor that can read it can
   // continue the job.
   if (error instanceof IncompatibleVersion || error instanceof SealedLogbook) return { kind: 'illegible', error }
+  if (error instanceof ChildUnavailable) return { kind: 'no-child', error }
   if (error instanceof StorageFailure && error.retryable) return { kind: 'storage-away', error }
   return { kind: 'defect', error }
 }

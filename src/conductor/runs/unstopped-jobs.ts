@@ -1,13 +1,13 @@
 /**
- * Detects jobs whose stop signal has fired, because their deadline has passed or they were cancelled, while a task
- * still runs. The task keeps its slot, and nothing else would report it.
+ * Detects jobs that have to stop, because a deadline has passed or they were cancelled, while a task still runs. The task keeps its
+ * slot, and nothing else would report it.
  */
 import type { Job } from '../../board/index.ts'
 import { onAbort } from '../../core/async/abort.ts'
 import type { Stoppable } from '../../core/async/abort-flag.ts'
+import { Timeout } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import type { AlarmClock } from '../../core/time.ts'
-import type { TaskWatch } from './task-watch.ts'
 
 /** The time after its signal in which a task may stop without a warning. */
 const STOP_GRACE_MS = 10_000
@@ -22,22 +22,50 @@ export interface StopIgnored {
   readonly reason: string
 }
 
-/** Calls `onStopIgnored` once, unless it is disposed first, or no task of the job executes any more by then. */
-export function watchStop(options: {
+/** The run of a job that is watched. */
+export interface JobStopWatchOptions {
   readonly job: Job
   readonly run: number
-  /** Fires when the job has to stop. */
-  readonly stop: Stoppable
-  readonly tasks: Pick<TaskWatch, 'executing'>
   readonly clock: AlarmClock
+  /** Called once for the run. */
   readonly onStopIgnored: (event: StopIgnored) => void
-}): Disposable {
-  const { job, run, stop, tasks, clock, onStopIgnored } = options
-  let alarm: Disposable | undefined
-  const ring = () => {
-    const executing = tasks.executing(job.uuid)
-    if (executing.length > 0) onStopIgnored({ job, run, tasks: executing, reason: describeError(stop.reason) })
+  /** Called when a deadline was ignored: the job must not wait for the task. */
+  readonly giveBack: (reason: Timeout) => void
+}
+
+/** Watches one signal of the run until the result is disposed. */
+export type JobStopWatch = (
+  stop: Stoppable,
+  options: {
+    /** Returns the tasks that still run. */
+    readonly running: () => readonly string[]
+    /** Whether the signal counts only if it has fired because of a deadline. */
+    readonly onlyDeadline?: boolean
+  },
+) => Disposable
+
+/** Returns a function that watches the signals of a run of a job: that tasks still run some time after one of them has fired. */
+export function jobStopWatch({ job, run, clock, onStopIgnored, giveBack }: JobStopWatchOptions): JobStopWatch {
+  let isReported = false
+  return (stop, { running, onlyDeadline = false }) => {
+    const onIgnored = () => {
+      const { reason } = stop
+      const tasks = running()
+      if (tasks.length === 0 || (onlyDeadline && !(reason instanceof Timeout))) return
+      if (!isReported) onStopIgnored({ job, run, tasks, reason: describeError(reason) })
+      isReported = true
+      if (reason instanceof Timeout) giveBack(reason)
+    }
+    return alarmAfter(stop, { clock, ring: onIgnored })
   }
+}
+
+/** Calls `ring` some time after the signal has fired, unless the result is disposed first. */
+function alarmAfter(
+  stop: Stoppable,
+  { clock, ring }: { readonly clock: AlarmClock; readonly ring: () => void },
+): Disposable {
+  let alarm: Disposable | undefined
   const fired = () => {
     alarm = clock.alarm(STOP_GRACE_MS, { kind: 'deadline', ring })
   }

@@ -1,6 +1,6 @@
 /** A retry that waits between attempts. */
 import { InvalidArgument } from '../../core/errors.ts'
-import type { Failure } from '../../core/failure.ts'
+import { type Failure, isFinal } from '../../core/failure.ts'
 import { assertOptions, type KnownOptions } from '../../core/options.ts'
 import { backoffDelay, type Duration, toMilliseconds } from '../../core/time.ts'
 import type { Provides } from './atom.ts'
@@ -61,7 +61,7 @@ export function backOff<const P extends Provides = never>(
     provides: options.provides,
     execute: (_args, { history }) => history.length + 1,
     onFailure: (_args, { history, failure }) => {
-      const again = when ? when(failure) : !failure.nonRetryable
+      const again = when ? when(failure) : !isFinal(failure)
       if (!again || history.length >= attempts) return givingUp(options)
       return { decision: 'RETRY', after: failure.retryAfter ?? backoffDelay(history.length, waits) }
     },

@@ -1,6 +1,7 @@
 /** TaskFlow's retries. Each decides by its history alone, so a process that resumes comes to the same decision. */
 import { isDeepStrictEqual } from 'node:util'
 import { InvalidArgument, NotFound } from '../../core/errors.ts'
+import { isFinal } from '../../core/failure.ts'
 import type { Provides } from './atom.ts'
 import type { NoMembers } from './atom-options.ts'
 import { type Decision, type Retry, retry } from './retry.ts'
@@ -43,7 +44,7 @@ export function times<const P extends Provides = never>(
     provides: options.provides,
     execute: (_args, { history }) => history.length + 1,
     onFailure: (_args, { history, failure }) =>
-      history.length < attempts && !failure.nonRetryable ? 'RETRY' : givingUp(options),
+      history.length < attempts && !isFinal(failure) ? 'RETRY' : givingUp(options),
   })
 }
 

@@ -13,6 +13,7 @@ import {
 } from './atom-options.ts'
 import { brand, hasBrand } from './brand.ts'
 import type { Context, RevertContext } from './context.ts'
+import { assertIsolate, type Isolate } from './isolation.ts'
 
 /**
  * A frozen task. `A` are its arguments, `R` is its result, which is provided as `P`; `B` are the arguments that are bound to
@@ -37,7 +38,25 @@ export interface Task<A, P extends Provides, R, B extends Rebind = NoMembers, J 
  */
 export interface AnyTask extends AnyAtom {
   readonly kind: 'task'
+  /** Whether it runs in a child process; undefined for what its flow says. */
+  readonly isolate: Isolate | undefined
+  /** What becomes of it after an interruption; undefined for `rerun`. */
+  readonly onInterrupted: OnInterrupted | undefined
 }
+
+/**
+ * What becomes of a task whose `execute` was under way when its owner died, lost the job, or was stopped: it may have done all of its
+ * work, some, or nothing.
+ *
+ * | value | the next owner |
+ * |---|---|
+ * | `rerun` | executes it again: for tasks that are idempotent |
+ * | `revert` | reverts it, and then executes it again: for tasks that can undo what is half done |
+ * | `fail` | takes it as failed with Interrupted: retries decide, and else the flow is reverted |
+ */
+export type OnInterrupted = 'rerun' | 'revert' | 'fail'
+
+const ON_INTERRUPTED: readonly unknown[] = ['rerun', 'revert', 'fail'] satisfies OnInterrupted[]
 
 export interface TaskOptions<
   Q extends string,
@@ -66,6 +85,16 @@ export interface TaskOptions<
   readonly postExecute?: ((args: NoInfer<A>, ctx: Context<S>) => unknown) | undefined
   readonly preRevert?: ((args: NoInfer<A>, ctx: RevertContext<NoInfer<R>, S>) => unknown) | undefined
   readonly postRevert?: ((args: NoInfer<A>, ctx: RevertContext<NoInfer<R>, S>) => unknown) | undefined
+  /**
+   * Runs the task in a child process of the conductor's `pool`: it may compute for long, and a crash is a failure of this task alone. Its
+   * arguments and its result must be plain data. By default what the flow says. See the guide on isolation.
+   */
+  readonly isolate?: Isolate | undefined
+  /**
+   * What becomes of the task if its owner dies while it executes; `rerun` by default. A task that waits for a child process counts as
+   * one that executes.
+   */
+  readonly onInterrupted?: OnInterrupted | undefined
 }
 
 type Hooks = 'preExecute' | 'postExecute' | 'preRevert' | 'postRevert'
@@ -79,6 +108,8 @@ const KNOWN_OPTIONS: KnownOptions<TaskOptions<never, never, never, never> & AnyT
   postExecute: true,
   preRevert: true,
   postRevert: true,
+  isolate: true,
+  onInterrupted: true,
 }
 
 /**
@@ -114,7 +145,9 @@ export function task<
       throw new InvalidArgument(`task ${name}: ${hook} must be a function`)
   }
   assertAtomOptions(given, `task ${name}`)
-  const { execute, revert, preExecute, postExecute, preRevert, postRevert } = options
+  assertIsolate(given.isolate, `task ${name}`)
+  assertOnInterrupted(given, `task ${name}`)
+  const { execute, revert, preExecute, postExecute, preRevert, postRevert, isolate, onInterrupted } = options
   return brand('task', {
     kind: 'task',
     name,
@@ -126,7 +159,22 @@ export function task<
     postExecute,
     preRevert,
     postRevert,
+    isolate: typeof isolate === 'object' ? Object.freeze({ ...isolate }) : isolate,
+    onInterrupted,
   })
+}
+
+/** @throws InvalidArgument for an unknown value, and for `revert` where there is nothing that reverts */
+function assertOnInterrupted(
+  given: { readonly [K in Hooks | 'revert' | 'onInterrupted']?: unknown },
+  what: string,
+): void {
+  const { onInterrupted, revert, preRevert, postRevert } = given
+  if (onInterrupted === undefined) return
+  if (!ON_INTERRUPTED.includes(onInterrupted))
+    throw new InvalidArgument(`${what}: onInterrupted must be one of ${ON_INTERRUPTED.join(', ')}`)
+  if (onInterrupted === 'revert' && !revert && !preRevert && !postRevert)
+    throw new InvalidArgument(`${what}: onInterrupted is 'revert', so it needs a revert`)
 }
 
 /** Whether this is a task, made by this or by another copy of the library. */

@@ -8,6 +8,8 @@
  */
 import { InvalidArgument } from '../../core/errors.ts'
 import { type AnyAtom, listNeeds } from '../atoms/atom.ts'
+import { toIsolation } from '../atoms/isolation.ts'
+import type { AnyTask } from '../atoms/task.ts'
 import { type FlowLink, topologicalOrder } from '../patterns/edges.ts'
 import type { AnyFlow, AnyPart } from '../patterns/flow.ts'
 import type { AtomNode, DeciderGate, ExecutableAtom, ExecutionGraph, ExecutionNode } from './execution-graph.ts'
@@ -75,7 +77,9 @@ class Compiler {
       if (provider) sources.set(name, provider)
     }
     const providers = (name: string) => scope?.findProviders(name, position) ?? []
-    return this.#node({ atom: atom as ExecutableAtom, retry, scope, needs, sources, providers })
+    const isolate = atom.kind === 'task' ? ((atom as AnyTask).isolate ?? scope?.isolate) : undefined
+    const isolation = toIsolation(isolate)
+    return this.#node({ atom: atom as ExecutableAtom, isolation, retry, scope, needs, sources, providers })
   }
 
   #join(place: PartPosition & { flow: AnyFlow }): Segment {

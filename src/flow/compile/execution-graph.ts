@@ -2,6 +2,7 @@
 
 import type { Need } from '../atoms/atom.ts'
 import type { Context, RevertContext } from '../atoms/context.ts'
+import type { Isolation } from '../atoms/isolation.ts'
 import type { AnyRetry, FailureContext, RetryContext, RetryDecision } from '../atoms/retry.ts'
 import type { AnyTask } from '../atoms/task.ts'
 import type { Decider, Depth } from '../patterns/edges.ts'
@@ -56,6 +57,8 @@ export interface FlowScope {
 /** A node with an atom. */
 export interface AtomNode extends ExecutionNode {
   readonly atom: ExecutableAtom
+  /** The limits of its child process; undefined for an atom that runs in the process of its engine, as retries do. */
+  readonly isolation: Isolation | undefined
 }
 
 /** The nodes from `first` up to, but not including, `end`. */

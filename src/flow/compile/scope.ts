@@ -6,6 +6,7 @@
  * Finding a provider takes as many steps as flows enclose the atom, however many parts they have.
  */
 import { namesProvided } from '../atoms/atom.ts'
+import type { Isolate } from '../atoms/isolation.ts'
 import type { AnyFlow, AnyPart } from '../patterns/flow.ts'
 import { listProvidedByPart } from '../patterns/parts.ts'
 import type { FlowScope } from './execution-graph.ts'
@@ -24,6 +25,11 @@ export class Scope<Node> implements FlowScope {
     this.flow = flow
     this.#outer = around
     if (around) around.scope.#parts[around.position] = this
+  }
+
+  /** Whether the tasks of the flow run in child processes, as it or the nearest outer flow says. */
+  get isolate(): Isolate | undefined {
+    return this.flow.isolate ?? this.#outer?.scope.isolate
   }
 
   /** Adds a part at its position. Parts that come before it in the flow's order must have been added. */

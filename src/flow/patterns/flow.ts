@@ -1,6 +1,7 @@
 /** A flow has atoms in a pattern, a name, a version, and typed inputs and results. It is a plain frozen value. */
 import { InvalidArgument } from '../../core/errors.ts'
 import { brand, hasBrand } from '../atoms/brand.ts'
+import type { Isolate } from '../atoms/isolation.ts'
 import type { AnyRetry } from '../atoms/retry.ts'
 import type { AnyTask } from '../atoms/task.ts'
 import type { FlowLink } from './edges.ts'
@@ -27,6 +28,8 @@ export interface AnyFlow {
   readonly retry: AnyRetry | undefined
   /** The defaults for `post` with this flow. */
   readonly posting: PostingDefaults | undefined
+  /** Whether its tasks run in child processes; undefined for what the outer flow says. */
+  readonly isolate: Isolate | undefined
   /** The edges of a graph: the given links, and those that follow from the needs of its parts. */
   readonly links: readonly FlowLink[] | undefined
   /** The inputs: names that atoms require and no earlier atom provides. */

@@ -2,6 +2,7 @@
 import { Duplicate, InvalidArgument } from '../../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../../core/options.ts'
 import { isName, listNeeds, namesProvided } from '../atoms/atom.ts'
+import { assertIsolate, type Isolate } from '../atoms/isolation.ts'
 import { type AnyRetry, isRetry, nameAfterFlow } from '../atoms/retry.ts'
 import { isTask } from '../atoms/task.ts'
 import { type AnyFlow, type AnyPart, type Input, isFlow, isInput } from './flow.ts'
@@ -17,11 +18,19 @@ export interface FlowOptions<Rt = AnyRetry> {
   readonly retry?: Rt | undefined
   /** The defaults for `post` with this flow: `{ maxAttempts: 5, backOff: { first: '1m' } }`. */
   readonly posting?: PostingDefaults | undefined
+  /** Runs the tasks of the flow, and of the flows in it, in child processes, unless a task or an inner flow says otherwise. */
+  readonly isolate?: Isolate | undefined
 }
 
-export const FLOW_OPTIONS: KnownOptions<FlowOptions> = { name: true, version: true, retry: true, posting: true }
+export const FLOW_OPTIONS: KnownOptions<FlowOptions> = {
+  name: true,
+  version: true,
+  retry: true,
+  posting: true,
+  isolate: true,
+}
 
-type FlowHead = Pick<AnyFlow, 'name' | 'version' | 'retry' | 'posting' | 'schema'>
+type FlowHead = Pick<AnyFlow, 'name' | 'version' | 'retry' | 'posting' | 'isolate' | 'schema'>
 
 /** @throws InvalidArgument naming the invalid option */
 export function checkFlowHead(
@@ -30,7 +39,7 @@ export function checkFlowHead(
   { pattern, known }: { pattern: AnyFlow['pattern']; known: KnownOptions<FlowOptions> },
 ): FlowHead {
   const head = typeof nameOrOptions === 'string' ? { name: nameOrOptions } : (nameOrOptions ?? {})
-  const { name, version = '1.0', retry, posting }: Partial<FlowOptions<unknown>> = head
+  const { name, version = '1.0', retry, posting, isolate }: Partial<FlowOptions<unknown>> = head
   if (!isName(name)) throw new InvalidArgument(`a flow needs a name: ${pattern}('hello', input<…>(), firstTask, …)`)
   if (typeof nameOrOptions === 'object') assertOptions(nameOrOptions, known, `flow ${name}`)
   if (!isName(version)) throw new InvalidArgument(`flow ${name}: version must be a non-empty string, such as '1.0'`)
@@ -38,9 +47,11 @@ export function checkFlowHead(
     throw new InvalidArgument(`flow ${name}: retry must be a retry, as times(…), retry(…) and others make it`)
   if (!isInput(store))
     throw new InvalidArgument(`flow ${name}: the second argument must be input<…>(), followed by the tasks`)
+  assertIsolate(isolate, `flow ${name}`)
   return {
     name,
     version,
+    isolate: typeof isolate === 'object' ? Object.freeze({ ...isolate }) : isolate,
     retry: retry && nameAfterFlow(name, retry),
     posting: checkPostingDefaults(name, posting),
     schema: store.schema,

@@ -2,10 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { JobBoard } from '../../../src/board/api/job-board.ts'
+import type { UnclaimedJobs } from '../../../src/board/backend.ts'
 import { MemoryBackend, memorySpace } from '../../../src/board/backends/memory/index.ts'
 import { ChangeBudget } from '../../../src/board/claims/change-budget.ts'
 import type { Posting } from '../../../src/board/model/posting.ts'
-import { createDeferred } from '../../../src/core/async/abort.ts'
+import { createDeferred, type Deferred } from '../../../src/core/async/abort.ts'
 import { rejectionOf } from '../events.ts'
 
 /** More jobs than the budget of a waiting process allows. */
@@ -15,6 +16,7 @@ const MANY = 2_400
 class ObservedBackend extends MemoryBackend {
   readonly calls: string[] = []
   #unsubscribed = createDeferred()
+  readonly #read = new Map<string, Deferred<void>>()
 
   override async subscribe(): Promise<void> {
     this.calls.push('subscribe')
@@ -28,9 +30,26 @@ class ObservedBackend extends MemoryBackend {
     this.#unsubscribed = createDeferred()
   }
 
-  async listUnclaimed(): Promise<readonly string[]> {
-    const { jobs, claimed } = await this.list()
-    return jobs.filter((id) => !claimed.has(id))
+  async listUnclaimed(): Promise<UnclaimedJobs> {
+    const { jobs, claimed, cancelled } = await this.list()
+    return { jobs: jobs.filter((id) => !claimed.has(id)), cancelled }
+  }
+
+  override async read(ids: readonly string[]): ReturnType<MemoryBackend['read']> {
+    const read = await super.read(ids)
+    for (const id of ids) this.#deferredOf(id).resolve()
+    return read
+  }
+
+  /** Resolves when the posting of this job was read. */
+  whenRead(id: string): Promise<void> {
+    return this.#deferredOf(id).promise
+  }
+
+  #deferredOf(id: string): Deferred<void> {
+    const deferred = this.#read.get(id) ?? createDeferred()
+    this.#read.set(id, deferred)
+    return deferred
   }
 
   whenUnsubscribed(): Promise<void> {
@@ -133,7 +152,42 @@ test('a delayed job is found when it is due', async () => {
   expect(performance.now() - begin).toBeGreaterThanOrEqual(1_500)
 })
 
-test('an error of a look is reported, and the view is opened again', async () => {
+test('a delayed job whose cancel was requested is found at once', async () => {
+  await using boards = await openBoards()
+  const { backend, waiting, busy, postMany } = boards
+  const claiming = waiting.claimNext({ accept: mine })
+  const left = backend.whenUnsubscribed()
+  await postMany()
+  await left
+  const { uuid } = await busy.post('flow', {}, { name: 'mine', delay: '1h' })
+  const [id = ''] = (await backend.list()).jobs.slice(-1)
+  await backend.whenRead(id)
+  // As a board does that loses its connection before it has trashed the job itself.
+  await backend.request({ kind: 'cancel', id, job: 'mine', who: 'busy', reason: 'not needed' })
+  const [claim] = await claiming
+  expect(claim).toMatchObject({ job: { uuid }, cancelled: { aborted: true } })
+})
+
+test('a new caller finds a job that the polling has rejected', async () => {
+  await using boards = await openBoards()
+  const { backend, waiting, busy, postMany } = boards
+  const stop = new AbortController()
+  const first = rejectionOf(waiting.claimNext({ accept: mine, signal: stop.signal }))
+  const left = backend.whenUnsubscribed()
+  await postMany()
+  await left
+  await busy.post('flow', {}, { name: 'yours', delay: '4s' })
+  await backend.whenRead((await backend.list()).jobs.at(-1) ?? '')
+  const second = waiting.claimNext({ accept: ({ name }) => name === 'yours' })
+  const leftAgain = backend.whenUnsubscribed()
+  await postMany()
+  await leftAgain
+  expect((await second)[0].job.name).toBe('yours')
+  stop.abort(new Error('enough'))
+  await first
+})
+
+test('an error of a look is reported, and the view is opened again and stays open', async () => {
   await using boards = await openBoards()
   const { backend, waiting, busy, postMany } = boards
   const errors: string[] = []
@@ -145,18 +199,23 @@ test('an error of a look is reported, and the view is opened again', async () =>
   const left = backend.whenUnsubscribed()
   await postMany()
   await left
+  await vi.waitFor(() => expect(waiting.jobCount).toBeDefined(), { timeout: 5_000 })
+  await postMany()
   await busy.post('flow', {}, { name: 'mine' })
   await claiming
   expect(errors).toEqual(['no listing today'])
+  expect(backend.calls).toEqual(['subscribe', 'unsubscribe', 'subscribe'])
 })
 
 test.each([
   ['with a time limit', { timeout: '1h' as const }],
   ['beside a listener of the same board', {}],
+  ['beside a caller with a time limit', {}],
 ])('a caller %s does not poll', async (what, options) => {
   await using boards = await openBoards()
   const { backend, waiting, busy, postMany } = boards
   if (what.includes('listener')) waiting.on('posted', () => undefined)
+  if (what.includes('beside a caller')) void rejectionOf(waiting.claimNext({ accept: () => false, timeout: '1h' }))
   const claiming = waiting.claimNext({ accept: mine, ...options })
   await postMany()
   await busy.post('flow', {}, { name: 'mine' })

@@ -16,8 +16,8 @@ function halfDone(name: string, run = 1): Posting {
 
 type Forget = (event: { job: { uuid: string } }) => void
 
-/** A board of which nothing is known but what it tells. */
-function told(): { on: TakeoverDelayOptions['board']['on']; listeners: Map<string, Forget> } {
+/** Returns a board that shows its listeners. */
+function observedBoard(): { on: TakeoverDelayOptions['board']['on']; listeners: Map<string, Forget> } {
   const listeners = new Map<string, Forget>()
   const on = (event: string, listener: unknown) => {
     listeners.set(event, listener as Forget)
@@ -29,7 +29,7 @@ function told(): { on: TakeoverDelayOptions['board']['on']; listeners: Map<strin
 test('very many are waited for with one timer, and none is forgotten', () => {
   vi.useFakeTimers()
   let looks = 0
-  const takeovers = new TakeoverDelay({ board: told(), takeoverDelay: DELAY, onRecheck: () => (looks += 1) })
+  const takeovers = new TakeoverDelay({ board: observedBoard(), takeoverDelay: DELAY, onRecheck: () => (looks += 1) })
   const jobs = Array.from({ length: MANY }, (_, n) => halfDone(`job ${n}`))
   for (const job of jobs) expect(takeovers.mayTakeOver(job)).toBe(false)
   expect(vi.getTimerCount()).toBe(1)
@@ -42,16 +42,35 @@ test('very many are waited for with one timer, and none is forgotten', () => {
 
 test('each death begins a wait of its own; what was claimed or has left is forgotten', () => {
   vi.useFakeTimers()
-  const board = told()
+  const board = observedBoard()
   const takeovers = new TakeoverDelay({ board, takeoverDelay: DELAY, onRecheck: () => undefined })
   expect(takeovers.mayTakeOver(halfDone('job', 1))).toBe(false)
   vi.advanceTimersByTime(DELAY)
   expect(takeovers.mayTakeOver(halfDone('job', 1))).toBe(true)
   expect(takeovers.mayTakeOver(halfDone('job', 2))).toBe(false)
-  vi.advanceTimersByTime(DELAY)
-  expect(takeovers.mayTakeOver(halfDone('job', 2))).toBe(true)
   board.listeners.get('claimed')?.({ job: { uuid: 'job' } })
+  vi.advanceTimersByTime(DELAY)
   expect(takeovers.mayTakeOver(halfDone('job', 2))).toBe(false)
+  vi.advanceTimersByTime(DELAY + 1)
+  expect(takeovers.mayTakeOver(halfDone('job', 2))).toBe(true)
+  expect(board.listeners.size).toBe(0)
+  expect(takeovers.mayTakeOver(halfDone('other', 1))).toBe(false)
+  expect(board.listeners.size).toBe(3)
   takeovers[Symbol.dispose]()
   expect([vi.getTimerCount(), board.listeners.size]).toEqual([0, 0])
+})
+
+test('the board has listeners only while a job waits', () => {
+  vi.useFakeTimers()
+  const board = observedBoard()
+  const takeovers = new TakeoverDelay({ board, takeoverDelay: DELAY, onRecheck: () => undefined })
+  takeovers.mayTakeOver(halfDone('one'))
+  takeovers.mayTakeOver(halfDone('two'))
+  const forget = board.listeners.get('claimed')
+  forget?.({ job: { uuid: 'one' } })
+  expect(board.listeners.size).toBe(3)
+  forget?.({ job: { uuid: 'two' } })
+  expect(board.listeners.size).toBe(0)
+  takeovers.mayTakeOver(halfDone('three'))
+  expect(board.listeners.size).toBe(3)
 })

@@ -1,9 +1,9 @@
 /** A job that was told to stop, and whose task goes on: the conductor says so, once. */
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import type { Conductor } from '../../../src/conductor/index.ts'
 import type { StopIgnored } from '../../../src/conductor/runs/unstopped-jobs.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
-import { input, linear, task } from '../../../src/index.ts'
+import { input, linear, task, track } from '../../../src/index.ts'
 import { workbench } from '../../../src/testing/index.ts'
 import { startTestConductor } from '../conducting.ts'
 
@@ -65,4 +65,79 @@ test('one that heeds its signal, and reverts for long, is not reported', async (
   free.resolve()
   expect(await job.wait()).toBe('TRASHED')
   expect(events).toEqual([])
+})
+
+test.each([
+  ['of conductors', { defaultDeadline: '3s' }, {}, {}],
+  ['of the job', {}, { deadline: '3s' }, {}],
+  ['of the task', {}, {}, { deadline: '3s' }],
+] as const)(
+  'a job whose task ignores a deadline %s is given back as failed; the task keeps its slot, and writes no more',
+  async (_of, ofConductor, ofJob, ofTask) => {
+    const ends: (() => void)[] = []
+    const begun = [createDeferred(), createDeferred()] as const
+    const deaf = task('deaf', {
+      ...ofTask,
+      provides: 'run',
+      execute: async (_args, { run }) => {
+        const free = createDeferred()
+        ends.push(free.resolve)
+        begun[run - 1]?.resolve()
+        await free.promise
+        return run
+      },
+    })
+    const flow = linear('deaf', input<object>(), deaf)
+    await using bench = await workbench({ flows: [flow] })
+    const { board, persistence, clock } = bench
+    const options = { board, persistence, flows: [flow], concurrency: 1 }
+    const conductor = await startTestConductor({ ...options, ...ofConductor })
+    const settled = new Promise((resolve) => conductor.on('settled', resolve))
+    const events: StopIgnored[] = []
+    conductor.on('stopIgnored', (event) => events.push(event))
+    const job = await board.post(flow, {}, ofJob)
+    await begun[0].promise
+    clock.advance('3s')
+    clock.advance('10s')
+    expect(await settled).toMatchObject({ run: 1, settled: 'abandoned', failure: { code: 'JOBBOARD_TIMEOUT' } })
+    expect([job.state, conductor.running]).toEqual(['UNCLAIMED', 1])
+    expect(events).toMatchObject([{ run: 1, tasks: ['deaf'] }])
+    // Another conductor does it, and what the first run returns in the end is not recorded.
+    await startTestConductor({ ...options, name: 'other' })
+    clock.advance('1h')
+    await begun[1].promise
+    ends[0]?.()
+    await vi.waitFor(() => expect(conductor.running).toBe(0))
+    ends[1]?.()
+    expect(await job.wait()).toBe('COMPLETE')
+    expect(await track(job.uuid, { board, persistence })).toMatchObject({ status: 'done', results: { deaf: 2 } })
+  },
+)
+
+test('a deadline is kept although the job was cancelled before, and its task ignores both', async () => {
+  const [begun, free] = [createDeferred(), createDeferred()]
+  const hang = task('hang', {
+    execute: async () => {
+      begun.resolve()
+      await free.promise
+    },
+  })
+  const flow = linear('hang', input<object>(), hang)
+  await using bench = await workbench({ flows: [flow] })
+  const { board, persistence, clock } = bench
+  const conductor = await startTestConductor({ board, persistence, flows: [flow] })
+  const events: StopIgnored[] = []
+  conductor.on('stopIgnored', (event) => events.push(event))
+  const settled = new Promise((resolve) => conductor.on('settled', resolve))
+  const job = await board.post(flow, {}, { deadline: '30s' })
+  await begun.promise
+  await board.cancel(job)
+  clock.advance('10s')
+  expect(events).toHaveLength(1)
+  clock.advance('20s')
+  clock.advance('10s')
+  expect(await settled).toMatchObject({ run: 1, failure: { code: 'JOBBOARD_TIMEOUT' } })
+  expect(events).toHaveLength(1)
+  free.resolve()
+  await vi.waitFor(() => expect(conductor.running).toBe(0))
 })

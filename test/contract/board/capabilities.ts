@@ -22,7 +22,7 @@ export function capabilitiesContract({ open }: Place, capabilities: BackendCapab
       if (ending === 'taken') expect((await posting).state).toBe('UNCLAIMED')
       else
         expect(await rejectionOf(posting)).toMatchObject({ code: 'JOBBOARD_UNSUPPORTED_CAPABILITY', capability: name })
-      expect(board.jobCount).toBe(ending === 'taken' ? 1 : 0)
+      expect(await board.countJobs()).toBe(ending === 'taken' ? 1 : 0)
     },
   )
 

@@ -120,7 +120,7 @@ export function delaysContract({ open, expire }: Place, { resources }: BackendCa
         InvalidArgument,
       )
     }
-    expect(board.jobCount).toBe(0)
+    expect(await board.countJobs()).toBe(0)
   })
 
   describe('a deadline', () => {

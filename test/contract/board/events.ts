@@ -10,6 +10,8 @@ export function eventsContract({ open, expire, putRaw }: Place, { completeChange
     const boards = await Promise.all([open({ who: 'actor' }), open(), open()])
     const [actor] = boards
     const histories = boards.map(recordEvents)
+    // A listener opens the view; what happens before it is listed is not emitted.
+    const views = await Promise.all(boards.map((board) => board.view()))
     const done = boards.map((board) => nextEvent(board, 'consumed'))
     await actor.post('flow', {}, { name: 'job' })
     await Promise.all(boards.map(refresh))
@@ -22,12 +24,15 @@ export function eventsContract({ open, expire, putRaw }: Place, { completeChange
     // Who does it hears all of it; others how it ends, and of what came before nothing in another order.
     expect(histories[0]).toEqual(life)
     for (const history of histories) expect(lives(history)).toBe(true)
+    for (const view of views) view[Symbol.dispose]()
   })
 
   test('a trashed job is reported as trashed, never as consumed', async () => {
     const boards = await Promise.all([open(), open()])
     const [actor] = boards
     const histories = boards.map(recordEvents)
+    // A listener opens the view; what happens before it is listed is not emitted.
+    const views = await Promise.all(boards.map((board) => board.view()))
     const trashed = boards.map((board) => nextEvent(board, 'trashed'))
     await actor.post('flow', {}, { name: 'job' })
     await Promise.all(boards.map(refresh))
@@ -40,6 +45,7 @@ export function eventsContract({ open, expire, putRaw }: Place, { completeChange
       expect(history).toEqual(life.filter((happening) => history.includes(happening)))
       expect(history.at(-1)).toBe('trashed job')
     }
+    for (const view of views) view[Symbol.dispose]()
   })
 
   test("an owner's death is reported as an abandoned job", async () => {
@@ -111,6 +117,7 @@ export function eventsContract({ open, expire, putRaw }: Place, { completeChange
       const errors: string[] = []
       const reported = nextEvent(there, 'error')
       there.on('error', ({ error }) => errors.push(error.message))
+      using _view = await there.view()
       const id = await putRaw(bytes)
       await reported
       await here.post('flow', {}, { name: 'job' })
@@ -129,12 +136,14 @@ export function eventsContract({ open, expire, putRaw }: Place, { completeChange
 
     test('is reported to who listens first, when it was there before the board was opened', async () => {
       const first = await open()
+      using _firstView = await first.view()
       const noticed = nextEvent(first, 'error')
       const id = await putRaw(Uint8Array.of(0xc1))
       await noticed
       const board = await open()
-      const { error } = await nextEvent(board, 'error')
+      const [{ error }, view] = await Promise.all([nextEvent(board, 'error'), board.view()])
       expect(error.message).toContain(id)
+      view[Symbol.dispose]()
       expect(await namesOn(board)).toEqual([])
     })
   })

@@ -104,7 +104,7 @@ export function limitsContract({ open }: Place): void {
       const failure = await rejectionOf(board.post('flow', {}, { backOff: backOff as object }))
       expect(failure).toBeInstanceOf(JobboardError)
       expect(String(failure)).toContain('backOff')
-      expect(board.jobCount).toBe(0)
+      expect(await board.countJobs()).toBe(0)
     })
   })
 

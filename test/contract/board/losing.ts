@@ -39,7 +39,7 @@ export function losingContract({ open, expire }: Place, { completeChangeFeed }: 
     expect(await rejectionOf(old.consume())).toBeInstanceOf(ClaimLost)
     expect(claim.lost.aborted).toBe(false)
     await claim.consume()
-    expect(board.jobCount).toBe(0)
+    expect(await board.countJobs()).toBe(0)
   })
 
   test('work that loses its claim is stopped by its signal, and nothing is settled', async () => {
@@ -168,6 +168,7 @@ export function losingContract({ open, expire }: Place, { completeChangeFeed }: 
     expect(states.slice(states.indexOf('lost'))).toEqual(['lost', 'connected'])
     expect(board.connected).toBe(true)
     const history = recordEvents(board)
+    using _view = await board.view()
     const consumed = nextEvent(board, 'consumed')
     await other.post('flow', {}, { name: 'later' })
     await refresh(board)

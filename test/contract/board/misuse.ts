@@ -124,7 +124,7 @@ export function misuseContract({ open }: Place): void {
       expect(failure).toBeInstanceOf(InvalidArgument)
       expect(String(failure)).toContain(says)
       expect(scene.job.state).toBe('UNCLAIMED')
-      expect(scene.board.jobCount).toBe(2)
+      expect(await scene.board.countJobs()).toBe(2)
     })
   })
 
@@ -143,6 +143,7 @@ export function misuseContract({ open }: Place): void {
     ['abandon', 'going home', 'abandon: the options must be an object, as in { reason: … }'],
     ['abandon', { failed: 'yes' }, 'abandon: failed must be true or false'],
     ['abandon', { newestRun: -1 }, 'abandon: newestRun must be a whole number from 0, not -1'],
+    ['abandon', { size: 'huge' }, 'abandon: size must be one of small, medium, large, not huge'],
     ['abandon', { delay: 'soon' }, 'delay: "soon" is not a duration'],
     ['trash', { resaon: 'x' }, 'trash has no option "resaon"; did you mean reason?'],
     ['trash', { reason: 5 }, 'trash: reason must be a string'],

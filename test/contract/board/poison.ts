@@ -37,6 +37,7 @@ export function poisonContract({ open, putRaw }: Place, { jsonOnly }: BoardBacke
     const uuid = '0199e0b0-0000-7000-8000-000000000000'
     const book = { uuid, name: 'book', more: nested(80) }
     const backOff = { first: 1, more: nested(80) }
+    using _view = await board.view()
     const posted = nextEvent(board, 'posted')
     await putRaw(
       encoded(

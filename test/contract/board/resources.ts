@@ -240,7 +240,7 @@ export function resourcesContract({ open, expire }: Place): void {
     const board = await open()
     const posting = board.post('flow', {}, { resources: resources as Resources })
     expect(await rejectionOf(posting)).toBeInstanceOf(InvalidPosting)
-    expect(board.jobCount).toBe(0)
+    expect(await board.countJobs()).toBe(0)
   })
 }
 

@@ -1,6 +1,7 @@
 /** A claim is settled once, by its owner, for everybody to see. */
 import { describe, expect, test, vi } from 'vitest'
-import { InvalidArgument, NonRetryable, NotFound, NotOwner } from '../../../src/core/errors.ts'
+import { InvalidArgument, NonRetryable, NotFound, NotOwner, OutOfMemory } from '../../../src/core/errors.ts'
+import { failureOf } from '../../../src/core/failure.ts'
 import { rejectionOf } from '../../board/events.ts'
 import { all, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
@@ -16,7 +17,7 @@ export function settlingContract({ open }: Place): void {
     await claim.consume()
     expect(claim.settled).toBe(true)
     expect(job.state).toBe('COMPLETE')
-    expect(here.jobCount).toBe(0)
+    expect(await here.countJobs()).toBe(0)
     expect(await namesOn(there)).toEqual([])
     expect(seen.state).toBe('COMPLETE')
     expect(await all(there.trashed())).toEqual([])
@@ -33,6 +34,36 @@ export function settlingContract({ open }: Place): void {
       { who: 'here', at: expect.any(Date), ended: 'returned', reason: 'going home' },
       { who: 'there', at: expect.any(Date) },
     ])
+  })
+
+  test('an abandoned job can get another size, which its next claims keep', async () => {
+    const [here, there] = await Promise.all([open({ who: 'here' }), open({ who: 'there' })])
+    const job = await here.post('flow', {}, { size: 'small' })
+    const seen = await there.find(job.uuid)
+    await (await here.claim(job)).abandon({ failed: true, size: 'medium' })
+    const [claim] = await there.claimNext({ accept: ({ size }) => size === 'medium' })
+    expect([claim.job.size, seen.size, claim.job.uuid]).toEqual(['medium', 'medium', job.uuid])
+    await claim.abandon()
+    const again = await (await open()).find(job.uuid)
+    expect(again.size).toBe('medium')
+  })
+
+  test('a failure for want of memory gives the job its next size once, and then trashes it', async () => {
+    const board = await open()
+    const job = await board.post('flow', {}, { maxAttempts: 9 })
+    const failure = { ...failureOf(new OutOfMemory('too large', { nextSize: 'large' })), retryAfter: 0 }
+    expect(await (await board.claim(job)).fail(failure)).toBe('abandoned')
+    const claim = await board.claim(job)
+    expect(claim.job.size).toBe('large')
+    expect(await claim.fail(failure)).toBe('trashed')
+    const [entry] = await all(board.trashed())
+    expect(entry?.attempts).toHaveLength(2)
+  })
+
+  test('a failure for want of memory never makes a job smaller', async () => {
+    const board = await open()
+    const claim = await board.claim(await board.post('flow', {}, { size: 'large', maxAttempts: 9 }))
+    expect(await claim.fail(failureOf(new OutOfMemory('too large', { nextSize: 'medium' })))).toBe('trashed')
   })
 
   test('the run after an abandon is above what the logbook knew of', async () => {

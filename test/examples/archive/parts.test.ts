@@ -126,7 +126,7 @@ test('conductors whose processes cannot be started are as gone as dead ones', as
   await using board = await openBoard('memory:')
   const said: string[] = []
   const { signal } = new AbortController()
-  const assignment = { board: 'zookeeper://h', persistence: 'memory:', flow: 'archive', concurrency: 1 }
+  const assignment = { board: 'zookeeper://h', persistence: 'memory:', flow: 'archive', concurrency: 1, isolate: false }
   const say = (line: string) => said.push(line)
   await using conductors = await startConductors(board, { ...assignment, conductors: 2, say, signal })
   await conductors.allGone

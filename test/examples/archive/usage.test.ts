@@ -48,7 +48,15 @@ describe('the command line', () => {
   test('help shows every option', async () => {
     const demo = new Demo(['--help'])
     expect(await demo.exitCode()).toBe(0)
-    for (const option of ['--out', '--board', '--persistence', '--conductors', '--concurrency', '--verbose'])
+    for (const option of [
+      '--out',
+      '--board',
+      '--persistence',
+      '--conductors',
+      '--concurrency',
+      '--isolate',
+      '--verbose',
+    ])
       expect(demo.output).toContain(`  ${option} `)
   })
 })

@@ -26,8 +26,11 @@ import {
   type StoredJob,
   type TrashedEntry,
   type UnreadableJob,
+  type WriteRequest,
+  type Written,
 } from '../../backend.ts'
 import { encodePosting, MAX_POSTING_BYTES, type Posting, readSizedPosting } from '../../model/posting.ts'
+import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { MemorySpace } from './space.ts'
 
 const spacesByName = new Map<string, MemorySpace>()
@@ -51,6 +54,7 @@ export class MemoryBackend implements Backend {
   #open: { readonly sink: BackendSink; session: string } | undefined
   #unsubscribe: (() => void) | undefined
   readonly #followed = new Set<string>()
+  readonly #recordWatches = new Map<string, () => void>()
   #unfollow: (() => void) | undefined
 
   constructor(options: { uri: string; space: MemorySpace }) {
@@ -114,6 +118,8 @@ export class MemoryBackend implements Backend {
     this.#unsubscribe?.()
     this.#unsubscribe = undefined
     this.#forget([...this.#followed])
+    for (const unwatch of this.#recordWatches.values()) unwatch()
+    this.#recordWatches.clear()
     // The owner is notified first: it must know before another board can claim.
     open.sink.session({ state: 'closed', session: open.session })
     this.#space.endSession(open.session)
@@ -212,6 +218,39 @@ export class MemoryBackend implements Backend {
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
     this.#requireOpen()
     return this.#space.trashedEntry(id)
+  }
+
+  async write({ changes, posts }: WriteRequest): Promise<Written> {
+    this.#requireOpen()
+    const encoded = posts.map(({ posting }) => ({
+      posting,
+      bytes: encodeWithinLimit(posting, { limit: MAX_POSTING_BYTES }),
+    }))
+    return this.#space.write(changes, encoded)
+  }
+
+  async records(kind: string): Promise<StoredRecord[]> {
+    this.#requireOpen()
+    return this.#space.records.list(kind)
+  }
+
+  async record(name: RecordName): Promise<StoredRecord | undefined> {
+    this.#requireOpen()
+    return this.#space.records.get(name)
+  }
+
+  async watchRecords(kind: string): Promise<void> {
+    const { sink } = this.#requireOpen()
+    const onChanges = (names: readonly RecordName[]) => {
+      const watched = names.filter((name) => name.kind === kind)
+      if (watched.length > 0) sink.records(watched)
+    }
+    if (!this.#recordWatches.has(kind)) this.#recordWatches.set(kind, this.#space.records.watch(onChanges))
+  }
+
+  async unwatchRecords(kind: string): Promise<void> {
+    this.#recordWatches.get(kind)?.()
+    this.#recordWatches.delete(kind)
   }
 
   async register(entity: Entity): Promise<void> {

@@ -20,9 +20,12 @@ import type {
   Settlement,
   TrashedEntry,
   TrashReason,
+  Written,
 } from '../../backend.ts'
 import { decodePosting, type Posting, toCountedBytes } from '../../model/posting.ts'
+import type { RecordChange } from '../../model/record.ts'
 import { Permits } from './permits.ts'
+import { MemoryRecords } from './records.ts'
 
 interface MemoryClaim {
   readonly who: string
@@ -61,6 +64,7 @@ export class MemorySpace {
   readonly #cancellations = new Map<string, Cancellation>()
   readonly #entities = new Map<string, { entity: Entity; session: string }>()
   readonly #listeners = new Set<SpaceListener>()
+  readonly records = new MemoryRecords()
   readonly #ownClock: AlarmClock | undefined
   #paused = false
   #sequence = 0
@@ -107,6 +111,24 @@ export class MemorySpace {
     const there = holder === undefined ? undefined : this.#rows.get(holder)
     if (there) return { created: false, uuid: there.posting.uuid, revision: 0 }
     return { created: true, ...this.#add(posting, bytes) }
+  }
+
+  /** Changes records and posts jobs, or does nothing of it. */
+  write(
+    changes: readonly RecordChange[],
+    posts: readonly { readonly posting: Posting; readonly bytes: Uint8Array }[],
+  ): Written {
+    const conflict = this.records.findConflict(changes)
+    if (conflict) return { done: false, conflict: { kind: conflict.kind, id: conflict.id } }
+    const keys = new Set<string>()
+    for (const { key } of posts.map(({ posting }) => posting)) {
+      if (key === undefined) continue
+      const holder = this.#keys.get(key)
+      if (keys.has(key) || (holder !== undefined && this.#rows.has(holder))) return { done: false, conflict: { key } }
+      keys.add(key)
+    }
+    const revisions = this.records.apply(changes)
+    return { done: true, revisions, posted: posts.map(({ posting, bytes }) => this.post(posting, bytes)) }
   }
 
   /** Adds any bytes as a posting, as if they were put there by hand. @returns its id */

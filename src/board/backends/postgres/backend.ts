@@ -37,8 +37,11 @@ import {
   type TransactionState,
   type TrashedEntry,
   type UnreadableJob,
+  type WriteRequest,
+  type Written,
 } from '../../backend.ts'
 import type { Posting, SqlClient } from '../../model/posting.ts'
+import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { ServerClock } from '../server-clock.ts'
 import { pagesOf } from '../trash-pages.ts'
 import type { WindowSize } from '../window-size.ts'
@@ -48,7 +51,8 @@ import { translateErrors } from './errors.ts'
 import { type FeedSource, PostgresChangeFeed, parseFollowed } from './feed.ts'
 import { FunctionCaller } from './function-caller.ts'
 import { BoardReader } from './reader.ts'
-import { channelName, openBoardRow } from './schema.ts'
+import { parseRecordNotification, RecordRows } from './record-rows.ts'
+import { channelName, openBoardRow, recordsChannel } from './schema.ts'
 import { PostgresSections } from './sections.ts'
 import { type PostgresSession, SessionKeeper } from './session.ts'
 import { BoardWriter } from './writer.ts'
@@ -76,6 +80,7 @@ interface PostgresComponents {
   readonly changer: BoardWriter
   readonly feed: PostgresChangeFeed
   readonly keeper: SessionKeeper
+  readonly records: RecordRows
   readonly requests: readonly FunctionCaller[]
 }
 
@@ -105,6 +110,8 @@ export class PostgresBackend implements Backend {
   #isSubscribed = false
   /** Whether jobs were followed: then a change of the connection is a gap. */
   #isFollowing = false
+  /** The kinds of records whose changes are to be reported. */
+  readonly #watchedKinds = new Set<string>()
   #retryListingTimer: NodeJS.Timeout | undefined
 
   constructor(options: PostgresBackendOptions) {
@@ -233,6 +240,33 @@ export class PostgresBackend implements Backend {
     await this.#requireOpen.changer.purge(entry)
   }
 
+  async write(request: WriteRequest): Promise<Written> {
+    return this.#requireOpen.records.write(request)
+  }
+
+  async records(kind: string): Promise<StoredRecord[]> {
+    return this.#requireOpen.records.list(kind)
+  }
+
+  async record(name: RecordName): Promise<StoredRecord | undefined> {
+    return this.#requireOpen.records.get(name)
+  }
+
+  async watchRecords(kind: string): Promise<void> {
+    this.#watchedKinds.add(kind)
+    try {
+      await this.#requireOpen.keeper.listenToRecords()
+    } catch (error) {
+      this.#watchedKinds.delete(kind)
+      throw error
+    }
+  }
+
+  async unwatchRecords(kind: string): Promise<void> {
+    this.#watchedKinds.delete(kind)
+    if (this.#watchedKinds.size === 0) await this.#board?.keeper.unlistenToRecords()
+  }
+
   async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
     return this.#translateReadErrors(() =>
       translateErrors(`reading ${this.uri}`, () => this.#requireOpen.reader.read(ids)),
@@ -299,6 +333,10 @@ export class PostgresBackend implements Backend {
 
   alive(session: string): boolean {
     return this.#board?.keeper.isAlive(session) === true
+  }
+
+  sessionLeft(): number | undefined {
+    return this.#board?.keeper.leaseLeftMs
   }
 
   // --- Inside -----------------------------------------------------------------------------------------------------
@@ -384,6 +422,7 @@ export class PostgresBackend implements Backend {
     const keeper = new SessionKeeper({
       ...{ location, uri, board, who, ttl, onError: failed },
       listens: () => listen && this.#isSubscribed,
+      listensToRecords: () => this.#watchedKinds.size > 0,
       onOpened: async (_, connection) => {
         if (this.#isSubscribed) await feed.attach(toFeedSource(connection))
         if (!this.#isSubscribed) feed.detach()
@@ -399,6 +438,8 @@ export class PostgresBackend implements Backend {
       onResumed: ({ label }) => {
         sink.session({ state: 'connected', session: label })
         if (this.#isFollowing && !this.#isSubscribed) sink.gap()
+        // Notifications of the time without a connection are lost.
+        else if (this.#watchedKinds.size > 0) sink.records()
       },
       onCurrent: ({ label }) => {
         sink.session({ state: 'connected', session: label })
@@ -412,6 +453,11 @@ export class PostgresBackend implements Backend {
         sink.gap()
       },
       onNotification: ({ channel, backend, payload }) => {
+        if (channel === recordsChannel(schema, board)) {
+          const names = parseRecordNotification(payload).filter(({ kind }) => this.#watchedKinds.has(kind))
+          if (names.length > 0) sink.records(names)
+          return
+        }
         if (channel !== channelName(schema, board)) {
           sink.followed(parseFollowed(payload))
           return
@@ -431,6 +477,11 @@ export class PostgresBackend implements Backend {
       statusOf: (jobs) => reader.statusOf(jobs),
     })
     const sections = new PostgresSections({ driver: this.#pool, schema, board, uri, misnumbered })
-    return { sink, reader, sections, changer, feed, keeper, requests }
+    const records = new RecordRows({
+      ...{ driver: this.#pool, requests: others, schema, board },
+      catchUp: () => feed.caughtUp(),
+      statusOf: (jobs) => reader.statusOf(jobs),
+    })
+    return { sink, reader, sections, changer, feed, keeper, records, requests }
   }
 }

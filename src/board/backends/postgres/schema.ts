@@ -18,9 +18,8 @@ import { fillScript } from '../../../core/script-file.ts'
 import { advisoryClass, encodeText, type Migrations, migrate, type SqlDriver } from '../../../postgres/index.ts'
 
 /** The files with functions, in the order in which they are created: a function may call functions of files before its own. */
-const FUNCTION_FILES = 'changes receipts sessions posting claiming settling trash requests sections following'.split(
-  ' ',
-)
+const FUNCTION_FILES =
+  'changes receipts sessions posting claiming settling trash requests sections following records'.split(' ')
 
 /**
  * Returns the numbered migration steps. A released step never changes; changes are made in a new step. The functions are kept
@@ -45,6 +44,8 @@ export function boardMigrations(schema: string): Migrations {
       fill('./migrations/2-added-columns.sql'),
       FUNCTIONS_MOVED,
       fill('./migrations/3-followers.sql'),
+      FUNCTIONS_MOVED,
+      fill('./migrations/4-records.sql'),
       functions,
     ],
   }
@@ -66,6 +67,11 @@ export function channelName(schema: string, board: number | string): string {
 /** Returns the channel for notifications of jobs that a session follows. */
 export function sessionChannel(schema: string, board: number, session: number): string {
   return `${channelName(schema, board)}_${session}`
+}
+
+/** Returns the channel for notifications of changed records. */
+export function recordsChannel(schema: string, board: number): string {
+  return `${channelName(schema, board)}_r`
 }
 
 // --- The row of a board -------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ import { asError, NotConnected, UnsupportedCapability } from '../../../core/erro
 import { type Instant, systemClock } from '../../../core/time.ts'
 import { type Notification, PostgresConnection, type PostgresLocation } from '../../../postgres/index.ts'
 import { SET_READ_COMMITTED, toBoardError } from './errors.ts'
-import { channelName, sessionChannel } from './schema.ts'
+import { channelName, recordsChannel, sessionChannel } from './schema.ts'
 
 export interface PostgresSession {
   readonly id: number
@@ -39,6 +39,8 @@ export interface SessionKeeperOptions {
   readonly ttl: number
   /** Returns whether a connection has to listen to notifications. */
   readonly listens: () => boolean
+  /** Returns whether a connection has to listen to notifications of records. */
+  readonly listensToRecords: () => boolean
   /** Called with a new session, before the board is read in it. */
   readonly onOpened: (session: PostgresSession, connection: PostgresConnection) => Promise<void>
   /** Called when a new session has become the current one. */
@@ -139,8 +141,24 @@ export class SessionKeeper {
     await connection.query(`UNLISTEN ${channelName(location.schema, board)}`, []).catch(() => undefined)
   }
 
+  /** Begins to listen to changes of records. @throws NotConnected */
+  async listenToRecords(): Promise<void> {
+    const { location, board, uri } = this.#options
+    const connection = this.#connection
+    if (!connection) throw new NotConnected(`${uri}: the session has no connection now`)
+    await connection.query(`LISTEN ${recordsChannel(location.schema, board)}`, []).catch((error: unknown) => {
+      throw toBoardError(`listening to ${uri}`, error)
+    })
+  }
+
+  async unlistenToRecords(): Promise<void> {
+    const { location, board } = this.#options
+    await this.#connection?.query(`UNLISTEN ${recordsChannel(location.schema, board)}`, []).catch(() => undefined)
+  }
+
   async #listenOn(connection: PostgresConnection): Promise<void> {
-    const { location, board, listens } = this.#options
+    const { location, board, listens, listensToRecords } = this.#options
+    if (listensToRecords()) await connection.query(`LISTEN ${recordsChannel(location.schema, board)}`, [])
     if (!listens()) return
     this.#listening = connection
     await connection.query(`LISTEN ${channelName(location.schema, board)}`, [])
@@ -213,6 +231,11 @@ export class SessionKeeper {
     } catch {
       return undefined
     }
+  }
+
+  /** The time for which the session is certainly alive, in milliseconds; undefined without a session. */
+  get leaseLeftMs(): number | undefined {
+    return this.#current && this.#remainingMs
   }
 
   /** The remaining time of the lease, in milliseconds. */

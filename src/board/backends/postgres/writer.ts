@@ -215,16 +215,9 @@ export class BoardWriter {
         name: 'post',
         values: toPostParameters(some),
       })
-      const { ids, taken } = answer as PostAnswer
-      const fates = wasRecovered ? await this.#options.statusOf(ids) : NO_STATUSES
-      return some.map(({ bytes }, index) => {
-        const number = ids[index] ?? 0
-        const holder = taken?.[index]
-        const fate = fates.get(number)
-        return {
-          value: holder ? toKeyTaken(holder) : toPosted(number, { bytes: toCountedBytes(bytes, 'msgpack'), fate }),
-        }
-      })
+      const posted = answer as PostAnswer
+      const fates = wasRecovered ? await this.#options.statusOf(posted.ids) : NO_STATUSES
+      return toPosts(some, posted, fates).map((value) => ({ value }))
     })
   }
 
@@ -326,10 +319,28 @@ export class BoardWriter {
 const NO_BYTES = new Uint8Array()
 const NO_STATUSES: ReadonlyMap<number, 'gone' | 'trashed'> = new Map()
 
-interface PostAnswer {
+/** A post with its encoded posting. */
+export type EncodedPost = Encoded<PostRequest>
+
+/** What the function `post` answers. */
+export interface PostAnswer {
   readonly ids: readonly number[]
   /** The uuid and number of the job that has the key, by the index of the request. */
   readonly taken: Readonly<Record<string, readonly [string | null, number | null]>> | null
+}
+
+/** Returns what became of each post. @param fates the status of jobs that have left the board since */
+export function toPosts(
+  posts: readonly EncodedPost[],
+  { ids, taken }: PostAnswer,
+  fates: ReadonlyMap<number, 'gone' | 'trashed'>,
+): Posted[] {
+  return posts.map(({ bytes }, index) => {
+    const number = ids[index] ?? 0
+    const holder = taken?.[index]
+    const fate = fates.get(number)
+    return holder ? toKeyTaken(holder) : toPosted(number, { bytes: toCountedBytes(bytes, 'msgpack'), fate })
+  })
 }
 
 interface ClaimAnswer {
@@ -382,7 +393,8 @@ function toKeyTaken([uuid, job]: readonly [string | null, number | null]): Poste
   return { created: false, ...(uuid === null ? {} : { uuid }), revision: job ?? 0 }
 }
 
-function toPostParameters(items: readonly Encoded<PostRequest>[]): unknown[] {
+/** Returns the arguments of the function `post` after the board. */
+export function toPostParameters(items: readonly EncodedPost[]): unknown[] {
   const postings = items.map(({ request }) => request.posting)
   return [
     ...joinBytes(items),

@@ -36,12 +36,16 @@ import {
   type StoredJob,
   type TrashedEntry,
   type UnreadableJob,
+  type WriteRequest,
+  type Written,
 } from '../../backend.ts'
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
+import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { NO_REPLY, StepCommitter, type StepReply } from './committer.ts'
 import { Layout, toOrder } from './layout.ts'
 import type { RedisLocation } from './place.ts'
 import { BoardReader } from './reader.ts'
+import { RecordReader, toConflict, writeStep } from './record-fields.ts'
 import { encodeCancellation, encodePostingWithin } from './records.ts'
 import { decodeReply } from './replies.ts'
 import { RedisSections } from './sections.ts'
@@ -77,6 +81,7 @@ interface RedisComponents {
   readonly session: RedisSession
   readonly committer: StepCommitter
   readonly reader: BoardReader
+  readonly records: RecordReader
 }
 
 export class RedisBackend implements Backend {
@@ -125,7 +130,8 @@ export class RedisBackend implements Backend {
       onError: failed,
       damaged,
     })
-    this.#board = { session, committer, reader: new BoardReader({ session, layout, failed }) }
+    const reader = new BoardReader({ session, layout, failed })
+    this.#board = { session, committer, reader, records: new RecordReader({ session, layout }) }
     await session.open(options)
   }
 
@@ -238,6 +244,38 @@ export class RedisBackend implements Backend {
     return this.#requireOpen.reader.trashedEntry(id)
   }
 
+  async write(request: WriteRequest): Promise<Written> {
+    const { step, postings } = writeStep(request)
+    const { done, details, isRepeated } = await this.#submitStep(step)
+    if (!done) return { done: false, conflict: toConflict(details, request) }
+    const [revisions, ids] = details as [readonly string[], readonly string[]]
+    const posted = postings.map((bytes, index): Posted => {
+      const id = ids[index] ?? ''
+      return { created: true, id, revision: 0, order: toOrder(id), bytes: toCountedBytes(bytes, 'msgpack') }
+    })
+    return {
+      done: true,
+      revisions: request.changes.map((_, index) => (revisions[index] ? Number(revisions[index]) : undefined)),
+      posted: isRepeated ? await Promise.all(posted.map((each) => this.#locatePosted(each))) : posted,
+    }
+  }
+
+  async records(kind: string): Promise<StoredRecord[]> {
+    return this.#requireOpen.records.list(kind)
+  }
+
+  async record(name: RecordName): Promise<StoredRecord | undefined> {
+    return this.#requireOpen.records.get(name)
+  }
+
+  async watchRecords(kind: string): Promise<void> {
+    await this.#requireOpen.session.watchRecords(kind)
+  }
+
+  async unwatchRecords(kind: string): Promise<void> {
+    await this.#board?.session.unwatchRecords(kind)
+  }
+
   async register(entity: Entity): Promise<void> {
     const { session } = this.#requireOpen
     const step = registerStep(entity, await session.whenAlive())
@@ -268,6 +306,10 @@ export class RedisBackend implements Backend {
 
   alive(session: string): boolean {
     return this.#board?.session.isAlive(session) ?? false
+  }
+
+  sessionLeft(): number | undefined {
+    return this.#board?.session.leaseLeftMs
   }
 
   // --- Inside -----------------------------------------------------------------------------------------------------

@@ -21,12 +21,15 @@
  * {prefix}:owners     zset      ids of owners, by the end of their TTL
  * {prefix}:entities   hash      kind and name → owner:instance:entity
  * {prefix}:followers  hash      id → owners that follow the job
+ * {prefix}:records    hash      kind/name of a record → revision:record
  * {prefix}:owner:ID   hash      a living owner: number and answers of its newest batch; with a TTL
- * {prefix}:changes    channel   changes, signed with the secret; with :ID the changes of jobs that an owner follows
+ * {prefix}:changes    channel   changes, signed with the secret; with :ID the changes of jobs that an owner follows; with :records
+ *                               the names of records that have changed
  * ```
  */
 import { createHash } from 'node:crypto'
 import { InvalidArgument } from '../../../core/errors.ts'
+import type { RecordName } from '../../model/record.ts'
 
 /** Names of the shared keys, in the order of KEYS in the scripts. */
 const NAMES = [
@@ -40,6 +43,8 @@ const MAX_NAME_LENGTH = 200
 export class Layout {
   readonly prefix: string
   readonly channel: string
+  /** The channel of changes of records. */
+  readonly recordsChannel: string
   readonly #shared: readonly string[]
 
   /** @throws InvalidArgument for a prefix that could not be separated from the rest of a key */
@@ -50,6 +55,7 @@ export class Layout {
       )
     this.prefix = prefix
     this.channel = this.key('changes')
+    this.recordsChannel = `${this.channel}:records`
     this.#shared = NAMES.map((name) => this.key(name))
   }
 
@@ -64,7 +70,7 @@ export class Layout {
 
   /** Returns all keys that a script may use, including the key of this owner. */
   keys(owner: string): string[] {
-    return [...this.#shared, this.key(`owner:${owner}`), this.key('followers')]
+    return [...this.#shared, this.key(`owner:${owner}`), this.key('followers'), this.key('records')]
   }
 }
 
@@ -76,6 +82,22 @@ export function fieldName(...texts: readonly string[]): string {
   const name = JSON.stringify(texts)
   if (name.length <= MAX_NAME_LENGTH) return name
   return `#${createHash('sha256').update(name).digest('hex')}`
+}
+
+/** Returns the field of a record. */
+export function recordField({ kind, id }: RecordName): string {
+  return `${kind}/${fieldName(id)}`
+}
+
+/** Returns the name of a record; undefined for a field of which the id is hashed. */
+export function parseRecordField(field: string): RecordName | undefined {
+  const cut = field.indexOf('/')
+  try {
+    const [id]: unknown[] = JSON.parse(field.slice(cut + 1))
+    return typeof id === 'string' ? { kind: field.slice(0, cut), id } : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** Returns the number within an id, or 0: ids grow as jobs are posted. An id made by hand may have no digits, or too many. */

@@ -35,6 +35,12 @@ export class OwnerLease {
     return false
   }
 
+  /** The time until it expires, in milliseconds; 0 or less if it has. */
+  get leftMs(): number {
+    const now = systemClock()
+    return Math.min(this.#expiresAt.monotonic - now.monotonic, this.#expiresAt.wall - now.wall)
+  }
+
   stop(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined

@@ -28,7 +28,7 @@ import { ServerClock } from '../server-clock.ts'
 import { type Argument, loadDriver, RedisConnection } from './connection.ts'
 import { accessDeniedError, notConnectedError, toErrorKind } from './errors.ts'
 import { type FeedPosition, RedisChangeFeed, toFollowedChanges } from './feed.ts'
-import type { Layout } from './layout.ts'
+import { type Layout, parseRecordField } from './layout.ts'
 import { OwnerLease } from './lease.ts'
 import { boardEmptiedError, type OwnerConnection, OwnerKeys, type OwnerStatus } from './owner-keys.ts'
 import type { RedisLocation } from './place.ts'
@@ -78,6 +78,8 @@ export class RedisSession {
   #joinedBefore = false
   /** Whether changes are to be reported. */
   #isSubscribed = false
+  /** The kinds of records whose changes are reported. */
+  readonly #watchedKinds = new Set<string>()
   /** The owner and connection that receive the changes of followed jobs. */
   #followingOn: OwnerConnection | undefined
   #running: Promise<void> | undefined
@@ -146,6 +148,21 @@ export class RedisSession {
     await this.#attached?.connection.unsubscribe(this.#options.layout.channel)
   }
 
+  /** Reports changes of records of this kind, on this connection and on later ones. @throws NotConnected */
+  async watchRecords(kind: string): Promise<void> {
+    const there = this.#requireAttached()
+    this.#watchedKinds.add(kind)
+    await there.connection
+      .subscribe(this.#options.layout.recordsChannel)
+      .catch((error: unknown) => this.#reportError(error))
+    if (this.#attached !== there) throw notConnectedError(this.uri, new Error('the session is over'))
+  }
+
+  async unwatchRecords(kind: string): Promise<void> {
+    this.#watchedKinds.delete(kind)
+    if (this.#watchedKinds.size === 0) await this.#attached?.connection.unsubscribe(this.#options.layout.recordsChannel)
+  }
+
   /** Follows these jobs, and returns the answer of the script. @throws NotConnected */
   async follow(ids: readonly string[]): Promise<unknown> {
     const there = this.#requireAttached()
@@ -200,6 +217,11 @@ export class RedisSession {
 
   isAlive(id: string): boolean {
     return this.#id === id && this.#lease.isValid()
+  }
+
+  /** The time for which the session is certainly alive, in milliseconds; undefined without a session. */
+  get leaseLeftMs(): number | undefined {
+    return this.#id === undefined ? undefined : this.#lease.leftMs
   }
 
   /** Resolves with the session's id when the session is certainly alive. */
@@ -279,6 +301,7 @@ export class RedisSession {
       try {
         connection = await RedisConnection.open(driver, { location, timeoutMs, onMessage, signal })
         if (this.#isSubscribed) await connection.subscribe(layout.channel)
+        if (this.#watchedKinds.size > 0) await connection.subscribe(layout.recordsChannel)
         await this.#serve(connection, () => {
           isServed = true
           first.resolve()
@@ -370,6 +393,8 @@ export class RedisSession {
       sink.gap()
       sink.paused(toFeedPosition(status).paused)
     }
+    // Publications of the time without a connection are lost.
+    if (this.#watchedKinds.size > 0) sink.records()
     sink.session({ state: 'connected', session: id })
     this.#options.onAttached(there)
     this.#proven.notify()
@@ -435,6 +460,10 @@ export class RedisSession {
    * them. A socket's event calls this method, so an error that it throws would end the process.
    */
   #onMessage(channel: string, message: Buffer): void {
+    if (channel === this.#options.layout.recordsChannel) {
+      this.#onRecordPublished(message)
+      return
+    }
     const part = parsePublication(message, this.#secret)
     try {
       if (channel !== this.#options.layout.channel) {
@@ -449,6 +478,13 @@ export class RedisSession {
     }
     this.#isHinted ||= part === undefined
     this.#refreshSoon()
+  }
+
+  #onRecordPublished(message: Buffer): void {
+    const { sink } = this.#options
+    const name = parseRecordField(message.toString())
+    if (!name) sink.records()
+    else if (this.#watchedKinds.has(name.kind)) sink.records([name])
   }
 
   /** Schedules a refresh; one at a time, however many publications arrive. */

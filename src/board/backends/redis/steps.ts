@@ -102,7 +102,8 @@ export function unregisterStep({ kind, name, instance }: Entity): ScriptStep {
   return { arguments: words, what: `unregistering ${kind} ${name}`, bytes: SMALL_STEP_BYTES }
 }
 
-function toKeyField({ key }: Posting): string | null {
+/** Returns the field of the posting's key. */
+export function toKeyField({ key }: Posting): string | null {
   return key === undefined ? null : fieldName(key)
 }
 

@@ -39,9 +39,13 @@ import type {
   Settlement,
   StoredJob,
   TrashedEntry,
+  UnclaimedJobs,
   UnreadableJob,
+  WriteRequest,
+  Written,
 } from '../../backend.ts'
 import type { Posting } from '../../model/posting.ts'
+import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { ServerClock } from '../server-clock.ts'
 import { pagesOf } from '../trash-pages.ts'
 import { TransactionCommitter } from './commit/committer.ts'
@@ -239,7 +243,7 @@ export class ZooKeeperBackend implements Backend {
     return listing
   }
 
-  listUnclaimed(): Promise<readonly string[]> {
+  listUnclaimed(): Promise<UnclaimedJobs> {
     return translateErrors(`listing ${this.uri}`, () => listUnclaimed(this.#zookeeper, this.#layout))
   }
 
@@ -298,6 +302,26 @@ export class ZooKeeperBackend implements Backend {
     return translateErrors(`looking for ${id} in the trash`, () => this.#requireOpen.reader.trashedEntry(id))
   }
 
+  async write(request: WriteRequest): Promise<Written> {
+    return this.#requireOpen.recordWriter.write(request)
+  }
+
+  async records(kind: string): Promise<StoredRecord[]> {
+    return translateErrors(`listing every ${kind} of ${this.uri}`, () => this.#requireOpen.records.list(kind))
+  }
+
+  async record(name: RecordName): Promise<StoredRecord | undefined> {
+    return translateErrors(`reading ${name.kind} ${name.id}`, () => this.#requireOpen.records.get(name))
+  }
+
+  async watchRecords(kind: string): Promise<void> {
+    await translateErrors(`watching every ${kind} of ${this.uri}`, () => this.#requireOpen.records.watch(kind))
+  }
+
+  async unwatchRecords(kind: string): Promise<void> {
+    await this.#board?.records.unwatch(kind)
+  }
+
   async register(entity: Entity): Promise<void> {
     await translateErrors(`registering ${entity.kind} ${entity.name}`, () =>
       this.#requireOpen.entities.register(entity),
@@ -329,6 +353,11 @@ export class ZooKeeperBackend implements Backend {
   alive(session: string): boolean {
     const info = this.#zookeeper.session
     return info !== undefined && this.#labels.labelFor(info.id) === session && info.leaseUntil > monotonic()
+  }
+
+  sessionLeft(): number | undefined {
+    const info = this.#zookeeper.session
+    return info && info.leaseUntil - monotonic()
   }
 
   // --- Inside -----------------------------------------------------------------------------------------------------

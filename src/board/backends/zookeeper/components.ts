@@ -6,6 +6,7 @@ import type { ServerClock } from '../server-clock.ts'
 import type { TransactionCommitter } from './commit/committer.ts'
 import { ConflictTracker } from './commit/conflict-tracker.ts'
 import { SequenceNumbers } from './commit/sequence-numbers.ts'
+import { RecordWriter } from './record-writer.ts'
 import type { BoardKind, ReleaseFilter } from './store/board-kind.ts'
 import { EntityNodes } from './store/entity-nodes.ts'
 import { FollowedJobNodes } from './store/followed-jobs.ts'
@@ -14,6 +15,7 @@ import { LateCancellations } from './store/late-cancellations.ts'
 import type { Layout } from './store/layout.ts'
 import { LostPosts } from './store/lost-posts.ts'
 import { batchedReader, ZooKeeperReader } from './store/reader.ts'
+import { RecordNodes } from './store/record-nodes.ts'
 import { ResourceNodes } from './store/resource-nodes.ts'
 import { Scan } from './store/scan.ts'
 import { sweep } from './store/sweep.ts'
@@ -34,6 +36,8 @@ export interface ZooKeeperComponents {
   readonly lateCancellations: LateCancellations
   readonly folders: ResourceNodes
   readonly followed: FollowedJobNodes
+  readonly records: RecordNodes
+  readonly recordWriter: RecordWriter
   readonly sink: BackendSink
 }
 
@@ -103,10 +107,26 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
   })
   const releases = kind.filterReleases({ sync: () => zookeeper.exists(layout.path), onReleased: onChanges })
   const entities = new EntityNodes(parts)
-  const followed = new FollowedJobNodes({ ...parts, reader, onChanges: (changes) => sink.followed(changes) })
+  const followed = new FollowedJobNodes({
+    ...{ ...parts, reader },
+    onChanges: (changes) => {
+      // Without a view, a cancel request shows only in this way.
+      lateCancellations.changed(changes)
+      sink.followed(changes)
+    },
+  })
+  const records = new RecordNodes({
+    ...parts,
+    now: () => clock.now(),
+    onChanges: (names) => sink.records(names),
+  })
+  const recordWriter = new RecordWriter({
+    ...{ committer, nodes: records, writer: changer },
+    recordPath: (name) => layout.record(name),
+  })
   const components: ZooKeeperComponents = {
     ...{ kind, layout, reader, changer, entities, gate, scan, releases },
-    ...{ marks, conflicts, lateCancellations, folders, followed, sink },
+    ...{ marks, conflicts, lateCancellations, folders, followed, records, recordWriter, sink },
   }
   return components
 }

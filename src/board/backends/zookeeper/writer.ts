@@ -64,6 +64,20 @@ export interface ZooKeeperWriterOptions extends GateWriterOptions {
   readonly lateCancellations: LateCancellations
 }
 
+/** A post that can be sent, alone or in a transaction with others. */
+export interface PreparedPost {
+  readonly uuid: string
+  /** The path, if this client has numbered it. */
+  readonly path: string | undefined
+  /** The counted size of the posting. */
+  readonly bytes: number
+  readonly key: { readonly name: string; readonly bytes: Uint8Array; readonly takenOverAt?: number } | undefined
+  readonly steps: readonly TransactionStep[]
+  readonly touches: readonly TouchedName[]
+  /** Returns what became of it. @param created the path that was created */
+  toPosted(created: string | undefined, zxid: bigint): Posted
+}
+
 /** A granted claim, with the session of its transaction. */
 export interface SessionClaimGrant {
   readonly session: bigint
@@ -88,27 +102,40 @@ export class ZooKeeperWriter {
     return this.#gate.set(request)
   }
 
-  async post({ posting, takeOver }: PostRequest): Promise<Posted> {
-    const { layout, reader, committer, numbers } = this.#options
-    const what = `post of ${toJobName(posting)}`
+  /** Prepares the steps of a post. @throws PayloadTooLarge */
+  preparePost({ posting, takeOver }: PostRequest): PreparedPost {
+    const { layout, numbers, kind } = this.#options
     const bytes = this.#encodePosting(posting, { limit: MAX_POSTING_BYTES })
     this.#assertClaimable(posting, bytes)
-    const counted = toCountedBytes(bytes, this.#options.kind.encoding)
+    const counted = toCountedBytes(bytes, kind.encoding)
+    const path = numbers.next()
+    const key = this.#keyStep(posting, takeOver)
+    return {
+      ...{ uuid: posting.uuid, path, bytes: counted, key },
+      steps: transactions.postSteps(layout, { bytes, ...(path === undefined ? {} : { path }) }, key),
+      touches: touchedNames({ key: posting.key }),
+      toPosted: (created, zxid) => {
+        if (created !== undefined) numbers.note(created)
+        const id = created === undefined ? {} : { id: layout.toJobId(created) }
+        return { created: true, ...id, revision: 0, order: zxid, bytes: counted }
+      },
+    }
+  }
+
+  async post({ posting, takeOver }: PostRequest): Promise<Posted> {
+    const { reader, committer } = this.#options
+    const what = `post of ${toJobName(posting)}`
     let revision = takeOver
     while (true) {
-      const path = numbers.next()
-      const key = this.#keyStep(posting, revision)
+      const request = { posting, ...(revision === undefined ? {} : { takeOver: revision }) }
+      const { steps, touches, toPosted, ...prepared } = this.preparePost(request)
+      const { key } = prepared
       const posted = await committer
         .commit<Posted | undefined>({
-          what,
-          steps: transactions.postSteps(layout, { bytes, ...(path === undefined ? {} : { path }) }, key),
-          touches: touchedNames({ key: posting.key }),
-          onCommitted: ({ zxid, results: [created] }) => {
-            const id = created && 'path' in created ? { id: layout.toJobId(created.path) } : {}
-            if (created && 'path' in created) numbers.note(created.path)
-            return { created: true, ...id, revision: 0, order: zxid, bytes: counted }
-          },
-          onRecovered: ({ zxid }) => this.#recoverPosted(zxid, { uuid: posting.uuid, bytes: counted, path }),
+          ...{ what, steps, touches },
+          onCommitted: ({ zxid, results: [created] }) =>
+            toPosted(created && 'path' in created ? created.path : undefined, zxid),
+          onRecovered: ({ zxid }) => this.recoverPosted(zxid, prepared),
           ...(key ? { precheck: this.#keyPrecheck(key) } : {}),
           // A taken key, and a number that another poster has created too, are results to examine and not errors yet.
           toRejection: (error, step) => (isKeyTaken(error, step) ? new KeyTakenSignal() : error),
@@ -187,10 +214,10 @@ export class ZooKeeperWriter {
   settle(settlement: Settlement, session: bigint): Promise<void> {
     const { kind, posting, id } = settlement
     const what = `${kind} of ${toJobName(posting)}`
+    const steps = this.#settleSteps(settlement)
     const settling = () =>
       this.#options.committer.commit<void>({
-        ...{ what, session, onCommitted: noResult, onRecovered: noResult },
-        steps: this.#settleSteps(settlement),
+        ...{ what, steps, session, onCommitted: noResult, onRecovered: noResult },
         touches: touchedNames({ id, key: posting.key }),
         toRejection: (error, step) => notSettledError(what, error, step),
       })
@@ -203,12 +230,10 @@ export class ZooKeeperWriter {
     const { id, posting } = discarded
     const what = `removal of ${toJobName(posting)}`
     const { layout, committer } = this.#options
+    const entry = this.#encodeTrashEntry(discarded)
     const discarding = () =>
       committer.commit<void>({
-        ...effectOnly(
-          what,
-          transactions.discardSteps(layout, id, { ...discarded, entry: this.#encodeTrashEntry(discarded) }),
-        ),
+        ...effectOnly(what, transactions.discardSteps(layout, id, { ...discarded, entry })),
         touches: touchedNames({ id, key: posting.key }),
         toRejection: (error, step) => alreadyTrashedError(what, id, error, step) ?? notClaimedError(what, error, step),
       })
@@ -290,9 +315,9 @@ export class ZooKeeperWriter {
   }
 
   /** Finds a posted job whose answer was lost: other clients may have claimed, consumed or trashed it since. */
-  async #recoverPosted(
+  async recoverPosted(
     zxid: bigint,
-    { uuid, bytes, path }: { uuid: string; bytes: number; path: string | undefined },
+    { uuid, bytes, path }: Pick<PreparedPost, 'uuid' | 'bytes' | 'path'>,
   ): Promise<Posted> {
     const { layout, lostPosts } = this.#options
     const id = path === undefined ? {} : { id: layout.toJobId(path) }

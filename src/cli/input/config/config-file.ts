@@ -113,7 +113,7 @@ function knownKeysAt([first, second]: Path): readonly string[] {
   if (first === undefined) return Object.keys(CONFIG.shape)
   if (first === 'boards' && second !== undefined) return ['uri', 'auth', 'persistence', 'flows']
   if (first === 'persistences' && second !== undefined) return ['uri', 'key', 'codec', 'require']
-  return first === 'conductor' ? Object.keys(CONFIG.shape.conductor.unwrap().shape) : []
+  return first === 'conductor' || first === 'pool' ? Object.keys(CONFIG.shape[first].unwrap().shape) : []
 }
 
 /** Returns the position of a key if it is in a map; else of its value; else of the value around it. */

@@ -32,6 +32,7 @@ const persistence = z.union([
 ])
 
 const positiveInteger = z.int().min(1)
+const sizeValue = z.union([positiveInteger, text])
 const durationValue = z.union([z.int().min(0), text])
 
 export const CONFIG = z.strictObject({
@@ -43,6 +44,20 @@ export const CONFIG = z.strictObject({
   flows: text.optional(),
   timeout: durationValue.optional(),
   redact: z.array(text).optional(),
+  /** The child processes of `jobboard conductor` and `jobboard run`. */
+  pool: z
+    .strictObject({
+      isolate: z.enum(['declared', 'all']).optional(),
+      min: z.int().min(0).optional(),
+      max: positiveInteger.optional(),
+      maxTasks: positiveInteger.optional(),
+      maxAge: durationValue.optional(),
+      memory: sizeValue.optional(),
+      startTimeout: durationValue.optional(),
+      grace: durationValue.optional(),
+      maxMessage: sizeValue.optional(),
+    })
+    .optional(),
   /** The settings of `jobboard conductor`. */
   conductor: z
     .strictObject({
@@ -51,6 +66,7 @@ export const CONFIG = z.strictObject({
       name: text.optional(),
       size: z.array(z.enum(SIZE_CHOICES)).optional(),
       takeoverDelay: durationValue.optional(),
+      defaultDeadline: durationValue.optional(),
       unacceptedAfter: durationValue.optional(),
       drainTimeout: durationValue.optional(),
       abortTimeout: durationValue.optional(),

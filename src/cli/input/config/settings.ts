@@ -4,6 +4,7 @@
  */
 import { dirname, isAbsolute, resolve } from 'node:path'
 import { InvalidArgument } from '../../../core/errors.ts'
+import { type MemorySize, toBytes } from '../../../core/memory-size.ts'
 import { suggestion } from '../../../core/texts.ts'
 import type { CliContext } from '../../context.ts'
 import { definedOnly, parseDuration, type SharedOptions } from '../shared-options.ts'
@@ -27,11 +28,15 @@ export interface ResolvedSettings {
 /** The keys of a conductor's durations. */
 const DURATION_KEYS: readonly string[] = [
   'takeoverDelay',
+  'defaultDeadline',
   'unacceptedAfter',
   'drainTimeout',
   'abortTimeout',
   'removeLogbooksAfter',
 ]
+
+/** In bytes: that of any size in the file. */
+const SMALLEST_SIZE = 1_024
 
 /** The pattern of a URI: a scheme and a colon. Every other text is a name. */
 const URI_PATTERN = /^[a-z][a-z0-9+.-]*:/i
@@ -127,7 +132,7 @@ class SettingsResolver {
       timeout: timeout === undefined ? undefined : this.#duration(timeout, ['timeout']),
       redact: this.#env['JOBBOARD_REDACT'] ? undefined : redact?.join(','),
     }
-    const own = (command: string) => (command === 'conductor' ? this.#conductor() : {})
+    const own = (command: string) => this.#own(command)
     const env = this.#environment(entry, logbooks)
     const settled = { options: definedOnly(found), own, env }
     if (!this.#wasFound) return settled
@@ -225,6 +230,27 @@ class SettingsResolver {
     return substituteVariables(text, this.#env, (message) => this.#file.problem(path, message))
   }
 
+  #own(command: string): Readonly<Record<string, unknown>> {
+    if (command === 'run') return this.#pool()
+    return command === 'conductor' ? { ...this.#conductor(), ...this.#pool() } : {}
+  }
+
+  /** Returns the option `pool`, which no flag sets as a whole. */
+  #pool(): Readonly<Record<string, unknown>> {
+    const { pool } = this.#file.config
+    if (!pool) return {}
+    const { maxAge, startTimeout, grace, memory, maxMessage, ...others } = pool
+    const durations = Object.entries(definedOnly({ maxAge, startTimeout, grace }))
+    const sizes = Object.entries(definedOnly({ memory, maxMessage }))
+    return {
+      pool: {
+        ...others,
+        ...Object.fromEntries(durations.map(([name, value]) => [name, this.#duration(value, ['pool', name])])),
+        ...Object.fromEntries(sizes.map(([name, value]) => [name, this.#memorySize(value, ['pool', name])])),
+      },
+    }
+  }
+
   #conductor(): Readonly<Record<string, unknown>> {
     const { conductor = {} } = this.#file.config
     return Object.fromEntries(Object.entries(conductor).map(([name, value]) => [name, this.#flag(name, value)]))
@@ -236,6 +262,17 @@ class SettingsResolver {
     try {
       parseDuration(text, path.join('.'))
       return text
+    } catch (error) {
+      throw error instanceof InvalidArgument ? this.#file.problem(path, error.message) : error
+    }
+  }
+
+  #memorySize(value: string | number, path: readonly string[]): MemorySize {
+    const size = (typeof value === 'string' ? this.#text(value, path) : value) as MemorySize
+    try {
+      // The pool checks the smallest size of each.
+      toBytes(size, { what: path.join('.'), least: SMALLEST_SIZE })
+      return size
     } catch (error) {
       throw error instanceof InvalidArgument ? this.#file.problem(path, error.message) : error
     }

@@ -39,11 +39,23 @@ export function formatState({ state, cancelRequested }: Pick<JobView, 'state' | 
   return cancelRequested ? `${state}, cancelling` : state
 }
 
+/** The child processes of conductors with a pool, by their states: `2 busy, 1 idle`. */
+const CHILDREN_COLUMN: Column<ConductorView> = {
+  title: 'CHILDREN',
+  value: ({ children, noChild }) => {
+    if (noChild !== undefined) return 'cannot be started'
+    const counts = new Map<string, number>()
+    for (const { state = '?' } of children ?? []) counts.set(state, (counts.get(state) ?? 0) + 1)
+    return [...counts].map(([state, count]) => `${count} ${state}`).join(', ')
+  },
+}
+
 export function conductorsTable(conductors: readonly ConductorView[], screen: Screen): string[] {
   const columns: readonly Column<ConductorView>[] = [
     { title: 'NAME', value: ({ name }) => name, min: 12 },
     { title: 'STATE', value: ({ state }) => state, tone: ({ state }) => stateTone(state) },
     { title: 'RUNS', value: ({ running, concurrency }) => [running ?? '?', concurrency ?? '?'].join('/') },
+    ...(conductors.some(({ children }) => children) ? [CHILDREN_COLUMN] : []),
     { title: 'SIZES', value: ({ sizes }) => sizes?.join(', ') ?? 'all', optional: true },
     { title: 'FLOWS', value: formatFlows, min: 12 },
     { title: 'HOST', value: ({ host }) => host, min: 8, optional: true },

@@ -1,4 +1,4 @@
 import { boardContract } from '../../../contract/board.ts'
 import { memoryBoards } from '../../boards.ts'
 
-boardContract(memoryBoards)
+boardContract(memoryBoards, { opened: ['viewing', 'as used'] })

@@ -10,6 +10,7 @@ import { type PostgresServer, startPostgres } from '../../../support/postgres.ts
 import { startProxy, type TcpProxy } from '../../../support/proxy.ts'
 import { nextConnection, nextEvent, nextSession, rejectionOf } from '../../events.ts'
 import { all, namesOn, refresh } from '../../jobs.ts'
+import { checkWritten, writeOn } from '../../records.ts'
 import { checkDisconnectedOwner, checkStoppedOwner } from '../../takeovers.ts'
 import { type PostgresPlace, postgresPlaceOn } from './boards.ts'
 
@@ -82,6 +83,11 @@ const CASES: readonly Case[] = [
       () =>
         board.post('flow', {}, { name: 'job' }),
     done: counted('@.jobs'),
+  },
+  {
+    name: 'write of a record with a post',
+    ready: ({ board }) => writeOn(board),
+    done: counted("@.changes WHERE kind = 'posted'"),
   },
   {
     name: 'post with a key',
@@ -193,6 +199,7 @@ describe.each(CASES)('$name', (operation) => {
     expect(result).not.toBeInstanceOf(Error)
     // The session outlives its connection, and with it a claim that was granted in it.
     if (operation.name === 'claim') (result as Claim).assertHeld()
+    if (operation.name.startsWith('write')) await checkWritten(board, result)
     if (operation.name === 'post') expect((await board.find((result as Job).uuid)).uuid).toBe((result as Job).uuid)
     expect(await operation.done(scene)).toBe(before + 1)
   })

@@ -2,6 +2,7 @@
 import { expect } from 'vitest'
 import type { Claim, Job, JobBoard } from '../../../../src/board/index.ts'
 import { all, namesOn, refresh } from '../../jobs.ts'
+import { checkWritten, writeOn } from '../../records.ts'
 import type { ProxiedRedisBoard } from './scene.ts'
 
 export interface Operation {
@@ -50,6 +51,15 @@ export const OPERATIONS: readonly Operation[] = [
       await claim.consume()
       expect(job.state).toBe('COMPLETE')
       await leaves(scene)
+    },
+  },
+  {
+    name: 'write of a record with a post',
+    says: /^change of counter a/,
+    ready: ({ board }) => writeOn(board),
+    check: async (scene, result) => {
+      expect(await scene.place.jobIds()).toHaveLength(1)
+      await checkWritten(scene.board, result)
     },
   },
   {

@@ -1,7 +1,7 @@
 /** Views that hold three jobs: what rests, what wakes all at once, and who holds on to jobs further back. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { JobBoard, PostOptions } from '../../../../src/board/index.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
 import { nextEvent } from '../../events.ts'
@@ -16,7 +16,7 @@ beforeAll(async () => {
 
 afterAll(() => server.stop())
 
-const place = (): Promise<RedisPlace> => redisPlace(server, { parameters: '&window=3' })
+const place = ({ window = 3 } = {}): Promise<RedisPlace> => redisPlace(server, { parameters: `&window=${window}` })
 
 async function post(board: JobBoard, names: readonly string[], options: PostOptions = {}): Promise<void> {
   await Promise.all(names.map((name) => board.post('flow', {}, { name, ...options })))
@@ -39,6 +39,23 @@ test('many jobs that rest at the head do not hide those behind, also from a boar
   }
   await refresh(board)
   expect([await board.countJobs(), (await all(board.jobs())).length]).toEqual([30, 30])
+})
+
+test('a caller that polls a busy board claims a job that is far behind the window', async () => {
+  await using there = await place({ window: 50 })
+  await using busy = await there.open()
+  await using idle = await there.openUnviewed()
+  const claiming = idle.claimNext({ accept: ({ name }) => name === 'mine' })
+  const others = { many: numbered('other', 350), few: numbered('other', 20) }
+  await vi.waitFor(() => expect(idle.jobCount).toBeDefined())
+  while (idle.jobCount !== undefined) await post(busy, others.many)
+  await post(busy, ['mine'])
+  let isClaimed = false
+  const keepBusy = async () => {
+    while (!isClaimed) await post(busy, others.few)
+  }
+  const [[claim]] = await Promise.all([claiming.finally(() => (isClaimed = true)), keepBusy()])
+  expect(claim.job.name).toBe('mine')
 })
 
 test('many that wake at one instant are all claimed', async () => {

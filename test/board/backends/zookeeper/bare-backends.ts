@@ -72,6 +72,7 @@ export class BareBackend implements AsyncDisposable {
     return {
       changes: (batch) => this.changes.push(...batch),
       followed: () => undefined,
+      records: () => undefined,
       gap: () => {
         this.gaps += 1
         this.backend.list().catch(() => undefined)

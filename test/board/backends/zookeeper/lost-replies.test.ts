@@ -7,6 +7,7 @@ import { zookeeperHosts } from '../../../support/namespace.ts'
 import { CUTS, ProxiedBoard, waitForStableConnection } from '../../broken-scene.ts'
 import { nextEvent, nextSession, recordEvents, rejectionOf, whenLost } from '../../events.ts'
 import { all, namesOn, refresh } from '../../jobs.ts'
+import { checkWritten, writeOn } from '../../records.ts'
 
 type Kind = 'posted' | 'claimed' | 'consumed' | 'abandoned' | 'trashed'
 
@@ -39,6 +40,15 @@ const CASES: readonly Case[] = [
       expect(claim.run).toBe(1)
       await claim.consume()
       expect(job.state).toBe('COMPLETE')
+    },
+  },
+  {
+    name: 'write of a record with a post',
+    kind: 'posted',
+    ready: ({ board }) => writeOn(board),
+    check: async ({ board, place }, result) => {
+      expect(await place.jobNodes()).toHaveLength(1)
+      await checkWritten(board, result)
     },
   },
   {

@@ -60,6 +60,7 @@ put(BOARD, 'sequence', whole(sequence))
 put(BOARD, 'fence', whole(fence))
 flushWrites()
 publish(channel)
+for _, name in ipairs(changedRecords) do redis.pcall('PUBLISH', channel .. ':records', name) end
 answers = pack(answers)
 call('HSET', OWNER, 'number', whole(number), 'serial', serial, 'answers', answers)
 return { pack({ true, whole(now), whole(version), since(seen), paused, refused and expiredOwners() or {}, false, faults }), answers }

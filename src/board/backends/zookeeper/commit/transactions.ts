@@ -15,6 +15,7 @@
  * | purge             | delete trash entry at its revision                                                           |
  * | cancel            | check posting, create cancel request                                                         |
  * | gate, fence base  | setData gate at its revision                                                                 |
+ * | write             | create, or setData at its revision, each record; and the steps of each post                  |
  * | permit, exclusive | delete resource, create it, create `x` in it: the delete fails if another job holds any of it  |
  * | permit, shared    | create `x`, delete `x`, create `s-<job>`: the first create fails if a writer holds it         |
  *
@@ -31,7 +32,7 @@ import type { BoardKind } from '../store/board-kind.ts'
 import type { Layout } from '../store/layout.ts'
 
 /** The subject of a step, which decides what a refusal means. */
-export type StepSubject = 'gate' | 'posting' | 'lock' | 'resource' | 'key' | 'cancel' | 'trash'
+export type StepSubject = 'gate' | 'posting' | 'lock' | 'resource' | 'key' | 'cancel' | 'trash' | 'record'
 
 export interface TransactionStep {
   readonly op: Op
@@ -40,6 +41,8 @@ export interface TransactionStep {
   readonly mayBeGone?: boolean
   /** The name of the resource, for a step about a resource. */
   readonly resource?: string
+  /** The key, for a step about a key. */
+  readonly key?: string
 }
 
 /** How a job is locked, which differs on boards that are shared with TaskFlow. */
@@ -72,7 +75,8 @@ function keyStep(
 ): TransactionStep {
   const path = layout.key(key.name)
   const { bytes, takenOverAt: version } = key
-  return { subject: 'key', op: version === undefined ? op.create(path, bytes) : op.setData(path, bytes, { version }) }
+  const taken = version === undefined ? op.create(path, bytes) : op.setData(path, bytes, { version })
+  return { subject: 'key', key: key.name, op: taken }
 }
 
 /** Returns the check of the gate, which is sent once for a whole batch of claims. */
@@ -204,6 +208,14 @@ export function gateSteps(
   { version }: { readonly version: number },
 ): TransactionStep[] {
   return [{ subject: 'gate', op: op.setData(layout.gate, record, { version }) }]
+}
+
+/** Returns the step that creates a record, or changes it at a version. */
+export function recordStep(path: string, bytes: Uint8Array, version: number | undefined): TransactionStep {
+  return {
+    subject: 'record',
+    op: version === undefined ? op.create(path, bytes) : op.setData(path, bytes, { version }),
+  }
 }
 
 function unlockStep(layout: Layout, id: string, { kind }: Pick<SettledClaim, 'kind'>): TransactionStep {

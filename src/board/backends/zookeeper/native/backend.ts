@@ -71,6 +71,7 @@ const CAPABILITIES: BackendCapabilities = {
   cancel: true,
   restore: false,
   completeChangeFeed: false,
+  records: false,
   unclaimable: ['keys', 'resources'],
 }
 
@@ -251,6 +252,11 @@ export class WithoutMultiBackend implements Backend {
   alive(session: string): boolean {
     const info = this.#zookeeper.session
     return info !== undefined && this.#labels.labelFor(info.id) === session && info.leaseUntil > monotonic()
+  }
+
+  sessionLeft(): number | undefined {
+    const info = this.#zookeeper.session
+    return info && info.leaseUntil - monotonic()
   }
 
   // --- Inside -----------------------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ export class LateCancellations {
 
   /**
    * Calls `end`, which removes the job from the board, and then removes a cancel request that was created meanwhile.
+   *
+   * @param end never throws synchronously; it may reject
    */
   removeAfterEnd(id: string, end: () => Promise<void>): Promise<void> {
     const watched = { requested: false }

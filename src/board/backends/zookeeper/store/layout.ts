@@ -11,6 +11,7 @@
  *     <path>/.keys/<key>                  the uuid of the job that was posted with the key
  *     <path>/.cancel/<job>                who cancelled the job, and why
  *     <path>/.gate                        whether the board is paused
+ *     <path>/.records/<kind>/<id>         a record: a schedule, a limit; without a value, one that was removed
  *     <dirname>/.<basename>-sessions/…    a client's marker (ephemeral), outside the watched tree
  */
 import { createHash } from 'node:crypto'
@@ -28,6 +29,7 @@ const PERMITS_NAME = '.permits'
 const KEYS_NAME = '.keys'
 const CANCEL_NAME = '.cancel'
 const GATE_NAME = '.gate'
+const RECORDS_NAME = '.records'
 
 /** The maximum length of a name. Longer names are hashed: a znode's name is part of every request about it. */
 const MAX_NAME_LENGTH = 200
@@ -40,6 +42,8 @@ export class Layout {
   readonly keysFolder: string
   readonly cancelFolder: string
   readonly gate: string
+  /** Created with the first record of a board. */
+  readonly recordsFolder: string
   readonly sessionsFolder: string
 
   constructor(path: string) {
@@ -51,6 +55,7 @@ export class Layout {
     this.keysFolder = `${path}/${KEYS_NAME}`
     this.cancelFolder = `${path}/${CANCEL_NAME}`
     this.gate = `${path}/${GATE_NAME}`
+    this.recordsFolder = `${path}/${RECORDS_NAME}`
     this.sessionsFolder = `${path.slice(0, cut)}/.${path.slice(cut + 1)}-sessions`
   }
 
@@ -61,9 +66,8 @@ export class Layout {
 
   /** Returns whether a child of the board's path may have this name. */
   isKnownChild(name: string): boolean {
-    return (
-      isJob(name) || toLockedJob(name) !== undefined || [...this.folders, this.gate].includes(`${this.path}/${name}`)
-    )
+    const known = [...this.folders, this.gate, this.recordsFolder]
+    return isJob(name) || toLockedJob(name) !== undefined || known.includes(`${this.path}/${name}`)
   }
 
   /** The path of a new posting, to which ZooKeeper appends the digits. */
@@ -113,6 +117,14 @@ export class Layout {
 
   cancel(id: string): string {
     return `${this.cancelFolder}/${id}`
+  }
+
+  recordKind(kind: string): string {
+    return `${this.recordsFolder}/${encodeNodeName(kind)}`
+  }
+
+  record({ kind, id }: { readonly kind: string; readonly id: string }): string {
+    return `${this.recordKind(kind)}/${encodeNodeName(id)}`
   }
 
   marker(client: string): string {

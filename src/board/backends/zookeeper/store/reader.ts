@@ -13,7 +13,14 @@ import {
   type ZooKeeperDriver,
   ZooKeeperError,
 } from '../../../../zookeeper/index.ts'
-import type { BoardListing, Cancellation, StoredJob, TrashedEntry, UnreadableJob } from '../../../backend.ts'
+import type {
+  BoardListing,
+  Cancellation,
+  StoredJob,
+  TrashedEntry,
+  UnclaimedJobs,
+  UnreadableJob,
+} from '../../../backend.ts'
 import { type BoardKind, decodeTrashMark } from './board-kind.ts'
 import { compareDigits, isJob, isNumberedByServer, type Layout, toLockedJob } from './layout.ts'
 import { decodeCancellation, decodeKey, decodeLock } from './records.ts'
@@ -256,14 +263,16 @@ export async function listBoard(
   }
 }
 
-/** Lists the jobs without a lock, in one request. */
+/** Lists the jobs without a lock, and the cancel requests, in one request. */
 export async function listUnclaimed(
-  zookeeper: Pick<ZooKeeper, 'getChildren'>,
-  { path }: Layout,
-): Promise<readonly string[]> {
-  const { names } = await zookeeper.getChildren(path)
-  const claimed = new Set(names.map(toLockedJob))
-  return names.filter((name) => isJob(name) && !claimed.has(name))
+  zookeeper: Pick<ZooKeeper, 'multiRead'>,
+  { path, cancelFolder }: Layout,
+): Promise<UnclaimedJobs> {
+  const { results } = await zookeeper.multiRead([op.getChildren(path), op.getChildren(cancelFolder)])
+  const [board, cancel] = results
+  if (board.error) throw board.error
+  const claimed = new Set(board.names.map(toLockedJob))
+  return { jobs: board.names.filter((name) => isJob(name) && !claimed.has(name)), cancelled: new Set(cancel.names) }
 }
 
 /**

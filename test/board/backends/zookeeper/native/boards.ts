@@ -40,7 +40,14 @@ export const nativeBoards: BoardBackend = {
   name: 'zookeeper:, over the C client',
   viewsOnly: true,
   neverPolls: true,
-  capabilities: { ...EVERYTHING, keys: false, resources: false, restore: false, completeChangeFeed: false },
+  capabilities: {
+    ...EVERYTHING,
+    keys: false,
+    resources: false,
+    restore: false,
+    completeChangeFeed: false,
+    records: false,
+  },
   place: async () => {
     const place = await zookeeperPlace()
     return {

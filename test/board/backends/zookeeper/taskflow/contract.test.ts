@@ -30,4 +30,6 @@ function asJson(bytes: Uint8Array): Uint8Array {
   }
 }
 
-describe.skipIf(!zookeeperHosts)('on a real server', () => boardContract(sharedBoards, { variant: SHARED_PARTS }))
+describe.skipIf(!zookeeperHosts)('on a real server', () =>
+  boardContract(sharedBoards, { variant: SHARED_PARTS, opened: ['as used'] }),
+)

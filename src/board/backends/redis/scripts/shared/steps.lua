@@ -28,10 +28,10 @@ local function beginDelay(id, delay)
   rank(RESTING, id, whole(now + delay))
 end
 
-local function addJob(place, bytes, uuid, key, delay)
+local function addJob(place, posting, uuid, key, delay)
   local number = nextSequence()
   local id = 'job' .. whole(number)
-  put(JOBS, id, ARGV[bytes])
+  put(JOBS, id, posting)
   putRow(id, { revision = 0, posted = now, written = now, owner = '', more = '' })
   placeInOrder(id, place, number)
   rank(UUIDS, uuid .. ':' .. id, 0)
@@ -79,7 +79,7 @@ end
 function steps.post(place, bytes, uuid, key, delay)
   local holder = holderOf(key)
   if holder then return { false, holder } end
-  return addJob(place, bytes, uuid, key, delay)
+  return addJob(place, ARGV[bytes], uuid, key, delay)
 end
 
 -- Returns the first of these resources that cannot be granted now; nil if all can.
@@ -199,7 +199,7 @@ function steps.restore(id, place, bytes, uuid, key)
   if not has(TRASH, id) then return { false, 'gone' } end
   if holderOf(key) then return { false, 'key' } end
   removeFromTrash(id)
-  return addJob(place, bytes, uuid, key)
+  return addJob(place, ARGV[bytes], uuid, key)
 end
 
 function steps.purge(id)
@@ -236,4 +236,54 @@ function steps.mend(id)
     logChange('P' .. id)
   end
   return { true }
+end
+
+-- The names of the records that this batch has changed.
+local changedRecords = {}
+
+-- Returns the next revision of a record. It is at least the clock, so that a server that has lost data assigns none twice.
+local recordRevision
+local function nextRevision()
+  recordRevision = recordRevision or counter('revision', call('HGET', BOARD, 'revision'), 2 ^ 53 - 2 ^ 20) or 0
+  recordRevision = math.max(recordRevision + 1, micros)
+  put(BOARD, 'revision', whole(recordRevision))
+  return whole(recordRevision)
+end
+
+-- Changes records and posts jobs, or does nothing of it. Lists with one element for each change: the name of the record, the revision
+-- that it must have (empty if it must not exist), and the length of its part of the byte value (empty to remove it). posts has five
+-- elements for each job: place, length, uuid, key and delay; key and delay are empty where there is none.
+function steps.write(names, revisions, lengths, posts, bytes)
+  for at, name in ipairs(names) do
+    local found = get(RECORDS, name)
+    if (found and string.match(found, '^(%d+):') or '') ~= revisions[at] then return { false, 'record', at - 1 } end
+  end
+  local taken = {}
+  for at = 1, #posts, 5 do
+    local key = posts[at + 3]
+    if key ~= '' and (taken[key] or holderOf(key)) then return { false, 'post', (at - 1) / 5 } end
+    taken[key] = true
+  end
+  local values, from = ARGV[bytes], 1
+  local function take(length)
+    from = from + length
+    return string.sub(values, from - length, from - 1)
+  end
+  local made, ids = {}, {}
+  for at, name in ipairs(names) do
+    if lengths[at] == '' then
+      made[at] = ''
+      put(RECORDS, name, false)
+    else
+      made[at] = nextRevision()
+      put(RECORDS, name, made[at] .. ':' .. take(tonumber(lengths[at])))
+    end
+  end
+  for at = 1, #posts, 5 do
+    local key, delay = posts[at + 3], tonumber(posts[at + 4])
+    local added = addJob(tonumber(posts[at]), take(tonumber(posts[at + 1])), posts[at + 2], key ~= '' and key or nil, delay)
+    ids[#ids + 1] = added[2]
+  end
+  for _, name in ipairs(names) do changedRecords[#changedRecords + 1] = name end
+  return { true, made, ids }
 end

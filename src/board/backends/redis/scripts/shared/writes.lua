@@ -4,7 +4,7 @@
 
 local pending = {
   [BOARD] = {}, [JOBS] = {}, [ROWS] = {}, [HELD] = {}, [GRANTED] = {}, [EXCLUSIVE] = {}, [SHARED] = {}, [TAKEN] = {},
-  [CANCELS] = {}, [TRASH] = {}, [ENTITIES] = {},
+  [CANCELS] = {}, [TRASH] = {}, [ENTITIES] = {}, [RECORDS] = {},
 }
 local scored = { [ORDER] = {}, [RESTING] = {}, [UUIDS] = {}, [TRASHED] = {} }
 

@@ -2,8 +2,8 @@
  * The services of tasks (`ctx.services`): made once, before any job is claimed, and disposed of when nothing runs any
  * more. The conductor disposes of an object that its factory made; an object that was passed in is left to its creator.
  */
-import { InvalidArgument } from '../core/errors.ts'
-import type { AnyFlow, ServicesOf } from '../flow/index.ts'
+import { InvalidArgument } from '../../core/errors.ts'
+import type { AnyFlow, ServicesOf } from '../../flow/index.ts'
 
 /** An object, which is not disposed of; or a function that makes one, whose result is disposed of at the end. */
 export type ServicesGiven<S> = S | (() => S | Promise<S>)

@@ -1,0 +1,151 @@
+/** Changes records, and posts jobs in the same transaction. */
+import { PayloadTooLarge } from '../../../core/errors.ts'
+import { BadVersion, NodeExists, NoNode, type ZooKeeperError } from '../../../zookeeper/index.ts'
+import type { Posted, PostRequest, WriteRequest, Written } from '../../backend.ts'
+import { describeWrite, type RecordChange, type RecordName } from '../../model/record.ts'
+import type { Applied, CommittedTransaction, TouchedName } from './commit/batch.ts'
+import type { TransactionCommitter } from './commit/committer.ts'
+import { isKeyTaken } from './commit/refused-steps.ts'
+import type { TransactionStep } from './commit/transactions.ts'
+import * as transactions from './commit/transactions.ts'
+import { translateErrors } from './store/reader.ts'
+import { encodeRecordNode, type RecordNodes } from './store/record-nodes.ts'
+import { MAX_FRAME_BYTES, type PreparedPost, type ZooKeeperWriter } from './writer.ts'
+
+/** What a frame needs besides the steps of one transaction. */
+const FRAME_OVERHEAD_BYTES = 1_024
+
+export interface RecordWriterOptions {
+  readonly committer: TransactionCommitter
+  readonly nodes: RecordNodes
+  /** Prepares posts as it does alone. */
+  readonly writer: Pick<ZooKeeperWriter, 'preparePost' | 'recoverPosted'>
+  readonly recordPath: (name: RecordName) => string
+}
+
+/** A change with the version of the znode that it replaces: of a record that was removed, too. */
+interface PreparedChange {
+  readonly change: RecordChange
+  readonly version: number | undefined
+}
+
+export class RecordWriter {
+  readonly #options: RecordWriterOptions
+
+  constructor(options: RecordWriterOptions) {
+    this.#options = options
+  }
+
+  /** @throws NotConnected, OutcomeUnknown, PayloadTooLarge */
+  async write({ changes, posts }: WriteRequest): Promise<Written> {
+    let prepared: readonly PreparedChange[] = changes.map((change) => ({ change, version: change.revision }))
+    while (true) {
+      const refused = await this.#tryToWrite(prepared, posts)
+      if (!(refused instanceof RefusedStep)) return refused
+      const { step } = refused
+      // Another poster has created the same number; the next one is free.
+      if (step.subject === 'posting') continue
+      if (step.subject === 'key') return { done: false, conflict: { key: keyOf(posts, step) } }
+      const replaced = await this.#withRemoved(prepared, step)
+      if ('conflict' in replaced) return { done: false, conflict: replaced.conflict }
+      prepared = replaced.changes
+    }
+  }
+
+  async #tryToWrite(changes: readonly PreparedChange[], posts: readonly PostRequest[]): Promise<Written | RefusedStep> {
+    const { committer, nodes, writer, recordPath } = this.#options
+    const what = describeWrite({ changes: changes.map(({ change }) => change), posts })
+    const prepared = posts.map((post) => writer.preparePost(post))
+    const recordSteps = changes.map(({ change, version }) =>
+      transactions.recordStep(recordPath(change), encodeRecordNode(change.id, change.bytes), version),
+    )
+    const steps = [...recordSteps, ...prepared.flatMap((post) => post.steps)]
+    const size = committer.sizeOf(steps) + FRAME_OVERHEAD_BYTES
+    if (size > MAX_FRAME_BYTES)
+      throw new PayloadTooLarge(
+        `${what}: it has ${size} bytes; this board accepts ${MAX_FRAME_BYTES} in one transaction`,
+      )
+    const touches: TouchedName[] = [
+      ...changes.map(({ change: { kind, id } }) => ({ name: `record ${kind}/${id}`, mode: 'alone' as const })),
+      ...prepared.flatMap((post) => post.touches),
+    ]
+    const revisions = changes.map(({ change, version }) => {
+      if (!change.bytes) return undefined
+      return version === undefined ? 0 : version + 1
+    })
+    const kindOf = (step: TransactionStep) => changes[recordSteps.indexOf(step)]?.change.kind
+    try {
+      return await committer.commit<Written>({
+        ...{ what, steps, touches },
+        repair: (step, error) => {
+          const kind = error instanceof NoNode && step.op.type === 'create' ? kindOf(step) : undefined
+          return kind === undefined ? undefined : () => nodes.createFolder(kind)
+        },
+        onCommitted: (applied) => ({
+          done: true,
+          revisions,
+          posted: postedFrom(prepared, applied, recordSteps.length),
+        }),
+        onRecovered: async (done) => ({ done: true, revisions, posted: await this.#recover(prepared, done) }),
+        toRejection: (error, step) => (isConflict(error, step) ? new RefusedStep(step) : error),
+      })
+    } catch (error) {
+      if (error instanceof RefusedStep) return error
+      throw error
+    }
+  }
+
+  #recover(posts: readonly PreparedPost[], { zxid }: CommittedTransaction): Promise<Posted[]> {
+    return Promise.all(posts.map((post) => this.#options.writer.recoverPosted(zxid, post)))
+  }
+
+  /**
+   * Returns the changes as they can be tried again: a record that must not exist may have been removed, and its znode is there. Returns the
+   * conflict if that is not so.
+   */
+  async #withRemoved(
+    changes: readonly PreparedChange[],
+    step: TransactionStep,
+  ): Promise<{ readonly changes: readonly PreparedChange[] } | { readonly conflict: RecordName }> {
+    const { nodes, recordPath } = this.#options
+    const refused = changes.find(({ change }) => recordPath(change) === step.op.path)
+    if (!refused) throw new Error(`no change has the path ${step.op.path}`)
+    const { kind, id, revision } = refused.change
+    if (revision !== undefined) return { conflict: { kind, id } }
+    const found = await translateErrors(`reading ${kind} ${id}`, () => nodes.find({ kind, id }))
+    if (found?.bytes) return { conflict: { kind, id } }
+    const replaced = { change: refused.change, version: found?.revision }
+    return { changes: changes.map((each) => (each === refused ? replaced : each)) }
+  }
+}
+
+/** Internal signal: a record, a key or a number is not as the write expects; it is not an error yet. */
+class RefusedStep extends Error {
+  readonly step: TransactionStep
+
+  constructor(step: TransactionStep) {
+    super('refused')
+    this.step = step
+  }
+}
+
+function isConflict(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): step is TransactionStep {
+  if (step === undefined || step === 'guard') return false
+  if (step.subject !== 'record') return isKeyTaken(error, step)
+  return error instanceof NodeExists || error instanceof BadVersion || error instanceof NoNode
+}
+
+/** Returns what became of the posts, from the results of the transaction. */
+function postedFrom(posts: readonly PreparedPost[], { zxid, results }: Applied, from: number): Posted[] {
+  let next = from
+  return posts.map((post) => {
+    const created = results[next]
+    next += post.steps.length
+    return post.toPosted(created && 'path' in created ? created.path : undefined, zxid)
+  })
+}
+
+function keyOf(posts: readonly PostRequest[], step: TransactionStep): string {
+  const found = posts.find(({ posting }) => posting.key !== undefined && step.key === posting.key)
+  return found?.posting.key ?? ''
+}

@@ -1,0 +1,69 @@
+/** The events of a conductor, for `conductor.on`. */
+import type { Child, ChildEnd } from '../pool/index.ts'
+import type { EventLoopBlocked } from './event-loop-watch.ts'
+import type { RunProgressed } from './runs/job-run.ts'
+import type { RunSettled, RunStarted } from './runs/runs.ts'
+import type { StopIgnored } from './runs/unstopped-jobs.ts'
+
+/** A child process for isolated tasks is ready. */
+export interface ChildStartedEvent {
+  /** The number of the child in this conductor; never used again. */
+  readonly child: number
+  readonly pid: number | undefined
+  readonly tookMs: number
+}
+
+/** A child process has ended. */
+export interface ChildDiedEvent {
+  readonly child: number
+  readonly pid: number | undefined
+  readonly exitCode: number | null
+  readonly signal: string | null
+  /** Whether the conductor has ended it. */
+  readonly expected: boolean
+  /** What happened, in words. */
+  readonly reason: string
+  readonly outOfMemory: boolean
+  /** The number of tasks that it has begun. */
+  readonly tasks: number
+}
+
+/** The events of a conductor, for `conductor.on`. */
+export interface ConductorEvents {
+  started: RunStarted
+  settled: RunSettled
+  /**
+   * The event loop was blocked for half of the session's timeout. A block longer than the timeout loses every claim.
+   */
+  eventLoopBlocked: EventLoopBlocked
+  /** The stop signal of a job fired ten seconds ago, and a task of it still runs. Emitted once for each run. */
+  stopIgnored: StopIgnored
+  /** A task has reported its progress. Emitted for each report. */
+  progress: RunProgressed
+  /** A child process for isolated tasks is ready. */
+  childStarted: ChildStartedEvent
+  /** A child process has ended, by itself or because the conductor has ended it. */
+  childDied: ChildDiedEvent
+  /** An error that belongs to no job, or that a listener threw. */
+  error: { readonly error: Error }
+}
+
+/** The names of all events: others are refused by `on`. */
+export const CONDUCTOR_EVENTS: Readonly<Record<keyof ConductorEvents, true>> = {
+  started: true,
+  settled: true,
+  eventLoopBlocked: true,
+  stopIgnored: true,
+  progress: true,
+  childStarted: true,
+  childDied: true,
+  error: true,
+}
+
+export function toChildDied(child: Child, end: ChildEnd): ChildDiedEvent {
+  const { exitCode, signal, isExpected: expected, reason, isOutOfMemory: outOfMemory } = end
+  return {
+    ...{ child: child.number, pid: child.pid, exitCode, signal, expected, reason, outOfMemory },
+    tasks: child.workCount,
+  }
+}

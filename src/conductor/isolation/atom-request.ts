@@ -1,0 +1,39 @@
+/**
+ * The messages about one task that runs in a child process. Arguments and results are encoded by the codec of logbooks: a task
+ * receives and returns the same plain data wherever it runs, and the size of a message is known before it is sent.
+ */
+import type { Failure } from '../../core/failure.ts'
+import type { Performing } from '../../engine/index.ts'
+
+/** The settings of a child, sent once. */
+export interface AtomWorkerSettings {
+  /** The URL of the module that exports the flows, and maybe `services`. */
+  readonly module: string
+  /** The level of `ctx.log`: lines below it are not sent. */
+  readonly logLevel: string
+  readonly maxMessage: number
+}
+
+/** What a child says of itself when it is ready. */
+export interface AtomWorkerFacts {
+  readonly flows: readonly { readonly name: string; readonly version: string; readonly digest: string }[]
+}
+
+/** One `execute` or `revert` of a task. */
+export interface AtomRequest {
+  readonly flow: { readonly name: string; readonly version: string }
+  readonly atom: string
+  readonly how: Performing
+  /** The encoded arguments. */
+  readonly args: Uint8Array
+  readonly run: number
+  readonly fence: bigint
+  readonly job: { readonly uuid: string; readonly name: string } | undefined
+  /** The encoded result of `execute`, and its failure; for a revert. */
+  readonly reverted?:
+    | { readonly result: Uint8Array; readonly failure: Failure | undefined; readonly failures: readonly Failure[] }
+    | undefined
+}
+
+/** A note of a task under way. */
+export type AtomNote = { readonly progress: number } | { readonly log: string }

@@ -1,0 +1,118 @@
+/**
+ * The worker of a child process: imports the module with the flows, makes its services once, and runs one task after the other.
+ * Engine, logbook and claim stay in the process of the conductor.
+ */
+import { pino } from 'pino'
+import { decode, encode } from '../../core/codec.ts'
+import { InvalidArgument, MessageTooLarge } from '../../core/errors.ts'
+import { describeError } from '../../core/failure.ts'
+import type { Logger } from '../../core/log.ts'
+import { formatBytes } from '../../core/memory-size.ts'
+import { collectExports, exportNamed } from '../../core/module-exports.ts'
+import { mergeErrors } from '../../engine/internal.ts'
+import { type AnyFlow, compile, type ExecutableTask, flowDigest, isFlow, type RevertContext } from '../../flow/index.ts'
+import type { OpenWorker, WorkContext } from '../../pool/index.ts'
+import { openServices } from '../runs/services.ts'
+import type { AtomNote, AtomRequest, AtomWorkerFacts, AtomWorkerSettings } from './atom-request.ts'
+
+/** Opens the worker in a child. @throws what the module throws when it is imported, or its factory of services */
+export const openWorker: OpenWorker = async (given) => {
+  const settings = given as AtomWorkerSettings
+  const exported: object = await import(settings.module)
+  const flows = collectExports(exported, isFlow)
+  const failed = (error: unknown) =>
+    void process.stderr.write(`a service could not be disposed of: ${describeError(error)}\n`)
+  const opened = await openServices(exportNamed(exported, 'services'), { failed })
+  const facts: AtomWorkerFacts = {
+    flows: flows.map((flow) => ({ name: flow.name, version: flow.version, digest: flowDigest(flow) })),
+  }
+  return {
+    facts,
+    run: (work, context) => runAtom(work as AtomRequest, { flows, services: opened.services, settings, context }),
+    [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
+  }
+}
+
+interface AtomWork {
+  readonly flows: readonly AnyFlow[]
+  readonly services: unknown
+  readonly settings: AtomWorkerSettings
+  readonly context: WorkContext
+}
+
+async function runAtom(request: AtomRequest, work: AtomWork): Promise<Uint8Array> {
+  const atom = findTask(request, work.flows)
+  const args = Object.fromEntries([
+    ...Object.entries(Object(decode(request.args, 'msgpack'))),
+    ...Object.entries(atom.inject ?? {}),
+  ])
+  const ctx = createContext(request, work)
+  const keep = (value: unknown) => encodeResult(value, { atom: atom.name, how: request.how, ...work.settings })
+  if (request.how === 'execute') {
+    return mergeErrors({
+      before: () => atom.preExecute?.(args, ctx),
+      work: async () => keep(await atom.execute(args, ctx)),
+      after: () => atom.postExecute?.(args, ctx),
+    })
+  }
+  return mergeErrors({
+    before: () => atom.preRevert?.(args, ctx),
+    work: async () => keep(await atom.revert?.(args, ctx)),
+    after: () => atom.postRevert?.(args, ctx),
+  })
+}
+
+/** @throws InvalidArgument for a task that the module does not have; the handshake has excluded that for known flows */
+function findTask({ flow, atom }: AtomRequest, flows: readonly AnyFlow[]): ExecutableTask {
+  const found = flows.find(({ name, version }) => name === flow.name && version === flow.version)
+  const task = found && compile(found).byName.get(atom)?.atom
+  if (task?.kind === 'task') return task
+  throw new InvalidArgument(`the module of the pool has no task ${atom} in flow ${flow.name} ${flow.version}`)
+}
+
+function createContext(
+  { run, fence, job, reverted }: AtomRequest,
+  { services, settings, context }: AtomWork,
+): RevertContext<unknown> {
+  const post = (note: AtomNote) => context.post(note)
+  const destination = { write: (line: string) => post({ log: line }) }
+  let log: Logger | undefined
+  return {
+    signal: context.signal,
+    // Most tasks log nothing, and a logger takes longer to make than a small task takes.
+    get log() {
+      log ??= pino({ level: settings.logLevel, base: null, timestamp: false }, destination)
+      return log
+    },
+    ...{ run, fence, job, services },
+    progress: (done) => {
+      if (typeof done === 'number') post({ progress: done })
+    },
+    result: reverted && decode(reverted.result, 'msgpack'),
+    failure: reverted?.failure,
+    failures: reverted?.failures ?? [],
+  }
+}
+
+function encodeResult(
+  value: unknown,
+  { atom, how, maxMessage }: { readonly atom: string; readonly how: AtomRequest['how']; readonly maxMessage: number },
+): Uint8Array {
+  const what = how === 'execute' ? `the result of task ${atom}` : `what the revert of ${atom} returned`
+  let encoded: Uint8Array
+  try {
+    encoded = encode(value, 'msgpack')
+  } catch (cause) {
+    // The result of a revert is only shown to people: it must not make the revert fail.
+    if (how === 'revert') return encode(undefined, 'msgpack')
+    throw new InvalidArgument(`${what} cannot be stored (${describeError(cause)}); return plain data, or nothing`, {
+      cause,
+    })
+  }
+  if (encoded.length <= maxMessage) return encoded
+  if (how === 'revert') return encode(undefined, 'msgpack')
+  throw new MessageTooLarge(
+    `${what} has ${formatBytes(encoded.length)}, more than the ${formatBytes(maxMessage)} of pool.maxMessage: return the place where ` +
+      'the data is stored',
+  )
+}

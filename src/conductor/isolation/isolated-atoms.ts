@@ -1,0 +1,282 @@
+/**
+ * Runs isolated tasks in a pool of child processes, which import the same flows from a module. The engine asks for one `execute` or
+ * `revert` at a time; a crash of a child is the failure of one task.
+ */
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { decode, encode } from '../../core/codec.ts'
+import { IncompatibleVersion, InvalidArgument, MessageTooLarge, OutOfMemory } from '../../core/errors.ts'
+import { describeError } from '../../core/failure.ts'
+import type { Logger } from '../../core/log.ts'
+import { formatBytes } from '../../core/memory-size.ts'
+import { defined } from '../../core/options.ts'
+import type { AtomIsolator, IsolatedAtom } from '../../engine/index.ts'
+import { type AnyFlow, type AtomNode, compile, flowDigest, type Isolation } from '../../flow/index.ts'
+import { type Child, ChildPool, type ChildStatus, type PoolEvent, type PoolSettings } from '../../pool/index.ts'
+import type { AtomNote, AtomRequest, AtomWorkerFacts, AtomWorkerSettings } from './atom-request.ts'
+
+/** The size of a message above which a warning is logged: it is copied several times. */
+const LARGE_MESSAGE_BYTES = 1_024 ** 2
+
+/** The limits of a task that does not say that it is isolated: those of the pool. */
+const DEFAULT_ISOLATION: Isolation = {
+  memory: undefined,
+  isFresh: false,
+  graceMs: undefined,
+  onOutOfMemory: 'retry',
+}
+
+export interface IsolatedAtomsOptions {
+  /** The flows that are run with this pool. */
+  readonly flows: readonly AnyFlow[]
+  /** The module that exports these flows: a URL, an absolute path, or a path relative to the working directory. */
+  readonly module: string | URL
+  /** Whether only those tasks are isolated that say so, or all. */
+  readonly isolate: 'declared' | 'all'
+  readonly output: 'log' | 'stderr'
+  readonly settings: PoolSettings
+  /** The time in milliseconds without a sign of this process after which a child kills itself; 0 for never. */
+  readonly silenceMs: number
+  /** Returns for how many milliseconds this process certainly has the right to the work of its children. */
+  readonly workLeftMs: () => number
+  readonly log: Logger
+  readonly onEvent: (event: PoolEvent) => void
+  /** Called when there is room again, after {@link IsolatedAtoms.hasRoom} was false. */
+  readonly onRoom: () => void
+  /** Called once when a new child has other code than the first one: the module was changed while this process runs. */
+  readonly onCodeChanged: (error: Error) => void
+}
+
+export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
+  readonly #options: IsolatedAtomsOptions
+  readonly #pool: ChildPool
+  readonly #digests: ReadonlyMap<string, string>
+  /** The flows with tasks that run in child processes. */
+  readonly #isolated: ReadonlySet<AnyFlow>
+  /** The contexts of the tasks under way, which have the loggers for the output of their children. */
+  readonly #contexts = new Map<Child, IsolatedAtom['context']>()
+  #wasReady = false
+  #wasFull = false
+
+  constructor(options: IsolatedAtomsOptions) {
+    const { flows, module, isolate, settings, silenceMs, workLeftMs, log } = options
+    const checked = isolate === 'all' ? flows : isolatedFlows(flows)
+    this.#options = options
+    this.#isolated = new Set(flows.filter((flow) => compile(flow).atoms.some((node) => this.isolationOf(node))))
+    this.#digests = new Map(checked.map((flow) => [`${flow.name} ${flow.version}`, flowDigest(flow)]))
+    const { maxMessage } = settings
+    const sent: AtomWorkerSettings = { module: toModuleUrl(module), logLevel: log.level, maxMessage }
+    this.#pool = new ChildPool({
+      ...settings,
+      worker: workerUrl(),
+      settings: sent,
+      ...{ silenceMs, workLeftMs },
+      assertFacts: (facts) => this.#assertFacts(facts as AtomWorkerFacts),
+      onEvent: (event) => this.#onEvent(event),
+      onLine: (child, line) => this.#onLine(child, line),
+      onDroppedLines: (child, lines) =>
+        this.#logOf(child).warn({ child: child.number, pid: child.pid }, `${lines} lines of its output are left out`),
+    })
+  }
+
+  /** Starts the pool; resolves when a child is ready. @throws ChildUnavailable when the first child cannot be started */
+  start(): Promise<void> {
+    return this.#pool.start()
+  }
+
+  /** Whether a further isolated task would not wait behind many others, and children can be started. */
+  get hasRoom(): boolean {
+    const hasRoom = this.#pool.refusal === undefined && this.#pool.waiting < this.#options.settings.max
+    if (!hasRoom) this.#wasFull = true
+    return hasRoom
+  }
+
+  /** Whether there is room, or some flow needs no children. */
+  get hasRoomForAny(): boolean {
+    return this.#isolated.size < this.#options.flows.length || this.hasRoom
+  }
+
+  /** Why no child can be started; undefined while one can. */
+  get refusal(): Error | undefined {
+    return this.#pool.refusal
+  }
+
+  get children(): readonly ChildStatus[] {
+    return this.#pool.children
+  }
+
+  /** Returns the limits for a task; undefined for an atom that runs in this process. */
+  isolationOf({ atom, isolation }: AtomNode): Isolation | undefined {
+    if (isolation || this.#options.isolate === 'declared') return isolation
+    return atom.kind === 'task' && atom.isolate !== false ? DEFAULT_ISOLATION : undefined
+  }
+
+  /** Returns whether a flow has tasks that run in child processes. */
+  isIsolated(flow: AnyFlow): boolean {
+    return this.#isolated.has(flow)
+  }
+
+  async run(atom: IsolatedAtom): Promise<unknown> {
+    const { context, isolation, kill, onAssigned } = atom
+    const work = this.#toRequest(atom)
+    let assigned: Child | undefined
+    // The child may have the next task by now, with a context of its own.
+    const forget = () => {
+      if (assigned && this.#contexts.get(assigned) === context) this.#contexts.delete(assigned)
+    }
+    try {
+      const result = await this.#pool.run({
+        ...{ work, stop: context.signal, kill, isFresh: isolation.isFresh, memory: isolation.memory },
+        graceMs: isolation.graceMs ?? this.#options.settings.graceMs,
+        onAssigned: (child) => {
+          forget()
+          assigned = child
+          this.#contexts.set(child, context)
+          onAssigned()
+          this.#reportRoom()
+        },
+        onNote: (note) => this.#onNote(note as AtomNote, atom, assigned),
+      })
+      return decode(result as Uint8Array, 'msgpack')
+    } catch (error) {
+      throw error instanceof OutOfMemory ? withConsequence(error, isolation) : error
+    } finally {
+      forget()
+      this.#reportRoom()
+    }
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#pool[Symbol.asyncDispose]()
+  }
+
+  #toRequest({ flow, node, how, args, context, reverted }: IsolatedAtom): AtomRequest {
+    const { run, fence, job } = context
+    const { name } = node.atom
+    const sent = Object.fromEntries(
+      node.needs.flatMap(({ argument }) => (Object.hasOwn(args, argument) ? [[argument, args[argument]]] : [])),
+    )
+    const encoded = encodeFor(name, sent)
+    const { maxMessage } = this.#options.settings
+    if (encoded.length > maxMessage) {
+      throw new MessageTooLarge(
+        `the arguments of task ${name} have ${formatBytes(encoded.length)}, more than the ${formatBytes(maxMessage)} of ` +
+          'pool.maxMessage: pass the place where the data is stored',
+      )
+    }
+    if (encoded.length > LARGE_MESSAGE_BYTES)
+      context.log.warn(
+        `the arguments have ${formatBytes(encoded.length)}: each copy to a child process takes time and memory`,
+      )
+    return {
+      ...{ flow, atom: name, how, args: encoded, run, fence, job },
+      reverted: reverted && { ...reverted, result: encodeFor(name, reverted.result) },
+    }
+  }
+
+  #onNote(note: AtomNote, { context }: IsolatedAtom, child: Child | undefined): void {
+    if ('progress' in note) {
+      context.progress(note.progress)
+      return
+    }
+    const { level, msg, ...fields }: Readonly<Record<string, unknown>> = JSON.parse(note.log)
+    const { levels } = context.log
+    const method = levels.labels[Number(level)] ?? 'info'
+    const write = (context.log as unknown as Record<string, (fields: object, text?: string) => void>)[method]
+    write?.call(context.log, { child: child?.number, ...fields }, typeof msg === 'string' ? msg : undefined)
+  }
+
+  #onLine(child: Child, line: string): void {
+    if (this.#options.output === 'stderr') process.stderr.write(`${line}\n`)
+    else this.#logOf(child).info({ child: child.number, pid: child.pid }, line)
+  }
+
+  #reportRoom(): void {
+    if (!this.#wasFull || !this.hasRoom) return
+    this.#wasFull = false
+    this.#options.onRoom()
+  }
+
+  #logOf(child: Child): Logger {
+    return this.#contexts.get(child)?.log ?? this.#options.log
+  }
+
+  #onEvent(event: PoolEvent): void {
+    if (event.kind === 'started') this.#wasReady = true
+    this.#options.onEvent(event)
+  }
+
+  /** @throws InvalidArgument for a flow that the module lacks; IncompatibleVersion for one that differs */
+  #assertFacts({ flows }: AtomWorkerFacts): void {
+    const digests = new Map(flows.map(({ name, version, digest }) => [`${name} ${version}`, digest]))
+    for (const [flow, digest] of this.#digests) {
+      const found = digests.get(flow)
+      if (found === digest) continue
+      const { module } = this.#options
+      const error =
+        found === undefined
+          ? new InvalidArgument(`pool.module ${String(module)} does not export flow ${flow}; export it there`)
+          : new IncompatibleVersion(
+              `pool.module ${String(module)} has another flow ${flow} than this process: restart it`,
+            )
+      if (this.#wasReady) this.#options.onCodeChanged(new IncompatibleVersion(error.message, { cause: error }))
+      throw error
+    }
+  }
+}
+
+/** Returns the error with what follows from it for the job. */
+function withConsequence(error: OutOfMemory, { onOutOfMemory }: Isolation): OutOfMemory {
+  if (onOutOfMemory === 'retry') return error
+  const { message, cause } = error
+  if (onOutOfMemory === 'fail') return new OutOfMemory(message, { cause, nonRetryable: true })
+  return new OutOfMemory(message, { cause, nextSize: onOutOfMemory.size })
+}
+
+/** Returns the flows that have isolated tasks. */
+export function isolatedFlows(flows: readonly AnyFlow[]): readonly AnyFlow[] {
+  return flows.filter((flow) => compile(flow).atoms.some(({ isolation }) => isolation !== undefined))
+}
+
+/** The children of a conductor, for its health and its entity. */
+export interface ChildrenHealth {
+  readonly available: boolean
+  /** Why no child can be started. */
+  readonly reason?: string
+  readonly idle: number
+  readonly busy: number
+  readonly starting: number
+}
+
+export function toChildrenHealth({ refusal, children }: Pick<IsolatedAtoms, 'refusal' | 'children'>): ChildrenHealth {
+  const count = (state: ChildStatus['state']) => children.filter((child) => child.state === state).length
+  return {
+    available: refusal === undefined,
+    ...defined({ reason: refusal?.message }),
+    ...{ idle: count('idle'), busy: count('busy'), starting: count('starting') },
+  }
+}
+
+function encodeFor(task: string, value: unknown): Uint8Array {
+  try {
+    return encode(value, 'msgpack')
+  } catch (cause) {
+    throw new InvalidArgument(
+      `an argument of task ${task} cannot be sent to a child process (${describeError(cause)}); pass plain data, or let the task run ` +
+        'without isolation',
+      { cause },
+    )
+  }
+}
+
+function toModuleUrl(module: string | URL): string {
+  if (module instanceof URL) return module.href
+  if (module.startsWith('file:')) return module
+  return pathToFileURL(resolve(module)).href
+}
+
+/** Returns the URL of the worker, which is beside this file, built or not. */
+function workerUrl(): string {
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
+  return new URL(`./atom-worker.${extension}`, import.meta.url).href
+}

@@ -1,0 +1,73 @@
+/** Isolation of tasks: whether a task runs in a child process, and the limits of that process. */
+import { InvalidArgument } from '../../core/errors.ts'
+import { type MemorySize, toBytes } from '../../core/memory-size.ts'
+import { assertOptions, type KnownOptions } from '../../core/options.ts'
+import { type Duration, toMilliseconds } from '../../core/time.ts'
+
+/** The limits of the child process of a task. */
+export interface IsolateOptions {
+  /** The memory that the child may use; the pool's limit by default. */
+  readonly memory?: MemorySize
+  /** Whether each `execute` and `revert` gets a child of its own, which ends after it, as RQ's jobs do. */
+  readonly fresh?: boolean
+  /** The time that the task has to stop after its signal has fired, before its child is killed; the pool's by default. */
+  readonly grace?: Duration
+  /**
+   * What follows when the child is out of memory. `retry` (the default): the task has failed, and retries decide as after any failure.
+   * `fail`: no retry of a flow can help, and the job is trashed. `{ size: 'large' }`: no retry of a flow can help, and the job
+   * gets this size for its next attempt, so that a conductor with larger children claims it; a job that has it already is trashed.
+   */
+  readonly onOutOfMemory?: OnOutOfMemory
+}
+
+/** What follows when the child of a task is out of memory: see {@link IsolateOptions.onOutOfMemory}. */
+export type OnOutOfMemory = 'retry' | 'fail' | { readonly size: 'small' | 'medium' | 'large' }
+
+/** Whether, and with which limits, tasks run in child processes. */
+export type Isolate = boolean | IsolateOptions
+
+/** The sizes of jobs, as boards know them. */
+const SIZES: readonly unknown[] = ['small', 'medium', 'large'] satisfies Extract<OnOutOfMemory, object>['size'][]
+
+const KNOWN_OPTIONS: KnownOptions<IsolateOptions> = { memory: true, fresh: true, grace: true, onOutOfMemory: true }
+
+/** @param what the task or the flow, for errors @throws InvalidArgument naming the invalid option */
+export function assertIsolate(isolate: unknown, what: string): void {
+  if (isolate === undefined || typeof isolate === 'boolean') return
+  assertOptions(isolate, KNOWN_OPTIONS, `${what}: isolate`)
+  const { memory, fresh, grace, onOutOfMemory } = isolate as IsolateOptions
+  if (memory !== undefined) toBytes(memory, { what: `${what}: isolate.memory` })
+  if (fresh !== undefined && typeof fresh !== 'boolean')
+    throw new InvalidArgument(`${what}: isolate.fresh must be true or false, got ${String(fresh)}`)
+  if (grace !== undefined) toMilliseconds(grace, `${what}: isolate.grace`)
+  assertOnOutOfMemory(onOutOfMemory, what)
+}
+
+function assertOnOutOfMemory(choice: unknown, what: string): void {
+  if (choice === undefined || choice === 'retry' || choice === 'fail') return
+  const { size, ...others }: { readonly size?: unknown } = Object(choice)
+  if (typeof choice === 'object' && SIZES.includes(size) && Object.keys(others).length === 0) return
+  throw new InvalidArgument(`${what}: isolate.onOutOfMemory must be 'retry', 'fail', or { size: 'large' }`)
+}
+
+/** The limits of a task that runs in a child process. */
+export interface Isolation {
+  /** In bytes; undefined for the pool's limit. */
+  readonly memory: number | undefined
+  readonly isFresh: boolean
+  /** In milliseconds; undefined for the pool's. */
+  readonly graceMs: number | undefined
+  readonly onOutOfMemory: OnOutOfMemory
+}
+
+/** Returns the limits; undefined for a task that runs in the process of its engine. */
+export function toIsolation(isolate: Isolate | undefined): Isolation | undefined {
+  if (isolate === undefined || isolate === false) return undefined
+  const { memory, fresh = false, grace, onOutOfMemory = 'retry' }: IsolateOptions = isolate === true ? {} : isolate
+  return {
+    memory: memory === undefined ? undefined : toBytes(memory, { what: 'isolate.memory' }),
+    isFresh: fresh,
+    graceMs: grace === undefined ? undefined : toMilliseconds(grace, 'isolate.grace'),
+    onOutOfMemory,
+  }
+}

@@ -1,0 +1,414 @@
+/**
+ * One child process, from its start to its end.
+ *
+ *     starting ──ready──→ idle ⇄ busy
+ *        │                 │      │
+ *        │                 └──────┴──retire──→ retiring
+ *        └────────────────────┴───────────────────┴──exit──→ dead
+ *
+ * The object is the child's identity: neither its pid nor a file descriptor is, because the system uses them again. Work is
+ * settled by its answer, or at the end of the process: while the process lives, the work may go on.
+ *
+ * A stop of work goes down one ladder, whatever its reason: the signal of the work fires; after `graceMs`, SIGTERM to the process
+ * group; 100 ms later, SIGKILL to the process group, repeated until the process has ended. After SIGTERM the child is not used again.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { Duplex } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import { createDeferred, type Deferred } from '../core/async/abort.ts'
+import { asError, ChildDied, ChildUnavailable, OutOfMemory } from '../core/errors.ts'
+import { failureOf, WrappedFailure } from '../core/failure.ts'
+import { formatBytes } from '../core/memory-size.ts'
+import { monotonic } from '../core/time.ts'
+import { type ChildEnd, type EndedChild, toChildEnd, toDeathError, toStartError } from './child-end.ts'
+import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
+import { readOomKills, readResidentMemory } from './memory.ts'
+import { ChildOutput } from './output.ts'
+import { signalGroup } from './process-group.ts'
+import { type FromChild, LIFELINE_FD, openEnvelope, PROTOCOL_VERSION, type ToChild } from './protocol.ts'
+
+/** The time between SIGTERM and SIGKILL. */
+const TERM_MS = 100
+/** The time after which SIGKILL is sent again. */
+const KILL_AGAIN_MS = 1_000
+/** The time in which a process without its channel has to end. */
+const DISCONNECTED_MS = 1_000
+/** The time for the rest of the output after the process has ended: a process that it has started may hold the pipes open. */
+const OUTPUT_MS = 2_000
+
+export type ChildState = 'starting' | 'idle' | 'busy' | 'retiring' | 'dead'
+
+export interface ChildOptions extends HeartbeatOptions {
+  /** The number of this child in its pool: never used again. */
+  readonly number: number
+  /** The URL of the worker module. */
+  readonly worker: string
+  /** Sent to the worker when it is opened; plain data. */
+  readonly settings: unknown
+  readonly execArgv: readonly string[]
+  /** The path of the program of children, for tests; by default it is beside this file. */
+  readonly program?: string | undefined
+  /** The memory that the process may use, in bytes. */
+  readonly memory: number | undefined
+  readonly startTimeoutMs: number
+  /** @throws an error if the child may not be used */
+  readonly assertFacts: (facts: unknown) => void
+  readonly onLine: (child: Child, line: string) => void
+  readonly onDroppedLines: (child: Child, lines: number) => void
+}
+
+export interface ChildWork {
+  readonly work: unknown
+  readonly onNote: (note: unknown) => void
+}
+
+interface WorkUnderWay extends ChildWork {
+  readonly number: number
+  readonly answer: Deferred<unknown>
+  hasBegun: boolean
+  /** Settles the work; called at the end of the process when the child was stopped meanwhile. */
+  settle: (() => void) | undefined
+}
+
+/** Rejects work that the child has not begun: another child can do it. */
+export class NotBegun extends Error {}
+
+export class Child {
+  readonly number: number
+  readonly startedAt = new Date()
+  readonly #options: ChildOptions
+  readonly #ready = createDeferred()
+  readonly #closed = createDeferred<ChildEnd>()
+  readonly #output: ChildOutput
+  readonly #heartbeat: Heartbeat
+  #process: ChildProcess | undefined
+  #state: ChildState = 'starting'
+  #work: WorkUnderWay | undefined
+  #workCount = 0
+  #startTimer: NodeJS.Timeout | undefined
+  #ladderTimer: NodeJS.Timeout | undefined
+  #disconnectTimer: NodeJS.Timeout | undefined
+  /** Whether the process has ended; its output may follow. */
+  #hasExited = false
+  /** Why the pool ends the child: set when SIGTERM or SIGKILL is sent. The work under way is rejected with it. */
+  #killedFor: { readonly error: unknown } | undefined
+  #residentMemory: number | undefined
+  #oomKillsBefore: number | undefined
+  #startedMs = monotonic()
+
+  constructor(options: ChildOptions) {
+    this.#options = options
+    this.number = options.number
+    this.#heartbeat = new Heartbeat(options)
+    // The pool may not have asked for it yet when it is rejected.
+    this.#ready.promise.catch(() => undefined)
+    this.#output = new ChildOutput({
+      onLine: (line) => options.onLine(this, line),
+      onDropped: (lines) => options.onDroppedLines(this, lines),
+    })
+  }
+
+  get state(): ChildState {
+    return this.#state
+  }
+
+  /** The process id; undefined if the process could not be started. */
+  get pid(): number | undefined {
+    return this.#process?.pid
+  }
+
+  /** The memory that the process may use, in bytes. */
+  get memory(): number | undefined {
+    return this.#options.memory
+  }
+
+  /** The resident memory when it was last read, in bytes. */
+  get residentMemory(): number | undefined {
+    return this.#residentMemory
+  }
+
+  /** The number of pieces of work that it has begun. */
+  get workCount(): number {
+    return this.#workCount
+  }
+
+  get ageMs(): number {
+    return monotonic() - this.#startedMs
+  }
+
+  /** Whether it may still be given work: it is neither being stopped nor retired. */
+  get isUsable(): boolean {
+    return this.#killedFor === undefined && ['starting', 'idle', 'busy'].includes(this.#state)
+  }
+
+  /** Resolves when its worker is open. @throws ChildUnavailable */
+  get ready(): Promise<void> {
+    return this.#ready.promise
+  }
+
+  /** Resolves when the process has ended. Never rejects. */
+  get closed(): Promise<ChildEnd> {
+    return this.#closed.promise
+  }
+
+  // --- Start ------------------------------------------------------------------------------------------------------
+
+  /** Starts the process; resolves when its worker is open. @throws ChildUnavailable with the reason and the last output */
+  async start(): Promise<void> {
+    const { worker, settings, execArgv, memory, startTimeoutMs, silenceMs } = this.#options
+    // Not awaited: a child that is killed meanwhile must not be started after that.
+    void readOomKills().then((kills) => {
+      this.#oomKillsBefore = kills
+    })
+    const limit = memory === undefined ? [] : [`--max-old-space-size=${Math.floor(memory / 1_024 ** 2)}`]
+    const process = this.#fork([String(silenceMs)], [...execArgv, ...limit])
+    if (!process) return this.#ready.promise
+    this.#process = process
+    this.#startedMs = monotonic()
+    process.on('message', (message) => this.#receive(openEnvelope(message)))
+    process.on('disconnect', () => this.#onDisconnect())
+    process.on('error', (error) => this.#onProcessError(error))
+    process.on('exit', (exitCode, signal) => void this.#onExit(exitCode, signal))
+    for (const stream of [process.stdout, process.stderr]) if (stream) this.#output.read(stream)
+    // Without a free file descriptor there are no streams, and an error event follows.
+    const lifeline: unknown = (process.stdio as unknown[] | undefined)?.[LIFELINE_FD]
+    if (lifeline instanceof Duplex) this.#heartbeat.attach(lifeline)
+    const late = () => this.kill(new ChildUnavailable(`child ${this.number} was not ready within ${startTimeoutMs} ms`))
+    this.#startTimer = setTimeout(late, startTimeoutMs)
+    this.#send({ kind: 'start', worker, settings })
+    await this.#ready.promise
+  }
+
+  /** Returns undefined if the process cannot be started at all: then the child is dead. */
+  #fork(args: readonly string[], execArgv: readonly string[]): ChildProcess | undefined {
+    try {
+      return fork(this.#options.program ?? childMain(), args, {
+        execArgv: [...execArgv],
+        serialization: 'advanced',
+        detached: true,
+        stdio: ['ignore', 'pipe', 'pipe', 'ipc', 'pipe'],
+      })
+    } catch (error) {
+      // Later, as the other errors of a start: the pool must not find a dead child while it still makes it.
+      process.nextTick(() => this.#onProcessError(asError(error)))
+      return undefined
+    }
+  }
+
+  async #onReady({ protocol, facts }: Extract<FromChild, { kind: 'ready' }>): Promise<void> {
+    const { memory } = this.#options
+    this.#residentMemory = this.pid === undefined ? undefined : await readResidentMemory(this.pid)
+    if (this.#state !== 'starting') return
+    try {
+      const used = this.#residentMemory ?? 0
+      if (memory !== undefined && used > memory)
+        throw new OutOfMemory(
+          `a child uses ${formatBytes(used)} before it does anything, and may use ${formatBytes(memory)}: allow more memory`,
+        )
+      if (protocol !== PROTOCOL_VERSION)
+        throw new ChildUnavailable(`child ${this.number} is of another release: install the package again, and restart`)
+      this.#options.assertFacts(facts)
+    } catch (error) {
+      this.kill(error)
+      return
+    }
+    clearTimeout(this.#startTimer)
+    this.#state = 'idle'
+    this.#ready.resolve()
+  }
+
+  // --- Work -------------------------------------------------------------------------------------------------------
+
+  /**
+   * Does a piece of work. The child must be idle.
+   *
+   * @throws the failure of the work, as WrappedFailure; ChildDied, OutOfMemory; NotBegun; the reason of {@link stopWork}
+   */
+  run(work: ChildWork): Promise<unknown> {
+    this.#workCount += 1
+    this.#state = 'busy'
+    const answer = createDeferred<unknown>()
+    this.#work = { ...work, number: this.#workCount, answer, hasBegun: false, settle: undefined }
+    this.#heartbeat.workBegins()
+    this.#send({ kind: 'run', number: this.#workCount, work: work.work })
+    return answer.promise
+  }
+
+  /**
+   * Stops the work under way, by the ladder. The work is rejected with the reason unless the worker answers in time.
+   *
+   * @param options.graceMs the time between the signal of the work and SIGTERM
+   */
+  stopWork(reason: unknown, { graceMs }: { readonly graceMs: number }): void {
+    if (!this.#work || this.#killedFor) return
+    this.#send({ kind: 'cancel', number: this.#work.number, reason: failureOf(reason) })
+    clearTimeout(this.#ladderTimer)
+    this.#ladderTimer = setTimeout(() => this.#terminate(reason), graceMs)
+  }
+
+  /** Ends the process at once, with all processes that it has started. Work under way is rejected with the reason. */
+  kill(reason: unknown): void {
+    this.#killedFor ??= { error: reason }
+    clearTimeout(this.#ladderTimer)
+    if (this.#state === 'dead' || this.#hasExited) return
+    if (this.pid !== undefined) signalGroup(this.pid, 'SIGKILL')
+    this.#ladderTimer = setTimeout(() => this.kill(reason), KILL_AGAIN_MS)
+  }
+
+  /** Ends an idle child in order: it disposes of its worker first. After `graceMs` it is killed. */
+  async retire({ graceMs }: { readonly graceMs: number }): Promise<void> {
+    if (this.#state === 'idle') {
+      this.#state = 'retiring'
+      this.#send({ kind: 'retire' })
+      const reason = new ChildDied(`child ${this.number} did not end within ${graceMs} ms when it was retired`)
+      this.#ladderTimer = setTimeout(() => this.#terminate(reason), graceMs)
+    }
+    await this.closed
+  }
+
+  #terminate(reason: unknown): void {
+    this.#killedFor ??= { error: reason }
+    this.#send({ kind: 'terminate' })
+    if (this.pid !== undefined) signalGroup(this.pid, 'SIGTERM')
+    this.#ladderTimer = setTimeout(() => this.kill(reason), TERM_MS)
+  }
+
+  #receive(message: FromChild | undefined): void {
+    if (!message) return
+    if (message.kind === 'ready') {
+      void this.#onReady(message)
+      return
+    }
+    if (message.kind === 'refused') {
+      this.#killedFor ??= { error: new WrappedFailure([message.failure]) }
+      return
+    }
+    const work = this.#work
+    if (!work || work.number !== message.number) return
+    if (message.kind === 'begun') work.hasBegun = true
+    else if (message.kind === 'note') work.onNote(message.note)
+    else if (message.kind === 'fault') {
+      const why = `${this.#describe()} has ended, because code that does not belong to this work has failed`
+      // The work has failed through no fault of its own: it must not be charged.
+      const error = new ChildUnavailable(why, { cause: new WrappedFailure([message.failure]) })
+      this.#onAnswer(work, { isLast: true, settle: () => work.answer.reject(error) })
+    } else if (message.kind === 'done')
+      this.#onAnswer(work, { isLast: false, settle: () => work.answer.resolve(message.result) })
+    else {
+      const error = new WrappedFailure([message.failure])
+      this.#onAnswer(work, { isLast: message.isLast, settle: () => work.answer.reject(error) })
+    }
+  }
+
+  /** Ends a child that has closed its channel: it cannot be told anything any more. One that ends closes its channel, too. */
+  #onDisconnect(): void {
+    const closed = () => this.kill(new ChildDied(`child ${this.number} (pid ${this.pid}) has closed its channel`))
+    this.#disconnectTimer = setTimeout(closed, DISCONNECTED_MS)
+  }
+
+  #onAnswer(work: WorkUnderWay, { isLast, settle }: { readonly isLast: boolean; readonly settle: () => void }): void {
+    if (this.#killedFor || isLast) {
+      // The process is about to end: the work is settled when it has ended.
+      work.settle = settle
+      return
+    }
+    clearTimeout(this.#ladderTimer)
+    this.#work = undefined
+    this.#state = 'idle'
+    settle()
+  }
+
+  // --- Supervision ------------------------------------------------------------------------------------------------
+
+  /** Shows the child that the pool lives, and kills a child that has not answered for long: its process is stopped. */
+  beat(): void {
+    if (this.#state === 'dead' || this.#heartbeat.beat({ isBusy: this.#state === 'busy' })) return
+    this.kill(new ChildDied(`child ${this.number} (pid ${this.pid}) was stopped: it has not answered for too long`))
+  }
+
+  /** Reads how much memory the process uses, and kills it if that is too much while it works. */
+  async checkMemory(): Promise<void> {
+    const { memory } = this.#options
+    if (this.pid === undefined || this.#state === 'dead') return
+    this.#residentMemory = (await readResidentMemory(this.pid)) ?? this.#residentMemory
+    if (memory === undefined || (this.#residentMemory ?? 0) <= memory || this.#state !== 'busy') return
+    this.kill(new OutOfMemory(`${this.#describe()} uses more than the ${formatBytes(memory)} that it may use`))
+  }
+
+  // --- End --------------------------------------------------------------------------------------------------------
+
+  #onProcessError(error: Error): void {
+    // The process could not be started; other errors of the channel are followed by its end.
+    if (this.pid !== undefined) return
+    this.#killedFor ??= {
+      error: new ChildUnavailable(`a child could not be started: ${error.message}`, { cause: error }),
+    }
+    this.#close({ exitCode: null, signal: null, isExpected: false, reason: error.message, isOutOfMemory: false })
+  }
+
+  async #onExit(exitCode: number | null, signal: NodeJS.Signals | null): Promise<void> {
+    const process = this.#process
+    this.#heartbeat.noteSilence()
+    this.#hasExited = true
+    // Its number may be that of another process soon.
+    for (const timer of [this.#ladderTimer, this.#disconnectTimer]) clearTimeout(timer)
+    const closed = new Promise<void>((resolve) => process?.once('close', () => resolve()))
+    const late = createDeferred()
+    const timer = setTimeout(late.resolve, OUTPUT_MS)
+    // What it has started may live on, in its group.
+    if (process?.pid !== undefined) signalGroup(process.pid, 'SIGKILL')
+    const oomKills = await readOomKills()
+    await Promise.race([closed, late.promise])
+    clearTimeout(timer)
+    this.#close(
+      toChildEnd({
+        ...{ exitCode, signal, killedFor: this.#killedFor?.error, lastLines: this.#output.lastLines },
+        isExpected: this.#killedFor !== undefined || this.#state === 'retiring',
+        isKilledByKernel: (oomKills ?? 0) > (this.#oomKillsBefore ?? 0),
+      }),
+    )
+  }
+
+  #close(end: ChildEnd): void {
+    if (this.#state === 'dead') return
+    const wasStarting = this.#state === 'starting'
+    this.#state = 'dead'
+    clearTimeout(this.#startTimer)
+    for (const timer of [this.#ladderTimer, this.#disconnectTimer]) clearTimeout(timer)
+    this.#output[Symbol.dispose]()
+    // A process that it has started may hold the pipes open, and they would keep this process alive.
+    for (const stream of [this.#process?.stdout, this.#process?.stderr]) stream?.destroy()
+    this.#heartbeat[Symbol.dispose]()
+    const ended = { who: this.#describe(), end, lastLines: this.#output.lastLines }
+    if (wasStarting) this.#ready.reject(toStartError(ended, this.#killedFor?.error))
+    this.#settleWork(ended)
+    this.#closed.resolve(end)
+  }
+
+  #settleWork(ended: EndedChild): void {
+    const work = this.#work
+    const { wasSilent, allowedMs } = this.#heartbeat
+    this.#work = undefined
+    if (!work) return
+    if (work.settle) work.settle()
+    else if (this.#killedFor) work.answer.reject(this.#killedFor.error)
+    else if (!work.hasBegun) work.answer.reject(new NotBegun(`${ended.who} ${ended.end.reason}`))
+    else work.answer.reject(toDeathError(ended, wasSilent ? allowedMs : undefined))
+  }
+
+  #describe(): string {
+    const memory = this.#residentMemory === undefined ? '' : `, ${formatBytes(this.#residentMemory)}`
+    return `child ${this.number} (pid ${this.pid}, ${Math.round(this.ageMs / 1_000)} s old${memory})`
+  }
+
+  #send(message: ToChild): void {
+    // The end of the process settles the work; a callback keeps a broken channel from being thrown.
+    if (this.#process?.connected) this.#process.send(message, () => undefined)
+  }
+}
+
+/** Returns the path of the child's program, which is beside this file, built or not. */
+function childMain(): string {
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
+  return fileURLToPath(new URL(`./child-main.${extension}`, import.meta.url))
+}

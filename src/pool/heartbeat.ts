@@ -1,0 +1,100 @@
+/**
+ * The pool's end of the lifeline of a child. Each beat says for how many milliseconds the child may live without a further one, and the child
+ * answers it from a thread of its own, also while it computes.
+ *
+ * | who is silent | means | what follows |
+ * |---|---|---|
+ * | the pool | its process is stopped, or its event loop blocked | the child kills itself before another owner can begin its work |
+ * | the child | its process is stopped | the pool kills it |
+ */
+import type { Duplex } from 'node:stream'
+import { monotonic } from '../core/time.ts'
+
+export interface HeartbeatOptions {
+  /** The time without a beat of the pool after which the child kills itself; 0 for never. */
+  readonly silenceMs: number
+  /** Returns for how many milliseconds the pool certainly has the right to the work of the child. */
+  readonly workLeftMs: () => number
+  /** The number of beats without an answer after which the child counts as stopped. */
+  readonly maxUnansweredBeats: number
+}
+
+export class Heartbeat implements Disposable {
+  readonly #options: HeartbeatOptions
+  #lifeline: Duplex | undefined
+  #unansweredBeats = 0
+  #lastBeatMs = monotonic()
+  /** How long the child may live after the last beat. */
+  #allowedMs = Number.POSITIVE_INFINITY
+  #wasSilent = false
+
+  constructor(options: HeartbeatOptions) {
+    this.#options = options
+  }
+
+  /** Whether the pool was silent for so long that the child has killed itself, or is about to. */
+  get wasSilent(): boolean {
+    return this.#wasSilent
+  }
+
+  /** How long the child was allowed to live after the last beat, in milliseconds. */
+  get allowedMs(): number {
+    return this.#allowedMs
+  }
+
+  /** Begins with a process that has just been started. */
+  attach(lifeline: Duplex): void {
+    this.#lifeline = lifeline
+    this.#lastBeatMs = monotonic()
+    this.#allowedMs = this.#options.silenceMs
+    lifeline.on('data', () => {
+      this.#unansweredBeats = 0
+    })
+    lifeline.on('error', () => undefined)
+  }
+
+  /** Begins with a piece of work: what is known of silence is about the work before it. */
+  workBegins(): void {
+    this.#wasSilent = false
+    const { silenceMs, workLeftMs } = this.#options
+    if (silenceMs === 0 || !this.#lifeline?.writable) return
+    // The last beat was for an idle child, and may allow it more than the right to this work lasts.
+    const allowedMs = this.#lastBeatMs + this.#allowedMs - monotonic()
+    if (workLeftMs() < allowedMs) this.#send(this.#lifeline, { isBusy: true })
+  }
+
+  /**
+   * Sends a beat.
+   *
+   * @param options.isBusy whether the child works. An idle one does nothing that another owner could do, too
+   * @returns whether the child still answers
+   */
+  beat({ isBusy }: { readonly isBusy: boolean }): boolean {
+    if (!this.#lifeline?.writable) return true
+    this.noteSilence()
+    this.#unansweredBeats += 1
+    if (this.#unansweredBeats > this.#options.maxUnansweredBeats) return false
+    // A stopped process reads nothing: without this check its beats would fill the memory of the pool.
+    if (this.#lifeline.writableLength === 0) this.#send(this.#lifeline, { isBusy })
+    return true
+  }
+
+  /** Notes whether this process was stopped, or its event loop blocked, for longer than the child waits for a beat. */
+  noteSilence(): void {
+    if (this.#options.silenceMs > 0 && monotonic() - this.#lastBeatMs > this.#allowedMs) this.#wasSilent = true
+  }
+
+  [Symbol.dispose](): void {
+    this.#lifeline?.destroy()
+  }
+
+  #send(lifeline: Duplex, { isBusy }: { readonly isBusy: boolean }): void {
+    const { silenceMs, workLeftMs } = this.#options
+    const leftMs = isBusy ? Math.min(silenceMs, workLeftMs()) : silenceMs
+    // Without the right to the work there is no beat: the owner of the pool kills the child, or it ends itself.
+    if (leftMs <= 0 && silenceMs > 0) return
+    this.#lastBeatMs = monotonic()
+    this.#allowedMs = leftMs
+    lifeline.write(`${Math.floor(leftMs)}\n`)
+  }
+}

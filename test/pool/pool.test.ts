@@ -1,0 +1,310 @@
+/** A pool of child processes: work, answers, and what goes wrong with either. Each child is a real process. */
+import { readFileSync } from 'node:fs'
+import { describe, expect, test, vi } from 'vitest'
+import { AbortFlag } from '../../src/core/async/abort-flag.ts'
+import { ChildDied, ChildUnavailable, OutOfMemory, Timeout } from '../../src/core/errors.ts'
+import { WrappedFailure } from '../../src/core/failure.ts'
+import { rejectionOf } from '../board/events.ts'
+import { isAlive, newFile, pidsIn, testPool, whenDead } from './pools.ts'
+
+const outcomes = (events: readonly { kind: string }[]) => events.map(({ kind }) => kind)
+
+describe('work', () => {
+  test('is done by a child, in the order of the requests, and its notes come before its answer', async () => {
+    await using pool = await testPool({ max: 1 })
+    const notes: unknown[] = []
+    const pids = await Promise.all([
+      pool.run({ kind: 'note', notes: [1, { two: 2 }] }, { onNote: (note) => notes.push(note) }),
+      pool.run({ kind: 'pid' }),
+    ])
+    expect(pids[0]).toBe(pids[1])
+    expect(pids[0]).not.toBe(process.pid)
+    expect(notes).toEqual([1, { two: 2 }])
+    expect(await pool.run({ kind: 'echo', value: { bytes: Buffer.from('a'), big: 2n ** 60n } })).toEqual({
+      bytes: Buffer.from('a'),
+      big: 2n ** 60n,
+    })
+  })
+
+  test('is done side by side, by as many children as are allowed', async () => {
+    await using pool = await testPool({ min: 1, max: 3 })
+    const file = await newFile()
+    const stop = new AbortFlag()
+    const working = Array.from({ length: 5 }, () => rejectionOf(pool.run({ kind: 'heed', file }, { stop })))
+    expect(new Set(await pidsIn(file, 3)).size).toBe(3)
+    expect(pool.pool.children.filter(({ state }) => state === 'busy')).toHaveLength(3)
+    expect(pool.pool.waiting).toBe(2)
+    stop.abort(new Timeout('late'))
+    expect((await Promise.all(working)).map(String)).toEqual(Array(5).fill(expect.stringContaining('late')))
+    expect(await pool.run({ kind: 'echo', value: 'still there' })).toBe('still there')
+  })
+
+  test('that throws is rejected with its failure, and the child stays', async () => {
+    await using pool = await testPool({ max: 1 })
+    const error = await rejectionOf(pool.run({ kind: 'throw' }))
+    expect(error).toBeInstanceOf(WrappedFailure)
+    expect((error as WrappedFailure).failures).toMatchObject([
+      { name: 'TypeError', message: 'no such picture', code: 'E_PICTURE', causes: [{ message: 'disk' }] },
+    ])
+    expect(String(await rejectionOf(pool.run({ kind: 'throwText' })))).toContain('just a text')
+    expect(String(await rejectionOf(pool.run({ kind: 'uncloneable' })))).toContain('could not be cloned')
+    expect(pool.pool.children).toMatchObject([{ state: 'idle', tasks: 3 }])
+  })
+
+  test.each([
+    ['fault', 'thrown by a timer'],
+    ['rejection', 'nobody awaits this'],
+  ])('with a %s outside of its promise fails with that, and the child is replaced', async (kind, message) => {
+    await using pool = await testPool({ max: 1 })
+    const pid = await pool.run({ kind: 'pid' })
+    const error = await rejectionOf(pool.run({ kind }))
+    expect(String(error)).toContain(message)
+    expect(await pool.run({ kind: 'pid' })).not.toBe(pid)
+    expect(pool.lines.join('\n')).toContain(message)
+  })
+
+  test('with large messages arrives whole', async () => {
+    await using pool = await testPool({ max: 1 })
+    expect(await pool.run({ kind: 'big', bytes: 20_000_000 })).toHaveLength(20_000_000)
+  })
+})
+
+describe('a child that dies', () => {
+  test.each<[string, { kind: string }, typeof ChildDied, RegExp]>([
+    ['process.exit', { kind: 'exit' }, ChildDied, /ended with exit code 0, as process.exit\(\) does/],
+    ['a native abort', { kind: 'abort' }, ChildDied, /was killed by SIGABRT/],
+    ['an exhausted heap', { kind: 'heap' }, OutOfMemory, /out of memory|uses more than/],
+    ['exhausted buffers', { kind: 'buffers' }, OutOfMemory, /uses more than the 200 MB/],
+  ])('by %s fails its work, and the next is done by another', async (_, work, type, message) => {
+    await using pool = await testPool({ max: 1, memory: '200MB' })
+    const error = await rejectionOf(pool.run(work))
+    expect(error).toBeInstanceOf(type)
+    expect(String(error)).toMatch(message)
+    expect(await pool.run({ kind: 'echo', value: 1 })).toBe(1)
+  })
+
+  test('by a signal from outside, while it works, fails its work', async () => {
+    await using pool = await testPool({ max: 1 })
+    const file = await newFile()
+    const working = rejectionOf(pool.run({ kind: 'spin', file }))
+    const [pid = 0] = await pidsIn(file, 1)
+    process.kill(pid, 'SIGKILL')
+    const error = await working
+    expect(error).toBeInstanceOf(ChildDied)
+    expect(String(error)).toMatch(new RegExp(`pid ${pid}, .* was killed by SIGKILL while it worked`))
+  })
+
+  test('before it has begun its work gives the work to another', async () => {
+    await using pool = await testPool({ max: 1 })
+    const pid = Number(await pool.run({ kind: 'pid' }))
+    process.kill(pid, 'SIGSTOP')
+    const working = pool.run({ kind: 'pid' })
+    process.kill(pid, 'SIGKILL')
+    expect(await working).not.toBe(pid)
+  })
+
+  test('while it is idle is replaced', async () => {
+    await using pool = await testPool({ min: 1, max: 1 })
+    const pid = Number(await pool.run({ kind: 'pid' }))
+    process.kill(pid, 'SIGKILL')
+    await vi.waitFor(() => expect(pool.pool.children).toMatchObject([{ state: 'idle', tasks: 0 }]), { timeout: 10_000 })
+    expect(outcomes(pool.events)).toEqual(['started', 'ended', 'started'])
+  })
+
+  test('takes the processes along that it has started', async () => {
+    await using pool = await testPool({ max: 1 })
+    const file = await newFile()
+    const working = rejectionOf(pool.run({ kind: 'grandchild', file }))
+    const pids = await pidsIn(file, 2)
+    process.kill(pids[0] ?? 0, 'SIGKILL')
+    await working
+    await whenDead(pids)
+  })
+})
+
+describe('a stop', () => {
+  test('of work that heeds its signal keeps the child', async () => {
+    await using pool = await testPool({ max: 1 })
+    const file = await newFile()
+    const stop = new AbortFlag()
+    const working = rejectionOf(pool.run({ kind: 'heed', file }, { stop }))
+    const [pid] = await pidsIn(file, 1)
+    stop.abort(new Timeout('not done within 1 s'))
+    expect(String(await working)).toContain('not done within 1 s')
+    expect(await pool.run({ kind: 'pid' })).toBe(pid)
+  })
+
+  test.each(['ignore', 'spin', 'grandchild'])(
+    'of work that does not (%s) kills the child and what it has started',
+    async (kind) => {
+      await using pool = await testPool({ max: 1 })
+      const file = await newFile()
+      const stop = new AbortFlag()
+      const working = rejectionOf(pool.run({ kind, file }, { stop }))
+      const pids = await pidsIn(file, kind === 'grandchild' ? 2 : 1)
+      const reason = new Timeout('not done within 1 s')
+      stop.abort(reason)
+      expect(await working).toBe(reason)
+      expect(pids.filter(isAlive)).toEqual([])
+      expect(await pool.run({ kind: 'pid' })).not.toBe(pids[0])
+    },
+  )
+
+  test('of a child that is stopped itself kills it', async () => {
+    await using pool = await testPool({ max: 1 })
+    const file = await newFile()
+    const stop = new AbortFlag()
+    const working = rejectionOf(pool.run({ kind: 'heed', file }, { stop }))
+    const pids = await pidsIn(file, 1)
+    for (const pid of pids) process.kill(pid, 'SIGSTOP')
+    stop.abort(new Timeout('late'))
+    expect(String(await working)).toContain('late')
+    await whenDead(pids)
+  })
+
+  test('of work that waits removes it from the queue', async () => {
+    await using pool = await testPool({ max: 1 })
+    const file = await newFile()
+    const [stop, stopFirst] = [new AbortFlag(), new AbortFlag()]
+    const first = rejectionOf(pool.run({ kind: 'heed', file }, { stop: stopFirst }))
+    await pidsIn(file, 1)
+    const second = rejectionOf(pool.run({ kind: 'exit' }, { stop }))
+    stop.abort(new Timeout('late'))
+    expect(String(await second)).toContain('late')
+    stopFirst.abort(new Timeout('late'))
+    await first
+    expect(pool.pool.children).toMatchObject([{ state: 'idle', tasks: 1 }])
+  })
+
+  test('by a lost right kills the child at once', async () => {
+    await using pool = await testPool({ max: 1 })
+    const file = await newFile()
+    const kill = new AbortFlag()
+    const working = rejectionOf(pool.run({ kind: 'heed', file }, { kill, graceMs: 600_000 }))
+    const pids = await pidsIn(file, 1)
+    const reason = new Error('the claim is lost')
+    kill.abort(reason)
+    expect(await working).toBe(reason)
+    await whenDead(pids)
+  })
+
+  test('signals from outside do not end a child', async () => {
+    await using pool = await testPool({ max: 1 })
+    const file = await newFile()
+    const stop = new AbortFlag()
+    const working = rejectionOf(pool.run({ kind: 'heed', file }, { stop }))
+    const [pid = 0] = await pidsIn(file, 1)
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.kill(pid, signal)
+    stop.abort(new Timeout('late'))
+    await working
+    expect(await pool.run({ kind: 'pid' })).toBe(pid)
+  })
+})
+
+describe('replacing', () => {
+  test('a child after its last task fails no work, and the successor is started before', async () => {
+    await using pool = await testPool({ min: 2, max: 2, maxTasks: 3 })
+    const pids = await Promise.all(Array.from({ length: 30 }, () => pool.run({ kind: 'pid' })))
+    const counts = new Map<unknown, number>()
+    for (const pid of pids) counts.set(pid, (counts.get(pid) ?? 0) + 1)
+    expect(Math.max(...counts.values())).toBeLessThanOrEqual(3)
+    expect(counts.size).toBeGreaterThanOrEqual(10)
+    const ended = pool.events.flatMap((event) => (event.kind === 'ended' ? [event.end] : []))
+    expect(ended.every(({ isExpected, exitCode }) => isExpected && exitCode === 0)).toBe(true)
+  })
+
+  test('a child that is too old keeps working until its successor is ready', async () => {
+    await using pool = await testPool({ min: 1, max: 1, maxAge: 1 })
+    const pid = await pool.run({ kind: 'pid' })
+    await vi.waitFor(async () => expect(await pool.run({ kind: 'pid' })).not.toBe(pid), { timeout: 20_000 })
+    await vi.waitFor(() => expect(outcomes(pool.events).slice(0, 3)).toEqual(['started', 'started', 'ended']))
+  })
+
+  test('fresh work has a child of its own', async () => {
+    await using pool = await testPool({ max: 2 })
+    const pids = await Promise.all(Array.from({ length: 6 }, () => pool.run({ kind: 'pid' }, { isFresh: true })))
+    expect(new Set(pids).size).toBe(6)
+  })
+
+  test('work with more memory has a child with more memory', async () => {
+    await using pool = await testPool({ max: 1, memory: '200MB' })
+    const small = await pool.run({ kind: 'pid' })
+    const large = await pool.run({ kind: 'pid' }, { memory: 400 * 1_024 ** 2 })
+    expect(large).not.toBe(small)
+    expect(await pool.run({ kind: 'pid' })).not.toBe(large)
+  })
+
+  test('a child that ends in order disposes of its worker first', async () => {
+    const file = await newFile()
+    const pool = await testPool({ max: 1 }, { settings: { file } })
+    const pid = await pool.run({ kind: 'pid' })
+    await pool[Symbol.asyncDispose]()
+    expect(readFileSync(file, 'utf8')).toBe(`disposed ${pid}\n`)
+  })
+})
+
+describe('a child that cannot be started', () => {
+  test.each([
+    ['whose module is missing', { worker: 'file:///no/such/worker.mjs' }, /worker\.mjs/],
+    ['whose worker throws', { settings: { fails: 'always' } }, /the worker cannot be opened/],
+    ['whose module ends the process', { settings: { fails: 'exit' } }, /exit code 0 before it was ready/],
+    ['that says why', { settings: { fails: 'talk' } }, /exit code 3 before it was ready/],
+    ['that never becomes ready', { settings: { fails: 'hang' } }, /was not ready within 2000 ms/],
+  ])('%s', async (what, options, message) => {
+    const limits = what.includes('never') ? { startTimeout: 2_000 } : {}
+    const error = await rejectionOf(testPool(limits, options))
+    expect(error).toBeInstanceOf(ChildUnavailable)
+    expect(String(error)).toMatch(message)
+    if (what.includes('why')) expect(String((error as Error).cause)).toContain('the licence has expired')
+  })
+
+  test('that has too little memory', async () => {
+    const error = await rejectionOf(testPool({ memory: '32MB' }))
+    expect(String(error)).toMatch(/uses \d+ MB before it does anything, and may use 32 MB: allow more memory/)
+  })
+
+  test('whose facts are refused', async () => {
+    const assertFacts = () => {
+      throw new Error('another flow')
+    }
+    expect(String(await rejectionOf(testPool({ assertFacts })))).toContain('another flow')
+  })
+
+  test('five times in a row makes the pool refuse work, until one can be started again', async () => {
+    const file = await newFile()
+    await using pool = await testPool({ max: 1 }, { settings: { fails: 'while', file } })
+    const { writeFile, rm } = await import('node:fs/promises')
+    await writeFile(file, '')
+    const [pid = 0] = [Number(await pool.run({ kind: 'pid' }))]
+    process.kill(pid, 'SIGKILL')
+    await whenDead([pid])
+    const waiting = rejectionOf(pool.run({ kind: 'pid' }))
+    expect(await waiting).toBeInstanceOf(ChildUnavailable)
+    expect(pool.pool.refusal).toBeInstanceOf(ChildUnavailable)
+    expect(await rejectionOf(pool.run({ kind: 'pid' }))).toBeInstanceOf(ChildUnavailable)
+    expect(pool.events.filter(({ kind }) => kind === 'start-failed')).toHaveLength(5)
+    await rm(file)
+    await vi.waitFor(() => expect(pool.pool.refusal).toBeUndefined(), { timeout: 60_000 })
+    expect(await pool.run({ kind: 'echo', value: 'back' })).toBe('back')
+  })
+})
+
+test('output arrives line by line, and a flood of it is cut', async () => {
+  await using pool = await testPool({ max: 1 })
+  await pool.run({ kind: 'flood', lines: 3 })
+  await vi.waitFor(() => expect(pool.lines).toEqual(['line 0', 'line 1', 'line 2']))
+  await pool.run({ kind: 'flood', lines: 100_000 })
+  await vi.waitFor(() => expect(pool.lines.at(-1)).toMatch(/dropped$/), { timeout: 30_000 })
+  expect(pool.lines.length).toBeLessThan(20_000)
+})
+
+test('a closed pool leaves nothing running, and rejects what waits', async () => {
+  const pool = await testPool({ max: 1 })
+  const file = await newFile()
+  const working = [rejectionOf(pool.run({ kind: 'spin', file })), rejectionOf(pool.run({ kind: 'pid' }))]
+  const pids = await pidsIn(file, 1)
+  await pool[Symbol.asyncDispose]()
+  expect((await Promise.all(working)).map(String)).toEqual(Array(2).fill(expect.stringContaining('is closed')))
+  expect(pids.filter(isAlive)).toEqual([])
+  expect(await rejectionOf(pool.run({ kind: 'pid' }))).toBeInstanceOf(ChildUnavailable)
+})

@@ -1,0 +1,120 @@
+/** A worker for tests: its settings and its work say what goes wrong. Plain JavaScript, as a child imports it without a loader. */
+import { spawn } from 'node:child_process'
+import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+function spin() {
+  while (true) Math.random()
+}
+
+const KINDS = {
+  echo: async ({ value }) => value,
+  note: async ({ notes }, { post }) => {
+    for (const note of notes) post(note)
+    return process.pid
+  },
+  pid: async () => process.pid,
+  throw: async () => {
+    throw Object.assign(new TypeError('no such picture', { cause: new Error('disk') }), { code: 'E_PICTURE' })
+  },
+  throwText: async () => {
+    throw 'just a text'
+  },
+  exit: async () => process.exit(0),
+  abort: async () => process.abort(),
+  /** Says that it has begun, by a file, and computes for ever. */
+  spin: async ({ file }) => {
+    appendFileSync(file, `${process.pid}\n`)
+    spin()
+  },
+  /** Waits, and ignores its signal. */
+  ignore: async ({ file }) => {
+    appendFileSync(file, `${process.pid}\n`)
+    await sleep(600_000)
+  },
+  heed: async ({ file }, { signal }) => {
+    appendFileSync(file, `${process.pid}\n`)
+    await sleep(600_000, undefined, { signal }).catch(() => undefined)
+    throw signal.reason
+  },
+  /** Starts a process of its own, and computes for ever. */
+  grandchild: async ({ file }) => {
+    const child = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'ignore' })
+    appendFileSync(file, `${process.pid}\n${child.pid}\n`)
+    spin()
+  },
+  heap: async () => {
+    const lists = []
+    while (true) lists.push(new Array(100_000).fill({}).map((_, n) => ({ n })))
+  },
+  buffers: async () => {
+    const buffers = []
+    while (true) {
+      buffers.push(Buffer.alloc(8 * 1024 ** 2, 1))
+      await sleep(5)
+    }
+  },
+  flood: async ({ lines }) => {
+    for (let line = 0; line < lines; line++) console.log(`line ${line}`)
+  },
+  fault: async () => {
+    setTimeout(() => {
+      throw new Error('thrown by a timer')
+    })
+    await sleep(600_000)
+  },
+  rejection: async () => {
+    void Promise.reject(new Error('nobody awaits this'))
+    await sleep(600_000)
+  },
+  big: async ({ bytes }) => Buffer.alloc(bytes),
+  /** Dies right after its result was given to the channel: a large one is only half written by then. */
+  dieAfter: async ({ bytes }) => {
+    setImmediate(() => process.kill(process.pid, 'SIGKILL'))
+    return Buffer.alloc(bytes)
+  },
+  /** Notes when it begins and ends, by a file; takes a while, so that others could begin meanwhile. */
+  visit: async ({ file }) => {
+    appendFileSync(file, `begin ${process.pid}\n`)
+    await sleep(300)
+    appendFileSync(file, `end ${process.pid}\n`)
+  },
+  /** Sends messages of its own over the channel, as programs do that are managed by others. */
+  chat: async () => {
+    for (const message of [null, 'ready', { kind: 'done' }, { kind: 'note', note: 1 }, 5]) process.send(message)
+    return process.pid
+  },
+  /** Ends, and leaves a timer that throws while the next work is done. */
+  lateFault: async () => {
+    setTimeout(() => {
+      throw new Error('of the first work')
+    }, 50)
+    return process.pid
+  },
+  /** Closes its channel, and lives on. */
+  disconnect: async ({ file }) => {
+    process.removeAllListeners('disconnect')
+    setImmediate(() => process.disconnect())
+    appendFileSync(file, `${process.pid}\n`)
+    return process.pid
+  },
+  uncloneable: async () => ({ deep: { inside: () => undefined } }),
+}
+
+export async function openWorker({ fails, file, facts = 'fine' } = {}) {
+  if (fails === 'always' || (fails === 'while' && existsSync(file))) throw new Error('the worker cannot be opened')
+  if (fails === 'hang') spin()
+  if (fails === 'exit') process.exit(0)
+  if (fails === 'greet') process.send('ready')
+  if (fails === 'talk') {
+    console.error('the licence has expired')
+    process.exit(3)
+  }
+  return {
+    facts: facts === 'file' ? readFileSync(file, 'utf8') : facts,
+    run: (work, context) => KINDS[work.kind](work, context),
+    [Symbol.asyncDispose]: async () => {
+      if (file && fails === undefined) appendFileSync(file, `disposed ${process.pid}\n`)
+    },
+  }
+}
