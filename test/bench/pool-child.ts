@@ -42,7 +42,7 @@ function findFlow(name: string | undefined): AnyFlow {
   return found
 }
 
-/** Starts a conductor, and waits until all its children are idle. */
+/** Starts a conductor, and waits until all its children are idle. Without isolated tasks it has none. */
 async function start(): Promise<Conductor> {
   const pool = { module, min: children, max: children }
   const options = { board, persistence, flows: [flow], concurrency: SLOTS, pool, health: { port: 0 } }
@@ -55,7 +55,7 @@ async function untilIdle(conductor: Conductor): Promise<void> {
   while (true) {
     const answer = await fetch(`${conductor.healthUrl}/healthz`)
     const health = (await answer.json()) as { readonly children?: { readonly idle: number } }
-    if (health.children?.idle === children) return
+    if (!health.children || health.children.idle === children) return
     await pause(20)
   }
 }
