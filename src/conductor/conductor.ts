@@ -83,6 +83,7 @@ export class Conductor implements AsyncDisposable {
   #watch: Disposable | undefined
   #loop: Promise<void> = Promise.resolve()
   #retaining: Promise<void> = Promise.resolve()
+  #fault: Error | undefined
 
   /** @internal Use `startConductor`. */
   constructor(parts: ConductorParts) {
@@ -170,6 +171,11 @@ export class Conductor implements AsyncDisposable {
   /** The number of jobs that run now. */
   get running(): number {
     return this.#runs.size
+  }
+
+  /** The error for which it has stopped by itself; its process should be started again. */
+  get fault(): Error | undefined {
+    return this.#fault
   }
 
   /** Resolves when the conductor has stopped. */
@@ -301,6 +307,7 @@ export class Conductor implements AsyncDisposable {
   /** Stops, because the module of the pool has changed: children of two versions must not run side by side. @internal */
   onCodeChanged(error: Error): void {
     this.#reportError(error)
+    this.#fault ??= error
     this.stop().catch((failed: unknown) => this.#reportError(failed))
   }
 

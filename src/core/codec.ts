@@ -240,6 +240,16 @@ function isPlainObject(value: object): boolean {
   return prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
+/**
+ * Returns the error for a value that {@link encode} has refused.
+ *
+ * @param what the name of the value, such as `the result of task hash`
+ */
+export function unstorableError(what: string, cause: unknown): InvalidArgument {
+  const why = cause instanceof InvalidArgument ? cause.message : `cannot be stored: ${String(cause)}`
+  return new InvalidArgument(`${what} ${why}`, { cause })
+}
+
 function notPlainError({ what, path }: UnencodableValue): InvalidArgument {
   const place = path.reverse().slice(0, 6).join('.') || 'the value itself'
   return new InvalidArgument(

@@ -220,7 +220,7 @@ export class Fenced extends ClaimLost {
 }
 
 /**
- * The outcome of a task is not known, because its owner died or was stopped while it ran; its `onInterrupted` says that it may not
+ * The outcome of a task is not known, because its process ended or was stopped while it ran; its `onInterrupted` says that it may not
  * simply run again.
  */
 export class Interrupted extends JobboardError {

@@ -2,7 +2,7 @@
  * A failure is the record of an error, for readers in other processes. It survives JSON and msgpack, keeps the chain of
  * causes, and can be thrown again as a {@link WrappedFailure}. TaskFlow has the same idea in `taskflow/types/failure.py`.
  */
-import { JobboardError, NonRetryable, OutOfMemory } from './errors.ts'
+import { Cancelled, ClaimLost, JobboardError, NonRetryable, OutOfMemory, ShuttingDown, Timeout } from './errors.ts'
 import { defined } from './options.ts'
 import { oneLine } from './texts.ts'
 import { type Duration, toMilliseconds } from './time.ts'
@@ -140,6 +140,19 @@ export class WrappedFailure extends JobboardError {
     super(failures.map(describeFailure).join('; '))
     this.failures = failures
   }
+}
+
+/** The classes of the errors with which stop signals fire. */
+const STOP_REASONS = [Timeout, Cancelled, ClaimLost, ShuttingDown] as const
+
+/**
+ * Returns the reason of a stop signal from its record: an error of the same class, so that code in another process can check it by
+ * `instanceof`; a WrappedFailure for other errors.
+ */
+export function toStopReason(failure: Failure): Error {
+  const cause = new WrappedFailure([failure])
+  const Reason = STOP_REASONS.find(({ code }) => code === failure.code)
+  return Reason ? new Reason(failure.message, { cause }) : cause
 }
 
 /**

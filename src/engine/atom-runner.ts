@@ -1,7 +1,7 @@
 /** Runs the user's code: `execute`, `revert` and `onFailure` of atoms. An error of that code is an outcome. */
 import type { Stoppable } from '../core/async/abort-flag.ts'
 import { runInTask } from '../core/async/execution.ts'
-import { roundTrip } from '../core/codec.ts'
+import { roundTrip, unstorableError } from '../core/codec.ts'
 import { ChildUnavailable, InvalidArgument } from '../core/errors.ts'
 import { describeError, type Failure, failureOf } from '../core/failure.ts'
 import { type AtomNode, type ExecutableAtom, History, type Isolation, type RetryDecision } from '../flow/index.ts'
@@ -246,9 +246,7 @@ export function toPlain(value: unknown, what: () => string): unknown {
   try {
     return roundTrip(value)
   } catch (cause) {
-    throw new InvalidArgument(`${what()} cannot be stored (${describeError(cause)}); return plain data, or nothing`, {
-      cause,
-    })
+    throw unstorableError(what(), cause)
   }
 }
 

@@ -130,7 +130,7 @@ function endInterrupted(atomStates: AtomStates): ReadonlySet<AtomNode> {
     const { state, intention, meta } = atomStates.record(node)
     const onInterrupted = onInterruptedOf(node)
     if (state !== 'RUNNING' || intention !== 'EXECUTE' || onInterrupted === 'rerun' || meta['begun'] === false) continue
-    const message = `task ${node.atom.name} was under way when its owner died or was stopped; how far it came is not known`
+    const message = `task ${node.atom.name} was under way when its process ended, or was stopped; how far it came is not known`
     atomStates.moveTo(node, 'FAILURE', { failure: failureOf(new Interrupted(message)) })
     if (onInterrupted === 'revert') atomStates.moveTo(node, 'REVERTING')
     else failed.add(node)

@@ -9,7 +9,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Worker as Thread } from 'node:worker_threads'
 import { asError } from '../core/errors.ts'
-import { failureOf, WrappedFailure } from '../core/failure.ts'
+import { failureOf, toStopReason } from '../core/failure.ts'
 import {
   type FromChild,
   type FromChildEnvelope,
@@ -55,7 +55,7 @@ async function receive(message: ToChild): Promise<void> {
     case 'run':
       return run(message)
     case 'cancel':
-      if (underWay?.number === message.number) underWay.stop.abort(new WrappedFailure([message.reason]))
+      if (underWay?.number === message.number) underWay.stop.abort(toStopReason(message.reason))
       return
     case 'terminate':
       return process.exit(1)

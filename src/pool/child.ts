@@ -230,6 +230,7 @@ export class Child {
     const answer = createDeferred<unknown>()
     this.#work = { ...work, number: this.#workCount, answer, hasBegun: false, settle: undefined }
     this.#heartbeat.workBegins()
+    this.#output.clear()
     this.#send({ kind: 'run', number: this.#workCount, work: work.work })
     return answer.promise
   }
@@ -397,7 +398,7 @@ export class Child {
   }
 
   #describe(): string {
-    const memory = this.#residentMemory === undefined ? '' : `, ${formatBytes(this.#residentMemory)}`
+    const memory = this.#residentMemory === undefined ? '' : `, ${formatBytes(this.#residentMemory)} when last read`
     return `child ${this.number} (pid ${this.pid}, ${Math.round(this.ageMs / 1_000)} s old${memory})`
   }
 

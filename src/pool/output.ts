@@ -38,6 +38,11 @@ export class ChildOutput implements Disposable {
     return this.#lastLines
   }
 
+  /** Drops the kept lines: those of earlier work must not be in the failure of later work, which may be another user's. */
+  clear(): void {
+    this.#lastLines.length = 0
+  }
+
   /** Reads a stream until it ends. */
   read(stream: Readable): void {
     const decoder = new StringDecoder('utf8')

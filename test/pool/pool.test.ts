@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
 import { AbortFlag } from '../../src/core/async/abort-flag.ts'
-import { ChildDied, ChildUnavailable, OutOfMemory, Timeout } from '../../src/core/errors.ts'
-import { WrappedFailure } from '../../src/core/failure.ts'
+import { Cancelled, ChildDied, ChildUnavailable, OutOfMemory, Timeout } from '../../src/core/errors.ts'
+import { describeError, WrappedFailure } from '../../src/core/failure.ts'
 import { rejectionOf } from '../board/events.ts'
 import { isAlive, newFile, pidsIn, testPool, whenDead } from './pools.ts'
 
@@ -287,6 +287,29 @@ describe('a child that cannot be started', () => {
     await vi.waitFor(() => expect(pool.pool.refusal).toBeUndefined(), { timeout: 60_000 })
     expect(await pool.run({ kind: 'echo', value: 'back' })).toBe('back')
   })
+})
+
+test.each([
+  [new Timeout('too late'), { name: 'Timeout', code: 'JOBBOARD_TIMEOUT', message: 'too late' }],
+  [new Cancelled('not needed'), { name: 'Cancelled', code: 'JOBBOARD_CANCELLED', message: 'not needed' }],
+  [new Error('own'), { name: 'WrappedFailure', message: 'Error: own' }],
+])('the signal in a child has the reason of the stop: %s', async (reason, expected) => {
+  await using pool = await testPool({ max: 1 })
+  const stop = new AbortFlag()
+  const file = await newFile()
+  const working = pool.run({ kind: 'reason', file }, { stop })
+  await pidsIn(file, 1)
+  stop.abort(reason)
+  expect(await working).toMatchObject(expected)
+})
+
+test('the failure of a child that dies has its own output, and not that of earlier work', async () => {
+  await using pool = await testPool({ max: 1 })
+  await pool.run({ kind: 'flood', lines: 3 })
+  await vi.waitFor(() => expect(pool.lines).toHaveLength(3))
+  const error = await rejectionOf(pool.run({ kind: 'say', line: 'farewell' }))
+  expect(describeError(error)).toContain('its last output: farewell')
+  expect(describeError(error)).not.toContain('line 0')
 })
 
 test('output arrives line by line, and a flood of it is cut', async () => {

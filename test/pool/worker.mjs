@@ -21,6 +21,10 @@ const KINDS = {
     throw 'just a text'
   },
   exit: async () => process.exit(0),
+  say: async ({ line }) => {
+    console.log(line)
+    process.exit(3)
+  },
   abort: async () => process.abort(),
   /** Says that it has begun, by a file, and computes for ever. */
   spin: async ({ file }) => {
@@ -36,6 +40,13 @@ const KINDS = {
     appendFileSync(file, `${process.pid}\n`)
     await sleep(600_000, undefined, { signal }).catch(() => undefined)
     throw signal.reason
+  },
+  /** Returns what its signal says. */
+  reason: async ({ file }, { signal }) => {
+    appendFileSync(file, `${process.pid}\n`)
+    await sleep(600_000, undefined, { signal }).catch(() => undefined)
+    const { code, message } = signal.reason
+    return { name: signal.reason.constructor.name, code, message }
   },
   /** Starts a process of its own, and computes for ever. */
   grandchild: async ({ file }) => {

@@ -40,7 +40,8 @@ const SAME_KEYPRESS_MS = 500
  * job and task; the job that caused it fails; all other jobs return to the board uncharged, within `abortTimeout`; a
  * board and logbooks that were given open are closed.
  *
- * @throws the errors of `startConductor`; ShuttingDown when a signal came before it had started
+ * @throws the errors of `startConductor`; ShuttingDown when a signal came before it had started; IncompatibleVersion after a stop
+ * because the module of the pool has changed
  * @example await runConductor({ board: uri, persistence: uri, flows: [hello], concurrency: 8 })
  */
 export async function runConductor<const F extends readonly AnyFlow[]>(
@@ -88,6 +89,8 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
     const callback = (async () => started?.(running))()
     if (early.signal.aborted) running.stop().catch(() => undefined)
     await Promise.race([running.stopped, callback.then(() => running.stopped)])
+    // The process ends with an error, so that its supervisor starts it again.
+    if (running.fault) throw running.fault
   } finally {
     // This also runs when `started` threw or rejected. A failed stop rejects here.
     try {

@@ -3,7 +3,7 @@
  * Engine, logbook and claim stay in the process of the conductor.
  */
 import { pino } from 'pino'
-import { decode, encode } from '../../core/codec.ts'
+import { decode, encode, unstorableError } from '../../core/codec.ts'
 import { InvalidArgument, MessageTooLarge } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
@@ -105,9 +105,7 @@ function encodeResult(
   } catch (cause) {
     // The result of a revert is only shown to people: it must not make the revert fail.
     if (how === 'revert') return encode(undefined, 'msgpack')
-    throw new InvalidArgument(`${what} cannot be stored (${describeError(cause)}); return plain data, or nothing`, {
-      cause,
-    })
+    throw unstorableError(what, cause)
   }
   if (encoded.length <= maxMessage) return encoded
   if (how === 'revert') return encode(undefined, 'msgpack')

@@ -5,12 +5,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
+import { createDeferred } from '../../../src/core/async/abort.ts'
+import { silentLog } from '../../../src/core/log.ts'
 import {
   ChildUnavailable,
+  type Conductor,
   type ConductorPool,
   describeError,
   IncompatibleVersion,
   openBoard,
+  runConductor,
   runFlow,
   startConductor,
 } from '../../../src/index.ts'
@@ -64,10 +68,15 @@ test('a module that is missing refuses the start, and is named', async () => {
 test('a module that has changed when a further child is started drains the conductor, and charges no job', async () => {
   const module = await newModule(`export { holding } from ${JSON.stringify(FLOWS)}`)
   await using board = await openBoard('memory:')
-  const conductor = await startConductor({
-    ...{ board, persistence: 'memory:', flows: [faultFlows.holding], concurrency: 2 },
-    pool: { module, min: 1, max: 2, execArgv: TYPESCRIPT },
-  })
+  const started = createDeferred<Conductor>()
+  const ended = rejectionOf(
+    runConductor({
+      ...{ board, persistence: 'memory:', flows: [faultFlows.holding], concurrency: 2, log: silentLog },
+      pool: { module, min: 1, max: 2, execArgv: TYPESCRIPT },
+      started: started.resolve,
+    }),
+  )
+  const conductor = await started.promise
   const charged: string[] = []
   conductor.on('settled', ({ job, failure }) => void (failure && charged.push(job.name)))
   const changed = new Promise<Error>((resolve) => conductor.on('error', ({ error }) => resolve(error)))
@@ -85,11 +94,12 @@ test('a module that has changed when a further child is started drains the condu
   expect(error).toBeInstanceOf(IncompatibleVersion)
   expect(conductor.state).toBe('draining')
   await writeFile(gate, '')
-  await conductor.stopped
+  // A supervisor starts the process again: it has to end with an error.
+  expect(await ended).toBe(error)
   expect(await first.wait()).toBe('COMPLETE')
   // It was done by the first child, or given back: both are right, and neither is its fault.
-  const ended = second.attempts.map((attempt) => attempt.ended)
-  expect(second.state === 'COMPLETE' || ended.every((each) => each === 'returned')).toBe(true)
+  const attempts = second.attempts.map((attempt) => attempt.ended)
+  expect(second.state === 'COMPLETE' || attempts.every((each) => each === 'returned')).toBe(true)
   expect(charged).toEqual([])
   await whenDead(pidsOf(file))
 })
