@@ -16,7 +16,7 @@ type Levels = readonly (readonly string[])[]
  */
 const LEVELS: Levels = [
   ['core'],
-  ['flow', 'postgres', 'zookeeper', 'pool'],
+  ['flow', 'postgres', 'zookeeper', 'pool', 'schedule'],
   ['persistence', 'board'],
   ['engine'],
   ['conductor'],
@@ -35,8 +35,9 @@ const INNER: Readonly<Record<string, Levels>> = {
   core: [[''], ['async']],
   flow: [['atoms'], ['patterns'], ['compile'], ['']],
   zookeeper: [['protocol'], ['connection'], ['session'], ['watches'], [''], ['recipes'], ['native']],
-  board: [['model'], ['backends', 'queue', 'records'], ['view'], ['claims', 'api'], ['']],
+  board: [['model'], ['backends', 'queue', 'records'], ['schedules'], ['view'], ['claims', 'api'], ['']],
   'board/backends/zookeeper': [['store'], ['commit'], ['taskflow'], [''], ['native']],
+  schedule: [['calendar'], ['']],
   persistence: [[''], ['codecs'], ['directory', 'memory', 'postgres', 'zookeeper']],
   conductor: [['claiming'], ['runs'], ['isolation'], [''], ['daemon']],
 }

@@ -73,7 +73,7 @@ const SIDEBAR = [
   },
   {
     text: 'Post jobs',
-    items: pages('guides', ['boards', 'results', 'watching', 'stopping', 'posting-many', 'recurring', 'resources', 'limiting']),
+    items: pages('guides', ['boards', 'results', 'watching', 'stopping', 'posting-many', 'schedules', 'recurring', 'resources', 'limiting']),
   },
   {
     text: 'Run jobs',
@@ -85,6 +85,7 @@ const SIDEBAR = [
       'logbooks',
       'testing',
       'job-after-job',
+      'isolation',
       'computing',
       'own-loop',
     ]),

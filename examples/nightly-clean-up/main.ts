@@ -1,20 +1,19 @@
-/** Three services and three nights, in milliseconds: the program advances the clock of `jobboard/testing`. */
+/** Four days, in milliseconds: the program advances the clock of `jobboard/testing`. */
 import { workbench } from 'jobboard/testing'
 import { cleanUp, everyNight } from './clean-up.ts'
 
-const night = { files: 3 }
-const flow = cleanUp({ removeOlderThan: () => night.files })
-
-await using bench = await workbench({ flows: [flow] })
+const disk = { files: 3 }
+await using bench = await workbench({ flows: [cleanUp({ removeOlderThan: () => disk.files })] })
 const { board, clock } = bench
-const now = () => clock.now()
-const services = await Promise.all([1, 2, 3].map(() => everyNight(board, { now })))
-console.log(`${await board.countJobs()} job`)
+await board.schedules.put(everyNight)
+await board.schedules.put(everyNight)
+console.log(`${(await board.schedules.list()).length} schedule`)
 
-for (night.files of [3, 0, 5]) {
-  console.log(`${(await bench.drain()).length} done by day`)
+for (disk.files of [3, 0]) {
   clock.advance('1d')
-  const [run] = await bench.drain()
-  console.log(`${run?.settled}; ${await board.countJobs()} job for the next night`)
+  await bench.drain()
 }
-for (const stop of services) stop()
+// All services were down for two days: the newest night is made up, the other is counted.
+clock.advance('2d')
+await bench.drain()
+console.log((await board.schedules.show('clean-up')).counts)

@@ -14,6 +14,7 @@ import { defineLogbook } from './commands/logbook.ts'
 import { definePause, defineResume } from './commands/pause.ts'
 import { definePost } from './commands/post.ts'
 import { defineRun } from './commands/run.ts'
+import { defineSchedule } from './commands/schedule.ts'
 import { defineShow } from './commands/show.ts'
 import { defineTrack } from './commands/track.ts'
 import { defineTrash } from './commands/trash.ts'
@@ -55,7 +56,7 @@ export async function runProgram(argv: readonly string[], context: CliContext): 
 }
 
 /** Commands that use no board. */
-const WITHOUT_CONFIG = ['dev', 'completion']
+const WITHOUT_CONFIG = ['dev', 'completion', 'preview']
 
 /**
  * Puts the settings of the config file where no option was typed; its settings for the environment are in the context.
@@ -87,7 +88,7 @@ const NAMED_OPTIONS: readonly string[] = ['board', 'persistence']
 const COMMANDS = [
   ...[definePost, defineJobs, defineShow, defineTrack, defineWait, defineCancel],
   ...[defineRun, defineConductor, defineConductors, defineInfo, defineDoctor, definePause, defineResume],
-  ...[defineTrash, defineLogbook, defineDev, defineDemo, defineCompletion],
+  ...[defineSchedule, defineTrash, defineLogbook, defineDev, defineDemo, defineCompletion],
 ]
 
 function createProgram(context: CliContext, run: RunAction): Command {

@@ -15,7 +15,7 @@
  *
  * A slot stays taken until the code of its run has ended.
  */
-import type { JobBoard } from '../board/index.ts'
+import type { DeclaredSchedules, JobBoard } from '../board/index.ts'
 import { boardId } from '../board/internal.ts'
 import { abortAfter, createSharedController, followSignals, rejectOnAbort } from '../core/async/abort.ts'
 import { keepAlive, Lifecycle } from '../core/async/lifecycle.ts'
@@ -40,6 +40,7 @@ import { DisclosurePolicy } from './runs/disclosure.ts'
 import { type RunStarted, Runs } from './runs/runs.ts'
 import { TaskWatch } from './runs/task-watch.ts'
 import { formatStopIgnored, type StopIgnored } from './runs/unstopped-jobs.ts'
+import { Scheduling } from './scheduling.ts'
 
 export interface ConductorParts extends ConductorSettings {
   readonly name: string
@@ -51,6 +52,8 @@ export interface ConductorParts extends ConductorSettings {
   readonly isolator: IsolatedAtoms | undefined
   /** Whether isolated tasks run in child processes; if not, they run in this process. */
   readonly isolates: boolean
+  /** The schedules that it declares. */
+  readonly schedules: Required<DeclaredSchedules> | undefined
   /** The resources opened for this conductor, in the order in which they are closed at the end of a stop. */
   readonly owned: readonly AsyncDisposable[]
 }
@@ -75,6 +78,7 @@ export class Conductor implements AsyncDisposable {
   readonly #claimLoop: ClaimLoop
   readonly #registration: Registration
   readonly #tasks: TaskWatch
+  readonly #scheduling: Scheduling
   readonly #draining = createSharedController()
   readonly #suspend = createSharedController()
   readonly #leave = createSharedController()
@@ -106,12 +110,20 @@ export class Conductor implements AsyncDisposable {
       suspend: this.#suspend.signal,
       leave: this.#leave.signal,
       onStarted: (event) => this.#runStarted(event),
-      onSettled: (event) => this.#events.emit('settled', event),
+      onSettled: (event) => {
+        this.#scheduling.onSettled(event)
+        this.#events.emit('settled', event)
+      },
       tasks: this.#tasks,
       onStopIgnored: (event) => this.#onStopIgnored(event),
       onProgress: (event) => this.#events.emit('progress', event),
       onEnded: (uuid) => this.#onRunEnded(uuid),
       onStorage: (state) => this.#claimLoop.noteStorage(state),
+      onError: (error) => this.#reportError(error),
+    })
+    this.#scheduling = new Scheduling({
+      ...parts,
+      emit: (event, value) => this.#events.emit(event, value),
       onError: (error) => this.#reportError(error),
     })
     this.#jobFilter = new JobFilter({
@@ -199,6 +211,7 @@ export class Conductor implements AsyncDisposable {
         const failed = (error: unknown) => this.#reportError(error)
         if (health) this.#healthServer = await serveHealth(health, { health: () => this.#health(), failed })
         await this.#registration.register(options)
+        await this.#scheduling.start()
         this.#alive = keepAlive()
         this.#watch = this.#watchEventLoop()
         this.#loop = this.#claimAndRun()
@@ -208,6 +221,8 @@ export class Conductor implements AsyncDisposable {
       },
       async () => {
         this.#draining.abort()
+        await this.#scheduling[Symbol.asyncDispose]()
+        await this.#registration.unregister()
         await this.#healthServer?.[Symbol.asyncDispose]()
       },
     )
@@ -238,7 +253,8 @@ export class Conductor implements AsyncDisposable {
       const { drainTimeout, abortTimeout, owned, log } = this.#parts
       log.info({ conductor: this.name, running: this.running }, 'conductor draining')
       this.#registration.statusChanged()
-      await Promise.all([this.#loop, this.#retaining])
+      // The other conductors fire, as this one will be gone soon.
+      await Promise.all([this.#loop, this.#retaining, this.#scheduling[Symbol.asyncDispose]()])
       await this.#waitForRuns({ within: toMilliseconds(drainTimeout, 'drainTimeout'), unless: this.#suspend.signal })
       this.abort()
       await this.#waitForRuns({ within: toMilliseconds(abortTimeout, 'abortTimeout') })

@@ -1,4 +1,5 @@
 /** The events of a conductor, for `conductor.on`. */
+import type { SkipReason } from '../board/index.ts'
 import type { Child, ChildEnd } from '../pool/index.ts'
 import type { EventLoopBlocked } from './event-loop-watch.ts'
 import type { RunProgressed } from './runs/job-run.ts'
@@ -28,6 +29,32 @@ export interface ChildDiedEvent {
   readonly tasks: number
 }
 
+/** A job of a schedule was posted. */
+export interface ScheduleFired {
+  readonly schedule: string
+  readonly tenant?: string
+  /** The job. */
+  readonly uuid: string
+  /** The time that the rule names. */
+  readonly nominal: Date
+  /** By how many milliseconds the job was posted later. */
+  readonly lateMs: number
+}
+
+/** Times of a schedule that are not run. */
+export interface ScheduleSkipped {
+  readonly schedule: string
+  readonly tenant?: string
+  readonly reason: SkipReason
+  /** The number of times. */
+  readonly count: number
+  /** The first and the last nominal time. */
+  readonly from: Date
+  readonly to: Date
+  /** Why the board refused the job. */
+  readonly error?: string
+}
+
 /** The events of a conductor, for `conductor.on`. */
 export interface ConductorEvents {
   started: RunStarted
@@ -44,6 +71,10 @@ export interface ConductorEvents {
   childStarted: ChildStartedEvent
   /** A child process has ended, by itself or because the conductor has ended it. */
   childDied: ChildDiedEvent
+  /** This conductor has posted a job of a schedule. */
+  fired: ScheduleFired
+  /** This conductor has decided that times of a schedule are not run. */
+  skipped: ScheduleSkipped
   /** An error that belongs to no job, or that a listener threw. */
   error: { readonly error: Error }
 }
@@ -57,6 +88,8 @@ export const CONDUCTOR_EVENTS: Readonly<Record<keyof ConductorEvents, true>> = {
   progress: true,
   childStarted: true,
   childDied: true,
+  fired: true,
+  skipped: true,
   error: true,
 }
 

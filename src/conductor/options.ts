@@ -1,6 +1,6 @@
 /** The options of a conductor: their defaults, and the checks that reject invalid values. */
 import { availableParallelism } from 'node:os'
-import { type JobBoard, SIZES, type Size } from '../board/index.ts'
+import { type DeclaredSchedule, type DeclaredSchedules, type JobBoard, SIZES, type Size } from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { assertLogger, type Logger, redactedLog, silentLog } from '../core/log.ts'
 import { assertOptions, defined, type KnownOptions } from '../core/options.ts'
@@ -41,6 +41,10 @@ export interface ConductorOptions {
    * a flow is developed.
    */
   readonly pool?: ConductorPool | false
+  /**
+   * The schedules that it puts on the board when it starts. Every conductor fires all schedules of the board, also those that others have put.
+   */
+  readonly schedules?: readonly DeclaredSchedule[] | DeclaredSchedules
   /** The sizes of the jobs that it claims; all sizes by default. */
   readonly sizes?: readonly Size[]
   /**
@@ -102,6 +106,7 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   concurrency: true,
   flowConcurrency: true,
   pool: true,
+  schedules: true,
   sizes: true,
   takeoverDelay: true,
   burst: true,

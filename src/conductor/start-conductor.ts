@@ -1,5 +1,6 @@
 /** Starts conductors inside a process of the application. */
 import { type JobBoard, openBoard } from '../board/index.ts'
+import { toDeclaredSchedules } from '../board/internal.ts'
 import { openOrAbort, rejectOnAbort } from '../core/async/abort.ts'
 import type { Logger } from '../core/log.ts'
 import { defined } from '../core/options.ts'
@@ -23,6 +24,7 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
   options: ConductorOptions & { readonly flows: F } & ServicesFor<F>,
 ): Promise<Conductor> {
   const settings = conductorSettings(options)
+  const schedules = options.schedules && toDeclaredSchedules(options.schedules)
   const flows = new KnownFlows(options.flows)
   const owned: AsyncDisposable[] = []
   const { signal } = options
@@ -56,6 +58,7 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
       services,
       isolator: isolator.atoms,
       isolates: options.pool !== false,
+      schedules,
       ...settings,
       owned,
     })

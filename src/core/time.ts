@@ -101,10 +101,10 @@ export const systemClock: Clock = () => ({ monotonic: monotonic(), wall: Date.no
 
 /**
  * The purpose of an alarm. `delay`: a job is delayed on the board. `pause`: a retry of a flow waits before its next attempt.
- * `deadline`: the limit of something that runs. `review`: a board checks whether conductors know the flows of jobs that
+ * `deadline`: the limit of something that runs. `schedule`: the next time of a schedule. `review`: a board checks whether conductors know the flows of jobs that
  * other jobs wait behind; no work waits for it.
  */
-export type AlarmKind = 'delay' | 'pause' | 'deadline' | 'review'
+export type AlarmKind = 'delay' | 'pause' | 'deadline' | 'schedule' | 'review'
 
 /**
  * The clock and the alarms for delays, back-offs and deadlines. A board may have its own clock: a test advances it instead

@@ -13,7 +13,7 @@ import type { AtomNode, Context } from '../flow/index.ts'
 import type { EngineOptions } from './options.ts'
 
 /** The values that all atoms of a run share. */
-export interface RunContext extends Pick<Context, 'fence' | 'run' | 'job' | 'services'> {
+export interface RunContext extends Pick<Context, 'fence' | 'run' | 'job' | 'schedule' | 'services'> {
   readonly flow: string
   readonly flowVersion: string
   readonly isolator: EngineOptions['isolator']
@@ -35,6 +35,7 @@ export class AtomContext implements Context {
   readonly fence: bigint
   readonly run: number
   readonly job: Context['job']
+  readonly schedule: Context['schedule']
   readonly services: unknown
   readonly #runContext: RunContext
   readonly #node: AtomNode
@@ -49,6 +50,7 @@ export class AtomContext implements Context {
     this.fence = known.fence
     this.run = known.run
     this.job = known.job
+    this.schedule = known.schedule
     this.services = known.services
     this.#runContext = known
     this.#node = node

@@ -300,6 +300,7 @@ export class Engine {
       fence: context?.fence ?? 0n,
       run: log.flow.run,
       job: context?.job,
+      schedule: context?.schedule,
       services,
       flow: this.#flow.name,
       flowVersion: this.#flow.version,

@@ -5,7 +5,7 @@ import { InvalidArgument } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { type AlarmClock, type Duration, toMilliseconds } from '../core/time.ts'
-import type { AnyFlow } from '../flow/index.ts'
+import type { AnyFlow, ScheduledRun } from '../flow/index.ts'
 import type { FlowLog } from '../persistence/index.ts'
 import type { AtomIsolator, Performing } from './isolated.ts'
 import type { Store } from './scope.ts'
@@ -23,8 +23,12 @@ export interface EngineOptions {
    * fire on timers, which are late in a process that was paused.
    */
   readonly assertOwner?: () => void
-  /** The fence and the job in the context of tasks; the number of the run comes from the log. */
-  readonly context?: { readonly fence?: bigint; readonly job?: { readonly uuid: string; readonly name: string } }
+  /** The fence, the job and its schedule in the context of tasks; the number of the run comes from the log. */
+  readonly context?: {
+    readonly fence?: bigint
+    readonly job?: { readonly uuid: string; readonly name: string }
+    readonly schedule?: ScheduledRun | undefined
+  }
   /** The services for tasks, `ctx.services`; the engine does not dispose of them. */
   readonly services?: unknown
   /** Runs the tasks that are isolated; required for flows that have some. */

@@ -3,7 +3,7 @@ import { InvalidArgument } from '../core/errors.ts'
 import { type Failure, failureOf } from '../core/failure.ts'
 import { type Logger, silentLog } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
-import type { RevertContext } from '../flow/index.ts'
+import type { RevertContext, ScheduledRun } from '../flow/index.ts'
 
 /** The options of a fake context; all are optional. `result`, `failure` and `failures` are for reverts. */
 export interface FakeContextOptions<R = undefined> {
@@ -13,6 +13,8 @@ export interface FakeContextOptions<R = undefined> {
   /** 1 by default. */
   readonly run?: number
   readonly job?: { readonly uuid: string; readonly name: string }
+  /** For a task of a scheduled job. */
+  readonly schedule?: ScheduledRun
   /** The result of `execute`. */
   readonly result?: R
   /** Why `execute` failed. */
@@ -35,6 +37,7 @@ const KNOWN_OPTIONS: KnownOptions<FakeContextOptions & { services?: unknown }> =
   fence: true,
   run: true,
   job: true,
+  schedule: true,
   result: true,
   failure: true,
   failures: true,
@@ -51,7 +54,7 @@ export function fakeContext<S = undefined, R = undefined>(
   options: FakeContextOptions<R> & { readonly services?: S } = {},
 ): FakeContext<S, R> {
   assertOptions(options, KNOWN_OPTIONS, 'fakeContext')
-  const { services, log = silentLog, fence = 0n, run = 1, job, result } = options
+  const { services, log = silentLog, fence = 0n, run = 1, job, schedule, result } = options
   if (typeof fence !== 'bigint') throw new InvalidArgument('fakeContext: fence has to be a bigint, such as 7n')
   const failure = options.failure && failureOf(options.failure)
   const controller = new AbortController()
@@ -60,7 +63,7 @@ export function fakeContext<S = undefined, R = undefined>(
     signal: controller.signal,
     // Where the type says that there are services, they were given.
     services: services as S,
-    ...{ log, fence, run, job, result, failure, failures: toFailures(options.failures, failure), progressed },
+    ...{ log, fence, run, job, schedule, result, failure, failures: toFailures(options.failures, failure), progressed },
     progress: (done) => {
       progressed.push(Math.min(1, Math.max(0, done)))
     },

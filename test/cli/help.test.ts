@@ -20,6 +20,16 @@ const COMMANDS = [
   'doctor',
   'pause',
   'resume',
+  'schedule list',
+  'schedule show',
+  'schedule preview',
+  'schedule add',
+  'schedule edit',
+  'schedule pause',
+  'schedule resume',
+  'schedule trigger',
+  'schedule backfill',
+  'schedule remove',
   'trash list',
   'trash show',
   'trash restore',
@@ -62,7 +72,7 @@ test('every command there is has its place there', async () => {
   }
   const found: string[] = []
   for (const name of await commandsOf('')) {
-    const below = ['trash', 'logbook'].includes(name) ? await commandsOf(name) : []
+    const below = ['schedule', 'trash', 'logbook'].includes(name) ? await commandsOf(name) : []
     found.push(...(below.length > 0 ? below.map((each) => `${name} ${each}`) : [name]))
   }
   expect(found.filter((name) => name !== 'help')).toEqual(COMMANDS)

@@ -25,6 +25,7 @@ import { poisonContract } from './board/poison.ts'
 import { postingContract } from './board/posting.ts'
 import { noRecordsContract, recordsContract } from './board/records.ts'
 import { resourcesContract } from './board/resources.ts'
+import { schedulesContract, schedulesWithoutKeysContract } from './board/schedules.ts'
 import { settlingContract } from './board/settling.ts'
 import { trashContract } from './board/trash.ts'
 import { viewsContract } from './board/views.ts'
@@ -88,6 +89,7 @@ export const SHARED_PARTS: readonly PartName[] = [
   'levels',
   'views that are opened again',
   'records',
+  'schedules',
 ]
 
 type PartName =
@@ -115,6 +117,7 @@ type PartName =
   | 'views that are opened again'
   | 'waiting on a busy board'
   | 'records'
+  | 'schedules'
 
 /** How boards are opened: kept viewing, or as users open them, so that each is viewed only while something needs it. */
 type Opened = 'viewing' | 'as used'
@@ -200,5 +203,6 @@ function contractOf(
   part('levels', () => levelsContract(use, { ...backend.capabilities, follows: !backend.viewsOnly }))
   part('views that are opened again', () => viewsContract(use, backend.capabilities))
   part('records', () => (records ? recordsContract(use, { keys }) : noRecordsContract(use)))
+  if (records) part('schedules', () => (keys ? schedulesContract(use) : schedulesWithoutKeysContract(use)))
   if (!backend.neverPolls) part('waiting on a busy board', () => idlePollingContract(use, backend.capabilities))
 }

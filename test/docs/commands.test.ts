@@ -62,7 +62,7 @@ test('there are commands', () => {
 test.each(COMMANDS)('$page: $line', async ({ line }) => {
   const argv = wordsOf(line)
   // These ask for no board, or say themselves what is wrong with it.
-  const isAlone = ['dev', 'completion', 'doctor', 'logbook'].includes(argv[0] ?? '')
+  const isAlone = ['dev', 'completion', 'doctor', 'logbook'].includes(argv[0] ?? '') || argv[1] === 'preview'
   const { code, said } = await typed(isAlone ? [...argv, '--help'] : argv)
   expect({ code, said }).toEqual(isAlone ? { code: 0, said: expect.any(String) } : { code: 2, said: TOLD })
 })
@@ -71,7 +71,7 @@ test.each(COMMANDS)('$page: $line', async ({ line }) => {
  * Whatever was typed was understood: what is wrong is the board. Or it was no more than named, in a sentence, and what it
  * needs is missing.
  */
-const TOLD: unknown = expect.stringMatching(/ nowhere:|missing required argument '(uuid|flow)'|--flows /)
+const TOLD: unknown = expect.stringMatching(/ nowhere:|missing required argument '(uuid|flow|id)'|--flows /)
 
 const context = processContext()
 

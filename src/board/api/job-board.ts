@@ -30,6 +30,10 @@ import type { JobEntry } from '../model/entry.ts'
 import type { FlowReference } from '../model/flow-reference.ts'
 import { POST_OPTIONS, type PostOptions } from '../model/posting.ts'
 import { BoardRecords } from '../records/board-records.ts'
+import { type DeclaredSchedules, type DeclareReport, declareSchedules } from '../schedules/declare.ts'
+import type { ScheduleHost } from '../schedules/schedule-host.ts'
+import { Scheduler, type SchedulerOptions } from '../schedules/scheduler.ts'
+import { Schedules } from '../schedules/schedules.ts'
 import { type JobEventKind, LiveView } from '../view/live-view.ts'
 import { EntityRegistry, type RegisteredEntity } from './entity-registry.ts'
 import { BackendEventRouter } from './event-router.ts'
@@ -51,6 +55,7 @@ import {
   type WaitOptions,
 } from './options.ts'
 import { OwnKeyWarning, type PostedJob, Poster } from './poster.ts'
+import { toScheduleHost } from './schedule-host.ts'
 import { TrashedJob } from './trashed-job.ts'
 import type { WaitingFor } from './waiting-for.ts'
 
@@ -74,6 +79,8 @@ export class JobBoard implements AsyncDisposable {
   readonly #claims: ClaimManager
   readonly #claimer: Claimer
   readonly #eventRouter: BackendEventRouter
+  readonly #scheduleHost: ScheduleHost
+  #schedules: Schedules | undefined
 
   /** @internal Use `openBoard`. @throws TypeError unless `who` is a non-empty string; InvalidArgument for `log` */
   constructor(backend: Backend, options: BoardOptions = {}) {
@@ -119,6 +126,7 @@ export class JobBoard implements AsyncDisposable {
       errorReporter: faults,
       onError: failed,
     })
+    this.#scheduleHost = toScheduleHost({ backend, who, records, claims, lookup: this.#lookup })
     this.#claimer = new Claimer({ backend, claims, view: this.#view, signal, uri: this.uri, onError: failed })
   }
 
@@ -458,6 +466,24 @@ export class JobBoard implements AsyncDisposable {
   /** Trashes a job that this board has claimed. @throws as {@link consume} */
   async trash(job: Job, options?: TrashOptions): Promise<void> {
     return (await this.#requireClaim(job)).trash(options)
+  }
+
+  // --- Schedules --------------------------------------------------------------------------------------------------
+
+  /** The schedules of the board: list, put, pause, trigger. Conductors fire them. */
+  get schedules(): Schedules {
+    this.#schedules ??= new Schedules(this.#scheduleHost)
+    return this.#schedules
+  }
+
+  /** @internal Puts the schedules that a conductor declares at its start. */
+  declareSchedules(declared: Required<DeclaredSchedules>): Promise<DeclareReport> {
+    return declareSchedules(declared, { schedules: this.schedules, host: this.#scheduleHost })
+  }
+
+  /** @internal Returns what fires the schedules; not started. */
+  scheduler(options: Omit<SchedulerOptions, 'host' | 'schedules'>): Scheduler {
+    return new Scheduler({ ...options, host: this.#scheduleHost, schedules: this.schedules })
   }
 
   // --- Entities ---------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
  */
 import type { Failure } from '../../core/failure.ts'
 import type { Performing } from '../../engine/index.ts'
+import type { ScheduledRun } from '../../flow/index.ts'
 
 /** The settings of a child, sent once. */
 export interface AtomWorkerSettings {
@@ -29,6 +30,7 @@ export interface AtomRequest {
   readonly run: number
   readonly fence: bigint
   readonly job: { readonly uuid: string; readonly name: string } | undefined
+  readonly schedule: ScheduledRun | undefined
   /** The encoded result of `execute`, and its failure; for a revert. */
   readonly reverted?:
     | { readonly result: Uint8Array; readonly failure: Failure | undefined; readonly failures: readonly Failure[] }

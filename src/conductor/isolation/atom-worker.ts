@@ -71,7 +71,7 @@ function findTask({ flow, atom }: AtomRequest, flows: readonly AnyFlow[]): Execu
 }
 
 function createContext(
-  { run, fence, job, reverted }: AtomRequest,
+  { run, fence, job, schedule, reverted }: AtomRequest,
   { services, settings, context }: AtomWork,
 ): RevertContext<unknown> {
   const post = (note: AtomNote) => context.post(note)
@@ -84,7 +84,7 @@ function createContext(
       log ??= pino({ level: settings.logLevel, base: null, timestamp: false }, destination)
       return log
     },
-    ...{ run, fence, job, services },
+    ...{ run, fence, job, schedule, services },
     progress: (done) => {
       if (typeof done === 'number') post({ progress: done })
     },

@@ -151,7 +151,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
   }
 
   #toRequest({ flow, node, how, args, context, reverted }: IsolatedAtom): AtomRequest {
-    const { run, fence, job } = context
+    const { run, fence, job, schedule } = context
     const { name } = node.atom
     const sent = Object.fromEntries(
       node.needs.flatMap(({ argument }) => (Object.hasOwn(args, argument) ? [[argument, args[argument]]] : [])),
@@ -169,7 +169,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
         `the arguments have ${formatBytes(encoded.length)}: each copy to a child process takes time and memory`,
       )
     return {
-      ...{ flow, atom: name, how, args: encoded, run, fence, job },
+      ...{ flow, atom: name, how, args: encoded, run, fence, job, schedule },
       reverted: reverted && { ...reverted, result: encodeFor(name, reverted.result) },
     }
   }

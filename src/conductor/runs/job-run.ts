@@ -3,6 +3,7 @@
  * and reports the result; other modules decide and settle.
  */
 import type { Claim, Job } from '../../board/index.ts'
+import { toScheduledRun } from '../../board/internal.ts'
 import { abortAfter, followSignals, openOrAbort, rejectOnAbort } from '../../core/async/abort.ts'
 import { AbortFlag, type Stoppable } from '../../core/async/abort-flag.ts'
 import {
@@ -127,7 +128,7 @@ async function runClaimedFlow(
     ...what,
     signals: { stop, suspend: context.suspend, cancel },
     assertOwner: () => claim.assertHeld(),
-    context: { fence: claim.fence, job: { uuid: job.uuid, name: job.name } },
+    context: { fence: claim.fence, job: { uuid: job.uuid, name: job.name }, schedule: toScheduledRun(job.details) },
     services: context.services,
     isolator: context.isolator,
     logger: context.log.child({ job: job.uuid }),

@@ -26,6 +26,8 @@ export interface Context<S = unknown> {
   readonly run: number
   /** The job; undefined if the flow runs without a board. */
   readonly job: { readonly uuid: string; readonly name: string } | undefined
+  /** The schedule that has posted the job, and the time for which it was posted; undefined for other jobs. */
+  readonly schedule: ScheduledRun | undefined
   /**
    * The services for all tasks of the flow, such as a database: the option `services` of the conductor, of `runFlow`, or of
    * the engine. Undefined if the option is absent.
@@ -36,6 +38,26 @@ export interface Context<S = unknown> {
    * transition, and at least once a second, which costs a write. Does nothing while the atom is reverted.
    */
   progress(done: number): void
+}
+
+/** The time for which a schedule has posted a job. */
+export interface ScheduledRun {
+  /** The id of the schedule. */
+  readonly id: string
+  /** The time that the rule names, whenever the job was posted. Work on this time, and not on the present one. */
+  readonly nominal: Date
+  /** The nominal time of the job before; absent for the first one. */
+  readonly previous?: Date
+  /** By how many milliseconds the job was posted later than its nominal time. */
+  readonly lateMs: number
+  /** The number of times just before it that were not run. */
+  readonly missed: number
+  /** Whether somebody has triggered the job. */
+  readonly manual: boolean
+  /** Whether the job is of a backfill. */
+  readonly backfill: boolean
+  /** The tenant, of a schedule that has several. */
+  readonly tenant?: string
 }
 
 /** The context of a task that is reverted: the result of `execute`, and the reasons for the revert. */

@@ -6,4 +6,5 @@ export { conductorsTable, jobsTable, logbooksTable, trashTable } from './lists.t
 export { logbookReport } from './logbook.ts'
 export { toScreen } from './paint.ts'
 export { reportLines, resultLines } from './report.ts'
+export { occurrenceLines, scheduleLines, schedulesTable } from './schedules.ts'
 export { trackedLines } from './tracked.ts'

@@ -1,0 +1,38 @@
+/** Gives schedules what they need of their board. */
+import { NotFound } from '../../core/errors.ts'
+import { systemAlarmClock } from '../../core/time.ts'
+import type { Backend } from '../backend.ts'
+import type { ClaimManager } from '../claims/claim-manager.ts'
+import type { BoardRecords } from '../records/board-records.ts'
+import type { ScheduleHost } from '../schedules/schedule-host.ts'
+import type { Lookup } from './lookup.ts'
+
+export interface ScheduleHostParts {
+  readonly backend: Backend
+  readonly who: string
+  readonly records: BoardRecords
+  readonly lookup: Lookup
+  readonly claims: ClaimManager
+}
+
+export function toScheduleHost({ backend, who, records, lookup, claims }: ScheduleHostParts): ScheduleHost {
+  return {
+    ...{ uri: backend.uri, who, records },
+    // They are known once the board is open.
+    get capabilities() {
+      return backend.capabilities
+    },
+    clock: backend.clock ?? systemAlarmClock,
+    now: () => backend.now(),
+    async cancelJob(uuid, reason) {
+      try {
+        await claims.cancel(await lookup.toOwnEntry(await lookup.find(uuid)), reason)
+      } catch (error) {
+        // It has ended meanwhile.
+        if (!(error instanceof NotFound)) throw error
+      }
+    },
+    isOnBoard: async (uuid) => (await lookup.locate(uuid)) !== undefined,
+    conductorNames: async () => (await backend.entities('conductor')).map(({ name }) => name),
+  }
+}

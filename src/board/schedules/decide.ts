@@ -1,0 +1,141 @@
+/**
+ * Decides what a schedule does at an instant: a pure function of the record, its rule and the time.
+ *
+ * | the time is                                    | `none`   | `latest`                  | `all`                  |
+ * |------------------------------------------------|----------|---------------------------|------------------------|
+ * | the newest, and not later than a minute        | posted   | posted                    | posted                 |
+ * | within the window                              | skipped  | the newest is posted      | the newest `max` are   |
+ * | later than the window                          | skipped  | skipped                   | skipped                |
+ *
+ * Every time after the cursor is decided once: it is posted, or counted as skipped with its reason. Nothing is lost silently.
+ */
+import { createHash } from 'node:crypto'
+import { followsCompletion, type Rule } from '../../schedule/internal.ts'
+import type { SchedulePolicies, ScheduleRecord, SkipReason } from './record.ts'
+
+/** A job that is posted so much after its time is on time: conductors are busy, or one has just died. */
+const ON_TIME_MS = 60_000
+const DAY_MS = 86_400_000
+/** More times than these are not counted one by one: a schedule of every second whose conductors were away for a week. */
+const MAX_COUNTED = 10_000
+
+/** Times in a row that are not run. */
+export interface SkippedTimes {
+  readonly reason: SkipReason
+  readonly count: number
+  readonly from: number
+  readonly to: number
+  /** Why the board refused the job. */
+  readonly error?: string
+}
+
+export interface Decision {
+  /** The nominal times to post, oldest first. */
+  readonly due: readonly number[]
+  readonly skipped: readonly SkippedTimes[]
+  readonly cursor: number
+  /** Absent at the end of the schedule, and while the end of a job decides the next time. */
+  readonly next: ScheduleRecord['next']
+}
+
+export interface DecideOptions {
+  readonly rule: Rule
+  readonly now: number
+}
+
+/** Decides which times after the cursor are posted and which are skipped. Returns undefined if none is due. */
+export function decide(id: string, record: ScheduleRecord, { rule, now }: DecideOptions): Decision | undefined {
+  const { next, policies, counts } = record
+  if (record.paused || !next || next.at > now) return undefined
+  const left = policies.times === undefined ? Number.POSITIVE_INFINITY : policies.times - counts.fired
+  // The distance is counted from the end of the job before: no time can have been missed.
+  if (followsCompletion(record.spec)) {
+    const following = left > 1 ? planNext(id, policies, { rule, cursor: now }) : undefined
+    return { due: [next.nominal], skipped: [], cursor: now, next: following }
+  }
+  const passed = listPassed(id, next, { policies, rule, now })
+  const newest = passed.times.at(-1) ?? next.nominal
+  const window = policies.windowMs ?? defaultWindow(policies, { newest, rule })
+  const wanted = passed.times.filter((nominal) => {
+    const lateMs = now - nominal - policies.jitterMs
+    return (nominal === newest && lateMs <= ON_TIME_MS) || (policies.catchUp !== 'none' && lateMs <= window)
+  })
+  const due = (policies.catchUp === 'all' ? wanted.slice(-policies.max) : wanted.slice(-1)).slice(0, left)
+  const posted = new Set(due)
+  const missed = passed.times.filter((nominal) => !posted.has(nominal))
+  const count = missed.length + passed.uncounted
+  const to = missed.at(-1)
+  return {
+    due,
+    skipped: to === undefined ? [] : [{ reason: 'missed', count, from: next.nominal, to }],
+    cursor: newest,
+    next: due.length >= left ? undefined : planNext(id, policies, { rule, cursor: newest }),
+  }
+}
+
+/** Returns the decision with its due times skipped. */
+export function skipDue(
+  { due, ...decision }: Decision,
+  { reason, error }: { readonly reason: SkipReason; readonly error?: string },
+): Decision {
+  const [from] = due
+  const to = due.at(-1)
+  if (from === undefined || to === undefined) return { due, ...decision }
+  const skipped = { reason, count: due.length, from, to, ...(error === undefined ? {} : { error }) }
+  return { ...decision, due: [], skipped: [...decision.skipped, skipped] }
+}
+
+/** Returns the first time after the cursor, and when its job is posted; undefined if there is none. */
+export function planNext(
+  id: string,
+  { jitterMs }: Pick<SchedulePolicies, 'jitterMs'>,
+  { rule, cursor }: { readonly rule: Rule; readonly cursor: number },
+): ScheduleRecord['next'] {
+  const nominal = rule.next(cursor)
+  if (nominal === undefined) return undefined
+  if (jitterMs === 0) return { nominal, at: nominal }
+  // A job is posted before the next time, whatever the jitter: their order stays.
+  const following = rule.next(nominal) ?? Number.POSITIVE_INFINITY
+  return { nominal, at: Math.min(nominal + toJitter(id, { nominal, jitterMs }), following - 1) }
+}
+
+/** Counts the times of a rule after `after`, up to `until`; at most 10,000. */
+export function countTimes(rule: Rule, { after, until }: { readonly after: number; readonly until: number }): number {
+  let count = 0
+  for (let at = rule.next(after); at !== undefined && at <= until && count < MAX_COUNTED; at = rule.next(at)) count += 1
+  return count
+}
+
+/** Lists the times that are due, from the planned one; where there are very many, only the newest. */
+function listPassed(
+  id: string,
+  next: NonNullable<ScheduleRecord['next']>,
+  { policies, rule, now }: DecideOptions & Pick<ScheduleRecord, 'policies'>,
+): { readonly times: readonly number[]; readonly uncounted: number } {
+  const times = [next.nominal]
+  while (times.length < MAX_COUNTED) {
+    const following = planNext(id, policies, { rule, cursor: times.at(-1) ?? next.nominal })
+    if (!following || following.at > now) return { times, uncounted: 0 }
+    times.push(following.nominal)
+  }
+  // Only the newest can be made up: they are found from the end.
+  const newest: number[] = []
+  for (let at = rule.last(now); at !== undefined && newest.length < policies.max; at = rule.last(at - 1))
+    newest.unshift(at)
+  return { times: newest, uncounted: times.length }
+}
+
+/** Returns the window where nobody has set one: a day, and with `latest` not longer than until the following time. */
+function defaultWindow(
+  { catchUp }: Pick<SchedulePolicies, 'catchUp'>,
+  { newest, rule }: { readonly newest: number; readonly rule: Rule },
+): number {
+  if (catchUp === 'all') return DAY_MS
+  return Math.min(DAY_MS, (rule.next(newest) ?? Number.POSITIVE_INFINITY) - newest)
+}
+
+/** Returns a number below `jitterMs` that is the same in all processes: they must agree on when a job is due. */
+function toJitter(id: string, { nominal, jitterMs }: { readonly nominal: number; readonly jitterMs: number }): number {
+  const hash = createHash('sha256').update(`${id}\n${nominal}`).digest()
+  return Math.floor((hash.readUInt32BE(0) / 2 ** 32) * jitterMs)
+}

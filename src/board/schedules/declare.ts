@@ -1,0 +1,92 @@
+/** Puts the schedules that a program declares when it starts, and removes those that it no longer declares. */
+import { createHash } from 'node:crypto'
+import { encodePlain } from '../../core/codec.ts'
+import { Duplicate, InvalidArgument } from '../../core/errors.ts'
+import { assertOptions } from '../../core/options.ts'
+import { SCHEDULES } from './record.ts'
+import { type DeclaredSchedule, type ScheduleDefinition, toDefinitions } from './schedule.ts'
+import type { ScheduleHost } from './schedule-host.ts'
+import type { Schedules } from './schedules.ts'
+
+/** The schedules of a program. */
+export interface DeclaredSchedules {
+  readonly declare: readonly DeclaredSchedule[]
+  /** The name of the program: with `prune`, it removes only schedules of its own. */
+  readonly owner?: string
+  /** Whether schedules of this owner that are no longer declared are removed; false by default. */
+  readonly prune?: boolean
+}
+
+export const DEFAULT_OWNER = 'default'
+
+/** What a declaration has done. */
+export interface DeclareReport {
+  readonly put: readonly string[]
+  /** The schedules that a newer version has declared: they were left as they are. */
+  readonly newer: readonly string[]
+  readonly pruned: readonly string[]
+}
+
+/** @throws InvalidArgument for invalid options; Duplicate for an id that is declared twice */
+export function toDeclaredSchedules(
+  given: readonly DeclaredSchedule[] | DeclaredSchedules,
+): Required<DeclaredSchedules> {
+  const asked: DeclaredSchedules = Array.isArray(given) ? { declare: given } : (given as DeclaredSchedules)
+  assertOptions(asked, { declare: true, owner: true, prune: true }, 'schedules')
+  const { declare, owner = DEFAULT_OWNER, prune = false } = asked
+  if (!Array.isArray(declare)) throw new InvalidArgument("schedules: declare must be a list of schedule('id', …)")
+  if (typeof owner !== 'string' || owner === '') throw new InvalidArgument('schedules: owner must be a non-empty text')
+  if (prune && asked.owner === undefined)
+    throw new InvalidArgument(
+      'schedules: prune needs an owner, as in owner: "billing": it removes what this owner no longer declares',
+    )
+  const ids = new Set<string>()
+  for (const one of declare) {
+    if (typeof Object(one).id !== 'string' || !Object(one).spec)
+      throw new InvalidArgument("schedules: each must be made by schedule('id', spec, flow, store)")
+    if (ids.has(one.id)) throw new Duplicate(`schedule ${one.id} is declared twice`)
+    ids.add(one.id)
+  }
+  return { declare, owner, prune }
+}
+
+/**
+ * Puts each declared schedule that differs from the one on the board and whose version is not lower. A schedule that was edited at run
+ * time stays as it is until its declaration changes, and a paused one stays paused.
+ *
+ * @throws InvalidArgument, InvalidPosting, MissingDependencies for an invalid declaration: then none is put
+ */
+export async function declareSchedules(
+  { declare, owner, prune }: Required<DeclaredSchedules>,
+  { schedules, host }: { readonly schedules: Schedules; readonly host: Pick<ScheduleHost, 'records'> },
+): Promise<DeclareReport> {
+  const all = await Promise.all(
+    declare.map(async (declared) => ({
+      version: declared.options.version ?? 0,
+      definitions: await toDefinitions(declared),
+    })),
+  )
+  const report = { put: [] as string[], newer: [] as string[], pruned: [] as string[] }
+  for (const { version, definitions } of all)
+    for (const { id, ...definition } of definitions) {
+      const declared = { owner, version, digest: toDigest(definition) }
+      const outcome = await schedules.putDefinition(id, definition, declared)
+      if (outcome === 'put' || outcome === 'newer') report[outcome].push(id)
+    }
+  if (!prune) return report
+  const newest = Math.max(0, ...all.map(({ version }) => version))
+  const ids = new Set(all.flatMap(({ definitions }) => definitions.map(({ id }) => id)))
+  const store = host.records.of(SCHEDULES)
+  for (const record of await store.list()) {
+    if ('error' in record || ids.has(record.id)) continue
+    const { declared } = record.value
+    if (declared?.owner !== owner || declared.version > newest) continue
+    const { done } = await store.write([{ id: record.id, revision: record.revision, value: undefined }])
+    if (done) report.pruned.push(record.id)
+  }
+  return report
+}
+
+function toDigest(definition: ScheduleDefinition): string {
+  return createHash('sha256').update(encodePlain(definition, 'msgpack')).digest('hex').slice(0, 32)
+}

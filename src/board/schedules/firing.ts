@@ -1,0 +1,147 @@
+/**
+ * Fires a schedule: one transaction changes the record at its revision and posts the jobs. Of two processes that fire at once, the
+ * second is refused by the revision, so each nominal time is decided once, whoever fires, and however often.
+ *
+ * | refused by          | means                                     | then                                           |
+ * |---------------------|-------------------------------------------|------------------------------------------------|
+ * | the revision        | another process has fired or changed it   | nothing: the view reads the new record         |
+ * | the key             | a job of the schedule is on the board     | the overlap policy decides, in a second write  |
+ * | an invalid job      | it can never be posted                    | the time is skipped with the reason `refused`  |
+ */
+import { JobFailure, UnsupportedCapability } from '../../core/errors.ts'
+import { describeError } from '../../core/failure.ts'
+import { followsCompletion } from '../../schedule/internal.ts'
+import type { BoardRecord, RecordStore } from '../records/record-store.ts'
+import { type Decision, decide, type SkippedTimes, skipDue } from './decide.ts'
+import { type Firing, type Overlap, type ScheduleCounts, type ScheduleRecord, withRecent } from './record.ts'
+import type { RuleCache } from './rule-cache.ts'
+import { nextKey, scheduleKey, toScheduledPost } from './scheduled-post.ts'
+
+/** What one transaction has done for a schedule. */
+export interface Fired {
+  readonly id: string
+  readonly tenant: string | undefined
+  readonly posted: readonly { readonly uuid: string; readonly nominal: number; readonly lateMs: number }[]
+  readonly skipped: readonly SkippedTimes[]
+}
+
+export interface FiringOptions {
+  readonly store: RecordStore<ScheduleRecord>
+  readonly rules: RuleCache
+  /** Returns the time of the board's clock. */
+  readonly now: () => number
+  /** Cancels a job if it is on the board. */
+  readonly cancel: (uuid: string, reason: string) => Promise<void>
+}
+
+/**
+ * Fires the schedule if it is due. Returns undefined if it is not, or if another process was faster.
+ *
+ * @throws NotConnected, OutcomeUnknown: fire again; nothing is done twice
+ */
+export async function fire(record: BoardRecord<ScheduleRecord>, options: FiringOptions): Promise<Fired | undefined> {
+  const { id, value } = record
+  const now = options.now()
+  const rule = await options.rules.ruleOf(record)
+  const decision = decide(id, value, { rule, now })
+  if (!decision) return undefined
+  const { overlap } = value.policies
+  // Before the write: if this process dies in between, the next one cancels the same job again.
+  if (overlap === 'cancelPrevious' && decision.due.length > 0) await cancelPrevious(record, options)
+  for (const key of decision.due.length > 0 ? keysFor(id, overlap) : []) {
+    const outcome = await write(record, { decision, now, key }, options)
+    if (outcome !== 'key taken') return outcome
+  }
+  const outcome = await write(
+    record,
+    { decision: skipDue(decision, { reason: 'overlap' }), now, key: undefined },
+    options,
+  )
+  return outcome === 'key taken' ? undefined : outcome
+}
+
+/** Returns the keys with which the job may be posted, in the order in which they are tried; undefined is no key. */
+export function keysFor(id: string, overlap: Overlap): readonly (string | undefined)[] {
+  if (overlap === 'skip') return [scheduleKey(id)]
+  if (overlap === 'queueOne') return [scheduleKey(id), nextKey(id)]
+  return [undefined]
+}
+
+/** Cancels the job that was posted last, which may have ended. */
+export async function cancelPrevious(
+  { id, value }: BoardRecord<ScheduleRecord>,
+  { cancel }: Pick<FiringOptions, 'cancel'>,
+): Promise<void> {
+  const previous = value.recent.find(({ uuid }) => uuid !== undefined)?.uuid
+  if (previous !== undefined) await cancel(previous, `schedule ${id} posts its next job`)
+}
+
+interface Attempt {
+  readonly decision: Decision
+  readonly now: number
+  readonly key: string | undefined
+}
+
+async function write(
+  record: BoardRecord<ScheduleRecord>,
+  { decision, now, key }: Attempt,
+  options: FiringOptions,
+): Promise<Fired | 'key taken' | undefined> {
+  const { id, revision, value } = record
+  const missed = decision.skipped.find(({ reason }) => reason === 'missed')?.count ?? 0
+  const posts = decision.due.map((nominal, index) =>
+    toScheduledPost(id, value, { nominal, now, why: 'time', key, missed: index === 0 ? missed : 0 }),
+  )
+  const posted = decision.due.map((nominal, index) => {
+    return { nominal, uuid: posts[index]?.posting.uuid ?? '', lateMs: Math.max(0, now - nominal) }
+  })
+  try {
+    const changed = applyDecision(value, decision, { posted, now })
+    const written = await options.store.write([{ id, revision, value: changed }], posts)
+    if (!written.done) return 'key' in written.conflict ? 'key taken' : undefined
+  } catch (error) {
+    if (posts.length === 0 || !(error instanceof JobFailure || error instanceof UnsupportedCapability)) throw error
+    // Without this the schedule would try the same job for ever, and no later one.
+    const refused = skipDue(decision, { reason: 'refused', error: describeError(error) })
+    return write(record, { decision: refused, now, key: undefined }, options)
+  }
+  return { ...{ id, tenant: value.tenant }, posted, skipped: decision.skipped }
+}
+
+/** Returns the record as it is after the decision. */
+function applyDecision(
+  value: ScheduleRecord,
+  { cursor, next, skipped }: Decision,
+  { posted, now }: { readonly posted: Fired['posted']; readonly now: number },
+): ScheduleRecord {
+  const { next: _, ...rest } = value
+  const firings = posted.map(({ nominal, uuid }): Firing => ({ nominal, at: now, why: 'time', uuid }))
+  const skips = skipped.map(({ reason, count, to, error }): Firing => {
+    const entry = { nominal: to, at: now, why: 'time', skipped: reason } as const
+    return { ...entry, ...(count > 1 ? { count } : {}), ...(error === undefined ? {} : { error }) }
+  })
+  const isLate = skipped.some(({ reason }) => reason === 'missed')
+  // The end of this job decides the next time, if there is one.
+  const awaited = followsCompletion(value.spec) && next ? posted.at(-1) : undefined
+  return {
+    ...rest,
+    cursor,
+    ...(awaited ? { awaits: awaited.uuid } : next && { next }),
+    counts: {
+      ...countSkipped(value.counts, skipped),
+      fired: value.counts.fired + posted.length,
+      late: value.counts.late + (isLate ? posted.length : Math.max(0, posted.length - 1)),
+    },
+    recent: withRecent([...firings.reverse(), ...skips.reverse()], value),
+  }
+}
+
+/** Adds skipped times to the counts. */
+export function countSkipped(
+  counts: ScheduleCounts,
+  times: readonly Pick<SkippedTimes, 'reason' | 'count'>[],
+): ScheduleCounts {
+  const skipped = { ...counts.skipped }
+  for (const { reason, count } of times) skipped[reason] = (skipped[reason] ?? 0) + count
+  return { ...counts, skipped }
+}

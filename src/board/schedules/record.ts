@@ -1,0 +1,117 @@
+/**
+ * The record of a schedule on the board: everything by which any process can decide what is due, and post it, without the code that
+ * declared the schedule. Times are milliseconds since 1970, on the board's clock.
+ */
+import { InvalidPosting } from '../../core/errors.ts'
+import type { ScheduleSpec } from '../../schedule/index.ts'
+import type { Posting } from '../model/posting.ts'
+import type { RecordKind } from '../records/record-store.ts'
+
+export const CATCH_UPS = ['none', 'latest', 'all'] as const
+/** Which of the times that passed while no conductor was running are made up. */
+export type CatchUp = (typeof CATCH_UPS)[number]
+
+export const OVERLAPS = ['skip', 'queueOne', 'queueAll', 'cancelPrevious', 'allow'] as const
+/** What happens when a job of the schedule is due while an earlier one is still on the board. */
+export type Overlap = (typeof OVERLAPS)[number]
+
+/** Why a time was not run. */
+export type SkipReason = 'missed' | 'overlap' | 'paused' | 'refused'
+
+/** What the jobs of a schedule have in common. */
+export type JobTemplate = Pick<Posting, 'name' | 'details' | 'priority' | 'size' | 'maxAttempts'> &
+  Pick<Partial<Posting>, 'resources' | 'deadline' | 'onOwnerLost' | 'backOff'>
+
+export interface SchedulePolicies {
+  readonly catchUp: CatchUp
+  /** The greatest lateness with which a time is made up; absent for the default of its {@link CatchUp}. */
+  readonly windowMs?: number
+  /** The greatest number of times that are made up at once, with `all`. */
+  readonly max: number
+  readonly overlap: Overlap
+  /** Each job is posted up to so much later than its nominal time. */
+  readonly jitterMs: number
+  /** The schedule ends after so many jobs. */
+  readonly times?: number
+  /** The schedule is paused after so many jobs in a row were trashed because they failed. */
+  readonly pauseAfterFailures?: number
+}
+
+/** What the schedule has done at one time, or at several times in a row that were skipped for one reason. */
+export interface Firing {
+  readonly nominal: number
+  /** When it was decided. */
+  readonly at: number
+  readonly why: 'time' | 'manual' | 'backfill'
+  /** The job that was posted. */
+  readonly uuid?: string
+  readonly skipped?: SkipReason
+  /** The number of times that were skipped; 1 if absent. */
+  readonly count?: number
+  /** Why the board refused the job. */
+  readonly error?: string
+}
+
+export interface ScheduleRecord {
+  readonly spec: ScheduleSpec
+  readonly job: JobTemplate
+  readonly policies: SchedulePolicies
+  readonly tenant?: string
+  /** Set for a schedule that a program declares when it starts; absent for one that was put at run time. */
+  readonly declared?: { readonly owner: string; readonly version: number; readonly digest: string }
+  /** Distinguishes the schedule from an earlier one of the same id. */
+  readonly createdAt: number
+  readonly paused?: { readonly since: number; readonly by: string; readonly reason?: string }
+  /** The last nominal time that was decided: what is before it is never looked at again. */
+  readonly cursor: number
+  /** The next time: what the rule says, and when the job is posted, which is later where there is a jitter. */
+  readonly next?: { readonly nominal: number; readonly at: number }
+  /** The job whose end decides the next time, with `from: 'completion'`. */
+  readonly awaits?: string
+  readonly counts: ScheduleCounts
+  /** The number of jobs in a row that were trashed because they failed. */
+  readonly failuresInRow: number
+  /** The newest first. */
+  readonly recent: readonly Firing[]
+}
+
+/** What a schedule has done so far. */
+export interface ScheduleCounts {
+  /** The jobs that were posted because their time had come. */
+  readonly fired: number
+  /** Those of them that were made up. */
+  readonly late: number
+  readonly manual: number
+  readonly backfilled: number
+  /** The times that were not run, by the reason. */
+  readonly skipped: Readonly<Partial<Record<SkipReason, number>>>
+}
+
+export const NO_COUNTS: ScheduleCounts = { fired: 0, late: 0, manual: 0, backfilled: 0, skipped: {} }
+
+const FORMAT = 1
+/** The number of firings that a record keeps. */
+const RECENT_FIRINGS = 10
+
+/** Schedules as records of a board. */
+export const SCHEDULES: RecordKind<ScheduleRecord> = { name: 'schedule', format: FORMAT, parse: parseSchedule }
+
+/** Returns the newest firings, without those that are too many. */
+export function withRecent(firings: readonly Firing[], { recent }: Pick<ScheduleRecord, 'recent'>): readonly Firing[] {
+  return [...firings, ...recent].slice(0, RECENT_FIRINGS)
+}
+
+/** Checks what another release, or somebody by hand, may have written. @throws InvalidPosting */
+function parseSchedule(value: unknown, id: string): ScheduleRecord {
+  const { spec, job, policies, createdAt, cursor, counts, recent, failuresInRow = 0 } = Object(value)
+  const isWhole =
+    [spec, job, policies, counts].every((part) => typeof part === 'object' && part !== null) &&
+    [createdAt, cursor, failuresInRow, policies.max, policies.jitterMs].every(Number.isFinite) &&
+    Array.isArray(recent) &&
+    CATCH_UPS.includes(policies.catchUp) &&
+    OVERLAPS.includes(policies.overlap) &&
+    typeof job.name === 'string' &&
+    typeof Object(job.details).flow === 'string'
+  if (!isWhole) throw new InvalidPosting(`schedule ${id} is not complete: put it again, or remove it`)
+  return { ...(value as ScheduleRecord), failuresInRow }
+}

@@ -1,0 +1,21 @@
+/** What schedules need of the board they are on. */
+import type { AlarmClock } from '../../core/time.ts'
+import type { BackendCapabilities } from '../backend.ts'
+import type { BoardRecords } from '../records/board-records.ts'
+
+export interface ScheduleHost {
+  /** The URI without a password, for messages. */
+  readonly uri: string
+  /** The owner that the board's claims name: who has paused a schedule. */
+  readonly who: string
+  readonly capabilities: BackendCapabilities
+  readonly records: BoardRecords
+  readonly clock: AlarmClock
+  /** Returns the time of the board's clock, in milliseconds since 1970. */
+  now(): number
+  /** Cancels a job; does nothing if it has left the board. */
+  cancelJob(uuid: string, reason: string): Promise<void>
+  isOnBoard(uuid: string): Promise<boolean>
+  /** Returns the names of the living conductors. */
+  conductorNames(): Promise<readonly string[]>
+}

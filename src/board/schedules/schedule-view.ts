@@ -1,0 +1,66 @@
+/** A schedule as `board.schedules` and the command line show it. */
+import { describeSpec, type ScheduleSpec } from '../../schedule/internal.ts'
+import type { ReadRecord } from '../records/record-store.ts'
+import type { CatchUp, Firing, Overlap, ScheduleCounts, ScheduleRecord } from './record.ts'
+
+/** A schedule as `board.schedules.list` and `show` return it. */
+export interface ScheduleView {
+  readonly id: string
+  /** `waiting`: for the end of the job before. `unreadable`: a newer release has written it; `error` says so. */
+  readonly state: 'active' | 'waiting' | 'paused' | 'ended' | 'unreadable'
+  /** The rule in words: `cron '30 2 * * *' in Europe/Berlin`. */
+  readonly rule: string
+  readonly spec?: ScheduleSpec
+  readonly flow?: string
+  readonly version?: string
+  readonly store?: object
+  readonly catchUp?: CatchUp
+  readonly overlap?: Overlap
+  readonly tenant?: string
+  readonly next?: Date
+  /** By how many milliseconds the next time is late; absent while it is not due. */
+  readonly lateMs?: number
+  readonly paused?: { readonly since: Date; readonly by: string; readonly reason?: string }
+  /** The job whose end decides the next time. */
+  readonly awaits?: string
+  readonly counts?: ScheduleCounts
+  readonly failuresInRow?: number
+  /** The newest first. */
+  readonly recent?: readonly ScheduleFiring[]
+  /** By whom and with which version it is declared; absent for one that was put at run time. */
+  readonly declared?: { readonly owner: string; readonly version: number }
+  readonly error?: Error
+}
+
+/** What a schedule has done at one time. */
+export interface ScheduleFiring extends Omit<Firing, 'nominal' | 'at'> {
+  readonly nominal: Date
+  readonly at: Date
+}
+
+export function toScheduleView(record: ReadRecord<ScheduleRecord>, now: number): ScheduleView {
+  const { id } = record
+  if ('error' in record) return { id, state: 'unreadable', rule: 'unreadable', error: record.error }
+  const { value } = record
+  const { spec, job, policies, next, paused, awaits, counts, failuresInRow, recent, declared, tenant } = value
+  const { flow = '', version, store = {} } = job.details
+  return {
+    ...{ id, state: stateOf(value), rule: describeSpec(spec), spec, flow, store },
+    ...(version === undefined ? {} : { version }),
+    ...{ catchUp: policies.catchUp, overlap: policies.overlap },
+    ...(tenant === undefined ? {} : { tenant }),
+    ...(next ? { next: new Date(next.at) } : {}),
+    ...(next && next.at < now ? { lateMs: now - next.at } : {}),
+    ...(paused ? { paused: { ...paused, since: new Date(paused.since) } } : {}),
+    ...(awaits === undefined ? {} : { awaits }),
+    ...{ counts, failuresInRow },
+    recent: recent.map(({ nominal, at, ...firing }) => ({ ...firing, nominal: new Date(nominal), at: new Date(at) })),
+    ...(declared ? { declared: { owner: declared.owner, version: declared.version } } : {}),
+  }
+}
+
+function stateOf({ paused, awaits, next }: ScheduleRecord): ScheduleView['state'] {
+  if (paused) return 'paused'
+  if (awaits !== undefined) return 'waiting'
+  return next ? 'active' : 'ended'
+}

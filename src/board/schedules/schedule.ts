@@ -1,0 +1,232 @@
+/** How a program declares a schedule: `schedule('nightly', { cron: '30 2 * * *' }, report, { region: 'eu' })`. */
+import { InvalidArgument, InvalidPosting, MissingDependencies } from '../../core/errors.ts'
+import { assertOptions, defined, type KnownOptions } from '../../core/options.ts'
+import { type Duration, toMilliseconds } from '../../core/time.ts'
+import { type AnyFlow, checkStore, type Flow, missingInputs } from '../../flow/index.ts'
+import { followsCompletion, type ScheduleSpec, toStoredSpec } from '../../schedule/internal.ts'
+import { makePosting, type PostOptions } from '../model/posting.ts'
+import {
+  CATCH_UPS,
+  type CatchUp,
+  type JobTemplate,
+  OVERLAPS,
+  type Overlap,
+  type SchedulePolicies,
+  type ScheduleRecord,
+} from './record.ts'
+
+/** The policies of a schedule, and the options of its jobs. */
+export interface ScheduleOptions {
+  /**
+   * Which times are made up that passed while no conductor was running. `latest`, the default: the newest, if it is not older than the
+   * window. `none`: only a time that is at most a minute late. `all`: each in the window, at most `max`.
+   */
+  readonly catchUp?: CatchUp
+  /** The greatest lateness of a time that is made up; by default a day, and with `latest` at most until the following time. */
+  readonly window?: Duration
+  /** The greatest number of times that `all` makes up at once; 100 by default, and at most. */
+  readonly max?: number
+  /**
+   * What happens when a time comes while an earlier job of the schedule is on the board, also one that waits for its next attempt. `skip`, the
+   * default: the time is skipped. `queueOne`, `queueAll`: the job waits behind it, one or all. `cancelPrevious`: the earlier one is
+   * cancelled. `allow`: both run.
+   */
+  readonly overlap?: Overlap
+  /** Each job is posted up to so much later than its time, always the same for one time; 0 by default. */
+  readonly jitter?: Duration
+  /** The schedule ends after so many jobs. */
+  readonly times?: number
+  /** The schedule is paused after so many jobs in a row were trashed because they failed. */
+  readonly pauseAfterFailures?: number
+  /** Options of its jobs, as for `board.post`. */
+  readonly post?: Pick<PostOptions, SchedulePostOption>
+  /** One schedule for each of these names, with the id `ID/NAME`; the value replaces parts of the store. */
+  readonly tenants?: Readonly<Record<string, object>>
+  /**
+   * The version of the declaration; 0 by default. A declaration with a lower version than the schedule on the board changes nothing: so old
+   * processes do not undo a deployment that is under way.
+   */
+  readonly version?: number
+}
+
+type SchedulePostOption =
+  | 'name'
+  | 'details'
+  | 'priority'
+  | 'size'
+  | 'resources'
+  | 'deadline'
+  | 'onOwnerLost'
+  | 'maxAttempts'
+  | 'backOff'
+
+/** A schedule as a program declares it; {@link schedule} makes it. */
+export interface DeclaredSchedule {
+  readonly id: string
+  readonly spec: ScheduleSpec
+  readonly flow: AnyFlow | string
+  readonly store: object
+  readonly options: ScheduleOptions
+}
+
+/** What a record has of its declaration. */
+export type ScheduleDefinition = Pick<ScheduleRecord, 'spec' | 'job' | 'policies'> & { readonly tenant?: string }
+
+const KNOWN: KnownOptions<ScheduleOptions> = {
+  ...{ catchUp: true, window: true, max: true, overlap: true, jitter: true, times: true },
+  ...{ pauseAfterFailures: true, post: true, tenants: true, version: true },
+}
+const KNOWN_POST: KnownOptions<Pick<PostOptions, SchedulePostOption>> = {
+  ...{ name: true, details: true, priority: true, size: true, resources: true },
+  ...{ deadline: true, onOwnerLost: true, maxAttempts: true, backOff: true },
+}
+/** A time that is made up with others is one of these posts, which are one transaction. */
+const MAX_MADE_UP = 100
+const ID_PATTERN = /^[\p{L}\p{N}][\p{L}\p{N} ._:@-]*(\/[\p{L}\p{N} ._:@-]+)?$/u
+const MAX_ID_LENGTH = 200
+
+/**
+ * Declares a schedule. Give it to `startConductor({ schedules })` or `board.schedules.put`.
+ *
+ * @param id unique on the board: letters, digits, and `._:@-`
+ * @throws InvalidArgument for an invalid id or option; the spec and the store are checked when the schedule is put
+ * @example schedule('nightly', { cron: '30 2 * * 1-5', zone: 'Europe/Berlin' }, report, { region: 'eu' }, { overlap: 'skip' })
+ */
+export function schedule<I extends object>(
+  id: string,
+  spec: ScheduleSpec,
+  flow: Flow<I> | string,
+  store: NoInfer<I>,
+  options: ScheduleOptions = {},
+): DeclaredSchedule {
+  assertScheduleId(id)
+  const what = `schedule ${id}`
+  if (typeof flow !== 'string' && Object(flow).kind !== 'flow')
+    throw new InvalidArgument(`${what}: flow must be a flow or the name of one, followed by the store`)
+  assertOptions(options, KNOWN, what)
+  assertOptions(options.post ?? {}, KNOWN_POST, `${what}: post`)
+  for (const tenant of Object.keys(options.tenants ?? {})) assertScheduleId(`${id}/${tenant}`)
+  const { version = 0 } = options
+  if (!Number.isSafeInteger(version) || version < 0)
+    throw new InvalidArgument(`${what}: version must be a whole number from 0, got ${version}`)
+  const declared = { id, spec, flow, store, options }
+  toPolicies(declared)
+  return declared
+}
+
+/** @throws InvalidArgument */
+export function assertScheduleId(id: string): void {
+  if (typeof id === 'string' && id.length <= MAX_ID_LENGTH && ID_PATTERN.test(id)) return
+  throw new InvalidArgument(
+    `the id of a schedule must be up to ${MAX_ID_LENGTH} letters, digits, spaces and ._:@-, with at most one / before a tenant, got ` +
+      JSON.stringify(id),
+  )
+}
+
+/**
+ * Returns the definitions of a declaration, one for each tenant.
+ *
+ * @throws InvalidPosting for a store that the schema of the flow refuses; MissingDependencies for a store that lacks an input
+ */
+export async function toDefinitions(
+  declared: DeclaredSchedule,
+): Promise<readonly (ScheduleDefinition & { readonly id: string })[]> {
+  const { id, store, options } = declared
+  const policies = toPolicies(declared)
+  const spec = toStoredSpec(declared.spec)
+  const define = async (each: { readonly id: string; readonly store: object; readonly tenant?: string }) => {
+    const job = await toJobTemplate(declared, each)
+    return { id: each.id, spec, policies, job, ...defined({ tenant: each.tenant }) }
+  }
+  if (!options.tenants) return [await define({ id, store })]
+  const tenants = Object.entries(options.tenants)
+  return Promise.all(
+    tenants.map(([tenant, own]) => define({ id: `${id}/${tenant}`, store: { ...store, ...own }, tenant })),
+  )
+}
+
+/** What an edit changes of a schedule; the rest stays. */
+export interface ScheduleChanges extends Omit<ScheduleOptions, 'post' | 'tenants' | 'version'> {
+  readonly spec?: ScheduleSpec
+  /** Replaces the whole store. */
+  readonly store?: object
+}
+
+/** Returns the definition of a schedule with changes. @throws InvalidArgument, InvalidPosting */
+export function withChanges(
+  id: string,
+  { spec, job, policies, tenant }: ScheduleRecord,
+  { spec: newSpec = spec, store, ...options }: ScheduleChanges,
+): ScheduleDefinition {
+  assertOptions(options, KNOWN, `schedule ${id}`)
+  const { windowMs: window, jitterMs: jitter, ...others } = policies
+  const given = { ...defined({ window, jitter }), ...others, ...options }
+  const changed = toPolicies({ id, spec: newSpec, flow: job.name, store: {}, options: given })
+  const details = store === undefined ? job.details : { ...job.details, store }
+  const { name, priority, size, maxAttempts } = job
+  // It is checked as a posting: one that cannot be posted is refused now.
+  makePosting({ name, priority, size, maxAttempts, details })
+  return { spec: toStoredSpec(newSpec), job: { ...job, details }, policies: changed, ...defined({ tenant }) }
+}
+
+async function toJobTemplate(
+  { flow, options }: DeclaredSchedule,
+  { id, store }: { readonly id: string; readonly store: object },
+): Promise<JobTemplate> {
+  if (typeof flow !== 'string') await assertStore(flow, { id, store })
+  const usual = typeof flow === 'string' ? {} : flow.posting
+  const work = typeof flow === 'string' ? { flow } : { flow: flow.name, version: flow.version }
+  if (work.flow === '') throw new InvalidPosting(`schedule ${id}: the name of the flow must not be empty`)
+  const post = { ...usual, ...options.post }
+  const details = { ...post.details, ...work, store }
+  // A posting is made of it to check it: a job that cannot be posted must not be found out at night.
+  const posting = makePosting({ ...post, name: post.name ?? work.flow, details })
+  const { priority, size, maxAttempts, name, resources, deadline, onOwnerLost, backOff } = posting
+  return {
+    ...{ name, details: posting.details, priority, size, maxAttempts },
+    ...defined({ resources, deadline, onOwnerLost, backOff }),
+  }
+}
+
+async function assertStore(
+  flow: AnyFlow,
+  { id, store }: { readonly id: string; readonly store: object },
+): Promise<void> {
+  const missing = flow.schema ? [] : missingInputs(flow, store)
+  if (missing.length > 0)
+    throw new MissingDependencies(
+      `schedule ${id}: flow ${flow.name} requires ${missing.join(', ')}: add it to the store`,
+    )
+  if (!flow.schema) return
+  try {
+    await checkStore(flow, store)
+  } catch (error) {
+    if (!(error instanceof InvalidArgument)) throw error
+    throw new InvalidPosting(`schedule ${id}: ${error.message}`, { cause: error })
+  }
+}
+
+function toPolicies({ id, spec, options }: DeclaredSchedule): SchedulePolicies {
+  const what = `schedule ${id}`
+  const { catchUp = 'latest', overlap = 'skip', max = MAX_MADE_UP, jitter = 0, times, pauseAfterFailures } = options
+  assertOneOf(catchUp, { of: CATCH_UPS, what: `${what}: catchUp` })
+  assertOneOf(overlap, { of: OVERLAPS, what: `${what}: overlap` })
+  for (const [name, value] of Object.entries({ max, times, pauseAfterFailures }))
+    if (value !== undefined && (!Number.isSafeInteger(value) || value < 1))
+      throw new InvalidArgument(`${what}: ${name} must be a whole number from 1, got ${value}`)
+  if (max > MAX_MADE_UP) throw new InvalidArgument(`${what}: max must be at most ${MAX_MADE_UP}, got ${max}`)
+  if (catchUp === 'all' && overlap !== 'queueAll' && overlap !== 'allow')
+    throw new InvalidArgument(
+      `${what}: catchUp 'all' posts several jobs at once: it needs overlap 'queueAll' or 'allow', got '${overlap}'`,
+    )
+  if (followsCompletion(spec) && overlap !== 'skip')
+    throw new InvalidArgument(`${what}: with from: 'completion' no two jobs overlap: leave overlap out`)
+  const windowMs = options.window === undefined ? undefined : toMilliseconds(options.window, `${what}: window`)
+  const jitterMs = toMilliseconds(jitter, `${what}: jitter`)
+  return { catchUp, overlap, max, jitterMs, ...defined({ windowMs, times, pauseAfterFailures }) }
+}
+
+function assertOneOf(value: string, { of, what }: { readonly of: readonly string[]; readonly what: string }): void {
+  if (!of.includes(value))
+    throw new InvalidArgument(`${what} must be one of ${of.join(', ')}, got ${JSON.stringify(value)}`)
+}

@@ -1,0 +1,104 @@
+/** Makes the jobs of a schedule. */
+import { v5 } from 'uuid'
+import type { ScheduledRun } from '../../flow/index.ts'
+import type { PostRequest } from '../backend.ts'
+import type { Details } from '../model/posting.ts'
+import { POSTING_FORMAT } from '../model/posting.ts'
+import type { ScheduleRecord } from './record.ts'
+
+/** The namespace of the uuids of scheduled jobs. */
+const NAMESPACE = 'b0a5a3f4-6d0c-4a55-9c52-1f7d2e0a9b11'
+
+/** Why a scheduled job was posted: the field `schedule` of its details. Times are texts of ISO 8601. */
+export interface ScheduledDetails {
+  /** The id of the schedule. */
+  readonly id: string
+  /** The time that the rule names, whenever the job was posted. */
+  readonly nominal: string
+  /** The nominal time of the job before. */
+  readonly previous?: string
+  /** By how many milliseconds it was posted later than its nominal time. */
+  readonly lateMs: number
+  /** The number of times just before it that were not run. */
+  readonly missed?: number
+  /** Set for a job that somebody has triggered. */
+  readonly manual?: true
+  /** Set for a job of a backfill. */
+  readonly backfill?: true
+  readonly tenant?: string
+}
+
+/** Reads why a job was posted from its details; undefined for a job that no schedule has posted. */
+export function toScheduledRun({ schedule }: Details): ScheduledRun | undefined {
+  const { id, nominal, previous, lateMs, missed, manual, backfill, tenant }: Partial<ScheduledDetails> =
+    Object(schedule)
+  const time = new Date(String(nominal))
+  // The application may have a field of this name with another meaning.
+  if (typeof id !== 'string' || typeof nominal !== 'string' || Number.isNaN(time.getTime())) return undefined
+  return {
+    ...{ id, nominal: time, lateMs: Number(lateMs ?? 0), missed: Number(missed ?? 0) },
+    ...{ manual: manual === true, backfill: backfill === true },
+    ...(typeof previous === 'string' ? { previous: new Date(previous) } : {}),
+    ...(typeof tenant === 'string' ? { tenant } : {}),
+  }
+}
+
+export interface ScheduledPost {
+  readonly nominal: number
+  readonly now: number
+  readonly why: 'time' | 'manual' | 'backfill'
+  /** The number of times just before it that were not run. */
+  readonly missed?: number
+  /** Replaces parts of the store. */
+  readonly store?: object
+  /** The key that the job takes; absent for none. */
+  readonly key?: string | undefined
+  /** Distinguishes jobs that were posted for the same nominal time on purpose. */
+  readonly salt?: string
+}
+
+/** Returns the key that at most one job of the schedule has. */
+export function scheduleKey(id: string): string {
+  return `schedule/${id}`
+}
+
+/** Returns the key of the one job that may wait while another runs, with `queueOne`. */
+export function nextKey(id: string): string {
+  return `schedule/${id}/next`
+}
+
+/**
+ * Returns the job for one nominal time. Its uuid follows from the schedule and that time: whoever posts it posts the same job.
+ */
+export function toScheduledPost(id: string, record: ScheduleRecord, post: ScheduledPost): PostRequest {
+  const { job, tenant, createdAt, policies } = record
+  const { nominal, now, why, missed = 0, key, salt = '' } = post
+  const previous = record.recent.find((firing) => firing.uuid !== undefined && firing.why === 'time')?.nominal
+  const schedule: ScheduledDetails = {
+    id,
+    nominal: new Date(nominal).toISOString(),
+    ...(previous === undefined ? {} : { previous: new Date(previous).toISOString() }),
+    lateMs: Math.max(0, now - nominal),
+    ...(missed > 0 ? { missed } : {}),
+    ...(why === 'manual' ? { manual: true as const } : {}),
+    ...(why === 'backfill' ? { backfill: true as const } : {}),
+    ...(tenant === undefined ? {} : { tenant }),
+  }
+  const { resources, ...template } = job
+  const posting = {
+    ...template,
+    details: { ...job.details, store: { ...job.details.store, ...post.store }, schedule },
+    uuid: v5([id, createdAt, why, nominal, salt].join('\n'), NAMESPACE),
+    ...(key === undefined ? {} : { key }),
+    ...(policies.overlap === 'allow' ? resources && { resources } : { resources: withOwnTurn(id, resources) }),
+    format: POSTING_FORMAT,
+    runs: 0,
+    attempts: [],
+  }
+  return { posting }
+}
+
+/** Adds a resource that every job of the schedule takes alone: two of them never run at once, whichever way they were posted. */
+function withOwnTurn(id: string, { exclusive = [], shared = [] }: ScheduleRecord['job']['resources'] = {}) {
+  return { exclusive: [...exclusive, scheduleKey(id)], ...(shared.length > 0 ? { shared } : {}) }
+}

@@ -1,0 +1,242 @@
+/**
+ * Fires the schedules of a board: keeps the records in memory, arms one alarm for the earliest time, and fires what is due.
+ *
+ * Every conductor has a scheduler, and none is the leader. So that not all fire at once, each waits a little longer than the one before
+ * it, in an order that differs from schedule to schedule (rendezvous hashing of the conductors' names); those that see the new record
+ * meanwhile do nothing. The transaction alone makes each time fire once: the order only saves refused transactions.
+ */
+import { asError, NotConnected } from '../../core/errors.ts'
+import type { AlarmClock } from '../../core/time.ts'
+import { followsCompletion } from '../../schedule/internal.ts'
+import type { Details } from '../model/posting.ts'
+import { SortedList } from '../queue/sorted.ts'
+import type { RecordView } from '../records/record-view.ts'
+import { type Fired, fire } from './firing.ts'
+import { SCHEDULES, type ScheduleRecord } from './record.ts'
+import { RuleCache } from './rule-cache.ts'
+import type { ScheduleHost } from './schedule-host.ts'
+import { toScheduledRun } from './scheduled-post.ts'
+import type { Schedules } from './schedules.ts'
+
+/** By how much each conductor waits longer than the one before it in the order of a schedule. */
+const TURN_MS = 50
+const MAX_TURN_MS = 1_000
+/** The names of the conductors are read again after so long, when a schedule is planned. */
+const NAMES_PERIOD_MS = 30_000
+/** A schedule that could not be fired is tried again after so long. */
+const RETRY_MS = 1_000
+/** Whether an awaited job has ended is looked up this often: the conductor that ran it says so at once, if it lives. */
+const AWAITED_PERIOD_MS = 30_000
+/** The longest time without a look at the clock, which the servers may have set. */
+const MAX_ALARM_MS = 60_000
+/** The number of schedules that are fired at once. */
+const MAX_FIRING = 100
+
+export interface SchedulerOptions {
+  readonly host: ScheduleHost
+  readonly schedules: Schedules
+  /** The name of this conductor. */
+  readonly name: string
+  readonly onFired: (fired: Fired) => void
+  readonly onError: (error: Error) => void
+}
+
+/** A job that has left the board. */
+export interface EndedJob {
+  readonly uuid: string
+  readonly details: Details
+  readonly failed: boolean
+}
+
+interface Planned {
+  readonly id: string
+  readonly at: number
+}
+
+export class Scheduler implements AsyncDisposable {
+  readonly #options: SchedulerOptions
+  readonly #clock: AlarmClock
+  readonly #rules = new RuleCache()
+  readonly #planned = new SortedList<Planned>((a, b) => a.at - b.at || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0))
+  readonly #plans = new Map<string, Planned>()
+  /** The schedules that are being fired. */
+  readonly #firing = new Map<string, Promise<void>>()
+  /** The unreadable records that were reported, by their ids. */
+  readonly #reported = new Map<string, number>()
+  #view: RecordView<ScheduleRecord> | undefined
+  #names: readonly string[] = []
+  #namesReadAt = Number.NEGATIVE_INFINITY
+  #alarm: { readonly at: number; readonly set: Disposable } | undefined
+  #isClosed = false
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options
+    this.#clock = options.host.clock
+  }
+
+  /** Reads the schedules, and fires them from now on; resolves when those are fired that are due already. @throws UnsupportedCapability, NotConnected, AccessDenied */
+  async start(): Promise<void> {
+    const { host } = this.#options
+    this.#view = await host.records.view(SCHEDULES, (id) => this.#plan(id))
+    for (const id of this.#view.records.keys()) this.#plan(id)
+    // A conductor that stops when nothing is left to do must find the jobs of these.
+    this.#fireDue()
+    await Promise.all(this.#firing.values())
+  }
+
+  /** Ends the firing; resolves when no transaction is under way. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true
+    this.#alarm?.set[Symbol.dispose]()
+    await Promise.all(this.#firing.values())
+    await this.#view?.[Symbol.asyncDispose]()
+  }
+
+  /** Notes the end of a job, if the times of its schedule depend on it. */
+  onJobEnded({ uuid, details, failed }: EndedJob): void {
+    const id = toScheduledRun(details)?.id
+    const record = id === undefined ? undefined : this.#view?.records.get(id)
+    if (id === undefined || !record || 'error' in record) return
+    const { spec, policies } = record.value
+    if (!followsCompletion(spec) && policies.pauseAfterFailures === undefined) return
+    // If this is lost, the end of an awaited job is found by a look at the board.
+    this.#options.schedules.jobEnded(id, { uuid, failed }).catch((error: unknown) => {
+      if (!(error instanceof NotConnected)) this.#options.onError(asError(error))
+    })
+  }
+
+  // --- Planning ---------------------------------------------------------------------------------------------------
+
+  /** Plans when the schedule is looked at next. @param notBefore a pause after an error */
+  #plan(id: string, { notBefore = 0 }: { readonly notBefore?: number } = {}): void {
+    const earlier = this.#plans.get(id)
+    if (earlier) {
+      this.#planned.delete(earlier)
+      this.#plans.delete(id)
+    }
+    const record = this.#view?.records.get(id)
+    if (this.#isClosed || !record) {
+      if (!record) this.#rules.delete(id)
+      return
+    }
+    if ('error' in record) {
+      if (this.#reported.get(id) !== record.revision) this.#options.onError(record.error)
+      this.#reported.set(id, record.revision)
+      return
+    }
+    const { next, awaits, paused } = record.value
+    const due = awaits === undefined ? next?.at : this.#options.host.now() + AWAITED_PERIOD_MS
+    if (due === undefined || paused) return
+    this.#refreshNames()
+    const planned = { id, at: Math.max(due + this.#turnMs(id), notBefore) }
+    this.#plans.set(id, planned)
+    this.#planned.add(planned)
+    this.#arm()
+  }
+
+  #arm(): void {
+    const first = this.#planned.first
+    if (this.#isClosed || !first || this.#firing.size >= MAX_FIRING) return
+    if (this.#alarm && this.#alarm.at <= first.at) return
+    this.#alarm?.set[Symbol.dispose]()
+    const waitMs = Math.min(Math.max(0, first.at - this.#options.host.now()), MAX_ALARM_MS)
+    const ring = () => {
+      this.#alarm = undefined
+      this.#fireDue()
+    }
+    this.#alarm = { at: first.at, set: this.#clock.alarm(waitMs, { kind: 'schedule', ring }) }
+  }
+
+  #fireDue(): void {
+    const now = this.#options.host.now()
+    let first = this.#planned.first
+    while (first && first.at <= now && this.#firing.size < MAX_FIRING) {
+      this.#planned.delete(first)
+      this.#plans.delete(first.id)
+      this.#fireOne(first.id)
+      first = this.#planned.first
+    }
+    this.#arm()
+  }
+
+  // --- Firing -----------------------------------------------------------------------------------------------------
+
+  #fireOne(id: string): void {
+    if (this.#firing.has(id)) return
+    const revision = this.#view?.records.get(id)?.revision
+    const firing = this.#fire(id)
+      .then(
+        (isDone) => {
+          if (!isDone) this.#readAgain(id)
+        },
+        (error: unknown) => {
+          // Without a connection a gap follows, and everything is read again.
+          if (!(error instanceof NotConnected)) this.#options.onError(asError(error))
+          this.#readAgain(id)
+        },
+      )
+      .finally(() => {
+        this.#firing.delete(id)
+        // The new record came, and was due, before this firing had ended.
+        if (!this.#plans.has(id) && this.#view?.records.get(id)?.revision !== revision) this.#plan(id)
+        this.#arm()
+      })
+    this.#firing.set(id, firing)
+  }
+
+  /** Returns whether a changed record follows. */
+  async #fire(id: string): Promise<boolean> {
+    const { host, schedules, onFired } = this.#options
+    const record = this.#view?.records.get(id)
+    if (!record || 'error' in record) return true
+    const { awaits } = record.value
+    if (awaits !== undefined) {
+      if (await host.isOnBoard(awaits)) return false
+      await schedules.jobEnded(id, { uuid: awaits })
+      return true
+    }
+    const fired = await fire(record, {
+      ...{ store: host.records.of(SCHEDULES), rules: this.#rules, now: () => host.now() },
+      cancel: (uuid, reason) => host.cancelJob(uuid, reason),
+    })
+    if (fired) onFired(fired)
+    return fired !== undefined
+  }
+
+  /** Reads the record again, because it is not as it was known, and looks at the schedule again after a pause if it is. */
+  #readAgain(id: string): void {
+    if (this.#isClosed) return
+    this.#view?.onHints([{ kind: SCHEDULES.name, id }])
+    if (!this.#plans.has(id)) this.#plan(id, { notBefore: this.#options.host.now() + RETRY_MS })
+  }
+
+  // --- Turns ------------------------------------------------------------------------------------------------------
+
+  /** Returns by how much this conductor waits longer than the first one, for this schedule. */
+  #turnMs(id: string): number {
+    const own = hash(`${id}\n${this.#options.name}`)
+    const before = this.#names.filter((name) => name !== this.#options.name && hash(`${id}\n${name}`) < own).length
+    return Math.min(before * TURN_MS, MAX_TURN_MS)
+  }
+
+  #refreshNames(): void {
+    const now = this.#clock.monotonic()
+    if (now - this.#namesReadAt < NAMES_PERIOD_MS) return
+    this.#namesReadAt = now
+    // Old names only cost a refused transaction, or some milliseconds.
+    this.#options.host.conductorNames().then(
+      (names) => {
+        this.#names = names
+      },
+      () => undefined,
+    )
+  }
+}
+
+/** Returns a number from a text by the hash FNV-1a, mixed so that similar texts have very different numbers. */
+function hash(text: string): number {
+  let value = 0x811c9dc5
+  for (let at = 0; at < text.length; at += 1) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193)
+  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b)
+  return (value ^ (value >>> 13)) >>> 0
+}

@@ -1,0 +1,371 @@
+/** The commands `jobboard schedule …`: list, show, add, edit, pause, resume, trigger, backfill, preview and remove schedules. */
+import type { Command } from 'commander'
+import type { DeclaredSchedule, JobBoard, Priority, ScheduleView, Size } from '../../board/index.ts'
+import { InvalidArgument } from '../../core/errors.ts'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
+import { MAX_ATTEMPTS, PRIORITY_CHOICES, SIZE_CHOICES } from '../input/choices.ts'
+import { flowNamed } from '../input/flows-module.ts'
+import {
+  addPolicyFlags,
+  addSpecFlags,
+  type PolicyFlags,
+  RULE_HELP,
+  type SpecFlags,
+  toScheduleOptions,
+  toSpec,
+} from '../input/schedule-flags.ts'
+import {
+  choiceParser,
+  countParser,
+  definedOnly,
+  jsonObject,
+  parseDuration,
+  readStoreText,
+  type SharedOptions,
+} from '../input/shared-options.ts'
+import { openNamedBoard } from '../opening.ts'
+import { printJson, printLines, render } from '../output/output.ts'
+
+interface JsonOptions extends SharedOptions {
+  readonly json?: boolean
+}
+
+interface AddOptions extends JsonOptions, SpecFlags, PolicyFlags {
+  readonly flows?: string
+  readonly store?: string
+  readonly name?: string
+  readonly priority?: Priority
+  readonly size?: Size
+  readonly maxAttempts?: number
+  readonly deadline?: string
+}
+
+interface EditOptions extends JsonOptions, SpecFlags, PolicyFlags {
+  readonly rule?: string
+  readonly store?: string
+}
+
+interface PreviewCommandOptions extends SpecFlags {
+  readonly from?: string
+  readonly count?: number
+  readonly json?: boolean
+}
+
+/** The number of next times that `show` prints. */
+const SHOWN_TIMES = 5
+const MAX_PREVIEW = 1_000
+
+export function defineSchedule(program: Command, run: RunAction): void {
+  const schedule = program
+    .command('schedule')
+    .summary('list, add and change schedules')
+    .description(
+      'Lists, adds and changes schedules, by which conductors post jobs at times. Every conductor of the board fires them.',
+    )
+    .helpCommand(false)
+  defineReading(schedule, run)
+  defineChanging(schedule, run)
+  defineOperating(schedule, run)
+}
+
+function defineReading(schedule: Command, run: RunAction): void {
+  schedule
+    .command('list')
+    .summary('list the schedules')
+    .description('Lists the schedules of the board: their rules, when they fire next, and what they have done.')
+    .option('--json', 'print each schedule as a JSON object on a line of its own')
+    .addHelpText('after', '\nExample:\n  $ jobboard schedule list --board zookeeper://127.0.0.1:2181/demo')
+    .action(run(list))
+  schedule
+    .command('show')
+    .summary('show a schedule')
+    .description('Shows a schedule: its rule in words, its next times, and its last ten firings.')
+    .argument('<id>', 'id of the schedule')
+    .option('--json', 'print a JSON object')
+    .addHelpText('after', '\nExample:\n  $ jobboard schedule show nightly')
+    .action(run(show))
+  addSpecFlags(
+    schedule
+      .command('preview')
+      .summary('print when a rule would fire')
+      .description(
+        'Prints in words when a rule fires, and its next times, with what changes of the clock do to them. Needs no board.',
+      )
+      .argument('<rule>', RULE_HELP),
+  )
+    .option('--from <time>', 'print the times from then on (default: now)')
+    .option('--count <n>', 'how many times (default: 10)', countParser('--count', { most: MAX_PREVIEW }))
+    .option('--json', 'print each time as a JSON object on a line of its own')
+    .addHelpText(
+      'after',
+      "\nExample:\n  $ jobboard schedule preview '30 2 * * *' --zone Europe/Berlin --from 2027-03-27",
+    )
+    .action(run(previewRule))
+}
+
+function defineChanging(schedule: Command, run: RunAction): void {
+  addPolicyFlags(
+    addSpecFlags(
+      schedule
+        .command('add')
+        .summary('add a schedule')
+        .description(
+          'Adds a schedule that posts jobs of FLOW, beginning with the next time of its rule. With --flows the store is checked here.',
+        )
+        .argument('<id>', 'id of the schedule, unique on the board')
+        .argument('<rule>', RULE_HELP)
+        .argument('<flow>', 'name of the flow'),
+    ),
+  )
+    .option('--flows <module>', 'module that exports the flow: a path or a package')
+    .option('--store <json>', "the flow's inputs, a JSON object; - reads it from standard input (default: {})")
+    .option('--name <name>', "name of the jobs, for people (default: the flow's name)")
+    .option(
+      '--priority <priority>',
+      `one of ${PRIORITY_CHOICES.join(', ')} (default: NORMAL)`,
+      choiceParser('--priority', PRIORITY_CHOICES),
+    )
+    .option(
+      '--size <size>',
+      `one of ${SIZE_CHOICES.join(', ')} (default: medium)`,
+      choiceParser('--size', SIZE_CHOICES),
+    )
+    .option(
+      '--max-attempts <n>',
+      `how many runs of a job may fail before it is trashed (default: 3, at most ${MAX_ATTEMPTS})`,
+      countParser('--max-attempts', { most: MAX_ATTEMPTS }),
+    )
+    .option('--deadline <duration>', 'how long one run may take before it fails (default: for ever)')
+    .option('--json', 'print the schedule as a JSON object')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ jobboard schedule add nightly \'30 2 * * 1-5\' report --zone Europe/Berlin --store \'{"region":"eu"}\'\n  $ jobboard schedule add poll 5m poll --overlap skip',
+    )
+    .action(run(add))
+  addPolicyFlags(
+    addSpecFlags(
+      schedule
+        .command('edit')
+        .summary('change a schedule')
+        .description(
+          'Changes what is given, and leaves the rest as it is. A changed rule counts from now: it never fires for the past.',
+        )
+        .argument('<id>', 'id of the schedule')
+        .option('--rule <rule>', `the new rule: ${RULE_HELP}`),
+    ),
+  )
+    .option('--store <json>', "the flow's new inputs, a JSON object; - reads it from standard input")
+    .option('--json', 'print the schedule as a JSON object')
+    .addHelpText('after', "\nExample:\n  $ jobboard schedule edit nightly --rule '0 3 * * 1-5'")
+    .action(run(edit))
+}
+
+function defineOperating(schedule: Command, run: RunAction): void {
+  schedule
+    .command('pause')
+    .summary('stop schedules until they are resumed')
+    .description('Stops schedules until they are resumed. Their running jobs continue.')
+    .argument('<ids...>', 'ids of the schedules')
+    .option('--reason <text>', 'why, for those who see it paused')
+    .addHelpText('after', "\nExample:\n  $ jobboard schedule pause nightly --reason 'the disk is full'")
+    .action(
+      run(
+        forEachId<{ readonly reason?: string }>(async (board, id, { reason }) => {
+          await board.schedules.pause(id, definedOnly({ reason }))
+          return `schedule ${id} paused; jobboard schedule resume ${id} ends the pause`
+        }),
+      ),
+    )
+  schedule
+    .command('resume')
+    .summary('resume paused schedules')
+    .description('Resumes paused schedules, and prints how many times have passed meanwhile. They are not made up.')
+    .argument('<ids...>', 'ids of the schedules')
+    .option('--catch-up', 'post a job for the newest time that has passed')
+    .addHelpText('after', '\nExample:\n  $ jobboard schedule resume nightly --catch-up')
+    .action(run(forEachId<{ readonly catchUp?: boolean }>(resumeOne)))
+  schedule
+    .command('trigger')
+    .summary('post a job of a schedule now')
+    .description(
+      'Posts a job of a schedule now, also of a paused one, and prints its uuid. Its times stay as they are.',
+    )
+    .argument('<id>', 'id of the schedule')
+    .option('--store <json>', 'inputs that replace those of the schedule; - reads them from standard input')
+    .addHelpText('after', '\nExample:\n  $ jobboard schedule trigger nightly')
+    .action(run(trigger))
+  schedule
+    .command('backfill')
+    .summary('post jobs for times that have passed')
+    .description(
+      'Posts a job for each time of the schedule between two times, oldest first, and prints the uuid of each. Called again, it posts them again.',
+    )
+    .argument('<id>', 'id of the schedule')
+    .requiredOption('--from <time>', "the first time, a local time of the schedule's zone or one with an offset")
+    .option('--to <time>', 'the last time (default: now)')
+    .addHelpText('after', '\nExample:\n  $ jobboard schedule backfill nightly --from 2026-11-01 --to 2026-11-07')
+    .action(run(backfill))
+  schedule
+    .command('remove')
+    .summary('remove schedules')
+    .description('Removes schedules. Their jobs stay on the board.')
+    .argument('<ids...>', 'ids of the schedules')
+    .addHelpText('after', '\nExample:\n  $ jobboard schedule remove poll')
+    .action(run(forEachId((board, id) => board.schedules.remove(id).then(() => `schedule ${id} removed`))))
+}
+
+// --- Reading --------------------------------------------------------------------------------------------------------
+
+async function list(options: JsonOptions, context: CliContext): Promise<ExitCode> {
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const { board } = opened
+  const schedules = await board.schedules.list()
+  if (options.json) await printJson(context, schedules.map(toJson))
+  else if (schedules.length === 0) await printLines(context, [`no schedules on ${board.uri}`])
+  else
+    await printLines(context, await render(context, ({ schedulesTable }, screen) => schedulesTable(schedules, screen)))
+  return DONE
+}
+
+async function show(options: JsonOptions, context: CliContext, { args: [id = ''] }: Command): Promise<ExitCode> {
+  await using opened = await openNamedBoard(options, context, { create: false })
+  await printSchedule(opened.board, id, options, context)
+  return DONE
+}
+
+async function previewRule(
+  options: PreviewCommandOptions,
+  context: CliContext,
+  { args: [rule = ''] }: Command,
+): Promise<ExitCode> {
+  const { explainSpec, preview } = await import('../../schedule/index.ts')
+  const { toInstant } = await import('../../schedule/internal.ts')
+  const spec = toSpec(rule, options)
+  const { count, zone = 'UTC' } = options
+  const from = options.from === undefined ? undefined : new Date(toInstant(options.from, { zone, what: '--from' }))
+  const times = await preview(spec, definedOnly({ from, count }))
+  if (options.json) {
+    await printJson(context, times)
+    return DONE
+  }
+  const words = await explainSpec(spec)
+  const none = times.length === 0 ? ['  it does not fire after that time'] : []
+  await printLines(context, await render(context, ({ occurrenceLines }) => [words, ...occurrenceLines(times), ...none]))
+  return DONE
+}
+
+async function printSchedule(board: JobBoard, id: string, { json }: JsonOptions, context: CliContext): Promise<void> {
+  const schedule = await board.schedules.show(id)
+  if (json) return printJson(context, [toJson(schedule)])
+  const { explainSpec } = await import('../../schedule/index.ts')
+  const words = schedule.spec && (await explainSpec(schedule.spec))
+  const times = schedule.state === 'active' ? await nextTimes(board, schedule) : []
+  await printLines(
+    context,
+    await render(context, ({ scheduleLines }, screen) => scheduleLines(schedule, { words, times }, screen)),
+  )
+}
+
+async function nextTimes(board: JobBoard, { id, spec }: ScheduleView) {
+  const isSpaced = spec !== undefined && 'every' in spec && spec.from === 'completion'
+  return isSpaced ? [] : board.schedules.next(id, SHOWN_TIMES)
+}
+
+/** Returns what `--json` prints: of the store only the names, as everywhere. */
+function toJson({ store, error, ...schedule }: ScheduleView): object {
+  return { ...schedule, ...(store ? { inputs: Object.keys(store) } : {}), ...(error ? { error: error.message } : {}) }
+}
+
+// --- Changing -------------------------------------------------------------------------------------------------------
+
+async function add(options: AddOptions, context: CliContext, { args }: Command): Promise<ExitCode> {
+  const [id = ''] = args
+  const declared = await declare(options, context, args)
+  await using opened = await openNamedBoard(options, context)
+  await opened.board.schedules.add(declared)
+  await printSchedule(opened.board, id, options, context)
+  return DONE
+}
+
+async function declare(
+  options: AddOptions,
+  context: CliContext,
+  [id = '', rule = '', name = '']: readonly string[],
+): Promise<DeclaredSchedule> {
+  const store = jsonObject(await readStoreText(options, context), '--store', { fromStdin: options.store === '-' })
+  const flow = options.flows === undefined ? name : await flowNamed(name, options.flows, context)
+  const { schedule } = await import('../../board/index.ts')
+  const { priority, size, maxAttempts } = options
+  const post = {
+    ...definedOnly({ name: options.name, priority, size, maxAttempts }),
+    ...(options.deadline === undefined ? {} : { deadline: parseDuration(options.deadline, '--deadline') }),
+  }
+  return schedule<object>(id, toSpec(rule, options), flow, store, { ...toScheduleOptions(options), post })
+}
+
+async function edit(options: EditOptions, context: CliContext, { args: [id = ''] }: Command): Promise<ExitCode> {
+  const store =
+    options.store === undefined
+      ? undefined
+      : jsonObject(await readStoreText(options, context), '--store', { fromStdin: options.store === '-' })
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const { spec: known } = await opened.board.schedules.show(id)
+  const spec = known && toChangedSpec(known, options)
+  await opened.board.schedules.edit(id, { ...toScheduleOptions(options), ...definedOnly({ spec, store }) })
+  await printSchedule(opened.board, id, options, context)
+  return DONE
+}
+
+/** Returns the spec with the options that were given; undefined if none was. */
+function toChangedSpec(known: NonNullable<ScheduleView['spec']>, options: EditOptions) {
+  const { rule, zone, start, end, exclude, offset, fromCompletion } = options
+  if (rule === undefined) {
+    if (offset !== undefined || fromCompletion !== undefined)
+      throw new InvalidArgument('--offset and --from-completion are parts of the rule: give --rule, too')
+    const bounds = definedOnly({ zone, start, end, exclude })
+    return Object.keys(bounds).length > 0 ? { ...known, ...bounds } : undefined
+  }
+  const { zone: knownZone, start: knownStart, end: knownEnd, exclude: knownExclude } = known
+  const kept = definedOnly({ zone: knownZone, start: knownStart, end: knownEnd, exclude: knownExclude })
+  return { ...kept, ...toSpec(rule, options) }
+}
+
+async function trigger(
+  options: SharedOptions & { readonly store?: string },
+  context: CliContext,
+  { args: [id = ''] }: Command,
+): Promise<ExitCode> {
+  const text = options.store === undefined ? undefined : await readStoreText(options, context)
+  const store = text === undefined ? undefined : jsonObject(text, '--store', { fromStdin: options.store === '-' })
+  await using opened = await openNamedBoard(options, context, { create: false })
+  await printLines(context, [await opened.board.schedules.trigger(id, definedOnly({ store }))])
+  return DONE
+}
+
+async function backfill(
+  { from, to, ...options }: SharedOptions & { readonly from: string; readonly to?: string },
+  context: CliContext,
+  { args: [id = ''] }: Command,
+): Promise<ExitCode> {
+  await using opened = await openNamedBoard(options, context, { create: false })
+  await printLines(context, await opened.board.schedules.backfill(id, { from, ...definedOnly({ to }) }))
+  return DONE
+}
+
+async function resumeOne(board: JobBoard, id: string, { catchUp }: { readonly catchUp?: boolean }): Promise<string> {
+  const { passed, posted } = await board.schedules.resume(id, { catchUp: catchUp ? 'latest' : 'none' })
+  if (passed === 0) return `schedule ${id} resumed`
+  const made = posted === undefined ? 'none was made up' : `job ${posted} makes up the newest`
+  return `schedule ${id} resumed; ${passed} times had passed, ${made}`
+}
+
+/** Returns the work of a command that does the same for each id, and prints a line for each. */
+function forEachId<O extends object>(
+  work: (board: JobBoard, id: string, options: O & SharedOptions) => Promise<string>,
+) {
+  return async (options: O & SharedOptions, context: CliContext, { args: ids }: Command): Promise<ExitCode> => {
+    await using opened = await openNamedBoard(options, context, { create: false })
+    for (const id of ids) await printLines(context, [await work(opened.board, id, options)])
+    return DONE
+  }
+}

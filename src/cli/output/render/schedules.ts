@@ -1,0 +1,80 @@
+/** Schedules for people: a table, a report of one, and the times of a preview. */
+import type { ScheduleView } from '../../../board/index.ts'
+import type { Occurrence } from '../../../schedule/index.ts'
+import { formatAge } from '../../views/duration.ts'
+import { type Screen, stateTone } from './paint.ts'
+import { type Column, factLines, renderTable } from './table.ts'
+import { escapeUnprintable } from './text.ts'
+
+export function schedulesTable(schedules: readonly ScheduleView[], screen: Screen): string[] {
+  const columns: readonly Column<ScheduleView>[] = [
+    { title: 'ID', value: ({ id }) => id, min: 12 },
+    { title: 'STATE', value: formatScheduleState, tone: ({ state }) => stateTone(state) },
+    { title: 'RULE', value: ({ rule }) => rule, min: 16 },
+    { title: 'FLOW', value: ({ flow }) => flow, min: 8 },
+    { title: 'NEXT', value: ({ next }) => next?.toISOString().replace('.000Z', 'Z') },
+    { title: 'FIRED', value: ({ counts }) => counts && String(counts.fired), optional: true },
+    { title: 'SKIPPED', value: (each) => formatSkipped(each), optional: true },
+  ]
+  return renderTable(columns, schedules, screen)
+}
+
+/** Returns the lines of one schedule. */
+export function scheduleLines(
+  schedule: ScheduleView,
+  { words, times }: { readonly words: string | undefined; readonly times: readonly Occurrence[] },
+  screen: Screen,
+): string[] {
+  const { paused, counts, declared, store = {}, recent = [], error } = schedule
+  const facts = factLines([
+    ['schedule', schedule.id],
+    ['state', formatScheduleState(schedule)],
+    ['rule', schedule.rule],
+    ['in words', words],
+    ['flow', [schedule.flow, schedule.version].filter(Boolean).join(' ')],
+    ['inputs', Object.keys(store).join(', ') || undefined],
+    ['tenant', schedule.tenant],
+    ['overlap', schedule.overlap],
+    ['catch-up', schedule.catchUp],
+    ['paused', paused && `${formatAge(paused.since, screen.now)} ago by ${paused.by}${because(paused.reason)}`],
+    ['waits for', schedule.awaits && `the end of job ${schedule.awaits}`],
+    ['declared', declared && `by ${declared.owner}, version ${declared.version}`],
+    [
+      'fired',
+      counts &&
+        `${counts.fired}, of these late ${counts.late}; by hand ${counts.manual}, backfilled ${counts.backfilled}`,
+    ],
+    ['skipped', formatSkipped(schedule)],
+    ['error', error?.message],
+  ])
+  const firings = recent.map(({ nominal, why, uuid, skipped, count = 1, error: refusal }) => {
+    const what = skipped ? `${count === 1 ? 'skipped' : `${count} skipped`}: ${skipped}${because(refusal)}` : uuid
+    return `  ${nominal.toISOString()}  ${why === 'time' ? '' : `${why} `}${escapeUnprintable(String(what))}`
+  })
+  return [
+    ...facts,
+    ...(times.length > 0 ? ['next', ...occurrenceLines(times)] : []),
+    ...(firings.length > 0 ? ['recent', ...firings] : []),
+  ]
+}
+
+/** Returns a line for each time of a preview. */
+export function occurrenceLines(times: readonly Occurrence[]): string[] {
+  return times.map(({ local, note }) => `  ${local}${note === undefined ? '' : `  ${note}`}`)
+}
+
+function formatScheduleState({ state, lateMs = 0 }: ScheduleView): string {
+  return lateMs > LATE_MS ? `${state}, late` : state
+}
+
+/** A schedule that is due for longer than this has no conductor that fires it. */
+const LATE_MS = 5_000
+
+function formatSkipped({ counts }: ScheduleView): string | undefined {
+  const skipped = Object.entries(counts?.skipped ?? {}).filter(([, count]) => count > 0)
+  return skipped.map(([reason, count]) => `${count} ${reason}`).join(', ') || undefined
+}
+
+function because(reason: string | undefined): string {
+  return reason === undefined ? '' : `: ${reason}`
+}

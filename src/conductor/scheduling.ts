@@ -1,0 +1,82 @@
+/** The schedules of a conductor: declares those that it was given, and fires those of the board while it runs. */
+import type { DeclaredSchedules, JobBoard } from '../board/index.ts'
+import type { Fired, Scheduler } from '../board/internal.ts'
+import { asError, UnsupportedCapability } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
+import type { ConductorEvents } from './events.ts'
+import type { RunSettled } from './runs/runs.ts'
+
+export interface SchedulingOptions {
+  readonly board: JobBoard
+  /** The name of the conductor. */
+  readonly name: string
+  /** The schedules that it declares. */
+  readonly schedules: Required<DeclaredSchedules> | undefined
+  readonly log: Logger
+  readonly emit: <E extends 'fired' | 'skipped'>(event: E, value: ConductorEvents[E]) => void
+  readonly onError: (error: unknown) => void
+}
+
+export class Scheduling implements AsyncDisposable {
+  readonly #options: SchedulingOptions
+  #scheduler: Scheduler | undefined
+
+  constructor(options: SchedulingOptions) {
+    this.#options = options
+  }
+
+  /** Declares the schedules, and fires from now on. @throws the errors of the declaration */
+  async start(): Promise<void> {
+    const { board, name, schedules, log, onError } = this.#options
+    if (schedules) {
+      const { put, newer, pruned } = await board.declareSchedules(schedules)
+      if (put.length > 0 || pruned.length > 0) log.info({ conductor: name, put, pruned }, 'schedules declared')
+      if (newer.length > 0)
+        log.warn(
+          { conductor: name, schedules: newer },
+          'a newer version has declared these schedules: left as they are',
+        )
+    }
+    const scheduler = board.scheduler({
+      name,
+      onFired: (fired) => this.#report(fired),
+      onError,
+    })
+    try {
+      await scheduler.start()
+      this.#scheduler = scheduler
+    } catch (error) {
+      await scheduler[Symbol.asyncDispose]()
+      // A conductor without schedules also works where it may not read them, or where there can be none.
+      if (schedules) throw error
+      if (!(error instanceof UnsupportedCapability)) onError(asError(error))
+    }
+  }
+
+  /** Notes the end of a job that a schedule has posted: the times of some schedules depend on it. */
+  onSettled({ job, settled, failure }: RunSettled): void {
+    const ended = settled === 'consumed' || settled === 'trashed'
+    if (!ended || !this.#scheduler) return
+    const failed = settled === 'trashed' && failure !== undefined
+    this.#scheduler.onJobEnded({ uuid: job.uuid, details: job.details, failed })
+  }
+
+  /** Ends the firing. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#scheduler?.[Symbol.asyncDispose]()
+  }
+
+  #report({ id, tenant, posted, skipped }: Fired): void {
+    const { log, name, emit } = this.#options
+    const who = { schedule: id, ...(tenant === undefined ? {} : { tenant }) }
+    for (const { uuid, nominal, lateMs } of posted) {
+      log.info({ conductor: name, ...who, job: uuid, nominal: new Date(nominal), lateMs }, 'schedule fired')
+      emit('fired', { ...who, uuid, nominal: new Date(nominal), lateMs })
+    }
+    for (const { reason, count, from, to, error } of skipped) {
+      const times = { reason, count, from: new Date(from), to: new Date(to), ...(error === undefined ? {} : { error }) }
+      log.warn({ conductor: name, ...who, ...times }, 'times of a schedule were skipped')
+      emit('skipped', { ...who, ...times })
+    }
+  }
+}

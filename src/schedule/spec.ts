@@ -1,0 +1,222 @@
+/**
+ * When a schedule fires: the kinds of rule, the bounds and the exclusions.
+ *
+ *     { cron: '30 2 * * 1-5', zone: 'Europe/Berlin' }
+ *     { every: '5m', offset: '30s' }
+ *     { rrule: 'FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=17', zone: 'Europe/Berlin' }
+ *     { at: '2027-03-28T09:00', zone: 'Europe/Berlin' }
+ */
+import { InvalidArgument } from '../core/errors.ts'
+import { assertOptions, type KnownOptions } from '../core/options.ts'
+import { type Duration, formatDuration, toMilliseconds } from '../core/time.ts'
+import { toCalendarRule } from './calendar/calendar-rule.ts'
+import { parseLocalDate, toInstant } from './calendar/instant.ts'
+import type { Rule } from './calendar/rule.ts'
+import { assertZone, asUtc, toLocalTime } from './calendar/zone.ts'
+
+/** An expression of five fields, or of six with seconds first. */
+export interface CronSpec {
+  readonly cron: string
+  /** The time zone of the local times; `UTC` by default. */
+  readonly zone?: string
+}
+
+/** Equal distances. Changes of the clock do not move them. */
+export interface EverySpec {
+  /** At least a second. */
+  readonly every: Duration
+  /**
+   * What the distances are counted from. `epoch`, the default: 1970-01-01T00:00Z, so that they do not drift. `completion`: the end of the job
+   * before, so that no two jobs of the schedule run at once.
+   */
+  readonly from?: 'epoch' | 'completion'
+  /** The time after each full distance; 0 by default. */
+  readonly offset?: Duration
+  /** The time zone of `start`, `end` and `exclude`; `UTC` by default. */
+  readonly zone?: string
+}
+
+/** A rule of RFC 5545. */
+export interface CalendarSpec {
+  readonly rrule: string
+  readonly zone?: string
+}
+
+/** One time. A text without an offset is a local time of the zone. */
+export interface AtSpec {
+  readonly at: string | Date
+  readonly zone?: string
+}
+
+/** What bounds the times of every kind of rule. */
+export interface SpecBounds {
+  /** Nothing occurs before it. A calendar rule counts from it. */
+  readonly start?: string | Date
+  /** Nothing occurs after it. */
+  readonly end?: string | Date
+  /** Local dates such as `2026-12-25`, and rules: what they name does not occur. */
+  readonly exclude?: readonly (string | CronSpec | CalendarSpec)[]
+}
+
+/** When a schedule fires: one rule, and its bounds. */
+export type ScheduleSpec = (CronSpec | EverySpec | CalendarSpec | AtSpec) & SpecBounds
+
+const KNOWN: KnownOptions<CronSpec & EverySpec & CalendarSpec & AtSpec & SpecBounds> = {
+  ...{ cron: true, every: true, from: true, offset: true, rrule: true, at: true },
+  ...{ zone: true, start: true, end: true, exclude: true },
+}
+const KINDS = ['cron', 'every', 'rrule', 'at'] as const
+const MIN_DISTANCE_MS = 1_000
+const DAY_MS = 86_400_000
+/** The longest time in which a rule must occur: a leap day comes within eight years. */
+const MAX_GAP_MS = 10 * 366 * DAY_MS
+/** So many occurrences in a row may be excluded before the rule counts as one that never occurs. */
+const MAX_EXCLUDED = 10_000
+
+/**
+ * Computes when a schedule occurs, in milliseconds since 1970.
+ *
+ * @param now rules must have an occurrence in the ten years after this instant, or after their start
+ * @throws InvalidArgument for an invalid spec, and for one that does not occur
+ * @example (await toOccurrences({ cron: '30 2 * * *', zone: 'Europe/Berlin' }, { now: Date.now() })).next(Date.now())
+ */
+export async function toOccurrences(spec: ScheduleSpec, { now }: { readonly now: number }): Promise<Rule> {
+  assertOptions(spec, KNOWN as KnownOptions<ScheduleSpec>, 'the spec of a schedule')
+  const zone = zoneOf(spec)
+  assertZone(zone)
+  const start = spec.start === undefined ? undefined : toInstant(spec.start, { zone, what: 'start' })
+  const end = spec.end === undefined ? undefined : toInstant(spec.end, { zone, what: 'end' })
+  if (start !== undefined && end !== undefined && end < start) throw new InvalidArgument('end must not be before start')
+  const all = await toRule(spec, { zone, start })
+  const rule = exclude(bound(all, { start, end }), await toExclusions(spec.exclude ?? [], zone))
+  assertOccurs(rule, { spec, from: Math.max(now, (start ?? 0) - 1), isEnded: end !== undefined && end <= now })
+  return rule
+}
+
+/** Returns the time zone of a schedule. */
+export function zoneOf({ zone = 'UTC' }: ScheduleSpec): string {
+  return zone
+}
+
+/** Formats the rule of a spec for messages: `cron '30 2 * * *' in Europe/Berlin`. */
+export function describeSpec(spec: ScheduleSpec): string {
+  const where = `in ${zoneOf(spec)}`
+  if ('cron' in spec) return `cron '${spec.cron}' ${where}`
+  if ('rrule' in spec) return `rrule '${spec.rrule}' ${where}`
+  if ('at' in spec) return `once at ${spec.at instanceof Date ? spec.at.toISOString() : spec.at} ${where}`
+  const offset = spec.offset === undefined ? '' : ` with offset ${formatDuration(spec.offset)}`
+  return `every ${formatDuration(spec.every)}${followsCompletion(spec) ? ' after the job before has ended' : offset}`
+}
+
+/** Whether each time of the schedule depends on the end of the job before. */
+export function followsCompletion(spec: ScheduleSpec): boolean {
+  return 'every' in spec && spec.from === 'completion'
+}
+
+/** Returns a copy that can be stored: times as text. */
+export function toStoredSpec(spec: ScheduleSpec): ScheduleSpec {
+  const texts = Object.entries(spec).map(([name, value]) => [name, value instanceof Date ? value.toISOString() : value])
+  return Object.fromEntries(texts.filter(([, value]) => value !== undefined))
+}
+
+async function toRule(spec: ScheduleSpec, { zone, start }: { zone: string; start: number | undefined }): Promise<Rule> {
+  const given = KINDS.filter((kind) => kind in spec)
+  if (given.length !== 1)
+    throw new InvalidArgument(
+      `a schedule has exactly one of ${KINDS.join(', ')}, got ${given.length === 0 ? 'none' : given.join(' and ')}`,
+    )
+  for (const option of ['offset', 'from'])
+    if (option in spec && !('every' in spec))
+      throw new InvalidArgument(`${option} belongs to every, and not to ${given[0]}`)
+  if ('cron' in spec) {
+    // A process that only posts jobs does not load the calculator.
+    const { toCronRule } = await import('./calendar/cron-rule.ts')
+    return toCronRule(spec.cron, zone)
+  }
+  if ('rrule' in spec) return toCalendarRule(spec.rrule, { zone, start })
+  if ('at' in spec) return toSingleRule(toInstant(spec.at, { zone, what: 'at' }))
+  return toEveryRule(spec)
+}
+
+function toEveryRule({ every, offset = 0, from = 'epoch' }: EverySpec): Rule {
+  const distance = toMilliseconds(every, 'every')
+  const shift = toMilliseconds(offset, 'offset')
+  if (distance < MIN_DISTANCE_MS || !Number.isInteger(distance))
+    throw new InvalidArgument(`every must be at least one second and whole milliseconds, got ${formatDuration(every)}`)
+  if (shift >= distance)
+    throw new InvalidArgument(`offset ${formatDuration(offset)} must be less than every ${formatDuration(every)}`)
+  if (from !== 'epoch' && from !== 'completion')
+    throw new InvalidArgument(`from must be 'epoch' or 'completion', got ${JSON.stringify(from)}`)
+  if (from === 'completion') {
+    if (shift > 0) throw new InvalidArgument("offset is counted from 1970: leave it out with from: 'completion'")
+    return { next: (after) => after + distance, last: () => undefined }
+  }
+  const last = (until: number) => Math.floor((until - shift) / distance) * distance + shift
+  return { next: (after) => last(after) + distance, last }
+}
+
+function toSingleRule(at: number): Rule {
+  return { next: (after) => (at > after ? at : undefined), last: (until) => (at <= until ? at : undefined) }
+}
+
+function bound(rule: Rule, bounds: { readonly start: number | undefined; readonly end: number | undefined }): Rule {
+  const { start = Number.NEGATIVE_INFINITY, end = Number.POSITIVE_INFINITY } = bounds
+  const within = (found: number | undefined) =>
+    found !== undefined && found >= start && found <= end ? found : undefined
+  return {
+    next: (after) => within(rule.next(Math.max(after, start - 1))),
+    last: (until) => within(rule.last(Math.min(until, end))),
+  }
+}
+
+type Exclusion = (instant: number) => boolean
+
+async function toExclusions(
+  excluded: readonly (string | CronSpec | CalendarSpec)[],
+  zone: string,
+): Promise<Exclusion[]> {
+  if (!Array.isArray(excluded)) throw new InvalidArgument("exclude must be a list, such as ['2026-12-25']")
+  const rules = excluded.map(async (each): Promise<Exclusion> => {
+    if (typeof each === 'string') {
+      const date = parseLocalDate(each)
+      if (!date) throw new InvalidArgument(`exclude: ${JSON.stringify(each)} is not a date such as '2026-12-25'`)
+      const begin = asUtc(date)
+      return (instant) => {
+        const wall = asUtc(toLocalTime(instant, zone))
+        return wall >= begin && wall < begin + DAY_MS
+      }
+    }
+    const rule = await toRule(each, { zone: each.zone ?? zone, start: undefined })
+    return (instant) => rule.next(instant - 1) === instant
+  })
+  return Promise.all(rules)
+}
+
+function exclude(rule: Rule, exclusions: readonly Exclusion[]): Rule {
+  if (exclusions.length === 0) return rule
+  const skip = (first: number | undefined, step: (from: number) => number | undefined) => {
+    let found = first
+    for (let n = 0; found !== undefined && n < MAX_EXCLUDED; n += 1) {
+      const instant = found
+      if (!exclusions.some((matches) => matches(instant))) return instant
+      found = step(instant)
+    }
+    return undefined
+  }
+  return {
+    next: (after) => skip(rule.next(after), (from) => rule.next(from)),
+    last: (until) => skip(rule.last(until), (from) => rule.last(from - 1)),
+  }
+}
+
+function assertOccurs(
+  rule: Rule,
+  { spec, from, isEnded }: { readonly spec: ScheduleSpec; readonly from: number; readonly isEnded: boolean },
+): void {
+  // A schedule that is over is not a mistake: it was valid when it was declared.
+  if (isEnded || 'at' in spec) return
+  const first = rule.next(from)
+  if (first !== undefined && first - from <= MAX_GAP_MS) return
+  if (first === undefined && rule.last(from) !== undefined) return
+  throw new InvalidArgument(`${describeSpec(spec)} does not occur in ten years`)
+}

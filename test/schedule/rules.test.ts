@@ -1,0 +1,210 @@
+/** What each kind of rule means, its bounds and exclusions, and what is refused. */
+import { describe, expect, test } from 'vitest'
+import { InvalidArgument } from '../../src/core/errors.ts'
+import { explainSpec, preview, type ScheduleSpec } from '../../src/schedule/index.ts'
+import { toOccurrences } from '../../src/schedule/internal.ts'
+import { rejectionOf } from '../board/events.ts'
+
+const NOW = Date.parse('2026-06-01T00:00:00Z')
+
+/** Returns the first local times from an instant on. */
+async function locals(spec: ScheduleSpec, from: string, count = 3): Promise<string[]> {
+  return (await preview(spec, { from: new Date(from), count })).map(({ local }) => local)
+}
+
+describe('cron', () => {
+  test.each<[string, string, string, string[]]>([
+    ['five fields', '30 2 * * 1-5', '2026-06-05T00:00Z', ['2026-06-05T02:30:00+00:00', '2026-06-08T02:30:00+00:00']],
+    [
+      'seconds first',
+      '*/20 * * * * *',
+      '2026-06-05T00:00:01Z',
+      ['2026-06-05T00:00:20+00:00', '2026-06-05T00:00:40+00:00'],
+    ],
+    ['a nickname', '@monthly', '2026-06-05T00:00Z', ['2026-07-01T00:00:00+00:00', '2026-08-01T00:00:00+00:00']],
+    [
+      'the last day of a month',
+      '0 0 L * *',
+      '2026-01-31T12:00Z',
+      ['2026-02-28T00:00:00+00:00', '2026-03-31T00:00:00+00:00'],
+    ],
+    ['a leap day', '0 0 29 2 *', '2026-01-01T00:00Z', ['2028-02-29T00:00:00+00:00', '2032-02-29T00:00:00+00:00']],
+    ['names', '0 9 * JAN MON', '2027-01-01T00:00Z', ['2027-01-04T09:00:00+00:00', '2027-01-11T09:00:00+00:00']],
+    ['Sunday as 7', '0 0 * * 7', '2026-06-01T00:00Z', ['2026-06-07T00:00:00+00:00', '2026-06-14T00:00:00+00:00']],
+    // As in ISC cron: with a day of the month and a weekday, either of them is enough.
+    ['two kinds of days', '0 0 1 * 5', '2026-06-01T00:00Z', ['2026-06-01T00:00:00+00:00', '2026-06-05T00:00:00+00:00']],
+  ])('%s', async (_, cron, from, expected) => {
+    expect(await locals({ cron }, from, 2)).toEqual(expected)
+  })
+
+  // What cron(8) of ISC documents for changes of the clock; Berlin's are at 02:00 and 03:00 local time.
+  test.each<[string, string, string, string[]]>([
+    [
+      'a fixed time that is left out runs right after the gap',
+      '30 2 * * *',
+      '2027-03-27T12:00Z',
+      ['2027-03-28T03:00:00+02:00', '2027-03-29T02:30:00+02:00'],
+    ],
+    [
+      'a fixed time that comes twice runs the first time',
+      '30 2 * * *',
+      '2027-10-30T12:00Z',
+      ['2027-10-31T02:30:00+02:00', '2027-11-01T02:30:00+01:00'],
+    ],
+    [
+      'a list of fixed hours is fixed, too',
+      '30 2,14 * * *',
+      '2027-10-30T22:00Z',
+      ['2027-10-31T02:30:00+02:00', '2027-10-31T14:30:00+01:00'],
+    ],
+    [
+      'a wildcard goes by real time when the clock goes forward',
+      '30 * * * *',
+      '2027-03-28T00:00Z',
+      ['2027-03-28T01:30:00+01:00', '2027-03-28T03:30:00+02:00'],
+    ],
+    [
+      'a wildcard goes by real time when the clock goes back',
+      '30 * * * *',
+      '2027-10-31T00:00Z',
+      ['2027-10-31T02:30:00+02:00', '2027-10-31T02:30:00+01:00'],
+    ],
+  ])('%s', async (_, cron, from, expected) => {
+    expect(await locals({ cron, zone: 'Europe/Berlin' }, from, 2)).toEqual(expected)
+  })
+})
+
+describe('every', () => {
+  test('is counted from 1970, and moved by no clock', async () => {
+    expect(await locals({ every: '6h', offset: '30m' }, '2027-03-28T00:00Z')).toEqual([
+      '2027-03-28T00:30:00+00:00',
+      '2027-03-28T06:30:00+00:00',
+      '2027-03-28T12:30:00+00:00',
+    ])
+  })
+
+  test('from completion has no times of its own', async () => {
+    expect(await rejectionOf(preview({ every: '5m', from: 'completion' }))).toBeInstanceOf(InvalidArgument)
+    const rule = await toOccurrences({ every: '5m', from: 'completion' }, { now: NOW })
+    expect(rule.next(NOW)).toBe(NOW + 300_000)
+  })
+})
+
+describe('rrule', () => {
+  test.each<[string, string, string, string[]]>([
+    [
+      'the last Friday',
+      'FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=17',
+      '2026-06-01T00:00Z',
+      ['2026-06-26T17:00:00+02:00', '2026-07-31T17:00:00+02:00'],
+    ],
+    [
+      'with its prefix',
+      'RRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29',
+      '2026-01-01T00:00Z',
+      ['2028-02-29T00:00:00+01:00', '2032-02-29T00:00:00+01:00'],
+    ],
+    // RFC 5545, 3.3.10: a local time that does not exist is ignored.
+    [
+      'a time that is left out does not occur',
+      'FREQ=DAILY;BYHOUR=2;BYMINUTE=30',
+      '2027-03-27T12:00Z',
+      ['2027-03-29T02:30:00+02:00', '2027-03-30T02:30:00+02:00'],
+    ],
+    [
+      'a time that comes twice occurs the first time',
+      'FREQ=DAILY;BYHOUR=2;BYMINUTE=30',
+      '2027-10-30T12:00Z',
+      ['2027-10-31T02:30:00+02:00', '2027-11-01T02:30:00+01:00'],
+    ],
+  ])('%s', async (_, rrule, from, expected) => {
+    expect(await locals({ rrule, zone: 'Europe/Berlin' }, from, 2)).toEqual(expected)
+  })
+
+  test('counts from its start', async () => {
+    const spec = { rrule: 'FREQ=DAILY;INTERVAL=3;COUNT=3', start: '2026-06-02T08:00' }
+    expect(await locals(spec, '2026-06-01T00:00Z', 9)).toEqual([
+      '2026-06-02T08:00:00+00:00',
+      '2026-06-05T08:00:00+00:00',
+      '2026-06-08T08:00:00+00:00',
+    ])
+  })
+})
+
+test('a time in the gap of the clock is the first instant after it', async () => {
+  const [only, ...others] = await preview({ at: '2027-03-28T02:30', zone: 'Europe/Berlin' }, { from: new Date(NOW) })
+  expect(only).toEqual({
+    ...{ at: new Date('2027-03-28T01:00Z'), local: '2027-03-28T03:00:00+02:00' },
+    note: 'moved: the clock leaves out its time',
+  })
+  expect(others).toEqual([])
+})
+
+test('start, end and exclude bound every kind', async () => {
+  const bounds = { start: '2026-06-02', end: '2026-06-04T23:00', exclude: ['2026-06-03'] }
+  const expected = ['2026-06-02T12:00:00+00:00', '2026-06-04T12:00:00+00:00']
+  const specs: readonly ScheduleSpec[] = [
+    { cron: '0 12 * * *' },
+    { rrule: 'FREQ=DAILY;BYHOUR=12;BYDAY=MO,TU,WE,TH,FR' },
+    { every: '24h', offset: '12h' },
+  ]
+  for (const spec of specs) expect(await locals({ ...spec, ...bounds }, '2026-06-01T00:00Z', 9)).toEqual(expected)
+  const rule = await toOccurrences({ cron: '0 12 * * *', exclude: [{ cron: '0 12 * * 6,0' }] }, { now: NOW })
+  expect(new Date(rule.next(Date.parse('2026-06-05T13:00Z')) ?? 0)).toEqual(new Date('2026-06-08T12:00Z'))
+  expect(new Date(rule.last(Date.parse('2026-06-07T13:00Z')) ?? 0)).toEqual(new Date('2026-06-05T12:00Z'))
+})
+
+test.each<[string, ScheduleSpec, RegExp]>([
+  ['no fields', { cron: '' }, /write five fields/],
+  ['four fields', { cron: '5 * * *' }, /write five fields/],
+  ['seven fields', { cron: '0 0 0 1 1 * 2027' }, /write five fields/],
+  ['a time instead of fields', { cron: '2027-01-01T00:00:00' }, /write five fields/],
+  ['@reboot', { cron: '@reboot' }, /write five fields/],
+  ['a minute of 60', { cron: '60 * * * *' }, /not valid/],
+  ['30 February', { cron: '0 0 30 2 *' }, /does not occur in ten years/],
+  ['an impossible rule', { rrule: 'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30' }, /does not occur/],
+  ['an hour of 25', { rrule: 'FREQ=DAILY;BYHOUR=25' }, /BYHOUR must be from 0 to 23/],
+  ['an unknown part', { rrule: 'FREQ=DAILY;BYMOON=FULL' }, /"BYMOON=FULL" is not a part/],
+  ['COUNT without a start', { rrule: 'FREQ=DAILY;COUNT=3' }, /add start/],
+  ['half a second', { every: 500 }, /at least one second/],
+  ['a distance that is no duration', { every: 'soon' as '1s' }, /every/],
+  ['an offset that is too long', { every: '5m', offset: '5m' }, /must be less than every/],
+  ['an offset of a cron', { cron: '* * * * *', offset: '1m' } as ScheduleSpec, /offset belongs to every/],
+  ['two kinds', { cron: '* * * * *', every: '5m' } as ScheduleSpec, /exactly one of/],
+  ['no kind', {} as ScheduleSpec, /exactly one of/],
+  ['an unknown option', { cron: '* * * * *', tz: 'UTC' } as ScheduleSpec, /no option "tz"/],
+  ['no zone of ours', { cron: '* * * * *', zone: 'Mars/Olympus' }, /zone must be the name of a time zone/],
+  ['an offset as zone', { cron: '* * * * *', zone: '+01:00' }, /zone must be the name of a time zone/],
+  ['a start that is no time', { every: '5m', start: 'tomorrow' }, /start: "tomorrow" is not a time/],
+  ['31 June', { every: '5m', start: '2026-06-31' }, /is not a time/],
+  ['before 1970', { at: '1969-07-20T20:17Z' }, /the year must be from 1970 to 2100/],
+  ['after 2100', { every: '5m', end: '2101-01-01' }, /the year must be from 1970 to 2100/],
+  ['an end before its start', { every: '5m', start: '2026-06-02', end: '2026-06-01' }, /end must not be before start/],
+  ['an exclusion that is no date', { every: '5m', exclude: ['christmas'] }, /"christmas" is not a date/],
+  ['everything excluded', { cron: '0 12 * * *', exclude: [{ cron: '0 12 * * *' }] }, /does not occur/],
+])('is refused in one clear line: %s', async (_, spec, message) => {
+  const error = await rejectionOf(toOccurrences(spec, { now: NOW }))
+  expect(error).toBeInstanceOf(InvalidArgument)
+  expect(String(error)).toMatch(message)
+  expect(String(error)).not.toContain('\n')
+})
+
+test.each<[ScheduleSpec, string]>([
+  [{ cron: '30 2 * * 1-5', zone: 'Europe/Berlin' }, 'At 02:30, Monday through Friday, in Europe/Berlin'],
+  [{ every: '5m' }, 'every 5m, counted from 1970-01-01T00:00Z'],
+  [{ every: '5m', from: 'completion' }, 'every 5m after the job before has ended'],
+  [{ rrule: 'FREQ=MONTHLY;BYDAY=-1FR' }, 'every month on last Friday, in UTC'],
+  [{ at: '2027-03-28T09:00' }, 'once at 2027-03-28T09:00 in UTC'],
+])('is said in words: %j', async (spec, words) => {
+  expect(await explainSpec(spec)).toBe(words)
+})
+
+test('a preview says where an rrule leaves out a day', async () => {
+  const spec = { rrule: 'FREQ=DAILY;BYHOUR=2;BYMINUTE=30', zone: 'Europe/Berlin', start: '2027-03-01' }
+  const [, , after] = await preview(spec, { from: new Date('2027-03-26T12:00Z') })
+  expect(after).toMatchObject({
+    local: '2027-03-30T02:30:00+02:00',
+  })
+  const [, moved] = await preview(spec, { from: new Date('2027-03-26T12:00Z') })
+  expect(moved?.note).toBe('the clock leaves out 2027-03-28T02:30, which does not occur')
+})
