@@ -301,7 +301,7 @@ export class Child {
     }
   }
 
-  /** Ends a child that has closed its channel: it cannot be told anything any more. One that ends closes its channel, too. */
+  /** Ends a child that has closed its channel: no message reaches it any more. A child that ends closes its channel, too. */
   #onDisconnect(): void {
     const closed = () => this.kill(new ChildDied(`child ${this.number} (pid ${this.pid}) has closed its channel`))
     this.#disconnectTimer = setTimeout(closed, DISCONNECTED_MS)

@@ -289,7 +289,7 @@ function decodeRaw(bytes: Uint8Array, encoding: Encoding): { record: Record<stri
 }
 
 /** Checks a record that a caller or another release has made. @throws InvalidPosting */
-function checkPosting(record: Partial<Record<keyof Posting, unknown>>): Posting {
+export function checkPosting(record: Partial<Record<keyof Posting, unknown>>): Posting {
   const {
     uuid,
     name,

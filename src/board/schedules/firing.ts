@@ -89,23 +89,24 @@ async function write(
 ): Promise<Fired | 'key taken' | undefined> {
   const { id, revision, value } = record
   const missed = decision.skipped.find(({ reason }) => reason === 'missed')?.count ?? 0
-  const posts = decision.due.map((nominal, index) =>
-    toScheduledPost(id, value, { nominal, now, why: 'time', key, missed: index === 0 ? missed : 0 }),
-  )
-  const posted = decision.due.map((nominal, index) => {
-    return { nominal, uuid: posts[index]?.posting.uuid ?? '', lateMs: Math.max(0, now - nominal) }
-  })
   try {
+    const posts = decision.due.map((nominal, index) =>
+      toScheduledPost(id, value, { nominal, now, why: 'time', key, missed: index === 0 ? missed : 0 }),
+    )
+    const posted = decision.due.map((nominal, index) => {
+      return { nominal, uuid: posts[index]?.posting.uuid ?? '', lateMs: Math.max(0, now - nominal) }
+    })
     const changed = applyDecision(value, decision, { posted, now })
     const written = await options.store.write([{ id, revision, value: changed }], posts)
     if (!written.done) return 'key' in written.conflict ? 'key taken' : undefined
+    return { ...{ id, tenant: value.tenant }, posted, skipped: decision.skipped }
   } catch (error) {
-    if (posts.length === 0 || !(error instanceof JobFailure || error instanceof UnsupportedCapability)) throw error
+    if (decision.due.length === 0 || !(error instanceof JobFailure || error instanceof UnsupportedCapability))
+      throw error
     // Without this the schedule would try the same job for ever, and no later one.
     const refused = skipDue(decision, { reason: 'refused', error: describeError(error) })
     return write(record, { decision: refused, now, key: undefined }, options)
   }
-  return { ...{ id, tenant: value.tenant }, posted, skipped: decision.skipped }
 }
 
 /** Returns the record as it is after the decision. */

@@ -2,8 +2,7 @@
 import { v5 } from 'uuid'
 import type { ScheduledRun } from '../../flow/index.ts'
 import type { PostRequest } from '../backend.ts'
-import type { Details } from '../model/posting.ts'
-import { POSTING_FORMAT } from '../model/posting.ts'
+import { checkPosting, type Details, POSTING_FORMAT } from '../model/posting.ts'
 import type { ScheduleRecord } from './record.ts'
 
 /** The namespace of the uuids of scheduled jobs. */
@@ -69,6 +68,8 @@ export function nextKey(id: string): string {
 
 /**
  * Returns the job for one nominal time. Its uuid follows from the schedule and that time: whoever posts it posts the same job.
+ *
+ * @throws InvalidPosting where the record has a job that cannot be posted
  */
 export function toScheduledPost(id: string, record: ScheduleRecord, post: ScheduledPost): PostRequest {
   const { job, tenant, createdAt, policies } = record
@@ -95,7 +96,7 @@ export function toScheduledPost(id: string, record: ScheduleRecord, post: Schedu
     runs: 0,
     attempts: [],
   }
-  return { posting }
+  return { posting: checkPosting(posting) }
 }
 
 /** Adds a resource that every job of the schedule takes alone: two of them never run at once, whichever way they were posted. */
