@@ -27,6 +27,7 @@ export {
   type JobBoard,
   type JobEvent,
   type JobsOptions,
+  type ListedFlow,
   type OpenBoardOptions,
   type Overlap,
   openBoard,
@@ -140,6 +141,7 @@ export {
   type FailureContext,
   type Flow,
   type FlowOptions,
+  type FlowOutline,
   forEach,
   type GraphOptions,
   graph,
@@ -154,6 +156,7 @@ export {
   mapTask,
   type OnInterrupted,
   type OnOutOfMemory,
+  type OutlineNode,
   type PostingDefaults,
   parameterizedForEach,
   type Retry,
@@ -169,6 +172,7 @@ export {
   times,
   toDot,
   toMermaid,
+  toOutline,
   unordered,
 } from './flow/index.ts'
 export {

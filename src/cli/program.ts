@@ -8,6 +8,7 @@ import { defineConductors } from './commands/conductors.ts'
 import { defineDemo } from './commands/demo.ts'
 import { defineDev } from './commands/dev.ts'
 import { defineDoctor } from './commands/doctor.ts'
+import { defineFlows } from './commands/flows.ts'
 import { defineInfo } from './commands/info.ts'
 import { defineJobs } from './commands/jobs.ts'
 import { defineLogbook } from './commands/logbook.ts'
@@ -88,7 +89,7 @@ const NAMED_OPTIONS: readonly string[] = ['board', 'persistence']
 const COMMANDS = [
   ...[definePost, defineJobs, defineShow, defineTrack, defineWait, defineCancel],
   ...[defineRun, defineConductor, defineConductors, defineInfo, defineDoctor, definePause, defineResume],
-  ...[defineSchedule, defineTrash, defineLogbook, defineDev, defineDemo, defineCompletion],
+  ...[defineFlows, defineSchedule, defineTrash, defineLogbook, defineDev, defineDemo, defineCompletion],
 ]
 
 function createProgram(context: CliContext, run: RunAction): Command {

@@ -19,7 +19,7 @@ import type { DeclaredSchedules, JobBoard } from '../board/index.ts'
 import { boardId } from '../board/internal.ts'
 import { abortAfter, createSharedController, followSignals, rejectOnAbort } from '../core/async/abort.ts'
 import { keepAlive, Lifecycle } from '../core/async/lifecycle.ts'
-import { asError, NotFound, ShuttingDown, StorageFailure } from '../core/errors.ts'
+import { asError, NotFound, ShuttingDown, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
 import { defined } from '../core/options.ts'
 import { monotonic, toMilliseconds } from '../core/time.ts'
@@ -87,6 +87,7 @@ export class Conductor implements AsyncDisposable {
   #watch: Disposable | undefined
   #loop: Promise<void> = Promise.resolve()
   #retaining: Promise<void> = Promise.resolve()
+  #publishing: Promise<void> = Promise.resolve()
   #fault: Error | undefined
 
   /** @internal Use `startConductor`. */
@@ -212,6 +213,7 @@ export class Conductor implements AsyncDisposable {
         if (health) this.#healthServer = await serveHealth(health, { health: () => this.#health(), failed })
         await this.#registration.register(options)
         await this.#scheduling.start()
+        this.#publishing = this.#publishFlows()
         this.#alive = keepAlive()
         this.#watch = this.#watchEventLoop()
         this.#loop = this.#claimAndRun()
@@ -254,7 +256,7 @@ export class Conductor implements AsyncDisposable {
       log.info({ conductor: this.name, running: this.running }, 'conductor draining')
       this.#registration.statusChanged()
       // The other conductors fire, as this one will be gone soon.
-      await Promise.all([this.#loop, this.#retaining, this.#scheduling[Symbol.asyncDispose]()])
+      await Promise.all([this.#loop, this.#retaining, this.#publishing, this.#scheduling[Symbol.asyncDispose]()])
       await this.#waitForRuns({ within: toMilliseconds(drainTimeout, 'drainTimeout'), unless: this.#suspend.signal })
       this.abort()
       await this.#waitForRuns({ within: toMilliseconds(abortTimeout, 'abortTimeout') })
@@ -335,6 +337,16 @@ export class Conductor implements AsyncDisposable {
     this.#parts.log.info({ conductor: this.name }, `conductor stops by itself: ${over}`)
     // This must not be awaited here: a stop waits for this loop.
     this.stop().catch((error: unknown) => this.#reportError(error))
+  }
+
+  /** Writes the outlines of the flows, for people. No job waits for it, and none suffers if it fails. */
+  async #publishFlows(): Promise<void> {
+    const { board, flows } = this.#parts
+    try {
+      await board.publishFlows(flows.all)
+    } catch (error) {
+      if (board.connected && !(error instanceof UnsupportedCapability)) this.#reportError(error)
+    }
   }
 
   async #retain(): Promise<void> {

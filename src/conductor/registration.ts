@@ -5,7 +5,7 @@
  * job costs no transaction, and a busy conductor costs one every two seconds.
  */
 import { hostname } from 'node:os'
-import type { JobBoard, RegisteredEntity, Size } from '../board/index.ts'
+import type { DeclaredSchedules, JobBoard, RegisteredEntity, Size } from '../board/index.ts'
 import { createDeferred } from '../core/async/abort.ts'
 import { retry } from '../core/async/retry.ts'
 import { Duplicate } from '../core/errors.ts'
@@ -25,6 +25,8 @@ const NAME_RETRY_MS = 250
 const UNREGISTER_TIMEOUT_MS = 5_000
 /** The maximum number of running jobs whose UUIDs are published. */
 const MAX_JOBS_SHOWN = 100
+/** The maximum number of declared schedules whose ids are published. */
+const MAX_SCHEDULES_SHOWN = 200
 
 /** The status of a conductor. */
 export interface ConductorStatus {
@@ -41,6 +43,8 @@ export interface RegistrationOptions {
   readonly log: Logger
   readonly concurrency: number
   readonly sizes?: readonly Size[] | undefined
+  /** The schedules that it declares. */
+  readonly schedules: Required<DeclaredSchedules> | undefined
   readonly status: () => ConductorStatus
   readonly onError: (error: unknown) => void
 }
@@ -175,7 +179,11 @@ export class Registration {
       version: packageVersion(),
       flows: flows.names,
       versions: flows.versions,
-      ...defined({ sizes }),
+      ...defined({
+        sizes,
+        timeZones: process.versions['tz'],
+        declares: this.#options.schedules && toDeclares(this.#options.schedules),
+      }),
       concurrency,
       startedAt: this.#startedAt,
       state,
@@ -187,6 +195,17 @@ export class Registration {
       }),
     }
   }
+}
+
+/** Returns what the entity shows of the declared schedules; without their ids if they are many. */
+function toDeclares({ owner, declare }: Required<DeclaredSchedules>): {
+  readonly owner: string
+  readonly ids?: string[]
+} {
+  const ids = declare.flatMap(({ id, options: { tenants } }) =>
+    tenants ? Object.keys(tenants).map((tenant) => `${id}/${tenant}`) : [id],
+  )
+  return ids.length > MAX_SCHEDULES_SHOWN ? { owner } : { owner, ids }
 }
 
 function statusText({ state, jobs, running, children, noChild }: Record<string, unknown>): string {

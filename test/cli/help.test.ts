@@ -20,6 +20,7 @@ const COMMANDS = [
   'doctor',
   'pause',
   'resume',
+  'flows',
   'schedule list',
   'schedule show',
   'schedule preview',

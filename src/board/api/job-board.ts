@@ -20,7 +20,7 @@ import { Duplicate, InvalidState, Unclaimable } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { assertOptions } from '../../core/options.ts'
 import { type AlarmClock, systemAlarmClock } from '../../core/time.ts'
-import type { Flow } from '../../flow/index.ts'
+import type { AnyFlow, Flow } from '../../flow/index.ts'
 import type { Backend, Cancellation, Entity, SessionState } from '../backend.ts'
 import type { Claim } from '../claims/claim.ts'
 import { ClaimManager } from '../claims/claim-manager.ts'
@@ -30,6 +30,7 @@ import type { JobEntry } from '../model/entry.ts'
 import type { FlowReference } from '../model/flow-reference.ts'
 import { POST_OPTIONS, type PostOptions } from '../model/posting.ts'
 import { BoardRecords } from '../records/board-records.ts'
+import { type ListedFlow, listFlows, publishOutlines } from '../records/flow-outlines.ts'
 import { type DeclaredSchedules, type DeclareReport, declareSchedules } from '../schedules/declare.ts'
 import type { ScheduleHost } from '../schedules/schedule-host.ts'
 import { Scheduler, type SchedulerOptions } from '../schedules/scheduler.ts'
@@ -474,6 +475,22 @@ export class JobBoard implements AsyncDisposable {
   get schedules(): Schedules {
     this.#schedules ??= new Schedules(this.#scheduleHost)
     return this.#schedules
+  }
+
+  /**
+   * Returns the flows that conductors of this board have, or have had: their tasks and the order between them. `toMermaid` draws one.
+   *
+   * @throws UnsupportedCapability, NotConnected
+   */
+  async flows(): Promise<ListedFlow[]> {
+    this.#lifecycle.assertRunning()
+    return listFlows(this.records)
+  }
+
+  /** @internal Writes the outlines of a conductor's flows. */
+  async publishFlows(flows: readonly AnyFlow[]): Promise<void> {
+    const onError = (error: Error) => this.#log.debug({ err: error }, 'the outline of a flow is not on the board')
+    await publishOutlines(this.records, { flows, now: this.#backend.now(), onError })
   }
 
   /** @internal Puts the schedules that a conductor declares at its start. */

@@ -1,10 +1,11 @@
 /** The command `jobboard show`: shows one job, on the board, in the trash, or in its logbook. */
 import type { Command } from 'commander'
-import type { Job, TrashedJob } from '../../board/index.ts'
+import type { Job, JobBoard, TrashedJob } from '../../board/index.ts'
 import type { JobRecord } from '../../conductor/internal.ts'
-import { InvalidArgument } from '../../core/errors.ts'
+import { InvalidArgument, NotFound } from '../../core/errors.ts'
 import { parseReference } from '../../core/job-reference.ts'
 import { Redactor } from '../../core/redaction.ts'
+import type { AnyFlow, FlowOutline } from '../../flow/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { assertUuidPart, locateJob, type SearchedPlaces, unknownJobError, wholeUuid } from '../find.ts'
 import { GRAPH_FORMATS } from '../input/choices.ts'
@@ -32,8 +33,11 @@ export function defineShow(program: Command, run: RunAction): void {
     )
     .argument('<uuid>', 'uuid of the job, its beginning or its end, or its reference')
     .option('--json', 'print a JSON object')
-    .option('--graph', 'draw the flow instead, its atoms coloured by their states; needs --flows')
-    .option('--flows <module>', 'with --graph, module that exports the flow: a path or a package')
+    .option('--graph', 'draw the flow instead, its atoms coloured by their states')
+    .option(
+      '--flows <module>',
+      'with --graph, module that exports the flow: a path or a package (default: as conductors have it)',
+    )
     .option(
       '--format <format>',
       'format of the drawing: mermaid or dot',
@@ -58,7 +62,9 @@ async function show(
   await using opened = await openNamedBoard(options, context, { create: false })
   const { uuid, reference } = await wholeUuid(named, { board: opened.board, logbooks })
   const report = await reportOn(reference, { board: opened.board, logbooks, redaction })
-  if (options.graph) await printLines(context, (await drawFlow(uuid, report, { ...options, context })).split('\n'))
+  const { board } = opened
+  if (options.graph)
+    await printLines(context, (await drawFlow(uuid, report, { ...options, board, context })).split('\n'))
   else if (options.json) await printJson(context, [{ uuid, ...report }])
   else await printLines(context, await render(context, ({ reportLines }, screen) => reportLines(uuid, report, screen)))
   return DONE
@@ -69,23 +75,50 @@ type GraphFormat = (typeof GRAPH_FORMATS)[number]
 /**
  * Draws the flow of a job, in the version that the job began with if the module has it.
  *
- * @throws InvalidArgument if no module is named, or if it has no such flow
+ * @throws InvalidArgument if the module has no such flow; NotFound without a module, if no conductor has had it
  */
 async function drawFlow(
   uuid: string,
   { job, logbook }: JobReport,
-  { flows: module, format, context }: { flows?: string; format: GraphFormat; context: CliContext },
+  { flows: module, format, board, context }: DrawFlowOptions,
 ): Promise<string> {
-  if (module === undefined)
-    throw new InvalidArgument('--graph needs the code of the flow: add --flows MODULE, which exports it')
   const name = logbook?.flow ?? job?.flow
   if (name === undefined) throw new InvalidArgument(`job ${uuid} names no flow; there is nothing to draw`)
-  const [{ toDot, toMermaid }, flows] = await Promise.all([import('../../flow/index.ts'), loadFlows(module, context)])
+  const { toDot, toMermaid } = await import('../../flow/index.ts')
   const version = logbook?.version ?? job?.version
-  const exact = flows.find((flow) => flow.name === name && flow.version === version)
+  const flow =
+    module === undefined
+      ? await findOutline(board, { name, version })
+      : chooseVersion(await loadFlows(module, context), { name, version, module })
   const states = Object.fromEntries((logbook?.atoms ?? []).map((atom) => [atom.name, atom.state]))
   const draw = format === 'dot' ? toDot : toMermaid
-  return draw(exact ?? chooseFlow(name, flows, module), { states }).trimEnd()
+  return draw(flow, { states }).trimEnd()
+}
+
+interface DrawFlowOptions {
+  readonly flows?: string
+  readonly format: GraphFormat
+  readonly board: JobBoard
+  readonly context: CliContext
+}
+
+/** Returns the flow in this version, or in its newest one. */
+function chooseVersion(
+  flows: readonly AnyFlow[],
+  { name, version, module }: { readonly name: string; readonly version: string | undefined; readonly module: string },
+): AnyFlow {
+  return flows.find((flow) => flow.name === name && flow.version === version) ?? chooseFlow(name, flows, module)
+}
+
+/** Returns the flow as conductors have it. @throws NotFound if none has had it */
+async function findOutline(
+  board: JobBoard,
+  { name, version }: { readonly name: string; readonly version: string | undefined },
+): Promise<FlowOutline> {
+  const found = (await board.flows()).filter((flow) => flow.name === name)
+  const outline = found.find((flow) => flow.version === version) ?? found.at(-1)
+  if (outline) return outline
+  throw new NotFound(`no conductor of ${board.uri} has had flow ${name}: add --flows MODULE, which exports it`)
 }
 
 interface ShowSources extends SearchedPlaces {

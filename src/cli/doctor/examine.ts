@@ -1,7 +1,8 @@
 /** All checks of the doctor, in the order in which they depend on each other. */
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { NotFound } from '../../core/errors.ts'
+import type { JobBoard } from '../../board/index.ts'
+import { NotFound, UnsupportedCapability } from '../../core/errors.ts'
 import { toMilliseconds } from '../../core/time.ts'
 import { parseUri } from '../../core/uri.ts'
 import type { CliContext } from '../context.ts'
@@ -43,6 +44,7 @@ async function* examineBoard({ options, context, stuckAfter }: Examination): Asy
     yield* await examineInside(uri, { what: 'board', options, context })
     const { board, unreadable } = opened
     yield* await examineJobsOf({ board, unreadable, stuckAfter })
+    yield* await examineSchedulesOf(board)
   } catch (problem) {
     yield unreachableFinding('board', problem, scheme)
   }
@@ -114,6 +116,16 @@ async function examineInside(uri: string, { what, options, context }: Examinatio
 
 async function examineJobsOf(examined: Parameters<typeof import('./jobs.ts')['examineJobs']>[0]): Promise<Finding[]> {
   return (await import('./jobs.ts')).examineJobs(examined)
+}
+
+/** A board that cannot have schedules has no findings. */
+async function examineSchedulesOf(board: JobBoard): Promise<Finding[]> {
+  try {
+    return await (await import('./schedules.ts')).examineSchedules(board)
+  } catch (error) {
+    if (error instanceof UnsupportedCapability) return []
+    throw error
+  }
 }
 
 async function toFolderPath(path: string): Promise<Finding[]> {

@@ -20,6 +20,10 @@ export interface ConductorView {
   /** Why no child process can be started. */
   readonly noChild?: string
   readonly startedAt?: Date
+  /** The version of its time-zone data. */
+  readonly timeZones?: string
+  /** The schedules that it declares: their owner, and their ids unless they are many. */
+  readonly declares?: { readonly owner: string; readonly ids?: readonly string[] }
 }
 
 export interface ChildView {
@@ -48,6 +52,8 @@ export function conductorView({ name, metadata }: Entity): ConductorView {
     ...children(metadata),
     ...text(metadata, 'noChild'),
     ...(Number.isNaN(started.getTime()) ? {} : { startedAt: started }),
+    ...text(metadata, 'timeZones'),
+    ...declares(metadata),
   }
 }
 
@@ -88,6 +94,12 @@ function children({ children }: Metadata): Pick<ConductorView, 'children'> {
     }
   })
   return { children: views }
+}
+
+function declares({ declares }: Metadata): Pick<ConductorView, 'declares'> {
+  const metadata: Metadata = Object(declares)
+  const { owner } = metadata
+  return typeof owner === 'string' ? { declares: { owner, ...texts(metadata, 'ids') } } : {}
 }
 
 function texts<K extends string>(metadata: Metadata, name: K): { readonly [N in K]?: string[] } {

@@ -24,6 +24,10 @@ export class KnownFlows {
     }
   }
 
+  get all(): AnyFlow[] {
+    return [...this.#byName.values()].flat()
+  }
+
   get names(): string[] {
     return [...this.#byName.keys()]
   }

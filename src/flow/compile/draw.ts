@@ -1,8 +1,7 @@
 /** Draws a flow: as Mermaid, which Markdown viewers show, or as DOT for Graphviz. */
 import type { AtomState } from '../../core/states.ts'
 import type { AnyFlow } from '../patterns/flow.ts'
-import { compile } from './compile.ts'
-import type { ExecutionNode } from './execution-graph.ts'
+import { type FlowOutline, toOutline } from './outline.ts'
 
 /** The states of atoms by their names, as a logbook has them. */
 export type StatesOfAtoms = Readonly<Record<string, AtomState>>
@@ -44,7 +43,7 @@ interface DrawnEdge {
  *
  * @example console.log(toMermaid(hello, { states: { greet: 'SUCCESS', print: 'RUNNING' } }))
  */
-export function toMermaid(flow: AnyFlow, options: DrawOptions = {}): string {
+export function toMermaid(flow: AnyFlow | FlowOutline, options: DrawOptions = {}): string {
   const { shapes, arrows } = toPicture(flow, options)
   const used = new Set(shapes.flatMap(({ state }) => state ?? []))
   return [
@@ -57,7 +56,7 @@ export function toMermaid(flow: AnyFlow, options: DrawOptions = {}): string {
 }
 
 /** Returns the flow as a DOT graph for Graphviz. @example `dot -Tsvg` draws the result. */
-export function toDot(flow: AnyFlow, options: DrawOptions = {}): string {
+export function toDot(flow: AnyFlow | FlowOutline, options: DrawOptions = {}): string {
   const { shapes, arrows } = toPicture(flow, options)
   return [
     `digraph ${quoteDot(flow.name)} {`,
@@ -69,29 +68,16 @@ export function toDot(flow: AnyFlow, options: DrawOptions = {}): string {
   ].join('\n')
 }
 
-function toPicture(flow: AnyFlow, { states }: DrawOptions): { shapes: DrawnNode[]; arrows: DrawnEdge[] } {
-  const { nodes } = compile(flow)
-  const shown = nodes.filter((node) => node.atom !== undefined || hasBothSides(node))
-  const ids = new Map(shown.map((node, index) => [node, `n${index}`]))
-  const shapes = shown.map((node): DrawnNode => {
-    const name = node.atom?.name
+function toPicture(flow: AnyFlow | FlowOutline, { states }: DrawOptions): { shapes: DrawnNode[]; arrows: DrawnEdge[] } {
+  const { nodes } = toOutline(flow)
+  const shapes = nodes.map(({ name, kind }, index): DrawnNode => {
     const state = name !== undefined && states && Object.hasOwn(states, name) ? states[name] : undefined
-    return { id: ids.get(node) ?? '', label: name, retry: node.atom?.kind === 'retry', state }
+    return { id: `n${index}`, label: name, retry: kind === 'retry', state }
   })
-  const arrows = shown.flatMap((node) =>
-    node.successors.flatMap((after): DrawnEdge[] => {
-      const [from, to] = [ids.get(node), ids.get(after)]
-      if (from === undefined || to === undefined) return []
-      const decided = after.gates.some(({ history }) => node.index >= history.first && node.index < history.end)
-      return [{ from, to, decided }]
-    }),
+  const arrows = nodes.flatMap(({ next = [], decides = [] }, index) =>
+    next.map((to): DrawnEdge => ({ from: `n${index}`, to: `n${to}`, decided: decides.includes(to) })),
   )
   return { shapes, arrows }
-}
-
-/** Whether a node has edges on both sides. A join with edges on one side only is not drawn. */
-function hasBothSides({ predecessors, successors }: ExecutionNode): boolean {
-  return predecessors.length > 0 && successors.length > 0
 }
 
 function toMermaidNode({ id, label, retry, state }: DrawnNode): string {

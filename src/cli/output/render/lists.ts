@@ -1,6 +1,7 @@
 /** Lists as tables: jobs, the trash, logbooks, conductors. */
 
-import type { ConductorView } from '../../views/conductor-view.ts'
+import type { Entity, ListedFlow } from '../../../board/index.ts'
+import { type ConductorView, conductorView } from '../../views/conductor-view.ts'
 import { formatAge } from '../../views/duration.ts'
 import type { BookView } from '../../views/logbook-view.ts'
 import type { JobView, TrashView } from '../../views/views.ts'
@@ -87,4 +88,29 @@ export function logbooksTable(books: readonly BookView[], screen: Screen): strin
 /** Lists each state once: a book with a thousand flows has as few states as any other. */
 function formatStates({ flows }: BookView): string {
   return [...new Set(flows.map(({ state }) => state))].join(', ') || 'EMPTY'
+}
+
+/** Lists flows with their tasks, and how many of the living conductors have each. */
+export function flowsTable(
+  flows: readonly ListedFlow[],
+  { conductors, screen }: { readonly conductors: readonly Entity[]; readonly screen: Screen },
+): string[] {
+  const views = conductors.map(conductorView)
+  const columns: readonly Column<ListedFlow>[] = [
+    { title: 'NAME', value: ({ name }) => name, min: 12 },
+    { title: 'VERSION', value: ({ version }) => version },
+    { title: 'CONDUCTORS', value: ({ name, version }) => String(countConductors(views, { name, version })) },
+    { title: 'TASKS', value: ({ nodes }) => nodes.flatMap((node) => node.name ?? []).join(', '), min: 16 },
+    { title: 'SINCE', value: ({ since }) => formatAge(since, screen.now), optional: true },
+  ]
+  return renderTable(columns, flows, screen)
+}
+
+function countConductors(
+  conductors: readonly ConductorView[],
+  { name, version }: Pick<ListedFlow, 'name' | 'version'>,
+): number {
+  return conductors.filter(
+    ({ versions }) => versions && Object.hasOwn(versions, name) && versions[name]?.includes(version),
+  ).length
 }

@@ -1,0 +1,66 @@
+/** The command `jobboard flows`: lists the flows that conductors have, and draws one. */
+import type { Command } from 'commander'
+import type { ListedFlow } from '../../board/index.ts'
+import { NotFound } from '../../core/errors.ts'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
+import { GRAPH_FORMATS } from '../input/choices.ts'
+import { choiceParser, type SharedOptions } from '../input/shared-options.ts'
+import { openNamedBoard } from '../opening.ts'
+import { printJson, printLines, render } from '../output/output.ts'
+
+interface FlowsCommandOptions extends SharedOptions {
+  readonly json?: boolean
+  readonly graph?: boolean
+  readonly format: (typeof GRAPH_FORMATS)[number]
+}
+
+export function defineFlows(program: Command, run: RunAction): void {
+  program
+    .command('flows')
+    .summary('list the flows that conductors have')
+    .description(
+      'Lists the flows that conductors of the board have, or have had, with their tasks; with NAME, only those of this name. Needs no code.',
+    )
+    .argument('[name]', 'name of a flow')
+    .option('--graph', 'draw the flow NAME instead, in its newest version')
+    .option(
+      '--format <format>',
+      'format of the drawing: mermaid or dot',
+      choiceParser('--format', GRAPH_FORMATS),
+      'mermaid',
+    )
+    .option('--json', 'print each flow as a JSON object on a line of its own')
+    .addHelpText('after', '\nExamples:\n  $ jobboard flows\n  $ jobboard flows report --graph')
+    .action(run(flows))
+}
+
+async function flows(options: FlowsCommandOptions, context: CliContext, { args: [name] }: Command): Promise<ExitCode> {
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const { board } = opened
+  const [known, conductors] = await Promise.all([board.flows(), board.entities('conductor')])
+  const listed = known.filter((flow) => name === undefined || flow.name === name)
+  if (name !== undefined && listed.length === 0)
+    throw new NotFound(`no conductor of ${board.uri} has had a flow ${name}; jobboard flows lists those that it has`)
+  if (options.graph) await printGraph(listed, options, context)
+  else if (options.json) await printJson(context, listed)
+  else if (listed.length === 0) await printLines(context, [`no conductor of ${board.uri} has had a flow`])
+  else
+    await printLines(
+      context,
+      await render(context, ({ flowsTable }, screen) => flowsTable(listed, { conductors, screen })),
+    )
+  return DONE
+}
+
+/** Draws the newest version. */
+async function printGraph(
+  listed: readonly ListedFlow[],
+  { format }: FlowsCommandOptions,
+  context: CliContext,
+): Promise<void> {
+  const { toDot, toMermaid } = await import('../../flow/index.ts')
+  const newest = listed.toSorted((a, b) => b.since.getTime() - a.since.getTime())[0]
+  if (!newest) return
+  const drawn = format === 'dot' ? toDot(newest) : toMermaid(newest)
+  await printLines(context, drawn.trimEnd().split('\n'))
+}

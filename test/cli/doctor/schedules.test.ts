@@ -1,0 +1,72 @@
+/** What `jobboard doctor` finds of schedules. */
+import { expect, onTestFinished, test } from 'vitest'
+import { memoryTestBackend } from '../../../src/board/internal.ts'
+import { SCHEDULES } from '../../../src/board/schedules/record.ts'
+import { examineSchedules } from '../../../src/cli/doctor/schedules.ts'
+import { type JobBoard, schedule } from '../../../src/index.ts'
+import { ManualClock } from '../../../src/testing/index.ts'
+
+async function scene(): Promise<{ board: JobBoard; clock: ManualClock }> {
+  const clock = new ManualClock()
+  const board = await memoryTestBackend({ clock }).open({ who: 'ada' })
+  onTestFinished(() => board.close())
+  return { board, clock }
+}
+
+const register = (board: JobBoard, name: string, metadata: Record<string, unknown>) =>
+  board.registerEntity({ kind: 'conductor', name, metadata })
+
+const hourly = (id: string) => schedule(id, { every: '1h' }, 'report', {})
+
+test('a board without schedules has no findings, and healthy schedules are counted', async () => {
+  const { board } = await scene()
+  expect(await examineSchedules(board)).toEqual([])
+  await board.schedules.put(hourly('a'))
+  expect(await examineSchedules(board)).toEqual([{ severity: 'ok', about: 'schedules', text: '1 schedule' }])
+})
+
+test('schedules that nobody fires are late', async () => {
+  const { board, clock } = await scene()
+  await board.schedules.put(hourly('a'))
+  clock.advance('2h')
+  const [found] = await examineSchedules(board)
+  expect(found).toMatchObject({ severity: 'warning', text: expect.stringMatching(/^not fired for up to .*: a$/) })
+})
+
+test('a schedule whose flow no conductor has is reported, unless it is paused', async () => {
+  const { board } = await scene()
+  await register(board, 'c', { flows: ['import'], versions: { import: ['1.0'] } })
+  await board.schedules.put(hourly('a'))
+  const [found] = await examineSchedules(board)
+  expect(found).toMatchObject({
+    severity: 'warning',
+    text: expect.stringContaining('no living conductor has flow report'),
+  })
+  await board.schedules.pause('a')
+  expect(await examineSchedules(board)).toMatchObject([{ severity: 'ok' }])
+})
+
+test('a schedule that its program no longer declares is an orphan, if the program runs', async () => {
+  const { board } = await scene()
+  const declare = ['kept', 'gone'].map(hourly)
+  await board.declareSchedules({ declare, owner: 'billing', prune: false })
+  expect(await examineSchedules(board)).toMatchObject([{ severity: 'ok' }])
+  await register(board, 'c', { flows: ['report'], declares: { owner: 'billing', ids: ['kept'] } })
+  await register(board, 'd', { flows: ['report'], declares: { owner: 'other', ids: [] } })
+  expect(await examineSchedules(board)).toMatchObject([{ text: expect.stringMatching(/declares gone,/) }])
+})
+
+test('different time-zone data and unreadable schedules are reported', async () => {
+  const { board } = await scene()
+  await board.schedules.put(hourly('a'))
+  await register(board, 'c', { flows: ['report'], timeZones: '2025b' })
+  await register(board, 'd', { flows: ['report'], timeZones: '2026a' })
+  const found = await board.records.of(SCHEDULES).get('a')
+  if (!found || 'error' in found) throw new Error('the schedule cannot be read')
+  const newer = board.records.of({ ...SCHEDULES, format: 2 })
+  await newer.write([{ id: 'b', revision: undefined, value: found.value }])
+  expect(await examineSchedules(board)).toMatchObject([
+    { about: 'time zones', text: 'conductors have different time-zone data: 2025b, 2026a' },
+    { severity: 'error', text: expect.stringContaining('schedule b has format 2') },
+  ])
+})
