@@ -143,8 +143,16 @@ export interface Backend {
   unregister(entity: Entity): Promise<void>
   entities(kind: string): Promise<Entity[]>
 
-  /** Returns the time of the clock that delays are counted by, in milliseconds since 1970. */
+  /**
+   * Returns the time of the clock that delays are counted by, in milliseconds since 1970: the servers' clock, or that of this machine
+   * until an answer has shown the servers'.
+   */
   now(): number
+  /**
+   * Resolves when {@link now} is the servers' time; a round trip if no answer has shown it yet. Absent where it always is.
+   * Errors: NotConnected.
+   */
+  readClock?(): Promise<void>
   /**
    * Makes the backend watch the lease of the session until the hold is disposed. It reports `lost` before another owner could
    * be granted what this session holds.

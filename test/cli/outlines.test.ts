@@ -1,5 +1,7 @@
 /** Flows that are listed and drawn without their code, as conductors have written them to the board. */
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { flowsTable } from '../../src/cli/output/render/lists.ts'
+import { plainPaint } from '../../src/cli/output/render/paint.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { type CliFolder, createCliFolder, FLOWS, jsonLines, killRemaining } from './workplace.ts'
 
@@ -35,4 +37,13 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     const unknown = await place.jobboard(['flows', 'goodbye'])
     expect(unknown).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('has had a flow goodbye') })
   })
+})
+
+test('the table of flows counts the conductors that have each version', () => {
+  const nodes = [{ name: 'greet', kind: 'task', next: [1] }, {}] as const
+  const flow = { name: 'hello', version: '2.1', digest: 'x', nodes, since: new Date('2026-06-01T11:00:00Z') }
+  const entity = (versions: object) => ({ kind: 'conductor', name: 'c', instance: 'i', metadata: { versions } })
+  const conductors = [entity({ hello: ['2.1'] }), entity({ hello: ['1.0'] }), entity({})]
+  const screen = { paint: plainPaint, width: undefined, now: new Date('2026-06-01T12:00:00Z') }
+  expect(flowsTable([flow], { conductors, screen })[1]).toMatch(/^hello +2\.1 +1 +greet +1h/)
 })

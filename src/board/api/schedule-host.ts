@@ -24,6 +24,7 @@ export function toScheduleHost({ backend, who, records, lookup, claims }: Schedu
     },
     clock: backend.clock ?? systemAlarmClock,
     now: () => backend.now(),
+    readClock: async () => backend.readClock?.(),
     async cancelJob(uuid, reason) {
       try {
         await claims.cancel(await lookup.toOwnEntry(await lookup.find(uuid)), reason)

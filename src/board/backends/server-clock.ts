@@ -18,6 +18,11 @@ export class ServerClock {
   #offsetMs: number | undefined
   #previousOffsetMs: number | undefined
 
+  /** Whether there is a sample. */
+  get isKnown(): boolean {
+    return this.#offsetMs !== undefined || this.#previousOffsetMs !== undefined
+  }
+
   /** Adds a sample. @param time the server's time in an answer that just arrived, in milliseconds since 1970 */
   observe(time: number): void {
     const now = monotonic()
@@ -33,7 +38,10 @@ export class ServerClock {
    * Returns the server's time in milliseconds since 1970, or the time of this machine as long as there is no sample.
    */
   now(): number {
-    if (this.#offsetMs === undefined) return Date.now()
-    return monotonic() + Math.max(this.#offsetMs, this.#previousOffsetMs ?? Number.NEGATIVE_INFINITY)
+    const offset = Math.max(
+      this.#offsetMs ?? Number.NEGATIVE_INFINITY,
+      this.#previousOffsetMs ?? Number.NEGATIVE_INFINITY,
+    )
+    return this.isKnown ? monotonic() + offset : Date.now()
   }
 }

@@ -13,6 +13,8 @@ export interface ScheduleHost {
   readonly clock: AlarmClock
   /** Returns the time of the board's clock, in milliseconds since 1970. */
   now(): number
+  /** Resolves when {@link now} is the servers' time: a machine's own clock may be wrong by hours. @throws NotConnected */
+  readClock(): Promise<void>
   /** Cancels a job; does nothing if it has left the board. */
   cancelJob(uuid: string, reason: string): Promise<void>
   isOnBoard(uuid: string): Promise<boolean>

@@ -77,6 +77,7 @@ export class Scheduler implements AsyncDisposable {
   /** Reads the schedules, and fires them from now on; resolves when those are fired that are due already. @throws UnsupportedCapability, NotConnected, AccessDenied */
   async start(): Promise<void> {
     const { host } = this.#options
+    await host.readClock()
     this.#view = await host.records.view(SCHEDULES, (id) => this.#plan(id))
     for (const id of this.#view.records.keys()) this.#plan(id)
     // A conductor that stops when nothing is left to do must find the jobs of these.

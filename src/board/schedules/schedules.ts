@@ -77,6 +77,7 @@ export class Schedules {
 
   /** Returns all schedules, ordered by their ids. @throws UnsupportedCapability, NotConnected */
   async list(): Promise<ScheduleView[]> {
+    await this.#host.readClock()
     return (await this.#store.list()).map((record) => toScheduleView(record, this.#host.now()))
   }
 
@@ -280,8 +281,9 @@ export class Schedules {
   }
 
   async #put(id: string, definition: ScheduleDefinition, { mode, declared }: PutMode): Promise<PutOutcome> {
-    const now = this.#host.now()
     this.#assertSupported(id, definition)
+    await this.#host.readClock()
+    const now = this.#host.now()
     const rule = await this.#rules.compute(definition.spec, now)
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const found = await this.#store.get(id)
@@ -358,6 +360,7 @@ export class Schedules {
 
   async #find(id: string): Promise<ReadRecord<ScheduleRecord>> {
     assertScheduleId(id)
+    await this.#host.readClock()
     const found = await this.#store.get(id)
     if (found) return found
     throw this.#notFound(id)

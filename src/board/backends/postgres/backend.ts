@@ -326,6 +326,13 @@ export class PostgresBackend implements Backend {
     return this.#clock.now()
   }
 
+  async readClock(): Promise<void> {
+    if (this.#clock.isKnown) return
+    const reading = () => this.#pool.query('SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS at', [])
+    const { rows } = await translateErrors(`reading the clock of ${this.uri}`, reading)
+    this.#clock.observe(Number(rows[0]?.['at']))
+  }
+
   /** Returns a hold that costs nothing: the session sends heartbeats whether or not it has claims. */
   holdSession(): SessionHold {
     return { whenAlive: async () => this.#requireOpen.keeper.whenAlive(), [Symbol.dispose]: () => undefined }

@@ -342,6 +342,11 @@ export class ZooKeeperBackend implements Backend {
     return this.#clock.now()
   }
 
+  async readClock(): Promise<void> {
+    if (this.#clock.isKnown) return
+    await translateErrors('reading the clock of the servers', () => this.#committer.prepare())
+  }
+
   holdSession(): SessionHold {
     const hold = this.#zookeeper.holdLease()
     return {
