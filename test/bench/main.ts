@@ -23,6 +23,7 @@ const BENCHES: readonly string[] = [
   'peers',
   'pool',
   'scale',
+  'schedule',
   'zookeeper',
 ]
 

@@ -21,8 +21,10 @@ import type { Schedules } from './schedules.ts'
 /** By how much each conductor waits longer than the one before it in the order of a schedule. */
 const TURN_MS = 50
 const MAX_TURN_MS = 1_000
-/** The names of the conductors are read again after so long, when a schedule is planned. */
+/** The names of the conductors are read again after so long, when a schedule is due. */
 const NAMES_PERIOD_MS = 30_000
+/** Another conductor was faster than its turn: the names are wrong, and are read again unless they are newer than this. */
+const NEW_NAMES_MS = 2_000
 /** A schedule that could not be fired is tried again after so long. */
 const RETRY_MS = 1_000
 /** Whether an awaited job has ended is looked up this often: the conductor that ran it says so at once, if it lives. */
@@ -51,6 +53,8 @@ export interface EndedJob {
 interface Planned {
   readonly id: string
   readonly at: number
+  /** Whether this conductor has waited for its turn. */
+  readonly isOurTurn: boolean
 }
 
 export class Scheduler implements AsyncDisposable {
@@ -78,6 +82,7 @@ export class Scheduler implements AsyncDisposable {
   async start(): Promise<void> {
     const { host } = this.#options
     await host.readClock()
+    await this.#readNames()
     this.#view = await host.records.view(SCHEDULES, (id) => this.#plan(id))
     for (const id of this.#view.records.keys()) this.#plan(id)
     // A conductor that stops when nothing is left to do must find the jobs of these.
@@ -128,11 +133,13 @@ export class Scheduler implements AsyncDisposable {
     const { next, awaits, paused } = record.value
     const due = awaits === undefined ? next?.at : this.#options.host.now() + AWAITED_PERIOD_MS
     if (due === undefined || paused) return
-    this.#refreshNames()
-    const planned = { id, at: Math.max(due + this.#turnMs(id), notBefore) }
-    this.#plans.set(id, planned)
-    this.#planned.add(planned)
+    this.#add({ id, at: Math.max(due, notBefore), isOurTurn: false })
     this.#arm()
+  }
+
+  #add(planned: Planned): void {
+    this.#plans.set(planned.id, planned)
+    this.#planned.add(planned)
   }
 
   #arm(): void {
@@ -154,9 +161,13 @@ export class Scheduler implements AsyncDisposable {
     while (first && first.at <= now && this.#firing.size < MAX_FIRING) {
       this.#planned.delete(first)
       this.#plans.delete(first.id)
-      this.#fireOne(first.id)
+      const turnMs = first.isOurTurn ? 0 : this.#turnMs(first.id)
+      // The names are looked at when the schedule is due: by then they are newer, and few schedules are due at once.
+      if (turnMs > 0) this.#add({ id: first.id, at: first.at + turnMs, isOurTurn: true })
+      else this.#fireOne(first.id)
       first = this.#planned.first
     }
+    this.#refreshNames(NAMES_PERIOD_MS)
     this.#arm()
   }
 
@@ -201,6 +212,7 @@ export class Scheduler implements AsyncDisposable {
       cancel: (uuid, reason) => host.cancelJob(uuid, reason),
     })
     if (fired) onFired(fired)
+    else this.#refreshNames(NEW_NAMES_MS)
     return fired !== undefined
   }
 
@@ -220,17 +232,14 @@ export class Scheduler implements AsyncDisposable {
     return Math.min(before * TURN_MS, MAX_TURN_MS)
   }
 
-  #refreshNames(): void {
-    const now = this.#clock.monotonic()
-    if (now - this.#namesReadAt < NAMES_PERIOD_MS) return
-    this.#namesReadAt = now
-    // Old names only cost a refused transaction, or some milliseconds.
-    this.#options.host.conductorNames().then(
-      (names) => {
-        this.#names = names
-      },
-      () => undefined,
-    )
+  /** Reads the names again, unless they are newer. Old names only cost a refused transaction, or some milliseconds. */
+  #refreshNames(olderThanMs: number): void {
+    if (this.#clock.monotonic() - this.#namesReadAt >= olderThanMs) this.#readNames().catch(() => undefined)
+  }
+
+  async #readNames(): Promise<void> {
+    this.#namesReadAt = this.#clock.monotonic()
+    this.#names = await this.#options.host.conductorNames()
   }
 }
 
