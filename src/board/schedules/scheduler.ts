@@ -72,6 +72,7 @@ export class Scheduler implements AsyncDisposable {
   #namesReadAt = Number.NEGATIVE_INFINITY
   #alarm: { readonly at: number; readonly set: Disposable } | undefined
   #isClosed = false
+  #isFiringSoon = false
 
   constructor(options: SchedulerOptions) {
     this.#options = options
@@ -147,12 +148,27 @@ export class Scheduler implements AsyncDisposable {
     if (this.#isClosed || !first || this.#firing.size >= MAX_FIRING) return
     if (this.#alarm && this.#alarm.at <= first.at) return
     this.#alarm?.set[Symbol.dispose]()
-    const waitMs = Math.min(Math.max(0, first.at - this.#options.host.now()), MAX_ALARM_MS)
+    this.#alarm = undefined
+    const waitMs = Math.min(first.at - this.#options.host.now(), MAX_ALARM_MS)
+    if (waitMs <= 0) {
+      // Without an alarm: a clock that a test turns rings only when it is turned.
+      this.#fireSoon()
+      return
+    }
     const ring = () => {
       this.#alarm = undefined
       this.#fireDue()
     }
     this.#alarm = { at: first.at, set: this.#clock.alarm(waitMs, { kind: 'schedule', ring }) }
+  }
+
+  #fireSoon(): void {
+    if (this.#isFiringSoon) return
+    this.#isFiringSoon = true
+    setImmediate(() => {
+      this.#isFiringSoon = false
+      if (!this.#isClosed) this.#fireDue()
+    })
   }
 
   #fireDue(): void {
