@@ -1,7 +1,7 @@
 /** The schedules of a conductor: declares those that it was given, and fires those of the board while it runs. */
 import type { DeclaredSchedules, JobBoard } from '../board/index.ts'
 import type { Fired, Scheduler } from '../board/internal.ts'
-import { asError, UnsupportedCapability } from '../core/errors.ts'
+import { AccessDenied, UnsupportedCapability } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import type { ConductorEvents } from './events.ts'
 import type { RunSettled } from './runs/runs.ts'
@@ -25,7 +25,7 @@ export class Scheduling implements AsyncDisposable {
     this.#options = options
   }
 
-  /** Declares the schedules, and fires from now on. @throws the errors of the declaration */
+  /** Declares the schedules, and fires from now on. @throws the errors of the declaration; NotConnected */
   async start(): Promise<void> {
     const { board, name, schedules, log, onError } = this.#options
     if (schedules) {
@@ -47,9 +47,9 @@ export class Scheduling implements AsyncDisposable {
       this.#scheduler = scheduler
     } catch (error) {
       await scheduler[Symbol.asyncDispose]()
-      // A conductor without schedules also works where it may not read them, or where there can be none.
-      if (schedules) throw error
-      if (!(error instanceof UnsupportedCapability)) onError(asError(error))
+      // A conductor that declares none also works where there can be none, and where it may not read them.
+      if (schedules || !(error instanceof UnsupportedCapability || error instanceof AccessDenied)) throw error
+      if (error instanceof AccessDenied) onError(error)
     }
   }
 

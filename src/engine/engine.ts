@@ -159,7 +159,7 @@ export class Engine {
 
   async *#steps(halt: FollowingSignal): AsyncGenerator<EngineState, Ending, void> {
     const start = toStart(this.#options.log.flow)
-    if (start === 'over') return this.#endedBefore()
+    if (start === 'finished') return this.#endedBefore()
     const session = this.#open(start, halt)
     try {
       let state: EngineState = 'RESUMING'
@@ -206,7 +206,7 @@ export class Engine {
 
   async #drive(halt: FollowingSignal): Promise<Ending> {
     const start = toStart(this.#options.log.flow)
-    if (start === 'over') return this.#endedBefore()
+    if (start === 'finished') return this.#endedBefore()
     const session = this.#open(start, halt)
     try {
       let state: EngineState = 'RESUMING'
@@ -276,11 +276,11 @@ export class Engine {
     assertSatisfied(flow, { graph, store: this.#store })
     for (const line of findDifferences(detail, { flow, graph })) this.#logger.warn({ flow: flow.name }, line)
     const ledger = new Ledger(detail, { recordsEvents: this.#hasListeners })
-    if (start === 'anew') ledger.reset()
+    if (start === 'restart') ledger.reset()
     for (const { atom } of graph.atoms) if (!ledger.has(atom.name)) ledger.add(atom)
     ledger.moveFlow(...pathToRunning(detail, start))
     // An earlier engine may have added atoms: then an atom that was not begun can precede atoms that have to be undone.
-    return new AtomStates({ graph, ledger, thorough: start === 'on' && detail.atoms.length > 0 })
+    return new AtomStates({ graph, ledger, thorough: start === 'resume' && detail.atoms.length > 0 })
   }
 
   #createRun(

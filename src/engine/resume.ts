@@ -1,9 +1,9 @@
 /**
  * Determines where an engine starts, from the logbook and the present flow.
  *
- * A flow that has ended with nothing left of it (REVERTED), or stuck (FAILURE, a revert has failed), begins **anew** from
- * clean atoms. One that has succeeded is **over**. Every other one goes **on**: each atom's record says where it is and what
- * was meant to become of it. What is SUCCESS stays, what was RUNNING runs again (or is reverted first, or has failed: see
+ * A flow that has ended with nothing left of it (REVERTED), or stuck (FAILURE, a revert has failed), is **restarted** from
+ * clean atoms. One that has succeeded is **finished**. Every other one is **resumed**: each atom's record has its state and its
+ * intention. What is SUCCESS stays, what was RUNNING runs again (or is reverted first, or has failed: see
  * `onInterrupted` of tasks), what was to be reverted is reverted.
  *
  * The code may have changed since. Atoms that are new are executed when their turn comes; atoms that are gone keep their
@@ -16,9 +16,9 @@ import type { AnyFlow, AtomNode, ExecutionGraph, ExecutionNode, OnInterrupted } 
 import type { AtomDetail, FlowDetail } from '../persistence/index.ts'
 import type { AtomStates } from './atom-states.ts'
 
-export type Start = 'on' | 'anew' | 'over'
+export type Start = 'resume' | 'restart' | 'finished'
 
-/** The way from what was recorded to RUNNING. RESUMING and SUSPENDED are where a dead engine's flow passes through. */
+/** The states from the recorded one to RUNNING. A flow whose engine died passes through RESUMING and SUSPENDED. */
 const PATH_TO_RUNNING: Readonly<Record<FlowState, readonly FlowState[]>> = {
   PENDING: ['RUNNING'],
   RUNNING: ['RESUMING', 'SUSPENDED', 'RUNNING'],
@@ -32,17 +32,18 @@ const PATH_TO_RUNNING: Readonly<Record<FlowState, readonly FlowState[]>> = {
 
 const REVERTING_STATES: ReadonlySet<AtomState> = new Set(['FAILURE', 'REVERTING', 'REVERTED', 'REVERT_FAILURE'])
 
+/** Returns whether the flow is resumed, restarted, or finished. */
 export function toStart(flow: FlowDetail): Start {
-  if (flow.state === 'SUCCESS') return 'over'
-  if (flow.state === 'REVERTED') return 'anew'
-  // A FAILURE without a failed revert was left as it was, by an engine that resolves nothing.
-  if (flow.state === 'FAILURE' && flow.atoms.some((atom) => atom.state === 'REVERT_FAILURE')) return 'anew'
-  return 'on'
+  if (flow.state === 'SUCCESS') return 'finished'
+  if (flow.state === 'REVERTED') return 'restart'
+  // A FAILURE without a failed revert was left as it was, by an engine with `neverResolve`.
+  if (flow.state === 'FAILURE' && flow.atoms.some((atom) => atom.state === 'REVERT_FAILURE')) return 'restart'
+  return 'resume'
 }
 
-/** The way to RUNNING from where the flow is found. */
+/** Returns the states from the recorded one to RUNNING. */
 export function pathToRunning(flow: FlowDetail, start: Start): readonly FlowState[] {
-  return flow.state === 'FAILURE' && start === 'on' ? ['RUNNING'] : PATH_TO_RUNNING[flow.state]
+  return flow.state === 'FAILURE' && start === 'resume' ? ['RUNNING'] : PATH_TO_RUNNING[flow.state]
 }
 
 /**
@@ -55,7 +56,7 @@ export function assertResumable(detail: FlowDetail, graph: ExecutionGraph): void
   for (const { name, kind } of detail.atoms) {
     if (kind !== 'task' && kind !== 'retry')
       throw new IncompatibleVersion(
-        `flow ${detail.name}: its logbook has ${name} of kind ${String(kind)}, which a newer release wrote; run it there`,
+        `flow ${detail.name}: its logbook has ${name} of kind ${String(kind)}, which a newer release has written; run the flow with that release`,
       )
     const now = graph.byName.get(name)?.atom.kind ?? kind
     if (now !== kind)
@@ -84,18 +85,17 @@ export interface ResumeOptions {
   readonly atomStates: AtomStates
   readonly detail: FlowDetail
   readonly deferReverts: boolean
-  /** Failed atoms run again; by default it is resolved what follows from them. */
+  /** Whether failed atoms run again; by default, their retry decides what follows. */
   readonly neverResolve: boolean
   readonly resolve: (node: AtomNode, failure: Failure) => Promise<void>
 }
 
 /**
- * Continues the intentions of the last engine, at whichever point it died: resolves failures that were not resolved, reverts
- * the atoms that a retry wanted reverted, and, if atoms are being reverted for which no retry is the reason, reverts
- * everything.
+ * Continues what the last engine had decided: resolves unresolved failures, reverts what a retry wanted reverted, and reverts
+ * everything if an atom is being reverted for another reason than a retry.
  */
-export async function resumeAtoms(taking: ResumeOptions): Promise<void> {
-  const { atomStates, detail, neverResolve, resolve } = taking
+export async function resumeAtoms(options: ResumeOptions): Promise<void> {
+  const { atomStates, detail, neverResolve, resolve } = options
   if (detail.atoms.length === 0) return
   for (const retry of filterRetries(atomStates, isRetrying)) {
     atomStates.intend(retry, 'RETRY')
@@ -106,18 +106,23 @@ export async function resumeAtoms(taking: ResumeOptions): Promise<void> {
     const { state, intention } = atomStates.record(node)
     return state === 'FAILURE' && intention === 'EXECUTE'
   })
-  const reasons = findReasons(taking)
+  const revertedBefore = findRevertedByRetry(options)
   for (const node of unresolved) {
-    if (reasons.has(node)) atomStates.intend(node, 'REVERT')
+    if (revertedBefore.has(node)) atomStates.intend(node, 'REVERT')
     else if (neverResolve && !interrupted.has(node)) atomStates.renew(node)
-    else await resolve(node, atomStates.record(node).failure ?? failureOf(new Error('it failed for an unknown reason')))
+    else
+      await resolve(
+        node,
+        atomStates.record(node).failure ??
+          failureOf(new Error(`atom ${node.atom.name} failed, but the logbook has no failure for it`)),
+      )
   }
-  const explained = findReasons(taking)
-  const stray = atomStates.graph.atoms.some(
-    (node) => !explained.has(node) && !interrupted.has(node) && isReverting(atomStates.record(node)),
+  const revertedNow = findRevertedByRetry(options)
+  const hasOtherReverts = atomStates.graph.atoms.some(
+    (node) => !revertedNow.has(node) && !interrupted.has(node) && isReverting(atomStates.record(node)),
   )
   const gone = detail.atoms.some((atom) => !atomStates.graph.byName.has(atom.name) && isReverting(atom))
-  if (stray || (gone && explained.size === 0)) atomStates.revertAll()
+  if (hasOtherReverts || (gone && revertedNow.size === 0)) atomStates.revertAll()
 }
 
 /**
@@ -154,7 +159,7 @@ function isRetrying({ state, intention }: AtomDetail): boolean {
 }
 
 /** Returns the nodes that are reverted because of a retry: the retry, and all nodes after it. */
-function findReasons({ atomStates, deferReverts }: ResumeOptions): ReadonlySet<ExecutionNode> {
+function findRevertedByRetry({ atomStates, deferReverts }: ResumeOptions): ReadonlySet<ExecutionNode> {
   const retrying = filterRetries(atomStates, isRetrying)
   const givenUp = deferReverts ? [] : filterRetries(atomStates, isReverting)
   return new Set([

@@ -3,8 +3,8 @@
  *
  *     node child-main.js SILENCE_MS
  *
- * The lifeline comes first: a module that never returns from its import must not outlive the pool. Stop signals are ignored,
- * because Ctrl-C and service managers send them to all processes at once, and a drain needs its children: the pool ends them.
+ * The thread of the lifeline starts before the module is imported, so that a child whose import never ends still ends with the pool. Stop
+ * signals are ignored, because Ctrl-C and service managers send them to all processes at once, and tasks go on while the conductor drains.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Worker as Thread } from 'node:worker_threads'
@@ -105,8 +105,8 @@ async function retire(): Promise<void> {
 }
 
 /**
- * Ends the process, because the fault may have left any state half changed. The work under way has failed if the fault is its own: code of
- * earlier work, or of a service, may have thrown.
+ * Ends the process, because the fault may have left any state half changed. The work under way has failed only if its own code has thrown: an
+ * error of earlier work, or of a service, does not count.
  */
 async function endAfterFault(fault: unknown): Promise<void> {
   const { number } = underWay ?? {}

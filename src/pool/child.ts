@@ -9,7 +9,7 @@
  * The object is the child's identity: neither its pid nor a file descriptor is, because the system uses them again. Work is
  * settled by its answer, or at the end of the process: while the process lives, the work may go on.
  *
- * A stop of work goes down one ladder, whatever its reason: the signal of the work fires; after `graceMs`, SIGTERM to the process
+ * Work is always stopped in the same steps, whatever the reason: the signal of the work fires; after `graceMs`, SIGTERM to the process
  * group; 100 ms later, SIGKILL to the process group, repeated until the process has ended. After SIGTERM the child is not used again.
  */
 import { type ChildProcess, fork } from 'node:child_process'
@@ -28,13 +28,13 @@ import { signalGroup } from './process-group.ts'
 import { type FromChild, LIFELINE_FD, openEnvelope, PROTOCOL_VERSION, type ToChild } from './protocol.ts'
 
 /** The time between SIGTERM and SIGKILL. */
-const TERM_MS = 100
+const SIGTERM_TO_SIGKILL_MS = 100
 /** The time after which SIGKILL is sent again. */
 const KILL_AGAIN_MS = 1_000
 /** The time in which a process without its channel has to end. */
-const DISCONNECTED_MS = 1_000
+const EXIT_AFTER_DISCONNECT_MS = 1_000
 /** The time for the rest of the output after the process has ended: a process that it has started may hold the pipes open. */
-const OUTPUT_MS = 2_000
+const OUTPUT_AFTER_EXIT_MS = 2_000
 
 export type ChildState = 'starting' | 'idle' | 'busy' | 'retiring' | 'dead'
 
@@ -86,11 +86,11 @@ export class Child {
   #work: WorkUnderWay | undefined
   #workCount = 0
   #startTimer: NodeJS.Timeout | undefined
-  #ladderTimer: NodeJS.Timeout | undefined
+  #escalationTimer: NodeJS.Timeout | undefined
   #disconnectTimer: NodeJS.Timeout | undefined
   /** Whether the process has ended; its output may follow. */
   #hasExited = false
-  /** Why the pool ends the child: set when SIGTERM or SIGKILL is sent. The work under way is rejected with it. */
+  /** Why the child ends, if it is known: a signal was sent, its start has failed, or its worker has refused. Rejects the work under way. */
   #killedFor: { readonly error: unknown } | undefined
   #residentMemory: number | undefined
   #oomKillsBefore: number | undefined
@@ -100,7 +100,7 @@ export class Child {
     this.#options = options
     this.number = options.number
     this.#heartbeat = new Heartbeat(options)
-    // The pool may not have asked for it yet when it is rejected.
+    // It may be rejected before the pool awaits it.
     this.#ready.promise.catch(() => undefined)
     this.#output = new ChildOutput({
       onLine: (line) => options.onLine(this, line),
@@ -189,7 +189,7 @@ export class Child {
         stdio: ['ignore', 'pipe', 'pipe', 'ipc', 'pipe'],
       })
     } catch (error) {
-      // Later, as the other errors of a start: the pool must not find a dead child while it still makes it.
+      // Later, as the other errors of a start are: the pool is still making this child.
       process.nextTick(() => this.#onProcessError(asError(error)))
       return undefined
     }
@@ -203,10 +203,12 @@ export class Child {
       const used = this.#residentMemory ?? 0
       if (memory !== undefined && used > memory)
         throw new OutOfMemory(
-          `a child uses ${formatBytes(used)} before it does anything, and may use ${formatBytes(memory)}: allow more memory`,
+          `a child uses ${formatBytes(used)} before its first task, more than its limit of ${formatBytes(memory)}: raise the limit`,
         )
       if (protocol !== PROTOCOL_VERSION)
-        throw new ChildUnavailable(`child ${this.number} is of another release: install the package again, and restart`)
+        throw new ChildUnavailable(
+          `child ${this.number} runs another release of this package: install the package again, and restart this process`,
+        )
       this.#options.assertFacts(facts)
     } catch (error) {
       this.kill(error)
@@ -229,40 +231,40 @@ export class Child {
     this.#state = 'busy'
     const answer = createDeferred<unknown>()
     this.#work = { ...work, number: this.#workCount, answer, hasBegun: false, settle: undefined }
-    this.#heartbeat.workBegins()
+    this.#heartbeat.startWork()
     this.#output.clear()
     this.#send({ kind: 'run', number: this.#workCount, work: work.work })
     return answer.promise
   }
 
   /**
-   * Stops the work under way, by the ladder. The work is rejected with the reason unless the worker answers in time.
+   * Stops the work under way, in the steps above. The work is rejected with the reason unless the worker answers in time.
    *
    * @param options.graceMs the time between the signal of the work and SIGTERM
    */
   stopWork(reason: unknown, { graceMs }: { readonly graceMs: number }): void {
     if (!this.#work || this.#killedFor) return
     this.#send({ kind: 'cancel', number: this.#work.number, reason: failureOf(reason) })
-    clearTimeout(this.#ladderTimer)
-    this.#ladderTimer = setTimeout(() => this.#terminate(reason), graceMs)
+    clearTimeout(this.#escalationTimer)
+    this.#escalationTimer = setTimeout(() => this.#terminate(reason), graceMs)
   }
 
   /** Ends the process at once, with all processes that it has started. Work under way is rejected with the reason. */
   kill(reason: unknown): void {
     this.#killedFor ??= { error: reason }
-    clearTimeout(this.#ladderTimer)
+    clearTimeout(this.#escalationTimer)
     if (this.#state === 'dead' || this.#hasExited) return
     if (this.pid !== undefined) signalGroup(this.pid, 'SIGKILL')
-    this.#ladderTimer = setTimeout(() => this.kill(reason), KILL_AGAIN_MS)
+    this.#escalationTimer = setTimeout(() => this.kill(reason), KILL_AGAIN_MS)
   }
 
-  /** Ends an idle child in order: it disposes of its worker first. After `graceMs` it is killed. */
+  /** Ends an idle child, which disposes of its worker first. After `graceMs` it is killed. */
   async retire({ graceMs }: { readonly graceMs: number }): Promise<void> {
     if (this.#state === 'idle') {
       this.#state = 'retiring'
       this.#send({ kind: 'retire' })
       const reason = new ChildDied(`child ${this.number} did not end within ${graceMs} ms when it was retired`)
-      this.#ladderTimer = setTimeout(() => this.#terminate(reason), graceMs)
+      this.#escalationTimer = setTimeout(() => this.#terminate(reason), graceMs)
     }
     await this.closed
   }
@@ -271,7 +273,7 @@ export class Child {
     this.#killedFor ??= { error: reason }
     this.#send({ kind: 'terminate' })
     if (this.pid !== undefined) signalGroup(this.pid, 'SIGTERM')
-    this.#ladderTimer = setTimeout(() => this.kill(reason), TERM_MS)
+    this.#escalationTimer = setTimeout(() => this.kill(reason), SIGTERM_TO_SIGKILL_MS)
   }
 
   #receive(message: FromChild | undefined): void {
@@ -290,7 +292,7 @@ export class Child {
     else if (message.kind === 'note') work.onNote(message.note)
     else if (message.kind === 'fault') {
       const why = `${this.#describe()} has ended, because code that does not belong to this work has failed`
-      // The work has failed through no fault of its own: it must not be charged.
+      // The work has not failed by itself: this must not count as a failed attempt.
       const error = new ChildUnavailable(why, { cause: new WrappedFailure([message.failure]) })
       this.#onAnswer(work, { isLast: true, settle: () => work.answer.reject(error) })
     } else if (message.kind === 'done')
@@ -304,7 +306,7 @@ export class Child {
   /** Ends a child that has closed its channel: no message reaches it any more. A child that ends closes its channel, too. */
   #onDisconnect(): void {
     const closed = () => this.kill(new ChildDied(`child ${this.number} (pid ${this.pid}) has closed its channel`))
-    this.#disconnectTimer = setTimeout(closed, DISCONNECTED_MS)
+    this.#disconnectTimer = setTimeout(closed, EXIT_AFTER_DISCONNECT_MS)
   }
 
   #onAnswer(work: WorkUnderWay, { isLast, settle }: { readonly isLast: boolean; readonly settle: () => void }): void {
@@ -313,7 +315,7 @@ export class Child {
       work.settle = settle
       return
     }
-    clearTimeout(this.#ladderTimer)
+    clearTimeout(this.#escalationTimer)
     this.#work = undefined
     this.#state = 'idle'
     settle()
@@ -324,7 +326,11 @@ export class Child {
   /** Shows the child that the pool lives, and kills a child that has not answered for long: its process is stopped. */
   beat(): void {
     if (this.#state === 'dead' || this.#heartbeat.beat({ isBusy: this.#state === 'busy' })) return
-    this.kill(new ChildDied(`child ${this.number} (pid ${this.pid}) was stopped: it has not answered for too long`))
+    this.kill(
+      new ChildDied(
+        `child ${this.number} (pid ${this.pid}) has not answered for too long: its process is probably stopped (SIGSTOP)`,
+      ),
+    )
   }
 
   /** Reads how much memory the process uses, and kills it if that is too much while it works. */
@@ -351,12 +357,12 @@ export class Child {
     const process = this.#process
     this.#heartbeat.noteSilence()
     this.#hasExited = true
-    // Its number may be that of another process soon.
-    for (const timer of [this.#ladderTimer, this.#disconnectTimer]) clearTimeout(timer)
+    // The system may use the pid again soon: no timer may signal it.
+    for (const timer of [this.#escalationTimer, this.#disconnectTimer]) clearTimeout(timer)
     const closed = new Promise<void>((resolve) => process?.once('close', () => resolve()))
     const late = createDeferred()
-    const timer = setTimeout(late.resolve, OUTPUT_MS)
-    // What it has started may live on, in its group.
+    const timer = setTimeout(late.resolve, OUTPUT_AFTER_EXIT_MS)
+    // Processes that the child has started may still run in its group.
     if (process?.pid !== undefined) signalGroup(process.pid, 'SIGKILL')
     const oomKills = await readOomKills()
     await Promise.race([closed, late.promise])
@@ -375,9 +381,9 @@ export class Child {
     const wasStarting = this.#state === 'starting'
     this.#state = 'dead'
     clearTimeout(this.#startTimer)
-    for (const timer of [this.#ladderTimer, this.#disconnectTimer]) clearTimeout(timer)
+    for (const timer of [this.#escalationTimer, this.#disconnectTimer]) clearTimeout(timer)
     this.#output[Symbol.dispose]()
-    // A process that it has started may hold the pipes open, and they would keep this process alive.
+    // A process that the child has started may hold the pipes open, and they would keep this process alive.
     for (const stream of [this.#process?.stdout, this.#process?.stderr]) stream?.destroy()
     this.#heartbeat[Symbol.dispose]()
     const ended = { who: this.#describe(), end, lastLines: this.#output.lastLines }
@@ -403,7 +409,7 @@ export class Child {
   }
 
   #send(message: ToChild): void {
-    // The end of the process settles the work; a callback keeps a broken channel from being thrown.
+    // The end of the process settles the work. Without a callback, a broken channel would be an 'error' event.
     if (this.#process?.connected) this.#process.send(message, () => undefined)
   }
 }

@@ -13,7 +13,7 @@ import { monotonic } from '../core/time.ts'
 export interface HeartbeatOptions {
   /** The time without a beat of the pool after which the child kills itself; 0 for never. */
   readonly silenceMs: number
-  /** Returns for how many milliseconds the pool certainly has the right to the work of the child. */
+  /** Returns for how many milliseconds, at least, the pool still has the right to the work of the child. */
   readonly workLeftMs: () => number
   /** The number of beats without an answer after which the child counts as stopped. */
   readonly maxUnansweredBeats: number
@@ -42,7 +42,7 @@ export class Heartbeat implements Disposable {
     return this.#allowedMs
   }
 
-  /** Begins with a process that has just been started. */
+  /** Attaches the lifeline of a process that has just been started. */
   attach(lifeline: Duplex): void {
     this.#lifeline = lifeline
     this.#lastBeatMs = monotonic()
@@ -53,8 +53,8 @@ export class Heartbeat implements Disposable {
     lifeline.on('error', () => undefined)
   }
 
-  /** Begins with a piece of work: what is known of silence is about the work before it. */
-  workBegins(): void {
+  /** Forgets the silence of earlier work, and sends a beat if the right to the new work ends sooner than the last beat allows. */
+  startWork(): void {
     this.#wasSilent = false
     const { silenceMs, workLeftMs } = this.#options
     if (silenceMs === 0 || !this.#lifeline?.writable) return
@@ -66,7 +66,7 @@ export class Heartbeat implements Disposable {
   /**
    * Sends a beat.
    *
-   * @param options.isBusy whether the child works. An idle one does nothing that another owner could do, too
+   * @param options.isBusy whether the child works. An idle one works for nobody, and may live for the whole `silenceMs`
    * @returns whether the child still answers
    */
   beat({ isBusy }: { readonly isBusy: boolean }): boolean {

@@ -7,8 +7,8 @@ import { StringDecoder } from 'node:string_decoder'
 import { stripVTControlCharacters } from 'node:util'
 
 /** The number of lines that are kept for the failure of a child that dies. */
-const LINES_KEPT = 50
-const MAX_LINE_LENGTH = 4_096
+const MAX_LAST_LINES = 50
+const MAX_LINE_CHARS = 4_096
 /** The limits for one period: what is read, and how many lines are passed on. The other lines are counted. */
 const PERIOD_MS = 100
 const BYTES_PER_PERIOD = 256 * 1_024
@@ -49,7 +49,7 @@ export class ChildOutput implements Disposable {
     let partial = ''
     const takeLines = (text: string) => {
       const lines = (partial + text).split(/\r?\n/)
-      partial = (lines.pop() ?? '').slice(0, MAX_LINE_LENGTH)
+      partial = (lines.pop() ?? '').slice(0, MAX_LINE_CHARS)
       for (const line of lines) this.#take(line)
     }
     stream.on('data', (bytes: Buffer) => {
@@ -69,9 +69,9 @@ export class ChildOutput implements Disposable {
   }
 
   #take(text: string): void {
-    const line = stripVTControlCharacters(text).slice(0, MAX_LINE_LENGTH)
+    const line = stripVTControlCharacters(text).slice(0, MAX_LINE_CHARS)
     this.#lastLines.push(line)
-    if (this.#lastLines.length > LINES_KEPT) this.#lastLines.shift()
+    if (this.#lastLines.length > MAX_LAST_LINES) this.#lastLines.shift()
     this.#startPeriod()
     this.#lines += 1
     if (this.#lines <= LINES_PER_PERIOD) this.#options.onLine(line)

@@ -43,7 +43,7 @@ export interface PoolOptions extends PoolSettings {
   readonly settings: unknown
   /** The time without a beat of this process after which a child kills itself and its work; 0 for never. */
   readonly silenceMs: number
-  /** Returns for how many milliseconds this process certainly has the right to the work: a silent child ends itself before that. */
+  /** Returns for how many milliseconds, at least, this process still has the right to the work: a child without a beat ends before that. */
   readonly workLeftMs: () => number
   /** @throws an error if a child with these facts may not be used */
   readonly assertFacts: (facts: unknown) => void
@@ -62,7 +62,7 @@ export type PoolEvent =
 export interface WorkOptions {
   readonly work: unknown
   readonly onNote: (note: unknown) => void
-  /** Stops the work: it is removed from the queue, or its child goes down the ladder. */
+  /** Stops the work: it is removed from the queue, or stopped in its child, in the steps that `child.ts` describes. */
   readonly stop: Stoppable
   /** Kills the child at once: the right to do the work is lost. */
   readonly kill: Stoppable
@@ -96,9 +96,9 @@ export interface ChildStatus {
 export class ChildPool implements AsyncDisposable {
   readonly #options: PoolOptions
   readonly #children = new Set<Child>()
-  /** Children that are replaced, by their successor: they end when it is ready. */
+  /** The successor of each child that is being replaced: the child ends when its successor is ready. */
   readonly #replacedBy = new Map<Child, Child>()
-  /** Children that end when they are idle: their successor is ready, or they were fresh. */
+  /** Children that end when they are idle: their successor is ready, or they did fresh work. */
   readonly #leaving = new Set<Child>()
   readonly #idleSince = new WeakMap<Child, number>()
   /** In the order in which it is given to children. */
@@ -158,17 +158,17 @@ export class ChildPool implements AsyncDisposable {
     const remove = (reason: unknown) => {
       if (this.#waiting.delete(work)) work.answer.reject(reason)
     }
-    const unfollow = [onAbort(stop, () => remove(stop.reason)), onAbort(kill, () => remove(kill.reason))]
+    const unsubscribers = [onAbort(stop, () => remove(stop.reason)), onAbort(kill, () => remove(kill.reason))]
     this.#waiting.add(work)
     this.#fill()
     try {
       return await work.answer.promise
     } finally {
-      for (const leave of unfollow) leave()
+      for (const unsubscribe of unsubscribers) unsubscribe()
     }
   }
 
-  /** Ends all children: idle ones in order, the others at once. Work is rejected with ShuttingDown. */
+  /** Ends all children: idle ones after they have disposed of their worker, the others at once. Rejects work with ShuttingDown. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true
     clearInterval(this.#beatTimer)
@@ -192,7 +192,7 @@ export class ChildPool implements AsyncDisposable {
     if (this.#isClosed) return
     const starting = [...this.#children].filter((child) => child.state === 'starting' && child.isUsable)
     for (const work of this.#waiting) {
-      // Children that are about to end are no members any more, but as long as they work they use the machine.
+      // Children that are about to end are not in the member count, but those that work use the machine: they count here.
       if (this.#busyCount >= this.#options.max) return
       // Thousands may wait: they are not looked at while nothing can be done for any of them.
       if (starting.length === 0 && !this.#canServe) break
@@ -224,7 +224,7 @@ export class ChildPool implements AsyncDisposable {
     return memory ?? this.#options.memory
   }
 
-  /** Starts a child for this work; if there are as many as may be, ends an idle one that is of no use for it. */
+  /** Starts a child for this work; if there are `max` already, retires an idle one that does not fit the work. */
   #makeRoomFor(work: WaitingWork): void {
     if (!this.#canStart) return
     if (this.#memberCount < this.#options.max) {
@@ -243,14 +243,14 @@ export class ChildPool implements AsyncDisposable {
     const { stop, kill, graceMs } = work
     const answer = child.run(work)
     work.onAssigned(child)
-    const unfollow = [
+    const unsubscribers = [
       onAbort(stop, () => child.stopWork(stop.reason, { graceMs })),
       onAbort(kill, () => child.kill(kill.reason)),
     ]
     if (work.isFresh) this.#leaving.add(child)
     else if (this.#isSpent(child)) this.#replace(child)
-    const over = () => {
-      for (const leave of unfollow) leave()
+    const onSettled = () => {
+      for (const unsubscribe of unsubscribers) unsubscribe()
       this.#idleSince.set(child, monotonic())
       this.#endIfLeaving(child)
       this.#fill()
@@ -258,11 +258,11 @@ export class ChildPool implements AsyncDisposable {
     answer.then(
       (result) => {
         work.answer.resolve(result)
-        over()
+        onSettled()
       },
       (error: unknown) => {
         this.#onFailed(work, error)
-        over()
+        onSettled()
       },
     )
   }
@@ -270,7 +270,7 @@ export class ChildPool implements AsyncDisposable {
   #onFailed(work: WaitingWork, error: unknown): void {
     work.unbegun += 1
     if (!(error instanceof NotBegun)) work.answer.reject(error)
-    else if (work.unbegun >= MAX_UNBEGUN) work.answer.reject(new ChildUnavailable(error.message, { cause: error }))
+    else if (work.unbegun >= MAX_UNBEGUN) work.answer.reject(this.#unbegunError(error))
     else if (work.stop.aborted || work.kill.aborted)
       work.answer.reject(work.stop.aborted ? work.stop.reason : work.kill.reason)
     else if (this.#isClosed) work.answer.reject(new ShuttingDown('the pool of child processes is closed'))
@@ -367,11 +367,16 @@ export class ChildPool implements AsyncDisposable {
     this.#options.onEvent({ kind: 'availability', error })
   }
 
+  #unbegunError(error: NotBegun): ChildUnavailable {
+    const why = `${MAX_UNBEGUN} children have ended before they began the work; the last: ${error.message}`
+    return new ChildUnavailable(why, { cause: error })
+  }
+
   #onClosed(child: Child, end: ChildEnd): void {
     this.#children.delete(child)
     this.#leaving.delete(child)
     this.#replacedBy.delete(child)
-    // A successor that could not be started succeeds nobody.
+    // If this child was a successor and has ended too early, its predecessor is no longer being replaced.
     for (const [old, successor] of this.#replacedBy)
       if (successor === child && !this.#leaving.has(old)) this.#replacedBy.delete(old)
     this.#options.onEvent({ kind: 'ended', child, end })

@@ -1,7 +1,7 @@
 /**
  * What schedules cost: how late jobs are posted, with one, a hundred and ten thousand schedules; how many transactions a firing takes with one, five
  * and fifty conductors, of which all but one are refused or see in time that another was faster; and how long ten thousand jobs take that are
- * due at one instant. On ZooKeeper with fsync.
+ * due at one instant. Another process consumes the jobs. On ZooKeeper with fsync.
  */
 import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
@@ -73,12 +73,15 @@ async function fireFor(uri: string, setup: Setup): Promise<Goal[]> {
   }
   for (let first = 0; first < schedules; first += 100) await Promise.all(ids.slice(first, first + 100).map(put))
   const parts = await start(uri, { conductors, processes })
+  await using consumer = await startPart(CHILD, ['consume', '1', uri])
+  const consuming = consumer.go()
   await pause(SETTLE_MS)
   const running = parts.map((part) => part.go())
   isMeasured = true
   await pause(MEASURED_MS)
   isMeasured = false
-  for (const part of parts) part.end()
+  for (const part of [...parts, consumer]) part.end()
+  await consuming
   const said = (await Promise.all(running)).map((done) => done.said as Pick<Measured, 'fired' | 'transactions'>)
   const sum = (key: 'fired' | 'transactions') => said.reduce((total, each) => total + each[key], 0)
   const sorted = lateness.sort((a, b) => a - b)
@@ -130,7 +133,9 @@ async function start(
   { conductors, processes }: { readonly conductors: number; readonly processes: number },
 ): Promise<Part[]> {
   const each = Math.ceil(conductors / processes)
-  return Promise.all(Array.from({ length: processes }, (_, n) => startPart(CHILD, [String(each), uri, `p${n}`])))
+  return Promise.all(
+    Array.from({ length: processes }, (_, n) => startPart(CHILD, ['fire', String(each), uri, `p${n}`])),
+  )
 }
 
 function quantile(sorted: readonly number[], share: number): number {

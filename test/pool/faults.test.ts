@@ -68,7 +68,7 @@ test('a child that is stopped for many beats is killed, and its work fails', asy
   const [pid = 0] = await pidsIn(file, 1)
   process.kill(pid, 'SIGSTOP')
   for (let beat = 0; beat < 61; beat += 1) child.beat()
-  expect(String(await working)).toMatch(/was stopped: it has not answered for too long/)
+  expect(String(await working)).toMatch(/has not answered for too long/)
   expect(isAlive(pid)).toBe(false)
 })
 

@@ -260,7 +260,7 @@ describe('a child that cannot be started', () => {
 
   test('that has too little memory', async () => {
     const error = await rejectionOf(testPool({ memory: '32MB' }))
-    expect(String(error)).toMatch(/uses \d+ MB before it does anything, and may use 32 MB: allow more memory/)
+    expect(String(error)).toMatch(/uses \d+ MB before its first task, more than its limit of 32 MB: raise the limit/)
   })
 
   test('whose facts are refused', async () => {

@@ -65,8 +65,8 @@ export class Scheduler implements AsyncDisposable {
   readonly #plans = new Map<string, Planned>()
   /** The schedules that are being fired. */
   readonly #firing = new Map<string, Promise<void>>()
-  /** The unreadable records that were reported, by their ids. */
-  readonly #reported = new Map<string, number>()
+  /** The last error that was reported of each schedule: it is tried again every second, and reported once. */
+  readonly #reported = new Map<string, string>()
   #view: RecordView<ScheduleRecord> | undefined
   #names: readonly string[] = []
   #namesReadAt = Number.NEGATIVE_INFINITY
@@ -122,13 +122,13 @@ export class Scheduler implements AsyncDisposable {
       this.#plans.delete(id)
     }
     const record = this.#view?.records.get(id)
-    if (this.#isClosed || !record) {
-      if (!record) this.#rules.delete(id)
-      return
+    if (!record) {
+      this.#rules.delete(id)
+      this.#reported.delete(id)
     }
+    if (this.#isClosed || !record) return
     if ('error' in record) {
-      if (this.#reported.get(id) !== record.revision) this.#options.onError(record.error)
-      this.#reported.set(id, record.revision)
+      this.#report(id, record.error)
       return
     }
     const { next, awaits, paused } = record.value
@@ -199,7 +199,7 @@ export class Scheduler implements AsyncDisposable {
         },
         (error: unknown) => {
           // Without a connection a gap follows, and everything is read again.
-          if (!(error instanceof NotConnected)) this.#options.onError(asError(error))
+          if (!(error instanceof NotConnected)) this.#report(id, asError(error))
           this.#readAgain(id)
         },
       )
@@ -230,6 +230,12 @@ export class Scheduler implements AsyncDisposable {
     if (fired) onFired(fired)
     else this.#refreshNames(NEW_NAMES_MS)
     return fired !== undefined
+  }
+
+  #report(id: string, error: Error): void {
+    if (this.#reported.get(id) === error.message) return
+    this.#reported.set(id, error.message)
+    this.#options.onError(error)
   }
 
   /** Reads the record again, because it is not as it was known, and looks at the schedule again after a pause if it is. */

@@ -31,13 +31,13 @@ export interface IsolatedAtomsOptions {
   readonly flows: readonly AnyFlow[]
   /** The module that exports these flows: a URL, an absolute path, or a path relative to the working directory. */
   readonly module: string | URL
-  /** Whether only those tasks are isolated that say so, or all. */
+  /** Which tasks are isolated: those that declare it, or all. */
   readonly isolate: 'declared' | 'all'
   readonly output: 'log' | 'stderr'
   readonly settings: PoolSettings
-  /** The time in milliseconds without a sign of this process after which a child kills itself; 0 for never. */
+  /** The time in milliseconds without a beat of this process after which a child kills itself; 0 for never. */
   readonly silenceMs: number
-  /** Returns for how many milliseconds this process certainly has the right to the work of its children. */
+  /** Returns for how many milliseconds, at least, this process still has the right to the work of its children. */
   readonly workLeftMs: () => number
   readonly log: Logger
   readonly onEvent: (event: PoolEvent) => void
@@ -75,7 +75,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
       onEvent: (event) => this.#onEvent(event),
       onLine: (child, line) => this.#onLine(child, line),
       onDroppedLines: (child, lines) =>
-        this.#logOf(child).warn({ child: child.number, pid: child.pid }, `${lines} lines of its output are left out`),
+        this.#logOf(child).warn({ child: child.number, pid: child.pid }, `${lines} lines of output were dropped`),
     })
   }
 
@@ -84,7 +84,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
     return this.#pool.start()
   }
 
-  /** Whether a further isolated task would not wait behind many others, and children can be started. */
+  /** Whether children can be started, and fewer tasks wait for one than there may be children. */
   get hasRoom(): boolean {
     const hasRoom = this.#pool.refusal === undefined && this.#pool.waiting < this.#options.settings.max
     if (!hasRoom) this.#wasFull = true
@@ -116,6 +116,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
     return this.#isolated.has(flow)
   }
 
+  /** Runs one `execute` or `revert` in a child, and returns its result. */
   async run(atom: IsolatedAtom): Promise<unknown> {
     const { context, isolation, kill, onAssigned } = atom
     const work = this.#toRequest(atom)
@@ -156,7 +157,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
     const sent = Object.fromEntries(
       node.needs.flatMap(({ argument }) => (Object.hasOwn(args, argument) ? [[argument, args[argument]]] : [])),
     )
-    const encoded = encodeFor(name, sent)
+    const encoded = encodeFor(`an argument of task ${name}`, sent)
     const { maxMessage } = this.#options.settings
     if (encoded.length > maxMessage) {
       throw new MessageTooLarge(
@@ -170,7 +171,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
       )
     return {
       ...{ flow, atom: name, how, args: encoded, run, fence, job, schedule },
-      reverted: reverted && { ...reverted, result: encodeFor(name, reverted.result) },
+      reverted: reverted && { ...reverted, result: encodeFor(`the result of task ${name}`, reverted.result) },
     }
   }
 
@@ -217,7 +218,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
         found === undefined
           ? new InvalidArgument(`pool.module ${String(module)} does not export flow ${flow}; export it there`)
           : new IncompatibleVersion(
-              `pool.module ${String(module)} has another flow ${flow} than this process: restart it`,
+              `flow ${flow} in pool.module ${String(module)} differs from the flow in this process: restart this process`,
             )
       if (this.#wasReady) this.#options.onCodeChanged(new IncompatibleVersion(error.message, { cause: error }))
       throw error
@@ -248,6 +249,7 @@ export interface ChildrenHealth {
   readonly starting: number
 }
 
+/** Returns how many children are idle, busy and starting, and why none can be started. */
 export function toChildrenHealth({ refusal, children }: Pick<IsolatedAtoms, 'refusal' | 'children'>): ChildrenHealth {
   const count = (state: ChildStatus['state']) => children.filter((child) => child.state === state).length
   return {
@@ -257,12 +259,12 @@ export function toChildrenHealth({ refusal, children }: Pick<IsolatedAtoms, 'ref
   }
 }
 
-function encodeFor(task: string, value: unknown): Uint8Array {
+function encodeFor(what: string, value: unknown): Uint8Array {
   try {
     return encode(value, 'msgpack')
   } catch (cause) {
     throw new InvalidArgument(
-      `an argument of task ${task} cannot be sent to a child process (${describeError(cause)}); pass plain data, or let the task run ` +
+      `${what} cannot be sent to a child process (${describeError(cause)}); pass plain data, or let the task run ` +
         'without isolation',
       { cause },
     )

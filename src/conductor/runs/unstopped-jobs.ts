@@ -9,10 +9,10 @@ import { Timeout } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import type { AlarmClock } from '../../core/time.ts'
 
-/** The time after its signal in which a task may stop without a warning. */
-const STOP_GRACE_MS = 10_000
+/** The time after its stop signal after which a task that still runs is reported. */
+const STOP_IGNORED_AFTER_MS = 10_000
 
-/** The stop signal of a job fired some time ago, and tasks of it still execute. */
+/** Tasks of a job still run ten seconds after its stop signal. */
 export interface StopIgnored {
   readonly job: Job
   readonly run: number
@@ -44,7 +44,7 @@ export type JobStopWatch = (
   },
 ) => Disposable
 
-/** Returns a function that watches the signals of a run of a job: that tasks still run some time after one of them has fired. */
+/** Returns a function that watches a signal of a run, and reports tasks that still run ten seconds after it has fired. */
 export function jobStopWatch({ job, run, clock, onStopIgnored, giveBack }: JobStopWatchOptions): JobStopWatch {
   let isReported = false
   return (stop, { running, onlyDeadline = false }) => {
@@ -60,14 +60,14 @@ export function jobStopWatch({ job, run, clock, onStopIgnored, giveBack }: JobSt
   }
 }
 
-/** Calls `ring` some time after the signal has fired, unless the result is disposed first. */
+/** Calls `ring` ten seconds after the signal has fired, unless the result is disposed first. */
 function alarmAfter(
   stop: Stoppable,
   { clock, ring }: { readonly clock: AlarmClock; readonly ring: () => void },
 ): Disposable {
   let alarm: Disposable | undefined
   const fired = () => {
-    alarm = clock.alarm(STOP_GRACE_MS, { kind: 'deadline', ring })
+    alarm = clock.alarm(STOP_IGNORED_AFTER_MS, { kind: 'deadline', ring })
   }
   const leave = stop.aborted ? () => undefined : onAbort(stop, fired)
   if (stop.aborted) fired()
@@ -82,5 +82,5 @@ function alarmAfter(
 /** Returns the warning for the log. */
 export function formatStopIgnored({ job, tasks, reason }: StopIgnored): string {
   const what = tasks.length === 1 ? `task ${tasks[0]} ignores` : `tasks ${tasks.join(', ')} ignore`
-  return `${job} must stop (${reason}), but ${what} ctx.signal: the slot stays taken until then`
+  return `${job} must stop (${reason}), but ${what} ctx.signal: the slot stays taken until ${tasks.length === 1 ? 'it ends' : 'they end'}`
 }

@@ -14,8 +14,8 @@ export interface IsolateOptions {
   readonly grace?: Duration
   /**
    * What follows when the child is out of memory. `retry` (the default): the task has failed, and retries decide as after any failure.
-   * `fail`: no retry of a flow can help, and the job is trashed. `{ size: 'large' }`: no retry of a flow can help, and the job
-   * gets this size for its next attempt, so that a conductor with larger children claims it; a job that has it already is trashed.
+   * `fail`: the retries of the flow are skipped, and the job is trashed. `{ size: 'large' }`: the retries of the flow are skipped, and the next
+   * attempt of the job has this size, so that a conductor with larger children claims it; a job that already has this size is trashed.
    */
   readonly onOutOfMemory?: OnOutOfMemory
 }
@@ -31,7 +31,7 @@ const SIZES: readonly unknown[] = ['small', 'medium', 'large'] satisfies Extract
 
 const KNOWN_OPTIONS: KnownOptions<IsolateOptions> = { memory: true, fresh: true, grace: true, onOutOfMemory: true }
 
-/** @param what the task or the flow, for errors @throws InvalidArgument naming the invalid option */
+/** Checks the option `isolate`. @param what the task or the flow, for errors @throws InvalidArgument naming the invalid option */
 export function assertIsolate(isolate: unknown, what: string): void {
   if (isolate === undefined || typeof isolate === 'boolean') return
   assertOptions(isolate, KNOWN_OPTIONS, `${what}: isolate`)
@@ -47,7 +47,9 @@ function assertOnOutOfMemory(choice: unknown, what: string): void {
   if (choice === undefined || choice === 'retry' || choice === 'fail') return
   const { size, ...others }: { readonly size?: unknown } = Object(choice)
   if (typeof choice === 'object' && SIZES.includes(size) && Object.keys(others).length === 0) return
-  throw new InvalidArgument(`${what}: isolate.onOutOfMemory must be 'retry', 'fail', or { size: 'large' }`)
+  throw new InvalidArgument(
+    `${what}: isolate.onOutOfMemory must be 'retry', 'fail', or { size: 'small' | 'medium' | 'large' }`,
+  )
 }
 
 /** The limits of a task that runs in a child process. */

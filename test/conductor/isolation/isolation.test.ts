@@ -157,7 +157,7 @@ test('a module that exports another flow of the same name is refused', async () 
     task('greet otherwise', { isolate: true, execute: async () => 1 }),
   )
   const error = await rejectionOf(runFlow(other, { name: 'Ada' }, { pool: POOL }))
-  expect(String(error)).toContain('has another flow greeting 1.0 than this process')
+  expect(String(error)).toContain('differs from the flow in this process')
 })
 
 test('jobs that wait for children are not searched for a job again and again', async () => {
