@@ -47,5 +47,7 @@ test('with a size that the job has already, the job is trashed', async () => {
 test.each(['never', { size: 'huge' }, { size: 'large', more: 1 }, 5])('onOutOfMemory %j is refused', (choice) => {
   const make = () => task('t', { execute: () => 1, isolate: { onOutOfMemory: choice as 'fail' } })
   expect(make).toThrow(InvalidArgument)
-  expect(make).toThrow("task t: isolate.onOutOfMemory must be 'retry', 'fail', or { size: 'small' | 'medium' | 'large' }")
+  expect(make).toThrow(
+    "task t: isolate.onOutOfMemory must be 'retry', 'fail', or { size: 'small' | 'medium' | 'large' }",
+  )
 })
