@@ -61,7 +61,7 @@ export function assertResumable(detail: FlowDetail, graph: ExecutionGraph): void
     const now = graph.byName.get(name)?.atom.kind ?? kind
     if (now !== kind)
       throw new Duplicate(
-        `flow ${detail.name}: ${name} is a ${now}, but its logbook has a ${kind} of that name; rename it`,
+        `flow ${detail.name}: ${name} is a ${now}, but its logbook has a ${kind} of that name; rename the ${now}`,
       )
   }
 }

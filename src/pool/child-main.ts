@@ -43,10 +43,21 @@ const lifeline = new Thread(new URL('./lifeline.mjs', import.meta.url), {
 lifeline.unref()
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
-process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
+process.on('disconnect', killGroup)
 process.on('uncaughtException', (error) => void endAfterFault(error))
 process.on('unhandledRejection', (reason) => void endAfterFault(reason))
 process.on('message', (message: ToChild) => void receive(message))
+
+/** Kills this process and those that it has started: its pool has ended. */
+function killGroup(): void {
+  try {
+    process.kill(-process.pid, 'SIGKILL')
+  } catch {
+    process.kill(process.pid, 'SIGKILL')
+  }
+}
+
+let isEnding = false
 
 async function receive(message: ToChild): Promise<void> {
   switch (message.kind) {
@@ -109,6 +120,9 @@ async function retire(): Promise<void> {
  * error of earlier work, or of a service, does not count.
  */
 async function endAfterFault(fault: unknown): Promise<void> {
+  // Another fault would end the process before the first one is sent.
+  if (isEnding) return
+  isEnding = true
   const { number } = underWay ?? {}
   const isOwn = workOfCode.getStore() === number
   underWay = undefined

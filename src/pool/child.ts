@@ -173,8 +173,9 @@ export class Child {
     // Without a free file descriptor there are no streams, and an error event follows.
     const lifeline: unknown = (process.stdio as unknown[] | undefined)?.[LIFELINE_FD]
     if (lifeline instanceof Duplex) this.#heartbeat.attach(lifeline)
-    const late = () => this.kill(new ChildUnavailable(`child ${this.number} was not ready within ${startTimeoutMs} ms`))
-    this.#startTimer = setTimeout(late, startTimeoutMs)
+    const onStartTimeout = () =>
+      this.kill(new ChildUnavailable(`child ${this.number} was not ready within ${startTimeoutMs} ms`))
+    this.#startTimer = setTimeout(onStartTimeout, startTimeoutMs)
     this.#send({ kind: 'start', worker, settings })
     await this.#ready.promise
   }
@@ -198,7 +199,7 @@ export class Child {
   async #onReady({ protocol, facts }: Extract<FromChild, { kind: 'ready' }>): Promise<void> {
     const { memory } = this.#options
     this.#residentMemory = this.pid === undefined ? undefined : await readResidentMemory(this.pid)
-    if (this.#state !== 'starting') return
+    if (this.#state !== 'starting' || this.#killedFor) return
     try {
       const used = this.#residentMemory ?? 0
       if (memory !== undefined && used > memory)
@@ -305,8 +306,9 @@ export class Child {
 
   /** Ends a child that has closed its channel: no message reaches it any more. A child that ends closes its channel, too. */
   #onDisconnect(): void {
-    const closed = () => this.kill(new ChildDied(`child ${this.number} (pid ${this.pid}) has closed its channel`))
-    this.#disconnectTimer = setTimeout(closed, EXIT_AFTER_DISCONNECT_MS)
+    const killAfterDisconnect = () =>
+      this.kill(new ChildDied(`child ${this.number} (pid ${this.pid}) has closed its channel`))
+    this.#disconnectTimer = setTimeout(killAfterDisconnect, EXIT_AFTER_DISCONNECT_MS)
   }
 
   #onAnswer(work: WorkUnderWay, { isLast, settle }: { readonly isLast: boolean; readonly settle: () => void }): void {
@@ -315,6 +317,19 @@ export class Child {
       work.settle = settle
       return
     }
+    if (this.#options.memory === undefined) this.#settleAndIdle(settle)
+    else void this.#settleAfterMemory(work, settle)
+  }
+
+  /** Reads the memory before the next work: that must not be blamed for what earlier work has left. */
+  async #settleAfterMemory(work: WorkUnderWay, settle: () => void): Promise<void> {
+    work.settle = settle
+    if (this.pid !== undefined) this.#residentMemory = (await readResidentMemory(this.pid)) ?? this.#residentMemory
+    // If the process has ended, or is about to, its end settles the work.
+    if (this.#work === work && !this.#killedFor) this.#settleAndIdle(settle)
+  }
+
+  #settleAndIdle(settle: () => void): void {
     clearTimeout(this.#escalationTimer)
     this.#work = undefined
     this.#state = 'idle'

@@ -72,10 +72,10 @@ export class Heartbeat implements Disposable {
   beat({ isBusy }: { readonly isBusy: boolean }): boolean {
     if (!this.#lifeline?.writable) return true
     this.noteSilence()
-    this.#unansweredBeats += 1
-    if (this.#unansweredBeats > this.#options.maxUnansweredBeats) return false
+    if (this.#unansweredBeats >= this.#options.maxUnansweredBeats) return false
     // A stopped process reads nothing: without this check its beats would fill the memory of the pool.
-    if (this.#lifeline.writableLength === 0) this.#send(this.#lifeline, { isBusy })
+    const isSent = this.#lifeline.writableLength > 0 || this.#send(this.#lifeline, { isBusy })
+    if (isSent) this.#unansweredBeats += 1
     return true
   }
 
@@ -88,13 +88,15 @@ export class Heartbeat implements Disposable {
     this.#lifeline?.destroy()
   }
 
-  #send(lifeline: Duplex, { isBusy }: { readonly isBusy: boolean }): void {
+  /** Returns whether there was a beat to send. */
+  #send(lifeline: Duplex, { isBusy }: { readonly isBusy: boolean }): boolean {
     const { silenceMs, workLeftMs } = this.#options
     const leftMs = isBusy ? Math.min(silenceMs, workLeftMs()) : silenceMs
     // Without the right to the work there is no beat: the owner of the pool kills the child, or it ends itself.
-    if (leftMs <= 0 && silenceMs > 0) return
+    if (leftMs <= 0 && silenceMs > 0) return false
     this.#lastBeatMs = monotonic()
     this.#allowedMs = leftMs
     lifeline.write(`${Math.floor(leftMs)}\n`)
+    return true
   }
 }

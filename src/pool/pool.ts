@@ -160,6 +160,7 @@ export class ChildPool implements AsyncDisposable {
     }
     const unsubscribers = [onAbort(stop, () => remove(stop.reason)), onAbort(kill, () => remove(kill.reason))]
     this.#waiting.add(work)
+    this.#startTimer?.ref()
     this.#fill()
     try {
       return await work.answer.promise
@@ -171,7 +172,6 @@ export class ChildPool implements AsyncDisposable {
   /** Ends all children: idle ones after they have disposed of their worker, the others at once. Rejects work with ShuttingDown. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true
-    clearInterval(this.#beatTimer)
     clearTimeout(this.#startTimer)
     const reason = new ShuttingDown('the pool of child processes is closed')
     for (const work of this.#waiting) work.answer.reject(reason)
@@ -183,6 +183,8 @@ export class ChildPool implements AsyncDisposable {
         await child.closed
       }),
     )
+    // Not before: without beats, children would kill themselves while they dispose of their workers.
+    clearInterval(this.#beatTimer)
   }
 
   // --- Work -------------------------------------------------------------------------------------------------------
@@ -214,7 +216,8 @@ export class ChildPool implements AsyncDisposable {
   #idleChildFor(work: WaitingWork): Child | undefined {
     const memory = this.#memoryFor(work)
     for (const child of this.#children) {
-      const isFit = child.memory === memory && !this.#isSpent(child) && !(work.isFresh && child.workCount > 0)
+      const isFit =
+        child.memory === memory && !this.#isSpent(child) && !isTooLarge(child) && !(work.isFresh && child.workCount > 0)
       if (child.state === 'idle' && child.isUsable && isFit && !this.#leaving.has(child)) return child
     }
     return undefined
@@ -248,8 +251,9 @@ export class ChildPool implements AsyncDisposable {
       onAbort(kill, () => child.kill(kill.reason)),
     ]
     if (work.isFresh) this.#leaving.add(child)
-    else if (this.#isSpent(child)) this.#replace(child)
+    else if (this.#isSpent(child) || child.ageMs > this.#options.maxAgeMs) this.#replace(child)
     const onSettled = () => {
+      if (isTooLarge(child)) this.#replace(child)
       for (const unsubscribe of unsubscribers) unsubscribe()
       this.#idleSince.set(child, monotonic())
       this.#endIfLeaving(child)
@@ -351,7 +355,9 @@ export class ChildPool implements AsyncDisposable {
       if (this.#refusal && this.#memberCount === 0) this.#startChild(this.#options.memory)
       this.#fill()
     }
-    this.#startTimer = setTimeout(startAgain, backoffDelay(this.#failedStarts, START_BACK_OFF_MS)).unref()
+    this.#startTimer = setTimeout(startAgain, backoffDelay(this.#failedStarts, START_BACK_OFF_MS))
+    // Work that waits keeps the process alive.
+    if (this.#waiting.size === 0) this.#startTimer.unref()
   }
 
   #rejectWaiting(error: Error, isHopeless: (work: WaitingWork) => boolean): void {
@@ -408,13 +414,17 @@ export class ChildPool implements AsyncDisposable {
       child.beat()
       void child.checkMemory()
       if (child.state !== 'idle' || !child.isUsable) continue
-      const isTooLarge = child.memory !== undefined && (child.residentMemory ?? 0) > child.memory
       const idleMs = monotonic() - (this.#idleSince.get(child) ?? monotonic())
-      if (child.ageMs > maxAgeMs || isTooLarge || this.#isSpent(child)) this.#replace(child)
+      if (child.ageMs > maxAgeMs || isTooLarge(child) || this.#isSpent(child)) this.#replace(child)
       else if (idleMs > IDLE_MS && this.#memberCount > min) this.#retire(child)
     }
     this.#fill()
   }
+}
+
+/** Whether a child uses more memory than it may: it gets no further work. */
+function isTooLarge({ memory, residentMemory = 0 }: Child): boolean {
+  return memory !== undefined && residentMemory > memory
 }
 
 /** Removes the first item that fits from the list, and returns whether there is one. */

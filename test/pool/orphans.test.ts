@@ -21,15 +21,18 @@ async function startParent(options: { readonly silenceMs?: number; readonly kind
   const [script, program] = await Promise.all([compiled(PARENT), compiled(CHILD_MAIN)])
   const parent = spawn(process.execPath, [script, program, WORKER, file, String(silenceMs), kind], { stdio: 'inherit' })
   started.push(parent)
-  return { parent, pids: await pidsIn(file, kind === 'grandchild' ? 2 : 1) }
+  return { parent, pids: await pidsIn(file, /grandchild/i.test(kind) ? 2 : 1) }
 }
 
-test.each(['grandchild', 'ignore'])('a parent that is killed takes its children along (%s)', async (kind) => {
-  const { parent, pids } = await startParent({ kind })
-  expect(pids.filter(isAlive)).toEqual(pids)
-  parent.kill('SIGKILL')
-  await whenDead(pids)
-})
+test.each(['grandchild', 'waitingGrandchild', 'ignore'])(
+  'a parent that is killed takes its children along (%s)',
+  async (kind) => {
+    const { parent, pids } = await startParent({ kind })
+    expect(pids.filter(isAlive)).toEqual(pids)
+    parent.kill('SIGKILL')
+    await whenDead(pids)
+  },
+)
 
 test('a parent that is stopped for longer than its session lasts loses its children', async () => {
   const { parent, pids } = await startParent({ silenceMs: 2_000 })

@@ -220,6 +220,23 @@ describe('replacing', () => {
     await vi.waitFor(() => expect(outcomes(pool.events).slice(0, 3)).toEqual(['started', 'started', 'ended']))
   })
 
+  test('a child that is too old is replaced although it is never idle for long', async () => {
+    await using pool = await testPool({ max: 1, maxAge: '1s' })
+    const first = await pool.run({ kind: 'pid' })
+    const pids = async () => {
+      await Promise.all(Array.from({ length: 20 }, () => pool.run({ kind: 'echo', value: 1 })))
+      return pool.run({ kind: 'pid' })
+    }
+    await vi.waitFor(async () => expect(await pids()).not.toBe(first), { timeout: 20_000, interval: 1 })
+  })
+
+  test('memory that earlier work has left is not the fault of later work', async () => {
+    await using pool = await testPool({ max: 1, memory: '120MB' })
+    // If the memory is read while it works, it is killed itself.
+    const leaking = await pool.run({ kind: 'leak', megabytes: 200 }).catch(() => undefined)
+    expect(await pool.run({ kind: 'pid' })).not.toBe(leaking)
+  })
+
   test('fresh work has a child of its own', async () => {
     await using pool = await testPool({ max: 2 })
     const pids = await Promise.all(Array.from({ length: 6 }, () => pool.run({ kind: 'pid' }, { isFresh: true })))

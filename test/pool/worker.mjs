@@ -54,6 +54,17 @@ const KINDS = {
     appendFileSync(file, `${process.pid}\n${child.pid}\n`)
     spin()
   },
+  /** Starts a process of its own, and waits. */
+  waitingGrandchild: async ({ file }) => {
+    const child = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'ignore' })
+    appendFileSync(file, `${process.pid}\n${child.pid}\n`)
+    await sleep(600_000)
+  },
+  /** Ends, and leaves memory behind. */
+  leak: async ({ megabytes }) => {
+    globalThis.leaked = Buffer.alloc(megabytes * 1024 ** 2, 1)
+    return process.pid
+  },
   heap: async () => {
     const lists = []
     while (true) lists.push(new Array(100_000).fill({}).map((_, n) => ({ n })))

@@ -57,6 +57,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
   readonly #contexts = new Map<Child, IsolatedAtom['context']>()
   #wasReady = false
   #wasFull = false
+  #isChangeReported = false
 
   constructor(options: IsolatedAtomsOptions) {
     const { flows, module, isolate, settings, silenceMs, workLeftMs, log } = options
@@ -161,8 +162,8 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
     const { maxMessage } = this.#options.settings
     if (encoded.length > maxMessage) {
       throw new MessageTooLarge(
-        `the arguments of task ${name} have ${formatBytes(encoded.length)}, more than the ${formatBytes(maxMessage)} of ` +
-          'pool.maxMessage: pass the place where the data is stored',
+        `the arguments of task ${name} are ${formatBytes(encoded.length)}, more than pool.maxMessage ` +
+          `(${formatBytes(maxMessage)}): pass a path or URL of the data instead`,
       )
     }
     if (encoded.length > LARGE_MESSAGE_BYTES)
@@ -220,7 +221,10 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
           : new IncompatibleVersion(
               `flow ${flow} in pool.module ${String(module)} differs from the flow in this process: restart this process`,
             )
-      if (this.#wasReady) this.#options.onCodeChanged(new IncompatibleVersion(error.message, { cause: error }))
+      if (this.#wasReady && !this.#isChangeReported) {
+        this.#isChangeReported = true
+        this.#options.onCodeChanged(new IncompatibleVersion(error.message, { cause: error }))
+      }
       throw error
     }
   }

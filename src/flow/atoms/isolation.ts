@@ -14,7 +14,7 @@ export interface IsolateOptions {
   readonly grace?: Duration
   /**
    * What follows when the child is out of memory. `retry` (the default): the task has failed, and retries decide as after any failure.
-   * `fail`: the retries of the flow are skipped, and the job is trashed. `{ size: 'large' }`: the retries of the flow are skipped, and the next
+   * `fail`: the retries of the flow are skipped, and the job is trashed. `{ size }`: the retries of the flow are skipped, and the next
    * attempt of the job has this size, so that a conductor with larger children claims it; a job that already has this size is trashed.
    */
   readonly onOutOfMemory?: OnOutOfMemory
