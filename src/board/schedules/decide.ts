@@ -85,6 +85,14 @@ export function skipDue(
   return { ...decision, due: [], skipped: [...decision.skipped, skipped] }
 }
 
+/** Returns the decision with at most so many due times; the others are due at once, in the next write. */
+export function limitDue(decision: Decision, { most, now }: { readonly most: number; readonly now: number }): Decision {
+  const due = decision.due.slice(0, most)
+  const [cursor, following] = [due.at(-1), decision.due[most]]
+  if (cursor === undefined || following === undefined) return decision
+  return { ...decision, due, cursor, next: { nominal: following, at: now } }
+}
+
 /** Returns the first time after the cursor, and when its job is posted; undefined if there is none. */
 export function planNext(
   id: string,

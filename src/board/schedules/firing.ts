@@ -12,10 +12,10 @@ import { JobFailure, UnsupportedCapability } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import { followsCompletion } from '../../schedule/internal.ts'
 import type { BoardRecord, RecordStore } from '../records/record-store.ts'
-import { type Decision, decide, type SkippedTimes, skipDue } from './decide.ts'
+import { type Decision, decide, limitDue, type SkippedTimes, skipDue } from './decide.ts'
 import { type Firing, type Overlap, type ScheduleCounts, type ScheduleRecord, withRecent } from './record.ts'
 import type { RuleCache } from './rule-cache.ts'
-import { nextKey, scheduleKey, toScheduledPost } from './scheduled-post.ts'
+import { nextKey, postsPerWrite, scheduleKey, toScheduledPost } from './scheduled-post.ts'
 
 /** What one transaction has done for a schedule. */
 export interface Fired {
@@ -43,8 +43,9 @@ export async function fire(record: BoardRecord<ScheduleRecord>, options: FiringO
   const { id, value } = record
   const now = options.now()
   const rule = await options.rules.ruleOf(record)
-  const decision = decide(id, value, { rule, now })
-  if (!decision) return undefined
+  const decided = decide(id, value, { rule, now })
+  if (!decided) return undefined
+  const decision = decided.due.length > 1 ? limitDue(decided, { most: postsPerWrite(value), now }) : decided
   const { overlap } = value.policies
   // Before the write: if this process dies in between, the next one cancels the same job again.
   if (overlap === 'cancelPrevious' && decision.due.length > 0) await cancelPrevious(record, options)

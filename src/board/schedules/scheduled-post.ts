@@ -1,5 +1,6 @@
 /** Makes the jobs of a schedule. */
 import { v5 } from 'uuid'
+import { encodePlain } from '../../core/codec.ts'
 import type { ScheduledRun } from '../../flow/index.ts'
 import type { PostRequest } from '../backend.ts'
 import { checkPosting, type Details, POSTING_FORMAT } from '../model/posting.ts'
@@ -54,6 +55,18 @@ export interface ScheduledPost {
   readonly key?: string | undefined
   /** Distinguishes jobs that were posted for the same nominal time on purpose. */
   readonly salt?: string
+}
+
+/** The bytes of jobs that one write posts: with the records they fit into one request of every server. */
+const MAX_BYTES_PER_WRITE = 400_000
+/** What a job has besides its template. */
+const BYTES_PER_JOB = 1_000
+const MAX_POSTS_PER_WRITE = 100
+
+/** Returns how many jobs of the schedule fit into one write. */
+export function postsPerWrite({ job }: Pick<ScheduleRecord, 'job'>): number {
+  const bytes = BYTES_PER_JOB + encodePlain(job, 'msgpack').length
+  return Math.min(MAX_POSTS_PER_WRITE, Math.max(1, Math.floor(MAX_BYTES_PER_WRITE / bytes)))
 }
 
 /** Returns the key that at most one job of the schedule has. */

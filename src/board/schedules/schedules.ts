@@ -22,13 +22,12 @@ import {
 } from './schedule.ts'
 import type { ScheduleHost } from './schedule-host.ts'
 import { type ScheduleView, toScheduleView } from './schedule-view.ts'
-import { toScheduledPost } from './scheduled-post.ts'
+import { postsPerWrite, toScheduledPost } from './scheduled-post.ts'
 
 /** A change is tried again so often when others are faster: a schedule changes some times a second at most. */
 const MAX_ROUNDS = 20
 /** The greatest number of jobs of a backfill. */
 const MAX_BACKFILL = 1_000
-const POSTS_PER_WRITE = 100
 
 /** The options of `board.schedules.pause`. */
 export interface PauseScheduleOptions {
@@ -160,8 +159,10 @@ export class Schedules {
       passed = isSpaced ? 0 : countTimes(rule, { after: value.cursor, until: now })
       const { paused: _, ...rest } = value
       const resumed = { ...rest, cursor: now, failuresInRow: 0 }
-      const next = value.awaits === undefined ? planNext(id, value.policies, { rule, cursor: now }) : undefined
-      const newest = catchUp === 'latest' && passed > 0 ? rule.last(now) : undefined
+      const hasEnded = isOver(value)
+      const isPlanned = value.awaits === undefined && !hasEnded
+      const next = isPlanned ? planNext(id, value.policies, { rule, cursor: now }) : undefined
+      const newest = catchUp === 'latest' && passed > 0 && !hasEnded ? rule.last(now) : undefined
       const counts = countSkipped(value.counts, [
         { reason: 'paused', count: newest === undefined ? passed : passed - 1 },
       ])
@@ -170,8 +171,8 @@ export class Schedules {
       posted = post.posting.uuid
       const firing: Firing = { nominal: newest, at: now, why: 'time', uuid: posted }
       const made = { ...counts, fired: counts.fired + 1, late: counts.late + 1 }
-      const value_ = { ...resumed, counts: made, recent: withRecent([firing], value), ...(next ? { next } : {}) }
-      return { value: value_, posts: [post] }
+      const recent = withRecent([firing], value)
+      return { value: { ...resumed, counts: made, recent, ...(next ? { next } : {}) }, posts: [post] }
     })
     // A job of the schedule is on the board: the overlap policy allows no other.
     if (outcome === 'key taken') return this.resume(id)
@@ -216,8 +217,9 @@ export class Schedules {
       throw new InvalidArgument(`schedule ${id} has no times of its own: each follows the end of a job`)
     const times = await this.#timesBetween(id, value, options)
     const uuids: string[] = []
-    for (let first = 0; first < times.length; first += POSTS_PER_WRITE) {
-      const chunk = times.slice(first, first + POSTS_PER_WRITE)
+    const most = postsPerWrite(value)
+    for (let first = 0; first < times.length; first += most) {
+      const chunk = times.slice(first, first + most)
       let posts: PostRequest[] = []
       await this.#change(id, (record) => {
         const now = this.#host.now()
@@ -270,9 +272,9 @@ export class Schedules {
       const rule = await this.#rules.ruleOf({ id, value })
       const next = isAwaited && !value.paused ? planNext(id, value.policies, { rule, cursor: now }) : value.next
       const { next: _, ...others } = isAwaited ? rest : value
-      const isOver = limit !== undefined && failuresInRow >= limit && !value.paused
+      const mustPause = limit !== undefined && failuresInRow >= limit && !value.paused
       const reason = `${failuresInRow} jobs in a row have failed`
-      if (isOver) return { value: { ...others, failuresInRow, paused: { since: now, by: this.#host.who, reason } } }
+      if (mustPause) return { value: { ...others, failuresInRow, paused: { since: now, by: this.#host.who, reason } } }
       return { value: { ...others, failuresInRow, ...(isAwaited ? { cursor: now } : {}), ...(next ? { next } : {}) } }
     })
     await noted.catch((error: unknown) => {
@@ -299,7 +301,10 @@ export class Schedules {
       const isSameSpec = known !== undefined && JSON.stringify(known.spec) === JSON.stringify(definition.spec)
       const cursor = isSameSpec ? known.cursor : now
       const awaits = isSameSpec ? known.awaits : undefined
-      const isWaiting = known?.paused !== undefined || awaits !== undefined || isOver(known, definition)
+      const isWaiting =
+        known?.paused !== undefined ||
+        awaits !== undefined ||
+        (known !== undefined && isOver({ ...known, ...definition }))
       const next = isWaiting ? undefined : planNext(id, definition.policies, { rule, cursor })
       const value: ScheduleRecord = {
         ...{ counts: NO_COUNTS, recent: [], failuresInRow: 0, createdAt: now },
@@ -411,6 +416,7 @@ function pickHistory({ counts, recent, failuresInRow, createdAt, paused }: Sched
   return { counts, recent, failuresInRow, createdAt, ...(paused ? { paused } : {}) }
 }
 
-function isOver(known: ScheduleRecord | undefined, { policies }: ScheduleDefinition): boolean {
-  return known !== undefined && policies.times !== undefined && known.counts.fired >= policies.times
+/** Whether the schedule has posted as many jobs as it may. */
+function isOver({ counts, policies: { times } }: Pick<ScheduleRecord, 'counts' | 'policies'>): boolean {
+  return times !== undefined && counts.fired >= times
 }

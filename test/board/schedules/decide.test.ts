@@ -1,7 +1,7 @@
 /** What a schedule does at an instant: late times, windows, jitter, ends; as a table, and for any sequence of instants. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { countTimes, type Decision, decide, planNext, skipDue } from '../../../src/board/schedules/decide.ts'
+import { countTimes, type Decision, decide, limitDue, planNext, skipDue } from '../../../src/board/schedules/decide.ts'
 import { NO_COUNTS, type SchedulePolicies, type ScheduleRecord } from '../../../src/board/schedules/record.ts'
 import { type Rule, toOccurrences } from '../../../src/schedule/internal.ts'
 
@@ -96,6 +96,13 @@ test('a jitter delays each time by the same in every process, and never past the
     delays.add(delay)
   }
   expect(delays.size).toBeGreaterThan(1)
+})
+
+test('due times that are too many for one write are due in the next one', () => {
+  const decision: Decision = { due: [1, 2, 3], skipped: [], cursor: 3, next: { nominal: 9, at: 9 } }
+  const limited = limitDue(decision, { most: 2, now: 5 })
+  expect(limited).toEqual({ due: [1, 2], skipped: [], cursor: 2, next: { nominal: 3, at: 5 } })
+  expect(limitDue(decision, { most: 3, now: 5 })).toBe(decision)
 })
 
 test('due times that are skipped are counted with their reason', () => {

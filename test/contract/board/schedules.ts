@@ -215,6 +215,29 @@ export function schedulesContract({ open, expire }: Place): void {
     expect(await rejectionOf(future)).toBeInstanceOf(InvalidArgument)
   })
 
+  test('times with large stores are made up and backfilled in as many writes as they need', async () => {
+    const board = await open()
+    const store = { text: 'x'.repeat(100_000) }
+    const options = { overlap: 'allow', catchUp: 'all' } as const
+    await board.schedules.put(schedule('s', { every: '1s' }, 'report', store, options))
+    const filled = await board.schedules.backfill('s', { from: new Date(board.clock.now() - 8_000) })
+    expect(filled.length).toBeGreaterThanOrEqual(7)
+    // As if no conductor had been there for eight seconds.
+    const schedules = board.records.of(SCHEDULES)
+    const found = await schedules.get('s')
+    if (!found || 'error' in found) throw new Error('the schedule cannot be read')
+    const nominal = found.value.cursor - (found.value.cursor % 1_000) - 8_000
+    const value = { ...found.value, cursor: nominal - 1, next: { nominal, at: nominal } }
+    await schedules.write([{ id: 's', revision: found.revision, value }])
+    const reports = new Reports()
+    await fireOn(board, 'c', reports)
+    await reports.until(() => reports.times('s').length >= 8)
+    await board.schedules.pause('s')
+    const { counts } = await board.schedules.show('s')
+    expect(counts?.skipped).toEqual({})
+    expect(await uuidsOn(board)).toHaveLength(filled.length + reports.times('s').length)
+  })
+
   test('an expired session loses no time, and posts none twice', async () => {
     const boards = await Promise.all([open(), open()])
     const reports = new Reports()
