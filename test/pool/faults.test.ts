@@ -6,7 +6,7 @@ import { ChildDied, ChildUnavailable, Timeout } from '../../src/core/errors.ts'
 import { Child } from '../../src/pool/child.ts'
 import { rejectionOf } from '../board/events.ts'
 import { compiled } from '../support/compiled.ts'
-import { CHILD_MAIN, isAlive, newFile, pidsIn, testPool, whenDead } from './pools.ts'
+import { CHILD_MAIN, isAlive, newFile, pidsIn, sendSignal, testPool, whenDead } from './pools.ts'
 
 const WORKER = new URL('./worker.mjs', import.meta.url).href
 
@@ -15,7 +15,7 @@ describe('a child that is killed', () => {
     await using pool = await testPool({ max: 1 })
     for (let round = 0; round < 10; round += 1) {
       const pid = Number(await pool.run({ kind: 'pid' }))
-      process.kill(pid, 'SIGKILL')
+      sendSignal(pid, 'SIGKILL')
       expect(await pool.run({ kind: 'echo', value: round })).toBe(round)
     }
   })
@@ -66,7 +66,7 @@ test('a child that is stopped for many beats is killed, and its work fails', asy
   const file = await newFile()
   const working = rejectionOf(child.run({ work: { kind: 'spin', file }, onNote: () => undefined }))
   const [pid = 0] = await pidsIn(file, 1)
-  process.kill(pid, 'SIGSTOP')
+  sendSignal(pid, 'SIGSTOP')
   for (let beat = 0; beat < 61; beat += 1) child.beat()
   expect(String(await working)).toMatch(/has not answered for too long/)
   expect(isAlive(pid)).toBe(false)

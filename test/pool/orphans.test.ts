@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { compiled } from '../support/compiled.ts'
-import { CHILD_MAIN, isAlive, newFile, pidsIn, whenDead } from './pools.ts'
+import { CHILD_MAIN, isAlive, newFile, pidsIn, sendSignal, whenDead } from './pools.ts'
 
 const WORKER = new URL('./worker.mjs', import.meta.url).href
 const PARENT = fileURLToPath(new URL('./parent-child.ts', import.meta.url))
@@ -46,10 +46,10 @@ test('a parent that is stopped for longer than its session lasts loses its child
 
 test('children that are stopped together with their parent go on with it', async () => {
   const { parent, pids } = await startParent({ silenceMs: 1_500, kind: 'ignore' })
-  const all = [parent.pid ?? 0, ...pids]
-  for (const pid of all) process.kill(pid, 'SIGSTOP')
+  const all = [parent.pid, ...pids]
+  for (const pid of all) sendSignal(pid, 'SIGSTOP')
   await new Promise((resolve) => setTimeout(resolve, 3_000))
-  for (const pid of all) process.kill(pid, 'SIGCONT')
+  for (const pid of all) sendSignal(pid, 'SIGCONT')
   await new Promise((resolve) => setTimeout(resolve, 2_000))
   expect(pids.filter(isAlive)).toEqual(pids)
 })

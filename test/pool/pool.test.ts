@@ -5,7 +5,7 @@ import { AbortFlag } from '../../src/core/async/abort-flag.ts'
 import { Cancelled, ChildDied, ChildUnavailable, OutOfMemory, Timeout } from '../../src/core/errors.ts'
 import { describeError, WrappedFailure } from '../../src/core/failure.ts'
 import { rejectionOf } from '../board/events.ts'
-import { isAlive, newFile, pidsIn, testPool, whenDead } from './pools.ts'
+import { isAlive, newFile, pidsIn, sendSignal, testPool, whenDead } from './pools.ts'
 
 const outcomes = (events: readonly { kind: string }[]) => events.map(({ kind }) => kind)
 
@@ -88,7 +88,7 @@ describe('a child that dies', () => {
     const file = await newFile()
     const working = rejectionOf(pool.run({ kind: 'spin', file }))
     const [pid = 0] = await pidsIn(file, 1)
-    process.kill(pid, 'SIGKILL')
+    sendSignal(pid, 'SIGKILL')
     const error = await working
     expect(error).toBeInstanceOf(ChildDied)
     expect(String(error)).toMatch(new RegExp(`pid ${pid}, .* was killed by SIGKILL while it worked`))
@@ -97,16 +97,16 @@ describe('a child that dies', () => {
   test('before it has begun its work gives the work to another', async () => {
     await using pool = await testPool({ max: 1 })
     const pid = Number(await pool.run({ kind: 'pid' }))
-    process.kill(pid, 'SIGSTOP')
+    sendSignal(pid, 'SIGSTOP')
     const working = pool.run({ kind: 'pid' })
-    process.kill(pid, 'SIGKILL')
+    sendSignal(pid, 'SIGKILL')
     expect(await working).not.toBe(pid)
   })
 
   test('while it is idle is replaced', async () => {
     await using pool = await testPool({ min: 1, max: 1 })
     const pid = Number(await pool.run({ kind: 'pid' }))
-    process.kill(pid, 'SIGKILL')
+    sendSignal(pid, 'SIGKILL')
     await vi.waitFor(() => expect(pool.pool.children).toMatchObject([{ state: 'idle', tasks: 0 }]), { timeout: 10_000 })
     expect(outcomes(pool.events)).toEqual(['started', 'ended', 'started'])
   })
@@ -156,7 +156,7 @@ describe('a stop', () => {
     const stop = new AbortFlag()
     const working = rejectionOf(pool.run({ kind: 'heed', file }, { stop }))
     const pids = await pidsIn(file, 1)
-    for (const pid of pids) process.kill(pid, 'SIGSTOP')
+    for (const pid of pids) sendSignal(pid, 'SIGSTOP')
     stop.abort(new Timeout('late'))
     expect(String(await working)).toContain('late')
     await whenDead(pids)
@@ -194,7 +194,7 @@ describe('a stop', () => {
     const stop = new AbortFlag()
     const working = rejectionOf(pool.run({ kind: 'heed', file }, { stop }))
     const [pid = 0] = await pidsIn(file, 1)
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.kill(pid, signal)
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) sendSignal(pid, signal)
     stop.abort(new Timeout('late'))
     await working
     expect(await pool.run({ kind: 'pid' })).toBe(pid)
@@ -293,7 +293,7 @@ describe('a child that cannot be started', () => {
     const { writeFile, rm } = await import('node:fs/promises')
     await writeFile(file, '')
     const [pid = 0] = [Number(await pool.run({ kind: 'pid' }))]
-    process.kill(pid, 'SIGKILL')
+    sendSignal(pid, 'SIGKILL')
     await whenDead([pid])
     const waiting = rejectionOf(pool.run({ kind: 'pid' }))
     expect(await waiting).toBeInstanceOf(ChildUnavailable)

@@ -1,10 +1,10 @@
 /** Pools for tests, and what became of their processes. */
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdtemp } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { vi } from 'vitest'
+import { onTestFinished, vi } from 'vitest'
 import { AbortFlag } from '../../src/core/async/abort-flag.ts'
 import {
   ChildPool,
@@ -15,9 +15,9 @@ import {
   type WorkOptions,
 } from '../../src/pool/index.ts'
 import { compiled } from '../support/compiled.ts'
-import { isAlive } from './alive.ts'
+import { isAlive, pidsFrom, sendSignal } from '../support/pids.ts'
 
-export { isAlive }
+export { isAlive, pidsFrom, sendSignal }
 
 export const CHILD_MAIN = fileURLToPath(new URL('../../src/pool/child-main.ts', import.meta.url))
 
@@ -58,16 +58,18 @@ export async function testPool(
   return { pool, events, lines, run, [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose]() }
 }
 
-/** Returns the path of a file that does not exist yet. */
+/** Returns the path of a file that does not exist yet. Its folder is removed when the test ends. */
 export async function newFile(): Promise<string> {
-  return join(await mkdtemp(join(tmpdir(), 'jobboard-pool-')), 'pids')
+  const file = join(await mkdtemp(join(tmpdir(), 'jobboard-pool-')), 'pids')
+  onTestFinished(() => rm(dirname(file), { recursive: true, force: true }))
+  return file
 }
 
 /** Resolves with the process ids that a worker has written, once there are so many. */
 export async function pidsIn(file: string, count: number): Promise<number[]> {
   return vi.waitFor(
     () => {
-      const pids = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').map(Number) : []
+      const pids = existsSync(file) ? pidsFrom(readFileSync(file, 'utf8')) : []
       if (pids.length < count) throw new Error(`${pids.length} of ${count} processes have begun`)
       return pids
     },

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'vitest'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { ZooKeeper } from '../../../src/zookeeper/index.ts'
-import { whenDead } from '../../pool/pools.ts'
+import { sendSignal, whenDead } from '../../pool/pools.ts'
 import { type NodeProcess, startNode } from '../../support/node-process.ts'
 import { startProxy, type TcpProxy } from '../../support/proxy.ts'
 import type { Random } from '../../support/random.ts'
@@ -196,7 +196,7 @@ function childrenOf(pid: number): number[] {
 /** Sends a signal to a process that may have ended. */
 function send(pid: number, signal: NodeJS.Signals): void {
   try {
-    process.kill(pid, signal)
+    sendSignal(pid, signal)
   } catch {
     // It has ended meanwhile.
   }

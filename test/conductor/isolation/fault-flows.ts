@@ -2,7 +2,7 @@
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { input, linear, task } from '../../../src/index.ts'
-import { isAlive } from '../../pool/alive.ts'
+import { isAlive } from '../../support/pids.ts'
 
 /** Makes children wait at their start for as long as this file exists. */
 export const services = async () => {

@@ -19,7 +19,7 @@ import {
   startConductor,
 } from '../../../src/index.ts'
 import { rejectionOf } from '../../board/events.ts'
-import { newFile, pidsIn, whenDead } from '../../pool/pools.ts'
+import { newFile, pidsFrom, pidsIn, sendSignal, whenDead } from '../../pool/pools.ts'
 import { TYPESCRIPT } from '../../support/typescript.ts'
 import * as faultFlows from './fault-flows.ts'
 import * as flows from './flows.ts'
@@ -117,7 +117,7 @@ test('a module that has vanished gives the job back, which is not charged', asyn
   await rm(fileURLToPath(new URL(`file://${module}`)))
   const died = new Promise<void>((resolve) => conductor.on('childDied', () => resolve()))
   const [pid = 0] = pidsOf(file)
-  process.kill(pid, 'SIGKILL')
+  sendSignal(pid, 'SIGKILL')
   await died
   const settled = new Promise((resolve) => conductor.on('settled', resolve))
   await board.post(faultFlows.holding, { file, gate })
@@ -132,5 +132,5 @@ test('a module that has vanished gives the job back, which is not charged', asyn
 })
 
 function pidsOf(file: string): number[] {
-  return readFileSync(file, 'utf8').trim().split('\n').map(Number)
+  return pidsFrom(readFileSync(file, 'utf8'))
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type JobBoard, openBoard } from '../../../src/index.ts'
-import { isAlive, newFile, whenDead } from '../../pool/pools.ts'
+import { isAlive, newFile, sendSignal, whenDead } from '../../pool/pools.ts'
 import { ensureBuilt } from '../../support/build.ts'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { type NodeProcess, startNode } from '../../support/node-process.ts'
@@ -133,7 +133,7 @@ describe.skipIf(!zookeeperHosts)('a conductor in a process of its own', () => {
     await using board = await openBoard(place.uri)
     const gate = await newFile()
     const { job, file, pid } = await begin(board, { how: 'wait', gate })
-    for (const each of [pid, conductor.pid]) process.kill(each, 'SIGTERM')
+    for (const each of [pid, conductor.pid]) sendSignal(each, 'SIGTERM')
     await conductor.says('draining')
     expect(isAlive(pid)).toBe(true)
     await writeFile(gate, '')

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { type ConductorPool, type Job, type JobBoard, startConductor } from '../../../src/index.ts'
 import { memoryBoards } from '../../board/boards.ts'
-import { newFile, whenDead } from '../../pool/pools.ts'
+import { newFile, sendSignal, whenDead } from '../../pool/pools.ts'
 import { TYPESCRIPT } from '../../support/typescript.ts'
 import * as flows from './fault-flows.ts'
 
@@ -88,7 +88,7 @@ async function open(board: JobBoard) {
     await noteChildren()
     const died = new Promise<void>((resolve) => conductor.on('childDied', () => resolve()))
     await writeFile(block, '')
-    for (const pid of children) process.kill(pid, 'SIGKILL')
+    for (const pid of children) sendSignal(pid, 'SIGKILL')
     await died
     await vi.waitFor(async () => expect(await childrenOf(board)).toMatchObject([{ state: 'starting' }]), {
       timeout: 30_000,

@@ -117,7 +117,7 @@ class Account {
 }
 
 function startClaimers(backend: BoardBackend, counts: { test: number; long: number }): void {
-  test(`on ${backend.name}`, { timeout: 1_800_000 }, async () => {
+  test(`on ${backend.name}`, { timeout: count({ test: 180_000, long: 1_800_000 }) }, async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 0, max: 2 ** 31 - 1 }), async (seed) => {
         const place = await backend.place()

@@ -58,7 +58,7 @@ const boards: [string, boolean, BoardBackend][] = [
 
 describe.each(boards.filter(([, there]) => there))('the board on %s', (_name, _there, backend) => {
   test('answers as the memory board does, and shows the same, whatever is done to it', {
-    timeout: 1_800_000,
+    timeout: count({ test: 180_000, long: 1_800_000 }),
   }, async () => {
     const steps = fc.array(step, { minLength: 5, maxLength: 40, size: 'max' })
     await fc.assert(
