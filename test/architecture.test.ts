@@ -35,7 +35,7 @@ const INNER: Readonly<Record<string, Levels>> = {
   core: [[''], ['async']],
   flow: [['atoms'], ['patterns'], ['compile'], ['']],
   zookeeper: [['protocol'], ['connection'], ['session'], ['watches'], [''], ['recipes'], ['native']],
-  board: [['model'], ['backends', 'queue', 'records'], ['schedules'], ['view'], ['claims', 'api'], ['']],
+  board: [['model'], ['backends', 'queue', 'records'], ['limits', 'schedules'], ['view'], ['claims', 'api'], ['']],
   'board/backends/zookeeper': [['store'], ['commit'], ['taskflow'], [''], ['native']],
   schedule: [['calendar'], ['']],
   persistence: [[''], ['codecs'], ['directory', 'memory', 'postgres', 'zookeeper']],

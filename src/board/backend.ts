@@ -14,14 +14,15 @@
  * 3. Once subscribed, the sink receives a change before the answer to any step that was committed after it, and receives it
  *    synchronously: when a claim is refused, the view already knows which board was faster.
  * 4. A change is reported once, in the order of commits, or the backend reports a gap.
- * 5. A claim grants everything that its posting asks for (the job, its resources) or nothing; its end frees everything.
- *    While the board is paused nothing is granted.
+ * 5. A claim grants everything that its posting asks for (the job, its resources, its limits) or nothing; its end frees all of it but
+ *    the tokens of rates. While the board is paused nothing is granted.
  */
 
 import type { Failure } from '../core/failure.ts'
 import type { Result } from '../core/result.ts'
 import type { AlarmClock } from '../core/time.ts'
 import type { ClaimOrderKey } from './model/claim-order.ts'
+import type { ClaimLimits } from './model/limits.ts'
 import type { Posting, SqlClient } from './model/posting.ts'
 import type { RecordChange, RecordName, StoredRecord } from './model/record.ts'
 
@@ -71,8 +72,14 @@ export interface Backend {
   postInTransaction?(client: SqlClient, request: PostRequest): Promise<PostedInTransaction>
   /** Returns whether the transaction of {@link postInTransaction} is still open, or how it ended for the post. */
   transactionState?(transaction: string): Promise<TransactionState>
-  /** Claims jobs, one transaction each; resolves with one result for each. Errors: NotConnected, NotFound, Unclaimable. */
+  /** Claims jobs, one transaction each; resolves with one result for each. Errors: NotConnected, NotFound, Unclaimable, LimitReached, LimitsChanged. */
   claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]>
+  /**
+   * Returns the revision of the board's limits. It changes with every change of a record of {@link LIMIT_KINDS}, in the same transaction, and
+   * a claim with {@link ClaimRequest.limits} of another revision is refused with LimitsChanged. So a claim never keeps a limit as it was
+   * before. 0 as long as nothing was ever set. Absent where there are no limits. Errors: NotConnected.
+   */
+  limitsRevision?(): Promise<number>
   /** Settles a claim in one transaction. Errors: NotConnected, ClaimLost, OutcomeUnknown. */
   settle(settlement: Settlement): Promise<void>
   /** Trashes an unclaimed job in one transaction. Errors: NotConnected, NotFound, Unclaimable, OutcomeUnknown. */
@@ -188,11 +195,13 @@ export interface BackendCapabilities {
   readonly completeChangeFeed: boolean
   /** Whether the board has records. */
   readonly records: boolean
+  /** Whether claims take slots and tokens of limits. */
+  readonly limits: boolean
   /**
    * The features of jobs that a claim of this backend cannot grant or free: a job that uses one stays for other boards of the same
    * path. Absent where all jobs can be claimed.
    */
-  readonly unclaimable?: readonly ('keys' | 'resources')[]
+  readonly unclaimable?: readonly ('keys' | 'resources' | 'limits')[]
 }
 
 /** The capabilities of a backend that lacks none. */
@@ -204,6 +213,7 @@ export const ALL_CAPABILITIES: BackendCapabilities = {
   restore: true,
   completeChangeFeed: true,
   records: true,
+  limits: true,
 }
 
 /** The receiver of what a backend reports. Called synchronously; never throws. */
@@ -359,6 +369,8 @@ export interface ClaimRequest {
   readonly revision: number
   /** The posting that the claim writes: with the next run and its attempt. */
   readonly posting: Posting
+  /** The limits whose slots and tokens the claim takes; absent on a board without limits. */
+  readonly limits?: ClaimLimits
 }
 
 export interface ClaimGrant {
@@ -372,6 +384,8 @@ export interface ClaimGrant {
   readonly fence: bigint
   /** The mark by which the backend recognizes what this claim created, where the fence does not identify it. */
   readonly mark?: bigint
+  /** The new arrival time of each key with a rate, as in `model/limits.ts`. */
+  readonly arrivals?: readonly { readonly key: string; readonly arrivalMs: number }[]
 }
 
 /** The resources that are still held for a claim that was removed by hand. */

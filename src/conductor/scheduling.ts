@@ -29,12 +29,22 @@ export class Scheduling implements AsyncDisposable {
   async start(): Promise<void> {
     const { board, name, schedules, log, onError } = this.#options
     if (schedules) {
-      const { put, newer, pruned } = await board.declareSchedules(schedules)
+      const { put, newer, foreign, pruned, kept } = await board.declareSchedules(schedules)
       if (put.length > 0 || pruned.length > 0) log.info({ conductor: name, put, pruned }, 'schedules declared')
       if (newer.length > 0)
         log.warn(
           { conductor: name, schedules: newer },
           'a newer version has declared these schedules: left as they are',
+        )
+      if (foreign.length > 0)
+        log.warn(
+          { conductor: name, schedules: foreign },
+          'another owner has declared schedules with these ids: left as they are; choose other ids, or remove them first',
+        )
+      if (kept.length > 0)
+        log.warn(
+          { conductor: name, schedules: kept },
+          'these schedules are not declared any more, and were not pruned: a newer version than that of this declaration has declared them',
         )
     }
     const scheduler = board.scheduler({
@@ -69,7 +79,8 @@ export class Scheduling implements AsyncDisposable {
   #report({ id, tenant, posted, skipped }: Fired): void {
     const { log, name, emit } = this.#options
     const who = { schedule: id, ...(tenant === undefined ? {} : { tenant }) }
-    for (const { uuid, nominal, lateMs } of posted) {
+    for (const { uuid, nominal, lateMs: exactMs } of posted) {
+      const lateMs = Math.round(exactMs)
       log.info({ conductor: name, ...who, job: uuid, nominal: new Date(nominal), lateMs }, 'schedule fired')
       emit('fired', { ...who, uuid, nominal: new Date(nominal), lateMs })
     }

@@ -133,8 +133,31 @@ export class JobFailure extends JobboardError {
 
 /** The job cannot be claimed now; the message names its owner, or what else prevents the claim. */
 export class Unclaimable extends JobFailure {
-  static override readonly code = 'JOBBOARD_UNCLAIMABLE'
+  static override readonly code: string = 'JOBBOARD_UNCLAIMABLE'
   static override readonly retryable = true
+}
+
+/** A limit of the job has no free slot, or no token is due: the job stays where it is in the queue. */
+export class LimitReached extends Unclaimable {
+  static override readonly code = 'JOBBOARD_LIMIT_REACHED'
+  /** The key of the limit. */
+  readonly key: string
+  /** The time from which the job can be claimed as far as this limit is concerned, if it is known. */
+  readonly until: Date | undefined
+
+  constructor(
+    message: string,
+    options: JobboardErrorOptions & { readonly key: string; readonly until?: Date | undefined },
+  ) {
+    super(message, options)
+    this.key = options.key
+    this.until = options.until
+  }
+}
+
+/** The limits of the board were changed after this claim was chosen: it is tried again with what is set now. */
+export class LimitsChanged extends Unclaimable {
+  static override readonly code = 'JOBBOARD_LIMITS_CHANGED'
 }
 
 /** This board object does not hold the claim of the job. */

@@ -11,7 +11,8 @@ export async function explainSpec(spec: ScheduleSpec): Promise<string> {
   if ('cron' in spec) {
     const { default: cronstrue } = await import('cronstrue')
     const words = cronstrue.toString(spec.cron, { use24HourTimeFormat: true, throwExceptionOnParseError: false })
-    return `${words}, ${where}`
+    // The library says "and", but a time fires that matches either of both.
+    return `${isEitherDay(spec.cron) ? words.replace(', and ', ', or ') : words}, ${where}`
   }
   if ('rrule' in spec) {
     const [{ RRuleTemporal }, { toText }] = await Promise.all([
@@ -24,4 +25,10 @@ export async function explainSpec(spec: ScheduleSpec): Promise<string> {
   }
   if ('every' in spec && !followsCompletion(spec)) return `${describeSpec(spec)}, counted from 1970-01-01T00:00Z`
   return describeSpec(spec)
+}
+
+/** Whether the expression names days of the month and days of the week: a day that is one of either fires. */
+function isEitherDay(cron: string): boolean {
+  const [, , day = '*', , weekday = '*'] = cron.trim().split(/\s+/)
+  return ![day, weekday].some((field) => field.startsWith('*') || field === '?')
 }

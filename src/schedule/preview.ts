@@ -34,7 +34,9 @@ export async function preview(spec: ScheduleSpec, options: PreviewOptions = {}):
   const { count = DEFAULT_COUNT, from = new Date() } = options
   if (!Number.isInteger(count) || count < 1 || count > MAX_COUNT)
     throw new InvalidArgument(`count must be a number from 1 to ${MAX_COUNT}, got ${count}`)
-  if (Number.isNaN(from.getTime())) throw new InvalidArgument('from must be a valid Date')
+  if (!(from instanceof Date) || Number.isNaN(from.getTime())) throw new InvalidArgument('from must be a valid Date')
+  const year = from.getUTCFullYear()
+  if (year < 1970 || year > 2100) throw new InvalidArgument(`from: the year must be from 1970 to 2100, got ${year}`)
   const rule = await toOccurrences(spec, { now: from.getTime() })
   if (followsCompletion(spec))
     throw new InvalidArgument("the times of a schedule with from: 'completion' depend on when its jobs end")

@@ -12,7 +12,7 @@ import { type Duration, formatDuration, toMilliseconds } from '../core/time.ts'
 import { toCalendarRule } from './calendar/calendar-rule.ts'
 import { parseLocalDate, toInstant } from './calendar/instant.ts'
 import type { Rule } from './calendar/rule.ts'
-import { assertZone, asUtc, toLocalTime } from './calendar/zone.ts'
+import { assertZone, asUtc, fromLocalTime, toLocalTime } from './calendar/zone.ts'
 
 /** An expression of five fields, or of six with seconds first. */
 export interface CronSpec {
@@ -70,8 +70,8 @@ const MIN_DISTANCE_MS = 1_000
 const DAY_MS = 86_400_000
 /** The longest time in which a rule must occur: a leap day comes within eight years. */
 const MAX_GAP_MS = 10 * 366 * DAY_MS
-/** So many occurrences in a row may be excluded before the rule counts as one that never occurs. */
-const MAX_EXCLUDED = 10_000
+/** So many occurrences in a row may be excluded by a rule: each is looked at. A date is skipped in one step. */
+const MAX_EXCLUDED = 100_000
 
 /**
  * Computes when a schedule occurs, in milliseconds since 1970.
@@ -113,6 +113,20 @@ export function followsCompletion(spec: ScheduleSpec): boolean {
   return 'every' in spec && spec.from === 'completion'
 }
 
+/** Whether two specs name the same times, however they are written: `5m` or `300s`, and their fields in any order. */
+export function isSameSchedule(one: ScheduleSpec, other: ScheduleSpec): boolean {
+  return toCanonicalText(one) === toCanonicalText(other)
+}
+
+function toCanonicalText(spec: ScheduleSpec): string {
+  const { every, offset, ...others } = toStoredSpec({ zone: 'UTC', ...spec }) as Partial<EverySpec>
+  const durations = [every, offset].map((duration) =>
+    duration === undefined ? null : toMilliseconds(duration, 'every'),
+  )
+  const sorted = Object.entries(others).sort(([a], [b]) => (a < b ? -1 : 1))
+  return JSON.stringify([durations, sorted])
+}
+
 /** Returns a copy that can be stored: times as text. */
 export function toStoredSpec(spec: ScheduleSpec): ScheduleSpec {
   const texts = Object.entries(spec).map(([name, value]) => [name, value instanceof Date ? value.toISOString() : value])
@@ -135,10 +149,10 @@ async function toRule(spec: ScheduleSpec, { zone, start }: { zone: string; start
   }
   if ('rrule' in spec) return toCalendarRule(spec.rrule, { zone, start })
   if ('at' in spec) return toSingleRule(toInstant(spec.at, { zone, what: 'at' }))
-  return toEveryRule(spec)
+  return toEveryRule(spec, start)
 }
 
-function toEveryRule({ every, offset = 0, from = 'epoch' }: EverySpec): Rule {
+function toEveryRule({ every, offset = 0, from = 'epoch' }: EverySpec, start = Number.NEGATIVE_INFINITY): Rule {
   const distance = toMilliseconds(every, 'every')
   const shift = toMilliseconds(offset, 'offset')
   if (distance < MIN_DISTANCE_MS || !Number.isInteger(distance))
@@ -149,7 +163,8 @@ function toEveryRule({ every, offset = 0, from = 'epoch' }: EverySpec): Rule {
     throw new InvalidArgument(`from must be 'epoch' or 'completion', got ${JSON.stringify(from)}`)
   if (from === 'completion') {
     if (shift > 0) throw new InvalidArgument("offset is counted from 1970: leave it out with from: 'completion'")
-    return { next: (after) => after + distance, last: () => undefined }
+    // The first job waits for no other.
+    return { next: (after) => (after < start ? start : after + distance), last: () => undefined }
   }
   const last = (until: number) => Math.floor((until - shift) / distance) * distance + shift
   return { next: (after) => last(after) + distance, last }
@@ -169,7 +184,8 @@ function bound(rule: Rule, bounds: { readonly start: number | undefined; readonl
   }
 }
 
-type Exclusion = (instant: number) => boolean
+/** Returns the first and the last instant of the exclusion that includes the instant; undefined if it is not excluded. */
+type Exclusion = (instant: number) => { readonly begin: number; readonly end: number } | undefined
 
 async function toExclusions(
   excluded: readonly (string | CronSpec | CalendarSpec)[],
@@ -180,32 +196,39 @@ async function toExclusions(
     if (typeof each === 'string') {
       const date = parseLocalDate(each)
       if (!date) throw new InvalidArgument(`exclude: ${JSON.stringify(each)} is not a date such as '2026-12-25'`)
-      const begin = asUtc(date)
-      return (instant) => {
-        const wall = asUtc(toLocalTime(instant, zone))
-        return wall >= begin && wall < begin + DAY_MS
-      }
+      const midnight = asUtc(date)
+      const begin = fromLocalTime(toLocalTime(midnight, 'UTC'), zone).instant
+      const end = fromLocalTime(toLocalTime(midnight + DAY_MS, 'UTC'), zone).instant - 1
+      return (instant) => (instant >= begin && instant <= end ? { begin, end } : undefined)
     }
+    assertOptions(each, { cron: true, rrule: true, zone: true }, 'exclude')
+    if (each.zone !== undefined) assertZone(each.zone)
     const rule = await toRule(each, { zone: each.zone ?? zone, start: undefined })
-    return (instant) => rule.next(instant - 1) === instant
+    return (instant) => (rule.next(instant - 1) === instant ? { begin: instant, end: instant } : undefined)
   })
   return Promise.all(rules)
 }
 
+/** @throws InvalidArgument where more than 100,000 times in a row are excluded: the rule is then not known to end */
 function exclude(rule: Rule, exclusions: readonly Exclusion[]): Rule {
   if (exclusions.length === 0) return rule
-  const skip = (first: number | undefined, step: (from: number) => number | undefined) => {
+  const find = (first: number | undefined, step: (excluded: { begin: number; end: number }) => number | undefined) => {
     let found = first
-    for (let n = 0; found !== undefined && n < MAX_EXCLUDED; n += 1) {
+    for (let n = 0; found !== undefined; n += 1) {
       const instant = found
-      if (!exclusions.some((matches) => matches(instant))) return instant
-      found = step(instant)
+      const excluded = exclusions.map((at) => at(instant)).find((span) => span !== undefined)
+      if (!excluded) return instant
+      if (n === MAX_EXCLUDED)
+        throw new InvalidArgument(
+          `exclude leaves out more than ${MAX_EXCLUDED} times in a row; use dates, or a narrower rule`,
+        )
+      found = step(excluded)
     }
     return undefined
   }
   return {
-    next: (after) => skip(rule.next(after), (from) => rule.next(from)),
-    last: (until) => skip(rule.last(until), (from) => rule.last(from - 1)),
+    next: (after) => find(rule.next(after), ({ end }) => rule.next(end)),
+    last: (until) => find(rule.last(until), ({ begin }) => rule.last(begin - 1)),
   }
 }
 

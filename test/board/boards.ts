@@ -21,6 +21,7 @@ export const EVERYTHING = {
   restore: true,
   completeChangeFeed: true,
   records: true,
+  limits: true,
 }
 
 /** Keeps a board viewing until it is closed: what others do is seen without a wait. */

@@ -2,6 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { memoryTestBackend } from '../../src/board/internal.ts'
+import { SCHEDULES } from '../../src/board/schedules/record.ts'
 import {
   type ConductorEvents,
   type ConductorOptions,
@@ -144,9 +145,66 @@ test('with prune, what this owner no longer declares is removed, and nothing els
   await declare('one', false, every('kept'), every('gone'), every('newer', { version: 9 }))
   await declare('two', false, every('other'))
   await board.schedules.put(every('by-hand'))
-  expect(await declare('one', true, every('kept'))).toMatchObject({ pruned: ['gone'] })
+  expect(await declare('one', true, every('kept'))).toMatchObject({ pruned: ['gone'], kept: ['newer'] })
   const ids = (await board.schedules.list()).map(({ id }) => id)
   expect(ids).toEqual(['by-hand', 'kept', 'newer', 'other'])
+})
+
+test('an older release prunes nothing of a newer one, and no owner takes the schedules of another', async () => {
+  const { open } = scene()
+  const board = await open('a')
+  const declare = (owner: string, prune: boolean, ...declare: DeclaredSchedule[]) =>
+    board.declareSchedules({ declare, owner, prune })
+  await declare('one', true, every('a', { version: 8 }), every('b'))
+  await board.schedules.pause('b')
+  expect(await declare('one', true, every('a', { version: 7 }))).toMatchObject({ newer: ['a'], pruned: [] })
+  expect(await board.schedules.show('b')).toMatchObject({ state: 'paused' })
+  expect(await declare('two', true, every('b', {}, 'other'))).toMatchObject({ put: [], foreign: ['b'] })
+  expect(await board.schedules.show('b')).toMatchObject({ store: { region: 'eu' }, declared: { owner: 'one' } })
+})
+
+test('only a job that is more than a minute late counts as late', async () => {
+  const { clock, open, start } = scene()
+  const board = await open('a')
+  await board.schedules.put(every('s'))
+  clock.advance('1h')
+  clock.advance('10m')
+  const conductor = await start(board, undefined)
+  await next(conductor, 'settled')
+  expect((await board.schedules.show('s')).counts).toMatchObject({ fired: 1, late: 1 })
+  await clock.awaited('schedule')
+  const second = next(conductor, 'settled')
+  clock.advance('50m')
+  await second
+  expect((await board.schedules.show('s')).counts).toMatchObject({ fired: 2, late: 1 })
+})
+
+test('the same rule in other words loses no time that has passed', async () => {
+  const { clock, open } = scene()
+  const board = await open('a')
+  await board.schedules.put(schedule('s', { every: '1h', zone: 'UTC' }, report, { region: 'eu' }))
+  const before = (await board.schedules.show('s')).next
+  clock.advance('90m')
+  await board.schedules.put(schedule('s', { zone: 'UTC', every: '60m' }, report, { region: 'us' }))
+  expect((await board.schedules.show('s')).next).toEqual(before)
+  await board.schedules.put(schedule('s', { every: '30m' }, report, { region: 'us' }))
+  expect((await board.schedules.show('s')).next).not.toEqual(before)
+})
+
+test('a rule that cannot be computed any more pauses its schedule with the reason', async () => {
+  const { clock, open, start } = scene()
+  const board = await open('a')
+  await board.schedules.put(every('s'))
+  const found = await board.records.of(SCHEDULES).get('s')
+  if (!found || 'error' in found) throw new Error('the schedule cannot be read')
+  const spec = { rrule: 'FREQ=SECONDLY;COUNT=100000', start: '2026-01-01' }
+  await board.records.of(SCHEDULES).write([{ id: 's', revision: found.revision, value: { ...found.value, spec } }])
+  clock.advance('2h')
+  const conductor = await start(board, undefined)
+  const shown = await board.schedules.show('s')
+  expect(shown).toMatchObject({ state: 'paused', paused: { reason: expect.stringContaining('COUNT must be') } })
+  expect(shown.counts?.skipped).toEqual({ refused: 1 })
+  expect(conductor.healthy).toBe(true)
 })
 
 test('each tenant has its own schedule and store', async () => {

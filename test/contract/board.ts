@@ -14,6 +14,7 @@ import { endsContract } from './board/ends.ts'
 import { entitiesContract } from './board/entities.ts'
 import { eventsContract } from './board/events.ts'
 import { idlePollingContract } from './board/idle-polling.ts'
+import { jobLimitsContract, noLimitsContract } from './board/job-limits.ts'
 import { keysContract } from './board/keys.ts'
 import { levelsContract } from './board/levels.ts'
 import { limitsContract } from './board/limits.ts'
@@ -89,6 +90,7 @@ export const SHARED_PARTS: readonly PartName[] = [
   'levels',
   'views that are opened again',
   'records',
+  'limits of jobs',
   'schedules',
 ]
 
@@ -117,6 +119,7 @@ type PartName =
   | 'views that are opened again'
   | 'waiting on a busy board'
   | 'records'
+  | 'limits of jobs'
   | 'schedules'
 
 /** How boards are opened: kept viewing, or as users open them, so that each is viewed only while something needs it. */
@@ -179,7 +182,7 @@ function contractOf(
     beginAnew: () => there().beginAnew(),
   }
   // What it cannot do is not left out: that it is refused is tested with the capabilities.
-  const { keys, resources, delays, cancel, records } = backend.capabilities
+  const { keys, resources, delays, cancel, records, limits } = backend.capabilities
   part('posting and looking', () => postingContract(use, backend))
   part('claiming', () => claimingContract(use))
   part('settling', () => settlingContract(use))
@@ -203,6 +206,7 @@ function contractOf(
   part('levels', () => levelsContract(use, { ...backend.capabilities, follows: !backend.viewsOnly }))
   part('views that are opened again', () => viewsContract(use, backend.capabilities))
   part('records', () => (records ? recordsContract(use, { keys }) : noRecordsContract(use)))
+  part('limits of jobs', () => (limits ? jobLimitsContract(use) : noLimitsContract(use)))
   if (records) part('schedules', () => (keys ? schedulesContract(use) : schedulesWithoutKeysContract(use)))
   if (!backend.neverPolls) part('waiting on a busy board', () => idlePollingContract(use, backend.capabilities))
 }

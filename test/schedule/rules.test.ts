@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { InvalidArgument } from '../../src/core/errors.ts'
 import { explainSpec, preview, type ScheduleSpec } from '../../src/schedule/index.ts'
-import { toOccurrences } from '../../src/schedule/internal.ts'
+import { isSameSchedule, toOccurrences } from '../../src/schedule/internal.ts'
 import { rejectionOf } from '../board/events.ts'
 
 const NOW = Date.parse('2026-06-01T00:00:00Z')
@@ -181,7 +181,16 @@ test.each<[string, ScheduleSpec, RegExp]>([
   ['after 2100', { every: '5m', end: '2101-01-01' }, /the year must be from 1970 to 2100/],
   ['an end before its start', { every: '5m', start: '2026-06-02', end: '2026-06-01' }, /end must not be before start/],
   ['an exclusion that is no date', { every: '5m', exclude: ['christmas'] }, /"christmas" is not a date/],
-  ['everything excluded', { cron: '0 12 * * *', exclude: [{ cron: '0 12 * * *' }] }, /does not occur/],
+  ['everything excluded', { cron: '0 12 * * *', exclude: [{ cron: '0 12 * * *' }] }, /more than 100000 times in a row/],
+  ['an exclusion that is nothing', { every: '5m', exclude: [null as never] }, /exclude/],
+  ['an exclusion in no zone', { every: '5m', exclude: [{ cron: '* * * * *', zone: 'Nope/X' }] }, /Nope\/X/],
+  ['an exclusion with bounds', { every: '5m', exclude: [{ cron: '* * * * *', end: '2030-01-01' } as never] }, /end/],
+  ['too long a COUNT', { rrule: 'FREQ=SECONDLY;COUNT=100000', start: '2026-01-01' }, /COUNT must be from 1 to 20000/],
+  [
+    'too many times in a period',
+    { rrule: `FREQ=YEARLY;BYDAY=MO,TU;BYHOUR=${[...Array(24).keys()]};BYMINUTE=${[...Array(60).keys()]}` },
+    /times in one period/,
+  ],
 ])('is refused in one clear line: %s', async (_, spec, message) => {
   const error = await rejectionOf(toOccurrences(spec, { now: NOW }))
   expect(error).toBeInstanceOf(InvalidArgument)
@@ -189,8 +198,37 @@ test.each<[string, ScheduleSpec, RegExp]>([
   expect(String(error)).not.toContain('\n')
 })
 
+test.each<[ScheduleSpec['exclude'] & object, string]>([
+  [['2026-12-25'], '2026-12-25T23:00:00.000Z'],
+  [['2026-12-25', '2026-12-26', '2026-12-27'], '2026-12-27T23:00:00.000Z'],
+  [[{ cron: '*/10 * 0-11 25 12 *' }], '2026-12-25T11:00:00.000Z'],
+])('very many times in a row can be excluded: %j', async (exclude, next) => {
+  const spec = { cron: '* * * * * *', zone: 'Europe/Berlin', exclude }
+  const dense: ScheduleSpec =
+    Array.isArray(exclude) && typeof exclude[0] === 'string' ? spec : { ...spec, cron: '*/10 * * * * *' }
+  const rule = await toOccurrences(dense, { now: NOW })
+  const eve = Date.parse('2026-12-24T22:59:59.000Z')
+  expect(new Date(rule.next(eve) ?? 0).toISOString()).toBe(next)
+  expect(rule.last(Date.parse(next) - 1)).toBe(Date.parse(`2026-12-24T22:59:5${dense === spec ? 9 : 0}.000Z`))
+})
+
+test.each<[ScheduleSpec, ScheduleSpec, boolean]>([
+  [{ every: '5m', offset: '1m' }, { offset: 60_000, every: '300s', zone: 'UTC' }, true],
+  [{ cron: '0 3 * * *', zone: 'Europe/Berlin' }, { zone: 'Europe/Berlin', cron: '0 3 * * *' }, true],
+  [{ cron: '0 3 * * *' }, { cron: '0 3 * * *', zone: 'Europe/Berlin' }, false],
+  [{ every: '5m' }, { every: '5m', exclude: ['2026-12-25'] }, false],
+])('%j and %j name the same times: %s', (one, other, same) => {
+  expect(isSameSchedule(one, other)).toBe(same)
+})
+
+test('the first job of a distance from the end of the job before is at the start', async () => {
+  const rule = await toOccurrences({ every: '5m', from: 'completion', start: '2027-01-01' }, { now: NOW })
+  expect(new Date(rule.next(NOW) ?? 0).toISOString()).toBe('2027-01-01T00:00:00.000Z')
+})
+
 test.each<[ScheduleSpec, string]>([
   [{ cron: '30 2 * * 1-5', zone: 'Europe/Berlin' }, 'At 02:30, Monday through Friday, in Europe/Berlin'],
+  [{ cron: '0 2 1 * 1' }, 'At 02:00, on day 1 of the month, or on Monday, in UTC'],
   [{ every: '5m' }, 'every 5m, counted from 1970-01-01T00:00Z'],
   [{ every: '5m', from: 'completion' }, 'every 5m after the job before has ended'],
   [{ rrule: 'FREQ=MONTHLY;BYDAY=-1FR' }, 'every month on last Friday, in UTC'],

@@ -26,6 +26,8 @@ import type { Claim } from '../claims/claim.ts'
 import { ClaimManager } from '../claims/claim-manager.ts'
 import { Claimer } from '../claims/claimer.ts'
 import type { AbandonOptions, TrashOptions } from '../claims/settle-options.ts'
+import { LimitBook } from '../limits/limit-book.ts'
+import { Limits } from '../limits/limits.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { FlowReference } from '../model/flow-reference.ts'
 import { POST_OPTIONS, type PostOptions } from '../model/posting.ts'
@@ -81,6 +83,8 @@ export class JobBoard implements AsyncDisposable {
   readonly #claimer: Claimer
   readonly #eventRouter: BackendEventRouter
   readonly #scheduleHost: ScheduleHost
+  readonly #limitBook: LimitBook
+  #limits: Limits | undefined
   #schedules: Schedules | undefined
 
   /** @internal Use `openBoard`. @throws TypeError unless `who` is a non-empty string; InvalidArgument for `log` */
@@ -97,6 +101,7 @@ export class JobBoard implements AsyncDisposable {
     this.#view = new LiveView({
       backend,
       unacceptedAfter,
+      limits: { open: () => this.#limitBook.open(), close: () => this.#limitBook.close() },
       signal,
       listener: {
         jobChanged: (event, entry, options) => this.#emitJobEvent(event, entry, options),
@@ -112,12 +117,16 @@ export class JobBoard implements AsyncDisposable {
       ...{ backend, view: this.#view, lookup: this.#lookup, signal },
       keyTaken: (entry, posting) => ownKey.warnIfOwnKey(entry, posting),
     })
+    this.records = new BoardRecords({ backend, signal, onError: failed })
+    this.#limitBook = new LimitBook({
+      ...{ backend, records: this.records, onError: failed },
+      onRules: (rules) => this.#view.setLimits(rules),
+    })
     const claims = new ClaimManager({
-      ...{ backend, view: this.#view, entities: this.#entities, who, onError: failed },
+      ...{ backend, view: this.#view, entities: this.#entities, limits: this.#limitBook, who, onError: failed },
       refresh: () => this.#lookup.refresh(),
     })
     this.#claims = claims
-    this.records = new BoardRecords({ backend, signal, onError: failed })
     const [view, entities, faults, { records }] = [this.#view, this.#entities, this.#errorReporter, this]
     this.#eventRouter = new BackendEventRouter({
       view,
@@ -475,6 +484,20 @@ export class JobBoard implements AsyncDisposable {
   get schedules(): Schedules {
     this.#schedules ??= new Schedules(this.#scheduleHost)
     return this.#schedules
+  }
+
+  /**
+   * The limits of the board: how many jobs of a key run at once, and how many start in a time. They hold for the claims of all processes.
+   *
+   * @example await board.limits.set('flow/report', { concurrency: 2 })
+   */
+  get limits(): Limits {
+    this.#limits ??= new Limits({
+      ...{ uri: this.uri, who: this.who, records: this.records, capabilities: this.#backend.capabilities },
+      now: () => this.#backend.now(),
+      readClock: async () => this.#backend.readClock?.(),
+    })
+    return this.#limits
   }
 
   /**

@@ -175,6 +175,7 @@ export class Poster {
     const lacking =
       (posting.key !== undefined && !capabilities.keys && 'keys') ||
       (posting.resources !== undefined && !capabilities.resources && 'resources') ||
+      (posting.limits !== undefined && posting.limits !== 'none' && !capabilities.limits && 'limits') ||
       (posting.delay !== undefined && !capabilities.delays && 'delays')
     if (!lacking) return
     const what = `job ${posting.uuid} (${posting.name})`

@@ -9,6 +9,7 @@ import {
   isKnownToAny,
   toFlowReference,
 } from '../model/flow-reference.ts'
+import type { LimitBlocker } from '../queue/limit-lines.ts'
 import type { ClaimQueue } from '../queue/queue.ts'
 import type { UnacceptedFlows } from '../view/unaccepted-flows.ts'
 import { Job } from './job.ts'
@@ -25,6 +26,19 @@ export type WaitingFor = { readonly text: string } & (
       /** The time since when that job holds it. */
       readonly since?: Date
     }
+  | {
+      readonly kind: 'limit'
+      readonly key: string
+      /** What is set for the key. */
+      readonly limit: {
+        readonly concurrency?: number
+        readonly rate?: { readonly intervalMs: number; readonly burst: number }
+      }
+      /** The number of jobs of the key that run. */
+      readonly used: number
+      /** The time from which a job can start as far as this limit is concerned, if it is known. */
+      readonly until?: Date
+    }
   | { readonly kind: 'flow'; readonly flow: string }
 )
 
@@ -32,7 +46,7 @@ export type WaitingFor = { readonly text: string } & (
 const MAX_DATE_MS = 8.64e15
 
 export interface WaitingContext {
-  readonly queue: Pick<ClaimQueue, 'blockedBy'>
+  readonly queue: Pick<ClaimQueue, 'blockedBy' | 'limitOf'>
   readonly paused: boolean
 }
 
@@ -51,7 +65,9 @@ export function localReason(entry: JobEntry, { queue, paused }: WaitingContext):
     return { kind: 'delay', until, text: `it rests until ${until.toISOString()}` }
   }
   const blocker = queue.blockedBy(entry)
-  return blocker && toResourceReason(blocker)
+  if (blocker) return toResourceReason(blocker)
+  const limit = queue.limitOf(entry)
+  return limit && toLimitReason(limit)
 }
 
 /** Returns the reason as {@link localReason} does, with the time since when a resource is held, or that no conductor knows the flow. */
@@ -88,6 +104,21 @@ function toResourceReason({ resource, entry }: { resource: string; entry: JobEnt
   const job = new Job(entry)
   const how = entry.claimed ? 'is held by' : 'is wanted before it by'
   return { kind: 'resource', resource, job, text: `resource ${resource} ${how} ${job}` }
+}
+
+function toLimitReason({ key, rule, used, until }: LimitBlocker): WaitingFor {
+  const { heldUntil = 0, ...limit } = rule
+  const at = until === undefined ? {} : { until: new Date(Math.min(until, MAX_DATE_MS)) }
+  const when = at.until ? ` until ${at.until.toISOString()}` : ''
+  const isStopped = heldUntil === Number.POSITIVE_INFINITY
+  const isHeld = until !== undefined && until === heldUntil
+  const text =
+    isStopped || isHeld
+      ? `limit ${key} is held${when}`
+      : until === undefined
+        ? `all ${limit.concurrency} slots of limit ${key} are taken`
+        : `limit ${key} has no token${when}`
+  return { kind: 'limit', key, limit, used, ...at, text }
 }
 
 /** Reads when the job was claimed: views do not read the postings that claims of other processes have written. */

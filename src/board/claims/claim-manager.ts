@@ -2,7 +2,16 @@
  * Manages the claims of one board object: claims jobs in transactions of the backend, and settles or loses the claims.
  */
 
-import { Cancelled, ClaimLost, NotConnected, NotFound, NotOwner, Unclaimable } from '../../core/errors.ts'
+import {
+  Cancelled,
+  ClaimLost,
+  LimitReached,
+  LimitsChanged,
+  NotConnected,
+  NotFound,
+  NotOwner,
+  Unclaimable,
+} from '../../core/errors.ts'
 import { catchError, type Result, toFailed } from '../../core/result.ts'
 import { type AlarmClock, systemAlarmClock } from '../../core/time.ts'
 import type { EntityRegistry } from '../api/entity-registry.ts'
@@ -20,6 +29,7 @@ import type {
   Settlement,
   StoredJob,
 } from '../backend.ts'
+import type { LimitBook } from '../limits/limit-book.ts'
 import { beginAttempt, exceededLimit, isSuspect } from '../model/attempts.ts'
 import type { JobEntry, QueueEntry } from '../model/entry.ts'
 import type { Posting } from '../model/posting.ts'
@@ -40,6 +50,7 @@ export interface ClaimManagerOptions {
   readonly backend: Backend
   readonly view: LiveView
   readonly entities: EntityRegistry
+  readonly limits: LimitBook
   /** Resolves when everything that was committed before the call is in the view. */
   readonly refresh: () => Promise<void>
   readonly who: string
@@ -49,6 +60,7 @@ export interface ClaimManagerOptions {
 export class ClaimManager {
   readonly #backend: Backend
   readonly #view: LiveView
+  readonly #limits: LimitBook
   readonly #who: string
   readonly #onError: (error: Error) => void
   readonly #claims = new Map<JobEntry, Claim>()
@@ -76,6 +88,7 @@ export class ClaimManager {
   constructor(options: ClaimManagerOptions) {
     this.#backend = options.backend
     this.#view = options.view
+    this.#limits = options.limits
     this.#who = options.who
     this.#onError = options.onError
     this.#rejected = new RejectedClaims({ ...options, canClaim: () => this.canClaim })
@@ -99,7 +112,10 @@ export class ClaimManager {
     queue.advance(this.#backend.now())
     const accept = (posting: Posting) => this.accepts(asked.accept, posting)
     const wanted = { ...asked, accept, holdsSuspect: this.#holdsSuspect(), spread: this.#currentSpread(asked.max) }
-    return queue.reserveNext(wanted)
+    const places = queue.reserveNext(wanted)
+    // The search may have found when a limit permits the next job.
+    this.#view.setAlarm()
+    return places
   }
 
   /** Returns whether a job can be claimed on this backend, and `accept` accepts it. */
@@ -111,7 +127,9 @@ export class ClaimManager {
   reserve(entry: JobEntry): QueueEntry | undefined {
     if (!this.canClaim) return undefined
     this.#view.queue.advance(this.#backend.now())
-    return this.#view.queue.reserveFree(entry)
+    const place = this.#view.queue.reserveFree(entry)
+    this.#view.setAlarm()
+    return place
   }
 
   /** Claims a reserved job; resolves with undefined if the claim was refused. */
@@ -122,7 +140,9 @@ export class ClaimManager {
 
   /** Returns whether there is a job to claim. */
   hasClaimable(): boolean {
-    return this.canClaim && this.#view.queue.hasClaimable((posting) => this.#isSupported(posting))
+    const isFound = this.canClaim && this.#view.queue.hasClaimable((posting) => this.#isSupported(posting))
+    this.#view.setAlarm()
+    return isFound
   }
 
   /** Claims the reserved jobs. Jobs whose claims were refused are missing in the result. */
@@ -240,11 +260,12 @@ export class ClaimManager {
     this.#incarnation.start()
     try {
       const results = await this.#claimWithinLimits(places)
-      const lost = results.filter((result) => 'error' in result && result.error instanceof Unclaimable).length
+      const lost = results.filter((result) => 'error' in result && isLostRace(result.error)).length
       this.#contention.recordClaims({ won: results.filter((result) => 'value' in result).length, lost })
       return results
     } finally {
       for (const place of places) this.#pendingClaims.delete(place)
+      this.#view.queue.endTrials(places)
       this.#rejected.release(places)
       this.#releaseHold()
     }
@@ -269,6 +290,7 @@ export class ClaimManager {
   /** Claims each job in one transaction; the requests are sent together. */
   async #claimEach(candidates: readonly Candidate[]): Promise<Result<Claim>[]> {
     if (candidates.length === 0) return []
+    await this.#limits.open()
     const at = new Date(this.clock.now())
     const attempt = { who: this.#who, at, incarnation: this.#incarnation.id }
     const places = candidates.map(({ place }) => place)
@@ -276,7 +298,8 @@ export class ClaimManager {
     const prepared = candidates.map(({ place, posting }) =>
       catchError<ClaimRequest>(() => {
         const { id, revision } = place.stored
-        return { id, revision, who: this.#who, posting: beginAttempt(posting, attempt) }
+        const limits = this.#limits.limitsOf(posting)
+        return { id, revision, who: this.#who, posting: beginAttempt(posting, attempt), ...(limits ? { limits } : {}) }
       }),
     )
     const requests = prepared.flatMap((request) => ('value' in request ? [request.value] : []))
@@ -298,7 +321,22 @@ export class ClaimManager {
   async #requestClaims(requests: readonly ClaimRequest[]): Promise<ReadonlyMap<ClaimRequest, Result<ClaimGrant>>> {
     if (requests.length === 0) return new Map()
     const answers = await this.#backend.claim(requests).catch((error: unknown) => requests.map(() => toFailed(error)))
+    await this.#noteLimits(answers)
     return new Map(requests.map((request, index) => [request, answers[index] ?? this.#noAnswer]))
+  }
+
+  /** Takes in what the answers say about limits. After a refusal because limits were changed, resolves when they are known as they are now. */
+  async #noteLimits(answers: readonly Result<ClaimGrant>[]): Promise<void> {
+    const { queue } = this.#view
+    let isStale = false
+    for (const answer of answers) {
+      if ('value' in answer)
+        for (const { key, arrivalMs } of answer.value.arrivals ?? []) queue.noteArrival(key, arrivalMs)
+      else if (answer.error instanceof LimitReached)
+        queue.noteLimitReached(answer.error.key, answer.error.until?.getTime())
+      else isStale ||= answer.error instanceof LimitsChanged
+    }
+    if (isStale) await this.#limits.refresh().catch(() => undefined)
   }
 
   /**
@@ -434,6 +472,11 @@ export class ClaimManager {
       new ClaimLost(`${claim.job}: ${why}; stop the work and write nothing, another owner may have the job`),
     )
   }
+}
+
+/** Returns whether another owner was faster. */
+function isLostRace(error: Error): boolean {
+  return error instanceof Unclaimable && !(error instanceof LimitReached || error instanceof LimitsChanged)
 }
 
 /** Returns the reason that the trash keeps for a cancelled job. */

@@ -1,5 +1,5 @@
 /** The claim of a job that the caller names, and the reasons why such a job cannot be claimed. */
-import { NotConnected, NotFound, Unclaimable, UnsupportedCapability } from '../../core/errors.ts'
+import { LimitReached, NotConnected, NotFound, Unclaimable, UnsupportedCapability } from '../../core/errors.ts'
 import type { Result } from '../../core/result.ts'
 import { Job } from '../api/job.ts'
 import { localReason } from '../api/waiting-for.ts'
@@ -54,6 +54,7 @@ export class GivenJobClaimer {
     if (lacking) return cannotClaimError(job, { lacking, uri: backend.uri })
     view.queue.advance(backend.now())
     const held = localReason(entry, { queue: view.queue, paused: false })
+    if (held?.kind === 'limit') return new LimitReached(`${job}: ${held.text}`, held)
     if (held) return new Unclaimable(`${job}: ${held.text}`)
     if (entry.queueEntry) resume(entry.queueEntry)
     const place = view.queue.reserveEntry(entry)
@@ -61,6 +62,7 @@ export class GivenJobClaimer {
     const result = await claim(place)
     if ('value' in result) return result.value
     const limit = exceededLimit(place.stored.posting)
+    if (result.error instanceof LimitReached) return result.error
     if (!(result.error instanceof Unclaimable) || limit !== undefined) return result.error
     const why = await this.#explainUnclaimable(job, entry)
     // Without a change, such as where a resource is held, another try would be refused in the same way.
@@ -86,13 +88,17 @@ export class GivenJobClaimer {
 /** Returns the feature of the job that the backend cannot claim. */
 export function missingCapability(
   { capabilities: { unclaimable = [] } }: Pick<Backend, 'capabilities'>,
-  { key, resources }: Pick<Posting, 'key' | 'resources'>,
-): 'keys' | 'resources' | undefined {
+  { key, resources, limits }: Pick<Posting, 'key' | 'resources' | 'limits'>,
+): 'keys' | 'resources' | 'limits' | undefined {
   if (resources !== undefined && unclaimable.includes('resources')) return 'resources'
+  if (limits !== undefined && limits !== 'none' && unclaimable.includes('limits')) return 'limits'
   return key !== undefined && unclaimable.includes('keys') ? 'keys' : undefined
 }
 
-function cannotClaimError(job: Job, { lacking, uri }: { lacking: 'keys' | 'resources'; uri: string }): Error {
+function cannotClaimError(
+  job: Job,
+  { lacking, uri }: { lacking: 'keys' | 'resources' | 'limits'; uri: string },
+): Error {
   const message = `${job}: ${uri} does not support ${lacking}, which this job needs; claim it with a board that does`
   return new UnsupportedCapability(message, { capability: lacking })
 }

@@ -6,6 +6,8 @@ import {
   ClaimLost,
   InvalidState,
   JobboardError,
+  LimitReached,
+  LimitsChanged,
   NotConnected,
   NotFound,
   OutcomeUnknown,
@@ -42,6 +44,8 @@ export class RejectedClaims {
 
   /** Handles the rejection of the claim of `place` with `error`. */
   rejected(place: QueueEntry, error: Error): void {
+    // The queue knows by now when the limit permits a claim.
+    if (error instanceof LimitReached || error instanceof LimitsChanged) return
     if (isExpectedRejection(error)) this.#pauseIfUnexplained(place)
     else if (error instanceof InvalidState) this.#restForBoard(place, error)
     else if (error instanceof JobboardError && error.retryable) this.#pauseJob(place, RETRY_PAUSE_MS)

@@ -21,6 +21,7 @@ import { newUuid } from '../../core/uuid.ts'
 import { MAX_ATTEMPTS, parseAttempts, type RecordedAttempt } from './attempts.ts'
 import { makeBackOff, type PostBackOff, parseBackOff, type StoredBackOff } from './back-off.ts'
 import { type Priority, toPriority } from './claim-order.ts'
+import { type PostLimit, parseLimits, type StoredLimits } from './limits.ts'
 import { parseResources, type Resources } from './resources.ts'
 
 /** The version of the posting's layout. A larger one was written by a newer release, and is left to processes that can read it. */
@@ -49,6 +50,8 @@ export interface Posting {
   readonly size: Size
   /** The resources that the job owns while it runs. */
   readonly resources?: Resources
+  /** The limits that the job keeps, besides that of its flow. */
+  readonly limits?: StoredLimits
   /** At most one job with this key is on the board. */
   readonly key?: string
   /** Milliseconds after the last write, by the server's clock, before which the job is not claimed. A claim removes the delay. */
@@ -92,6 +95,12 @@ export interface PostOptions {
    * that share them. A name in both lists is exclusive. Jobs that want the same resource run in the order of their posts.
    */
   readonly resources?: Resources
+  /**
+   * The keys of the limits that the job keeps, besides `flow/NAME`, which every job of a flow keeps: a key, or `{ key, cost }` where a start
+   * takes more than one token of a rate. A key for which nothing is set limits nothing (`board.limits.set`). `none`: the job keeps no
+   * limit, for work for which a person waits.
+   */
+  readonly limits?: readonly PostLimit[] | 'none'
   /** The key of the job. At most one job with a key is on the board: posting it again resolves to the existing job. */
   readonly key?: string
   /** The time after the post before which the job is not claimed. */
@@ -133,6 +142,7 @@ export const POST_OPTIONS: KnownOptions<PostOptions> = {
   priority: true,
   size: true,
   resources: true,
+  limits: true,
   key: true,
   delay: true,
   deadline: true,
@@ -149,7 +159,7 @@ export const POST_OPTIONS: KnownOptions<PostOptions> = {
  * @throws InvalidPosting naming the invalid field; InvalidArgument when the details contain other than plain data
  */
 export function makePosting(request: PostOptions & { readonly details: Details; readonly name: string }): Posting {
-  const { uuid = newUuid(), name, details, book, maxAttempts = 3, size = 'medium', resources, key } = request
+  const { uuid = newUuid(), name, details, book, maxAttempts = 3, size = 'medium', resources, limits, key } = request
   const posting: Posting = {
     uuid,
     name,
@@ -158,6 +168,7 @@ export function makePosting(request: PostOptions & { readonly details: Details; 
     priority: toPriority(request.priority),
     size,
     ...(resources ? { resources } : {}),
+    ...parseField('', () => toStoredLimits(limits)),
     ...(key === undefined ? {} : { key }),
     ...parseDurationOption('delay', request.delay),
     ...parseDurationOption('deadline', request.deadline),
@@ -169,6 +180,12 @@ export function makePosting(request: PostOptions & { readonly details: Details; 
     attempts: [],
   }
   return checkPosting(Object(roundTrip(posting)))
+}
+
+/** @throws InvalidPosting */
+function toStoredLimits(asked: unknown): Pick<Posting, 'limits'> {
+  const limits = parseLimits(asked)
+  return limits ? { limits } : {}
 }
 
 /** Returns the field of the posting; none for the default. @throws InvalidPosting */
@@ -301,6 +318,7 @@ export function checkPosting(record: Partial<Record<keyof Posting, unknown>>): P
     runs = 0,
     attempts,
     resources,
+    limits,
     backOff,
     book,
     ...rest
@@ -340,8 +358,9 @@ export function checkPosting(record: Partial<Record<keyof Posting, unknown>>): P
   }
   assertOptional(what, rest)
   const wanted = parseField(what, () => parseResources(resources))
+  const kept = parseField(what, () => toStoredLimits(limits))
   const pauses = parseField(what, () => parseBackOff(backOff))
-  const kept = parseBook(what, book)
+  const logbook = parseBook(what, book)
   // An object literal: a changed copy of the record would take 50 % more memory for every job on the board.
   const known = {
     uuid: detachText(uuid),
@@ -357,8 +376,9 @@ export function checkPosting(record: Partial<Record<keyof Posting, unknown>>): P
   return Object.assign(
     known,
     rest,
-    kept && { book: kept },
+    logbook && { book: logbook },
     wanted && { resources: wanted },
+    kept,
     pauses && { backOff: pauses },
   )
 }

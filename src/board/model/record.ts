@@ -20,6 +20,14 @@ export interface RecordName {
   readonly id: string
 }
 
+/** The kinds of the records by which claims are limited: a change of one gives the board another `limitsRevision`. */
+export const LIMIT_KINDS = ['limit', 'limit-hold'] as const
+
+/** Whether the changes include one of {@link LIMIT_KINDS}. */
+export function changesLimits(changes: readonly RecordName[]): boolean {
+  return changes.some(({ kind }) => LIMIT_KINDS.some((limiting) => limiting === kind))
+}
+
 /** A record as a backend stores it. */
 export interface StoredRecord extends RecordName {
   /** Changes with every change of the record, and never returns: also not when the record is removed and created again. */

@@ -7,7 +7,8 @@
  * - it is on the board, in the view's window and unclaimed, its posting is current, and this process is not trying to claim it;
  * - it is due: its delay is over, or a cancel was requested, or it is reserved;
  * - no claimed job holds a resource in conflict with it, and no due job before it in claim order wants one;
- * - if it wants any resource: every posting before it has been read, and so is known not to want the same.
+ * - if it wants any resource: every posting before it has been read, and so is known not to want the same;
+ * - each of its limits has a free slot and enough tokens, as far as is known here (`limit-lines.ts`).
  *
  * A job keeps its place in the lines of its resources while a claim is being tried, while its posting is read again, and while
  * no caller in this process accepts it. So the state of this process does not change the order of jobs.
@@ -23,8 +24,10 @@ import { isSuspect } from '../model/attempts.ts'
 import { type ClaimOrderKey, compareClaimOrder, compareIds, type HasId, pickAtRandom } from '../model/claim-order.ts'
 import type { JobEntry, QueueEntry, QueueState } from '../model/entry.ts'
 import { type FlowReference, flowKey, toFlowReference } from '../model/flow-reference.ts'
+import type { LimitRules } from '../model/limits.ts'
 import type { Posting } from '../model/posting.ts'
 import { toResourceWants } from '../model/resources.ts'
+import { type LimitBlocker, LimitLines } from './limit-lines.ts'
 import { type Blocker, ResourceLines } from './resource-lines.ts'
 import { SortedList } from './sorted.ts'
 import { Threshold } from './threshold.ts'
@@ -61,6 +64,7 @@ export class ClaimQueue {
   readonly #readyEntries = new SortedList<QueueEntry, ClaimOrderKey>(compareClaimOrder)
   readonly #delayed = new SortedList<QueueEntry>(compareDue)
   readonly #lines = new ResourceLines((place, passes) => this.#onPasses(place, passes))
+  readonly #limits = new LimitLines()
   /** Jobs whose posting is unread here. Their resources are unknown, so later jobs that want any resource wait for them. */
   readonly #unread = new SortedList<JobEntry, HasId>(compareIds)
   /** All jobs that wait for resources, by id, because an unread job has no place in claim order yet. */
@@ -90,9 +94,13 @@ export class ClaimQueue {
     return this.#delayed.size
   }
 
-  /** The time at which the next delay is over, in milliseconds on the server's clock: call {@link advance} then. */
+  /**
+   * The time at which the next delay is over, or a limit may permit the next job to start, in milliseconds on the server's clock: call
+   * {@link advance} then.
+   */
   get nextDue(): number | undefined {
-    return this.#delayed.first?.dueAt
+    const [due, wake] = [this.#delayed.first?.dueAt, this.#limits.nextWake]
+    return due === undefined || wake === undefined ? (due ?? wake) : Math.min(due, wake)
   }
 
   /** Whether a job may be waiting behind another unclaimed job. */
@@ -128,6 +136,32 @@ export class ClaimQueue {
     }
     this.#aside = keys
     for (const { entry, state } of changed) this.#move(entry, state)
+  }
+
+  /** Sets what is set for keys of limits. @param entries all jobs of the view */
+  setLimits(rules: LimitRules, entries: Iterable<JobEntry>): void {
+    this.#limits.setRules(rules)
+    for (const entry of entries) if (entry.queueEntry) this.#move(entry, entry.queueEntry.state)
+  }
+
+  /** Takes in the arrival time of a key, as the answer to a claim has it. */
+  noteArrival(key: string, arrivalMs: number): void {
+    this.#limits.noteArrival(key, arrivalMs)
+  }
+
+  /** Takes in that a claim was refused for a limit. @param until the time from which it would succeed, if it is known */
+  noteLimitReached(key: string, until: number | undefined): void {
+    this.#limits.noteRefused(key, { until, now: this.#now })
+  }
+
+  /** Ends the count of entries of which a claim was tried: their slots and tokens are taken, or free. */
+  endTrials(places: readonly QueueEntry[]): void {
+    for (const place of places) this.#limits.unreserve(place)
+  }
+
+  /** Returns the limit for which a due job waits. */
+  limitOf({ queueEntry }: JobEntry): LimitBlocker | undefined {
+    return queueEntry?.state === 'waiting' ? this.#limits.blockerOf(queueEntry, this.#now) : undefined
   }
 
   /** Returns the keys of the flows of which jobs with resources were claimed since the last call, here or elsewhere. */
@@ -166,14 +200,15 @@ export class ClaimQueue {
   }
 
   /**
-   * Moves jobs that have become due out of the delayed state. If the clock is set back, due jobs stay due until their next update.
+   * Moves jobs that have become due out of the delayed state, and looks at limits for which tokens are due. If the clock is set back, due
+   * jobs stay due until their next update.
    *
    * @param now the time in milliseconds on the server's clock
    * @returns whether any job has become due
    */
   advance(now: number): boolean {
     this.#now = now
-    let woken = false
+    let woken = this.#limits.advance(now)
     for (let place = this.#delayed.first; place && place.dueAt <= now; place = this.#delayed.first) {
       this.#move(place.entry, this.#queueStateOf(place.entry))
       woken = true
@@ -204,15 +239,14 @@ export class ClaimQueue {
 
   /** Chooses the given job as {@link reserveEntry} does, if it is due and nothing blocks it. */
   reserveFree(entry: JobEntry): QueueEntry | undefined {
-    return entry.queueEntry?.state === 'waiting' && entry.queueEntry.blockerCount === 0
-      ? this.reserveEntry(entry)
-      : undefined
+    const { queueEntry } = entry
+    const isFree = queueEntry?.state === 'waiting' && queueEntry.blockerCount === 0
+    return isFree && !this.#limits.blockerOf(queueEntry, this.#now) ? this.reserveEntry(entry) : undefined
   }
 
   /** Returns whether any job can be claimed. */
   hasClaimable(accept: (posting: Posting) => boolean): boolean {
-    for (const place of this.#readyEntries) if (accept(place.stored.posting)) return true
-    return false
+    return this.#findCandidates({ max: 1, accept, holdsSuspect: false, spread: 1 }).length > 0
   }
 
   release(places: readonly QueueEntry[]): void {
@@ -242,19 +276,24 @@ export class ClaimQueue {
     const { max, accept, holdsSuspect, spread } = wanted
     const found: QueueEntry[] = []
     let suspects = holdsSuspect
-    for (const place of this.#readyEntries) {
+    const search = this.#limits.isEmpty ? undefined : this.#limits.search(this.#now)
+    const entries = search ? mergeInOrder(this.#readyEntries, search.entries()) : this.#readyEntries
+    for (const place of entries) {
       const first = found[0] ?? place
       if (found.length >= (place.priority === first.priority ? Math.ceil(spread * max) : max)) break
       const { posting } = place.stored
       if ((suspects && isSuspect(posting)) || !accept(posting)) continue
       suspects ||= isSuspect(posting)
       found.push(place)
+      search?.choose(place)
     }
+    search?.end()
     return found
   }
 
   #reserve(place: QueueEntry): void {
     place.entry.isReserved = true
+    this.#limits.reserve(place)
     this.#showEntry(place)
   }
 
@@ -271,8 +310,10 @@ export class ClaimQueue {
   #move(entry: JobEntry, state: QueueState | undefined): void {
     const old = entry.queueEntry
     const place = entry.stored && state && newQueueEntry(entry, entry.stored, state)
+    if (place) this.#limits.join(place)
     entry.queueEntry = place
     if (old) this.#leave(old)
+    if (old) this.#limits.quit(old)
     if (place) this.#enter(place)
     if (old) this.#lines.settle(old.resources)
     if (!place) return
@@ -282,6 +323,7 @@ export class ClaimQueue {
 
   #enter(place: QueueEntry): void {
     if (place.state !== 'claimed') this.#count(place, 1)
+    else this.#limits.hold(place)
     if (place.state === 'delayed') {
       this.#delayed.add(place)
       return
@@ -291,9 +333,10 @@ export class ClaimQueue {
   }
 
   #leave(place: QueueEntry): void {
-    if (place.isReady) this.#readyEntries.delete(place)
-    place.isReady = false
+    this.#setReady(place, { isReady: false })
+    this.#limits.unreserve(place)
     if (place.state !== 'claimed') this.#count(place, -1)
+    else this.#limits.free(place)
     if (place.state === 'delayed') {
       this.#delayed.delete(place)
       return
@@ -327,9 +370,14 @@ export class ClaimQueue {
   #showEntry(place: QueueEntry): void {
     const { content } = place.entry
     const ready = place.state === 'waiting' && place.blockerCount === 0 && content === 'fresh' && !this.#isTaken(place)
-    if (ready === place.isReady) return
-    place.isReady = ready
-    if (ready) this.#readyEntries.add(place)
+    this.#setReady(place, { isReady: ready })
+  }
+
+  #setReady(place: QueueEntry, { isReady }: { readonly isReady: boolean }): void {
+    if (isReady === place.isReady) return
+    place.isReady = isReady
+    if (this.#limits.has(place)) this.#limits.show(place, { isReady })
+    else if (isReady) this.#readyEntries.add(place)
     else this.#readyEntries.delete(place)
   }
 
@@ -354,6 +402,23 @@ function newQueueEntry(entry: JobEntry, stored: StoredJob, state: QueueState): Q
     blockerCount: 0,
     isReady: false,
   }
+}
+
+/** Yields the entries of both in claim order. Each is in claim order, and no entry is in both. */
+function* mergeInOrder(
+  ready: Iterable<QueueEntry>,
+  limited: Iterable<QueueEntry>,
+): Generator<QueueEntry, void, undefined> {
+  const [one, other] = [ready[Symbol.iterator](), limited[Symbol.iterator]()]
+  let [a, b] = [one.next(), other.next()]
+  while (!a.done && !b.done) {
+    const isFirst = compareClaimOrder(a.value, b.value) < 0
+    yield isFirst ? a.value : b.value
+    if (isFirst) a = one.next()
+    else b = other.next()
+  }
+  for (; !a.done; a = one.next()) yield a.value
+  for (; !b.done; b = other.next()) yield b.value
 }
 
 /** Returns the due time: a delay counts from the write that contains it. */

@@ -11,9 +11,11 @@ export interface BoardRecordsOptions {
   readonly onError: (error: Error) => void
 }
 
+type RecordListener = Pick<RecordView<object>, 'kind' | 'onHints' | 'onGap'>
+
 export class BoardRecords {
   readonly #options: BoardRecordsOptions
-  readonly #views = new Set<Pick<RecordView<object>, 'kind' | 'onHints' | 'onGap'>>()
+  readonly #views = new Set<RecordListener>()
 
   constructor(options: BoardRecordsOptions) {
     this.#options = options
@@ -45,6 +47,35 @@ export class BoardRecords {
     } catch (error) {
       await view[Symbol.asyncDispose]()
       throw error
+    }
+  }
+
+  /**
+   * Calls the listener whenever records of the kind may have changed, until the result is disposed.
+   *
+   * @throws NotConnected, AccessDenied
+   */
+  async watch(kind: string, onChange: () => void): Promise<AsyncDisposable> {
+    const listener: RecordListener = {
+      kind,
+      onHints: (names) => {
+        if (names.some((name) => name.kind === kind)) onChange()
+      },
+      onGap: onChange,
+    }
+    const shared = this.#sharedWatches(this.#options.backend)
+    this.#views.add(listener)
+    try {
+      await shared.watchRecords?.(kind)
+    } catch (error) {
+      this.#views.delete(listener)
+      throw error
+    }
+    return {
+      [Symbol.asyncDispose]: async () => {
+        this.#views.delete(listener)
+        await shared.unwatchRecords?.(kind)
+      },
     }
   }
 

@@ -14,7 +14,7 @@ import { followsCompletion, type Rule } from '../../schedule/internal.ts'
 import type { SchedulePolicies, ScheduleRecord, SkipReason } from './record.ts'
 
 /** A job that is posted so much after its time is on time: conductors are busy, or one has just died. */
-const ON_TIME_MS = 60_000
+export const ON_TIME_MS = 60_000
 const DAY_MS = 86_400_000
 /** More times than these are not counted one by one: a schedule of every second whose conductors were away for a week. */
 const MAX_COUNTED = 10_000

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { encodePlain } from '../../core/codec.ts'
 import { Duplicate, InvalidArgument } from '../../core/errors.ts'
 import { assertOptions } from '../../core/options.ts'
-import { SCHEDULES } from './record.ts'
+import { DEFAULT_OWNER, SCHEDULES } from './record.ts'
 import { type DeclaredSchedule, type ScheduleDefinition, toDefinitions } from './schedule.ts'
 import type { ScheduleHost } from './schedule-host.ts'
 import type { Schedules } from './schedules.ts'
@@ -17,14 +17,16 @@ export interface DeclaredSchedules {
   readonly prune?: boolean
 }
 
-export const DEFAULT_OWNER = 'default'
-
 /** What a declaration has done. */
 export interface DeclareReport {
   readonly put: readonly string[]
   /** The schedules that a newer version has declared: they were left as they are. */
   readonly newer: readonly string[]
+  /** The schedules that another owner has declared: they were left as they are. */
+  readonly foreign: readonly string[]
   readonly pruned: readonly string[]
+  /** The schedules that are not declared any more, and stay because a newer version has declared them. */
+  readonly kept: readonly string[]
 }
 
 /** @throws InvalidArgument for invalid options; Duplicate for an id that is declared twice */
@@ -66,21 +68,32 @@ export async function declareSchedules(
       definitions: await toDefinitions(declared),
     })),
   )
-  const report = { put: [] as string[], newer: [] as string[], pruned: [] as string[] }
+  const report = {
+    put: [] as string[],
+    newer: [] as string[],
+    foreign: [] as string[],
+    pruned: [] as string[],
+    kept: [] as string[],
+  }
   for (const { version, definitions } of all)
     for (const { id, ...definition } of definitions) {
       const declared = { owner, version, digest: toDigest(definition) }
       const outcome = await schedules.putDefinition(id, definition, declared)
-      if (outcome === 'put' || outcome === 'newer') report[outcome].push(id)
+      if (outcome === 'put' || outcome === 'newer' || outcome === 'foreign') report[outcome].push(id)
     }
-  if (!prune) return report
+  // A process of an older release does not know what a newer one declares.
+  if (!prune || report.newer.length > 0) return report
   const newest = Math.max(0, ...all.map(({ version }) => version))
   const ids = new Set(all.flatMap(({ definitions }) => definitions.map(({ id }) => id)))
   const store = host.records.of(SCHEDULES)
   for (const record of await store.list()) {
     if ('error' in record || ids.has(record.id)) continue
     const { declared } = record.value
-    if (declared?.owner !== owner || declared.version > newest) continue
+    if (declared?.owner !== owner) continue
+    if (declared.version > newest) {
+      report.kept.push(record.id)
+      continue
+    }
     const { done } = await store.write([{ id: record.id, revision: record.revision, value: undefined }])
     if (done) report.pruned.push(record.id)
   }

@@ -8,11 +8,11 @@
  * | the key             | a job of the schedule is on the board     | the overlap policy decides, in a second write  |
  * | an invalid job      | it can never be posted                    | the time is skipped with the reason `refused`  |
  */
-import { JobFailure, UnsupportedCapability } from '../../core/errors.ts'
+import { InvalidArgument, JobFailure, UnsupportedCapability } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import { followsCompletion } from '../../schedule/internal.ts'
 import type { BoardRecord, RecordStore } from '../records/record-store.ts'
-import { type Decision, decide, limitDue, type SkippedTimes, skipDue } from './decide.ts'
+import { type Decision, decide, limitDue, ON_TIME_MS, type SkippedTimes, skipDue } from './decide.ts'
 import { type Firing, type Overlap, type ScheduleCounts, type ScheduleRecord, withRecent } from './record.ts'
 import type { RuleCache } from './rule-cache.ts'
 import { nextKey, postsPerWrite, scheduleKey, toScheduledPost } from './scheduled-post.ts'
@@ -42,8 +42,13 @@ export interface FiringOptions {
 export async function fire(record: BoardRecord<ScheduleRecord>, options: FiringOptions): Promise<Fired | undefined> {
   const { id, value } = record
   const now = options.now()
-  const rule = await options.rules.ruleOf(record)
-  const decided = decide(id, value, { rule, now })
+  let decided: Decision | undefined
+  try {
+    decided = decide(id, value, { rule: await options.rules.ruleOf(record), now })
+  } catch (error) {
+    if (!(error instanceof InvalidArgument)) throw error
+    return pauseFor(record, { error, now }, options)
+  }
   if (!decided) return undefined
   const decision = decided.due.length > 1 ? limitDue(decided, { most: postsPerWrite(value), now }) : decided
   const { overlap } = value.policies
@@ -59,6 +64,24 @@ export async function fire(record: BoardRecord<ScheduleRecord>, options: FiringO
     options,
   )
   return outcome === 'key taken' ? undefined : outcome
+}
+
+/** Pauses a schedule whose rule cannot be computed: nobody would notice that it is tried, and fails, every second. */
+async function pauseFor(
+  { id, revision, value }: BoardRecord<ScheduleRecord>,
+  { error, now }: { readonly error: Error; readonly now: number },
+  { store }: Pick<FiringOptions, 'store'>,
+): Promise<Fired | undefined> {
+  const nominal = value.next?.nominal ?? now
+  const skipped: SkippedTimes = { reason: 'refused', count: 1, from: nominal, to: nominal, error: error.message }
+  const { next: _, ...rest } = applyDecision(
+    value,
+    { due: [], skipped: [skipped], cursor: value.cursor, next: undefined },
+    { posted: [], now },
+  )
+  const paused = { since: now, by: 'its rule', reason: error.message }
+  const written = await store.write([{ id, revision, value: { ...rest, paused } }])
+  return written.done ? { id, tenant: value.tenant, posted: [], skipped: [skipped] } : undefined
 }
 
 /** Returns the keys with which the job may be posted, in the order in which they are tried; undefined is no key. */
@@ -122,7 +145,7 @@ function applyDecision(
     const entry = { nominal: to, at: now, why: 'time', skipped: reason } as const
     return { ...entry, ...(count > 1 ? { count } : {}), ...(error === undefined ? {} : { error }) }
   })
-  const isLate = skipped.some(({ reason }) => reason === 'missed')
+  const late = posted.filter(({ lateMs }) => lateMs - value.policies.jitterMs > ON_TIME_MS)
   // The end of this job decides the next time, if there is one.
   const awaited = followsCompletion(value.spec) && next ? posted.at(-1) : undefined
   return {
@@ -132,7 +155,7 @@ function applyDecision(
     counts: {
       ...countSkipped(value.counts, skipped),
       fired: value.counts.fired + posted.length,
-      late: value.counts.late + (isLate ? posted.length : Math.max(0, posted.length - 1)),
+      late: value.counts.late + late.length,
     },
     recent: withRecent([...firings.reverse(), ...skips.reverse()], value),
   }

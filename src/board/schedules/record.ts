@@ -69,7 +69,7 @@ export interface ScheduleRecord {
   /** The job whose end decides the next time, with `from: 'completion'`. */
   readonly awaits?: string
   readonly counts: ScheduleCounts
-  /** The number of jobs in a row that were trashed because they failed. */
+  /** The number of jobs in a row that were trashed because they failed; 0 after one that did not. */
   readonly failuresInRow: number
   /** The newest first. */
   readonly recent: readonly Firing[]
@@ -79,7 +79,7 @@ export interface ScheduleRecord {
 export interface ScheduleCounts {
   /** The jobs that were posted because their time had come. */
   readonly fired: number
-  /** Those of them that were made up. */
+  /** Those of them that were posted more than a minute after their time, and the jitter. */
   readonly late: number
   readonly manual: number
   readonly backfilled: number
@@ -88,6 +88,9 @@ export interface ScheduleCounts {
 }
 
 export const NO_COUNTS: ScheduleCounts = { fired: 0, late: 0, manual: 0, backfilled: 0, skipped: {} }
+
+/** The owner of schedules whose declaration names none: another owner may take them over. */
+export const DEFAULT_OWNER = 'default'
 
 const FORMAT = 1
 /** The number of firings that a record keeps. */

@@ -1,7 +1,15 @@
 /** A schedule as `board.schedules` and the command line show it. */
 import { describeSpec, type ScheduleSpec } from '../../schedule/internal.ts'
 import type { ReadRecord } from '../records/record-store.ts'
-import type { CatchUp, Firing, Overlap, ScheduleCounts, ScheduleRecord } from './record.ts'
+import type {
+  CatchUp,
+  Firing,
+  JobTemplate,
+  Overlap,
+  ScheduleCounts,
+  SchedulePolicies,
+  ScheduleRecord,
+} from './record.ts'
 
 /** A schedule as `board.schedules.list` and `show` return it. */
 export interface ScheduleView {
@@ -16,6 +24,10 @@ export interface ScheduleView {
   readonly store?: object
   readonly catchUp?: CatchUp
   readonly overlap?: Overlap
+  /** The policies that are not the default, in milliseconds where they are times. */
+  readonly policies?: Partial<Omit<SchedulePolicies, 'catchUp' | 'overlap'>>
+  /** The options of its jobs. */
+  readonly post?: Omit<JobTemplate, 'details'>
   readonly tenant?: string
   readonly next?: Date
   /** By how many milliseconds the next time is late; absent while it is not due. */
@@ -43,11 +55,12 @@ export function toScheduleView(record: ReadRecord<ScheduleRecord>, now: number):
   if ('error' in record) return { id, state: 'unreadable', rule: 'unreadable', error: record.error }
   const { value } = record
   const { spec, job, policies, next, paused, awaits, counts, failuresInRow, recent, declared, tenant } = value
-  const { flow = '', version, store = {} } = job.details
+  const { details, ...post } = job
+  const { flow = '', version, store = {} } = details
   return {
     ...{ id, state: stateOf(value), rule: describeSpec(spec), spec, flow, store },
     ...(version === undefined ? {} : { version }),
-    ...{ catchUp: policies.catchUp, overlap: policies.overlap },
+    ...{ catchUp: policies.catchUp, overlap: policies.overlap, policies: changedPolicies(policies), post },
     ...(tenant === undefined ? {} : { tenant }),
     ...(next ? { next: new Date(next.at) } : {}),
     ...(next && next.at < now ? { lateMs: now - next.at } : {}),
@@ -57,6 +70,17 @@ export function toScheduleView(record: ReadRecord<ScheduleRecord>, now: number):
     recent: recent.map(({ nominal, at, ...firing }) => ({ ...firing, nominal: new Date(nominal), at: new Date(at) })),
     ...(declared ? { declared: { owner: declared.owner, version: declared.version } } : {}),
   }
+}
+
+/** Returns the policies that differ from what a schedule has if nothing is given. */
+function changedPolicies({
+  catchUp,
+  overlap: _,
+  max,
+  jitterMs,
+  ...others
+}: SchedulePolicies): NonNullable<ScheduleView['policies']> {
+  return { ...others, ...(jitterMs > 0 ? { jitterMs } : {}), ...(catchUp === 'all' ? { max } : {}) }
 }
 
 function stateOf({ paused, awaits, next }: ScheduleRecord): ScheduleView['state'] {

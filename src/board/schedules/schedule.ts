@@ -110,6 +110,10 @@ export function schedule<I extends object>(
   if (!Number.isSafeInteger(version) || version < 0)
     throw new InvalidArgument(`${what}: version must be a whole number from 0, got ${version}`)
   const declared = { id, spec, flow, store, options }
+  if (typeof spec !== 'object' || spec === null)
+    throw new InvalidArgument(
+      `${what}: the spec must be an object, as in { cron: '30 2 * * *', zone: 'Europe/Berlin' }, { every: '5m' } or { rrule: 'FREQ=MONTHLY' }`,
+    )
   toPolicies(declared)
   return declared
 }
@@ -133,7 +137,7 @@ export async function toDefinitions(
 ): Promise<readonly (ScheduleDefinition & { readonly id: string })[]> {
   const { id, store, options } = declared
   const policies = toPolicies(declared)
-  const spec = toStoredSpec(declared.spec)
+  const spec = named(id, () => toStoredSpec(declared.spec))
   const define = async (each: { readonly id: string; readonly store: object; readonly tenant?: string }) => {
     const job = await toJobTemplate(declared, each)
     return { id: each.id, spec, policies, job, ...defined({ tenant: each.tenant }) }
@@ -203,6 +207,17 @@ async function assertStore(
   } catch (error) {
     if (!(error instanceof InvalidArgument)) throw error
     throw new InvalidPosting(`schedule ${id}: ${error.message}`, { cause: error })
+  }
+}
+
+/** Names the schedule in errors about its spec. */
+function named<T>(id: string, parse: () => T): T {
+  try {
+    return parse()
+  } catch (error) {
+    throw error instanceof InvalidArgument
+      ? new InvalidArgument(`schedule ${id}: ${error.message}`, { cause: error })
+      : error
   }
 }
 

@@ -76,7 +76,8 @@ export function scheduleKey(id: string): string {
 
 /** Returns the key of the one job that may wait while another runs, with `queueOne`. */
 export function nextKey(id: string): string {
-  return `schedule/${id}/next`
+  // No id can make this the key of another schedule.
+  return `schedule-next/${id}`
 }
 
 /**

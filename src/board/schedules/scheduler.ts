@@ -104,8 +104,9 @@ export class Scheduler implements AsyncDisposable {
     const id = toScheduledRun(details)?.id
     const record = id === undefined ? undefined : this.#view?.records.get(id)
     if (id === undefined || !record || 'error' in record) return
-    const { spec, policies } = record.value
-    if (!followsCompletion(spec) && policies.pauseAfterFailures === undefined) return
+    const { spec, failuresInRow } = record.value
+    // A job that succeeds after another that did changes nothing, and costs no transaction.
+    if (!followsCompletion(spec) && !failed && failuresInRow === 0) return
     // If this is lost, the end of an awaited job is found by a look at the board.
     this.#options.schedules.jobEnded(id, { uuid, failed }).catch((error: unknown) => {
       if (!(error instanceof NotConnected)) this.#options.onError(asError(error))

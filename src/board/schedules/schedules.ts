@@ -2,15 +2,22 @@
  * The schedules of a board, for people and programs: `board.schedules`. Every change is one transaction at the revision that was read;
  * if a firing or another change was faster, the schedule is read again.
  */
-import { Duplicate, InvalidArgument, NotFound, Unclaimable, UnsupportedCapability } from '../../core/errors.ts'
+import {
+  Duplicate,
+  IncompatibleVersion,
+  InvalidArgument,
+  NotFound,
+  Unclaimable,
+  UnsupportedCapability,
+} from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import { type Occurrence, type PreviewOptions, preview, type ScheduleSpec } from '../../schedule/index.ts'
-import { followsCompletion, toInstant, zoneOf } from '../../schedule/internal.ts'
+import { followsCompletion, isSameSchedule, toInstant, zoneOf } from '../../schedule/internal.ts'
 import type { PostRequest } from '../backend.ts'
 import type { BoardRecord, ReadRecord, RecordStore } from '../records/record-store.ts'
 import { countTimes, planNext } from './decide.ts'
 import { cancelPrevious, countSkipped, keysFor } from './firing.ts'
-import { type Firing, NO_COUNTS, SCHEDULES, type ScheduleRecord, withRecent } from './record.ts'
+import { DEFAULT_OWNER, type Firing, NO_COUNTS, SCHEDULES, type ScheduleRecord, withRecent } from './record.ts'
 import { RuleCache } from './rule-cache.ts'
 import {
   assertScheduleId,
@@ -48,7 +55,8 @@ export interface BackfillOptions {
   readonly to?: string | Date
 }
 
-type PutOutcome = 'put' | 'unchanged' | 'newer' | 'exists'
+/** `foreign`: another owner has declared it. */
+type PutOutcome = 'put' | 'unchanged' | 'newer' | 'foreign' | 'exists'
 
 interface PutMode {
   /** `add` refuses a schedule that exists, `edit` one that does not. */
@@ -113,8 +121,7 @@ export class Schedules {
    * @example await board.schedules.edit('nightly', { spec: { cron: '0 3 * * *' } })
    */
   async edit(id: string, changes: ScheduleChanges): Promise<void> {
-    const { value } = await this.#read(id)
-    await this.#put(id, withChanges(id, value, changes), { mode: 'edit' })
+    await this.#put(id, (known) => withChanges(id, known, changes), { mode: 'edit' })
   }
 
   /** @internal Puts one schedule of a declaration. @param declared by whom, if a program declares it at its start */
@@ -172,7 +179,8 @@ export class Schedules {
       const firing: Firing = { nominal: newest, at: now, why: 'time', uuid: posted }
       const made = { ...counts, fired: counts.fired + 1, late: counts.late + 1 }
       const recent = withRecent([firing], value)
-      return { value: { ...resumed, counts: made, recent, ...(next ? { next } : {}) }, posts: [post] }
+      const isLast = isOver({ ...value, counts: made })
+      return { value: { ...resumed, counts: made, recent, ...(next && !isLast ? { next } : {}) }, posts: [post] }
     })
     // A job of the schedule is on the board: the overlap policy allows no other.
     if (outcome === 'key taken') return this.resume(id)
@@ -266,8 +274,7 @@ export class Schedules {
       const { awaits, ...rest } = value
       const isAwaited = awaits === uuid
       const limit = value.policies.pauseAfterFailures
-      const failuresInRow =
-        failed === undefined || limit === undefined ? value.failuresInRow : failed ? value.failuresInRow + 1 : 0
+      const failuresInRow = failed === undefined ? value.failuresInRow : failed ? value.failuresInRow + 1 : 0
       if (!isAwaited && failuresInRow === value.failuresInRow) return undefined
       const rule = await this.#rules.ruleOf({ id, value })
       const next = isAwaited && !value.paused ? planNext(id, value.policies, { rule, cursor: now }) : value.next
@@ -282,34 +289,44 @@ export class Schedules {
     })
   }
 
-  async #put(id: string, definition: ScheduleDefinition, { mode, declared }: PutMode): Promise<PutOutcome> {
-    this.#assertSupported(id, definition)
+  /** @param definition the new definition, or what makes it of the present one */
+  async #put(
+    id: string,
+    definition: ScheduleDefinition | ((known: ScheduleRecord) => ScheduleDefinition),
+    { mode, declared }: PutMode,
+  ): Promise<PutOutcome> {
+    assertScheduleId(id)
     await this.#host.readClock()
     const now = this.#host.now()
-    const rule = await this.#rules.compute(definition.spec, now)
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const found = await this.#store.get(id)
       if (found && mode === 'add') return 'exists'
-      if (found && 'error' in found) throw found.error
+      if (found && 'error' in found) {
+        if (declared && found.error instanceof IncompatibleVersion) return 'newer'
+        throw found.error
+      }
       if (!found && mode === 'edit') throw this.#notFound(id)
       const known = found?.value
       if (known?.declared && declared) {
+        const { owner } = known.declared
+        if (owner !== declared.owner && owner !== DEFAULT_OWNER) return 'foreign'
         if (known.declared.version > declared.version) return 'newer'
         const isSame = known.declared.digest === declared.digest && known.declared.owner === declared.owner
         if (isSame && known.declared.version === declared.version) return 'unchanged'
       }
-      const isSameSpec = known !== undefined && JSON.stringify(known.spec) === JSON.stringify(definition.spec)
+      const changed = typeof definition === 'function' ? definition(known ?? this.#missing(id)) : definition
+      this.#assertSupported(id, changed)
+      const rule = await this.#rules.compute(changed.spec, now)
+      const isSameSpec = known !== undefined && isSameSchedule(known.spec, changed.spec)
       const cursor = isSameSpec ? known.cursor : now
       const awaits = isSameSpec ? known.awaits : undefined
       const isWaiting =
-        known?.paused !== undefined ||
-        awaits !== undefined ||
-        (known !== undefined && isOver({ ...known, ...definition }))
-      const next = isWaiting ? undefined : planNext(id, definition.policies, { rule, cursor })
+        known?.paused !== undefined || awaits !== undefined || (known !== undefined && isOver({ ...known, ...changed }))
+      const next = isWaiting ? undefined : planNext(id, changed.policies, { rule, cursor })
       const value: ScheduleRecord = {
         ...{ counts: NO_COUNTS, recent: [], failuresInRow: 0, createdAt: now },
         ...(known && pickHistory(known)),
-        ...definition,
+        ...changed,
         cursor,
         ...defined({ next, awaits, declared: declared ?? known?.declared }),
       }
@@ -400,6 +417,10 @@ export class Schedules {
       if ('key' in written.conflict) return 'key taken'
     }
     throw this.#tooManyRounds(id)
+  }
+
+  #missing(id: string): never {
+    throw this.#notFound(id)
   }
 
   #notFound(id: string): NotFound {

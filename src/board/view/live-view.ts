@@ -18,6 +18,7 @@ import { MAX_TIMER_MS } from '../../core/time.ts'
 import type { Backend, BoardChange, JobStatus, StoredJob } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { FlowReference } from '../model/flow-reference.ts'
+import type { LimitRules } from '../model/limits.ts'
 import type { ClaimQueue } from '../queue/queue.ts'
 import { ContentReader } from './content-reader.ts'
 import { FollowedJobs } from './followed-jobs.ts'
@@ -50,6 +51,8 @@ export interface LiveViewOptions {
   readonly listener: ViewListener
   /** The time in milliseconds. */
   readonly unacceptedAfter: number
+  /** What limits claims: it is opened with each listing of the board, because jobs are chosen by it, and closed with the view. */
+  readonly limits?: { open(): Promise<void>; close(): void }
   /** The signal that ends the background work. */
   readonly signal: AbortSignal
 }
@@ -62,6 +65,7 @@ export class LiveView {
   readonly unaccepted: UnacceptedFlows
   readonly #backend: Backend
   readonly #listener: ViewListener
+  readonly #limits: LiveViewOptions['limits']
   readonly #signal: AbortSignal
   readonly #index: JobIndex
   readonly #window: Window | undefined
@@ -77,10 +81,13 @@ export class LiveView {
   #received = 0
   #isCarryingOut = false
   #dueTimer: NodeJS.Timeout | undefined
+  /** The time for which the timer is set, on the backend's clock. */
+  #dueAt: number | undefined
 
-  constructor({ backend, listener, unacceptedAfter, signal }: LiveViewOptions) {
+  constructor({ backend, listener, unacceptedAfter, limits, signal }: LiveViewOptions) {
     this.#backend = backend
     this.#listener = listener
+    this.#limits = limits
     this.#signal = signal
     const { sections } = backend
     const now = () => backend.now()
@@ -341,6 +348,12 @@ export class LiveView {
     this.evaluate()
   }
 
+  /** Sets what is set for keys of limits. */
+  setLimits(rules: LimitRules): void {
+    this.#index.queue.setLimits(rules, this.#index.entries())
+    this.evaluate()
+  }
+
   // --- The window -------------------------------------------------------------------------------------------------------
 
   /**
@@ -398,7 +411,12 @@ export class LiveView {
     this.#reader.start()
     if (this.isCurrent && !this.#reader.isBusy) this.#enter()
     this.changed.notify()
-    if (!this.#signal.aborted) this.#setDueTimer(queue.nextDue)
+    this.setAlarm()
+  }
+
+  /** Sets the timer for the next delay or limit. */
+  setAlarm(): void {
+    if (!this.#signal.aborted && this.isOpen) this.#setDueTimer(this.#index.queue.nextDue)
   }
 
   #apply(change: BoardChange): void {
@@ -473,9 +491,11 @@ export class LiveView {
   /** Empties the view, because it was closed. */
   #leave(): void {
     clearTimeout(this.#dueTimer)
+    this.#dueAt = undefined
     this.unaccepted.stop()
     this.#windowReader?.stop()
     this.#resync.stop()
+    this.#limits?.close()
     this.#isEntered = false
     this.#index.close()
     this.follower.resume()
@@ -491,6 +511,12 @@ export class LiveView {
   }
 
   async #list(): Promise<ViewListing> {
+    // If they cannot be read, the view shows the board all the same, and a claim reports why.
+    const [listing] = await Promise.all([this.#listJobs(), this.#limits?.open().catch(() => undefined)])
+    return listing
+  }
+
+  async #listJobs(): Promise<ViewListing> {
     if (this.#windowReader) return this.#windowReader.list(this.#index.knownIds())
     return (await this.#backend.list?.()) ?? EMPTY_LISTING
   }
@@ -506,9 +532,15 @@ export class LiveView {
   }
 
   #setDueTimer(at: number | undefined): void {
+    if (at === this.#dueAt) return
     clearTimeout(this.#dueTimer)
+    this.#dueAt = at
     if (at === undefined) return
     const left = Math.max(1, at - this.#backend.now())
-    this.#dueTimer = setTimeout(() => this.evaluate(), Math.min(left, MAX_TIMER_MS)).unref()
+    const onDue = () => {
+      this.#dueAt = undefined
+      this.evaluate()
+    }
+    this.#dueTimer = setTimeout(onDue, Math.min(left, MAX_TIMER_MS)).unref()
   }
 }

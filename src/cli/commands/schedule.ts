@@ -171,6 +171,9 @@ function defineOperating(schedule: Command, run: RunAction): void {
     .action(
       run(
         forEachId<{ readonly reason?: string }>(async (board, id, { reason }) => {
+          const { paused } = await board.schedules.show(id)
+          if (paused)
+            return `schedule ${id} is paused already, by ${paused.by}${paused.reason ? `: ${paused.reason}` : ''}`
           await board.schedules.pause(id, definedOnly({ reason }))
           return `schedule ${id} paused; jobboard schedule resume ${id} ends the pause`
         }),
@@ -202,8 +205,8 @@ function defineOperating(schedule: Command, run: RunAction): void {
     )
     .argument('<id>', 'id of the schedule')
     .requiredOption('--from <time>', "the first time, a local time of the schedule's zone or one with an offset")
-    .option('--to <time>', 'the last time (default: now)')
-    .addHelpText('after', '\nExample:\n  $ jobboard schedule backfill nightly --from 2026-11-01 --to 2026-11-07')
+    .option('--to <time>', 'the last time; a date is its midnight (default: now)')
+    .addHelpText('after', '\nExample:\n  $ jobboard schedule backfill nightly --from 2026-11-01 --to 2026-11-08')
     .action(run(backfill))
   schedule
     .command('remove')

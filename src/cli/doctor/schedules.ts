@@ -8,13 +8,18 @@ import { errorFinding, type Finding, formatCount, listSome, okFinding, warningFi
 /** A schedule that is due for longer is not fired: conductors fire within a second, and one that has just died within a session. */
 const LATE_MS = 60_000
 
+/** So many jobs in a row that were trashed are no accident. */
+const FAILING_JOBS = 2
+
 /** @throws NotConnected, UnsupportedCapability */
 export async function examineSchedules(board: JobBoard): Promise<Finding[]> {
   const [schedules, entities] = await Promise.all([board.schedules.list(), board.entities('conductor')])
   if (schedules.length === 0) return []
   const views = entities.map(conductorView)
   const found = [
+    ...noConductorFindings(schedules, views),
     ...lateFindings(schedules),
+    ...failingFindings(schedules),
     ...unknownFlowFindings(schedules, entities),
     ...orphanFindings(schedules, views),
     ...zoneFindings(views),
@@ -23,6 +28,24 @@ export async function examineSchedules(board: JobBoard): Promise<Finding[]> {
     ),
   ]
   return found.length > 0 ? found : [okFinding('schedules', formatCount(schedules.length, 'schedule'))]
+}
+
+function noConductorFindings(schedules: readonly ScheduleView[], conductors: readonly ConductorView[]): Finding[] {
+  const active = schedules.filter(({ state }) => state === 'active' || state === 'waiting')
+  if (conductors.length > 0 || active.length === 0) return []
+  const [next] = active.flatMap(({ id, next }) => (next ? [{ id, next }] : [])).sort((a, b) => +a.next - +b.next)
+  const first = next ? `; the next is ${next.id} at ${next.next.toISOString()}` : ''
+  const text = `no conductor is connected, and ${formatCount(active.length, 'schedule')} should fire${first}`
+  return [warningFinding('schedules', text, 'jobboard conductor --flows MODULE: every conductor fires them')]
+}
+
+/** Returns findings for schedules whose last jobs were all trashed. */
+function failingFindings(schedules: readonly ScheduleView[]): Finding[] {
+  return schedules.flatMap(({ id, flow, failuresInRow = 0, state }) => {
+    if (failuresInRow < FAILING_JOBS || state === 'ended') return []
+    const text = `schedule ${id}: its last ${failuresInRow} jobs have failed, and are in the trash`
+    return [warningFinding('schedule', text, `jobboard trash list --name '${flow}' says why`)]
+  })
 }
 
 function lateFindings(schedules: readonly ScheduleView[]): Finding[] {

@@ -19,6 +19,8 @@ export interface WorkView {
   /** The name of the flow; a posting may have none. */
   readonly flow?: string
   readonly version?: string
+  /** The schedule that has posted the job, and the time for which it did. */
+  readonly schedule?: { readonly id: string; readonly nominal: Date; readonly why: 'time' | 'manual' | 'backfill' }
 }
 
 export interface JobView extends WorkView {
@@ -175,7 +177,16 @@ function workView({ details }: Job | TrashedJob): WorkView {
   return {
     ...(typeof flow === 'string' ? { flow } : {}),
     ...(typeof version === 'string' ? { version } : {}),
+    ...scheduleView(details),
   }
+}
+
+/** Reads it here: the module that writes the field loads the calculator of schedules, too. */
+function scheduleView({ schedule }: Job['details']): Pick<WorkView, 'schedule'> {
+  const { id, nominal, manual, backfill } = Object(schedule)
+  const time = new Date(String(nominal))
+  if (typeof id !== 'string' || Number.isNaN(time.getTime())) return {}
+  return { schedule: { id, nominal: time, why: manual === true ? 'manual' : backfill === true ? 'backfill' : 'time' } }
 }
 
 /** Returns a failure without the stack, which is long and shows internals. */

@@ -9,6 +9,8 @@ import { formatLocalTime } from './zone.ts'
 
 /** A rule that finds nothing in so many periods never occurs, or so rarely that it is a mistake. */
 const MAX_PERIODS = 20_000
+/** The times of one period that are computed at once: more of them would block the process for longer than some tens of milliseconds. */
+const MAX_TIMES_PER_PERIOD = 10_000
 const PARTS = [
   ...['FREQ', 'INTERVAL', 'COUNT', 'UNTIL', 'WKST', 'BYSETPOS', 'BYMONTH', 'BYMONTHDAY', 'BYYEARDAY', 'BYWEEKNO'],
   ...['BYDAY', 'BYHOUR', 'BYMINUTE', 'BYSECOND'],
@@ -77,8 +79,27 @@ function parseParts(text: string): ReadonlyMap<string, string> {
     for (const value of parts.get(name)?.split(',') ?? [])
       if (!/^\d+$/.test(value) || Number(value) < min || Number(value) > max)
         throw invalidRule(text, `${name} must be from ${min} to ${max}, got ${value}`)
+  const count = Number(parts.get('COUNT') ?? 1)
+  if (!(count >= 1 && count <= MAX_PERIODS))
+    throw invalidRule(text, `COUNT must be from 1 to ${MAX_PERIODS}; use UNTIL, or times`)
+  const times = timesPerPeriod(parts)
+  if (times > MAX_TIMES_PER_PERIOD)
+    throw invalidRule(
+      text,
+      `it may have ${times} times in one period, at most ${MAX_TIMES_PER_PERIOD} are allowed; use a shorter FREQ, or cron`,
+    )
   return parts
 }
+
+/** Returns how many times a period of the rule may have: the library computes all of them to find one. */
+function timesPerPeriod(parts: ReadonlyMap<string, string>): number {
+  const sizeOf = (name: string) => parts.get(name)?.split(',').length ?? 1
+  const namesDays = ['BYDAY', 'BYMONTHDAY', 'BYYEARDAY', 'BYWEEKNO'].some((name) => parts.has(name))
+  const days = namesDays ? (DAYS_OF_PERIOD[parts.get('FREQ') ?? ''] ?? 1) : sizeOf('BYMONTH')
+  return days * sizeOf('BYHOUR') * sizeOf('BYMINUTE') * sizeOf('BYSECOND')
+}
+
+const DAYS_OF_PERIOD: Readonly<Record<string, number>> = { YEARLY: 366, MONTHLY: 31, WEEKLY: 7 }
 
 /** The library drops values out of these ranges without an error. */
 const TIME_RANGES: Readonly<Record<string, readonly [number, number]>> = {

@@ -21,12 +21,36 @@ const hourly = (id: string) => schedule(id, { every: '1h' }, 'report', {})
 test('a board without schedules has no findings, and healthy schedules are counted', async () => {
   const { board } = await scene()
   expect(await examineSchedules(board)).toEqual([])
+  await register(board, 'c', { flows: ['report'] })
   await board.schedules.put(hourly('a'))
   expect(await examineSchedules(board)).toEqual([{ severity: 'ok', about: 'schedules', text: '1 schedule' }])
 })
 
+test('schedules without any conductor are reported before their time has come', async () => {
+  const { board } = await scene()
+  await board.schedules.put(hourly('b'))
+  await board.schedules.put(hourly('paused'))
+  await board.schedules.pause('paused')
+  const text = expect.stringMatching(/^no conductor is connected, and 1 schedule should fire; the next is b at /)
+  expect(await examineSchedules(board)).toMatchObject([{ severity: 'warning', text }])
+})
+
+test('a schedule whose last jobs have failed is reported', async () => {
+  const { board } = await scene()
+  await register(board, 'c', { flows: ['report'] })
+  await board.schedules.put(hourly('a'))
+  await board.schedules.jobEnded('a', { uuid: 'one', failed: true })
+  expect(await examineSchedules(board)).toMatchObject([{ severity: 'ok' }])
+  await board.schedules.jobEnded('a', { uuid: 'two', failed: true })
+  const text = 'schedule a: its last 2 jobs have failed, and are in the trash'
+  expect(await examineSchedules(board)).toMatchObject([{ severity: 'warning', text }])
+  await board.schedules.jobEnded('a', { uuid: 'three', failed: false })
+  expect(await examineSchedules(board)).toMatchObject([{ severity: 'ok' }])
+})
+
 test('schedules that nobody fires are late', async () => {
   const { board, clock } = await scene()
+  await register(board, 'c', { flows: ['report'] })
   await board.schedules.put(hourly('a'))
   clock.advance('2h')
   const [found] = await examineSchedules(board)
@@ -50,6 +74,7 @@ test('a schedule that its program no longer declares is an orphan, if the progra
   const { board } = await scene()
   const declare = ['kept', 'gone'].map(hourly)
   await board.declareSchedules({ declare, owner: 'billing', prune: false })
+  await register(board, 'z', { flows: ['report'] })
   expect(await examineSchedules(board)).toMatchObject([{ severity: 'ok' }])
   await register(board, 'c', { flows: ['report'], declares: { owner: 'billing', ids: ['kept'] } })
   await register(board, 'd', { flows: ['report'], declares: { owner: 'other', ids: [] } })

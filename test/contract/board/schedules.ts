@@ -194,6 +194,47 @@ export function schedulesContract({ open, expire }: Place): void {
     expect(ids(await there.schedules.list())).toEqual(['a/x active', 'a/y active'])
   })
 
+  test('edits at the same moment both take effect', async () => {
+    const [one, other] = [await open(), await open()]
+    await one.schedules.put(declare('s', { every: '1h' }))
+    await Promise.all([
+      one.schedules.edit('s', { overlap: 'queueOne' }),
+      other.schedules.edit('s', { catchUp: 'none' }),
+      one.schedules.edit('s', { store: { region: 'us' } }),
+    ])
+    expect(await one.schedules.show('s')).toMatchObject({
+      overlap: 'queueOne',
+      catchUp: 'none',
+      store: { region: 'us' },
+    })
+  })
+
+  test('a schedule and the tenant next of it do not wait for each other', async () => {
+    const board = await open()
+    await board.schedules.put(declare('n', { every: '1h' }, { overlap: 'queueOne' }))
+    await board.schedules.put(declare('n', { every: '1h' }, { tenants: { next: {} } }))
+    await board.schedules.trigger('n/next')
+    await board.schedules.trigger('n')
+    await board.schedules.trigger('n')
+    expect(await rejectionOf(board.schedules.trigger('n'))).toBeInstanceOf(Duplicate)
+    expect(await rejectionOf(board.schedules.trigger('n/next'))).toBeInstanceOf(Duplicate)
+  })
+
+  test('a resumed schedule that makes up its last time has ended', async () => {
+    const board = await open()
+    const reports = new Reports()
+    await board.schedules.put(declare('s', { every: '1s' }, { times: 1 }))
+    await board.schedules.pause('s')
+    await fireOn(board, 'c', reports)
+    await board.schedules.put(declare('clock', { every: '1s' }, { overlap: 'allow' }))
+    await reports.until(() => reports.times('clock').length >= 2)
+    const { posted } = await board.schedules.resume('s', { catchUp: 'latest' })
+    expect(posted).toBeDefined()
+    const shown = await board.schedules.show('s')
+    expect(shown).toMatchObject({ state: 'ended', counts: { fired: 1 } })
+    expect(shown).not.toHaveProperty('next')
+  })
+
   test('what is triggered and backfilled is marked, and changes no time', async () => {
     const board = await open()
     await board.schedules.put(declare('s', { every: '1h' }, { overlap: 'allow' }))

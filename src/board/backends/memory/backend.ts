@@ -142,12 +142,17 @@ export class MemoryBackend implements Backend {
 
   async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
     const { session } = this.#requireOpen()
-    return choices.map(({ id, revision, posting, who }) =>
+    return choices.map(({ id, revision, posting, who, limits }) =>
       catchError(() => ({
         session,
-        ...this.#space.claim({ id, revision, posting, bytes: encodeWithinLimit(posting), held: { who, session } }),
+        ...this.#space.claim({ id, revision, bytes: encodeWithinLimit(posting), held: { who, session }, limits }),
       })),
     )
+  }
+
+  async limitsRevision(): Promise<number> {
+    this.#requireOpen()
+    return this.#space.limits.revision
   }
 
   async settle(settlement: Settlement): Promise<void> {

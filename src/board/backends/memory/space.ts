@@ -13,6 +13,7 @@ import type {
   BoardListing,
   Cancellation,
   CancelRequest,
+  ClaimGrant,
   DiscardRequest,
   Entity,
   JobStatus,
@@ -22,8 +23,10 @@ import type {
   TrashReason,
   Written,
 } from '../../backend.ts'
+import type { ClaimLimits } from '../../model/limits.ts'
 import { decodePosting, type Posting, toCountedBytes } from '../../model/posting.ts'
-import type { RecordChange } from '../../model/record.ts'
+import { changesLimits, type RecordChange } from '../../model/record.ts'
+import { MemoryLimits } from './limits.ts'
 import { Permits } from './permits.ts'
 import { MemoryRecords } from './records.ts'
 
@@ -65,6 +68,7 @@ export class MemorySpace {
   readonly #entities = new Map<string, { entity: Entity; session: string }>()
   readonly #listeners = new Set<SpaceListener>()
   readonly records = new MemoryRecords()
+  readonly limits = new MemoryLimits()
   readonly #ownClock: AlarmClock | undefined
   #paused = false
   #sequence = 0
@@ -127,6 +131,7 @@ export class MemorySpace {
       if (keys.has(key) || (holder !== undefined && this.#rows.has(holder))) return { done: false, conflict: { key } }
       keys.add(key)
     }
+    if (changesLimits(changes)) this.limits.noteChange()
     const revisions = this.records.apply(changes)
     return { done: true, revisions, posted: posts.map(({ posting, bytes }) => this.post(posting, bytes)) }
   }
@@ -141,19 +146,33 @@ export class MemorySpace {
     if (this.#rows.delete(id)) this.#notify({ kind: 'gone', id })
   }
 
-  claim(choice: { id: string; revision: number; posting: Posting; bytes: Uint8Array; held: MemoryClaim }): {
+  claim(choice: {
+    id: string
     revision: number
-    fence: bigint
-  } {
-    const { id, revision, bytes, held } = choice
+    bytes: Uint8Array
+    held: MemoryClaim
+    limits: ClaimLimits | undefined
+  }): Omit<ClaimGrant, 'session'> {
+    const { id, revision, bytes, held, limits } = choice
     if (this.#paused) throw new Unclaimable(`${id}: the board is paused`)
     const row = this.#requireUnclaimed(id, revision)
     this.#permits.acquire(id, row.posting)
+    const arrivals = this.#takeLimits(id, row, limits)
     this.#write(row, bytes)
     row.held = held
     this.#fence = nextFence(this.#fence, this.clock.now())
     this.#notify({ kind: 'updated', id }, { kind: 'claimed', id })
-    return { revision: row.revision, fence: this.#fence }
+    return { revision: row.revision, fence: this.#fence, arrivals }
+  }
+
+  #takeLimits(id: string, row: MemoryJob, limits: ClaimLimits | undefined): ClaimGrant['arrivals'] & object {
+    if (!limits) return []
+    try {
+      return this.limits.take(id, limits, this.clock.now())
+    } catch (error) {
+      this.#permits.release(id, row.posting)
+      throw error
+    }
   }
 
   /** @returns false if this session no longer holds the claim at this revision */
@@ -288,6 +307,7 @@ export class MemorySpace {
   #release(id: string, row: MemoryJob): void {
     row.held = undefined
     this.#permits.release(id, row.posting)
+    this.limits.free(id)
   }
 
   #requireUnclaimed(id: string, revision: number): MemoryJob {

@@ -244,6 +244,10 @@ export class PostgresBackend implements Backend {
     return this.#requireOpen.records.write(request)
   }
 
+  async limitsRevision(): Promise<number> {
+    return this.#requireOpen.records.limitsRevision()
+  }
+
   async records(kind: string): Promise<StoredRecord[]> {
     return this.#requireOpen.records.list(kind)
   }

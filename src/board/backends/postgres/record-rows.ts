@@ -40,6 +40,15 @@ export class RecordRows {
     return found
   }
 
+  /** Returns the revision of the board's limits. */
+  async limitsRevision(): Promise<number> {
+    const { driver, schema, board } = this.#options
+    const { rows } = await translateErrors('reading the revision of the limits', () =>
+      driver.query(`SELECT limits FROM ${schema}.boards WHERE id = $1`, [board]),
+    )
+    return Number(rows[0]?.['limits'] ?? 0)
+  }
+
   async write({ changes, posts }: WriteRequest): Promise<Written> {
     const { requests, schema, board, catchUp } = this.#options
     const encoded = posts.map(encodePost)

@@ -9,13 +9,14 @@ import {
   ClaimLost,
   Duplicate,
   JobboardError,
+  LimitsChanged,
   NotConnected,
   NotFound,
   Unclaimable,
   WritesRefused,
 } from '../../../core/errors.ts'
 import { newUuid } from '../../../core/uuid.ts'
-import { advisoryKey, encodeText } from '../../../postgres/index.ts'
+import { advisoryKey, decodeText, encodeText } from '../../../postgres/index.ts'
 import type {
   CancelRequest,
   ClaimGrant,
@@ -28,6 +29,7 @@ import type {
   Settlement,
   TrashedEntry,
 } from '../../backend.ts'
+import { limitReachedError } from '../../model/limits.ts'
 import {
   encodeLife,
   encodePosting,
@@ -76,6 +78,8 @@ export class BoardWriter {
   #hasReportedFences = false
   readonly #posts: BatchCommit<Encoded<PostRequest>, Posted>
   readonly #claims: BatchCommit<Encoded<ClaimRequest>, ClaimGrant>
+  /** Whether claims of this process may hold slots. */
+  #hasTakenSlots = false
   readonly #settles: BatchCommit<Encoded<Settlement>, void>
 
   constructor(options: BoardWriterOptions) {
@@ -235,6 +239,8 @@ export class BoardWriter {
       const grants = choices.flatMap(({ posting }, index) =>
         toGrantParameters(posting).map((grant) => ({ ...grant, index })),
       )
+      const limits = choices.flatMap(({ limits }, index) => (limits?.wants ?? []).map((want) => ({ ...want, index })))
+      this.#hasTakenSlots ||= limits.some(({ concurrency }) => concurrency !== undefined)
       const { answer } = await this.#send(this.#options.claims, {
         what,
         name: 'claim',
@@ -248,6 +254,12 @@ export class BoardWriter {
           grants.map(({ name }) => advisoryKey(name)),
           grants.map(({ name }) => encodeText(name)),
           grants.map(({ exclusive }) => exclusive),
+          [...new Set(choices.flatMap(({ limits }) => (limits ? [limits.revision] : [])))],
+          limits.map(({ index }) => index + 1),
+          limits.map(({ key }) => encodeText(key)),
+          limits.map(({ concurrency = null }) => concurrency),
+          limits.map(({ rate }) => rate?.costMs ?? null),
+          limits.map(({ rate }) => rate?.burstMs ?? null),
         ],
       })
       const claimed = answer as ClaimAnswer
@@ -307,7 +319,7 @@ export class BoardWriter {
         settlements.map((settlement) =>
           settlement.kind === 'trash' && settlement.failure ? encode(settlement.failure, 'msgpack') : null,
         ),
-        postings.some(({ resources }) => resources !== undefined),
+        this.#hasTakenSlots || postings.some(({ resources }) => resources !== undefined),
       ],
     })
     const { over, lost } = answer as { over?: true; lost?: number[] }
@@ -353,6 +365,12 @@ interface ClaimAnswer {
   readonly fences?: readonly number[] | null
   readonly refused?: readonly (readonly [number, 'gone' | 'changed'])[] | null
   readonly busy?: readonly (readonly [number, 'busy', string])[]
+  /** Whether the limits have another revision, so that nothing is granted. */
+  readonly limits?: true
+  /** The limits that were reached, by the index of the job. */
+  readonly limited?: readonly (readonly [number, { readonly reached: string; readonly until: number | null }])[]
+  /** The new arrival times of keys, by the index of the job. */
+  readonly arrivals?: readonly (readonly [number, readonly (readonly [string, number])[] | null])[]
 }
 
 function toClaimResults(
@@ -360,16 +378,23 @@ function toClaimResults(
   choices: readonly ClaimRequest[],
   session: PostgresSession,
 ): CommitResult<ClaimGrant>[] {
-  const { over, paused, outOfFences, granted, fences, refused, busy } = answer
+  const { over, paused, outOfFences, granted, fences, refused, busy, limited, arrivals } = answer
   const fenceOf = new Map(granted?.map((at, index) => [at, fences?.[index] ?? 0]))
   const reasons = new Map(refused)
   const resources = new Map(busy?.map(([at, , resource]) => [at, resource]))
-  return choices.map(({ posting, revision }, at) => {
+  const reached = new Map(limited)
+  const arrivalsOf = new Map(arrivals)
+  return choices.map(({ posting, revision, limits }, at) => {
     const what = `claim of ${toJobName(posting)}`
     const fence = fenceOf.get(at)
-    if (fence !== undefined) return { value: { session: session.label, revision: revision + 1, fence: BigInt(fence) } }
+    if (fence !== undefined) {
+      const taken = arrivalsOf.get(at)?.map(([key, arrivalMs]) => ({ key: decodeText(key), arrivalMs }))
+      const grant = { session: session.label, revision: revision + 1, fence: BigInt(fence) }
+      return { value: taken ? { ...grant, arrivals: taken } : grant }
+    }
     if (over) return { error: new NotConnected(`${what}: the session with the server is over`) }
     if (paused) return { error: new Unclaimable(`${what}: the board is paused`) }
+    if (answer.limits) return { error: new LimitsChanged(`${what}: the limits of the board were changed`) }
     if (outOfFences)
       return {
         error: new WritesRefused(
@@ -377,6 +402,11 @@ function toClaimResults(
         ),
       }
     if (reasons.get(at) === 'gone') return { error: new NotFound(`${what}: it has left the board`) }
+    const limit = reached.get(at)
+    if (limit) {
+      const want = limits?.wants.find(({ key }) => encodeText(key) === limit.reached)
+      return { error: limitReachedError(what, want, limit.until === null ? undefined : new Date(limit.until)) }
+    }
     const resource = resources.get(at)
     if (resource !== undefined) return { error: new Unclaimable(`${what}: another job holds resource ${resource}`) }
     return { error: new Unclaimable(`${what}: it was claimed or changed by another owner`) }

@@ -8,6 +8,7 @@ import {
   InvalidPosting,
   InvalidState,
   JobboardError,
+  LimitsChanged,
   NotFound,
   Unclaimable,
   WritesRefused,
@@ -39,10 +40,11 @@ import {
   type WriteRequest,
   type Written,
 } from '../../backend.ts'
+import { limitReachedError } from '../../model/limits.ts'
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { NO_REPLY, StepCommitter, type StepReply } from './committer.ts'
-import { Layout, toOrder } from './layout.ts'
+import { fieldName, Layout, toOrder } from './layout.ts'
 import type { RedisLocation } from './place.ts'
 import { BoardReader } from './reader.ts'
 import { RecordReader, toConflict, writeStep } from './record-fields.ts'
@@ -179,6 +181,11 @@ export class RedisBackend implements Backend {
     const second = await committer.submitAll(freed.flatMap((index) => steps[index] ?? []))
     for (const [at, index] of freed.entries()) answers[index] = second[at] ?? NO_REPLY
     return choices.map((choice, index) => catchError(() => toGrant(choice, unwrapReply(answers[index]))))
+  }
+
+  async limitsRevision(): Promise<number> {
+    const value = await this.#requireOpen.session.command('hget', this.#layout.key('board'), 'limits')
+    return value instanceof Uint8Array ? Number(Buffer.from(value).toString()) : 0
   }
 
   async settle(settlement: Settlement): Promise<void> {
@@ -378,13 +385,26 @@ function toPosted({ done, details }: StepReply, { bytes }: { readonly bytes: num
 }
 
 function toGrant(choice: ClaimRequest, { done, details, session }: StepReply): ClaimGrant {
-  if (!done) throw claimRejection(choice, { why: details[0], resource: details[1] })
-  const [revision, fence] = details
-  return { session, revision: Number(revision), fence: BigInt(fence as number | bigint) }
+  if (!done) throw claimRejection(choice, { why: details[0], resource: details[1], until: details[2] })
+  const [revision, fence, arrivals] = details
+  const granted = { session, revision: Number(revision), fence: BigInt(fence as number | bigint) }
+  return Array.isArray(arrivals) && arrivals.length > 0
+    ? { ...granted, arrivals: toArrivals(choice, arrivals) }
+    : granted
+}
+
+/** Returns the arrival times by key. The script knows the keys by their fields. */
+function toArrivals({ limits }: ClaimRequest, words: readonly unknown[]): NonNullable<ClaimGrant['arrivals']> {
+  return (limits?.wants ?? []).flatMap(({ key }) => {
+    const at = words.indexOf(fieldName(key))
+    return at === -1 ? [] : [{ key, arrivalMs: Number(words[at + 1]) }]
+  })
 }
 
 function isBlockedByReleased(answer: Result<StepReply>): boolean {
-  return 'value' in answer && answer.value.wasReleasedSince && answer.value.details[0] === 'resource'
+  if (!('value' in answer) || !answer.value.wasReleasedSince) return false
+  const [why, , until] = answer.value.details
+  return why === 'resource' || (why === 'limit' && until === undefined)
 }
 
 function claimLostError({ kind, posting }: Settlement): ClaimLost {
@@ -397,8 +417,8 @@ function unwrapReply(result: Result<StepReply> = NO_REPLY): StepReply {
 }
 
 function claimRejection(
-  { id, posting }: Pick<ClaimRequest, 'id' | 'posting'>,
-  asked: { why: unknown; resource?: unknown },
+  { id, posting, limits }: Pick<ClaimRequest, 'id' | 'posting' | 'limits'>,
+  asked: { why: unknown; resource?: unknown; until?: unknown },
 ): Error {
   const what = toJobName(posting)
   switch (asked.why) {
@@ -412,6 +432,13 @@ function claimRejection(
       )
     case 'resource':
       return new Unclaimable(`${what}: another job holds one of its resources, ${String(asked.resource)}`)
+    case 'limits':
+      return new LimitsChanged(`${what}: the limits of the board were changed`)
+    case 'limit': {
+      const want = limits?.wants.find(({ key }) => fieldName(key) === asked.resource)
+      const until = asked.until === undefined ? undefined : new Date(Number(asked.until))
+      return limitReachedError(what, want, until)
+    }
     default:
       return new Unclaimable(`${what} (${id}) was claimed or changed by another owner`)
   }

@@ -3,14 +3,15 @@
  * are in one slot, so that one script may use them.
  *
  * ```
- * {prefix}:board      hash      format, paused, version (of the log), sequence (of ids), fence, secret (of publications)
+ * {prefix}:board      hash      format, paused, version (of the log), sequence (of ids), fence, secret (of publications), limits
+ *                               (the revision of the limits)
  * {prefix}:jobs       hash      id → posting
  * {prefix}:rows       hash      id → revision:posted:written:owner, and a + where resources are granted
  * {prefix}:order      zset      ids in claim order
  * {prefix}:resting    zset      ids of delayed jobs, by the end of their delay
  * {prefix}:uuids      zset      uuid:id, in lexicographic order
  * {prefix}:held       hash      id → owner:who
- * {prefix}:granted    hash      id → names of resources
+ * {prefix}:granted    hash      id → names of resources, and keys of slots
  * {prefix}:exclusive  hash      resource → id
  * {prefix}:shared     hash      resource → number of jobs that share it
  * {prefix}:keys       hash      key → id:uuid
@@ -22,6 +23,8 @@
  * {prefix}:entities   hash      kind and name → owner:instance:entity
  * {prefix}:followers  hash      id → owners that follow the job
  * {prefix}:records    hash      kind/name of a record → revision:record
+ * {prefix}:slots      hash      key of a limit → number of jobs that hold a slot
+ * {prefix}:rates      zset      keys of limits, by their arrival times
  * {prefix}:owner:ID   hash      a living owner: number and answers of its newest batch; with a TTL
  * {prefix}:changes    channel   changes, signed with the secret; with :ID the changes of jobs that an owner follows; with :records
  *                               the names of records that have changed
@@ -70,7 +73,14 @@ export class Layout {
 
   /** Returns all keys that a script may use, including the key of this owner. */
   keys(owner: string): string[] {
-    return [...this.#shared, this.key(`owner:${owner}`), this.key('followers'), this.key('records')]
+    return [
+      ...this.#shared,
+      this.key(`owner:${owner}`),
+      this.key('followers'),
+      this.key('records'),
+      this.key('slots'),
+      this.key('rates'),
+    ]
   }
 }
 

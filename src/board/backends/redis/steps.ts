@@ -1,6 +1,7 @@
 /** Builds the steps of the commit script, with their arguments in the order of the script's functions. */
 import type { ClaimRequest, DiscardRequest, Entity, PostRequest, Settlement, TrashedEntry } from '../../backend.ts'
 import { rank } from '../../model/claim-order.ts'
+import type { ClaimLimits } from '../../model/limits.ts'
 import type { Posting } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import { fieldName } from './layout.ts'
@@ -37,16 +38,33 @@ export function postStep({ posting }: PostRequest, { bytes }: StoredPosting): Sc
   }
 }
 
-export function claimStep({ id, revision, who, posting }: ClaimRequest): ScriptStep {
+export function claimStep({ id, revision, who, posting, limits }: ClaimRequest): ScriptStep {
   const { exclusive, shared } = toResourceWants(posting)
   const bytes = encodePostingWithin(posting)
   const wants = exclusive.length + shared.length > 0
   const names = (list: readonly string[]) => (wants ? list.map((name) => fieldName(name)) : null)
   return {
-    arguments: ['claim', id, revision, who, bytes, names(exclusive), names(shared)],
+    arguments: [
+      'claim',
+      id,
+      revision,
+      who,
+      bytes,
+      names(exclusive),
+      names(shared),
+      limits ? toLimitWords(limits) : null,
+    ],
     what: `claim of ${toJobName(posting)}`,
-    bytes: bytes.length + SMALL_STEP_BYTES * (1 + exclusive.length + shared.length),
+    bytes: bytes.length + SMALL_STEP_BYTES * (1 + exclusive.length + shared.length + (limits?.wants.length ?? 0)),
   }
+}
+
+/** Returns the revision, and four words for each limit: see `scripts/shared/limits.lua`. */
+function toLimitWords({ revision, wants }: ClaimLimits): readonly string[] {
+  const words = [String(revision)]
+  for (const { key, concurrency = '', rate } of wants)
+    words.push(fieldName(key), String(concurrency), String(rate?.costMs ?? ''), String(rate?.burstMs ?? ''))
+  return words
 }
 
 export function settleStep(settlement: Settlement): ScriptStep {

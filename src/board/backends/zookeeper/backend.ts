@@ -207,6 +207,12 @@ export class ZooKeeperBackend implements Backend {
     })
   }
 
+  /** The records are read after the gate, over the same connection: they are not older. */
+  async limitsRevision(): Promise<number> {
+    const { gate } = this.#requireOpen
+    return (await translateErrors('reading the gate', () => gate.read())).limits
+  }
+
   async settle(settlement: Settlement): Promise<void> {
     const session = this.#labels.requireGranting(settlement, { now: this.#zookeeper.session?.id })
     return this.#requireOpen.changer.settle(settlement, session)
@@ -218,7 +224,12 @@ export class ZooKeeperBackend implements Backend {
 
   async releaseOrphans(left: OrphanedClaim): Promise<void> {
     const at = { zookeeper: this.#zookeeper, layout: this.#layout }
-    await translateErrors(`releasing the orphaned claim of job ${left.posting.uuid}`, () => releaseOrphans(at, left))
+    const { limits } = this.#requireOpen
+    const slots = limits.slotsOf(left.id)
+    limits.free(left.id)
+    await translateErrors(`releasing the orphaned claim of job ${left.posting.uuid}`, () =>
+      releaseOrphans(at, { ...left, slots }),
+    )
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {
@@ -410,6 +421,7 @@ export class ZooKeeperBackend implements Backend {
     const reason = event.reason ? { reason: event.reason } : {}
     if (event.state === 'connected') this.#onAttached(board)
     if (event.state === 'suspended') sink.session({ state: 'disconnected', session, ...reason })
+    if (event.state === 'lost') board.limits.clear()
     if (event.state === 'lost' || event.state === 'closed') sink.session({ state: event.state, session, ...reason })
   }
 }

@@ -6,6 +6,7 @@ import type { ServerClock } from '../server-clock.ts'
 import type { TransactionCommitter } from './commit/committer.ts'
 import { ConflictTracker } from './commit/conflict-tracker.ts'
 import { SequenceNumbers } from './commit/sequence-numbers.ts'
+import { LimitNodes } from './limit-nodes.ts'
 import { RecordWriter } from './record-writer.ts'
 import type { BoardKind, ReleaseFilter } from './store/board-kind.ts'
 import { EntityNodes } from './store/entity-nodes.ts'
@@ -35,6 +36,7 @@ export interface ZooKeeperComponents {
   readonly conflicts: ConflictTracker
   readonly lateCancellations: LateCancellations
   readonly folders: ResourceNodes
+  readonly limits: LimitNodes
   readonly followed: FollowedJobNodes
   readonly records: RecordNodes
   readonly recordWriter: RecordWriter
@@ -83,11 +85,12 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     onIdle: () => sweep({ ...parts, now: clock.now(), mayExist: (uuid) => sink.mayExist(uuid) }),
   })
   const folders = new ResourceNodes(parts)
+  const limits = new LimitNodes({ ...parts, now: () => clock.now() })
   const lateCancellations = new LateCancellations(parts)
   const conflicts = new ConflictTracker()
   const changer = new ZooKeeperWriter({
     ...parts,
-    ...{ committer, reader, gate, conflicts, folders, lateCancellations },
+    ...{ committer, reader, gate, conflicts, folders, limits, lateCancellations },
     session: () => zookeeper.session,
     now: () => clock.now(),
     lostPosts: new LostPosts(reader),
@@ -121,12 +124,12 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     onChanges: (names) => sink.records(names),
   })
   const recordWriter = new RecordWriter({
-    ...{ committer, nodes: records, writer: changer },
+    ...{ committer, nodes: records, writer: changer, gate, layout },
     recordPath: (name) => layout.record(name),
   })
   const components: ZooKeeperComponents = {
     ...{ kind, layout, reader, changer, entities, gate, scan, releases },
-    ...{ marks, conflicts, lateCancellations, folders, followed, records, recordWriter, sink },
+    ...{ marks, conflicts, lateCancellations, folders, limits, followed, records, recordWriter, sink },
   }
   return components
 }

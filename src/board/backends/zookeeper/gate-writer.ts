@@ -113,8 +113,8 @@ export class GateWriter {
     let seen = gate.seen ?? (await translateErrors(what, () => gate.read()))
     while (true) {
       assertIntact(seen, layout.gate)
-      const { fenceBase } = seen
-      const written = await this.#writeGate(what, seen, { paused, fenceBase })
+      const { fenceBase, limits } = seen
+      const written = await this.#writeGate(what, seen, { paused, fenceBase, limits })
       if (written) return written
       seen = await translateErrors(what, () => gate.read())
     }

@@ -2,14 +2,18 @@
 import { PayloadTooLarge } from '../../../core/errors.ts'
 import { BadVersion, NodeExists, NoNode, type ZooKeeperError } from '../../../zookeeper/index.ts'
 import type { Posted, PostRequest, WriteRequest, Written } from '../../backend.ts'
-import { describeWrite, type RecordChange, type RecordName } from '../../model/record.ts'
+import { changesLimits, describeWrite, type RecordChange, type RecordName } from '../../model/record.ts'
 import type { Applied, CommittedTransaction, TouchedName } from './commit/batch.ts'
 import type { TransactionCommitter } from './commit/committer.ts'
 import { isKeyTaken } from './commit/refused-steps.ts'
 import type { TransactionStep } from './commit/transactions.ts'
 import * as transactions from './commit/transactions.ts'
+import { assertIntact } from './store/fence-base.ts'
+import type { BoardGate } from './store/gate.ts'
+import type { Layout } from './store/layout.ts'
 import { translateErrors } from './store/reader.ts'
 import { encodeRecordNode, type RecordNodes } from './store/record-nodes.ts'
+import { encodeGate } from './store/records.ts'
 import { MAX_FRAME_BYTES, type PreparedPost, type ZooKeeperWriter } from './writer.ts'
 
 /** What a frame needs besides the steps of one transaction. */
@@ -21,6 +25,8 @@ export interface RecordWriterOptions {
   /** Prepares posts as it does alone. */
   readonly writer: Pick<ZooKeeperWriter, 'preparePost' | 'recoverPosted'>
   readonly recordPath: (name: RecordName) => string
+  readonly gate: Pick<BoardGate, 'seen' | 'read' | 'noteWritten'>
+  readonly layout: Layout
 }
 
 /** A change with the version of the znode that it replaces: of a record that was removed, too. */
@@ -43,6 +49,10 @@ export class RecordWriter {
       const refused = await this.#tryToWrite(prepared, posts)
       if (!(refused instanceof RefusedStep)) return refused
       const { step } = refused
+      if (step.subject === 'gate') {
+        await translateErrors('reading the gate', () => this.#options.gate.read())
+        continue
+      }
       // Another poster has created the same number; the next one is free.
       if (step.subject === 'posting') continue
       if (step.subject === 'key') return { done: false, conflict: { key: keyOf(posts, step) } }
@@ -59,7 +69,8 @@ export class RecordWriter {
     const recordSteps = changes.map(({ change, version }) =>
       transactions.recordStep(recordPath(change), encodeRecordNode(change.id, change.bytes), version),
     )
-    const steps = [...recordSteps, ...prepared.flatMap((post) => post.steps)]
+    const gateStep = await this.#limitsStep(what, changes)
+    const steps = [...recordSteps, ...gateStep.steps, ...prepared.flatMap((post) => post.steps)]
     const size = committer.sizeOf(steps) + FRAME_OVERHEAD_BYTES
     if (size > MAX_FRAME_BYTES)
       throw new PayloadTooLarge(
@@ -67,6 +78,7 @@ export class RecordWriter {
       )
     const touches: TouchedName[] = [
       ...changes.map(({ change: { kind, id } }) => ({ name: `record ${kind}/${id}`, mode: 'alone' as const })),
+      ...(gateStep.steps.length > 0 ? [{ name: 'gate', mode: 'alone' as const }] : []),
       ...prepared.flatMap((post) => post.touches),
     ]
     const revisions = changes.map(({ change, version }) => {
@@ -84,7 +96,7 @@ export class RecordWriter {
         onCommitted: (applied) => ({
           done: true,
           revisions,
-          posted: postedFrom(prepared, applied, recordSteps.length),
+          posted: postedFrom(prepared, applied, recordSteps.length + gateStep.steps.length),
         }),
         onRecovered: async (done) => ({ done: true, revisions, posted: await this.#recover(prepared, done) }),
         toRejection: (error, step) => (isConflict(error, step) ? new RefusedStep(step) : error),
@@ -93,6 +105,19 @@ export class RecordWriter {
       if (error instanceof RefusedStep) return error
       throw error
     }
+  }
+
+  /** Returns the step by which a change of a limit gives the limits another revision: every claim checks the gate. */
+  async #limitsStep(
+    what: string,
+    changes: readonly PreparedChange[],
+  ): Promise<{ readonly steps: readonly TransactionStep[] }> {
+    if (!changesLimits(changes.map(({ change }) => change))) return { steps: [] }
+    const { gate, layout } = this.#options
+    const seen = await translateErrors(what, () => gate.read())
+    assertIntact(seen, layout.gate)
+    const { version, ...record } = seen
+    return { steps: transactions.gateSteps(layout, encodeGate({ ...record, limits: record.limits + 1 }), { version }) }
   }
 
   #recover(posts: readonly PreparedPost[], { zxid }: CommittedTransaction): Promise<Posted[]> {
@@ -131,6 +156,7 @@ class RefusedStep extends Error {
 
 function isConflict(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): step is TransactionStep {
   if (step === undefined || step === 'guard') return false
+  if (step.subject === 'gate') return error instanceof BadVersion || error instanceof NoNode
   if (step.subject !== 'record') return isKeyTaken(error, step)
   return error instanceof NodeExists || error instanceof BadVersion || error instanceof NoNode
 }

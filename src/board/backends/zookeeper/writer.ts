@@ -3,7 +3,7 @@
  * `commit/transactions.ts` defines the steps of the transactions; `commit/committer.ts` sends them and determines their
  * outcomes.
  */
-import { ClaimLost, Duplicate, NotFound, PayloadTooLarge, Unclaimable } from '../../../core/errors.ts'
+import { ClaimLost, Duplicate, LimitsChanged, NotFound, PayloadTooLarge, Unclaimable } from '../../../core/errors.ts'
 import {
   BadVersion,
   type CheckOp,
@@ -16,6 +16,7 @@ import {
 } from '../../../zookeeper/index.ts'
 import type {
   CancelRequest,
+  ClaimGrant,
   ClaimRequest,
   DiscardRequest,
   GateRequest,
@@ -28,7 +29,7 @@ import type {
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import type { CommittedTransaction, Precheck, TouchedName, Transaction } from './commit/batch.ts'
-import type { ConflictTracker } from './commit/conflict-tracker.ts'
+import type { ConflictTracker, TrackedClaim } from './commit/conflict-tracker.ts'
 import {
   alreadyTrashedError,
   isKeyTaken,
@@ -41,6 +42,7 @@ import type { SequenceNumbers } from './commit/sequence-numbers.ts'
 import type { TransactionStep } from './commit/transactions.ts'
 import * as transactions from './commit/transactions.ts'
 import { GateWriter, type GateWriterOptions } from './gate-writer.ts'
+import type { LimitNodes, LimitReservation } from './limit-nodes.ts'
 import type { BoardKind } from './store/board-kind.ts'
 import type { GateSnapshot } from './store/gate.ts'
 import type { LateCancellations } from './store/late-cancellations.ts'
@@ -59,6 +61,7 @@ export interface ZooKeeperWriterOptions extends GateWriterOptions {
   readonly reader: ZooKeeperReader
   readonly conflicts: ConflictTracker
   readonly folders: ResourceNodes
+  readonly limits: LimitNodes
   readonly numbers: SequenceNumbers
   readonly lostPosts: LostPosts
   readonly lateCancellations: LateCancellations
@@ -84,6 +87,7 @@ export interface SessionClaimGrant {
   readonly revision: number
   readonly fence: bigint
   readonly mark: bigint
+  readonly arrivals?: NonNullable<ClaimGrant['arrivals']>
 }
 
 export class ZooKeeperWriter {
@@ -161,8 +165,8 @@ export class ZooKeeperWriter {
     }
   }
 
-  async claim({ id, who, revision, posting }: ClaimRequest): Promise<SessionClaimGrant> {
-    const { layout, committer, gate, kind, conflicts, folders } = this.#options
+  async claim({ id, who, revision, posting, limits }: ClaimRequest): Promise<SessionClaimGrant> {
+    const { layout, gate, kind, conflicts, folders } = this.#options
     const what = `claim of ${toJobName(posting)}`
     const tracked = conflicts.track(id)
     try {
@@ -171,29 +175,30 @@ export class ZooKeeperWriter {
         await translateErrors(what, () => folders.prepare([...exclusive, ...shared]))
       const bytes = this.#encodePosting(posting)
       const lock = encodeLock(who, kind.encoding)
-      const steps = transactions.claimSteps(layout, id, { revision, bytes, lock, posting, kind })
       const touches = [...touchedNames({ id }), ...requestedResources(posting)]
       while (true) {
         // Usually the gate is known, and there is nothing to wait for.
         const { session, seen } = this.#gate.prepared ?? (await this.#gate.prepare(what))
-        const { version, fenceBase } = seen
-        const granted = ({ session, zxid }: CommittedTransaction) => ({
-          ...{ session, revision: revision + 1, fence: fenceBase + zxid, mark: zxid },
-        })
+        if (limits && seen.limits !== limits.revision) {
+          // The limits may have been read after the gate.
+          if ((await translateErrors(what, () => gate.read())).limits === limits.revision) continue
+          throw new LimitsChanged(`${what}: the limits of the board were changed`)
+        }
+        const wants = limits?.wants ?? []
+        const reserved =
+          wants.length === 0
+            ? undefined
+            : await translateErrors(what, () => this.#options.limits.reserve(what, id, wants))
+        const at = { revision, bytes, lock, posting, kind, ...(reserved ? { limits: reserved.steps } : {}) }
+        const steps = transactions.claimSteps(layout, id, at)
         try {
-          return await committer.commit<SessionClaimGrant>({
-            ...{ what, steps, touches },
-            // In another session the servers may have lost the data from which this base was computed.
-            session,
-            guard: this.#gateGuard(version),
-            getConflict: () => conflictError(what, tracked.conflict),
-            repair: (step, error) => this.#createMissingResource(step, error),
-            onCommitted: granted,
-            onRecovered: granted,
-            toRejection: (error, step) =>
-              isGateConflict(error, step) ? new KeyTakenSignal() : notClaimedError(what, error, step),
-          })
+          const granted = await this.#commitClaim({ what, steps, touches, session, seen, tracked, reserved, revision })
+          reserved?.granted()
+          return granted
         } catch (error) {
+          reserved?.refused({ stale: error instanceof LimitTakenSignal })
+          // Another claim was faster: what is left is read again.
+          if (error instanceof LimitTakenSignal) continue
           // Nothing was done: the gate was written meanwhile, or the session ended before the claim was sent. The claim
           // is tried again.
           if (!(error instanceof KeyTakenSignal || error instanceof ClaimLost)) throw error
@@ -203,6 +208,38 @@ export class ZooKeeperWriter {
     } finally {
       conflicts.untrack(tracked)
     }
+  }
+
+  #commitClaim(claim: {
+    readonly what: string
+    readonly steps: readonly TransactionStep[]
+    readonly touches: readonly TouchedName[]
+    readonly session: bigint
+    readonly seen: GateSnapshot
+    readonly tracked: TrackedClaim
+    readonly reserved: LimitReservation | undefined
+    readonly revision: number
+  }): Promise<SessionClaimGrant> {
+    const { what, steps, touches, session, seen, tracked, reserved, revision } = claim
+    const arrivals = reserved && reserved.arrivals.length > 0 ? { arrivals: reserved.arrivals } : {}
+    const granted = ({ session, zxid }: CommittedTransaction) => ({
+      ...{ session, revision: revision + 1, fence: seen.fenceBase + zxid, mark: zxid },
+      ...arrivals,
+    })
+    return this.#options.committer.commit<SessionClaimGrant>({
+      ...{ what, steps, touches },
+      // In another session the servers may have lost the data from which this base was computed.
+      session,
+      guard: this.#gateGuard(seen.version),
+      getConflict: () => conflictError(what, tracked.conflict),
+      repair: (step, error) => this.#createMissingResource(step, error),
+      onCommitted: granted,
+      onRecovered: granted,
+      toRejection: (error, step) => {
+        if (isLimitConflict(error, step)) return new LimitTakenSignal()
+        return isGateConflict(error, step) ? new KeyTakenSignal() : notClaimedError(what, error, step)
+      },
+    })
   }
 
   /** Returns the check of the gate at this version. Claims of one batch have the same, so that it is sent once. */
@@ -215,12 +252,14 @@ export class ZooKeeperWriter {
     const { kind, posting, id } = settlement
     const what = `${kind} of ${toJobName(posting)}`
     const steps = this.#settleSteps(settlement)
-    const settling = () =>
-      this.#options.committer.commit<void>({
+    const settling = async () => {
+      await this.#options.committer.commit<void>({
         ...{ what, steps, session, onCommitted: noResult, onRecovered: noResult },
         touches: touchedNames({ id, key: posting.key }),
         toRejection: (error, step) => notSettledError(what, error, step),
       })
+      this.#options.limits.free(id)
+    }
     // A cancel request that is known is deleted in the same transaction.
     if (settlement.kind === 'abandon' || settlement.cancelRequested) return settling()
     return this.#options.lateCancellations.removeAfterEnd(id, settling)
@@ -368,9 +407,9 @@ export class ZooKeeperWriter {
   }
 
   #settleSteps(settlement: Settlement): readonly TransactionStep[] {
-    const { layout, kind } = this.#options
+    const { layout, kind, limits } = this.#options
     const { id, posting, revision, cancelRequested } = settlement
-    const at = { posting, revision, cancelRequested, kind }
+    const at = { posting, revision, cancelRequested, kind, slots: limits.slotsOf(id) }
     switch (settlement.kind) {
       case 'consume':
         return transactions.consumeSteps(layout, id, at)
@@ -399,6 +438,14 @@ function conflictError(what: string, by: 'change' | 'end' | undefined): Error | 
   return by === 'end'
     ? new NotFound(`${what}: it has left the board`)
     : new Unclaimable(`${what}: it was claimed or changed by another`)
+}
+
+/** Internal signal: another claim has taken a slot or a token meanwhile, or the znode of the key was swept. */
+class LimitTakenSignal extends Error {}
+
+function isLimitConflict(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): boolean {
+  const isLimit = step !== undefined && step !== 'guard' && step.subject === 'limit'
+  return isLimit && [BadVersion, NodeExists, NoNode].some((type) => error instanceof type)
 }
 
 function isGateConflict(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): boolean {

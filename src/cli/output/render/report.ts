@@ -21,6 +21,7 @@ export function reportLines(uuid: string, { job, logbook }: JobReport, screen: S
 function jobLines(job: ReportedJob, screen: Screen): string[] {
   const facts: Facts = [
     ['flow', formatFlow(job)],
+    ['schedule', formatSchedule(job)],
     ['store', job.storeKeys.length > 0 ? job.storeKeys.join(', ') : 'empty'],
     ...('reason' in job ? trashFacts(job) : boardFacts(job)),
     ['cancel', formatCancellation(job.cancellation)],
@@ -54,6 +55,12 @@ function trashFacts({ by, at, reason, failure }: TrashView): Facts {
     ['reason', reason],
     ['failure', failure && describeFailure(failure)],
   ]
+}
+
+function formatSchedule({ schedule }: ReportedJob): string | undefined {
+  if (!schedule) return undefined
+  const how = schedule.why === 'time' ? '' : ` (${schedule.why})`
+  return `${schedule.id}, for ${schedule.nominal.toISOString()}${how}`
 }
 
 function formatFlow({ flow, version }: { flow?: string; version?: string }): string {

@@ -1,10 +1,10 @@
 /** Schedules for people: a table, a report of one, and the times of a preview. */
 import type { ScheduleView } from '../../../board/index.ts'
 import type { Occurrence } from '../../../schedule/index.ts'
-import { formatAge } from '../../views/duration.ts'
+import { formatAge, formatDuration } from '../../views/duration.ts'
 import { type Screen, stateTone } from './paint.ts'
-import { type Column, factLines, renderTable } from './table.ts'
-import { escapeUnprintable } from './text.ts'
+import { type Column, type Facts, factLines, renderTable } from './table.ts'
+import { escapeUnprintable, toPrintableJson } from './text.ts'
 
 export function schedulesTable(schedules: readonly ScheduleView[], screen: Screen): string[] {
   const columns: readonly Column<ScheduleView>[] = [
@@ -13,6 +13,10 @@ export function schedulesTable(schedules: readonly ScheduleView[], screen: Scree
     { title: 'RULE', value: ({ rule }) => rule, min: 16 },
     { title: 'FLOW', value: ({ flow }) => flow, min: 8 },
     { title: 'NEXT', value: ({ next }) => next?.toISOString().replace('.000Z', 'Z') },
+    {
+      title: 'FAILED',
+      value: ({ failuresInRow = 0 }) => (failuresInRow > 0 ? `${failuresInRow} in a row` : undefined),
+    },
     { title: 'FIRED', value: ({ counts }) => counts && String(counts.fired), optional: true },
     { title: 'SKIPPED', value: (each) => formatSkipped(each), optional: true },
   ]
@@ -36,6 +40,8 @@ export function scheduleLines(
     ['tenant', schedule.tenant],
     ['overlap', schedule.overlap],
     ['catch-up', schedule.catchUp],
+    ...policyFacts(schedule),
+    ...postFacts(schedule),
     ['paused', paused && `${formatAge(paused.since, screen.now)} ago by ${paused.by}${because(paused.reason)}`],
     ['waits for', schedule.awaits && `the end of job ${schedule.awaits}`],
     ['declared', declared && `by ${declared.owner}, version ${declared.version}`],
@@ -45,6 +51,7 @@ export function scheduleLines(
         `${counts.fired}, of these late ${counts.late}; by hand ${counts.manual}, backfilled ${counts.backfilled}`,
     ],
     ['skipped', formatSkipped(schedule)],
+    ['failed', schedule.failuresInRow ? `the last ${schedule.failuresInRow} jobs` : undefined],
     ['error', error?.message],
   ])
   const firings = recent.map(({ nominal, why, uuid, skipped, count = 1, error: refusal }) => {
@@ -56,6 +63,41 @@ export function scheduleLines(
     ...(times.length > 0 ? ['next', ...occurrenceLines(times)] : []),
     ...(firings.length > 0 ? ['recent', ...firings] : []),
   ]
+}
+
+function policyFacts({ spec, policies = {} }: ScheduleView): Facts {
+  const { windowMs, max, jitterMs, times, pauseAfterFailures } = policies
+  const { start, end, exclude } = spec ?? {}
+  const excluded = (Array.isArray(exclude) ? exclude : exclude === undefined ? [] : [exclude]).map(formatBound)
+  return [
+    ['window', windowMs === undefined ? undefined : formatDuration(windowMs)],
+    ['at most', max === undefined ? undefined : `${max} are made up at once`],
+    ['jitter', jitterMs === undefined ? undefined : `up to ${formatDuration(jitterMs)}`],
+    ['start', start === undefined ? undefined : formatBound(start)],
+    ['end', end === undefined ? undefined : formatBound(end)],
+    ['excluded', excluded.join(', ') || undefined],
+    ['times', times === undefined ? undefined : `it ends after ${times} jobs`],
+    ['pauses', pauseAfterFailures === undefined ? undefined : `after ${pauseAfterFailures} failures in a row`],
+  ]
+}
+
+function postFacts({ flow, post }: ScheduleView): Facts {
+  if (!post) return []
+  const { name, priority, size, maxAttempts, deadline, onOwnerLost } = post
+  return [
+    ['job name', name === flow ? undefined : name],
+    ['priority', priority === 'NORMAL' ? undefined : priority],
+    ['size', size === 'medium' ? undefined : size],
+    ['attempts', maxAttempts === DEFAULT_MAX_ATTEMPTS ? undefined : String(maxAttempts)],
+    ['deadline', deadline === undefined ? undefined : formatDuration(deadline)],
+    ['on loss', onOwnerLost],
+  ]
+}
+
+const DEFAULT_MAX_ATTEMPTS = 3
+
+function formatBound(bound: unknown): string {
+  return bound instanceof Date ? bound.toISOString() : typeof bound === 'string' ? bound : toPrintableJson(bound)
 }
 
 /** Returns a line for each time of a preview. */

@@ -71,6 +71,9 @@ BEGIN
   IF NOT FOUND THEN RETURN; END IF;
   DELETE FROM :SCHEMA.changes WHERE board = p_board AND transaction < pg_snapshot_xmax(v_horizon)
     AND pg_visible_in_snapshot(transaction, v_horizon);
+  -- A time that has passed means the same as none.
+  DELETE FROM :SCHEMA.limit_keys WHERE (key, board) IN (SELECT key, board FROM :SCHEMA.limit_keys
+    WHERE board = p_board AND arrival < extract(epoch FROM clock_timestamp())::float8 * 1000 FOR UPDATE SKIP LOCKED);
   DELETE FROM :SCHEMA.receipts WHERE at < clock_timestamp() - interval '1 day';
   UPDATE :SCHEMA.boards SET horizon = pg_current_snapshot(), horizon_at = clock_timestamp() WHERE id = p_board;
 END $function$;

@@ -1,4 +1,4 @@
--- Functions that claim jobs and their resources for a session, and record the attempts, in one call.
+-- Functions that claim jobs with their resources and limits for a session, and record the attempts, in one call.
 --
 -- A claim reads the fence base and draws its number under a lock of the table of boards. It shares the lock with other
 -- claims and holds it until it commits. Only a transaction that holds the lock exclusively changes the base. So no claim
@@ -20,10 +20,13 @@ END $function$;
 --
 -- Arrays with one element for each job: p_ids (number), p_revisions (expected revision), p_whos (owner) and p_lengths (length
 -- of its part of p_lives, where the parts of postings that claims change are joined). Arrays with one element for each wanted
--- resource: p_asking (the index of its job, from 1), p_resources (number of the advisory lock), p_names and p_exclusive.
+-- resource: p_asking (the index of its job, from 1), p_resources (number of the advisory lock), p_names and p_exclusive. Arrays with one
+-- element for each limit, as of take_limits: p_wanting (the index of its job, from 1), p_keys, p_slots, p_costs and p_bursts. p_limits: the
+-- revisions of the limits by which they were found; none for a client that knows of none.
 --
--- Returns {granted, fences, refused, busy}: the indexes of the granted jobs from 0, the fence of each, and for the other jobs
--- [index, gone or changed] or [index, busy, resource]. Returns {over} if the session has ended, {paused} if the board is
+-- Returns {granted, fences, refused, busy, limited, arrivals}: the indexes of the granted jobs from 0, the fence of each, and for the other
+-- jobs [index, gone or changed], [index, busy, resource] or [index, what take_limits has returned]; arrivals has [index, arrival times].
+-- Returns {limits} if the limits have another revision. Returns {over} if the session has ended, {paused} if the board is
 -- paused, and {outOfFences} near 2^53 - 1, the largest number that JavaScript and JSON represent exactly: two claims above
 -- it could get the same fence. The limit leaves a margin of a million for numbers that are drawn concurrently.
 --
@@ -32,7 +35,7 @@ END $function$;
 CREATE OR REPLACE FUNCTION :SCHEMA.claim(
   p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
   p_whos text[], p_lives bytea, p_lengths integer[], p_asking integer[], p_resources bigint[], p_names text[],
-  p_exclusive boolean[])
+  p_exclusive boolean[], p_limits integer[], p_wanting integer[], p_keys text[], p_slots integer[], p_costs float8[], p_bursts float8[])
 RETURNS json LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
 SET lock_timeout TO 2000
@@ -50,14 +53,19 @@ DECLARE
   v_fences bigint[];
   v_paused boolean;
   v_base bigint;
+  v_limits integer;
+  v_taken json;
+  v_limited json[] := '{}';
+  v_arrivals json[] := '{}';
 BEGIN
   UPDATE :SCHEMA.sessions SET fences = ':SCHEMA.fences'::regclass
   WHERE id = p_session AND fences IS DISTINCT FROM ':SCHEMA.fences'::regclass::oid;
   IF FOUND THEN PERFORM :SCHEMA.raise_fences(p_board); END IF;
   IF NOT :SCHEMA.lives(p_session) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"over": true}'); END IF;
   LOCK TABLE :SCHEMA.boards IN ROW SHARE MODE;
-  SELECT paused, fence_base INTO v_paused, v_base FROM :SCHEMA.boards WHERE id = p_board;
+  SELECT paused, fence_base, limits INTO v_paused, v_base, v_limits FROM :SCHEMA.boards WHERE id = p_board;
   IF v_paused THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"paused": true}'); END IF;
+  IF v_limits <> ANY(p_limits) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"limits": true}'); END IF;
   IF v_base::numeric + (SELECT last_value FROM :SCHEMA.fences) >= 9007199253740991 THEN
     RETURN :SCHEMA.answer(p_lane, p_number, '{"outOfFences": true}');
   END IF;
@@ -91,6 +99,21 @@ BEGIN
       ON CONFLICT (board, resource, job, name) DO UPDATE SET exclusive = excluded.exclusive, session = excluded.session;
     END IF;
   END LOOP;
+  IF p_keys <> '{}' THEN PERFORM :SCHEMA.lock_limits(p_board, p_keys); END IF;
+  FOR v_at IN SELECT DISTINCT wanting FROM unnest(p_wanting) AS wanting
+    JOIN :SCHEMA.jobs j ON j.id = ANY(ARRAY[p_ids[wanting]]) AND j.session IS NULL AND j.revision = p_revisions[wanting]
+    WHERE wanting <> ALL(v_blocked) ORDER BY wanting
+  LOOP
+    SELECT :SCHEMA.take_limits(p_board, p_ids[v_at], array_agg(a.key), array_agg(a.slots), array_agg(a.cost), array_agg(a.burst))
+    INTO v_taken FROM unnest(p_wanting, p_keys, p_slots, p_costs, p_bursts) AS a(wanting, key, slots, cost, burst) WHERE a.wanting = v_at;
+    IF v_taken ->> 'reached' IS NULL THEN
+      v_arrivals := v_arrivals || json_build_array(v_at - 1, v_taken -> 'arrivals');
+    ELSE
+      v_blocked := v_blocked || v_at;
+      v_limited := v_limited || json_build_array(v_at - 1, v_taken);
+      IF v_at = ANY(p_asking) THEN DELETE FROM :SCHEMA.permits WHERE job = p_ids[v_at] AND board = p_board; END IF;
+    END IF;
+  END LOOP;
   WITH asked AS (
     SELECT *, sum(length) OVER (ORDER BY at) - length + 1 AS start
     FROM unnest(p_ids, p_revisions, p_whos, p_lengths) WITH ORDINALITY AS a(id, revision, who, length, at)
@@ -109,5 +132,5 @@ BEGIN
     WHERE (v_granted IS NULL OR a.id <> ALL(v_granted)) AND a.at <> ALL(v_blocked);
   END IF;
   RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('granted', v_places, 'fences', v_fences, 'refused', v_refused,
-    'busy', array_to_json(v_busy)));
+    'busy', array_to_json(v_busy), 'limited', array_to_json(v_limited), 'arrivals', array_to_json(v_arrivals)));
 END $function$;

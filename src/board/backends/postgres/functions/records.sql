@@ -1,6 +1,7 @@
 -- Function that changes records, and posts jobs in the same transaction.
 --
--- Rows of records are locked before those of jobs, in the order of kind and digest.
+-- Rows of records are locked before those of jobs, in the order of kind and digest. Before them, a change of a limit locks the table of
+-- boards, which claims share: claims that are under way end first, and each later one finds another revision of the limits.
 
 -- Changes records and posts jobs: all or nothing.
 --
@@ -26,6 +27,7 @@ DECLARE
   v_posted json;
   v_refused text;
 BEGIN
+  IF p_kinds && ARRAY['limit', 'limit-hold'] THEN LOCK TABLE :SCHEMA.boards IN EXCLUSIVE MODE; END IF;
   PERFORM FROM :SCHEMA.records r
   WHERE r.board = p_board AND (r.kind, r.digest) IN (SELECT k, d FROM unnest(p_kinds, p_digests) AS a(k, d))
   ORDER BY r.kind, r.digest FOR UPDATE;
@@ -59,6 +61,9 @@ BEGIN
       END IF;
       v_revisions[v_at] := v_revision;
     END LOOP;
+    IF p_kinds && ARRAY['limit', 'limit-hold'] THEN
+      UPDATE :SCHEMA.boards SET limits = limits + 1 WHERE id = p_board;
+    END IF;
     IF p_bodies IS NOT NULL THEN
       v_posted := :SCHEMA.post(NULL, 0, p_board, p_bodies, p_body_lengths, p_uuids, p_names, p_priorities, p_keys, p_owner_lost,
         p_delays);

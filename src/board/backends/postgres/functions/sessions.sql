@@ -132,6 +132,7 @@ BEGIN
   )
   SELECT array_agg(id ORDER BY id) INTO v_freed FROM freed;
   DELETE FROM :SCHEMA.permits WHERE job = ANY(v_freed || v_trashed) AND board = v_session.board;
+  DELETE FROM :SCHEMA.slots WHERE job = ANY(v_freed || v_trashed) AND board = v_session.board;
   DELETE FROM :SCHEMA.entities WHERE board = v_session.board AND session = p_session;
   PERFORM FROM :SCHEMA.followers
   WHERE session = p_session OR (job = ANY(v_trashed) AND board = v_session.board) ORDER BY job, session FOR UPDATE;

@@ -4,7 +4,7 @@
 --
 -- Arrays with one element for each job: number, revision, kind (consume, abandon or trash), length of its part of p_lives
 -- (where the parts of postings that claims change are joined), delay of an abandoned job in milliseconds or null. For a
--- trashed job also: the name of the owner, the reason, and the failure. p_holding: whether any of the jobs holds resources.
+-- trashed job also: the name of the owner, the reason, and the failure. p_holding: whether any of the jobs may hold resources or slots.
 -- Returns {lost}: the indexes of the claims that this session no longer has, from 0; {} if it had all; {over} if the session
 -- has ended.
 CREATE OR REPLACE FUNCTION :SCHEMA.settle(
@@ -70,6 +70,7 @@ BEGIN
   v_done := v_consumed || v_abandoned || v_trashed;
   IF p_holding THEN
     DELETE FROM :SCHEMA.permits WHERE job = ANY(v_done) AND board = p_board;
+    DELETE FROM :SCHEMA.slots WHERE job = ANY(v_done) AND board = p_board;
   END IF;
   IF cardinality(v_done) = cardinality(p_ids) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{}'); END IF;
   RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('lost', (

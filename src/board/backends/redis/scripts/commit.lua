@@ -15,6 +15,7 @@
 
 --- @include "shared/board.lua"
 --- @include "shared/writes.lua"
+--- @include "shared/limits.lua"
 --- @include "shared/jobs.lua"
 
 local owner, channel = ARGV[1], ARGV[2]
@@ -46,7 +47,7 @@ renew(owner, ttl)
 local answers = {}
 for index, step in ipairs(unpacked(ARGV[4])) do
   mark()
-  local done, answer = pcall(steps[step[1]], unpack(step, 2, 7))
+  local done, answer = pcall(steps[step[1]], unpack(step, 2, 8))
   if not done then
     undo()
     local problem = errorText(answer)

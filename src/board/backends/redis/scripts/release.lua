@@ -8,6 +8,7 @@
 
 --- @include "shared/board.lua"
 --- @include "shared/writes.lua"
+--- @include "shared/limits.lua"
 --- @include "shared/jobs.lua"
 
 local id, channel, itself, ttl = ARGV[1], ARGV[2], ARGV[3] == '1', tonumber(ARGV[4])

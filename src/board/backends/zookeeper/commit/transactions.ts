@@ -5,8 +5,8 @@
  * | operation         | one multi of                                                                                |
  * |-------------------|---------------------------------------------------------------------------------------------|
  * | post              | create posting (+ create key, or take over the key of a removed job, at its revision)        |
- * | claim             | check gate, setData posting at the revision seen (next run, its attempt), permits, create lock |
- * | consume           | delete posting at the revision this claim wrote, permits, key, cancel request, lock           |
+ * | claim             | check gate, setData posting at the revision seen (next run, its attempt), permits, limits, create lock |
+ * | consume           | delete posting at the revision this claim wrote, permits, slots, key, cancel request, lock    |
  * | abandon           | setData posting at that revision, permits, lock                                              |
  * | trash             | create trash entry, delete posting at that revision, permits, key, cancel request, lock       |
  * | discard           | create trash entry, delete posting at the revision seen, create lock, key, cancel, delete lock |
@@ -15,8 +15,9 @@
  * | purge             | delete trash entry at its revision                                                           |
  * | cancel            | check posting, create cancel request                                                         |
  * | gate, fence base  | setData gate at its revision                                                                 |
- * | write             | create, or setData at its revision, each record; and the steps of each post                  |
+ * | write             | create, or setData at its revision, each record; setData gate, if a limit changes; the steps of each post |
  * | permit, exclusive | delete resource, create it, create `x` in it: the delete fails if another job holds any of it  |
+ * | limit             | setData key at the version read (the arrival time); create slot: fails if another job holds it |
  * | permit, shared    | create `x`, delete `x`, create `s-<job>`: the first create fails if a writer holds it         |
  *
  * The posting is changed first and the lock last: a watcher never sees a free lock beside an old posting. A discard creates
@@ -32,7 +33,7 @@ import type { BoardKind } from '../store/board-kind.ts'
 import type { Layout } from '../store/layout.ts'
 
 /** The subject of a step, which decides what a refusal means. */
-export type StepSubject = 'gate' | 'posting' | 'lock' | 'resource' | 'key' | 'cancel' | 'trash' | 'record'
+export type StepSubject = 'gate' | 'posting' | 'lock' | 'resource' | 'key' | 'cancel' | 'trash' | 'record' | 'limit'
 
 export interface TransactionStep {
   readonly op: Op
@@ -93,17 +94,21 @@ export function claimSteps(
     readonly lock: Uint8Array
     readonly posting: KeyAndResources
     readonly kind: LockKind
+    readonly limits?: readonly TransactionStep[]
   },
 ): TransactionStep[] {
   return [
     { subject: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
     ...permitSteps(layout, id, at.posting),
+    ...(at.limits ?? NO_STEPS),
     ...at.kind.lockOps(layout.lock(id), at.lock).map((each): TransactionStep => ({ subject: 'lock', op: each })),
   ]
 }
 
 interface SettledClaim {
   readonly revision: number
+  /** The paths of the slots that the claim holds. */
+  readonly slots?: readonly string[]
   readonly posting: KeyAndResources
   readonly cancelRequested: boolean
   readonly kind: LockKind
@@ -112,7 +117,7 @@ interface SettledClaim {
 export function consumeSteps(layout: Layout, id: string, at: SettledClaim): TransactionStep[] {
   return [
     { subject: 'posting', op: op.delete(layout.posting(id), { version: at.revision }) },
-    ...releaseSteps(layout, id, at.posting),
+    ...releaseSteps(layout, id, at),
     ...forgetSteps(layout, id, at),
     unlockStep(layout, id, at),
   ]
@@ -125,7 +130,7 @@ export function abandonSteps(
 ): TransactionStep[] {
   return [
     { subject: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
-    ...releaseSteps(layout, id, at.posting),
+    ...releaseSteps(layout, id, at),
     unlockStep(layout, id, at),
   ]
 }
@@ -244,10 +249,15 @@ function permitSteps(layout: Layout, id: string, posting: KeyAndResources): read
   ]
 }
 
-function releaseSteps(layout: Layout, id: string, posting: KeyAndResources): readonly TransactionStep[] {
+function releaseSteps(
+  layout: Layout,
+  id: string,
+  { posting, slots = [] }: Pick<SettledClaim, 'posting' | 'slots'>,
+): readonly TransactionStep[] {
   const { exclusive, shared } = toResourceWants(posting)
-  if (exclusive.length + shared.length === 0) return NO_STEPS
+  if (exclusive.length + shared.length + slots.length === 0) return NO_STEPS
   return [
+    ...slots.map((path) => deleteStep(op.delete(path), 'limit')),
     ...exclusive.map((resource) => deleteStep(op.delete(layout.exclusivePermit(resource)), 'resource')),
     ...shared.map((resource) => deleteStep(op.delete(layout.sharedPermit(resource, id)), 'resource')),
   ]

@@ -72,7 +72,8 @@ const CAPABILITIES: BackendCapabilities = {
   restore: false,
   completeChangeFeed: false,
   records: false,
-  unclaimable: ['keys', 'resources'],
+  limits: false,
+  unclaimable: ['keys', 'resources', 'limits'],
 }
 
 export class WithoutMultiBackend implements Backend {

@@ -127,6 +127,11 @@ export class WithoutMultiWriter {
     return this.#options.locks.runExclusive(id, async () => {
       assertSupported(what, posting)
       if (this.#options.gate.seen?.paused) throw new Unclaimable(`${what}: the board is paused`)
+      // Other boards of the path take slots and tokens; without a transaction a claim of this one cannot.
+      if (this.#options.gate.seen?.limits && posting.limits !== 'none')
+        throw new Unclaimable(
+          `${what}: limits are set on the board, which this driver cannot keep; claim it with our own client`,
+        )
       const session = await this.#requireSession(what)
       using _work = this.#options.mirror.beginWork(id)
       await this.#lock(what, { ...choice, session })
@@ -199,7 +204,7 @@ export class WithoutMultiWriter {
     while (true) {
       const seen = await translateErrors(what, () => gate.read())
       assertIntact(seen, layout.gate)
-      if (await this.#writeGate(what, seen, { paused, fenceBase: seen.fenceBase })) return
+      if (await this.#writeGate(what, seen, { paused, fenceBase: seen.fenceBase, limits: seen.limits })) return
     }
   }
 

@@ -13,6 +13,7 @@
  *     <path>/.gate                        whether the board is paused
  *     <path>/.records/<kind>/<id>         a record: a schedule, a limit; without a value, one that was removed
  *     <dirname>/.<basename>-sessions/…    a client's marker (ephemeral), outside the watched tree
+ *     <dirname>/.<basename>-sessions/.limits/<key>/<n>  a slot of a limit (ephemeral): see `limit-nodes.ts`
  */
 import { createHash } from 'node:crypto'
 import type { WatchEvent } from '../../../../zookeeper/index.ts'
@@ -125,6 +126,19 @@ export class Layout {
 
   record({ kind, id }: { readonly kind: string; readonly id: string }): string {
     return `${this.recordKind(kind)}/${encodeNodeName(id)}`
+  }
+
+  /** Created with the first claim that takes from a limit. */
+  get limitsFolder(): string {
+    return `${this.sessionsFolder}/.limits`
+  }
+
+  limitKey(key: string): string {
+    return `${this.limitsFolder}/${encodeNodeName(key)}`
+  }
+
+  limitSlot(key: string, slot: number): string {
+    return `${this.limitKey(key)}/${slot}`
   }
 
   marker(client: string): string {

@@ -57,19 +57,24 @@ export interface GateRecord {
    * The number that is added to the zxid of a claim to get its fence: see `fence-base.ts`. 0 on a board without claims.
    */
   readonly fenceBase: bigint
+  /** The revision of the limits: each change of a record by which claims are limited increases it. 0 if there never was one. */
+  readonly limits: number
   /** The reason why the base cannot be read. As long as it is set no claim is granted, and the gate is not written. */
   readonly damage?: string
 }
 
-export const OPEN_GATE: GateRecord = { paused: false, fenceBase: 0n }
+export const OPEN_GATE: GateRecord = { paused: false, fenceBase: 0n, limits: 0 }
 
 /** Matches a fence base: at most 20 digits, without leading zeros. */
 const DECIMAL_PATTERN = /^[1-9]\d{0,19}$/
 
 /** Encodes the gate, as JSON on every board. */
-export function encodeGate({ paused, fenceBase }: Omit<GateRecord, 'damage'>): Uint8Array {
+export function encodeGate({ paused, fenceBase, limits }: Omit<GateRecord, 'damage'>): Uint8Array {
   // A string, because JSON numbers are exact only up to 2^53.
-  return encode({ paused, ...(fenceBase === 0n ? {} : { fenceBase: String(fenceBase) }) }, 'json')
+  return encode(
+    { paused, ...(fenceBase === 0n ? {} : { fenceBase: String(fenceBase) }), ...(limits === 0 ? {} : { limits }) },
+    'json',
+  )
 }
 
 /**
@@ -86,8 +91,8 @@ export function decodeGate(bytes: Uint8Array | null): GateRecord {
   }
   if (typeof record !== 'object' || record === null || Array.isArray(record))
     return { ...OPEN_GATE, damage: 'it is not a JSON object' }
-  const { paused, fenceBase }: { readonly paused?: unknown; readonly fenceBase?: unknown } = record
-  const gate = { paused: paused === true, fenceBase: 0n }
+  const { paused, fenceBase, limits }: { readonly [K in keyof GateRecord]?: unknown } = record
+  const gate = { paused: paused === true, fenceBase: 0n, limits: Number.isSafeInteger(limits) ? Number(limits) : 0 }
   if (fenceBase === undefined) return gate
   if (typeof fenceBase === 'string' && DECIMAL_PATTERN.test(fenceBase)) return { ...gate, fenceBase: BigInt(fenceBase) }
   return { ...gate, damage: 'its fenceBase is not a quoted number of at most 20 digits' }

@@ -100,13 +100,14 @@ async function ignoreInUse(deleting: Promise<unknown>): Promise<void> {
  */
 export async function releaseOrphans(
   at: { readonly zookeeper: Pick<ZooKeeperDriver, 'exists' | 'delete'>; readonly layout: Layout },
-  { id, posting, mark }: OrphanedClaim,
+  { id, posting, mark, slots }: OrphanedClaim & { readonly slots: readonly string[] },
 ): Promise<void> {
   const { zookeeper, layout } = at
   const { exclusive, shared } = toResourceWants(posting)
   const paths = [
     ...exclusive.map((resource) => layout.exclusivePermit(resource)),
     ...shared.map((resource) => layout.sharedPermit(resource, id)),
+    ...slots,
     layout.lock(id),
   ]
   const free = async (path: string) => {

@@ -21,7 +21,8 @@ const LOCK_VERSION = 1
 export const sharedBoard: BoardKind = {
   encoding: 'json',
   // TaskFlow's services do not know keys, resources and delays, and would not respect them.
-  capabilities: { ...ALL_CAPABILITIES, keys: false, resources: false, delays: false },
+  // TaskFlow's conductors claim here, too, and know of no limits.
+  capabilities: { ...ALL_CAPABILITIES, keys: false, resources: false, delays: false, limits: false },
   encodePosting: encodeSharedPosting,
   decodePosting: decodeSharedPosting,
   encodeTrash: (entry, options) => {

@@ -47,6 +47,7 @@ export const nativeBoards: BoardBackend = {
     restore: false,
     completeChangeFeed: false,
     records: false,
+    limits: false,
   },
   place: async () => {
     const place = await zookeeperPlace()

@@ -10,7 +10,7 @@ const NOW = BigInt(NOW_MS) * 1_000_000n
 
 /** A gate on a server that takes a write only at the version it has. */
 class Server {
-  gate: GateSnapshot = { version: 0, paused: false, fenceBase: 0n }
+  gate: GateSnapshot = { version: 0, paused: false, fenceBase: 0n, limits: 0 }
   now = NOW_MS
   writes = 0
   readonly fences = new FenceBase({
@@ -31,7 +31,7 @@ test('a base that is behind the clock is raised so that the next fence is the cl
   const server = new Server()
   const zxid = (7n << 32n) + 5n
   const gate = await server.fences.ensureValid(server.gate, { session: 1n, zxid })
-  expect(gate).toMatchObject({ version: 1, fenceBase: NOW - zxid })
+  expect(gate).toMatchObject({ version: 1, fenceBase: NOW - zxid, limits: 0 })
 })
 
 test('a session examines the base once; the next session does so again', async () => {
@@ -61,14 +61,14 @@ test('a base that is less than a second behind, or ahead of the clock, is left a
 test('another base than was examined is examined too: the gate was made again', async () => {
   const server = new Server()
   await server.fences.ensureValid(server.gate, { session: 1n, zxid: 1n })
-  server.gate = { version: 0, paused: false, fenceBase: 0n }
+  server.gate = { version: 0, paused: false, fenceBase: 0n, limits: 0 }
   expect((await server.fences.ensureValid(server.gate, { session: 1n, zxid: 9n })).fenceBase).toBe(NOW - 9n)
 })
 
 test('who loses the race for the gate takes what the other wrote', async () => {
   const server = new Server()
   const seen = server.gate
-  server.gate = { version: 4, paused: true, fenceBase: NOW }
+  server.gate = { version: 4, paused: true, fenceBase: NOW, limits: 0 }
   expect(await server.fences.ensureValid(seen, { session: 1n, zxid: 1n })).toBe(server.gate)
   expect(server.writes).toBe(0)
 })
@@ -86,8 +86,8 @@ test('a base that no clock can have given, or that cannot be read, is refused an
   const server = new Server()
   const year = 31_536_000n * SECOND
   for (const [gate, why] of [
-    [{ ...server.gate, fenceBase: 99_999_999_999_999_999_999n }, 'is years ahead'],
-    [{ ...server.gate, fenceBase: NOW + 11n * year }, 'is years ahead'],
+    [{ ...server.gate, fenceBase: 99_999_999_999_999_999_999n, limits: 0 }, 'is years ahead'],
+    [{ ...server.gate, fenceBase: NOW + 11n * year, limits: 0 }, 'is years ahead'],
     [{ ...server.gate, damage: 'it is not JSON' }, 'it is not JSON'],
   ] as const) {
     const examining = server.fences.ensureValid(gate, { session: 1n, zxid: 1n })
@@ -96,6 +96,6 @@ test('a base that no clock can have given, or that cannot be read, is refused an
     await expect(examining).rejects.toThrow(why)
   }
   expect(server.writes).toBe(0)
-  const ahead = { ...server.gate, fenceBase: NOW + year }
+  const ahead = { ...server.gate, fenceBase: NOW + year, limits: 0 }
   expect(await server.fences.ensureValid(ahead, { session: 1n, zxid: 1n })).toBe(ahead)
 })

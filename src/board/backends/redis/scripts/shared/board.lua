@@ -20,6 +20,7 @@ local HELD, GRANTED, EXCLUSIVE, SHARED = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local TAKEN, CANCELS, TRASH, TRASHED = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local LOG, OWNERS, ENTITIES, RESTING = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
 local UUIDS, OWNER, FOLLOWERS, RECORDS = KEYS[17], KEYS[18], KEYS[19], KEYS[20]
+local SLOTS, RATES = KEYS[21], KEYS[22]
 local call = redis.call
 local pack, unpacked = cmsgpack.pack, cmsgpack.unpack
 

@@ -1,6 +1,6 @@
--- Rows of jobs, and the resources that their claims hold, after writes.lua.
+-- Rows of jobs, and the resources and slots that their claims hold, after limits.lua.
 
--- Parses a row: revision, time of the post, time of the last write, the owner's id or nothing, and a + if resources are granted.
+-- Parses a row: revision, time of the post, time of the last write, the owner's id or nothing, and a + if resources or slots are granted.
 local function rowOf(id)
   local row = get(ROWS, id)
   if not row then return end
@@ -12,7 +12,8 @@ local function putRow(id, row)
   put(ROWS, id, whole(row.revision) .. ':' .. row.posted .. ':' .. row.written .. ':' .. row.owner .. row.more)
 end
 
--- Returns the names of the exclusive and of the shared resources in a record of grants; nil for an invalid record.
+-- Returns the names of the exclusive and of the shared resources, and the keys of the slots, in a record of grants; nil for an invalid
+-- record. A record of an older release has no slots.
 local function namesIn(record)
   local isRecord, lists = pcall(unpacked, record)
   if not isRecord or type(lists) ~= 'table' then return end
@@ -22,7 +23,12 @@ local function namesIn(record)
       if type(name) ~= 'string' then return end
     end
   end
-  return lists[1], lists[2]
+  local slots = lists[3] or {}
+  if type(slots) ~= 'table' then return end
+  for _, key in ipairs(slots) do
+    if type(key) ~= 'string' then return end
+  end
+  return lists[1], lists[2], slots
 end
 
 -- Counts the jobs that share each resource, from the records of grants. The second result is whether all records can be read.
@@ -61,13 +67,14 @@ local function releaseUnreadableResources(id)
   for name in pairs(all(SHARED)) do setShareCount(name, counts[name] or 0) end
 end
 
--- Releases the resources of a job; the caller writes the row.
+-- Releases the resources and slots of a job; the caller writes the row.
 local function releaseResources(id, row)
   put(HELD, id, false)
   if row.more == '' then return end
   local record = get(GRANTED, id)
   if not record then return end
-  local exclusive, shared = namesIn(record)
+  local exclusive, shared, slots = namesIn(record)
+  releaseSlots(slots or {})
   for _, name in ipairs(exclusive or {}) do
     if get(EXCLUSIVE, name) == id then put(EXCLUSIVE, name, false) end
   end

@@ -102,18 +102,22 @@ local function isFenceAvailable()
   isFenceExhausted = true
 end
 
-function steps.claim(id, revision, who, bytes, exclusive, shared)
+function steps.claim(id, revision, who, bytes, exclusive, shared, limits)
   if paused then return { false, 'paused' } end
   local row = rowOf(id)
   if not row or not has(JOBS, id) then return { false, 'gone' } end
   if row.owner ~= '' or row.revision ~= revision then return { false, 'taken' } end
   if not isFenceAvailable() then return { false, 'fences' } end
-  if exclusive then
-    local name = firstBlocked(exclusive, shared)
-    if name then return { false, 'resource', name } end
-    for _, wanted in ipairs(exclusive) do put(EXCLUSIVE, wanted, id) end
-    for _, wanted in ipairs(shared) do setShareCount(wanted, shareCount(wanted) + 1) end
-    put(GRANTED, id, pack({ exclusive, shared }))
+  local name = exclusive and firstBlocked(exclusive, shared)
+  if name then return { false, 'resource', name } end
+  local refusal, slots, arrivals = nil, {}, {}
+  if limits then refusal, slots, arrivals = examineLimits(limits) end
+  if refusal then return refusal end
+  for _, wanted in ipairs(exclusive or {}) do put(EXCLUSIVE, wanted, id) end
+  for _, wanted in ipairs(shared or {}) do setShareCount(wanted, shareCount(wanted) + 1) end
+  takeLimits(slots, arrivals)
+  if exclusive or #slots > 0 then
+    put(GRANTED, id, pack({ exclusive or {}, shared or {}, slots }))
     row.more = '+'
   end
   endDelay(id)
@@ -123,7 +127,7 @@ function steps.claim(id, revision, who, bytes, exclusive, shared)
   putRow(id, row)
   fence = math.max(math.floor(fence) + 1, micros)
   logChange('C' .. id)
-  return { true, row.revision, fence }
+  return { true, row.revision, fence, arrivals }
 end
 
 -- Returns the row if this owner still holds the claim at this revision.
@@ -284,6 +288,7 @@ function steps.write(names, revisions, lengths, posts, bytes)
     local added = addJob(tonumber(posts[at]), take(tonumber(posts[at + 1])), posts[at + 2], key ~= '' and key or nil, delay)
     ids[#ids + 1] = added[2]
   end
+  limitsChanged(names)
   for _, name in ipairs(names) do changedRecords[#changedRecords + 1] = name end
   return { true, made, ids }
 end

@@ -4,9 +4,9 @@
 
 local pending = {
   [BOARD] = {}, [JOBS] = {}, [ROWS] = {}, [HELD] = {}, [GRANTED] = {}, [EXCLUSIVE] = {}, [SHARED] = {}, [TAKEN] = {},
-  [CANCELS] = {}, [TRASH] = {}, [ENTITIES] = {}, [RECORDS] = {},
+  [CANCELS] = {}, [TRASH] = {}, [ENTITIES] = {}, [RECORDS] = {}, [SLOTS] = {},
 }
-local scored = { [ORDER] = {}, [RESTING] = {}, [UUIDS] = {}, [TRASHED] = {} }
+local scored = { [ORDER] = {}, [RESTING] = {}, [UUIDS] = {}, [TRASHED] = {}, [RATES] = {} }
 
 -- For each change since the last mark: the table, the name in it, and the former value.
 local journal, noted = {}, 0

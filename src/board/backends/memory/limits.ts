@@ -1,0 +1,64 @@
+/** The slots and tokens of limits that claims of a memory board have taken. */
+import { LimitsChanged } from '../../../core/errors.ts'
+import { type ClaimLimits, limitReachedError, takeTokens } from '../../model/limits.ts'
+
+export class MemoryLimits {
+  /** Changes with every change of a limit. */
+  #revision = 0
+  /** The number of jobs that hold a slot of each key. */
+  readonly #used = new Map<string, number>()
+  /** The keys of which each job holds a slot. */
+  readonly #held = new Map<string, readonly string[]>()
+  readonly #arrivals = new Map<string, number>()
+
+  get revision(): number {
+    return this.#revision
+  }
+
+  noteChange(): void {
+    this.#revision += 1
+  }
+
+  /**
+   * Takes the slots and tokens of a claim, or nothing.
+   *
+   * @throws LimitsChanged, LimitReached
+   */
+  take(id: string, { revision, wants }: ClaimLimits, nowMs: number): { key: string; arrivalMs: number }[] {
+    if (revision !== this.#revision) throw new LimitsChanged(`${id}: the limits of the board were changed`)
+    const arrivals = wants.flatMap(({ key, concurrency, rate }) => {
+      const used = this.#used.get(key) ?? 0
+      if (concurrency !== undefined && used >= concurrency) throw limitReachedError(id, { key, concurrency }, undefined)
+      if (!rate) return []
+      const taken = takeTokens(this.#arrivals.get(key), rate, nowMs)
+      if ('arrivalMs' in taken) return [{ key, arrivalMs: taken.arrivalMs }]
+      throw limitReachedError(id, { key }, new Date(taken.until))
+    })
+    const held = wants.flatMap(({ key, concurrency }) => (concurrency === undefined ? [] : [key]))
+    for (const key of held) this.#used.set(key, (this.#used.get(key) ?? 0) + 1)
+    if (held.length > 0) this.#held.set(id, held)
+    for (const { key, arrivalMs } of arrivals) this.#arrivals.set(key, arrivalMs)
+    this.#forgetArrivals(nowMs)
+    return arrivals
+  }
+
+  /** Frees the slots that the job holds. */
+  free(id: string): void {
+    for (const key of this.#held.get(id) ?? []) {
+      const used = (this.#used.get(key) ?? 1) - 1
+      if (used > 0) this.#used.set(key, used)
+      else this.#used.delete(key)
+    }
+    this.#held.delete(id)
+  }
+
+  /** Removes a few arrival times that are over: they mean the same as none. */
+  #forgetArrivals(nowMs: number): void {
+    let left = 2
+    for (const [key, arrivalMs] of this.#arrivals) {
+      if (left === 0) return
+      left -= 1
+      if (arrivalMs <= nowMs) this.#arrivals.delete(key)
+    }
+  }
+}

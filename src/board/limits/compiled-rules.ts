@@ -1,0 +1,86 @@
+/** Finds what is set for a key: the record of the key itself, else the pattern with the longest beginning. */
+import type { LimitRule, LimitRules } from '../model/limits.ts'
+import type { ReadRecord } from '../records/record-store.ts'
+import type { HoldRecord, LimitRecord } from './record.ts'
+
+/** The number of keys whose rules are kept: of a pattern there may be as many keys as jobs. */
+const MAX_CACHED_KEYS = 10_000
+
+export class CompiledRules implements LimitRules {
+  readonly #limits: PatternMap<ReadRecord<LimitRecord>>
+  readonly #holds: PatternMap<ReadRecord<HoldRecord>>
+  readonly #cached = new Map<string, LimitRule | undefined>()
+
+  constructor(limits: readonly ReadRecord<LimitRecord>[] = [], holds: readonly ReadRecord<HoldRecord>[] = []) {
+    this.#limits = new PatternMap(limits)
+    this.#holds = new PatternMap(holds)
+  }
+
+  get isEmpty(): boolean {
+    return this.#limits.size + this.#holds.size === 0
+  }
+
+  ruleOf(key: string): LimitRule | undefined {
+    if (this.#cached.has(key)) return this.#cached.get(key)
+    const rule = this.#compile(key)
+    if (this.#cached.size >= MAX_CACHED_KEYS) this.#cached.clear()
+    this.#cached.set(key, rule)
+    return rule
+  }
+
+  /** Returns the id of the record that applies to the key: the key itself, or a pattern. */
+  sourceOf(key: string): string | undefined {
+    return this.#limits.find(key)?.id
+  }
+
+  #compile(key: string): LimitRule | undefined {
+    const limit = this.#limits.find(key)
+    const holds = this.#holds.findAll(key).map((hold) => ('error' in hold ? undefined : hold.value.until))
+    // A limit that a newer release has set must not be exceeded: no job of its keys starts here.
+    if (limit && 'error' in limit) return { heldUntil: Number.POSITIVE_INFINITY }
+    if (!limit && holds.length === 0) return undefined
+    const { concurrency, rate } = limit?.value ?? {}
+    return {
+      ...(concurrency === undefined ? {} : { concurrency }),
+      ...(rate ? { rate: { intervalMs: rate.perMs / rate.limit, burst: rate.burst } } : {}),
+      ...(holds.length === 0
+        ? {}
+        : { heldUntil: Math.max(...holds.map((until) => until ?? Number.POSITIVE_INFINITY)) }),
+    }
+  }
+}
+
+/** Records by key or pattern. */
+class PatternMap<T extends { readonly id: string }> {
+  readonly #exact = new Map<string, T>()
+  /** By their beginnings. */
+  readonly #patterns = new Map<string, T>()
+  /** The lengths of the beginnings, longest first. */
+  readonly #lengths: readonly number[]
+
+  constructor(records: readonly T[]) {
+    for (const record of records) {
+      if (record.id.endsWith('*')) this.#patterns.set(record.id.slice(0, -1), record)
+      else this.#exact.set(record.id, record)
+    }
+    this.#lengths = [...new Set([...this.#patterns.keys()].map(({ length }) => length))].sort((a, b) => b - a)
+  }
+
+  get size(): number {
+    return this.#exact.size + this.#patterns.size
+  }
+
+  find(key: string): T | undefined {
+    return this.findAll(key)[0]
+  }
+
+  /** Returns all records that apply to the key, the most specific first. */
+  findAll(key: string): T[] {
+    const exact = this.#exact.get(key)
+    const found = this.#lengths.flatMap((length) => {
+      const pattern = length <= key.length ? this.#patterns.get(key.slice(0, length)) : undefined
+      return pattern ? [pattern] : []
+    })
+    return exact ? [exact, ...found] : found
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * The limits of the board as this process knows them, for its claims.
+ *
+ *     closed ──the board is viewed, or a job claimed──→ watching ──read──→ current ⇄ reading after a hint, a gap, or LimitsChanged
+ *        ↑                                                                   │
+ *        └───────────────────the view is closed──────────────────────────────┘
+ *
+ * The revision is read before the records: so the records are at least as new as the revision with which claims are sent. A change that
+ * this process has not received yet makes the servers refuse its claims.
+ */
+import { asError, LimitReached, NotConnected } from '../../core/errors.ts'
+import type { Backend } from '../backend.ts'
+import { type ClaimLimits, type LimitRules, toClaimLimits, toLimitCosts } from '../model/limits.ts'
+import type { Posting } from '../model/posting.ts'
+import { LIMIT_KINDS } from '../model/record.ts'
+import type { BoardRecords } from '../records/board-records.ts'
+import { CompiledRules } from './compiled-rules.ts'
+import { HOLDS, LIMITS } from './record.ts'
+
+export interface LimitBookOptions {
+  readonly backend: Pick<Backend, 'limitsRevision' | 'capabilities' | 'now'>
+  readonly records: BoardRecords
+  /** Called when other rules are known. */
+  readonly onRules: (rules: LimitRules) => void
+  readonly onError: (error: Error) => void
+}
+
+export class LimitBook {
+  readonly #options: LimitBookOptions
+  #revision: number | undefined
+  #rules = new CompiledRules()
+  #opening: Promise<void> | undefined
+  #watches: readonly AsyncDisposable[] = []
+  #reading: Promise<void> | undefined
+  /** Whether something may have changed since the reading under way has begun. */
+  #isStale = false
+
+  constructor(options: LimitBookOptions) {
+    this.#options = options
+  }
+
+  get rules(): CompiledRules {
+    return this.#rules
+  }
+
+  /** Resolves when the limits are known, and watches them from now on. @throws NotConnected, AccessDenied */
+  async open(): Promise<void> {
+    if (this.#revision !== undefined || !this.#isSupported) return
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = undefined
+    })
+    await this.#opening
+  }
+
+  /** Ends the watch, because the view was closed. The next {@link open} reads the limits again. */
+  close(): void {
+    const watches = this.#watches
+    this.#watches = []
+    this.#revision = undefined
+    for (const watch of watches) Promise.resolve(watch[Symbol.asyncDispose]()).catch(() => undefined)
+  }
+
+  /**
+   * Returns the limits that a claim of the job takes from; undefined on a board without limits, and before {@link open}.
+   *
+   * @throws LimitReached for a job with a key that is held
+   */
+  limitsOf(posting: Posting): ClaimLimits | undefined {
+    if (this.#revision === undefined) return undefined
+    if (!this.#rules.isEmpty) this.#assertNotHeld(posting)
+    return { revision: this.#revision, wants: toClaimLimits(posting, this.#rules) }
+  }
+
+  /** Resolves when the limits are known as they are now. @throws NotConnected */
+  async refresh(): Promise<void> {
+    if (!this.#isSupported) return
+    this.#isStale = true
+    this.#reading ??= this.#readWhileStale().finally(() => {
+      this.#reading = undefined
+    })
+    await this.#reading
+  }
+
+  get #isSupported(): boolean {
+    const { backend } = this.#options
+    return backend.capabilities.limits && backend.limitsRevision !== undefined
+  }
+
+  /** The transaction need not check this: a hold that is not known here yet has given the limits another revision. */
+  #assertNotHeld(posting: Posting): void {
+    for (const { key } of toLimitCosts(posting)) {
+      const { heldUntil = 0 } = this.#rules.ruleOf(key) ?? {}
+      if (heldUntil <= this.#options.backend.now()) continue
+      const until = Number.isFinite(heldUntil) ? { until: new Date(heldUntil) } : {}
+      throw new LimitReached(`job ${posting.uuid} (${posting.name}): limit ${key} is held`, { key, ...until })
+    }
+  }
+
+  async #open(): Promise<void> {
+    const { records, onError } = this.#options
+    const onChange = () => {
+      this.#isStale = true
+      // The first reading begins when all kinds are watched, and is repeated for this.
+      if (this.#revision === undefined) return
+      this.refresh().catch((error: unknown) => {
+        // Without a connection a gap follows.
+        if (!(error instanceof NotConnected)) onError(asError(error))
+      })
+    }
+    this.#watches = await Promise.all(LIMIT_KINDS.map((kind) => records.watch(kind, onChange)))
+    await this.refresh()
+  }
+
+  async #readWhileStale(): Promise<void> {
+    while (this.#isStale) {
+      this.#isStale = false
+      await this.#read()
+    }
+  }
+
+  async #read(): Promise<void> {
+    const { backend, records, onRules, onError } = this.#options
+    const revision = (await backend.limitsRevision?.()) ?? 0
+    if (revision === this.#revision) return
+    if (revision > 0) {
+      const [limits, holds] = await Promise.all([records.of(LIMITS).list(), records.of(HOLDS).list()])
+      for (const record of [...limits, ...holds]) if ('error' in record) onError(record.error)
+      this.#rules = new CompiledRules(limits, holds)
+    }
+    this.#revision = revision
+    if (revision > 0) onRules(this.#rules)
+  }
+}

@@ -1,0 +1,291 @@
+/**
+ * The limits of a board, for people and programs: `board.limits`. What is set is a record for each key or pattern, and takes effect with the
+ * next claim of every process: see `model/limits.ts`.
+ */
+import { InvalidArgument, NotFound, UnsupportedCapability } from '../../core/errors.ts'
+import { assertOptions, defined } from '../../core/options.ts'
+import { shortenText } from '../../core/texts.ts'
+import { type Duration, toMilliseconds } from '../../core/time.ts'
+import type { BackendCapabilities } from '../backend.ts'
+import { limitKeyProblem } from '../model/limits.ts'
+import type { BoardRecords } from '../records/board-records.ts'
+import type { ReadRecord, RecordStore } from '../records/record-store.ts'
+import { HOLDS, type HoldRecord, LIMITS, type LimitRecord } from './record.ts'
+
+/** A change is tried again so often when others are faster. */
+const MAX_ROUNDS = 20
+/** The most starts in a millisecond that a rate can have: no board starts more. */
+const MAX_PER_MS = 1_000
+/** The longest time of a rate, in milliseconds: a century. */
+const MAX_PER = 36_525 * 86_400_000
+
+/** What is set for a key. At least one of both. */
+export interface LimitSettings {
+  /** The number of jobs of the key that may run at once; 0 starts none. */
+  readonly concurrency?: number
+  /** How many jobs of the key may start in a time. */
+  readonly rate?: {
+    /** The number of starts, or of tokens where a job takes more than one. */
+    readonly limit: number
+    readonly per: Duration
+    /** How many may start at once after a time without any; 1 by default, which spaces starts evenly. */
+    readonly burst?: number
+  }
+}
+
+/** A limit as `board.limits.list` shows it. */
+export interface LimitView {
+  /** The key, or a pattern such as `tenant/*`. */
+  readonly key: string
+  readonly concurrency?: number
+  /** The starts in `perMs` milliseconds. */
+  readonly rate?: { readonly limit: number; readonly perMs: number; readonly burst: number }
+  /** Why no job of the key starts now. */
+  readonly held?: { readonly until?: Date; readonly reason?: string; readonly by: string; readonly since: Date }
+  /** Who has set it, and when; absent for a key that is only held. */
+  readonly set?: { readonly by: string; readonly at: Date }
+  /** Why the limit cannot be read here: no job of its keys is started by this release. */
+  readonly error?: Error
+}
+
+/** How long `board.limits.pushBack` holds a key. */
+export interface PushBackOptions {
+  readonly for: Duration
+  readonly reason?: string
+}
+
+export interface LimitsHost {
+  /** The URI without a password, for messages. */
+  readonly uri: string
+  readonly who: string
+  readonly capabilities: BackendCapabilities
+  readonly records: BoardRecords
+  /** Returns the time of the board's clock, in milliseconds since 1970. */
+  now(): number
+  /** Resolves when {@link now} is the servers' time. @throws NotConnected */
+  readClock(): Promise<void>
+}
+
+/** The limits of a board: `board.limits`. */
+export class Limits {
+  readonly #host: LimitsHost
+  readonly #limits: RecordStore<LimitRecord>
+  readonly #holds: RecordStore<HoldRecord>
+
+  /** @internal Use `board.limits`. */
+  constructor(host: LimitsHost) {
+    this.#host = host
+    this.#limits = host.records.of(LIMITS)
+    this.#holds = host.records.of(HOLDS)
+  }
+
+  /** Returns what is set, ordered by key. @throws UnsupportedCapability, NotConnected */
+  async list(): Promise<LimitView[]> {
+    await this.#prepare()
+    const [limits, holds] = await Promise.all([this.#limits.list(), this.#holds.list()])
+    const byKey = new Map(limits.map((record) => [record.id, toView(record)]))
+    for (const hold of holds) {
+      const held = toHeld(hold, this.#host.now())
+      if (held) byKey.set(hold.id, { ...(byKey.get(hold.id) ?? { key: hold.id }), held })
+    }
+    return [...byKey.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
+  }
+
+  /**
+   * Returns what applies to a key: what is set for it, or for the pattern with the longest beginning.
+   *
+   * @throws NotFound if nothing is set; UnsupportedCapability, NotConnected
+   */
+  async show(key: string): Promise<LimitView> {
+    assertKey(key)
+    const found = matching(key, await this.list())
+    const limit = found.find(({ set, error }) => set ?? error)
+    const held = found.find((view) => view.held)?.held
+    if (!limit && !held) throw new NotFound(`limit ${key}: nothing is set for it, nor for a pattern that it matches`)
+    const { held: _, ...settings } = limit ?? { key }
+    return { ...settings, ...defined({ held }) }
+  }
+
+  /**
+   * Sets a limit, in place of the one that was set for this key before. Running jobs continue. The longest matching pattern counts, and a key
+   * before every pattern.
+   *
+   * @throws InvalidArgument; UnsupportedCapability, NotConnected, OutcomeUnknown
+   * @example await board.limits.set('api/stripe', { concurrency: 10, rate: { limit: 100, per: '1m', burst: 20 } })
+   */
+  async set(key: string, settings: LimitSettings): Promise<void> {
+    assertKeyOrPattern(key)
+    const value = toRecord(key, settings)
+    await this.#prepare()
+    const record: LimitRecord = { ...value, by: this.#host.who, at: this.#host.now() }
+    await change(this.#limits, key, () => record)
+  }
+
+  /** Removes what is set for a key or pattern, and its hold. @throws NotFound */
+  async remove(key: string): Promise<void> {
+    assertKeyOrPattern(key)
+    await this.#prepare()
+    const removed = await Promise.all([
+      change(this.#limits, key, () => undefined),
+      change(this.#holds, key, () => undefined),
+    ])
+    if (!removed.includes(true)) throw new NotFound(`limit ${key}: nothing is set for it`)
+  }
+
+  /**
+   * Holds a key, for every process: no job of it starts before the time is over. For a service that has answered "too many requests". An
+   * earlier hold that lasts longer stays.
+   *
+   * @throws InvalidArgument
+   * @example await board.limits.pushBack('api/stripe', { for: '30s' })
+   */
+  async pushBack(key: string, options: PushBackOptions): Promise<void> {
+    assertOptions(options, { for: true, reason: true }, 'pushBack')
+    const ms = toMilliseconds(options.for, 'pushBack: for')
+    await this.#prepare()
+    await this.#hold(key, { until: this.#host.now() + ms, ...defined({ reason: options.reason }) })
+  }
+
+  /** Stops a key until {@link resume}: no job of it starts, running ones continue. @throws InvalidArgument */
+  async stop(key: string, { reason }: { readonly reason?: string } = {}): Promise<void> {
+    await this.#prepare()
+    await this.#hold(key, defined({ reason }))
+  }
+
+  /** Ends the hold of a key; does nothing without one. @throws InvalidArgument */
+  async resume(key: string): Promise<void> {
+    assertKeyOrPattern(key)
+    await this.#prepare()
+    await change(this.#holds, key, () => undefined)
+  }
+
+  /** Resolves when the time of the board is known. @throws UnsupportedCapability, NotConnected */
+  async #prepare(): Promise<void> {
+    const { capabilities, uri, readClock } = this.#host
+    if (!capabilities.limits)
+      throw new UnsupportedCapability(
+        `board ${uri} has no limits: other programs claim its jobs, or its driver cannot`,
+        {
+          capability: 'limits',
+        },
+      )
+    await readClock()
+  }
+
+  async #hold(key: string, hold: Pick<HoldRecord, 'until' | 'reason'>): Promise<void> {
+    assertKeyOrPattern(key)
+    const now = this.#host.now()
+    await change(this.#holds, key, (record) => {
+      const there = record && !('error' in record) ? record.value : undefined
+      if (there && lastsLonger(there, hold)) return 'keep'
+      return { ...hold, by: this.#host.who, at: now }
+    })
+    await this.#removeEndedHolds(now)
+  }
+
+  /** Removes some holds that are over: they hold nothing, but every process reads them. */
+  async #removeEndedHolds(now: number): Promise<void> {
+    const ended = (await this.#holds.list()).filter(
+      (record) => !('error' in record) && record.value.until !== undefined && record.value.until < now - ENDED_HOLD_MS,
+    )
+    if (ended.length === 0) return
+    await this.#holds.write(ended.slice(0, 100).map(({ id, revision }) => ({ id, revision, value: undefined })))
+  }
+}
+
+/** The time for which a hold that is over stays, in milliseconds: clocks differ. */
+const ENDED_HOLD_MS = 60_000
+
+function lastsLonger(there: HoldRecord, { until }: Pick<HoldRecord, 'until'>): boolean {
+  return until !== undefined && (there.until ?? Number.POSITIVE_INFINITY) >= until
+}
+
+/**
+ * Changes one record.
+ *
+ * @param decide returns the new value; undefined to remove the record, `keep` to leave it as it is
+ * @returns whether there was a record before
+ */
+async function change<T extends object>(
+  store: RecordStore<T>,
+  id: string,
+  decide: (record: ReadRecord<T> | undefined) => T | undefined | 'keep',
+): Promise<boolean> {
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const found = await store.get(id)
+    const value = decide(found)
+    if (value === 'keep' || (value === undefined && !found)) return found !== undefined
+    const written = await store.write([{ id, revision: found?.revision, value }])
+    if (written.done) return found !== undefined
+  }
+  throw new InvalidArgument(`limit ${id} is being changed by others all the time; try again`)
+}
+
+function toView(record: ReadRecord<LimitRecord>): LimitView {
+  if ('error' in record) return { key: record.id, error: record.error }
+  const { by, at, ...settings } = record.value
+  return { key: record.id, ...settings, set: { by, at: new Date(at) } }
+}
+
+function toHeld(record: ReadRecord<HoldRecord>, now: number): LimitView['held'] {
+  if ('error' in record) return { by: 'a newer release', since: new Date(0), reason: record.error.message }
+  const { until, reason, by, at } = record.value
+  if (until !== undefined && until <= now) return undefined
+  return { by, since: new Date(at), ...defined({ until: until === undefined ? undefined : new Date(until), reason }) }
+}
+
+/** Returns the views that apply to the key, the most specific first. */
+function matching(key: string, views: readonly LimitView[]): LimitView[] {
+  const applies = (view: LimitView) =>
+    view.key === key || (view.key.endsWith('*') && key.startsWith(view.key.slice(0, -1)))
+  const rank = (view: LimitView) => (view.key === key ? Number.POSITIVE_INFINITY : view.key.length)
+  return views.filter(applies).sort((a, b) => rank(b) - rank(a))
+}
+
+function toRecord(key: string, settings: LimitSettings): Omit<LimitRecord, 'by' | 'at'> {
+  assertOptions(settings, { concurrency: true, rate: true }, `limit ${key}`)
+  const { concurrency, rate } = settings
+  if (concurrency === undefined && rate === undefined)
+    throw new InvalidArgument(`limit ${key}: set concurrency, rate or both, as in { concurrency: 10 }`)
+  if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 0))
+    throw new InvalidArgument(`limit ${key}: concurrency must be a whole number from 0, got ${String(concurrency)}`)
+  return { ...defined({ concurrency }), ...(rate === undefined ? {} : { rate: toRate(key, rate) }) }
+}
+
+function toRate(key: string, rate: NonNullable<LimitSettings['rate']>): NonNullable<LimitRecord['rate']> {
+  const example = "as in { limit: 100, per: '1m', burst: 20 }"
+  assertOptions(rate, { limit: true, per: true, burst: true }, `limit ${key}: rate`)
+  const { limit, per, burst = 1 } = rate
+  if (!Number.isFinite(limit) || limit <= 0)
+    throw new InvalidArgument(`limit ${key}: rate.limit must be a number above 0, got ${String(limit)}, ${example}`)
+  if (!Number.isSafeInteger(burst) || burst < 1)
+    throw new InvalidArgument(
+      `limit ${key}: rate.burst must be a whole number from 1, got ${String(burst)}, ${example}`,
+    )
+  const perMs = toMilliseconds(per, `limit ${key}: rate.per`)
+  if (perMs <= 0 || perMs > MAX_PER)
+    throw new InvalidArgument(`limit ${key}: rate.per must be longer than 0 and at most 100 years, got ${String(per)}`)
+  if (limit / perMs > MAX_PER_MS)
+    throw new InvalidArgument(
+      `limit ${key}: rate must be at most ${MAX_PER_MS} starts in a millisecond; omit it for no limit`,
+    )
+  return { limit, perMs, burst }
+}
+
+function assertKey(key: unknown): void {
+  const problem = limitKeyProblem(key)
+  if (problem !== undefined) throw new InvalidArgument(`limit: ${problem}`)
+}
+
+function assertKeyOrPattern(key: unknown): void {
+  const text = typeof key === 'string' && key.endsWith('*') ? key.slice(0, -1) : key
+  if (key === '*') return
+  const problem = limitKeyProblem(text)
+  if (problem === undefined) return
+  const isInner = typeof text === 'string' && text.includes('*')
+  throw new InvalidArgument(
+    isInner
+      ? `limit ${shortenText(String(key))}: a pattern has one *, at its end, such as tenant/*`
+      : `limit: ${problem}`,
+  )
+}

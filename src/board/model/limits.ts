@@ -1,0 +1,175 @@
+/**
+ * Limits: how many jobs of a key run at once (concurrency), and how many start in a time (rate). The claim of a job takes a slot and
+ * tokens of each of its keys in its own transaction, so no limit can be exceeded, and none leaks when an owner dies.
+ *
+ * Rates follow the generic cell rate algorithm (GCRA). A key has one number, its **arrival time**: the time at which all tokens that were
+ * taken would have been refilled. Each claim moves it by `cost` intervals, by the server's clock, and is refused if that would put it
+ * further ahead of the clock than `burst` intervals. So in any time t at most `burst + rate × t` tokens are taken, and the time at which the
+ * next claim succeeds is known exactly.
+ */
+import { InvalidPosting, LimitReached } from '../../core/errors.ts'
+import { shortenText } from '../../core/texts.ts'
+
+/** The greatest length of a key, in characters: it is the id of a record. */
+export const MAX_LIMIT_KEY_LENGTH = 512
+/** The greatest number of keys of a job, besides that of its flow: each is a step of the claim's transaction. */
+const MAX_LIMIT_KEYS = 32
+/** The greatest number of tokens that a job takes. */
+const MAX_COST = 1_000_000
+/** The precision of times in milliseconds since 1970 as floating-point numbers: a smaller difference is a rounding error. */
+const ROUNDING_MS = 0.0005
+
+/** A key of a job, and the tokens that its start takes; 1 by default. */
+export type PostLimit = string | { readonly key: string; readonly cost?: number }
+
+/** The limits of a posting: keys with the tokens they take; `none` for a job that takes none, not even that of its flow. */
+export type StoredLimits = readonly LimitCost[] | 'none'
+
+export interface LimitCost {
+  readonly key: string
+  /** The tokens that a start takes. */
+  readonly cost: number
+}
+
+/** A limit that a claim has to keep, as it is set now. */
+export interface ClaimLimit {
+  readonly key: string
+  /** The number of claims that may hold a slot of the key; absent if it has no such limit. */
+  readonly concurrency?: number
+  readonly rate?: ClaimRate
+}
+
+export interface ClaimRate {
+  /** The time by which the claim moves the arrival time, in milliseconds: its tokens times the interval. */
+  readonly costMs: number
+  /** The time by which the arrival time may be ahead of the clock after the claim, in milliseconds: the burst times the interval. */
+  readonly burstMs: number
+}
+
+/** The limits of a claim, and the revision of all limits by which they were found. */
+export interface ClaimLimits {
+  /** The revision, as `Backend.limitsRevision` returned it: a claim at another one is refused. */
+  readonly revision: number
+  readonly wants: readonly ClaimLimit[]
+}
+
+/** Returns the key that every job of the flow has. */
+export function flowLimitKey(flow: string): string {
+  return `flow/${flow}`
+}
+
+/** Returns the keys of a job and their costs, that of its flow first. A key that is named twice has the greater cost. */
+export function toLimitCosts(posting: {
+  readonly limits?: StoredLimits
+  readonly details: { readonly flow?: string }
+}): readonly LimitCost[] {
+  const { limits, details } = posting
+  if (limits === 'none') return []
+  const implicit = details.flow === undefined ? [] : [{ key: flowLimitKey(details.flow), cost: 1 }]
+  if (!limits) return implicit
+  return [...implicit.filter(({ key }) => !limits.some((named) => named.key === key)), ...limits]
+}
+
+/**
+ * Takes tokens by GCRA.
+ *
+ * @param arrivalMs the arrival time of the key; undefined if no token was taken for long
+ * @returns the new arrival time, or the time from which the claim would succeed; in milliseconds since 1970
+ */
+export function takeTokens(
+  arrivalMs: number | undefined,
+  { costMs, burstMs }: ClaimRate,
+  nowMs: number,
+): { readonly arrivalMs: number } | { readonly until: number } {
+  const next = Math.max(arrivalMs ?? 0, nowMs) + costMs
+  return next - nowMs <= burstMs + ROUNDING_MS ? { arrivalMs: next } : { until: next - burstMs }
+}
+
+/**
+ * Parses the limits of a job: keys, or `{ key, cost }`. Returns undefined where there are none.
+ *
+ * @throws InvalidPosting for anything else
+ */
+export function parseLimits(value: unknown): StoredLimits | undefined {
+  if (value === undefined || value === null) return undefined
+  if (value === 'none') return value
+  if (!Array.isArray(value))
+    throw new InvalidPosting("limits must be an array of keys, or of { key, cost }, such as ['api/stripe']")
+  if (value.length > MAX_LIMIT_KEYS)
+    throw new InvalidPosting(`limits has ${value.length} keys, at most ${MAX_LIMIT_KEYS} are allowed`)
+  const costs = new Map<string, number>()
+  for (const each of value) {
+    const { key, cost } = parseLimit(each)
+    costs.set(key, Math.max(cost, costs.get(key) ?? 0))
+  }
+  return costs.size === 0 ? undefined : [...costs].map(([key, cost]) => ({ key, cost }))
+}
+
+function parseLimit(value: unknown): LimitCost {
+  const { key, cost = 1, ...others } = typeof value === 'string' ? { key: value } : Object(value)
+  const [unknown] = Object.keys(others)
+  if (unknown !== undefined)
+    throw new InvalidPosting(`a limit has an unknown field ${shortenText(unknown)}; only key and cost are allowed`)
+  const problem = limitKeyProblem(key)
+  if (problem !== undefined) throw new InvalidPosting(`limits: ${problem}`)
+  if (!Number.isSafeInteger(cost) || cost < 1 || cost > MAX_COST)
+    throw new InvalidPosting(`limits: the cost of ${key} must be a whole number from 1 to ${MAX_COST}, got ${cost}`)
+  return { key, cost }
+}
+
+/** Returns why a value cannot be the key of a limit; undefined if it can. */
+export function limitKeyProblem(key: unknown): string | undefined {
+  if (typeof key !== 'string' || key === '') return `a key must be a non-empty text, got ${typeof key}`
+  if (key.length > MAX_LIMIT_KEY_LENGTH)
+    return `key ${shortenText(key)} has ${key.length} characters, at most ${MAX_LIMIT_KEY_LENGTH} are allowed`
+  if (key.includes('*'))
+    return `key ${shortenText(key)} must not contain *, which stands for the rest of a key in patterns`
+  return undefined
+}
+
+/** What is set for a key now. */
+export interface LimitRule {
+  /** The number of jobs that may run at once. */
+  readonly concurrency?: number
+  readonly rate?: { readonly intervalMs: number; readonly burst: number }
+  /** The time until which no job of the key starts, in milliseconds since 1970; infinite for a key that is stopped. */
+  readonly heldUntil?: number
+}
+
+/** Returns what is set for keys now. */
+export interface LimitRules {
+  /** Whether nothing is set for any key. */
+  readonly isEmpty: boolean
+  ruleOf(key: string): LimitRule | undefined
+}
+
+/** Returns the rate as a claim has to keep it. A claim that takes more tokens than the burst is possible when none is missing. */
+export function toClaimRate({ intervalMs, burst }: Required<LimitRule>['rate'], cost: number): ClaimRate {
+  return { costMs: cost * intervalMs, burstMs: Math.max(burst, cost) * intervalMs }
+}
+
+/** Returns the limits that a claim of the job has to keep. */
+export function toClaimLimits(posting: Parameters<typeof toLimitCosts>[0], rules: LimitRules): readonly ClaimLimit[] {
+  if (rules.isEmpty) return []
+  return toLimitCosts(posting).flatMap(({ key, cost }) => {
+    const { concurrency, rate } = rules.ruleOf(key) ?? {}
+    if (concurrency === undefined && !rate) return []
+    return [
+      {
+        key,
+        ...(concurrency === undefined ? {} : { concurrency }),
+        ...(rate ? { rate: toClaimRate(rate, cost) } : {}),
+      },
+    ]
+  })
+}
+
+/** Returns the error of a claim that a limit does not permit. @param until the time from which it would, if that is known */
+export function limitReachedError(what: string, want: ClaimLimit | undefined, until: Date | undefined): LimitReached {
+  const { key = 'unknown', concurrency = 0 } = want ?? {}
+  const why =
+    until === undefined
+      ? `all ${concurrency} slots of limit ${key} are taken`
+      : `limit ${key} has no token before ${until.toISOString()}`
+  return new LimitReached(`${what}: ${why}`, { key, until })
+}

@@ -1,0 +1,452 @@
+/**
+ * The jobs that wait for limits, and the slots and tokens that are left as far as this process knows.
+ *
+ * Jobs that name the same limited keys are a **group**, in claim order: all of them may start, or none. A group whose keys all have room is
+ * **open**, and a caller chooses from its head. A group with a key that has no room is **parked** under that key, and costs nothing until
+ * there is room again: a hundred thousand jobs of one key are one group, which is moved and not visited.
+ *
+ *     open ──a key was found without room──→ parked under the key ──the key has room again──→ open
+ *
+ * A key has room again when a claim of it ends, or at a known time: a token is due, or a hold ends. Then as many groups as there is room
+ * for are opened, the first in claim order first, and more only if a caller accepts none of their jobs.
+ *
+ * Only the transaction of a claim decides: slots and tokens that others have taken meanwhile cost a refused claim.
+ */
+import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
+import type { QueueEntry } from '../model/entry.ts'
+import {
+  type LimitCost,
+  type LimitRule,
+  type LimitRules,
+  takeTokens,
+  toClaimRate,
+  toLimitCosts,
+} from '../model/limits.ts'
+import type { Posting } from '../model/posting.ts'
+import { SortedList } from './sorted.ts'
+
+/** The time after which a key is tried again when the server has refused a claim and the reason is not in the view yet. */
+const REFUSED_PAUSE_MS = 50
+
+/** Why a job does not start: the key without room, and when it has room if that is known. */
+export interface LimitBlocker {
+  readonly key: string
+  readonly rule: LimitRule
+  /** The number of jobs of the key that run, as far as this process knows. */
+  readonly used: number
+  /** Milliseconds since 1970. */
+  readonly until?: number
+}
+
+/** The jobs with the same limited keys. */
+interface LimitGroup {
+  readonly id: string
+  readonly keys: readonly KeyLine[]
+  readonly line: SortedList<QueueEntry, ClaimOrderKey>
+  /** The number of entries of the queue that belong to the group, claimable or not. */
+  members: number
+  /** The place of its first entry by which the group is sorted where it is; undefined while it is in no list. */
+  head: ClaimOrderKey | undefined
+  parkedUnder: KeyLine | undefined
+}
+
+/** A key for which something is set. */
+interface KeyLine {
+  readonly key: string
+  rule: LimitRule
+  readonly parked: SortedList<LimitGroup>
+  groups: number
+  /** The number of claimed jobs. */
+  used: number
+  /** The jobs that this process tries to claim, and the tokens that they take, in milliseconds. */
+  reserved: number
+  reservedMs: number
+  /** The newest known arrival time: see `model/limits.ts`. */
+  arrivalMs: number
+  refusedUntil: number
+  /** The time at which parked groups are looked at again. */
+  wakeAt: number
+}
+
+interface Cursor extends ClaimOrderKey {
+  readonly place: QueueEntry
+  readonly group: LimitGroup
+  readonly rest: Iterator<QueueEntry>
+}
+
+/** What one search for jobs has chosen so far. */
+type Chosen = Map<KeyLine, { count: number; costMs: number }>
+
+const NO_RULES: LimitRules = { isEmpty: true, ruleOf: () => undefined }
+
+export class LimitLines {
+  #rules = NO_RULES
+  readonly #keys = new Map<string, KeyLine>()
+  readonly #groups = new Map<string, LimitGroup>()
+  /** The groups of the entries that are in one. */
+  readonly #groupOf = new Map<QueueEntry, LimitGroup>()
+  readonly #open = new SortedList<LimitGroup>(compareHeads)
+  /** Keys that may have room again, with groups parked under them. */
+  readonly #awake = new Set<KeyLine>()
+  readonly #waking = new SortedList<KeyLine>(
+    (a, b) => a.wakeAt - b.wakeAt || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0),
+  )
+  /** The entries that are counted as reserved. */
+  readonly #reserved = new Set<QueueEntry>()
+
+  get isEmpty(): boolean {
+    return this.#groups.size === 0
+  }
+
+  /** The time at which {@link advance} has to be called, in milliseconds since 1970. */
+  get nextWake(): number | undefined {
+    return this.#waking.first?.wakeAt
+  }
+
+  /** Sets the rules. The caller then enters all entries again. */
+  setRules(rules: LimitRules): void {
+    this.#rules = rules
+    for (const line of this.#keys.values()) {
+      line.rule = rules.ruleOf(line.key) ?? {}
+      line.refusedUntil = 0
+      this.#wake(line)
+    }
+  }
+
+  /** Puts an entry into its group, if anything is set for one of its keys. */
+  join(place: QueueEntry): void {
+    if (this.#rules.isEmpty) return
+    const { posting } = place.stored
+    const names = toLimitCosts(posting).flatMap(({ key }) => (this.#rules.ruleOf(key) ? [key] : []))
+    if (names.length === 0) return
+    const id = names.length === 1 ? (names[0] ?? '') : JSON.stringify(names.sort())
+    const group = this.#groups.get(id) ?? this.#newGroup(id, names)
+    group.members += 1
+    this.#groupOf.set(place, group)
+  }
+
+  /** Whether the entry is in a group. */
+  has(place: QueueEntry): boolean {
+    return this.#groupOf.has(place)
+  }
+
+  /** Removes an entry from its group. It is not shown any more, and not counted. */
+  quit(place: QueueEntry): void {
+    const group = this.#groupOf.get(place)
+    if (!group) return
+    this.#groupOf.delete(place)
+    group.members -= 1
+    if (group.members > 0) return
+    this.#groups.delete(group.id)
+    for (const line of group.keys) {
+      line.groups -= 1
+      if (line.groups > 0) continue
+      this.#keys.delete(line.key)
+      this.#awake.delete(line)
+      this.#waking.delete(line)
+    }
+  }
+
+  /** Counts a claimed job. */
+  hold(place: QueueEntry): void {
+    for (const line of this.#keysOf(place)) line.used += 1
+  }
+
+  /** Ends what {@link hold} began. */
+  free(place: QueueEntry): void {
+    for (const line of this.#keysOf(place)) {
+      line.used -= 1
+      this.#wake(line)
+    }
+  }
+
+  /** Offers an entry of a group that could be claimed but for its limits, or no longer offers it. */
+  show(place: QueueEntry, { isReady }: { readonly isReady: boolean }): void {
+    const group = this.#groupOf.get(place)
+    if (group) this.#moving(group, () => (isReady ? group.line.add(place) : group.line.delete(place)))
+  }
+
+  /** Counts an entry of which a claim is tried, until {@link unreserve}. */
+  reserve(place: QueueEntry): void {
+    if (!this.has(place) || this.#reserved.has(place)) return
+    this.#reserved.add(place)
+    this.#count(place, 1)
+  }
+
+  unreserve(place: QueueEntry): void {
+    if (!this.#reserved.delete(place)) return
+    this.#count(place, -1)
+    for (const line of this.#keysOf(place)) this.#wake(line)
+  }
+
+  /** Takes in the arrival time that the server has answered with a granted claim. */
+  noteArrival(key: string, arrivalMs: number): void {
+    const line = this.#keys.get(key)
+    if (line) line.arrivalMs = Math.max(line.arrivalMs, arrivalMs)
+  }
+
+  /** Takes in a refusal of the server. @param until the time from which a claim would succeed, if the server knows it */
+  noteRefused(key: string, { until, now }: { readonly until: number | undefined; readonly now: number }): void {
+    const line = this.#keys.get(key)
+    if (line) line.refusedUntil = Math.max(line.refusedUntil, until ?? now + REFUSED_PAUSE_MS)
+  }
+
+  /** Notes which keys may have room again by now. Returns whether any may. */
+  advance(now: number): boolean {
+    for (let line = this.#waking.first; line && line.wakeAt <= now; line = this.#waking.first) {
+      this.#waking.delete(line)
+      line.wakeAt = Number.POSITIVE_INFINITY
+      this.#wake(line)
+    }
+    return this.#awake.size > 0
+  }
+
+  /** Returns why the entry may not start now; undefined if its limits permit it. */
+  blockerOf(place: QueueEntry, now: number): LimitBlocker | undefined {
+    for (const line of this.#keysOf(place)) {
+      const until = blockedUntil(line, { cost: costOf(place.stored.posting, line), now })
+      if (until === undefined) continue
+      const { key, rule, used } = line
+      return { key, rule, used, ...(until === Number.POSITIVE_INFINITY ? {} : { until }) }
+    }
+    return undefined
+  }
+
+  /** Begins a search for entries that may start now. */
+  search(now: number): LimitSearch {
+    return new LimitSearch({
+      ...{ open: this.#open, now, keysOf: (place) => this.#keysOf(place) },
+      openMore: (times) => this.#openParked(times, now),
+      park: (group, line, until) => this.#park(group, line, until),
+    })
+  }
+
+  #keysOf(place: QueueEntry): readonly KeyLine[] {
+    return this.#groupOf.get(place)?.keys ?? []
+  }
+
+  #newGroup(id: string, names: readonly string[]): LimitGroup {
+    const keys = names.map((key) => this.#line(key))
+    const line = new SortedList<QueueEntry, ClaimOrderKey>(compareClaimOrder)
+    const group: LimitGroup = { id, keys, line, members: 0, head: undefined, parkedUnder: undefined }
+    for (const key of keys) key.groups += 1
+    this.#groups.set(id, group)
+    return group
+  }
+
+  #line(key: string): KeyLine {
+    const known = this.#keys.get(key)
+    if (known) return known
+    const line: KeyLine = {
+      ...{ key, rule: this.#rules.ruleOf(key) ?? {}, parked: new SortedList<LimitGroup>(compareHeads) },
+      ...{ groups: 0, used: 0, reserved: 0, reservedMs: 0, arrivalMs: 0, refusedUntil: 0 },
+      wakeAt: Number.POSITIVE_INFINITY,
+    }
+    this.#keys.set(key, line)
+    return line
+  }
+
+  #count(place: QueueEntry, times: 1 | -1): void {
+    for (const line of this.#keysOf(place)) {
+      line.reserved += times
+      line.reservedMs += times * costOf(place.stored.posting, line) * (line.rule.rate?.intervalMs ?? 0)
+    }
+  }
+
+  #wake(line: KeyLine): void {
+    if (line.parked.size > 0) this.#awake.add(line)
+  }
+
+  /** Changes the line of the group. If its head changes, the group changes its place in the list where it is. */
+  #moving(group: LimitGroup, change: () => void): void {
+    const before = group.line.first
+    change()
+    if (group.line.first === before) return
+    const list = group.parkedUnder?.parked ?? this.#open
+    if (group.head) list.delete(group)
+    group.head = group.line.first
+    if (group.head) list.add(group)
+    else group.parkedUnder = undefined
+    if (group.parkedUnder) this.#wakeForCheaperHead(group.parkedUnder)
+  }
+
+  /** A new head may take fewer tokens than the one for which the key waits. */
+  #wakeForCheaperHead(line: KeyLine): void {
+    if (line.rule.rate) this.#awake.add(line)
+  }
+
+  #park(group: LimitGroup, line: KeyLine, until: number): void {
+    if (!group.head) return
+    const list = group.parkedUnder?.parked ?? this.#open
+    list.delete(group)
+    group.parkedUnder = line
+    line.parked.add(group)
+    if (until >= line.wakeAt) return
+    this.#waking.delete(line)
+    line.wakeAt = until
+    this.#waking.add(line)
+  }
+
+  /** Opens parked groups of keys that have room: `times` as many as there is room for. Returns whether any was opened. */
+  #openParked(times: number, now: number): boolean {
+    let opened = false
+    for (const line of [...this.#awake]) {
+      for (let left = times * roomOf(line, now); left > 0; left -= 1) {
+        const group = line.parked.first
+        if (!group) break
+        const blocked = findBlocked(group, now)
+        if (blocked?.line === line) {
+          this.#park(group, line, blocked.until)
+          this.#awake.delete(line)
+          break
+        }
+        if (blocked) this.#park(group, blocked.line, blocked.until)
+        else {
+          line.parked.delete(group)
+          group.parkedUnder = undefined
+          this.#open.add(group)
+          opened = true
+        }
+      }
+      if (line.parked.size === 0) this.#awake.delete(line)
+    }
+    return opened
+  }
+}
+
+interface SearchOptions {
+  readonly open: SortedList<LimitGroup>
+  readonly now: number
+  readonly keysOf: (place: QueueEntry) => readonly KeyLine[]
+  readonly openMore: (times: number) => boolean
+  readonly park: (group: LimitGroup, line: KeyLine, until: number) => void
+}
+
+/** One search: yields entries in claim order, and never more of a key than there is room for once they are chosen. */
+export class LimitSearch {
+  readonly #options: SearchOptions
+  readonly #chosen: Chosen = new Map()
+  readonly #full = new Map<LimitGroup, { readonly line: KeyLine; readonly until: number }>()
+  readonly #yielded = new Set<QueueEntry>()
+
+  constructor(options: SearchOptions) {
+    this.#options = options
+  }
+
+  /** Notes that an entry was chosen: it takes its slots and tokens from the entries after it. */
+  choose(place: QueueEntry): void {
+    for (const line of this.#options.keysOf(place)) {
+      const chosen = this.#chosen.get(line) ?? { count: 0, costMs: 0 }
+      chosen.count += 1
+      chosen.costMs += costOf(place.stored.posting, line) * (line.rule.rate?.intervalMs ?? 0)
+      this.#chosen.set(line, chosen)
+    }
+  }
+
+  /** Yields the entries. The lines must not change before {@link end}. */
+  *entries(): Generator<QueueEntry, void, undefined> {
+    this.#options.openMore(1)
+    for (let times = 2; ; times *= 2) {
+      yield* this.#scan()
+      this.end()
+      if (!this.#options.openMore(times)) return
+    }
+  }
+
+  /** Parks the groups that were found without room. */
+  end(): void {
+    for (const [group, { line, until }] of this.#full) this.#options.park(group, line, until)
+    this.#full.clear()
+  }
+
+  *#scan(): Generator<QueueEntry, void, undefined> {
+    const cursors = new SortedList<Cursor, ClaimOrderKey>(compareClaimOrder)
+    const groups = this.#options.open[Symbol.iterator]()
+    let next = groups.next()
+    while (true) {
+      while (!next.done && isNotBehind(next.value.head, cursors.first)) {
+        advance(cursors, next.value, next.value.line[Symbol.iterator]())
+        next = groups.next()
+      }
+      const cursor = cursors.first
+      if (!cursor) return
+      cursors.delete(cursor)
+      if (this.#isFull(cursor)) continue
+      if (!this.#yielded.has(cursor.place)) {
+        this.#yielded.add(cursor.place)
+        yield cursor.place
+      }
+      advance(cursors, cursor.group, cursor.rest)
+    }
+  }
+
+  /** Returns whether the group has no room for this entry. Entries behind it in the group wait, too: they must not overtake it. */
+  #isFull({ group, place }: Cursor): boolean {
+    const { now } = this.#options
+    const blocked = findBlocked(group, now, place)
+    if (blocked) this.#full.set(group, blocked)
+    return blocked !== undefined || findBlocked(group, now, place, this.#chosen) !== undefined
+  }
+}
+
+function advance(cursors: SortedList<Cursor, ClaimOrderKey>, group: LimitGroup, rest: Iterator<QueueEntry>): void {
+  const { done, value: place } = rest.next()
+  if (!done) cursors.add({ id: place.id, priority: place.priority, order: place.order, place, group, rest })
+}
+
+function isNotBehind(head: ClaimOrderKey | undefined, first: ClaimOrderKey | undefined): boolean {
+  return head === undefined || first === undefined || compareClaimOrder(head, first) <= 0
+}
+
+/** Returns the first key of the group without room for an entry, by default its first. */
+function findBlocked(
+  group: LimitGroup,
+  now: number,
+  place = group.line.first,
+  chosen?: Chosen,
+): { readonly line: KeyLine; readonly until: number } | undefined {
+  if (!place) return undefined
+  for (const line of group.keys) {
+    const until = blockedUntil(line, { cost: costOf(place.stored.posting, line), now, chosen: chosen?.get(line) })
+    if (until !== undefined) return { line, until }
+  }
+  return undefined
+}
+
+/** Returns the time until which the key has no room, infinite where it is not known; undefined if it has room. */
+function blockedUntil(
+  { rule, used, reserved, reservedMs, arrivalMs, refusedUntil }: KeyLine,
+  asked: {
+    readonly cost: number
+    readonly now: number
+    readonly chosen?: { count: number; costMs: number } | undefined
+  },
+): number | undefined {
+  const { concurrency, rate, heldUntil = 0 } = rule
+  const { cost, now, chosen = { count: 0, costMs: 0 } } = asked
+  if (heldUntil > now) return heldUntil
+  if (concurrency !== undefined && used + reserved + chosen.count >= concurrency) return Number.POSITIVE_INFINITY
+  if (refusedUntil > now) return refusedUntil
+  if (!rate) return undefined
+  const taken = takeTokens(Math.max(arrivalMs, now) + reservedMs + chosen.costMs, toClaimRate(rate, cost), now)
+  return 'until' in taken ? taken.until : undefined
+}
+
+/** Returns the number of jobs of the key that can start now: at least one. */
+function roomOf({ rule, used, reserved, reservedMs, arrivalMs }: KeyLine, now: number): number {
+  const { concurrency = Number.POSITIVE_INFINITY, rate } = rule
+  const ahead = Math.max(arrivalMs, now) + reservedMs - now
+  const tokens = rate ? Math.floor(rate.burst - ahead / rate.intervalMs) : 1_000
+  return Math.max(1, Math.min(1_000, concurrency - used - reserved, tokens))
+}
+
+function costOf(posting: Posting, { key }: KeyLine): number {
+  const { limits } = posting
+  if (!limits || limits === 'none') return 1
+  return limits.find((each: LimitCost) => each.key === key)?.cost ?? 1
+}
+
+function compareHeads(a: LimitGroup, b: LimitGroup): number {
+  if (a === b || !a.head || !b.head) return a === b ? 0 : a.head ? 1 : -1
+  return compareClaimOrder(a.head, b.head)
+}

@@ -1,0 +1,312 @@
+/** Limits of jobs: how many of a key run at once, and how many start in a time, whichever boards claim them. */
+import { describe, expect, test } from 'vitest'
+import type { Claim, Job, JobBoard, LimitSettings, PostOptions } from '../../../src/board/index.ts'
+import {
+  InvalidArgument,
+  InvalidPosting,
+  LimitReached,
+  NotFound,
+  Timeout,
+  UnsupportedCapability,
+} from '../../../src/core/errors.ts'
+import { rejectionOf } from '../../board/events.ts'
+import type { Place } from '../board.ts'
+
+const NO_WAIT = { timeout: 0 } as const
+
+async function postMany(board: JobBoard, count: number, options: PostOptions): Promise<void> {
+  for (let number = 0; number < count; number += 1) await board.post('work', {}, { name: `job ${number}`, ...options })
+}
+
+/** Claims all that can be claimed now. */
+async function claimAll(board: JobBoard, max = 100): Promise<Claim[]> {
+  const claims: Claim[] = []
+  await countJobs(board)
+  try {
+    while (true) claims.push(...(await board.claimNext({ max, ...NO_WAIT })))
+  } catch (error) {
+    if (error instanceof Timeout) return claims
+    throw error
+  }
+}
+
+/** Resolves when the board has read all postings. */
+async function countJobs(board: JobBoard): Promise<number> {
+  let count = 0
+  for await (const _ of board.jobs({ ensureFresh: true })) count += 1
+  return count
+}
+
+export function jobLimitsContract({ open, expire }: Place): void {
+  describe('concurrency', () => {
+    test('no more jobs of a key run at once, whichever boards claim them', async () => {
+      const [one, other] = [await open(), await open()]
+      await one.limits.set('api', { concurrency: 2 })
+      await postMany(one, 5, { limits: ['api'] })
+      const first = await claimAll(one)
+      expect(first.map(({ job }) => job.name)).toEqual(['job 0', 'job 1'])
+      expect(await claimAll(other)).toEqual([])
+      await first[0]?.consume()
+      const [next] = await other.claimNext({ timeout: '10s' })
+      expect(next.job.name).toBe('job 2')
+      expect(await claimAll(one)).toEqual([])
+    })
+
+    test.each(['consume', 'abandon', 'trash'] as const)('%s frees the slot', async (way) => {
+      const board = await open()
+      await board.limits.set('api', { concurrency: 1 })
+      await postMany(board, 2, { limits: ['api'] })
+      const [claim] = await board.claimNext({ timeout: '10s' })
+      expect(await claimAll(board)).toEqual([])
+      await claim[way]()
+      const [next] = await board.claimNext({ timeout: '10s' })
+      // A job that was abandoned is read again first, and the next one need not wait for that.
+      expect(way === 'abandon' ? ['job 0', 'job 1'] : ['job 1']).toContain(next.job.name)
+    })
+
+    test('the end of a session frees its slots', async () => {
+      const [owner, other] = [await open(), await open()]
+      await owner.limits.set('api', { concurrency: 1 })
+      await postMany(owner, 2, { limits: ['api'] })
+      await owner.claimNext({ timeout: '10s' })
+      const waiting = other.claimNext({ timeout: '30s' })
+      await expire(owner)
+      const [claim] = await waiting
+      expect(await claimAll(other)).toEqual([])
+      await claim.consume()
+      expect(await other.claimNext({ timeout: '10s' })).toHaveLength(1)
+    })
+
+    test('two boards that claim at the same moment exceed no limit', async () => {
+      const boards = await Promise.all([open(), open(), open()])
+      await boards[0].limits.set('api', { concurrency: 3 })
+      await postMany(boards[0], 12, { limits: ['api'] })
+      let running = 0
+      let done = 0
+      let most = 0
+      const work = async (board: JobBoard) => {
+        while (done < 12) {
+          const claims = await board.claimNext({ max: 4, timeout: '200ms' }).catch(() => [])
+          running += claims.length
+          most = Math.max(most, running)
+          for (const claim of claims) {
+            running -= 1
+            await claim.consume()
+            done += 1
+          }
+        }
+      }
+      await Promise.all(boards.map(work))
+      expect(most).toBeLessThanOrEqual(3)
+      expect(done).toBe(12)
+    })
+
+    test('jobs beside a key without room are claimed in their order', async () => {
+      const board = await open()
+      await board.limits.set('api', { concurrency: 1 })
+      await postMany(board, 3, { limits: ['api'], name: 'limited' })
+      await postMany(board, 2, {})
+      const names = (await claimAll(board)).map(({ job }) => job.name)
+      expect(names).toEqual(['limited', 'job 0', 'job 1'])
+    })
+
+    test('a job of two keys needs room in both, and keeps none of one while it waits for the other', async () => {
+      const board = await open()
+      await board.limits.set('a', { concurrency: 1 })
+      await board.limits.set('b', { concurrency: 1 })
+      await board.post('work', {}, { name: 'a', limits: ['a'] })
+      await board.post('work', {}, { name: 'both', limits: ['a', 'b'] })
+      await board.post('work', {}, { name: 'b', limits: ['b'] })
+      const claims = await claimAll(board)
+      expect(claims.map(({ job }) => job.name)).toEqual(['a', 'b'])
+      await claims[0]?.consume()
+      expect(await claimAll(board)).toEqual([])
+      await claims[1]?.consume()
+      expect((await board.claimNext({ timeout: '10s' })).map(({ job }) => job.name)).toEqual(['both'])
+    })
+  })
+
+  describe('rates', () => {
+    test('no more jobs start than burst and rate permit', async () => {
+      const [one, other] = [await open(), await open()]
+      await one.limits.set('api', { rate: { limit: 1, per: '300ms', burst: 2 } })
+      await postMany(one, 4, { limits: ['api'] })
+      const begun = performance.now()
+      const claims = [...(await claimAll(one)), ...(await claimAll(other))]
+      expect(claims.map(({ job }) => job.name)).toEqual(['job 0', 'job 1'])
+      await Promise.all(claims.map((claim) => claim.consume()))
+      await (await other.claimNext({ timeout: '10s' }))[0].consume()
+      await (await one.claimNext({ timeout: '10s' }))[0].consume()
+      // Two tokens after the burst: at least two intervals, but for what the answers took.
+      expect(performance.now() - begun).toBeGreaterThan(550)
+    })
+
+    test('a job takes as many tokens as it costs', async () => {
+      const board = await open()
+      await board.limits.set('api', { rate: { limit: 10, per: '1h', burst: 10 } })
+      await postMany(board, 2, { limits: [{ key: 'api', cost: 6 }] })
+      await postMany(board, 2, { limits: [{ key: 'api', cost: 2 }], name: 'cheap' })
+      // The second needs two more tokens than there are; the cheap ones must not overtake it for ever.
+      expect((await claimAll(board)).map(({ job }) => job.name)).toEqual(['job 0'])
+    })
+
+    test('a token that was taken is gone, also when the claim has ended', async () => {
+      const board = await open()
+      await board.limits.set('api', { rate: { limit: 1, per: '1h' } })
+      await postMany(board, 2, { limits: ['api'] })
+      await (await board.claimNext({ timeout: '10s' }))[0].consume()
+      expect(await claimAll(board)).toEqual([])
+      let job: Job | undefined
+      for await (const each of board.jobs()) job = each
+      const why = job && (await board.waitingFor(job))
+      expect(why).toMatchObject({ kind: 'limit', key: 'api', text: expect.stringContaining('api') })
+      const until = why?.kind === 'limit' ? why.until : undefined
+      expect(Number(until) - Date.now()).toBeGreaterThan(3_500_000)
+    })
+  })
+
+  test('every job of a flow keeps the limit of its flow', async () => {
+    const board = await open()
+    await board.limits.set('flow/work', { concurrency: 1 })
+    await postMany(board, 2, {})
+    await board.post('other', {}, { name: 'other' })
+    expect((await claimAll(board)).map(({ job }) => job.name)).toEqual(['job 0', 'other'])
+  })
+
+  test('the key itself counts before patterns, and the longest pattern before others', async () => {
+    const board = await open()
+    await board.limits.set('*', { concurrency: 5 })
+    await board.limits.set('tenant/*', { concurrency: 1 })
+    await board.limits.set('tenant/7', { concurrency: 2 })
+    await postMany(board, 3, { limits: ['tenant/7'], name: 'seven' })
+    await postMany(board, 3, { limits: ['tenant/8'], name: 'eight' })
+    const names = (await claimAll(board)).map(({ job }) => job.name)
+    expect(names).toEqual(['seven', 'seven', 'eight'])
+    expect(await board.limits.show('tenant/9')).toMatchObject({ key: 'tenant/*', concurrency: 1 })
+    expect((await board.limits.list()).map(({ key }) => key)).toEqual(['*', 'tenant/*', 'tenant/7'])
+  })
+
+  test('a change takes effect with the next claim, also of a board that has not received it', async () => {
+    const [one, other] = [await open(), await open()]
+    await one.limits.set('api', { concurrency: 5 })
+    await postMany(one, 6, { limits: ['api'] })
+    await other.claimNext({ timeout: '10s' })
+    const claims = await Promise.all([
+      one.limits.set('api', { concurrency: 1 }).then(() => claimAll(other)),
+      one.limits.set('unrelated', { concurrency: 1 }),
+    ])
+    expect(claims[0]).toEqual([])
+    await one.limits.remove('api')
+    const rest = await other.claimNext({ max: 100, timeout: '10s' })
+    expect([...rest, ...(await claimAll(other))]).toHaveLength(5)
+    expect((await rejectionOf(one.limits.remove('api'))) instanceof NotFound).toBe(true)
+  })
+
+  test('what is raised lets waiting jobs start at once', async () => {
+    const [one, other] = [await open(), await open()]
+    await one.limits.set('api', { concurrency: 0 })
+    await postMany(one, 1, { limits: ['api'] })
+    const claiming = one.claimNext({ timeout: '10s' })
+    await other.limits.set('api', { concurrency: 1 })
+    expect(await claiming).toHaveLength(1)
+  })
+
+  test('a key that is pushed back starts no job for that time, and one that is stopped none until it is resumed', async () => {
+    const [one, other] = [await open(), await open()]
+    await postMany(one, 2, { limits: ['api'] })
+    await one.limits.pushBack('api', { for: '400ms', reason: 'too many requests' })
+    const begun = performance.now()
+    expect(await one.limits.show('api')).toMatchObject({ held: { reason: 'too many requests', by: one.who } })
+    expect(await claimAll(other)).toEqual([])
+    await other.claimNext({ timeout: '10s' })
+    expect(performance.now() - begun).toBeGreaterThan(350)
+    await other.limits.stop('api', { reason: 'maintenance' })
+    // A hold that ends earlier does not end the stop.
+    await one.limits.pushBack('api', { for: 1 })
+    expect(await claimAll(one)).toEqual([])
+    await other.limits.resume('api')
+    expect(await one.claimNext({ timeout: '10s' })).toHaveLength(1)
+  })
+
+  test('a job that is claimed by name is refused with the key, and stays', async () => {
+    const board = await open()
+    await board.limits.set('api', { concurrency: 1 })
+    const jobs = [await board.post('work', {}, { limits: ['api'] }), await board.post('work', {}, { limits: ['api'] })]
+    if (!jobs[0] || !jobs[1]) throw new Error('nothing was posted')
+    await using claim = await board.claim(jobs[0])
+    const refused = await rejectionOf(board.claim(jobs[1]))
+    expect(refused).toBeInstanceOf(LimitReached)
+    expect(refused).toMatchObject({ key: 'api', retryable: true })
+    expect(jobs[1].state).toBe('UNCLAIMED')
+    expect(await board.waitingFor(jobs[1])).toMatchObject({ kind: 'limit', key: 'api', used: 1 })
+    expect(claim.job.uuid).toBe(jobs[0].uuid)
+  })
+
+  test('a job with limits: none keeps no limit and takes no slot', async () => {
+    const board = await open()
+    await board.limits.set('flow/work', { concurrency: 1 })
+    await postMany(board, 2, { limits: 'none' })
+    await postMany(board, 2, { name: 'limited' })
+    expect((await claimAll(board)).map(({ job }) => job.name)).toEqual(['job 0', 'job 1', 'limited'])
+  })
+
+  test('a refused claim takes nothing of its other keys', async () => {
+    const [one, other] = [await open(), await open()]
+    await one.limits.set('free', { concurrency: 1, rate: { limit: 1, per: '1h' } })
+    await one.limits.set('full', { concurrency: 0 })
+    const job = await one.post('work', {}, { limits: ['free', 'full'] })
+    await rejectionOf(one.claim(job))
+    await one.post('work', {}, { name: 'next', limits: ['free'] })
+    expect((await claimAll(other)).map(({ job }) => job.name)).toEqual(['next'])
+  })
+
+  test('what cannot be set is refused in one line', async () => {
+    const board = await open()
+    const set = (key: string, settings: unknown) => rejectionOf(board.limits.set(key, settings as LimitSettings))
+    const refused = [
+      await set('', { concurrency: 1 }),
+      await set('k'.repeat(10_000), { concurrency: 1 }),
+      await set('a*b', { concurrency: 1 }),
+      await set('api', {}),
+      await set('api', { concurrency: -1 }),
+      await set('api', { concurrency: Number.NaN }),
+      await set('api', { concurrency: 1.5 }),
+      await set('api', { rate: { limit: 0, per: '1s' } }),
+      await set('api', { rate: { limit: Number.NaN, per: '1s' } }),
+      await set('api', { rate: { limit: 1, per: 0 } }),
+      await set('api', { rate: { limit: 1, per: '40000d' } }),
+      await set('api', { rate: { limit: 1e9, per: 1 } }),
+      await set('api', { rate: { limit: 1, per: '1s', burst: 0 } }),
+      await set('api', { concurency: 1 }),
+    ]
+    for (const error of refused) {
+      expect(error).toBeInstanceOf(InvalidArgument)
+      expect(String(error)).not.toContain('\n')
+      expect(String(error).length).toBeLessThan(400)
+    }
+    expect(await board.limits.list()).toEqual([])
+    await board.limits.set('slow', { rate: { limit: 1, per: '36525d' } })
+    const post = (limits: unknown) =>
+      rejectionOf(board.post('work', {}, { limits: limits as NonNullable<PostOptions['limits']> }))
+    for (const limits of [
+      'api',
+      [''],
+      [7],
+      ['a*'],
+      [{ key: 'a', cost: 0 }],
+      [{ key: 'a', price: 1 }],
+      ['k'.repeat(513)],
+    ])
+      expect(await post(limits)).toBeInstanceOf(InvalidPosting)
+  })
+}
+
+/** A board without limits refuses jobs that name some. */
+export function noLimitsContract({ open }: Place): void {
+  test('are refused', async () => {
+    const board = await open()
+    const refused = await rejectionOf(board.post('work', {}, { limits: ['api'] }))
+    expect(refused).toBeInstanceOf(UnsupportedCapability)
+    expect(await board.post('work', {}, { limits: 'none' })).toMatchObject({ created: true })
+  })
+}
