@@ -11,6 +11,7 @@ import { defineDoctor } from './commands/doctor.ts'
 import { defineFlows } from './commands/flows.ts'
 import { defineInfo } from './commands/info.ts'
 import { defineJobs } from './commands/jobs.ts'
+import { defineLimits } from './commands/limits.ts'
 import { defineLogbook } from './commands/logbook.ts'
 import { definePause, defineResume } from './commands/pause.ts'
 import { definePost } from './commands/post.ts'
@@ -89,7 +90,7 @@ const NAMED_OPTIONS: readonly string[] = ['board', 'persistence']
 const COMMANDS = [
   ...[definePost, defineJobs, defineShow, defineTrack, defineWait, defineCancel],
   ...[defineRun, defineConductor, defineConductors, defineInfo, defineDoctor, definePause, defineResume],
-  ...[defineFlows, defineSchedule, defineTrash, defineLogbook, defineDev, defineDemo, defineCompletion],
+  ...[defineFlows, defineSchedule, defineLimits, defineTrash, defineLogbook, defineDev, defineDemo, defineCompletion],
 ]
 
 function createProgram(context: CliContext, run: RunAction): Command {

@@ -31,6 +31,11 @@ export interface RunFlowOptions<S = unknown> {
   readonly board?: string | JobBoard
   /** The options of the job on the board, such as `resources`, `name` and `priority`. */
   readonly job?: Omit<PostAndClaimOptions, 'signal' | 'deadline'>
+  /**
+   * Whether the job keeps the limits of its flow, and those that `job` names; false by default, because somebody waits for it. Resources
+   * are always held.
+   */
+  readonly limits?: boolean
   /** The signal that stops the running task; the flow is suspended, and the signal's reason thrown. */
   readonly signal?: AbortSignal
   /**
@@ -61,6 +66,7 @@ const KNOWN_OPTIONS: KnownOptions<RunFlowOptions> = {
   codec: true,
   board: true,
   job: true,
+  limits: true,
   signal: true,
   services: true,
   log: true,

@@ -31,6 +31,12 @@ const COMMANDS = [
   'schedule trigger',
   'schedule backfill',
   'schedule remove',
+  'limits list',
+  'limits show',
+  'limits set',
+  'limits stop',
+  'limits resume',
+  'limits remove',
   'trash list',
   'trash show',
   'trash restore',
@@ -73,7 +79,7 @@ test('every command there is has its place there', async () => {
   }
   const found: string[] = []
   for (const name of await commandsOf('')) {
-    const below = ['schedule', 'trash', 'logbook'].includes(name) ? await commandsOf(name) : []
+    const below = ['schedule', 'limits', 'trash', 'logbook'].includes(name) ? await commandsOf(name) : []
     found.push(...(below.length > 0 ? below.map((each) => `${name} ${each}`) : [name]))
   }
   expect(found.filter((name) => name !== 'help')).toEqual(COMMANDS)

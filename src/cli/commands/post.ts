@@ -33,6 +33,7 @@ interface PostCommandOptions extends SharedOptions, ResourceFlags {
   readonly priority?: Priority
   readonly size?: Size
   readonly maxAttempts?: number
+  readonly limit?: readonly string[]
   readonly key?: string
   readonly delay?: string
   readonly deadline?: string
@@ -75,6 +76,7 @@ export function definePost(program: Command, run: RunAction): void {
       'resource that it owns together with others while it runs; may be repeated',
       collectText,
     )
+    .option('--limit <key>', 'key of a limit that it keeps, besides flow/NAME; may be repeated', collectText)
     .option(
       '--key <key>',
       'at most one job with this key is on the board: if there is one already, its uuid is printed',
@@ -132,7 +134,7 @@ function postOptions(options: PostCommandOptions): PostOptions {
   const { name, priority, size, maxAttempts, uuid, key, delay, deadline } = options
   return {
     ...toResourceOptions(options),
-    ...definedOnly({ name, priority, size, maxAttempts, uuid, key }),
+    ...definedOnly({ name, priority, size, maxAttempts, uuid, key, limits: options.limit }),
     ...(delay === undefined ? {} : { delay: parseDuration(delay, '--delay') }),
     ...(deadline === undefined ? {} : { deadline: parseDuration(deadline, '--deadline') }),
   }

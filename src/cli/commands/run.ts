@@ -36,6 +36,7 @@ interface RunCommandOptions extends SharedOptions, ResourceFlags, PoolFlags {
   readonly flows?: string
   readonly store?: string
   readonly alone?: boolean
+  readonly limits?: boolean
   readonly name?: string
   readonly priority?: Priority
   readonly within?: string
@@ -69,6 +70,7 @@ export function defineRun(program: Command, run: RunAction): void {
       'resource that it owns together with others; needs a board; may be repeated',
       collectText,
     )
+    .option('--limits', 'keep the limits of its keys, as jobs of conductors do; needs a board (default: none)')
     .option('--name <name>', "name of the job, for people (default: the flow's name)")
     .option(
       '--priority <priority>',
@@ -201,10 +203,10 @@ async function explainFailure(
 }
 
 function toSettings(options: RunCommandOptions) {
-  const { name, priority, within, deadline, flowConcurrency } = options
+  const { name, priority, within, deadline, flowConcurrency, limits } = options
   return {
     ...(deadline === undefined ? {} : { deadline: parseDuration(deadline, '--deadline') }),
-    ...definedOnly({ concurrency: flowConcurrency }),
+    ...definedOnly({ concurrency: flowConcurrency, limits }),
     job: {
       ...toResourceOptions(options),
       ...definedOnly({ name, priority }),
@@ -214,8 +216,8 @@ function toSettings(options: RunCommandOptions) {
 }
 
 /** Checks the options. @throws InvalidArgument for an option that needs a board, if there is none */
-function assertNoBoardOptions({ alone, exclusive, shared, within, priority }: RunCommandOptions): void {
-  const asked = Object.entries({ exclusive, shared, within, priority }).find(([, value]) => value !== undefined)
+function assertNoBoardOptions({ alone, exclusive, shared, within, priority, limits }: RunCommandOptions): void {
+  const asked = Object.entries({ exclusive, shared, within, priority, limits }).find(([, value]) => value !== undefined)
   if (!asked) return
   const how = alone ? 'remove --alone' : 'name one with --board URI'
   throw new InvalidArgument(`--${asked[0]} is for a job on a board: ${how}`)

@@ -71,17 +71,17 @@ export function ageLimit(text: string, what: string): Date {
 }
 
 /**
- * Parses a whole number from 1. A text that is no number is not repeated in the error: it may have been meant for
+ * Parses a whole number from 1, or from `least`. A text that is no number is not repeated in the error: it may have been meant for
  * `--store`.
  *
  * @throws InvalidArgument
  */
-export function countParser(option: string, limits: { most?: number } = {}): (text: string) => number {
-  const { most = Number.MAX_SAFE_INTEGER } = limits
-  const range = limits.most === undefined ? 'from 1' : `from 1 to ${limits.most}`
+export function countParser(option: string, limits: { least?: number; most?: number } = {}): (text: string) => number {
+  const { least = 1, most = Number.MAX_SAFE_INTEGER } = limits
+  const range = limits.most === undefined ? `from ${least}` : `from ${least} to ${limits.most}`
   return (text) => {
     const value = Number(text)
-    if (/^\d+$/.test(text) && value >= 1 && value <= most) return value
+    if (/^\d+$/.test(text) && value >= least && value <= most) return value
     const given = /^-?\d+(\.\d+)?$/.test(text) ? `, got ${text}` : ''
     throw new InvalidArgument(`${option} must be a whole number ${range}${given}`)
   }

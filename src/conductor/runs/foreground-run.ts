@@ -46,10 +46,20 @@ export function runWithoutBoard({ name }: AnyFlow): ForegroundRun {
 
 interface ForegroundRunOptions {
   readonly job?: PostAndClaimOptions
+  readonly limits?: boolean
   readonly signal?: AbortSignal
   readonly log?: Logger
   readonly redact?: DisclosureOptions['redact']
   readonly failuresOnBoard?: DisclosureOptions['failuresOnBoard']
+}
+
+/** Returns the options of the job. It keeps no limit unless that is asked for: somebody waits for it. @throws InvalidArgument */
+function withLimits({ job = {}, limits = false }: ForegroundRunOptions): PostAndClaimOptions {
+  if (typeof limits !== 'boolean')
+    throw new InvalidArgument('runFlow: limits must be true or false; name keys in job.limits')
+  if (!limits && job.limits !== undefined && job.limits !== 'none')
+    throw new InvalidArgument('runFlow: job.limits names keys, which are kept only with limits: true')
+  return limits ? job : { ...job, limits: 'none' }
 }
 
 /** Posts and claims the job; waits until it is its turn. */
@@ -58,7 +68,8 @@ export async function runOnBoard(
   what: { flow: AnyFlow; store: object; options: ForegroundRunOptions; encrypted: boolean },
 ): Promise<ForegroundRun> {
   const { flow, store, options, encrypted } = what
-  const { signal, log, job: asked, redact, failuresOnBoard } = options
+  const { signal, log, redact, failuresOnBoard } = options
+  const asked = withLimits(options)
   const disclosure = new DisclosurePolicy({ redact, failuresOnBoard, encrypted })
   if (typeof given !== 'string' && typeof Object(given).postAndClaim !== 'function')
     throw new InvalidArgument('runFlow: board must be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board')

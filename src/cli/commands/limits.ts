@@ -1,0 +1,162 @@
+/** The commands `jobboard limits …`: list, show, set, hold and remove limits. */
+import type { Command } from 'commander'
+import type { JobBoard, LimitSettings, LimitView } from '../../board/index.ts'
+import { InvalidArgument } from '../../core/errors.ts'
+import type { Duration } from '../../core/time.ts'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
+import { countParser, definedOnly, parseDuration, type SharedOptions } from '../input/shared-options.ts'
+import { openNamedBoard } from '../opening.ts'
+import { printJson, printLines, render } from '../output/output.ts'
+
+interface JsonOptions extends SharedOptions {
+  readonly json?: boolean
+}
+
+interface SetOptions extends JsonOptions {
+  readonly concurrency?: number
+  readonly rate?: string
+  readonly burst?: number
+}
+
+interface HoldOptions extends SharedOptions {
+  readonly for?: string
+  readonly reason?: string
+}
+
+const KEY_HELP = 'key of the limit, or a pattern such as tenant/*'
+const RATE_PATTERN = /^(\d+(?:\.\d+)?)\/(\d*(?:ms|s|m|h|d))$/
+
+export function defineLimits(program: Command, run: RunAction): void {
+  const limits = program
+    .command('limits')
+    .summary('list, set and hold limits')
+    .description('Lists, sets and holds limits: how many jobs of a key run at once, and how many start in a time.')
+    .helpCommand(false)
+  limits
+    .command('list')
+    .summary('list the limits')
+    .description('Lists what is set for keys, and which keys are held.')
+    .option('--json', 'print each limit as a JSON object on a line of its own')
+    .addHelpText('after', '\nExample:\n  $ jobboard limits list --board zookeeper://127.0.0.1:2181/demo')
+    .action(run(list))
+  limits
+    .command('show')
+    .summary('show what applies to a key')
+    .description('Shows what applies to a key: what is set for it, or for the longest pattern that it matches.')
+    .argument('<key>', 'key of the limit')
+    .option('--json', 'print a JSON object')
+    .addHelpText('after', '\nExample:\n  $ jobboard limits show tenant/7')
+    .action(run(show))
+  limits
+    .command('set')
+    .summary('set a limit')
+    .description(
+      'Sets a limit, in place of the one that was set for the key. It takes effect with the next claim of every conductor.',
+    )
+    .argument('<key>', KEY_HELP)
+    .option(
+      '--concurrency <n>',
+      'how many jobs of the key run at once; 0 starts none',
+      countParser('--concurrency', { least: 0 }),
+    )
+    .option('--rate <limit/time>', 'how many jobs of the key start in a time, such as 100/1m')
+    .option('--burst <n>', 'how many may start at once after a pause (default: 1)', countParser('--burst'))
+    .option('--json', 'print the limit as a JSON object')
+    .addHelpText(
+      'after',
+      "\nExamples:\n  $ jobboard limits set flow/report --concurrency 2\n  $ jobboard limits set 'tenant/*' --rate 100/1m --burst 20",
+    )
+    .action(run(set))
+  limits
+    .command('stop')
+    .summary('start no job of keys for now')
+    .description('Starts no job of these keys until they are resumed, or for a time with --for. Running jobs go on.')
+    .argument('<keys...>', KEY_HELP)
+    .option('--for <duration>', 'how long, such as 30s (default: until resume)')
+    .option('--reason <text>', 'why, for those who see it')
+    .addHelpText('after', "\nExample:\n  $ jobboard limits stop api/stripe --for 10m --reason 'it answers 429'")
+    .action(run(stop))
+  limits
+    .command('resume')
+    .summary('end the hold of keys')
+    .description('Ends the hold of keys: their jobs start again.')
+    .argument('<keys...>', KEY_HELP)
+    .addHelpText('after', '\nExample:\n  $ jobboard limits resume api/stripe')
+    .action(run(forEachKey((board, key) => board.limits.resume(key).then(() => `limit ${key} resumed`))))
+  limits
+    .command('remove')
+    .summary('remove limits')
+    .description('Removes what is set for keys, and their holds.')
+    .argument('<keys...>', KEY_HELP)
+    .addHelpText('after', '\nExample:\n  $ jobboard limits remove flow/report')
+    .action(run(forEachKey((board, key) => board.limits.remove(key).then(() => `limit ${key} removed`))))
+}
+
+async function list(options: JsonOptions, context: CliContext): Promise<ExitCode> {
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const { board } = opened
+  const limits = await board.limits.list()
+  if (options.json) await printJson(context, limits.map(toJson))
+  else if (limits.length === 0) await printLines(context, [`no limits on ${board.uri}`])
+  else await printLines(context, await render(context, ({ limitsTable }, screen) => limitsTable(limits, screen)))
+  return DONE
+}
+
+async function show(options: JsonOptions, context: CliContext, { args: [key = ''] }: Command): Promise<ExitCode> {
+  await using opened = await openNamedBoard(options, context, { create: false })
+  await printLimit(await opened.board.limits.show(key), options, context)
+  return DONE
+}
+
+async function set(options: SetOptions, context: CliContext, { args: [key = ''] }: Command): Promise<ExitCode> {
+  const settings = toSettings(options)
+  await using opened = await openNamedBoard(options, context)
+  const { limits } = opened.board
+  await limits.set(key, settings)
+  const view = (await limits.list()).find((each) => each.key === key)
+  if (view) await printLimit(view, options, context)
+  return DONE
+}
+
+function stop(options: HoldOptions & SharedOptions, context: CliContext, command: Command): Promise<ExitCode> {
+  const { reason } = options
+  const time = options.for === undefined ? undefined : parseDuration(options.for, '--for')
+  const stopOne = async (board: JobBoard, key: string) => {
+    if (time === undefined) {
+      await board.limits.stop(key, definedOnly({ reason }))
+      return `limit ${key} stopped; jobboard limits resume '${key}' ends it`
+    }
+    await board.limits.pushBack(key, { for: time, ...definedOnly({ reason }) })
+    return `limit ${key} stopped for ${options.for}`
+  }
+  return forEachKey(stopOne)(options, context, command)
+}
+
+async function printLimit(limit: LimitView, { json }: JsonOptions, context: CliContext): Promise<void> {
+  if (json) return printJson(context, [toJson(limit)])
+  await printLines(context, await render(context, ({ limitsTable }, screen) => limitsTable([limit], screen)))
+}
+
+/** @throws InvalidArgument */
+function toSettings({ concurrency, rate, burst }: SetOptions): LimitSettings {
+  if (rate === undefined && burst !== undefined) throw new InvalidArgument('--burst belongs to --rate: give that, too')
+  if (rate === undefined) return definedOnly({ concurrency })
+  const [, limit, per = ''] = RATE_PATTERN.exec(rate) ?? []
+  if (limit === undefined)
+    throw new InvalidArgument(`--rate must be a number and a time, such as 100/1m, got '${rate}'`)
+  const time = (/^\d/.test(per) ? per : `1${per}`) as Duration
+  return { ...definedOnly({ concurrency }), rate: { limit: Number(limit), per: time, ...definedOnly({ burst }) } }
+}
+
+function toJson({ error, ...limit }: LimitView): object {
+  return { ...limit, ...(error ? { error: error.message } : {}) }
+}
+
+/** Returns the work of a command that does the same for each key, and prints a line for each. */
+function forEachKey(work: (board: JobBoard, key: string) => Promise<string>) {
+  return async (options: SharedOptions, context: CliContext, { args: keys }: Command): Promise<ExitCode> => {
+    await using opened = await openNamedBoard(options, context, { create: false })
+    for (const key of keys) await printLines(context, [await work(opened.board, key)])
+    return DONE
+  }
+}

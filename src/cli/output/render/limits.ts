@@ -1,0 +1,27 @@
+/** Limits for people: a table. */
+import type { LimitView } from '../../../board/index.ts'
+import { formatDuration } from '../../views/duration.ts'
+import type { Screen } from './paint.ts'
+import { type Column, renderTable } from './table.ts'
+
+export function limitsTable(limits: readonly LimitView[], screen: Screen): string[] {
+  const columns: readonly Column<LimitView>[] = [
+    { title: 'KEY', value: ({ key }) => key, min: 12 },
+    { title: 'AT ONCE', value: ({ concurrency }) => (concurrency === undefined ? undefined : String(concurrency)) },
+    { title: 'RATE', value: ({ rate }) => rate && formatRate(rate) },
+    { title: 'HELD', value: (limit) => formatHeld(limit), tone: ({ held }) => (held ? 'odd' : undefined) },
+    { title: 'SET BY', value: ({ set, error }) => error?.message ?? set?.by, optional: true },
+  ]
+  return renderTable(columns, limits, screen)
+}
+
+function formatRate({ limit, perMs, burst }: NonNullable<LimitView['rate']>): string {
+  return `${limit}/${formatDuration(perMs)}${burst === 1 ? '' : `, burst ${burst}`}`
+}
+
+function formatHeld({ held }: LimitView): string | undefined {
+  if (!held) return undefined
+  const { until, reason, by } = held
+  const when = until ? `until ${until.toISOString()}` : `by ${by}`
+  return reason === undefined ? when : `${when}: ${reason}`
+}

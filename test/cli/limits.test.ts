@@ -1,0 +1,68 @@
+/** `jobboard limits …` and the limits of jobs that the command line posts and runs. */
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { zookeeperHosts } from '../support/namespace.ts'
+import { type CliFolder, createCliFolder, FLOWS, jsonLines, killRemaining, type Outcome } from './workplace.ts'
+
+describe.skipIf(!zookeeperHosts)('the limits of a board', () => {
+  let place: CliFolder
+  const limits = (...words: string[]): Promise<Outcome> => place.jobboard(['limits', ...words])
+
+  beforeEach(async () => {
+    place = await createCliFolder()
+    await place.write('flows.js', FLOWS)
+  })
+  afterEach(async () => place[Symbol.asyncDispose]())
+  afterAll(killRemaining)
+
+  test('are set, listed, shown, held and removed', async () => {
+    const set = await limits('set', 'tenant/*', '--concurrency', '2', '--rate', '100/m', '--burst', '5', '--json')
+    expect(jsonLines(set.stdout)).toMatchObject([
+      { key: 'tenant/*', concurrency: 2, rate: { limit: 100, perMs: 60_000, burst: 5 } },
+    ])
+    expect((await limits('set', 'flow/hello', '--concurrency', '0')).exitCode).toBe(0)
+    const listed = await limits('list')
+    expect(listed.stdout).toMatch(/KEY +AT ONCE +RATE +HELD/)
+    expect(listed.stdout).toMatch(/tenant\/\* +2 +100\/1m, burst 5/)
+    expect(jsonLines((await limits('show', 'tenant/7', '--json')).stdout)).toMatchObject([{ key: 'tenant/*' }])
+    expect((await limits('stop', 'tenant/7', '--reason', 'unpaid')).stdout).toMatch(
+      /^limit tenant\/7 stopped; .*resume/,
+    )
+    expect((await limits('show', 'tenant/7')).stdout).toMatch(/tenant\/\* +2 .*: unpaid/)
+    expect((await limits('resume', 'tenant/7')).stdout).toBe('limit tenant/7 resumed\n')
+    expect((await limits('stop', 'api', '--for', '10m')).stdout).toBe('limit api stopped for 10m\n')
+    expect(await limits('remove', 'tenant/*', 'api')).toMatchObject({ exitCode: 0 })
+    expect(await limits('show', 'tenant/7')).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringMatching(/^jobboard: limit tenant\/7: nothing is set for it/),
+    })
+  })
+
+  test('keep a job waiting, and a run in the foreground does not keep them', async () => {
+    await limits('set', 'flow/hello', '--concurrency', '0')
+    const store = ['--store', '{"name":"Ada"}', '--flows', 'flows.js']
+    const uuid = (await place.jobboard(['post', 'hello', ...store, '--limit', 'api'])).stdout.trim()
+    expect(await place.jobboard(['conductor', '--flows', 'flows.js', '--burst'])).toMatchObject({ exitCode: 0 })
+    expect((await place.jobboard(['jobs', '--json'])).stdout).toContain(uuid)
+    expect(await place.jobboard(['run', 'hello', ...store])).toMatchObject({ exitCode: 0 })
+    const held = await place.jobboard(['run', 'hello', ...store, '--limits', '--within', '200ms'])
+    expect(held.exitCode).toBe(1)
+    await limits('set', 'flow/hello', '--concurrency', '1')
+    await place.jobboard(['conductor', '--flows', 'flows.js', '--burst'])
+    expect(await place.jobboard(['wait', uuid])).toMatchObject({ stdout: 'COMPLETE\n' })
+  })
+
+  test.each([
+    [['set', 'api'], /set concurrency, rate or both/],
+    [['set', 'api', '--rate', '100'], /--rate must be a number and a time, such as 100\/1m, got '100'/],
+    [['set', 'api', '--rate', '0/1m'], /rate.limit must be a number above 0/],
+    [['set', 'api', '--burst', '3'], /--burst belongs to --rate/],
+    [['set', 'api', '--concurrency', '-1'], /--concurrency must be a whole number from 0, got -1/],
+    [['set', 'a*b', '--concurrency', '1'], /a pattern has one \*, at its end/],
+    [['stop', 'api', '--for', 'long'], /--for/],
+  ])('%j is refused in one line', async (words, message) => {
+    const { exitCode, stderr } = await limits(...words)
+    expect(exitCode).toBe(2)
+    expect(stderr).toMatch(message)
+    expect(stderr.trim().split('\n')).toHaveLength(1)
+  })
+})
