@@ -1,5 +1,7 @@
 /** `jobboard limits …` and the limits of jobs that the command line posts and runs. */
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { limitsTable } from '../../src/cli/output/render/limits.ts'
+import { plainPaint, type Screen } from '../../src/cli/output/render/paint.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { type CliFolder, createCliFolder, FLOWS, jsonLines, killRemaining, type Outcome } from './workplace.ts'
 
@@ -65,4 +67,23 @@ describe.skipIf(!zookeeperHosts)('the limits of a board', () => {
     expect(stderr).toMatch(message)
     expect(stderr.trim().split('\n')).toHaveLength(1)
   })
+})
+
+test('what is printed of limits is aligned, and hostile texts are escaped', () => {
+  const now = new Date('2026-06-01T12:00:00Z')
+  const screen: Screen = { paint: plainPaint, width: undefined, now }
+  const rows = limitsTable(
+    [
+      { key: 'tenant/*', concurrency: 2, rate: { limit: 100, perMs: 60_000, burst: 1 }, set: { by: 'ada', at: now } },
+      { key: 'api', held: { by: 'eve', since: now, until: now, reason: 'it \u001b[2J answers 429' } },
+      { key: 'later', error: new Error('limit later has format 2') },
+    ],
+    screen,
+  )
+  expect(rows.map((row) => row.trimEnd())).toEqual([
+    'KEY       AT ONCE  RATE    HELD                                                    SET BY',
+    'tenant/*  2        100/1m  -                                                       ada',
+    'api       -        -       until 2026-06-01T12:00:00.000Z: it \\x1b[2J answers 429  -',
+    'later     -        -       -                                                       limit later has format 2',
+  ])
 })
