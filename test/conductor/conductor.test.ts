@@ -43,6 +43,7 @@ test('a settle that does not go through is tried until it does', async () => {
     'entities',
     'write',
     'records',
+    'limitsRevision',
     'record',
     'watchRecords',
     'unwatchRecords',

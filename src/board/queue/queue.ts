@@ -250,8 +250,10 @@ export class ClaimQueue {
   }
 
   release(places: readonly QueueEntry[]): void {
-    for (const { entry } of places) {
+    for (const place of places) {
+      const { entry } = place
       entry.isReserved = false
+      this.#limits.unreserve(place)
       if (entry.queueEntry) this.#showEntry(entry.queueEntry)
     }
   }

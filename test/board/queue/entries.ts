@@ -2,6 +2,7 @@
 
 import type { Priority } from '../../../src/board/model/claim-order.ts'
 import { type JobEntry, newEntry } from '../../../src/board/model/entry.ts'
+import type { PostLimit } from '../../../src/board/model/limits.ts'
 import { makePosting, type Posting } from '../../../src/board/model/posting.ts'
 import {
   parseResources,
@@ -19,6 +20,7 @@ export interface EntryOptions {
   readonly resources?: Resources
   readonly dueAt?: number
   readonly flow?: string
+  readonly limits?: readonly PostLimit[]
 }
 
 /** How large each posting says it is. */
@@ -40,9 +42,14 @@ export function unreadEntry(): JobEntry {
 
 /** The entry as it is once its posting was read. */
 export function readNow(entry: JobEntry, options: EntryOptions = {}): void {
-  const { name = 'job', priority = 'NORMAL', deaths = 0, resources, dueAt = 0, flow } = options
+  const { name = 'job', priority = 'NORMAL', deaths = 0, resources, dueAt = 0, flow, limits } = options
   const attempts = Array.from({ length: deaths }, () => ({ who: 'who', at: new Date(0) }))
-  const made = makePosting({ name, details: flow === undefined ? {} : { flow }, priority })
+  const made = makePosting({
+    name,
+    details: flow === undefined ? {} : { flow },
+    priority,
+    ...(limits ? { limits } : {}),
+  })
   const delay = dueAt === 0 ? {} : { delay: dueAt }
   const posting = {
     ...made,

@@ -1,0 +1,187 @@
+/** Jobs that wait for limits: which may start, in which order, and that the others cost nothing. */
+import { describe, expect, test } from 'vitest'
+import type { JobEntry } from '../../../src/board/model/entry.ts'
+import type { LimitRule, LimitRules } from '../../../src/board/model/limits.ts'
+import type { ClaimQueue } from '../../../src/board/queue/queue.ts'
+import { change, claimable, createEntry, createQueue, type EntryOptions, entryNames, everything } from './entries.ts'
+
+const NOW = 1_800_000_000_000
+const INTERVAL_MS = 1_000
+
+const rulesOf = (rules: Readonly<Record<string, LimitRule>>): LimitRules => ({
+  isEmpty: Object.keys(rules).length === 0,
+  ruleOf: (key) => rules[key],
+})
+
+function limited(name: string, limits: EntryOptions['limits'] & object, options: EntryOptions = {}): JobEntry {
+  return createEntry({ name, limits, ...options })
+}
+
+function queueOf(rules: Readonly<Record<string, LimitRule>>, entries: readonly JobEntry[]): ClaimQueue {
+  const queue = createQueue(...entries)
+  queue.advance(NOW)
+  queue.setLimits(rulesOf(rules), entries)
+  return queue
+}
+
+function namesOf(names: string, limits: EntryOptions['limits'] & object): JobEntry[] {
+  return names.split('').map((name) => limited(name, limits))
+}
+
+describe('slots', () => {
+  test('so many jobs can be claimed as there are slots, first come, first served', () => {
+    const entries = namesOf('abcd', ['k'])
+    const queue = queueOf({ k: { concurrency: 2 } }, entries)
+    expect(claimable(queue)).toEqual(['a', 'b'])
+    const [a, b] = entries
+    if (!a || !b) throw new Error('no entries')
+    change(queue, a, { claimed: true })
+    expect(claimable(queue)).toEqual(['b'])
+    change(queue, b, { claimed: true })
+    expect(claimable(queue)).toEqual([])
+    change(queue, a, { ended: 'COMPLETE' })
+    expect(claimable(queue)).toEqual(['c'])
+  })
+
+  test('jobs of which a claim is tried have their slots, until the trial has ended', () => {
+    const queue = queueOf({ k: { concurrency: 2 } }, namesOf('abcd', ['k']))
+    const tried = queue.reserveNext({ ...everything, max: 1 })
+    expect(entryNames(tried)).toEqual(['a'])
+    expect(claimable(queue)).toEqual(['b'])
+    queue.endTrials(tried)
+    queue.release(tried)
+    expect(claimable(queue)).toEqual(['a', 'b'])
+  })
+
+  test('a job of a higher priority that comes later goes first', () => {
+    const queue = queueOf({ k: { concurrency: 1 } }, namesOf('ab', ['k']))
+    queue.update(limited('urgent', ['k'], { priority: 'HIGH' }))
+    expect(claimable(queue)).toEqual(['urgent'])
+  })
+
+  test('with two keys a job needs both, and waits for one without keeping the other', () => {
+    const entries = [limited('a', ['x']), limited('xy', ['x', 'y']), limited('b', ['y']), createEntry({ name: 'free' })]
+    const queue = queueOf({ x: { concurrency: 1 }, y: { concurrency: 1 } }, entries)
+    expect(claimable(queue)).toEqual(['a', 'b', 'free'])
+    const [a, , b] = entries
+    if (!a || !b) throw new Error('no entries')
+    change(queue, a, { claimed: true })
+    change(queue, b, { claimed: true })
+    expect(claimable(queue)).toEqual(['free'])
+    change(queue, b, { ended: 'COMPLETE' })
+    expect(claimable(queue)).toEqual(['free'])
+    change(queue, a, { ended: 'COMPLETE' })
+    expect(claimable(queue)).toEqual(['xy', 'free'])
+  })
+
+  test('a job that nobody here accepts keeps no other of its key waiting', () => {
+    const entries = [
+      ...Array.from({ length: 50 }, (_, n) => limited(`x${n}`, ['k', `own/${n}`])),
+      limited('wanted', ['k']),
+    ]
+    const rules = Object.fromEntries(entries.map((_, n) => [`own/${n}`, { concurrency: 1 }]))
+    const queue = queueOf({ ...rules, k: { concurrency: 1 } }, entries)
+    const accept = ({ name }: { name: string }) => name === 'wanted'
+    expect(claimable(queue, { accept })).toEqual(['wanted'])
+    // Also after all of them were found without room.
+    const holder = limited('holder', ['k'])
+    change(queue, holder, { claimed: true })
+    expect(claimable(queue)).toEqual([])
+    change(queue, holder, { ended: 'COMPLETE' })
+    expect(claimable(queue, { accept })).toEqual(['wanted'])
+  })
+})
+
+describe('rules', () => {
+  test('that change take effect at once', () => {
+    const entries = namesOf('abc', ['k'])
+    const queue = queueOf({}, entries)
+    expect(claimable(queue)).toEqual(['a', 'b', 'c'])
+    queue.setLimits(rulesOf({ k: { concurrency: 1 } }), entries)
+    expect(claimable(queue)).toEqual(['a'])
+    queue.setLimits(rulesOf({ k: { concurrency: 2 } }), entries)
+    expect(claimable(queue)).toEqual(['a', 'b'])
+    queue.setLimits(rulesOf({ k: { concurrency: 0 } }), entries)
+    expect(claimable(queue)).toEqual([])
+    queue.setLimits(rulesOf({}), entries)
+    expect(claimable(queue)).toEqual(['a', 'b', 'c'])
+  })
+
+  test('a key that is held starts nothing before its time', () => {
+    const queue = queueOf({ k: { heldUntil: NOW + 500 } }, namesOf('a', ['k']))
+    expect(claimable(queue)).toEqual([])
+    expect(queue.nextDue).toBe(NOW + 500)
+    queue.advance(NOW + 500)
+    expect(claimable(queue)).toEqual(['a'])
+  })
+})
+
+describe('tokens', () => {
+  const rate = { intervalMs: INTERVAL_MS, burst: 2 }
+
+  test('are due at known times', () => {
+    const queue = queueOf({ k: { rate } }, namesOf('abcd', ['k']))
+    expect(claimable(queue)).toEqual(['a', 'b'])
+    queue.noteArrival('k', NOW + 2 * INTERVAL_MS)
+    expect(claimable(queue)).toEqual([])
+    expect(queue.nextDue).toBe(NOW + INTERVAL_MS)
+    queue.advance(NOW + INTERVAL_MS)
+    expect(claimable(queue)).toEqual(['a'])
+  })
+
+  test('a refusal of the server says when', () => {
+    const entries = namesOf('ab', ['k'])
+    const queue = queueOf({ k: { rate } }, entries)
+    queue.noteLimitReached('k', NOW + 700)
+    expect(claimable(queue)).toEqual([])
+    const [first] = entries
+    expect(first && queue.limitOf(first)).toMatchObject({ key: 'k', until: NOW + 700, used: 0 })
+    queue.advance(NOW + 700)
+    expect(claimable(queue)).toEqual(['a', 'b'])
+  })
+
+  test('a job that costs many is not overtaken by cheap ones of the same keys', () => {
+    const queue = queueOf({ k: { rate } }, [limited('dear', [{ key: 'k', cost: 2 }]), limited('cheap', ['k'])])
+    queue.noteArrival('k', NOW + INTERVAL_MS)
+    expect(claimable(queue)).toEqual([])
+    queue.advance(NOW + INTERVAL_MS)
+    expect(claimable(queue)).toEqual(['dear'])
+  })
+})
+
+describe('100,000 jobs of one key without room', () => {
+  const MANY = 100_000
+
+  test('cost the others nothing, and are not looked at', () => {
+    const entries = Array.from({ length: MANY }, (_, n) => limited(`many${n}`, ['full']))
+    const others = Array.from({ length: 200 }, (_, n) => limited(`other${n}`, [`own/${n % 20}`]))
+    const rules = Object.fromEntries(others.map((_, n) => [`own/${n}`, { concurrency: 100 }]))
+    const queue = queueOf({ ...rules, full: { concurrency: 0 } }, [...entries, ...others])
+    expect(claimable(queue, { max: 1 })).toEqual(['other0'])
+    let looked = 0
+    const accept = () => {
+      looked += 1
+      return true
+    }
+    expect(claimable(queue, { max: 5, accept })).toHaveLength(5)
+    expect(looked).toBe(5)
+  })
+
+  test('start one after the other without a look at the rest', () => {
+    const entries = Array.from({ length: MANY }, (_, n) => limited(`many${n}`, ['one']))
+    const queue = queueOf({ one: { concurrency: 1 } }, entries)
+    let looked = 0
+    const accept = () => {
+      looked += 1
+      return true
+    }
+    for (const entry of entries.slice(0, 200)) {
+      const [place] = queue.reserveNext({ ...everything, accept })
+      expect(place?.entry).toBe(entry)
+      change(queue, entry, { claimed: true })
+      if (place) queue.release([place])
+      change(queue, entry, { ended: 'COMPLETE' })
+    }
+    expect(looked).toBe(200)
+  })
+})

@@ -1,0 +1,156 @@
+/**
+ * Owners in processes of their own claim limited jobs, are killed and stopped, and limits change meanwhile. What they wrote down is held
+ * against the limits: never too many at once, never too many starts, and every job is done.
+ */
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { openBoard } from '../../../src/board/index.ts'
+import { Condition } from '../../../src/core/async/abort.ts'
+import { postgresPlaceOn } from '../../board/backends/postgres/boards.ts'
+import { redisPlace } from '../../board/backends/redis/places.ts'
+import { zookeeperPlace } from '../../board/boards.ts'
+import { count } from '../../support/counts.ts'
+import { zookeeperHosts } from '../../support/namespace.ts'
+import { type NodeProcess, startNode } from '../../support/node-process.ts'
+import { startPostgres } from '../../support/postgres.ts'
+import { startRedis } from '../../support/redis.ts'
+
+const CHILD = new URL('./limited-child.ts', import.meta.url)
+const JOBS = count({ test: 300, long: 6_000 })
+const OWNERS = count({ test: 4, long: 8 })
+const KILLS = count({ test: 3, long: 40 })
+const SLOTS = 3
+const RATE = { limit: 50, perMs: 1_000, burst: 5 }
+/** By how much later an owner may write down a start than the servers have granted it, on a busy machine. */
+const LATE_MS = 1_500
+/** The longest time without a job that is done. */
+const LIMIT_MS = 30_000
+
+interface Line {
+  readonly what: string
+  readonly at: number
+  readonly pid: number
+  readonly uuid: string
+  readonly keys: readonly string[]
+}
+
+describe('limits hold, whatever happens to owners', () => {
+  test.runIf(zookeeperHosts)('on ZooKeeper', async () => {
+    const place = await zookeeperPlace()
+    await check(`${place.uri}?sessionTimeout=4s`)
+    await place[Symbol.asyncDispose]()
+  })
+
+  test('on Postgres', async () => {
+    await using server = await startPostgres({ config: { fsync: 'off' } })
+    await using place = await postgresPlaceOn(server.uri)
+    await check(`${place.uri}&sessionTimeout=2s`)
+  })
+
+  test('on Redis', async () => {
+    await using server = await startRedis()
+    await using place = await redisPlace(server)
+    await check(`${place.uri}&ttl=2s`)
+  })
+})
+
+async function check(uri: string): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'jobboard-limits-'))
+  const file = join(folder, 'log')
+  const owners = new Map<number, NodeProcess>()
+  const deaths = new Map<number, number>()
+  const start = async () => {
+    const owner = await startNode(CHILD, [uri, file])
+    owners.set(owner.pid, owner)
+    await owner.says('ready')
+  }
+  await using board = await openBoard(uri)
+  using _view = await board.view()
+  const changed = new Condition()
+  let consumed = 0
+  board.on('consumed', () => {
+    consumed += 1
+    changed.notify()
+  })
+  const whenConsumed = async (jobs: number) => {
+    while (consumed < jobs) await changed.wait({ signal: AbortSignal.timeout(LIMIT_MS) })
+  }
+  try {
+    await board.limits.set('slots', { concurrency: SLOTS })
+    await board.limits.set('rate', { rate: { limit: RATE.limit, per: RATE.perMs, burst: RATE.burst } })
+    const posted = new Set<string>()
+    for (let number = 0; number < JOBS; number += 1) {
+      const keys = [['slots'], ['rate'], ['slots', 'rate']][number % 3] ?? []
+      const { uuid } = await board.post('work', {}, { limits: keys, details: { keys: keys.join(',') } })
+      posted.add(uuid)
+    }
+    const begun = Date.now()
+    await Promise.all(Array.from({ length: OWNERS }, start))
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      await whenConsumed(Math.floor(((kill + 1) * JOBS) / (KILLS + 2)))
+      const [pid = 0, victim] = [...owners][Math.floor(Math.random() * owners.size)] ?? []
+      if (!victim) break
+      victim.signal('SIGKILL')
+      await victim.ended
+      deaths.set(pid, Date.now())
+      owners.delete(pid)
+      await board.limits.set('unrelated', { concurrency: kill })
+      await start()
+    }
+    await whenConsumed(JOBS)
+    for (const owner of owners.values()) owner.signal('SIGTERM')
+    await Promise.all([...owners.values()].map(({ ended }) => ended))
+    const lines = await linesOf(file)
+    const tookMs = Date.now() - begun
+    console.log(`limits: ${posted.size} jobs, ${deaths.size} kills, ${lines.length} lines, ${tookMs} ms`)
+    expect([...owners.values()].flatMap((owner) => owner.lines.filter((line) => line.startsWith('failed')))).toEqual([])
+    expect(new Set(lines.filter(({ what }) => what === 'begin').map(({ uuid }) => uuid))).toEqual(posted)
+    expect(mostAtOnce(lines, deaths)).toBeLessThanOrEqual(SLOTS)
+    expect(excessStarts(lines)).toBeLessThanOrEqual(0)
+  } finally {
+    await Promise.all([...owners.values()].map((owner) => owner[Symbol.asyncDispose]()))
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** Returns how many jobs with a slot ran at once. The work of an owner that was killed ended with it. */
+function mostAtOnce(lines: readonly Line[], deaths: ReadonlyMap<number, number>): number {
+  const running = new Set<string>()
+  const events = lines
+    .filter(({ keys }) => keys.includes('slots'))
+    .map(({ what, at, pid, uuid }) => ({ what, at, job: `${pid} ${uuid}`, pid }))
+  const killed = [...deaths].map(([pid, at]) => ({ what: 'death', at, job: '', pid }))
+  let most = 0
+  for (const { what, job, pid } of [...events, ...killed].sort((a, b) => a.at - b.at)) {
+    if (what === 'begin') running.add(job)
+    else if (what === 'end') running.delete(job)
+    else for (const each of [...running]) if (each.startsWith(`${pid} `)) running.delete(each)
+    most = Math.max(most, running.size)
+  }
+  return most
+}
+
+/** Returns by how many the starts in any time exceed what burst and rate permit. */
+function excessStarts(lines: readonly Line[]): number {
+  const starts = lines.filter(({ what, keys }) => what === 'begin' && keys.includes('rate')).map(({ at }) => at)
+  starts.sort((a, b) => a - b)
+  let excess = Number.NEGATIVE_INFINITY
+  for (const [first, from] of starts.entries())
+    for (let last = first; last < starts.length; last += 1) {
+      const ms = (starts[last] ?? from) - from + LATE_MS
+      excess = Math.max(excess, last - first + 1 - RATE.burst - Math.ceil((ms * RATE.limit) / RATE.perMs))
+    }
+  return excess
+}
+
+async function linesOf(file: string): Promise<Line[]> {
+  return (await readFile(file, 'utf8'))
+    .trimEnd()
+    .split('\n')
+    .map((line) => {
+      const [what = '', at = '', pid = '', uuid = '', keys = ''] = line.split(' ')
+      return { what, at: Number(at), pid: Number(pid), uuid, keys: keys.split(',') }
+    })
+}
