@@ -5,15 +5,20 @@
  *     <sessions>/.limits/<key>/<n>   the slot with the number n, from 0 to below the limit (ephemeral)
  *
  * A claim creates the znodes of its slots, and sets the arrival times at the versions that were read. So a slot has one holder, and is free
- * as soon as that claim or its session ends; and of two claims that take the same token one is refused. They are outside of the tree that
- * boards watch: nobody is notified of them.
+ * as soon as that claim or its session ends; and of two processes that take the same token one is refused. Claims that one process sends
+ * together set the arrival time of a key once, for all of their tokens. These znodes are outside of the tree that boards watch: nobody is
+ * notified of them.
+ *
+ * **The arrival time is by the clock of the servers.** A process does not know when its claim will arrive. So it writes two numbers: the
+ * arrival time before, and how far the tokens move it. The modification time of the znode, which the server sets, is when they were taken:
+ *
+ *     arrival time = max(time before, modification time) + moved by
  *
  * What is cached of a key may be old. If it shows no room, or a claim was refused by it, the key is read again before anything is decided.
  */
-import { createDeferred } from '../../../core/async/abort.ts'
-import { LimitsChanged } from '../../../core/errors.ts'
-import { NodeExists, op, type ZooKeeper } from '../../../zookeeper/index.ts'
+import { NodeExists, op, type Stat, type ZooKeeper } from '../../../zookeeper/index.ts'
 import { type ClaimLimit, limitReachedError, takeTokens } from '../../model/limits.ts'
+import type { Addition, SharedSum } from './commit/batch.ts'
 import type { TransactionStep } from './commit/transactions.ts'
 import type { Layout } from './store/layout.ts'
 
@@ -29,34 +34,35 @@ export interface LimitNodesOptions {
 
 /** What a claim takes, reserved in this client until the claim is done. */
 export interface LimitReservation {
+  /** The steps that take slots. */
   readonly steps: readonly TransactionStep[]
+  /** The tokens, in milliseconds. */
+  readonly additions: readonly Addition[]
+  /** The arrival times of the keys with rates, after the claim was granted. */
   readonly arrivals: readonly { readonly key: string; readonly arrivalMs: number }[]
   /** Notes that the claim was granted. */
   granted(): void
-  /** Notes that the claim was not granted. @param stale whether one of these steps was refused, so that what is cached is old */
+  /** Notes that the claim was not granted. @param stale whether a slot or a token was taken by another, so that what is cached is old */
   refused(options: { readonly stale: boolean }): void
 }
 
-interface KeyState {
-  readonly version: number
-  readonly arrivalMs: number
-  /** The numbers of the slots that are taken. */
-  readonly slots: Set<number>
+interface Wanted {
+  readonly want: ClaimLimit
+  readonly node: KeyNode
 }
 
 interface Taken {
-  readonly key: string
+  readonly node: KeyNode
   readonly slot: number | undefined
-  readonly arrivalMs: number | undefined
+  readonly costMs: number
 }
 
 export class LimitNodes {
   readonly #options: LimitNodesOptions
-  readonly #keys = new Map<string, KeyState>()
+  readonly #keys = new Map<string, KeyNode>()
   /** The slots that claims of this client hold, by job. */
   readonly #held = new Map<string, readonly { readonly key: string; readonly slot: number }[]>()
-  /** For each key with a rate: resolves when the claim that takes a token of it is done. One at a time changes the version. */
-  readonly #busy = new Map<string, Promise<void>>()
+  readonly #reading = new Map<string, Promise<KeyNode>>()
 
   constructor(options: LimitNodesOptions) {
     this.#options = options
@@ -68,16 +74,18 @@ export class LimitNodes {
    * @throws LimitReached
    */
   async reserve(what: string, id: string, wants: readonly ClaimLimit[]): Promise<LimitReservation> {
-    const release = await this.#lock(wants.flatMap(({ key, rate }) => (rate ? [key] : [])))
-    try {
-      let taken = await this.#take(what, wants, { isFresh: false })
-      taken ??= await this.#take(what, wants, { isFresh: true })
-      if (!taken) throw new LimitsChanged(`${what}: its limits are changing`)
-      return this.#toReservation(id, taken, release)
-    } catch (error) {
-      release()
-      throw error
+    const known = (key: string) => {
+      const node = this.#keys.get(key)
+      return node && !node.isStale ? node : this.#read(key)
     }
+    let wanted = await resolveAll(wants, known)
+    let blocked = this.#findBlocked(wanted)
+    if (blocked) {
+      wanted = await resolveAll(wants, (key) => this.#read(key))
+      blocked = this.#findBlocked(wanted)
+    }
+    if (blocked) throw limitReachedError(what, blocked.want, blocked.until)
+    return this.#toReservation(id, wanted.map(take))
   }
 
   /** Returns the paths of the slots that the claim of a job holds. */
@@ -87,7 +95,7 @@ export class LimitNodes {
 
   /** Notes that the claim of a job has ended. */
   free(id: string): void {
-    for (const { key, slot } of this.#held.get(id) ?? []) this.#keys.get(key)?.slots.delete(slot)
+    for (const { key, slot } of this.#held.get(id) ?? []) this.#keys.get(key)?.takenSlots.delete(slot)
     this.#held.delete(id)
   }
 
@@ -97,129 +105,182 @@ export class LimitNodes {
     this.#held.clear()
   }
 
-  /**
-   * Takes slots and tokens in this client. Returns undefined if what is cached shows no room, which may be old.
-   *
-   * @throws LimitReached for what was just read
-   */
-  async #take(
-    what: string,
-    wants: readonly ClaimLimit[],
-    { isFresh }: { readonly isFresh: boolean },
-  ): Promise<readonly Taken[] | undefined> {
-    const states = await Promise.all(
-      wants.map(({ key }) => (isFresh ? undefined : this.#keys.get(key)) ?? this.#read(key)),
-    )
+  /** Returns the first key without room, and when it has room if that is known. */
+  #findBlocked(wanted: readonly Wanted[]): { readonly want: ClaimLimit; readonly until: Date | undefined } | undefined {
     const now = this.#options.now()
-    const taken: Taken[] = []
-    for (const [index, want] of wants.entries()) {
-      const state = states[index]
-      if (!state) return undefined
-      const slot = want.concurrency === undefined ? undefined : freeSlot(state.slots, want.concurrency)
-      const token = want.rate && takeTokens(state.arrivalMs, want.rate, now)
-      const until = token && 'until' in token ? token.until : undefined
-      if ((want.concurrency !== undefined && slot === undefined) || until !== undefined) {
-        if (!isFresh) return undefined
-        throw limitReachedError(what, want, until === undefined ? undefined : new Date(until))
-      }
-      taken.push({ key: want.key, slot, arrivalMs: token && 'arrivalMs' in token ? token.arrivalMs : undefined })
+    for (const { want, node } of wanted) {
+      if (want.concurrency !== undefined && node.findFreeSlot(want.concurrency) === undefined)
+        return { want, until: undefined }
+      const token = want.rate && takeTokens(Math.max(node.arrivalMs, now) + node.reservedMs, want.rate, now)
+      if (token && 'until' in token) return { want, until: new Date(token.until) }
     }
-    for (const { key, slot } of taken) if (slot !== undefined) this.#keys.get(key)?.slots.add(slot)
-    return taken
+    return undefined
   }
 
-  #toReservation(id: string, taken: readonly Taken[], release: () => void): LimitReservation {
+  #toReservation(id: string, taken: readonly Taken[]): LimitReservation {
     const { layout } = this.#options
-    const steps = taken.flatMap(({ key, slot, arrivalMs }) => {
-      const { version = 0 } = this.#keys.get(key) ?? {}
-      const node = layout.limitKey(key)
-      return [
-        ...(arrivalMs === undefined ? [] : [op.setData(node, encodeArrival(arrivalMs), { version })]),
-        ...(slot === undefined ? [] : [op.create(layout.limitSlot(key, slot), null, { ephemeral: true })]),
-      ].map((each): TransactionStep => ({ subject: 'limit', op: each }))
-    })
-    const slots = taken.flatMap(({ key, slot }) => (slot === undefined ? [] : [{ key, slot }]))
+    const slots = taken.flatMap(({ node: { key }, slot }) => (slot === undefined ? [] : [{ key, slot }]))
+    const tokens = taken.filter(({ costMs }) => costMs > 0)
     return {
-      steps,
-      arrivals: taken.flatMap(({ key, arrivalMs }) => (arrivalMs === undefined ? [] : [{ key, arrivalMs }])),
+      steps: slots.map(({ key, slot }) => ({
+        subject: 'limit',
+        op: op.create(layout.limitSlot(key, slot), null, { ephemeral: true }),
+      })),
+      additions: tokens.map(({ node, costMs }) => ({ sum: node, amount: costMs })),
+      get arrivals() {
+        return tokens.map(({ node: { key, arrivalMs } }) => ({ key, arrivalMs }))
+      },
       granted: () => {
         if (slots.length > 0) this.#held.set(id, slots)
-        for (const { key, arrivalMs } of taken) if (arrivalMs !== undefined) this.#noteArrival(key, arrivalMs)
-        release()
+        for (const each of taken) {
+          each.node.giveBack(each)
+          if (each.slot !== undefined) each.node.takenSlots.add(each.slot)
+        }
       },
       refused: ({ stale }) => {
-        for (const { key, slot } of slots) this.#keys.get(key)?.slots.delete(slot)
-        if (stale) for (const { key } of taken) this.#keys.delete(key)
-        release()
+        for (const each of taken) {
+          each.node.giveBack(each)
+          if (stale) each.node.isStale = true
+        }
       },
     }
   }
 
-  #noteArrival(key: string, arrivalMs: number): void {
-    const state = this.#keys.get(key)
-    if (state) this.#keys.set(key, { ...state, version: state.version + 1, arrivalMs })
+  /** Reads the znode of the key. Claims that need it at the same time share one read. */
+  #read(key: string): Promise<KeyNode> {
+    const reading = this.#reading.get(key) ?? this.#readNow(key).finally(() => this.#reading.delete(key))
+    this.#reading.set(key, reading)
+    return reading
   }
 
   /** Reads the znode of the key and its children, in one round trip; creates it if it is missing. */
-  async #read(key: string): Promise<KeyState> {
+  async #readNow(key: string): Promise<KeyNode> {
     const { zookeeper, layout } = this.#options
     const path = layout.limitKey(key)
     while (true) {
       const { results } = await zookeeper.multiRead([op.getData(path), op.getChildren(path)])
       const [data, children] = results
       if (!data.error && !children.error) {
-        const names = children.names.map(Number).filter(Number.isSafeInteger)
-        const state = { version: data.stat.version, arrivalMs: decodeArrival(data.data), slots: new Set(names) }
-        this.#remember(key, state)
-        return state
+        const known = this.#keys.get(key)
+        // After a change by another process, claims that have reserved tokens before it must be refused: they keep the old version.
+        const node = known?.version === data.stat.version ? known : new KeyNode(key, path, data)
+        node.setTaken(children.names)
+        this.#remember(node)
+        return node
       }
       await zookeeper.mkdirp(layout.limitsFolder)
-      await zookeeper.create(path, encodeArrival(0)).catch((error: unknown) => {
+      await zookeeper.create(path, encodeTokens({ beforeMs: 0, movedMs: 0 })).catch((error: unknown) => {
         if (!(error instanceof NodeExists)) throw error
       })
     }
   }
 
-  #remember(key: string, state: KeyState): void {
+  #remember(node: KeyNode): void {
     const [oldest] = this.#keys.keys()
     if (this.#keys.size >= MAX_CACHED_KEYS && oldest !== undefined) this.#keys.delete(oldest)
-    this.#keys.set(key, state)
-  }
-
-  /** Resolves with a function that ends the lock, when no other claim of this client takes tokens of these keys. */
-  async #lock(keys: readonly string[]): Promise<() => void> {
-    if (keys.length === 0) return () => undefined
-    const { promise: done, resolve } = createDeferred()
-    const before = keys.map((key) => this.#busy.get(key))
-    // Taken in one step for all keys: two claims cannot wait for each other.
-    for (const key of keys) this.#busy.set(key, done)
-    await Promise.all(before)
-    return () => {
-      for (const key of keys) if (this.#busy.get(key) === done) this.#busy.delete(key)
-      resolve()
-    }
+    this.#keys.set(node.key, node)
   }
 }
 
-/** Returns a free number at random: other clients choose at the same time. */
-function freeSlot(taken: ReadonlySet<number>, count: number): number | undefined {
-  // Slots above the limit are of claims from before it was lowered: they count, too.
-  const free = count - taken.size
-  if (free <= 0) return undefined
-  const first = Math.floor(Math.random() * count)
-  for (let step = 0; step < count; step += 1) {
-    const slot = (first + step) % count
-    if (!taken.has(slot)) return slot
+/** A key, and what claims of this client have reserved of it. Its version is that of the server, or an older one. */
+class KeyNode implements SharedSum {
+  readonly key: string
+  /** The slots that are znodes. */
+  takenSlots: Set<number> = new Set()
+  /** What claims of this client that are not done yet will take. */
+  readonly reservedSlots = new Set<number>()
+  reservedMs = 0
+  /** Whether the znode has to be read before anything else is reserved. */
+  isStale = false
+  readonly #path: string
+  #version: number
+  #arrivalMs: number
+
+  constructor(key: string, path: string, { data, stat }: { readonly data: Uint8Array | null; readonly stat: Stat }) {
+    this.key = key
+    this.#path = path
+    this.#version = stat.version
+    this.#arrivalMs = toArrival(decodeTokens(data), stat)
   }
-  return undefined
+
+  get version(): number {
+    return this.#version
+  }
+
+  get arrivalMs(): number {
+    return this.#arrivalMs
+  }
+
+  setTaken(children: readonly string[]): void {
+    this.takenSlots = new Set(children.map(Number).filter(Number.isSafeInteger))
+    this.isStale = false
+  }
+
+  /** Returns a free number at random, because other clients choose at the same time. */
+  findFreeSlot(count: number): number | undefined {
+    // A reserved slot is among the taken ones, too, from the transaction of its claim until the answer.
+    let used = this.takenSlots.size
+    for (const slot of this.reservedSlots) if (!this.takenSlots.has(slot)) used += 1
+    // Slots above the limit are of claims from before it was lowered: they count, too.
+    if (used >= count) return undefined
+    const first = Math.floor(Math.random() * count)
+    const isFree = (slot: number) => !this.takenSlots.has(slot) && !this.reservedSlots.has(slot)
+    for (let step = 0; step < count; step += 1) if (isFree((first + step) % count)) return (first + step) % count
+    return undefined
+  }
+
+  giveBack({ slot, costMs }: Omit<Taken, 'node'>): void {
+    if (slot !== undefined) this.reservedSlots.delete(slot)
+    this.reservedMs -= costMs
+  }
+
+  toStep(total: number): TransactionStep {
+    const data = encodeTokens({ beforeMs: this.#arrivalMs, movedMs: total })
+    return { subject: 'limit', op: op.setData(this.#path, data, { version: this.#version }) }
+  }
+
+  onCommitted(total: number, stat: Stat | undefined): void {
+    this.#version += 1
+    this.#arrivalMs = toArrival({ beforeMs: this.#arrivalMs, movedMs: total }, stat)
+    if (!stat) this.isStale = true
+  }
 }
 
-function encodeArrival(arrivalMs: number): Uint8Array {
-  return Buffer.from(String(arrivalMs))
+async function resolveAll(
+  wants: readonly ClaimLimit[],
+  toNode: (key: string) => KeyNode | Promise<KeyNode>,
+): Promise<readonly Wanted[]> {
+  return Promise.all(wants.map(async (want) => ({ want, node: await toNode(want.key) })))
 }
 
-/** Anything that is not a time counts as none: tokens are taken from now on. */
-function decodeArrival(bytes: Uint8Array | null): number {
-  const arrival = Number(Buffer.from(bytes ?? []).toString())
-  return Number.isFinite(arrival) ? arrival : 0
+/** Reserves what a claim wants of one key, after it was found that there is room. */
+function take({ want, node }: Wanted): Taken {
+  const slot = want.concurrency === undefined ? undefined : node.findFreeSlot(want.concurrency)
+  const costMs = want.rate?.costMs ?? 0
+  if (slot !== undefined) node.reservedSlots.add(slot)
+  node.reservedMs += costMs
+  return { node, slot, costMs }
+}
+
+/** What is written: see the top of the file. */
+interface TakenTokens {
+  readonly beforeMs: number
+  readonly movedMs: number
+}
+
+function toArrival({ beforeMs, movedMs }: TakenTokens, stat: Pick<Stat, 'mtime'> | undefined): number {
+  return Math.max(beforeMs, stat?.mtime ?? 0) + movedMs
+}
+
+function encodeTokens({ beforeMs, movedMs }: TakenTokens): Uint8Array {
+  return Buffer.from(`${beforeMs} ${movedMs}`)
+}
+
+/** Anything that is not two numbers counts as no tokens: they are taken from now on. */
+function decodeTokens(bytes: Uint8Array | null): TakenTokens {
+  const [beforeMs = 0, movedMs = 0] = Buffer.from(bytes ?? [])
+    .toString()
+    .split(' ')
+    .map(Number)
+  return Number.isFinite(beforeMs) && Number.isFinite(movedMs) ? { beforeMs, movedMs } : { beforeMs: 0, movedMs: 0 }
 }

@@ -221,16 +221,16 @@ export class ZooKeeperWriter {
     readonly revision: number
   }): Promise<SessionClaimGrant> {
     const { what, steps, touches, session, seen, tracked, reserved, revision } = claim
-    const arrivals = reserved && reserved.arrivals.length > 0 ? { arrivals: reserved.arrivals } : {}
     const granted = ({ session, zxid }: CommittedTransaction) => ({
       ...{ session, revision: revision + 1, fence: seen.fenceBase + zxid, mark: zxid },
-      ...arrivals,
+      ...(reserved ? { arrivals: reserved.arrivals } : {}),
     })
     return this.#options.committer.commit<SessionClaimGrant>({
       ...{ what, steps, touches },
       // In another session the servers may have lost the data from which this base was computed.
       session,
       guard: this.#gateGuard(seen.version),
+      ...(reserved ? { additions: reserved.additions } : {}),
       getConflict: () => conflictError(what, tracked.conflict),
       repair: (step, error) => this.#createMissingResource(step, error),
       onCommitted: granted,

@@ -60,6 +60,8 @@ export interface Transaction<T> {
   readonly touches: readonly TouchedName[]
   /** A check that is sent once for all transactions of a batch that have it. */
   readonly guard?: CheckOp
+  /** What the transaction adds to sums. Transactions of a batch with the same sum change it together, with one step. */
+  readonly additions?: readonly Addition[]
   /** The session in which the transaction must be sent: a settle belongs to the session that claimed. */
   readonly session?: bigint
   /**
@@ -79,6 +81,19 @@ export interface Transaction<T> {
   onRecovered(done: CommittedTransaction): T | Promise<T>
   /** Returns the error for a refusal. Without a step the server refused the multi as a whole. */
   toRejection(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): Error
+}
+
+export interface Addition {
+  readonly sum: SharedSum
+  readonly amount: number
+}
+
+/** A number in a znode to which many transactions add. */
+export interface SharedSum {
+  /** Returns the step that adds what the transactions of one batch add. */
+  toStep(total: number): TransactionStep
+  /** Called before the results of its transactions are: the step was applied. @param stat undefined if the answer was lost */
+  onCommitted(total: number, stat: Stat | undefined): void
 }
 
 export interface Precheck {
@@ -151,15 +166,17 @@ function bytesWithCreates(steps: readonly TransactionStep[], perCreate: number):
   }, 0)
 }
 
-/** The owner of an operation of the multi: one transaction's step, all transactions with this guard, or the marker. */
+/** The owner of an operation of the multi: one transaction's step, all transactions with this guard or sum, or the marker. */
 export type FailedOperation =
   | { readonly turn: QueuedTransaction; readonly step: TransactionStep }
-  | { readonly guarded: readonly QueuedTransaction[] }
+  | { readonly turns: readonly QueuedTransaction[]; readonly step: TransactionStep | 'guard' }
   | { readonly first: true }
 
 export interface ComposedMulti {
   readonly ops: readonly Op[]
   findFailed(index: number): FailedOperation | undefined
+  /** Passes the results to the sums. @param results undefined if the multi was applied, and its answer is lost */
+  passToSums(results: Applied['results'] | undefined): void
   /** Returns the results of the transaction at this place in the batch, from the results of the multi. */
   resultsOf(place: number, results: Applied['results']): Applied['results']
 }
@@ -169,6 +186,8 @@ export function compose(first: Op, turns: readonly QueuedTransaction[]): Compose
   const ops: Op[] = [first]
   const guards = distinctGuards(turns)
   for (const { guard } of guards) ops.push(guard)
+  const sums = addUp(turns)
+  for (const { step } of sums) ops.push(step.op)
   const starts: number[] = []
   for (const turn of turns) {
     starts.push(ops.length)
@@ -180,11 +199,19 @@ export function compose(first: Op, turns: readonly QueuedTransaction[]): Compose
     findFailed: (index) => {
       if (index === 0) return { first: true }
       const guard = guards[index - 1]
-      if (guard) return { guarded: guard.turns }
+      if (guard) return { turns: guard.turns, step: 'guard' }
+      const sum = sums[index - 1 - guards.length]
+      if (sum) return sum
       const place = starts.findLastIndex((start) => start <= index)
       const turn = turns[place]
       const step = turn?.transaction.steps.filter((each) => !turn.leftOut?.has(each))[index - (starts[place] ?? 0)]
       return turn && step && { turn, step }
+    },
+    passToSums: (results) => {
+      for (const [index, { sum, total }] of sums.entries()) {
+        const result = results?.[1 + guards.length + index]
+        sum.onCommitted(total, result && 'mtime' in result ? result : undefined)
+      }
     },
     resultsOf: (place, results) => {
       let next = starts[place] ?? 0
@@ -192,6 +219,26 @@ export function compose(first: Op, turns: readonly QueuedTransaction[]): Compose
       return (turn?.transaction.steps ?? []).map((step) => (turn?.leftOut?.has(step) ? undefined : results[next++]))
     },
   }
+}
+
+interface AddedSum {
+  readonly sum: SharedSum
+  readonly total: number
+  readonly turns: readonly QueuedTransaction[]
+  readonly step: TransactionStep
+}
+
+function addUp(turns: readonly QueuedTransaction[]): readonly AddedSum[] {
+  const added = new Map<SharedSum, { total: number; readonly turns: QueuedTransaction[] }>()
+  for (const turn of turns) {
+    for (const { sum, amount } of turn.transaction.additions ?? []) {
+      const known = added.get(sum) ?? { total: 0, turns: [] }
+      known.total += amount
+      known.turns.push(turn)
+      added.set(sum, known)
+    }
+  }
+  return [...added].map(([sum, { total, turns }]) => ({ sum, total, turns, step: sum.toStep(total) }))
 }
 
 interface SharedGuard {

@@ -133,6 +133,7 @@ export class TransactionCommitter {
       if (markerResult && 'mtime' in markerResult) this.#onServerTime(markerResult.mtime)
       this.#advanceMarker(marker)
       const { session } = marker
+      composed.passToSums(results)
       for (const [place, turn] of batch.entries()) {
         const applied = { zxid, session, results: composed.resultsOf(place, results) }
         settleQueued(turn, applied)
@@ -154,10 +155,10 @@ export class TransactionCommitter {
     if ('first' in failed) return this.#handleRefusedMarker(sent, error)
     marker.sentBefore = false
     const refused = new Set<QueuedTransaction>()
-    if ('guarded' in failed) {
-      for (const turn of failed.guarded) {
+    if ('turns' in failed) {
+      for (const turn of failed.turns) {
         refused.add(turn)
-        turn.reject(rejectionOf(turn, error, 'guard'))
+        turn.reject(rejectionOf(turn, error, failed.step))
       }
     } else {
       refused.add(failed.turn)
@@ -221,12 +222,13 @@ export class TransactionCommitter {
     })
   }
 
-  async #recoverOutcome({ batch, marker }: SentMulti, error: ZooKeeperError): Promise<void> {
+  async #recoverOutcome(sent: SentMulti, error: ZooKeeperError): Promise<void> {
+    const { batch, marker } = sent
     marker.sentBefore = true
     const found = await this.#markers.recoverOutcome(marker)
     if (found === 'not-applied') this.#resend(batch, error)
     else if (found === 'lost') rejectAll(batch, (turn) => outcomeUnknownError(turn.transaction, error))
-    else this.#handleApplied(batch, marker, found.applied)
+    else this.#handleApplied(sent, found.applied)
   }
 
   #resend(batch: readonly QueuedTransaction[], error: ZooKeeperError): void {
@@ -245,12 +247,13 @@ export class TransactionCommitter {
    * Handles a refused marker operation: either an earlier copy of the multi was applied after all, or another client
    * changed the marker.
    */
-  async #handleRefusedMarker({ batch, marker }: SentMulti, error: ZooKeeperError): Promise<void> {
+  async #handleRefusedMarker(sent: SentMulti, error: ZooKeeperError): Promise<void> {
+    const { batch, marker } = sent
     const isChangedMarker = error instanceof BadVersion || error instanceof NoNode
     if (!isChangedMarker) return rejectAll(batch, (turn) => rejectionOf(turn, error))
     if (marker.sentBefore) {
       const found = await this.#markers.recoverOutcome(marker)
-      if (typeof found === 'object') return this.#handleApplied(batch, marker, found.applied)
+      if (typeof found === 'object') return this.#handleApplied(sent, found.applied)
       if (found === 'lost') return rejectAll(batch, (turn) => outcomeUnknownError(turn.transaction, error))
     }
     this.#markers.forget(marker)
@@ -261,8 +264,9 @@ export class TransactionCommitter {
    * Completes the transactions of an applied batch. A connection that breaks meanwhile must not be reported as "nothing
    * was done", because the transactions are certainly applied.
    */
-  #handleApplied(batch: readonly QueuedTransaction[], marker: Marker, zxid: bigint): void {
+  #handleApplied({ batch, composed, marker }: SentMulti, zxid: bigint): void {
     this.#advanceMarker(marker)
+    composed.passToSums(undefined)
     const { session } = marker
     for (const turn of batch) this.#runInBackground(() => this.#recover(turn, { zxid, session }))
   }

@@ -17,7 +17,7 @@
  * | gate, fence base  | setData gate at its revision                                                                 |
  * | write             | create, or setData at its revision, each record; setData gate, if a limit changes; the steps of each post |
  * | permit, exclusive | delete resource, create it, create `x` in it: the delete fails if another job holds any of it  |
- * | limit             | setData key at the version read (the arrival time); create slot: fails if another job holds it |
+ * | limit             | setData key at the version read (one for all tokens of a batch); create slot: fails if another job holds it |
  * | permit, shared    | create `x`, delete `x`, create `s-<job>`: the first create fails if a writer holds it         |
  *
  * The posting is changed first and the lock last: a watcher never sees a free lock beside an old posting. A discard creates

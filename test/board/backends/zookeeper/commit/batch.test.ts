@@ -1,8 +1,10 @@
 /** Which transactions go out together, and whose each operation of a multi is. */
 import { describe, expect, test } from 'vitest'
 import {
+  type Addition,
   compose,
   type QueuedTransaction,
+  type SharedSum,
   shareMulti,
   type TouchedName,
 } from '../../../../../src/board/backends/zookeeper/commit/batch.ts'
@@ -120,7 +122,7 @@ describe('a multi', () => {
     const { ops, findFailed } = compose(first, [a, b, c])
     expect(ops.map(({ path }) => path)).toEqual(['/marker', '/gate', '/a/0', '/a/1', '/b/0', '/b/1', '/c/0', '/c/1'])
     expect(findFailed(0)).toEqual({ first: true })
-    expect(findFailed(1)).toEqual({ guarded: [a, c] })
+    expect(findFailed(1)).toEqual({ turns: [a, c], step: 'guard' })
     expect(findFailed(5)).toEqual({ turn: b, step: b.transaction.steps[1] })
     expect(findFailed(8)).toBeUndefined()
   })
@@ -129,7 +131,45 @@ describe('a multi', () => {
     const [a, b] = [turnOf('a', { gate: 7 }), turnOf('b', { gate: 8 })]
     const { ops, findFailed } = compose(first, [a, b])
     expect(ops.map(({ path }) => path).filter((path) => path === '/gate')).toHaveLength(2)
-    expect([findFailed(1), findFailed(2)]).toEqual([{ guarded: [a] }, { guarded: [b] }])
+    expect([findFailed(1), findFailed(2)]).toEqual([
+      { turns: [a], step: 'guard' },
+      { turns: [b], step: 'guard' },
+    ])
+  })
+
+  test('adds up what its transactions add to a number: one step, which belongs to all of them', () => {
+    const committed: unknown[] = []
+    const sum = (path: string): SharedSum => ({
+      toStep: (total) => ({ subject: 'limit', op: op.setData(path, Buffer.from(String(total)), { version: 3 }) }),
+      onCommitted: (total, stat) => committed.push([path, total, stat?.mtime]),
+    })
+    const [one, other] = [sum('/one'), sum('/other')]
+    const add = (turn: QueuedTransaction, additions: readonly Addition[]): QueuedTransaction => ({
+      ...turn,
+      transaction: { ...turn.transaction, additions },
+    })
+    const a = add(turnOf('a', { gate: 7 }), [{ sum: one, amount: 10 }])
+    const b = turnOf('b')
+    const c = add(turnOf('c'), [
+      { sum: one, amount: 5 },
+      { sum: other, amount: 1 },
+    ])
+    const { ops, findFailed, passToSums, resultsOf } = compose(first, [a, b, c])
+    expect(ops.slice(0, 4).map(({ path }) => path)).toEqual(['/marker', '/gate', '/one', '/other'])
+    expect(ops.slice(2, 4).map((each) => 'data' in each && String(each.data))).toEqual(['15', '1'])
+    expect(findFailed(2)).toMatchObject({ turns: [a, c], step: { subject: 'limit' } })
+    expect(findFailed(3)).toMatchObject({ turns: [c] })
+    expect(findFailed(4)).toEqual({ turn: a, step: a.transaction.steps[0] })
+    const results = ops.map(({ path }) => ({ path, mtime: 1_000 }))
+    passToSums(results as Parameters<typeof passToSums>[0])
+    passToSums(undefined)
+    expect(committed).toEqual([
+      ['/one', 15, 1_000],
+      ['/other', 1, 1_000],
+      ['/one', 15, undefined],
+      ['/other', 1, undefined],
+    ])
+    expect(resultsOf(1, results)).toMatchObject([{ path: '/b/0' }, { path: '/b/1' }])
   })
 
   test('answers everybody with the results of their own steps, also where some were left out', () => {
