@@ -13,7 +13,7 @@ for (disk.files of [3, 0]) {
   clock.advance('1d')
   await bench.drain()
 }
-// All services were down for two days: the newest night is made up, the other is counted.
+// All services were down for two days: the newest night is caught up, the other is counted.
 clock.advance('2d')
 await bench.drain()
 const { counts } = await board.schedules.show('clean-up')

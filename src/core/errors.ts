@@ -101,6 +101,12 @@ export class OutcomeUnknown extends JobboardError {
   static override readonly code = 'JOBBOARD_OUTCOME_UNKNOWN'
 }
 
+/** Other processes changed the same thing at every attempt. Nothing was changed. */
+export class Conflict extends JobboardError {
+  static override readonly code = 'JOBBOARD_CONFLICT'
+  static override readonly retryable = true
+}
+
 /** The server is too old, or a newer release wrote the stored data. */
 export class IncompatibleVersion extends JobboardError {
   static override readonly code = 'JOBBOARD_INCOMPATIBLE_VERSION'

@@ -29,6 +29,7 @@ export async function explainSpec(spec: ScheduleSpec): Promise<string> {
 
 /** Whether the expression names days of the month and days of the week: a day that is one of either fires. */
 function isEitherDay(cron: string): boolean {
-  const [, , day = '*', , weekday = '*'] = cron.trim().split(/\s+/)
+  // From the end: an expression of six fields begins with the seconds.
+  const [day = '*', , weekday = '*'] = cron.trim().split(/\s+/).slice(-3)
   return ![day, weekday].some((field) => field.startsWith('*') || field === '?')
 }

@@ -33,7 +33,7 @@ const MAX_COUNT = 1_000
 export async function preview(spec: ScheduleSpec, options: PreviewOptions = {}): Promise<readonly Occurrence[]> {
   const { count = DEFAULT_COUNT, from = new Date() } = options
   if (!Number.isInteger(count) || count < 1 || count > MAX_COUNT)
-    throw new InvalidArgument(`count must be a number from 1 to ${MAX_COUNT}, got ${count}`)
+    throw new InvalidArgument(`count must be a whole number from 1 to ${MAX_COUNT}, got ${count}`)
   if (!(from instanceof Date) || Number.isNaN(from.getTime())) throw new InvalidArgument('from must be a valid Date')
   const year = from.getUTCFullYear()
   if (year < 1970 || year > 2100) throw new InvalidArgument(`from: the year must be from 1970 to 2100, got ${year}`)

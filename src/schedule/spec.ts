@@ -21,16 +21,16 @@ export interface CronSpec {
   readonly zone?: string
 }
 
-/** Equal distances. Changes of the clock do not move them. */
+/** Equal intervals. Changes of the clock do not move them. */
 export interface EverySpec {
   /** At least a second. */
   readonly every: Duration
   /**
-   * What the distances are counted from. `epoch`, the default: 1970-01-01T00:00Z, so that they do not drift. `completion`: the end of the job
-   * before, so that no two jobs of the schedule run at once.
+   * What the intervals are counted from. `epoch`, the default: 1970-01-01T00:00Z, so that they do not drift. `completion`: the end of the
+   * previous job, so that no two jobs of the schedule run at once.
    */
   readonly from?: 'epoch' | 'completion'
-  /** The time after each full distance; 0 by default. */
+  /** The time after each full interval; 0 by default. */
   readonly offset?: Duration
   /** The time zone of `start`, `end` and `exclude`; `UTC` by default. */
   readonly zone?: string
@@ -66,11 +66,11 @@ const KNOWN: KnownOptions<CronSpec & EverySpec & CalendarSpec & AtSpec & SpecBou
   ...{ zone: true, start: true, end: true, exclude: true },
 }
 const KINDS = ['cron', 'every', 'rrule', 'at'] as const
-const MIN_DISTANCE_MS = 1_000
+const MIN_INTERVAL_MS = 1_000
 const DAY_MS = 86_400_000
-/** The longest time in which a rule must occur: a leap day comes within eight years. */
+/** The maximum time until the first occurrence: a leap day comes within eight years. */
 const MAX_GAP_MS = 10 * 366 * DAY_MS
-/** So many occurrences in a row may be excluded by a rule: each is looked at. A date is skipped in one step. */
+/** The maximum number of occurrences in a row that rules may exclude: each is looked at. A date is skipped in one step. */
 const MAX_EXCLUDED = 100_000
 
 /**
@@ -88,7 +88,8 @@ export async function toOccurrences(spec: ScheduleSpec, { now }: { readonly now:
   const end = spec.end === undefined ? undefined : toInstant(spec.end, { zone, what: 'end' })
   if (start !== undefined && end !== undefined && end < start) throw new InvalidArgument('end must not be before start')
   const all = await toRule(spec, { zone, start })
-  const rule = exclude(bound(all, { start, end }), await toExclusions(spec.exclude ?? [], zone))
+  const exclusions = await toExclusions(spec.exclude ?? [], { zone, isSpaced: followsCompletion(spec) })
+  const rule = exclude(bound(all, { start, end }), exclusions)
   assertOccurs(rule, { spec, from: Math.max(now, (start ?? 0) - 1), isEnded: end !== undefined && end <= now })
   return rule
 }
@@ -105,26 +106,28 @@ export function describeSpec(spec: ScheduleSpec): string {
   if ('rrule' in spec) return `rrule '${spec.rrule}' ${where}`
   if ('at' in spec) return `once at ${spec.at instanceof Date ? spec.at.toISOString() : spec.at} ${where}`
   const offset = spec.offset === undefined ? '' : ` with offset ${formatDuration(spec.offset)}`
-  return `every ${formatDuration(spec.every)}${followsCompletion(spec) ? ' after the job before has ended' : offset}`
+  return `every ${formatDuration(spec.every)}${followsCompletion(spec) ? ' after the previous job has ended' : offset}`
 }
 
-/** Whether each time of the schedule depends on the end of the job before. */
+/** Whether each time of the schedule depends on the end of the previous job. */
 export function followsCompletion(spec: ScheduleSpec): boolean {
   return 'every' in spec && spec.from === 'completion'
 }
 
-/** Whether two specs name the same times, however they are written: `5m` or `300s`, and their fields in any order. */
-export function isSameSchedule(one: ScheduleSpec, other: ScheduleSpec): boolean {
+/** Whether two specs are the same: `5m` and `300s` are, and a default that is given and left out. */
+export function isSameSpec(one: ScheduleSpec, other: ScheduleSpec): boolean {
   return toCanonicalText(one) === toCanonicalText(other)
 }
 
 function toCanonicalText(spec: ScheduleSpec): string {
-  const { every, offset, ...others } = toStoredSpec({ zone: 'UTC', ...spec }) as Partial<EverySpec>
-  const durations = [every, offset].map((duration) =>
-    duration === undefined ? null : toMilliseconds(duration, 'every'),
-  )
-  const sorted = Object.entries(others).sort(([a], [b]) => (a < b ? -1 : 1))
-  return JSON.stringify([durations, sorted])
+  const { every, offset, exclude = [], ...others } = toStoredSpec(spec) as Partial<EverySpec> & SpecBounds
+  const durations = every === undefined ? [] : [toMilliseconds(every, 'every'), toMilliseconds(offset ?? 0, 'offset')]
+  const bounds = exclude.map((each) => (typeof each === 'string' ? each : sortFields(each)))
+  return JSON.stringify([durations, bounds, sortFields({ zone: 'UTC', from: 'epoch', ...others })])
+}
+
+function sortFields(fields: object): readonly (readonly [string, unknown])[] {
+  return Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1))
 }
 
 /** Returns a copy that can be stored: times as text. */
@@ -143,7 +146,7 @@ async function toRule(spec: ScheduleSpec, { zone, start }: { zone: string; start
     if (option in spec && !('every' in spec))
       throw new InvalidArgument(`${option} belongs to every, and not to ${given[0]}`)
   if ('cron' in spec) {
-    // A process that only posts jobs does not load the calculator.
+    // A process that only posts jobs does not load croner.
     const { toCronRule } = await import('./calendar/cron-rule.ts')
     return toCronRule(spec.cron, zone)
   }
@@ -153,21 +156,21 @@ async function toRule(spec: ScheduleSpec, { zone, start }: { zone: string; start
 }
 
 function toEveryRule({ every, offset = 0, from = 'epoch' }: EverySpec, start = Number.NEGATIVE_INFINITY): Rule {
-  const distance = toMilliseconds(every, 'every')
+  const interval = toMilliseconds(every, 'every')
   const shift = toMilliseconds(offset, 'offset')
-  if (distance < MIN_DISTANCE_MS || !Number.isInteger(distance))
+  if (interval < MIN_INTERVAL_MS || !Number.isInteger(interval))
     throw new InvalidArgument(`every must be at least one second and whole milliseconds, got ${formatDuration(every)}`)
-  if (shift >= distance)
+  if (shift >= interval)
     throw new InvalidArgument(`offset ${formatDuration(offset)} must be less than every ${formatDuration(every)}`)
   if (from !== 'epoch' && from !== 'completion')
     throw new InvalidArgument(`from must be 'epoch' or 'completion', got ${JSON.stringify(from)}`)
   if (from === 'completion') {
     if (shift > 0) throw new InvalidArgument("offset is counted from 1970: leave it out with from: 'completion'")
     // The first job waits for no other.
-    return { next: (after) => (after < start ? start : after + distance), last: () => undefined }
+    return { next: (after) => (after < start ? start : after + interval), last: () => undefined }
   }
-  const last = (until: number) => Math.floor((until - shift) / distance) * distance + shift
-  return { next: (after) => last(after) + distance, last }
+  const last = (until: number) => Math.floor((until - shift) / interval) * interval + shift
+  return { next: (after) => last(after) + interval, last }
 }
 
 function toSingleRule(at: number): Rule {
@@ -189,7 +192,7 @@ type Exclusion = (instant: number) => { readonly begin: number; readonly end: nu
 
 async function toExclusions(
   excluded: readonly (string | CronSpec | CalendarSpec)[],
-  zone: string,
+  { zone, isSpaced }: { readonly zone: string; readonly isSpaced: boolean },
 ): Promise<Exclusion[]> {
   if (!Array.isArray(excluded)) throw new InvalidArgument("exclude must be a list, such as ['2026-12-25']")
   const rules = excluded.map(async (each): Promise<Exclusion> => {
@@ -202,6 +205,12 @@ async function toExclusions(
       return (instant) => (instant >= begin && instant <= end ? { begin, end } : undefined)
     }
     assertOptions(each, { cron: true, rrule: true, zone: true }, 'exclude')
+    if (isSpaced)
+      throw new InvalidArgument(
+        "exclude: the times of from: 'completion' match no rule: exclude dates, such as '2026-12-25'",
+      )
+    if ('cron' in each === 'rrule' in each)
+      throw new InvalidArgument('exclude: a rule has exactly one of cron and rrule')
     if (each.zone !== undefined) assertZone(each.zone)
     const rule = await toRule(each, { zone: each.zone ?? zone, start: undefined })
     return (instant) => (rule.next(instant - 1) === instant ? { begin: instant, end: instant } : undefined)
@@ -209,7 +218,7 @@ async function toExclusions(
   return Promise.all(rules)
 }
 
-/** @throws InvalidArgument where more than 100,000 times in a row are excluded: the rule is then not known to end */
+/** Removes the excluded times from a rule. @throws InvalidArgument where more than 100,000 times in a row are excluded: it may have no more */
 function exclude(rule: Rule, exclusions: readonly Exclusion[]): Rule {
   if (exclusions.length === 0) return rule
   const find = (first: number | undefined, step: (excluded: { begin: number; end: number }) => number | undefined) => {
@@ -241,5 +250,5 @@ function assertOccurs(
   const first = rule.next(from)
   if (first !== undefined && first - from <= MAX_GAP_MS) return
   if (first === undefined && rule.last(from) !== undefined) return
-  throw new InvalidArgument(`${describeSpec(spec)} does not occur in ten years`)
+  throw new InvalidArgument(`${describeSpec(spec)} has no occurrence within ten years`)
 }

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { InvalidArgument } from '../../src/core/errors.ts'
 import { explainSpec, preview, type ScheduleSpec } from '../../src/schedule/index.ts'
-import { isSameSchedule, toOccurrences } from '../../src/schedule/internal.ts'
+import { isSameSpec, toOccurrences } from '../../src/schedule/internal.ts'
 import { rejectionOf } from '../board/events.ts'
 
 const NOW = Date.parse('2026-06-01T00:00:00Z')
@@ -161,13 +161,13 @@ test.each<[string, ScheduleSpec, RegExp]>([
   ['a time instead of fields', { cron: '2027-01-01T00:00:00' }, /write five fields/],
   ['@reboot', { cron: '@reboot' }, /write five fields/],
   ['a minute of 60', { cron: '60 * * * *' }, /not valid/],
-  ['30 February', { cron: '0 0 30 2 *' }, /does not occur in ten years/],
-  ['an impossible rule', { rrule: 'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30' }, /does not occur/],
+  ['30 February', { cron: '0 0 30 2 *' }, /has no occurrence within ten years/],
+  ['an impossible rule', { rrule: 'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30' }, /no occurrence/],
   ['an hour of 25', { rrule: 'FREQ=DAILY;BYHOUR=25' }, /BYHOUR must be from 0 to 23/],
   ['an unknown part', { rrule: 'FREQ=DAILY;BYMOON=FULL' }, /"BYMOON=FULL" is not a part/],
   ['COUNT without a start', { rrule: 'FREQ=DAILY;COUNT=3' }, /add start/],
   ['half a second', { every: 500 }, /at least one second/],
-  ['a distance that is no duration', { every: 'soon' as '1s' }, /every/],
+  ['a interval that is no duration', { every: 'soon' as '1s' }, /every/],
   ['an offset that is too long', { every: '5m', offset: '5m' }, /must be less than every/],
   ['an offset of a cron', { cron: '* * * * *', offset: '1m' } as ScheduleSpec, /offset belongs to every/],
   ['two kinds', { cron: '* * * * *', every: '5m' } as ScheduleSpec, /exactly one of/],
@@ -216,12 +216,18 @@ test.each<[ScheduleSpec, ScheduleSpec, boolean]>([
   [{ every: '5m', offset: '1m' }, { offset: 60_000, every: '300s', zone: 'UTC' }, true],
   [{ cron: '0 3 * * *', zone: 'Europe/Berlin' }, { zone: 'Europe/Berlin', cron: '0 3 * * *' }, true],
   [{ cron: '0 3 * * *' }, { cron: '0 3 * * *', zone: 'Europe/Berlin' }, false],
+  [{ every: '5m' }, { every: '5m', from: 'epoch', offset: 0 }, true],
+  [
+    { every: '5m', exclude: [{ cron: '* 1 * * *', zone: 'UTC' }] },
+    { every: '5m', exclude: [{ zone: 'UTC', cron: '* 1 * * *' }] },
+    true,
+  ],
   [{ every: '5m' }, { every: '5m', exclude: ['2026-12-25'] }, false],
 ])('%j and %j name the same times: %s', (one, other, same) => {
-  expect(isSameSchedule(one, other)).toBe(same)
+  expect(isSameSpec(one, other)).toBe(same)
 })
 
-test('the first job of a distance from the end of the job before is at the start', async () => {
+test('the first job of a interval from the end of the previous job is at the start', async () => {
   const rule = await toOccurrences({ every: '5m', from: 'completion', start: '2027-01-01' }, { now: NOW })
   expect(new Date(rule.next(NOW) ?? 0).toISOString()).toBe('2027-01-01T00:00:00.000Z')
 })
@@ -230,7 +236,8 @@ test.each<[ScheduleSpec, string]>([
   [{ cron: '30 2 * * 1-5', zone: 'Europe/Berlin' }, 'At 02:30, Monday through Friday, in Europe/Berlin'],
   [{ cron: '0 2 1 * 1' }, 'At 02:00, on day 1 of the month, or on Monday, in UTC'],
   [{ every: '5m' }, 'every 5m, counted from 1970-01-01T00:00Z'],
-  [{ every: '5m', from: 'completion' }, 'every 5m after the job before has ended'],
+  [{ cron: '0 30 2 1 * 1' }, 'At 02:30, on day 1 of the month, or on Monday, in UTC'],
+  [{ every: '5m', from: 'completion' }, 'every 5m after the previous job has ended'],
   [{ rrule: 'FREQ=MONTHLY;BYDAY=-1FR' }, 'every month on last Friday, in UTC'],
   [{ at: '2027-03-28T09:00' }, 'once at 2027-03-28T09:00 in UTC'],
 ])('is said in words: %j', async (spec, words) => {

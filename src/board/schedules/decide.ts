@@ -13,15 +13,16 @@ import { createHash } from 'node:crypto'
 import { followsCompletion, type Rule } from '../../schedule/internal.ts'
 import type { SchedulePolicies, ScheduleRecord, SkipReason } from './record.ts'
 
-/** A job that is posted so much after its time is on time: conductors are busy, or one has just died. */
-export const ON_TIME_MS = 60_000
+/** A job that is posted within this time after its nominal time is on time: conductors are busy, or one has just died. */
+const ON_TIME_MS = 60_000
 const DAY_MS = 86_400_000
 /** More times than these are not counted one by one: a schedule of every second whose conductors were away for a week. */
-const MAX_COUNTED = 10_000
+const MAX_COUNTED_TIMES = 10_000
 
 /** Times in a row that are not run. */
 export interface SkippedTimes {
   readonly reason: SkipReason
+  /** At least so many, if there are more than 10,000. */
   readonly count: number
   readonly from: number
   readonly to: number
@@ -34,7 +35,7 @@ export interface Decision {
   readonly due: readonly number[]
   readonly skipped: readonly SkippedTimes[]
   readonly cursor: number
-  /** Absent at the end of the schedule, and while the end of a job decides the next time. */
+  /** The first time after the cursor; absent if there is none. */
   readonly next: ScheduleRecord['next']
 }
 
@@ -47,30 +48,38 @@ export interface DecideOptions {
 export function decide(id: string, record: ScheduleRecord, { rule, now }: DecideOptions): Decision | undefined {
   const { next, policies, counts } = record
   if (record.paused || !next || next.at > now) return undefined
-  const left = policies.times === undefined ? Number.POSITIVE_INFINITY : policies.times - counts.fired
-  // The distance is counted from the end of the job before: no time can have been missed.
-  if (followsCompletion(record.spec)) {
-    const following = left > 1 ? planNext(id, policies, { rule, cursor: now }) : undefined
-    return { due: [next.nominal], skipped: [], cursor: now, next: following }
-  }
+  const left = policies.times === undefined ? Number.POSITIVE_INFINITY : Math.max(0, policies.times - counts.fired)
+  // The interval is counted from the end of the previous job: no time can have been missed.
+  if (followsCompletion(record.spec))
+    return { due: [next.nominal], skipped: [], cursor: now, next: planNext(id, policies, { rule, cursor: now }) }
   const passed = listPassed(id, next, { policies, rule, now })
   const newest = passed.times.at(-1) ?? next.nominal
   const window = policies.windowMs ?? defaultWindow(policies, { newest, rule })
   const wanted = passed.times.filter((nominal) => {
-    const lateMs = now - nominal - policies.jitterMs
-    return (nominal === newest && lateMs <= ON_TIME_MS) || (policies.catchUp !== 'none' && lateMs <= window)
+    const isWithinWindow = now - nominal - policies.jitterMs <= window
+    return (
+      (nominal === newest && !isLate(nominal, { now, policies })) || (policies.catchUp !== 'none' && isWithinWindow)
+    )
   })
   const due = (policies.catchUp === 'all' ? wanted.slice(-policies.max) : wanted.slice(-1)).slice(0, left)
   const posted = new Set(due)
   const missed = passed.times.filter((nominal) => !posted.has(nominal))
   const count = missed.length + passed.uncounted
-  const to = missed.at(-1)
+  const to = missed.at(-1) ?? (passed.uncounted > 0 ? rule.last((passed.times[0] ?? now) - 1) : undefined)
   return {
     due,
     skipped: to === undefined ? [] : [{ reason: 'missed', count, from: next.nominal, to }],
     cursor: newest,
-    next: due.length >= left ? undefined : planNext(id, policies, { rule, cursor: newest }),
+    next: planNext(id, policies, { rule, cursor: newest }),
   }
+}
+
+/** Returns whether a job that is posted now is late for its nominal time: more than a minute, and the jitter. */
+export function isLate(
+  nominal: number,
+  { now, policies }: { readonly now: number; readonly policies: Pick<SchedulePolicies, 'jitterMs'> },
+): boolean {
+  return now - nominal - policies.jitterMs > ON_TIME_MS
 }
 
 /** Returns the decision with its due times skipped. */
@@ -110,27 +119,31 @@ export function planNext(
 /** Counts the times of a rule after `after`, up to `until`; at most 10,000. */
 export function countTimes(rule: Rule, { after, until }: { readonly after: number; readonly until: number }): number {
   let count = 0
-  for (let at = rule.next(after); at !== undefined && at <= until && count < MAX_COUNTED; at = rule.next(at)) count += 1
+  for (let at = rule.next(after); at !== undefined && at <= until && count < MAX_COUNTED_TIMES; at = rule.next(at))
+    count += 1
   return count
 }
 
-/** Lists the times that are due, from the planned one; where there are very many, only the newest. */
+/** Lists the times that are due, from the planned one; where there are very many, only the newest, and the number of others. */
 function listPassed(
   id: string,
   next: NonNullable<ScheduleRecord['next']>,
   { policies, rule, now }: DecideOptions & Pick<ScheduleRecord, 'policies'>,
 ): { readonly times: readonly number[]; readonly uncounted: number } {
   const times = [next.nominal]
-  while (times.length < MAX_COUNTED) {
+  while (times.length < MAX_COUNTED_TIMES) {
     const following = planNext(id, policies, { rule, cursor: times.at(-1) ?? next.nominal })
     if (!following || following.at > now) return { times, uncounted: 0 }
     times.push(following.nominal)
   }
-  // Only the newest can be made up: they are found from the end.
+  // Only the newest can be posted now: they are found from the end.
   const newest: number[] = []
-  for (let at = rule.last(now); at !== undefined && newest.length < policies.max; at = rule.last(at - 1))
-    newest.unshift(at)
-  return { times: newest, uncounted: times.length }
+  for (let at = rule.last(now); at !== undefined && newest.length < policies.max; at = rule.last(at - 1)) {
+    const isDue = (planNext(id, policies, { rule, cursor: at - 1 })?.at ?? at) <= now
+    if (isDue) newest.unshift(at)
+  }
+  const [oldest = now] = newest
+  return { times: newest, uncounted: times.filter((nominal) => nominal < oldest).length }
 }
 
 /** Returns the window where nobody has set one: a day, and with `latest` not longer than until the following time. */

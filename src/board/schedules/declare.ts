@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto'
 import { encodePlain } from '../../core/codec.ts'
 import { Duplicate, InvalidArgument } from '../../core/errors.ts'
 import { assertOptions } from '../../core/options.ts'
-import { DEFAULT_OWNER, SCHEDULES } from './record.ts'
+import type { RecordStore } from '../records/record-store.ts'
+import { DEFAULT_OWNER, SCHEDULES, type ScheduleRecord } from './record.ts'
 import { type DeclaredSchedule, type ScheduleDefinition, toDefinitions } from './schedule.ts'
 import type { ScheduleHost } from './schedule-host.ts'
 import type { Schedules } from './schedules.ts'
@@ -29,7 +30,7 @@ export interface DeclareReport {
   readonly kept: readonly string[]
 }
 
-/** @throws InvalidArgument for invalid options; Duplicate for an id that is declared twice */
+/** Parses the option `schedules` of a conductor. @throws InvalidArgument for invalid options */
 export function toDeclaredSchedules(
   given: readonly DeclaredSchedule[] | DeclaredSchedules,
 ): Required<DeclaredSchedules> {
@@ -42,13 +43,9 @@ export function toDeclaredSchedules(
     throw new InvalidArgument(
       'schedules: prune needs an owner, as in owner: "billing": it removes what this owner no longer declares',
     )
-  const ids = new Set<string>()
-  for (const one of declare) {
+  for (const one of declare)
     if (typeof Object(one).id !== 'string' || !Object(one).spec)
       throw new InvalidArgument("schedules: each must be made by schedule('id', spec, flow, store)")
-    if (ids.has(one.id)) throw new Duplicate(`schedule ${one.id} is declared twice`)
-    ids.add(one.id)
-  }
   return { declare, owner, prune }
 }
 
@@ -56,7 +53,8 @@ export function toDeclaredSchedules(
  * Puts each declared schedule that differs from the one on the board and whose version is not lower. A schedule that was edited at run
  * time stays as it is until its declaration changes, and a paused one stays paused.
  *
- * @throws InvalidArgument, InvalidPosting, MissingDependencies for an invalid declaration: then none is put
+ * @throws InvalidArgument, InvalidPosting, MissingDependencies for an invalid declaration, Duplicate for an id that is declared twice: then
+ *   none is put
  */
 export async function declareSchedules(
   { declare, owner, prune }: Required<DeclaredSchedules>,
@@ -68,6 +66,12 @@ export async function declareSchedules(
       definitions: await toDefinitions(declared),
     })),
   )
+  const ids = new Set<string>()
+  for (const { id } of all.flatMap(({ definitions }) => definitions)) {
+    // Also where a tenant makes it: schedule('a/b') and tenant b of schedule('a').
+    if (ids.has(id)) throw new Duplicate(`schedule ${id} is declared twice`)
+    ids.add(id)
+  }
   const report = {
     put: [] as string[],
     newer: [] as string[],
@@ -84,20 +88,26 @@ export async function declareSchedules(
   // A process of an older release does not know what a newer one declares.
   if (!prune || report.newer.length > 0) return report
   const newest = Math.max(0, ...all.map(({ version }) => version))
-  const ids = new Set(all.flatMap(({ definitions }) => definitions.map(({ id }) => id)))
   const store = host.records.of(SCHEDULES)
-  for (const record of await store.list()) {
-    if ('error' in record || ids.has(record.id)) continue
-    const { declared } = record.value
-    if (declared?.owner !== owner) continue
-    if (declared.version > newest) {
-      report.kept.push(record.id)
-      continue
-    }
-    const { done } = await store.write([{ id: record.id, revision: record.revision, value: undefined }])
-    if (done) report.pruned.push(record.id)
+  for (const { id } of await store.list()) {
+    if (ids.has(id)) continue
+    const outcome = await pruneSchedule(id, { store, owner, newest })
+    if (outcome) report[outcome].push(id)
   }
   return report
+}
+
+/** Removes a schedule that its owner does not declare any more. A firing may change it meanwhile. */
+async function pruneSchedule(
+  id: string,
+  { store, owner, newest }: { store: RecordStore<ScheduleRecord>; owner: string; newest: number },
+): Promise<'pruned' | 'kept' | undefined> {
+  while (true) {
+    const record = await store.get(id)
+    if (!record || 'error' in record || record.value.declared?.owner !== owner) return undefined
+    if (record.value.declared.version > newest) return 'kept'
+    if ((await store.write([{ id, revision: record.revision, value: undefined }])).done) return 'pruned'
+  }
 }
 
 function toDigest(definition: ScheduleDefinition): string {

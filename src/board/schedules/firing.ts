@@ -12,10 +12,10 @@ import { InvalidArgument, JobFailure, UnsupportedCapability } from '../../core/e
 import { describeError } from '../../core/failure.ts'
 import { followsCompletion } from '../../schedule/internal.ts'
 import type { BoardRecord, RecordStore } from '../records/record-store.ts'
-import { type Decision, decide, limitDue, ON_TIME_MS, type SkippedTimes, skipDue } from './decide.ts'
-import { type Firing, type Overlap, type ScheduleCounts, type ScheduleRecord, withRecent } from './record.ts'
+import { type Decision, decide, isLate, limitDue, type SkippedTimes, skipDue } from './decide.ts'
+import { type Firing, isOver, type Overlap, type ScheduleCounts, type ScheduleRecord, withRecent } from './record.ts'
 import type { RuleCache } from './rule-cache.ts'
-import { nextKey, postsPerWrite, scheduleKey, toScheduledPost } from './scheduled-post.ts'
+import { postsPerWrite, queuedKey, scheduleKey, toScheduledPost } from './scheduled-post.ts'
 
 /** What one transaction has done for a schedule. */
 export interface Fired {
@@ -37,7 +37,8 @@ export interface FiringOptions {
 /**
  * Fires the schedule if it is due. Returns undefined if it is not, or if another process was faster.
  *
- * @throws NotConnected, OutcomeUnknown: fire again; nothing is done twice
+ * @throws NotConnected, OutcomeUnknown: fire again; nothing is done twice. If the answer to a write was lost that was done, nobody reports
+ *   this firing; the record shows it
  */
 export async function fire(record: BoardRecord<ScheduleRecord>, options: FiringOptions): Promise<Fired | undefined> {
   const { id, value } = record
@@ -74,9 +75,9 @@ async function pauseFor(
 ): Promise<Fired | undefined> {
   const nominal = value.next?.nominal ?? now
   const skipped: SkippedTimes = { reason: 'refused', count: 1, from: nominal, to: nominal, error: error.message }
-  const { next: _, ...rest } = applyDecision(
+  const rest = applyDecision(
     value,
-    { due: [], skipped: [skipped], cursor: value.cursor, next: undefined },
+    { due: [], skipped: [skipped], cursor: nominal, next: undefined },
     { posted: [], now },
   )
   const paused = { since: now, by: 'its rule', reason: error.message }
@@ -87,17 +88,18 @@ async function pauseFor(
 /** Returns the keys with which the job may be posted, in the order in which they are tried; undefined is no key. */
 export function keysFor(id: string, overlap: Overlap): readonly (string | undefined)[] {
   if (overlap === 'skip') return [scheduleKey(id)]
-  if (overlap === 'queueOne') return [scheduleKey(id), nextKey(id)]
+  if (overlap === 'queueOne') return [scheduleKey(id), queuedKey(id)]
   return [undefined]
 }
 
-/** Cancels the job that was posted last, which may have ended. */
+/** Cancels the jobs that were posted last, for a time and on request; they may have ended. */
 export async function cancelPrevious(
   { id, value }: BoardRecord<ScheduleRecord>,
   { cancel }: Pick<FiringOptions, 'cancel'>,
 ): Promise<void> {
-  const previous = value.recent.find(({ uuid }) => uuid !== undefined)?.uuid
-  if (previous !== undefined) await cancel(previous, `schedule ${id} posts its next job`)
+  const newest = value.recent.find(({ uuid }) => uuid !== undefined)?.uuid
+  for (const uuid of new Set([newest, value.last?.uuid]))
+    if (uuid !== undefined) await cancel(uuid, `schedule ${id} posts its next job`)
 }
 
 interface Attempt {
@@ -145,18 +147,22 @@ function applyDecision(
     const entry = { nominal: to, at: now, why: 'time', skipped: reason } as const
     return { ...entry, ...(count > 1 ? { count } : {}), ...(error === undefined ? {} : { error }) }
   })
-  const late = posted.filter(({ lateMs }) => lateMs - value.policies.jitterMs > ON_TIME_MS)
+  const late = posted.filter(({ nominal }) => isLate(nominal, { now, policies: value.policies }))
+  const counts = {
+    ...countSkipped(value.counts, skipped),
+    fired: value.counts.fired + posted.length,
+    late: value.counts.late + late.length,
+  }
+  const following = isOver({ ...value, counts }) ? undefined : next
+  const last = posted.at(-1)
   // The end of this job decides the next time, if there is one.
-  const awaited = followsCompletion(value.spec) && next ? posted.at(-1) : undefined
+  const awaited = followsCompletion(value.spec) && following ? last : undefined
   return {
     ...rest,
     cursor,
-    ...(awaited ? { awaits: awaited.uuid } : next && { next }),
-    counts: {
-      ...countSkipped(value.counts, skipped),
-      fired: value.counts.fired + posted.length,
-      late: value.counts.late + late.length,
-    },
+    ...(awaited ? { awaits: awaited.uuid } : following && { next: following }),
+    ...(last ? { last: { nominal: last.nominal, uuid: last.uuid } } : {}),
+    counts,
     recent: withRecent([...firings.reverse(), ...skips.reverse()], value),
   }
 }

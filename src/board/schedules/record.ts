@@ -8,7 +8,7 @@ import type { Posting } from '../model/posting.ts'
 import type { RecordKind } from '../records/record-store.ts'
 
 export const CATCH_UPS = ['none', 'latest', 'all'] as const
-/** Which of the times that passed while no conductor was running are made up. */
+/** Which of the times that passed while no conductor was running are caught up: posted afterwards. */
 export type CatchUp = (typeof CATCH_UPS)[number]
 
 export const OVERLAPS = ['skip', 'queueOne', 'queueAll', 'cancelPrevious', 'allow'] as const
@@ -24,16 +24,16 @@ export type JobTemplate = Pick<Posting, 'name' | 'details' | 'priority' | 'size'
 
 export interface SchedulePolicies {
   readonly catchUp: CatchUp
-  /** The greatest lateness with which a time is made up; absent for the default of its {@link CatchUp}. */
+  /** The maximum lateness of a time that is caught up; absent for the default of its {@link CatchUp}. */
   readonly windowMs?: number
-  /** The greatest number of times that are made up at once, with `all`. */
+  /** The maximum number of times that are caught up at once, with `all`. */
   readonly max: number
   readonly overlap: Overlap
-  /** Each job is posted up to so much later than its nominal time. */
+  /** The maximum random delay of a job after its nominal time. */
   readonly jitterMs: number
-  /** The schedule ends after so many jobs. */
+  /** The number of jobs after which the schedule ends. */
   readonly times?: number
-  /** The schedule is paused after so many jobs in a row were trashed because they failed. */
+  /** The number of jobs in a row that were trashed because they failed, after which the schedule is paused. */
   readonly pauseAfterFailures?: number
 }
 
@@ -73,6 +73,8 @@ export interface ScheduleRecord {
   readonly failuresInRow: number
   /** The newest first. */
   readonly recent: readonly Firing[]
+  /** The newest job that was posted because its time had come: {@link recent} may be full of skipped times. */
+  readonly last?: { readonly nominal: number; readonly uuid: string }
 }
 
 /** What a schedule has done so far. */
@@ -107,14 +109,21 @@ export function withRecent(firings: readonly Firing[], { recent }: Pick<Schedule
 /** Checks what another release, or somebody by hand, may have written. @throws InvalidPosting */
 function parseSchedule(value: unknown, id: string): ScheduleRecord {
   const { spec, job, policies, createdAt, cursor, counts, recent, failuresInRow = 0 } = Object(value)
-  const isWhole =
-    [spec, job, policies, counts].every((part) => typeof part === 'object' && part !== null) &&
+  const { fired, late, manual, backfilled, skipped } = Object(counts)
+  const isComplete =
+    [spec, job, policies, counts, skipped].every((part) => typeof part === 'object' && part !== null) &&
     [createdAt, cursor, failuresInRow, policies.max, policies.jitterMs].every(Number.isFinite) &&
+    [fired, late, manual, backfilled].every(Number.isFinite) &&
     Array.isArray(recent) &&
     CATCH_UPS.includes(policies.catchUp) &&
     OVERLAPS.includes(policies.overlap) &&
     typeof job.name === 'string' &&
     typeof Object(job.details).flow === 'string'
-  if (!isWhole) throw new InvalidPosting(`schedule ${id} is not complete: put it again, or remove it`)
+  if (!isComplete) throw new InvalidPosting(`schedule ${id} has an incomplete record: remove it, then put it again`)
   return { ...(value as ScheduleRecord), failuresInRow }
+}
+
+/** Returns whether the schedule has posted as many jobs as it may. */
+export function isOver({ counts, policies: { times } }: Pick<ScheduleRecord, 'counts' | 'policies'>): boolean {
+  return times !== undefined && counts.fired >= times
 }

@@ -1,5 +1,5 @@
 /** The rules of schedules, computed once for each spec: a cron expression takes longer to parse than its next time to compute. */
-import { type Rule, type ScheduleSpec, toOccurrences } from '../../schedule/internal.ts'
+import { type Rule, toOccurrences } from '../../schedule/internal.ts'
 import type { BoardRecord } from '../records/record-store.ts'
 import type { ScheduleRecord } from './record.ts'
 
@@ -12,15 +12,11 @@ export class RuleCache {
     const key = JSON.stringify(spec)
     const known = this.#rules.get(id)
     if (known?.key === key) return known.rule
-    const rule = this.compute(spec, value.createdAt)
+    const rule = toOccurrences(spec, { now: value.createdAt })
     this.#rules.set(id, { key, rule })
     // The reason of a failure may be gone later, such as a missing module.
     rule.catch(() => this.#rules.delete(id))
     return rule
-  }
-
-  compute(spec: ScheduleSpec, now: number): Promise<Rule> {
-    return toOccurrences(spec, { now })
   }
 
   /** Drops the rule of a schedule that was removed. */

@@ -14,7 +14,7 @@ import type {
 /** A schedule as `board.schedules.list` and `show` return it. */
 export interface ScheduleView {
   readonly id: string
-  /** `waiting`: for the end of the job before. `unreadable`: a newer release has written it; `error` says so. */
+  /** `waiting`: for the end of the previous job. `unreadable`: a newer release has written it; `error` says so. */
   readonly state: 'active' | 'waiting' | 'paused' | 'ended' | 'unreadable'
   /** The rule in words: `cron '30 2 * * *' in Europe/Berlin`. */
   readonly rule: string

@@ -3,7 +3,7 @@ import { InvalidArgument, InvalidPosting, MissingDependencies } from '../../core
 import { assertOptions, defined, type KnownOptions } from '../../core/options.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import { type AnyFlow, checkStore, type Flow, missingInputs } from '../../flow/index.ts'
-import { followsCompletion, type ScheduleSpec, toStoredSpec } from '../../schedule/internal.ts'
+import { followsCompletion, type ScheduleSpec, toOccurrences, toStoredSpec } from '../../schedule/internal.ts'
 import { makePosting, type PostOptions } from '../model/posting.ts'
 import {
   CATCH_UPS,
@@ -18,13 +18,13 @@ import {
 /** The policies of a schedule, and the options of its jobs. */
 export interface ScheduleOptions {
   /**
-   * Which times are made up that passed while no conductor was running. `latest`, the default: the newest, if it is not older than the
-   * window. `none`: only a time that is at most a minute late. `all`: each in the window, at most `max`.
+   * Which of the times that passed while no conductor was running are posted afterwards (caught up). `latest`, the default: the newest, if
+   * it is not older than the window. `none`: only a time that is at most a minute late. `all`: each in the window, at most `max`.
    */
   readonly catchUp?: CatchUp
-  /** The greatest lateness of a time that is made up; by default a day, and with `latest` at most until the following time. */
+  /** The maximum age of a time that is caught up; by default a day, and with `latest` at most until the following time. */
   readonly window?: Duration
-  /** The greatest number of times that `all` makes up at once; 100 by default, and at most. */
+  /** The maximum number of times that `all` catches up at once; 100 by default, and at most. */
   readonly max?: number
   /**
    * What happens when a time comes while an earlier job of the schedule is on the board, also one that waits for its next attempt. `skip`, the
@@ -32,11 +32,11 @@ export interface ScheduleOptions {
    * cancelled. `allow`: both run.
    */
   readonly overlap?: Overlap
-  /** Each job is posted up to so much later than its time, always the same for one time; 0 by default. */
+  /** The maximum random delay of a job after its time; in all processes the same for one time. 0 by default. */
   readonly jitter?: Duration
-  /** The schedule ends after so many jobs. */
+  /** The number of jobs after which the schedule ends. */
   readonly times?: number
-  /** The schedule is paused after so many jobs in a row were trashed because they failed. */
+  /** The number of jobs in a row that were trashed because they failed, after which the schedule is paused. */
   readonly pauseAfterFailures?: number
   /** Options of its jobs, as for `board.post`. */
   readonly post?: Pick<PostOptions, SchedulePostOption>
@@ -72,16 +72,16 @@ export interface DeclaredSchedule {
 /** What a record has of its declaration. */
 export type ScheduleDefinition = Pick<ScheduleRecord, 'spec' | 'job' | 'policies'> & { readonly tenant?: string }
 
-const KNOWN: KnownOptions<ScheduleOptions> = {
-  ...{ catchUp: true, window: true, max: true, overlap: true, jitter: true, times: true },
-  ...{ pauseAfterFailures: true, post: true, tenants: true, version: true },
+const KNOWN_CHANGES: KnownOptions<Omit<ScheduleChanges, 'spec' | 'store'>> = {
+  ...{ catchUp: true, window: true, max: true, overlap: true, jitter: true, times: true, pauseAfterFailures: true },
 }
+const KNOWN: KnownOptions<ScheduleOptions> = { ...KNOWN_CHANGES, post: true, tenants: true, version: true }
 const KNOWN_POST: KnownOptions<Pick<PostOptions, SchedulePostOption>> = {
   ...{ name: true, details: true, priority: true, size: true, resources: true },
   ...{ deadline: true, onOwnerLost: true, maxAttempts: true, backOff: true },
 }
-/** A time that is made up with others is one of these posts, which are one transaction. */
-const MAX_MADE_UP = 100
+/** The jobs of one catch-up are posted in one transaction, which takes at most 100 posts. */
+const MAX_CATCH_UP = 100
 const ID_PATTERN = /^[\p{L}\p{N}][\p{L}\p{N} ._:@-]*(\/[\p{L}\p{N} ._:@-]+)?$/u
 const MAX_ID_LENGTH = 200
 
@@ -110,15 +110,11 @@ export function schedule<I extends object>(
   if (!Number.isSafeInteger(version) || version < 0)
     throw new InvalidArgument(`${what}: version must be a whole number from 0, got ${version}`)
   const declared = { id, spec, flow, store, options }
-  if (typeof spec !== 'object' || spec === null)
-    throw new InvalidArgument(
-      `${what}: the spec must be an object, as in { cron: '30 2 * * *', zone: 'Europe/Berlin' }, { every: '5m' } or { rrule: 'FREQ=MONTHLY' }`,
-    )
   toPolicies(declared)
   return declared
 }
 
-/** @throws InvalidArgument */
+/** Checks the id of a schedule. @throws InvalidArgument */
 export function assertScheduleId(id: string): void {
   if (typeof id === 'string' && id.length <= MAX_ID_LENGTH && ID_PATTERN.test(id)) return
   throw new InvalidArgument(
@@ -130,14 +126,16 @@ export function assertScheduleId(id: string): void {
 /**
  * Returns the definitions of a declaration, one for each tenant.
  *
- * @throws InvalidPosting for a store that the schema of the flow refuses; MissingDependencies for a store that lacks an input
+ * @throws InvalidArgument for an invalid spec; InvalidPosting for a store that the schema of the flow refuses; MissingDependencies for a store
+ *   that lacks an input
  */
 export async function toDefinitions(
   declared: DeclaredSchedule,
 ): Promise<readonly (ScheduleDefinition & { readonly id: string })[]> {
   const { id, store, options } = declared
   const policies = toPolicies(declared)
-  const spec = named(id, () => toStoredSpec(declared.spec))
+  const spec = toStoredSpec(declared.spec)
+  await withScheduleId(id, () => toOccurrences(spec, { now: Date.now() }))
   const define = async (each: { readonly id: string; readonly store: object; readonly tenant?: string }) => {
     const job = await toJobTemplate(declared, each)
     return { id: each.id, spec, policies, job, ...defined({ tenant: each.tenant }) }
@@ -162,7 +160,7 @@ export function withChanges(
   { spec, job, policies, tenant }: ScheduleRecord,
   { spec: newSpec = spec, store, ...options }: ScheduleChanges,
 ): ScheduleDefinition {
-  assertOptions(options, KNOWN, `schedule ${id}`)
+  assertOptions(options, KNOWN_CHANGES, `schedule ${id}`)
   const { windowMs: window, jitterMs: jitter, ...others } = policies
   const given = { ...defined({ window, jitter }), ...others, ...options }
   const changed = toPolicies({ id, spec: newSpec, flow: job.name, store: {}, options: given })
@@ -183,7 +181,7 @@ async function toJobTemplate(
   if (work.flow === '') throw new InvalidPosting(`schedule ${id}: the name of the flow must not be empty`)
   const post = { ...usual, ...options.post }
   const details = { ...post.details, ...work, store }
-  // A posting is made of it to check it: a job that cannot be posted must not be found out at night.
+  // A posting is made of it to check it: otherwise the error would appear only when the job is due.
   const posting = makePosting({ ...post, name: post.name ?? work.flow, details })
   const { priority, size, maxAttempts, name, resources, deadline, onOwnerLost, backOff } = posting
   return {
@@ -210,10 +208,10 @@ async function assertStore(
   }
 }
 
-/** Names the schedule in errors about its spec. */
-function named<T>(id: string, parse: () => T): T {
+/** Adds the id of the schedule to errors about its spec. */
+export async function withScheduleId<T>(id: string, compute: () => Promise<T>): Promise<T> {
   try {
-    return parse()
+    return await compute()
   } catch (error) {
     throw error instanceof InvalidArgument
       ? new InvalidArgument(`schedule ${id}: ${error.message}`, { cause: error })
@@ -223,19 +221,23 @@ function named<T>(id: string, parse: () => T): T {
 
 function toPolicies({ id, spec, options }: DeclaredSchedule): SchedulePolicies {
   const what = `schedule ${id}`
-  const { catchUp = 'latest', overlap = 'skip', max = MAX_MADE_UP, jitter = 0, times, pauseAfterFailures } = options
+  if (typeof spec !== 'object' || spec === null)
+    throw new InvalidArgument(
+      `${what}: the spec must be an object, as in { cron: '30 2 * * *', zone: 'Europe/Berlin' }, { every: '5m' } or { rrule: 'FREQ=MONTHLY' }`,
+    )
+  const { catchUp = 'latest', overlap = 'skip', max = MAX_CATCH_UP, jitter = 0, times, pauseAfterFailures } = options
   assertOneOf(catchUp, { of: CATCH_UPS, what: `${what}: catchUp` })
   assertOneOf(overlap, { of: OVERLAPS, what: `${what}: overlap` })
   for (const [name, value] of Object.entries({ max, times, pauseAfterFailures }))
     if (value !== undefined && (!Number.isSafeInteger(value) || value < 1))
       throw new InvalidArgument(`${what}: ${name} must be a whole number from 1, got ${value}`)
-  if (max > MAX_MADE_UP) throw new InvalidArgument(`${what}: max must be at most ${MAX_MADE_UP}, got ${max}`)
+  if (max > MAX_CATCH_UP) throw new InvalidArgument(`${what}: max must be at most ${MAX_CATCH_UP}, got ${max}`)
   if (catchUp === 'all' && overlap !== 'queueAll' && overlap !== 'allow')
     throw new InvalidArgument(
       `${what}: catchUp 'all' posts several jobs at once: it needs overlap 'queueAll' or 'allow', got '${overlap}'`,
     )
   if (followsCompletion(spec) && overlap !== 'skip')
-    throw new InvalidArgument(`${what}: with from: 'completion' no two jobs overlap: leave overlap out`)
+    throw new InvalidArgument(`${what}: with from: 'completion' overlap must be 'skip', got '${overlap}'`)
   const windowMs = options.window === undefined ? undefined : toMilliseconds(options.window, `${what}: window`)
   const jitterMs = toMilliseconds(jitter, `${what}: jitter`)
   return { catchUp, overlap, max, jitterMs, ...defined({ windowMs, times, pauseAfterFailures }) }

@@ -15,7 +15,7 @@ export interface ScheduledDetails {
   readonly id: string
   /** The time that the rule names, whenever the job was posted. */
   readonly nominal: string
-  /** The nominal time of the job before. */
+  /** The nominal time of the previous job. */
   readonly previous?: string
   /** By how many milliseconds it was posted later than its nominal time. */
   readonly lateMs: number
@@ -75,7 +75,7 @@ export function scheduleKey(id: string): string {
 }
 
 /** Returns the key of the one job that may wait while another runs, with `queueOne`. */
-export function nextKey(id: string): string {
+export function queuedKey(id: string): string {
   // No id can make this the key of another schedule.
   return `schedule-next/${id}`
 }
@@ -88,7 +88,7 @@ export function nextKey(id: string): string {
 export function toScheduledPost(id: string, record: ScheduleRecord, post: ScheduledPost): PostRequest {
   const { job, tenant, createdAt, policies } = record
   const { nominal, now, why, missed = 0, key, salt = '' } = post
-  const previous = record.recent.find((firing) => firing.uuid !== undefined && firing.why === 'time')?.nominal
+  const previous = record.last?.nominal
   const schedule: ScheduledDetails = {
     id,
     nominal: new Date(nominal).toISOString(),
@@ -105,7 +105,7 @@ export function toScheduledPost(id: string, record: ScheduleRecord, post: Schedu
     details: { ...job.details, store: { ...job.details.store, ...post.store }, schedule },
     uuid: v5([id, createdAt, why, nominal, salt].join('\n'), NAMESPACE),
     ...(key === undefined ? {} : { key }),
-    ...(policies.overlap === 'allow' ? resources && { resources } : { resources: withOwnTurn(id, resources) }),
+    ...(policies.overlap === 'allow' ? resources && { resources } : { resources: withScheduleResource(id, resources) }),
     format: POSTING_FORMAT,
     runs: 0,
     attempts: [],
@@ -114,6 +114,6 @@ export function toScheduledPost(id: string, record: ScheduleRecord, post: Schedu
 }
 
 /** Adds a resource that every job of the schedule takes alone: two of them never run at once, whichever way they were posted. */
-function withOwnTurn(id: string, { exclusive = [], shared = [] }: ScheduleRecord['job']['resources'] = {}) {
+function withScheduleResource(id: string, { exclusive = [], shared = [] }: ScheduleRecord['job']['resources'] = {}) {
   return { exclusive: [...exclusive, scheduleKey(id)], ...(shared.length > 0 ? { shared } : {}) }
 }

@@ -5,6 +5,7 @@
  * it, in an order that differs from schedule to schedule (rendezvous hashing of the conductors' names); those that see the new record
  * meanwhile do nothing. The transaction alone makes each time fire once: the order only saves refused transactions.
  */
+import { setImmediate as setImmediatePromise } from 'node:timers/promises'
 import { asError, NotConnected } from '../../core/errors.ts'
 import type { AlarmClock } from '../../core/time.ts'
 import { followsCompletion } from '../../schedule/internal.ts'
@@ -21,18 +22,18 @@ import type { Schedules } from './schedules.ts'
 /** By how much each conductor waits longer than the one before it in the order of a schedule. */
 const TURN_MS = 50
 const MAX_TURN_MS = 1_000
-/** The names of the conductors are read again after so long, when a schedule is due. */
+/** The age at which the names of the conductors are read again, when a schedule is due. */
 const NAMES_PERIOD_MS = 30_000
-/** Another conductor was faster than its turn: the names are wrong, and are read again unless they are newer than this. */
+/** The age at which the names are read again when another conductor has fired before its turn: they are wrong. */
 const NEW_NAMES_MS = 2_000
-/** A schedule that could not be fired is tried again after so long. */
+/** The pause before a failed firing is tried again. */
 const RETRY_MS = 1_000
-/** Whether an awaited job has ended is looked up this often: the conductor that ran it says so at once, if it lives. */
+/** The period in which an awaited job is looked up: the conductor that ran it notes its end at once, if it lives. */
 const AWAITED_PERIOD_MS = 30_000
 /** The longest time without a look at the clock, which the servers may have set. */
 const MAX_ALARM_MS = 60_000
 /** The number of schedules that are fired at once. */
-const MAX_FIRING = 100
+const MAX_CONCURRENT_FIRINGS = 100
 
 export interface SchedulerOptions {
   readonly host: ScheduleHost
@@ -65,6 +66,8 @@ export class Scheduler implements AsyncDisposable {
   readonly #plans = new Map<string, Planned>()
   /** The schedules that are being fired. */
   readonly #firing = new Map<string, Promise<void>>()
+  /** The ends of jobs that are being noted, the last of each schedule. */
+  readonly #ending = new Map<string, Promise<void>>()
   /** The last error that was reported of each schedule: it is tried again every second, and reported once. */
   readonly #reported = new Map<string, string>()
   #view: RecordView<ScheduleRecord> | undefined
@@ -79,23 +82,26 @@ export class Scheduler implements AsyncDisposable {
     this.#clock = options.host.clock
   }
 
-  /** Reads the schedules, and fires them from now on; resolves when those are fired that are due already. @throws UnsupportedCapability, NotConnected, AccessDenied */
+  /** Reads the schedules, and fires them from now on; resolves when those that are due already were fired, or have failed. @throws UnsupportedCapability, NotConnected, AccessDenied */
   async start(): Promise<void> {
     const { host } = this.#options
     await host.readClock()
     await this.#readNames()
     this.#view = await host.records.view(SCHEDULES, (id) => this.#plan(id))
     for (const id of this.#view.records.keys()) this.#plan(id)
-    // A conductor that stops when nothing is left to do must find the jobs of these.
-    this.#fireDue()
-    await Promise.all(this.#firing.values())
+    // A conductor that stops when nothing is left to do must find the jobs of these. They are late: it does not wait for its turn.
+    this.#fireDue({ waitsForTurn: false })
+    while (this.#firing.size > 0 || this.#isFiringSoon) {
+      await Promise.all(this.#firing.values())
+      await setImmediatePromise()
+    }
   }
 
   /** Ends the firing; resolves when no transaction is under way. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true
     this.#alarm?.set[Symbol.dispose]()
-    await Promise.all(this.#firing.values())
+    await Promise.all([...this.#firing.values(), ...this.#ending.values()])
     await this.#view?.[Symbol.asyncDispose]()
   }
 
@@ -105,12 +111,19 @@ export class Scheduler implements AsyncDisposable {
     const record = id === undefined ? undefined : this.#view?.records.get(id)
     if (id === undefined || !record || 'error' in record) return
     const { spec, failuresInRow } = record.value
+    const before = this.#ending.get(id)
     // A job that succeeds after another that did changes nothing, and costs no transaction.
-    if (!followsCompletion(spec) && !failed && failuresInRow === 0) return
-    // If this is lost, the end of an awaited job is found by a look at the board.
-    this.#options.schedules.jobEnded(id, { uuid, failed }).catch((error: unknown) => {
-      if (!(error instanceof NotConnected)) this.#options.onError(asError(error))
-    })
+    if (!followsCompletion(spec) && !failed && failuresInRow === 0 && !before) return
+    const ending = (before ?? Promise.resolve())
+      .then(() => this.#options.schedules.jobEnded(id, { uuid, failed }))
+      // Without a connection the end of an awaited job is found later, by a look at the board; a failure stays uncounted.
+      .catch((error: unknown) => {
+        if (!(error instanceof NotConnected)) this.#options.onError(asError(error))
+      })
+      .finally(() => {
+        if (this.#ending.get(id) === ending) this.#ending.delete(id)
+      })
+    this.#ending.set(id, ending)
   }
 
   // --- Planning ---------------------------------------------------------------------------------------------------
@@ -146,7 +159,7 @@ export class Scheduler implements AsyncDisposable {
 
   #arm(): void {
     const first = this.#planned.first
-    if (this.#isClosed || !first || this.#firing.size >= MAX_FIRING) return
+    if (this.#isClosed || !first || this.#firing.size >= MAX_CONCURRENT_FIRINGS) return
     if (this.#alarm && this.#alarm.at <= first.at) return
     this.#alarm?.set[Symbol.dispose]()
     this.#alarm = undefined
@@ -172,13 +185,13 @@ export class Scheduler implements AsyncDisposable {
     })
   }
 
-  #fireDue(): void {
+  #fireDue({ waitsForTurn = true } = {}): void {
     const now = this.#options.host.now()
     let first = this.#planned.first
-    while (first && first.at <= now && this.#firing.size < MAX_FIRING) {
+    while (first && first.at <= now && this.#firing.size < MAX_CONCURRENT_FIRINGS) {
       this.#planned.delete(first)
       this.#plans.delete(first.id)
-      const turnMs = first.isOurTurn ? 0 : this.#turnMs(first.id)
+      const turnMs = first.isOurTurn || !waitsForTurn ? 0 : this.#turnMs(first.id)
       // The names are looked at when the schedule is due: by then they are newer, and few schedules are due at once.
       if (turnMs > 0) this.#add({ id: first.id, at: first.at + turnMs, isOurTurn: true })
       else this.#fireOne(first.id)
@@ -228,6 +241,7 @@ export class Scheduler implements AsyncDisposable {
       ...{ store: host.records.of(SCHEDULES), rules: this.#rules, now: () => host.now() },
       cancel: (uuid, reason) => host.cancelJob(uuid, reason),
     })
+    this.#reported.delete(id)
     if (fired) onFired(fired)
     else this.#refreshNames(NEW_NAMES_MS)
     return fired !== undefined
@@ -239,7 +253,7 @@ export class Scheduler implements AsyncDisposable {
     this.#options.onError(error)
   }
 
-  /** Reads the record again, because it is not as it was known, and looks at the schedule again after a pause if it is. */
+  /** Reads the record again; if it has not changed, tries to fire again after a pause. */
   #readAgain(id: string): void {
     if (this.#isClosed) return
     this.#view?.onHints([{ kind: SCHEDULES.name, id }])

@@ -182,7 +182,9 @@ function defineOperating(schedule: Command, run: RunAction): void {
   schedule
     .command('resume')
     .summary('resume paused schedules')
-    .description('Resumes paused schedules, and prints how many times have passed meanwhile. They are not made up.')
+    .description(
+      'Resumes paused schedules, and prints how many times have passed meanwhile. None of them is caught up.',
+    )
     .argument('<ids...>', 'ids of the schedules')
     .option('--catch-up', 'post a job for the newest time that has passed')
     .addHelpText('after', '\nExample:\n  $ jobboard schedule resume nightly --catch-up')
@@ -358,7 +360,7 @@ async function backfill(
 async function resumeOne(board: JobBoard, id: string, { catchUp }: { readonly catchUp?: boolean }): Promise<string> {
   const { passed, posted } = await board.schedules.resume(id, { catchUp: catchUp ? 'latest' : 'none' })
   if (passed === 0) return `schedule ${id} resumed`
-  const made = posted === undefined ? 'none was made up' : `job ${posted} makes up the newest`
+  const made = posted === undefined ? 'none was caught up' : `job ${posted} catches up the newest`
   return `schedule ${id} resumed; ${passed} times had passed, ${made}`
 }
 

@@ -36,7 +36,7 @@ const OVERLAP_CHOICES = [
 
 /** What a rule may be, for help texts. */
 export const RULE_HELP =
-  "cron expression ('30 2 * * 1-5'), distance (5m), calendar rule ('FREQ=MONTHLY;BYDAY=-1FR') or one time (2027-03-28T09:00)"
+  "cron expression ('30 2 * * 1-5'), interval (5m), calendar rule ('FREQ=MONTHLY;BYDAY=-1FR') or one time (2027-03-28T09:00)"
 
 export function addSpecFlags(command: Command): Command {
   return command
@@ -44,8 +44,8 @@ export function addSpecFlags(command: Command): Command {
     .option('--start <time>', 'nothing fires before it')
     .option('--end <time>', 'nothing fires after it')
     .option('--exclude <date>', 'local date on which nothing fires, as in 2026-12-25; may be repeated', collectText)
-    .option('--offset <duration>', 'of a distance: how long after each full distance (default: 0)')
-    .option('--from-completion', 'of a distance: count it from the end of the job before')
+    .option('--offset <duration>', 'of a interval: how long after each full interval (default: 0)')
+    .option('--from-completion', 'of a interval: count it from the end of the previous job')
 }
 
 export function addPolicyFlags(command: Command): Command {
@@ -57,11 +57,15 @@ export function addPolicyFlags(command: Command): Command {
     )
     .option(
       '--catch-up <policy>',
-      `which times are made up that passed without a conductor: one of ${CATCH_UP_CHOICES.join(', ')} (default: latest)`,
+      `which times that passed without a conductor are caught up: one of ${CATCH_UP_CHOICES.join(', ')} (default: latest)`,
       choiceParser('--catch-up', CATCH_UP_CHOICES),
     )
-    .option('--window <duration>', 'how late a time may be made up (default: a day at most)')
-    .option('--max <n>', 'how many times --catch-up all makes up (default: 100)', countParser('--max', { most: 100 }))
+    .option('--window <duration>', 'the maximum age of a time that is caught up (default: a day at most)')
+    .option(
+      '--max <n>',
+      'the maximum number of times that --catch-up all posts at once (default: 100)',
+      countParser('--max', { most: 100 }),
+    )
     .option('--jitter <duration>', 'post each job up to so much later (default: 0)')
     .option('--times <n>', 'end after so many jobs', countParser('--times'))
     .option(
@@ -81,14 +85,14 @@ export function toSpec(rule: string, flags: SpecFlags): ScheduleSpec {
   const { zone, start, end, exclude, offset, fromCompletion } = flags
   const bounds = definedOnly({ zone, start, end, exclude })
   const text = rule.trim()
-  const distance = toDistance(text)
-  if (distance === undefined && (offset !== undefined || fromCompletion))
-    throw new InvalidArgument(`--offset and --from-completion belong to a distance such as 5m, got '${rule}'`)
+  const interval = toInterval(text)
+  if (interval === undefined && (offset !== undefined || fromCompletion))
+    throw new InvalidArgument(`--offset and --from-completion belong to a interval such as 5m, got '${rule}'`)
   if (/^(?:RRULE:)?[A-Z]+=/i.test(text)) return { rrule: text, ...bounds }
   if (/^\d{4}-\d{2}-\d{2}/.test(text)) return { at: text, ...bounds }
-  if (distance === undefined) return { cron: text, ...bounds }
+  if (interval === undefined) return { cron: text, ...bounds }
   return {
-    ...{ every: distance, ...bounds },
+    ...{ every: interval, ...bounds },
     ...(offset === undefined ? {} : { offset: parseDuration(offset, '--offset') }),
     ...(fromCompletion ? { from: 'completion' as const } : {}),
   }
@@ -103,7 +107,7 @@ export function toScheduleOptions(flags: PolicyFlags): ScheduleOptions {
   }
 }
 
-function toDistance(text: string): Duration | undefined {
+function toInterval(text: string): Duration | undefined {
   try {
     return parseDuration(text, 'the rule')
   } catch {

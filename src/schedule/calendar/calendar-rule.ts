@@ -53,7 +53,8 @@ function boundedRule(rule: RRuleTemporal, text: string): Rule {
     try {
       return work()?.epochMilliseconds
     } catch (cause) {
-      throw invalidRule(text, `it does not occur in ${MAX_PERIODS} periods`, { cause })
+      const why = cause instanceof Error ? cause.message : String(cause)
+      throw invalidRule(text, `no occurrence was found in ${MAX_PERIODS} periods (${why})`, { cause })
     }
   }
   return {

@@ -47,14 +47,14 @@ describe('after a weekend without a conductor', () => {
   })
 })
 
-test('a monthly time is made up for a day, whatever its period', async () => {
+test('a monthly time is caught up for a day, whatever its period', async () => {
   const { record, rule } = await scene({ cron: '0 0 1 * *' })
   const next = { nominal: START, at: START }
   expect(decide('s', { ...record, next }, { rule, now: START + 23 * HOUR_MS })?.due).toEqual([START])
   expect(decide('s', { ...record, next }, { rule, now: START + 25 * HOUR_MS })?.due).toEqual([])
 })
 
-test('a time is on time for a minute, also where nothing is made up', async () => {
+test('a time is on time for a minute, also where nothing is caught up', async () => {
   const { record, rule } = await scene({ every: '1h' }, { catchUp: 'none' })
   const due = START + HOUR_MS
   expect(decide('s', record, { rule, now: due - 1 })).toBeUndefined()
@@ -77,11 +77,10 @@ test('a paused schedule, and one that has ended, decide nothing', async () => {
   expect(decide('s', ended, { rule, now })).toBeUndefined()
 })
 
-test('the last of so many times ends the schedule', async () => {
+test('no more jobs are posted than the schedule may have', async () => {
   const { record, rule } = await scene({ every: '1h' }, { times: 2, catchUp: 'all', overlap: 'allow' })
   const decision = decide('s', record, { rule, now: START + 5 * HOUR_MS })
   expect(decision?.due).toEqual([START + HOUR_MS, START + 2 * HOUR_MS])
-  expect(decision?.next).toBeUndefined()
 })
 
 test('a jitter delays each time by the same in every process, and never past the next one', async () => {
@@ -144,4 +143,33 @@ test('whenever it is looked at, each time is decided once, in order, and none is
     ),
     { numRuns: 40 },
   )
+})
+
+describe('after more times than are counted one by one', () => {
+  const HOURS = 5
+
+  test.each<[Partial<SchedulePolicies>, number]>([
+    [{ catchUp: 'all', overlap: 'allow', windowMs: DAY_MS }, 100],
+    [{ catchUp: 'latest', max: 1 }, 1],
+    [{ catchUp: 'none' }, 1],
+  ])('%j posts the newest, and says that others were missed', async (policies, due) => {
+    const { record, rule } = await scene({ every: '1s' }, policies)
+    const now = START + HOURS * HOUR_MS
+    const decision = decide('s', record, { rule, now })
+    expect(decision?.due).toHaveLength(due)
+    expect(decision?.due.at(-1)).toBe(now)
+    const oldest = decision?.due[0] ?? now
+    const missed = policies.catchUp === 'all' ? oldest - 1_000 : now - 1_000
+    expect(decision?.skipped).toMatchObject([{ reason: 'missed', from: START + 1_000, to: missed }])
+    expect(decision?.skipped[0]?.count).toBeGreaterThanOrEqual(9_999)
+  })
+
+  test('a time whose jitter is not over is not posted early', async () => {
+    const { record, rule } = await scene({ every: '10s' }, { catchUp: 'all', overlap: 'allow', jitterMs: 9_000 })
+    for (const extra of [0, 1_500, 4_500, 8_500]) {
+      const now = START + 40 * HOUR_MS + extra
+      for (const nominal of decide('s', record, { rule, now })?.due ?? [])
+        expect(planNext('s', record.policies, { rule, cursor: nominal - 1 })?.at).toBeLessThanOrEqual(now)
+    }
+  })
 })

@@ -1,6 +1,6 @@
 /** The transaction of a firing: a process that dies between any two steps, and several that fire at once. */
 import { expect, onTestFinished, test } from 'vitest'
-import { type Details, type Overlap, openBoard, schedule } from '../../../src/board/index.ts'
+import { type Details, type Overlap, openBoard, type ScheduleOptions, schedule } from '../../../src/board/index.ts'
 import type { BoardRecord, RecordStore } from '../../../src/board/records/record-store.ts'
 import { type FiringOptions, fire } from '../../../src/board/schedules/firing.ts'
 import { SCHEDULES, type ScheduleRecord } from '../../../src/board/schedules/record.ts'
@@ -14,10 +14,10 @@ const STEPS = ['before the cancel', 'after the cancel', 'before the write', 'aft
 type Step = (typeof STEPS)[number]
 
 /** A board with a schedule that is due in an hour, and processes that fire it. */
-async function scene(overlap: Overlap) {
+async function scene(overlap: Overlap, options: ScheduleOptions = {}) {
   const board = await openBoard('memory:')
   onTestFinished(() => board.close())
-  await board.schedules.put(schedule('s', { every: '1h' }, 'report', {}, { overlap }))
+  await board.schedules.put(schedule('s', { every: '1h' }, 'report', {}, { overlap, ...options }))
   const store = board.records.of(SCHEDULES)
   const read = async (): Promise<BoardRecord<ScheduleRecord>> => {
     const found = await store.get('s')
@@ -62,8 +62,14 @@ async function scene(overlap: Overlap) {
     for await (const job of board.trashed()) note(job)
     return times.sort()
   }
+  /** Consumes the job on the board. Returns what it says of its schedule. */
+  const end = async () => {
+    const [claim] = await board.claimNext({ timeout: '5s' })
+    await claim.consume()
+    return claim.job.details.schedule
+  }
   const start = (await read()).value.next?.nominal ?? 0
-  return { read, fireAt, posted, start }
+  return { read, fireAt, posted, start, end }
 }
 
 const iso = (time: number) => new Date(time).toISOString()
@@ -119,4 +125,24 @@ test('a job that the board refuses is skipped with the reason, and the next time
   })
   expect(await posted()).toEqual([])
   expect((await read()).value.next?.nominal).toBe(start + HOUR_MS)
+})
+
+test('a skipped time is none of the jobs after which a schedule ends', async () => {
+  const { fireAt, read, start, posted } = await scene('skip', { times: 2 })
+  await fireAt(start)
+  await fireAt(start + HOUR_MS)
+  expect((await read()).value).toMatchObject({ counts: { fired: 1, skipped: { overlap: 1 } } })
+  expect((await read()).value.next?.nominal).toBe(start + 2 * HOUR_MS)
+  expect(await posted()).toEqual([iso(start)])
+})
+
+test('a job knows the previous one after any number of skipped times', async () => {
+  const { fireAt, read, start, end } = await scene('skip')
+  await fireAt(start)
+  for (let hour = 1; hour <= 12; hour += 1) await fireAt(start + hour * HOUR_MS)
+  expect((await read()).value.recent.every(({ skipped }) => skipped === 'overlap')).toBe(true)
+  await end()
+  const fired = await fireAt(start + 13 * HOUR_MS)
+  expect(fired?.posted).toHaveLength(1)
+  expect(await end()).toMatchObject({ previous: iso(start), nominal: iso(start + 13 * HOUR_MS) })
 })

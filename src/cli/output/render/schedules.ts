@@ -71,7 +71,7 @@ function policyFacts({ spec, policies = {} }: ScheduleView): Facts {
   const excluded = (Array.isArray(exclude) ? exclude : exclude === undefined ? [] : [exclude]).map(formatBound)
   return [
     ['window', windowMs === undefined ? undefined : formatDuration(windowMs)],
-    ['at most', max === undefined ? undefined : `${max} are made up at once`],
+    ['at most', max === undefined ? undefined : `${max} are caught up at once`],
     ['jitter', jitterMs === undefined ? undefined : `up to ${formatDuration(jitterMs)}`],
     ['start', start === undefined ? undefined : formatBound(start)],
     ['end', end === undefined ? undefined : formatBound(end)],
