@@ -129,7 +129,15 @@ export {
   UnsupportedCapability,
   WritesRefused,
 } from './core/errors.ts'
-export { describeError, describeFailure, type Failure, failureOf, WrappedFailure } from './core/failure.ts'
+export {
+  describeError,
+  describeFailure,
+  type Failure,
+  failureOf,
+  TooManyRequests,
+  type TooManyRequestsOptions,
+  WrappedFailure,
+} from './core/failure.ts'
 export type { Logger } from './core/log.ts'
 export type { MemorySize } from './core/memory-size.ts'
 export type { AtomState, EngineState, FlowState, JobState } from './core/states.ts'

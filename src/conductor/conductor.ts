@@ -105,6 +105,7 @@ export class Conductor implements AsyncDisposable {
       ...parts,
       isolator: parts.isolator ?? (parts.isolates ? undefined : IN_PROCESS),
       disclosure: new DisclosurePolicy({ ...parts, encrypted: parts.persistence.encrypts === true }),
+      limits: parts.board.limits,
       boardId: boardId(parts.board.uri),
       clock: parts.board.clock,
       draining: this.#draining.signal,

@@ -5,7 +5,7 @@
 import { Cancelled, ClaimLost, JobboardError, NonRetryable, OutOfMemory, ShuttingDown, Timeout } from './errors.ts'
 import { defined } from './options.ts'
 import { oneLine } from './texts.ts'
-import { type Duration, toMilliseconds } from './time.ts'
+import { type Duration, formatDuration, toMilliseconds } from './time.ts'
 
 /**
  * The record of an error: plain data that survives JSON and msgpack. Its `name`, `message` and `code` are the error's.
@@ -23,6 +23,8 @@ export interface Failure {
   readonly nonRetryable?: true
   /** The error's `retryAfter`, in milliseconds: the time after which a refused request may be repeated. */
   readonly retryAfter?: number
+  /** The key of a TooManyRequests. */
+  readonly limitKey?: string
   /**
    * The size that the job needs for a further attempt: the error, or one of its causes, was an OutOfMemory of a task that says
    * so. A further attempt in the same process cannot help.
@@ -90,6 +92,7 @@ function toFailureAt(thrown: unknown, depth: number, budget: CauseBudget): Failu
       causes: causes.length > 0 ? causes : undefined,
       nonRetryable: final ? (true as const) : undefined,
       retryAfter,
+      limitKey: thrown instanceof TooManyRequests ? thrown.key : undefined,
       nextSize: largestSize([ownSize, ...causes.map((cause) => cause.nextSize)]),
     }),
   }
@@ -140,6 +143,55 @@ export class WrappedFailure extends JobboardError {
     super(failures.map(describeFailure).join('; '))
     this.failures = failures
   }
+}
+
+/** The time for which a key is pushed back if the error does not say it. */
+const DEFAULT_PUSH_BACK = '30s'
+
+/**
+ * Thrown by a task when another system refuses its request because there were too many. A conductor then gives the job back, without a
+ * charge: finished tasks stay finished, and this one begins again after the time. With a key, no other job of that limit starts before.
+ * Outside of conductors it is an error as any other.
+ *
+ * @example
+ * if (response.status === 429)
+ *   throw new TooManyRequests({ key: 'api/stripe', retryAfter: Number(response.headers.get('retry-after') ?? 30) * 1000 })
+ */
+export class TooManyRequests extends JobboardError {
+  static override readonly code = 'JOBBOARD_TOO_MANY_REQUESTS'
+  static override readonly retryable = true
+  /** The key of the limit that is pushed back. */
+  readonly key: string | undefined
+  /** The time after which the request may be repeated, in milliseconds. */
+  readonly retryAfter: number
+
+  /** @throws InvalidArgument for a `retryAfter` that is not a duration */
+  constructor({ key, retryAfter = DEFAULT_PUSH_BACK, ...options }: TooManyRequestsOptions = {}) {
+    const ms = toMilliseconds(retryAfter, 'TooManyRequests: retryAfter')
+    super(
+      `too many requests${key === undefined ? '' : ` for ${key}`}: try again in ${formatDuration(retryAfter)}`,
+      options,
+    )
+    this.key = key
+    this.retryAfter = ms
+  }
+}
+
+/** What a TooManyRequests says. */
+export interface TooManyRequestsOptions extends ErrorOptions {
+  /** The limit that is pushed back for all jobs; by default only this job waits. */
+  readonly key?: string | undefined
+  /** 30 seconds by default. */
+  readonly retryAfter?: Duration
+}
+
+/** Returns a thrown value as a TooManyRequests, if it is one, or the failure of one that was thrown in another process. */
+export function toTooManyRequests(thrown: unknown): TooManyRequests | undefined {
+  if (thrown instanceof TooManyRequests) return thrown
+  if (!(thrown instanceof WrappedFailure) || thrown.failures.length !== 1) return undefined
+  const [{ code, limitKey, retryAfter } = {} as Partial<Failure>] = thrown.failures
+  if (code !== TooManyRequests.code) return undefined
+  return new TooManyRequests({ key: limitKey, cause: thrown, ...defined({ retryAfter }) })
 }
 
 /** The classes of the errors with which stop signals fire. */
@@ -219,11 +271,10 @@ export function parseFailure(value: unknown): Failure | undefined {
 
 function parseFailureAt(value: unknown, depth: number, budget: { causes: number }): Failure {
   if (typeof value === 'string') return { name: 'Error', message: truncateStored(value) }
-  const { name, message, code, stack, causes, nonRetryable, retryAfter }: Readonly<Record<string, unknown>> = isObject(
-    value,
-  )
+  const fields: Readonly<Record<string, unknown>> = isObject(value)
     ? value
     : { message: 'a failure that cannot be read' }
+  const { name, message, code, stack, causes, nonRetryable, retryAfter, limitKey } = fields
   const kept: Failure[] = []
   for (const cause of Array.isArray(causes) && depth < MAX_CAUSE_DEPTH ? causes : []) {
     if (budget.causes === 0) break
@@ -239,6 +290,7 @@ function parseFailureAt(value: unknown, depth: number, budget: { causes: number 
       causes: Array.isArray(causes) ? kept : undefined,
       nonRetryable: nonRetryable === true ? (true as const) : undefined,
       retryAfter: isDuration(retryAfter) ? retryAfter : undefined,
+      limitKey: typeof limitKey === 'string' ? truncateStored(limitKey) : undefined,
     }),
   }
 }

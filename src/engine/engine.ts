@@ -14,7 +14,7 @@
  * **Three signals interrupt a run.** `stop` means that the right to work is lost: the engine rejects at once with the signal's
  * reason, and starts and writes nothing more, whether the running tasks obey their signal or not; `idle` resolves when they
  * are really over. `suspend` lets the running tasks finish: successes are recorded, and a task that throws counts as not
- * done and runs again later. `cancel` undoes the flow: no further task starts, and the revert begins. After the success of the
+ * done and runs again later. A task that throws TooManyRequests suspends its flow, where the owner can run it again later. `cancel` undoes the flow: no further task starts, and the revert begins. After the success of the
  * last task it has no effect.
  */
 
@@ -289,10 +289,11 @@ export class Engine {
       writer: TransitionWriter
       assertMayGoOn: () => void
       halt: FollowingSignal
-      suspend: Stoppable
+      suspend: FollowingSignal
       cancel: Stoppable
     },
   ): FlowRun {
+    const { onTooManyRequests } = this.#options
     const { context, services, log, deferReverts = true, neverResolve = false, concurrency } = this.#options
     const { halt, suspend, cancel } = parts
     const { clock = systemAlarmClock } = this.#options
@@ -323,6 +324,12 @@ export class Engine {
       neverResolve,
       resume: (resolve) => resumeAtoms({ atomStates, detail: log.flow, deferReverts, neverResolve, resolve }),
       onBroken: (error) => halt.abort(error),
+      onTooManyRequests:
+        onTooManyRequests &&
+        ((error) => {
+          onTooManyRequests(error)
+          suspend.abort(error)
+        }),
     })
   }
 

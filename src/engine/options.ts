@@ -2,6 +2,7 @@
 
 import type { Stoppable } from '../core/async/abort-flag.ts'
 import { InvalidArgument } from '../core/errors.ts'
+import type { TooManyRequests } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { type AlarmClock, type Duration, toMilliseconds } from '../core/time.ts'
@@ -49,6 +50,11 @@ export interface EngineOptions {
   /** @internal The clock for deadlines and the pauses of retries. */
   readonly clock?: AlarmClock | undefined
   /**
+   * @internal Called with each TooManyRequests that a task throws; the flow is then suspended. Without it, the error is a failure as any
+   * other.
+   */
+  readonly onTooManyRequests?: ((error: TooManyRequests) => void) | undefined
+  /**
    * @internal Called when the code of an atom begins to run; the returned function is called when that code has ended. `limit` fires when
    * the atom's own deadline has passed, or for another reason; undefined for an atom that cannot outlast its deadline.
    */
@@ -70,6 +76,7 @@ const KNOWN_OPTIONS: KnownOptions<EngineOptions> = {
   neverResolve: true,
   deadline: true,
   clock: true,
+  onTooManyRequests: true,
   performing: true,
 }
 

@@ -10,7 +10,7 @@
 import { onAbort } from '../core/async/abort.ts'
 import type { Stoppable } from '../core/async/abort-flag.ts'
 import { ChildUnavailable } from '../core/errors.ts'
-import { type Failure, failureOf } from '../core/failure.ts'
+import { type Failure, failureOf, type TooManyRequests, toTooManyRequests } from '../core/failure.ts'
 import { defined } from '../core/options.ts'
 import type { EndState, EngineState } from '../core/states.ts'
 import type { AtomNode, ExecutionNode, RetryAttempt } from '../flow/index.ts'
@@ -36,6 +36,8 @@ export interface FlowRunParts extends Pick<RunContext, 'clock'> {
   readonly assertMayGoOn: () => void
   /** Continues from the records of an earlier engine; calls `resolve` for failures that are not resolved yet. */
   readonly resume: (resolve: (node: AtomNode, failure: Failure) => Promise<void>) => Promise<void>
+  /** Suspends the run, because a task has to begin again later; undefined if there is nobody who begins it. */
+  readonly onTooManyRequests: ((error: TooManyRequests) => void) | undefined
   /** Called at once with an error that makes every further step impossible. */
   readonly onBroken: (error: unknown) => void
 }
@@ -362,13 +364,23 @@ export class FlowRun {
       this.#atomStates.frontier.consider(node)
       return undefined
     }
+    const isPutOff = this.#putOff(node, attempt.error)
     if (this.#parts.suspend.aborted) {
-      // Nothing of it has run, so the next owner need not take it as interrupted.
-      if (!attempt.begun) this.#atomStates.ledger.annotate(node.atom.name, { meta: { begun: false } })
+      // Nothing of it counts, so the next owner need not take it as interrupted.
+      if (!attempt.begun || isPutOff) this.#atomStates.ledger.annotate(node.atom.name, { meta: { begun: false } })
       this.#atomStates.frontier.consider(node)
       return undefined
     }
     return this.#recordFailure(node, attempt)
+  }
+
+  /** Suspends the run if the task has to begin again later. A flow that is being undone goes on: it has to end. */
+  #putOff(node: AtomNode, error: unknown): boolean {
+    const { onTooManyRequests, cancel } = this.#parts
+    if (!onTooManyRequests || cancel.aborted || this.#atomStates.record(node).intention !== 'EXECUTE') return false
+    const refused = toTooManyRequests(error)
+    if (refused) onTooManyRequests(refused)
+    return refused !== undefined
   }
 
   #recordFailure(node: AtomNode, { error, begun }: { readonly error: unknown; readonly begun: boolean }): Failure {

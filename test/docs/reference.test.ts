@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import ts from 'typescript'
 import { beforeAll, describe, expect, test } from 'vitest'
 import * as errors from '../../src/core/errors.ts'
-import { WrappedFailure } from '../../src/core/failure.ts'
+import { TooManyRequests, WrappedFailure } from '../../src/core/failure.ts'
 import { PostgresError } from '../../src/postgres/index.ts'
 import * as zookeeper from '../../src/zookeeper/index.ts'
 import { ensureBuilt, ROOT } from '../support/build.ts'
@@ -40,7 +40,12 @@ describe('the reference of errors', () => {
     readonly retryable: boolean
   }
   const classes: ErrorClass[] = []
-  for (const value of new Set<unknown>([...Object.values(errors), ...Object.values(zookeeper), WrappedFailure])) {
+  for (const value of new Set<unknown>([
+    ...Object.values(errors),
+    ...Object.values(zookeeper),
+    TooManyRequests,
+    WrappedFailure,
+  ])) {
     if (typeof value === 'function' && 'code' in value && value.prototype instanceof Error)
       classes.push(value as unknown as ErrorClass)
   }

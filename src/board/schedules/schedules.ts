@@ -2,11 +2,10 @@
  * The schedules of a board, for people and programs: `board.schedules`. Every change is one transaction at the revision that was read;
  * if a firing or another change was faster, the schedule is read again.
  */
-import { Duplicate, IncompatibleVersion, InvalidArgument, NotFound, UnsupportedCapability } from '../../core/errors.ts'
+import { Duplicate, IncompatibleVersion, NotFound, UnsupportedCapability } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import { type Occurrence, type PreviewOptions, preview, type ScheduleSpec } from '../../schedule/index.ts'
 import { isSameSpec, toOccurrences } from '../../schedule/internal.ts'
-import type { BoardRecord } from '../records/record-store.ts'
 import { planNext } from './decide.ts'
 import {
   type BackfillOptions,

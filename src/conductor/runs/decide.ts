@@ -7,14 +7,15 @@
  * | nothing              | the claim is lost                                                                          |
  * | consume              | the flow is a SUCCESS, also when the logbook said so already                               |
  * | abandon, uncharged   | shutdown; fenced while the claim is held; after a rest that grows: the logbooks are away,  |
- * |                      | or this one cannot be read here; no child process can be started                           |
+ * |                      | or this one cannot be read here; no child process can be started; after the time that a    |
+ * |                      | TooManyRequests names                                                                      |
  * | fail                 | the flow is REVERTED; the logbooks refuse for good; a defect. Tried again while attempts   |
  * |                      | are left, else trashed; a NonRetryable is trashed at once                                  |
  * | trash                | the flow is a FAILURE (a revert failed); it was cancelled and is REVERTED; the posting     |
  * |                      | cannot work                                                                                |
  */
 import { type Cancelled, NonRetryable } from '../../core/errors.ts'
-import { describeFailure, type Failure, failureOf, WrappedFailure } from '../../core/failure.ts'
+import { describeFailure, type Failure, failureOf, type TooManyRequests, WrappedFailure } from '../../core/failure.ts'
 import { defined } from '../../core/options.ts'
 
 /** The end of one run of a job. */
@@ -27,6 +28,8 @@ export type RunEnding =
       readonly revertFailures: readonly Failure[]
       /** The cancellation of the job, if there was one. */
       readonly cancelled?: Cancelled
+      /** Why the flow was suspended, if a task has to begin again later. */
+      readonly putOff?: TooManyRequests
     }
   | { readonly kind: 'shutdown' }
   | { readonly kind: 'storage-away'; readonly error: Error }
@@ -48,6 +51,8 @@ export type Verdict =
       readonly newestRun?: number
       /** Whether the job is delayed before it can be claimed again: longer after each return. */
       readonly rests?: true
+      /** The delay of the job, in milliseconds. */
+      readonly delay?: number
     }
   | { readonly settle: 'fail'; readonly failure: Failure }
   | { readonly settle: 'trash'; readonly reason: string; readonly failure: Failure }
@@ -95,6 +100,7 @@ function decideFlow(ending: RunEnding & { kind: 'flow' }, options: { onFailure: 
     case 'SUCCESS':
       return { settle: 'consume' }
     case 'SUSPENDED':
+      if (ending.putOff) return { settle: 'abandon', reason: ending.putOff.message, delay: ending.putOff.retryAfter }
       return { settle: 'abandon', reason: 'its conductor shut down; the flow is suspended' }
     case 'REVERTED': {
       const { cancelled } = ending

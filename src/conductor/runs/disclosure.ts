@@ -80,7 +80,7 @@ const IDENTIFIER_PATTERN = /^[\w$.-]{1,100}$/
  * fields.
  */
 function toNamedFailure(
-  { name, code, causes = [], nonRetryable, retryAfter, nextSize }: Failure,
+  { name, code, causes = [], nonRetryable, retryAfter, limitKey, nextSize }: Failure,
   message: string,
 ): Failure {
   return {
@@ -91,6 +91,7 @@ function toNamedFailure(
       causes: causes.length > 0 ? causes.map((cause) => toNamedFailure(cause, message)) : undefined,
       nonRetryable,
       retryAfter,
+      limitKey,
       nextSize,
     }),
   }

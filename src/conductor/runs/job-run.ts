@@ -20,7 +20,7 @@ import {
   StorageFailure,
   Timeout,
 } from '../../core/errors.ts'
-import { failureOf } from '../../core/failure.ts'
+import { failureOf, type TooManyRequests } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'
 import type { AlarmClock, Duration } from '../../core/time.ts'
@@ -72,6 +72,8 @@ export interface RunProgressed {
 
 export interface JobRun {
   readonly ending: RunEnding
+  /** What the tasks say of limits of other systems. */
+  readonly refused: readonly TooManyRequests[]
   /** Resolves when no code of the run executes any more: a task may continue after its signal fired. */
   readonly idle: Promise<void>
 }
@@ -124,8 +126,10 @@ async function runClaimedFlow(
   // Each by itself: a deadline that comes after a cancellation is kept, too.
   using _cancelWatch = watch(claim.stops.cancelled, { running })
   using _limitWatch = watch(limit, { running })
+  const refused: TooManyRequests[] = []
   const engine = new Engine({
     ...what,
+    onTooManyRequests: (error) => refused.push(error),
     signals: { stop, suspend: context.suspend, cancel },
     assertOwner: () => claim.assertHeld(),
     context: { fence: claim.fence, job: { uuid: job.uuid, name: job.name }, schedule: toScheduledRun(job.details) },
@@ -152,9 +156,13 @@ async function runClaimedFlow(
     const cancelled = claim.stops.cancelled.aborted ? (claim.stops.cancelled.reason as Cancelled) : undefined
     const late = cancel.aborted ? [failureOf(cancel.reason)] : []
     const why = failures.length > 0 ? failures : late
-    return endedRun({ kind: 'flow', state, failures: why, revertFailures, ...defined({ cancelled }) })
+    const putOff = state === 'SUSPENDED' ? longestOf(refused) : undefined
+    return {
+      ...endedRun({ kind: 'flow', state, failures: why, revertFailures, ...defined({ cancelled, putOff }) }),
+      refused,
+    }
   } catch (error) {
-    return { ending: toRunEnding(error, claim), idle: engine.idle }
+    return { ending: toRunEnding(error, claim), idle: engine.idle, refused }
   }
 }
 
@@ -183,7 +191,11 @@ function assertOwnLogbook({ job }: Claim, flows: { posted: string; recorded: str
 }
 
 function endedRun(ending: RunEnding): JobRun {
-  return { ending, idle: Promise.resolve() }
+  return { ending, idle: Promise.resolve(), refused: [] }
+}
+
+function longestOf(refused: readonly TooManyRequests[]): TooManyRequests | undefined {
+  return refused.toSorted((a, b) => a.retryAfter - b.retryAfter).at(-1)
 }
 
 function toRunEnding(error: unknown, claim: Claim): RunEnding {

@@ -3,11 +3,12 @@
  *
  * A slot stays taken until then: a task that ignores its signal continues although its job was given back.
  */
-import type { Claim, Job } from '../../board/index.ts'
-import { followSignals } from '../../core/async/abort.ts'
+import type { Claim, Job, Limits } from '../../board/index.ts'
+import { followSignals, rejectOnAbort } from '../../core/async/abort.ts'
 import { AbortFlag } from '../../core/async/abort-flag.ts'
 import { runInExecution } from '../../core/async/execution.ts'
-import { describeFailure, type Failure } from '../../core/failure.ts'
+import { UnsupportedCapability } from '../../core/errors.ts'
+import { describeFailure, type Failure, type TooManyRequests } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'
 import { backoffDelay, sleep } from '../../core/time.ts'
@@ -29,6 +30,7 @@ export interface RunSettled extends RunStarted {
 }
 
 export interface RunsOptions extends JobRunContext {
+  readonly limits: Pick<Limits, 'pushBack'>
   readonly onFailure: OnFailure
   /** The policy for reasons and failures on the board. */
   readonly disclosure: DisclosurePolicy
@@ -114,16 +116,30 @@ export class Runs {
     const { job, run } = claim
     const { onStarted, onError, leave, disclosure } = this.#options
     onStarted({ job, run })
-    const { ending, idle } = await this.#run(claim)
+    const { ending, idle, refused } = await this.#run(claim)
     const verdict = decide(ending, this.#options)
+    // Before the job is given back: no other job of the key starts in between.
+    await this.#pushBack(claim, refused)
     if (ending.kind === 'fenced') await this.#delayAbandon(claim)
     const disclosed = disclosure.decide(ending, this.#options)
     this.#report(claim, verdict, await settle(claim, disclosed, { onError, leave, disclosure }))
     return { idle }
   }
 
+  /** Pushes back the keys that tasks have named. The job is given back in any case. */
+  async #pushBack({ job, stops }: Claim, refused: readonly TooManyRequests[]): Promise<void> {
+    const { limits, onError } = this.#options
+    for (const { key, retryAfter, message } of refused) {
+      if (key === undefined || retryAfter === 0) continue
+      const pushing = limits.pushBack(key, { for: retryAfter, reason: `${message} (${job})` })
+      await rejectOnAbort(pushing, stops.lost).catch((error: unknown) => {
+        if (!(error instanceof UnsupportedCapability)) onError(error)
+      })
+    }
+  }
+
   async #run(claim: Claim): Promise<JobRun> {
-    if (this.#options.draining.aborted) return { ending: { kind: 'shutdown' }, idle: Promise.resolve() }
+    if (this.#options.draining.aborted) return { ending: { kind: 'shutdown' }, idle: Promise.resolve(), refused: [] }
     const fault = new AbortFlag()
     const { job, run: number } = claim
     const work = { job: job.uuid, name: job.name, run: number, fail: (error: Error) => fault.abort(error) }

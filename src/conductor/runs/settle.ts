@@ -59,7 +59,7 @@ async function applyVerdict(claim: Claim, verdict: Verdict): Promise<Settled> {
       return 'consumed'
     case 'abandon': {
       const { reason, failed = false, newestRun } = verdict
-      const delay = verdict.rests ? restAfter(claim) : undefined
+      const delay = verdict.rests ? restAfter(claim) : verdict.delay
       await claim.abandon({ reason, failed, ...defined({ newestRun, delay }) })
       return 'abandoned'
     }

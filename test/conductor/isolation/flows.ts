@@ -1,7 +1,16 @@
 /** Flows whose tasks run in child processes, and the services of these. Children import this module, too. */
 import { appendFileSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Context, type Duration, input, linear, task, times, unordered } from '../../../src/index.ts'
+import {
+  type Context,
+  type Duration,
+  input,
+  linear,
+  TooManyRequests,
+  task,
+  times,
+  unordered,
+} from '../../../src/index.ts'
 
 type Services = { readonly greeting: string; readonly pid: number }
 
@@ -127,3 +136,14 @@ const crash = task('crash', {
 export const crashing = linear('crashing', input(), crash)
 
 export const idle = linear('idle', input(), task('do nothing', { isolate: true, execute: () => undefined }))
+
+const callApi = task('call api', {
+  isolate: true,
+  requires: ['file'],
+  execute: async ({ file }: { file: string }) => {
+    note(file, 'call')
+    if (readFileSync(file, 'utf8').trim().split('\n').length < 2)
+      throw new TooManyRequests({ key: 'child/api', retryAfter: '100ms' })
+  },
+})
+export const refusedOnce = linear('refused once', input<{ file: string }>(), callApi)
