@@ -27,6 +27,7 @@ export {
   type JobBoard,
   type JobEvent,
   type JobsOptions,
+  type LimitKeyUse,
   type LimitSettings,
   type Limits,
   type LimitView,

@@ -22,7 +22,7 @@ import type { Failure } from '../core/failure.ts'
 import type { Result } from '../core/result.ts'
 import type { AlarmClock } from '../core/time.ts'
 import type { ClaimOrderKey } from './model/claim-order.ts'
-import type { ClaimLimits } from './model/limits.ts'
+import type { ClaimLimits, LimitUse } from './model/limits.ts'
 import type { Posting, SqlClient } from './model/posting.ts'
 import type { RecordChange, RecordName, StoredRecord } from './model/record.ts'
 
@@ -80,6 +80,11 @@ export interface Backend {
    * before. 0 as long as nothing was ever set. Absent where there are no limits. Errors: NotConnected.
    */
   limitsRevision?(): Promise<number>
+  /**
+   * Returns what claims have taken of these keys, or of all keys, without those of which nothing is taken; at most `MAX_USED_KEYS`.
+   * Absent where there are no limits. Errors: NotConnected.
+   */
+  limitUse?(keys?: readonly string[]): Promise<readonly LimitUse[]>
   /** Settles a claim in one transaction. Errors: NotConnected, ClaimLost, OutcomeUnknown. */
   settle(settlement: Settlement): Promise<void>
   /** Trashes an unclaimed job in one transaction. Errors: NotConnected, NotFound, Unclaimable, OutcomeUnknown. */

@@ -23,8 +23,8 @@ describe.skipIf(!zookeeperHosts)('the limits of a board', () => {
     ])
     expect((await limits('set', 'flow/hello', '--concurrency', '0')).exitCode).toBe(0)
     const listed = await limits('list')
-    expect(listed.stdout).toMatch(/KEY +AT ONCE +RATE +HELD/)
-    expect(listed.stdout).toMatch(/tenant\/\* +2 +100\/1m, burst 5/)
+    expect(listed.stdout).toMatch(/KEY +AT ONCE +RUNNING +RATE +HELD/)
+    expect(listed.stdout).toMatch(/tenant\/\* +2 +0 +100\/1m, burst 5/)
     expect(jsonLines((await limits('show', 'tenant/7', '--json')).stdout)).toMatchObject([{ key: 'tenant/*' }])
     expect((await limits('stop', 'tenant/7', '--reason', 'unpaid')).stdout).toMatch(
       /^limit tenant\/7 stopped; .*resume/,
@@ -81,9 +81,9 @@ test('what is printed of limits is aligned, and hostile texts are escaped', () =
     screen,
   )
   expect(rows.map((row) => row.trimEnd())).toEqual([
-    'KEY       AT ONCE  RATE    HELD                                                    SET BY',
-    'tenant/*  2        100/1m  -                                                       ada',
-    'api       -        -       until 2026-06-01T12:00:00.000Z: it \\x1b[2J answers 429  -',
-    'later     -        -       -                                                       limit later has format 2',
+    'KEY       AT ONCE  RUNNING  RATE    HELD                                                    SET BY',
+    'tenant/*  2        0        100/1m  -                                                       ada',
+    'api       -        -        -       until 2026-06-01T12:00:00.000Z: it \\x1b[2J answers 429  -',
+    'later     -        -        -       -                                                       limit later has format 2',
   ])
 })

@@ -44,6 +44,7 @@ test('a settle that does not go through is tried until it does', async () => {
     'write',
     'records',
     'limitsRevision',
+    'limitUse',
     'record',
     'watchRecords',
     'unwatchRecords',

@@ -496,6 +496,7 @@ export class JobBoard implements AsyncDisposable {
       ...{ uri: this.uri, who: this.who, records: this.records, capabilities: this.#backend.capabilities },
       now: () => this.#backend.now(),
       readClock: async () => this.#backend.readClock?.(),
+      use: async (keys) => (await this.#backend.limitUse?.(keys)) ?? [],
     })
     return this.#limits
   }

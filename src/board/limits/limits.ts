@@ -2,18 +2,18 @@
  * The limits of a board, for people and programs: `board.limits`. What is set is a record for each key or pattern, and takes effect with the
  * next claim of every process: see `model/limits.ts`.
  */
-import { InvalidArgument, NotFound, UnsupportedCapability } from '../../core/errors.ts'
+import { Conflict, InvalidArgument, NotFound, UnsupportedCapability } from '../../core/errors.ts'
 import { assertOptions, defined } from '../../core/options.ts'
 import { shortenText } from '../../core/texts.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import type { BackendCapabilities } from '../backend.ts'
-import { limitKeyProblem } from '../model/limits.ts'
+import { type LimitUse, limitKeyProblem, takeTokens, toClaimRate } from '../model/limits.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 import type { ReadRecord, RecordStore } from '../records/record-store.ts'
 import { HOLDS, type HoldRecord, LIMITS, type LimitRecord } from './record.ts'
 
-/** A change is tried again so often when others are faster. */
-const MAX_ROUNDS = 20
+/** The maximum number of attempts of a change, when other processes change the same limit at the same time. */
+const MAX_ATTEMPTS = 20
 /** The most starts in a millisecond that a rate can have: no board starts more. */
 const MAX_PER_MS = 1_000
 /** The longest time of a rate, in milliseconds: a century. */
@@ -40,12 +40,26 @@ export interface LimitView {
   readonly concurrency?: number
   /** The starts in `perMs` milliseconds. */
   readonly rate?: { readonly limit: number; readonly perMs: number; readonly burst: number }
+  /**
+   * The keys of which claims have taken slots or tokens; of a pattern there may be many, and at most 1,000 are read. Tokens come back with
+   * time: a key stays in the list for a while.
+   */
+  readonly keys?: readonly LimitKeyUse[]
   /** Why no job of the key starts now. */
   readonly held?: { readonly until?: Date; readonly reason?: string; readonly by: string; readonly since: Date }
   /** Who has set it, and when; absent for a key that is only held. */
   readonly set?: { readonly by: string; readonly at: Date }
   /** Why the limit cannot be read here: no job of its keys is started by this release. */
   readonly error?: Error
+}
+
+/** What claims have taken of a key. */
+export interface LimitKeyUse {
+  readonly key: string
+  /** The number of jobs that hold a slot, where a concurrency is set. */
+  readonly running: number
+  /** When the next job may start, if the rate permits none now. */
+  readonly nextStart?: Date
 }
 
 /** How long `board.limits.pushBack` holds a key. */
@@ -64,6 +78,8 @@ export interface LimitsHost {
   now(): number
   /** Resolves when {@link now} is the servers' time. @throws NotConnected */
   readClock(): Promise<void>
+  /** Returns what claims have taken of these keys, or of all. @throws NotConnected */
+  use(keys?: readonly string[]): Promise<readonly LimitUse[]>
 }
 
 /** The limits of a board: `board.limits`. */
@@ -82,6 +98,10 @@ export class Limits {
   /** Returns what is set, ordered by key. @throws UnsupportedCapability, NotConnected */
   async list(): Promise<LimitView[]> {
     await this.#prepare()
+    return this.#withUse(await this.#listSet())
+  }
+
+  async #listSet(): Promise<LimitView[]> {
     const [limits, holds] = await Promise.all([this.#limits.list(), this.#holds.list()])
     const byKey = new Map(limits.map((record) => [record.id, toView(record)]))
     for (const hold of holds) {
@@ -98,12 +118,24 @@ export class Limits {
    */
   async show(key: string): Promise<LimitView> {
     assertKey(key)
-    const found = matching(key, await this.list())
+    await this.#prepare()
+    const found = matching(key, await this.#listSet())
     const limit = found.find(({ set, error }) => set ?? error)
     const held = found.find((view) => view.held)?.held
     if (!limit && !held) throw new NotFound(`limit ${key}: nothing is set for it, nor for a pattern that it matches`)
     const { held: _, ...settings } = limit ?? { key }
-    return { ...settings, ...defined({ held }) }
+    const view = { ...settings, ...defined({ held }) }
+    return { ...view, ...toKeys(view, await this.#host.use([key]), this.#host.now()) }
+  }
+
+  /** Adds to each limit the keys for which it is the one that counts. */
+  async #withUse(views: readonly LimitView[]): Promise<LimitView[]> {
+    const byLimit = new Map<LimitView, LimitUse[]>()
+    for (const use of await this.#host.use()) {
+      const limit = matching(use.key, views).find(({ set, error }) => set ?? error)
+      if (limit) byLimit.set(limit, [...(byLimit.get(limit) ?? []), use])
+    }
+    return views.map((view) => ({ ...view, ...toKeys(view, byLimit.get(view) ?? [], this.#host.now()) }))
   }
 
   /**
@@ -211,20 +243,32 @@ async function change<T extends object>(
   id: string,
   decide: (record: ReadRecord<T> | undefined) => T | undefined | 'keep',
 ): Promise<boolean> {
-  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const found = await store.get(id)
     const value = decide(found)
     if (value === 'keep' || (value === undefined && !found)) return found !== undefined
     const written = await store.write([{ id, revision: found?.revision, value }])
     if (written.done) return found !== undefined
   }
-  throw new InvalidArgument(`limit ${id} is being changed by others all the time; try again`)
+  throw new Conflict(
+    `limit ${id} was not changed: other processes changed it during all ${MAX_ATTEMPTS} attempts; try again`,
+  )
 }
 
 function toView(record: ReadRecord<LimitRecord>): LimitView {
   if ('error' in record) return { key: record.id, error: record.error }
   const { by, at, ...settings } = record.value
   return { key: record.id, ...settings, set: { by, at: new Date(at) } }
+}
+
+function toKeys({ rate }: LimitView, uses: readonly LimitUse[], now: number): Pick<LimitView, 'keys'> {
+  if (uses.length === 0) return {}
+  const claimRate = rate && toClaimRate({ intervalMs: rate.perMs / rate.limit, burst: rate.burst }, 1)
+  const keys = uses.map(({ key, slots, arrivalMs }): LimitKeyUse => {
+    const token = claimRate && takeTokens(arrivalMs, claimRate, now)
+    return { key, running: slots, ...(token && 'until' in token ? { nextStart: new Date(token.until) } : {}) }
+  })
+  return { keys: keys.sort((a, b) => b.running - a.running || (a.key < b.key ? -1 : 1)) }
 }
 
 function toHeld(record: ReadRecord<HoldRecord>, now: number): LimitView['held'] {

@@ -136,6 +136,18 @@ export interface LimitRule {
   readonly heldUntil?: number
 }
 
+/** What claims have taken of a key. */
+export interface LimitUse {
+  readonly key: string
+  /** The number of slots that are taken. */
+  readonly slots: number
+  /** The arrival time, if it is known: see the top of the file. */
+  readonly arrivalMs: number | undefined
+}
+
+/** The maximum number of keys of which {@link LimitUse} is returned at once. */
+export const MAX_USED_KEYS = 1_000
+
 /** Returns what is set for keys now. */
 export interface LimitRules {
   /** Whether nothing is set for any key. */

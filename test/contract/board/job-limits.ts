@@ -77,6 +77,42 @@ export function jobLimitsContract({ open, expire }: Place): void {
       expect(await other.claimNext({ timeout: '10s' })).toHaveLength(1)
     })
 
+    test('a list shows how many jobs of each key run', async () => {
+      const board = await open()
+      await board.limits.set('tenant/*', { concurrency: 2 })
+      await board.limits.set('api', { concurrency: 3 })
+      for (const limits of [['tenant/1', 'api'], ['tenant/1'], ['tenant/2'], ['free']])
+        await board.post('work', {}, { limits })
+      const claims = await claimAll(board)
+      expect(claims).toHaveLength(4)
+      expect(await board.limits.list()).toMatchObject([
+        { key: 'api', keys: [{ key: 'api', running: 1 }] },
+        {
+          key: 'tenant/*',
+          keys: [
+            { key: 'tenant/1', running: 2 },
+            { key: 'tenant/2', running: 1 },
+          ],
+        },
+      ])
+      expect((await board.limits.show('tenant/1')).keys).toEqual([{ key: 'tenant/1', running: 2 }])
+      for (const claim of claims) await claim.consume()
+      for (const limit of await board.limits.list()) expect(limit.keys ?? []).toEqual([])
+      expect(await board.limits.show('tenant/1')).not.toHaveProperty('keys')
+    })
+
+    test('a limit shows when the next job of a rate may start', async () => {
+      const board = await open()
+      await board.limits.set('api', { rate: { limit: 1, per: '1h' } })
+      await board.post('work', {}, { limits: ['api'] })
+      await board.claimNext({ timeout: '10s' })
+      const [use] = (await board.limits.show('api')).keys ?? []
+      expect(use).toMatchObject({ key: 'api', running: 0, nextStart: expect.any(Date) })
+      const minutes = ((use?.nextStart?.getTime() ?? 0) - Date.now()) / 60_000
+      expect(minutes).toBeGreaterThan(59)
+      expect(minutes).toBeLessThanOrEqual(60.1)
+    })
+
     test('two boards that claim at the same moment exceed no limit', async () => {
       const boards = await Promise.all([open(), open(), open()])
       await boards[0].limits.set('api', { concurrency: 3 })

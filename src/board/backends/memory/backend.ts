@@ -29,6 +29,7 @@ import {
   type WriteRequest,
   type Written,
 } from '../../backend.ts'
+import type { LimitUse } from '../../model/limits.ts'
 import { encodePosting, MAX_POSTING_BYTES, type Posting, readSizedPosting } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { MemorySpace } from './space.ts'
@@ -153,6 +154,11 @@ export class MemoryBackend implements Backend {
   async limitsRevision(): Promise<number> {
     this.#requireOpen()
     return this.#space.limits.revision
+  }
+
+  async limitUse(keys?: readonly string[]): Promise<readonly LimitUse[]> {
+    this.#requireOpen()
+    return this.#space.limits.use(keys)
   }
 
   async settle(settlement: Settlement): Promise<void> {

@@ -1,6 +1,6 @@
 /** The slots and tokens of limits that claims of a memory board have taken. */
 import { LimitsChanged } from '../../../core/errors.ts'
-import { type ClaimLimits, limitReachedError, takeTokens } from '../../model/limits.ts'
+import { type ClaimLimits, type LimitUse, limitReachedError, MAX_USED_KEYS, takeTokens } from '../../model/limits.ts'
 
 export class MemoryLimits {
   /** Changes with every change of a limit. */
@@ -40,6 +40,15 @@ export class MemoryLimits {
     for (const { key, arrivalMs } of arrivals) this.#arrivals.set(key, arrivalMs)
     this.#forgetArrivals(nowMs)
     return arrivals
+  }
+
+  /** Returns what is taken of these keys, or of all. */
+  use(keys: readonly string[] = [...new Set([...this.#used.keys(), ...this.#arrivals.keys()])]): LimitUse[] {
+    return keys.slice(0, MAX_USED_KEYS).flatMap((key) => {
+      const slots = this.#used.get(key) ?? 0
+      const arrivalMs = this.#arrivals.get(key)
+      return slots > 0 || arrivalMs !== undefined ? [{ key, slots, arrivalMs }] : []
+    })
   }
 
   /** Frees the slots that the job holds. */

@@ -40,6 +40,7 @@ import {
   type WriteRequest,
   type Written,
 } from '../../backend.ts'
+import type { LimitUse } from '../../model/limits.ts'
 import type { Posting, SqlClient } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { ServerClock } from '../server-clock.ts'
@@ -246,6 +247,10 @@ export class PostgresBackend implements Backend {
 
   async limitsRevision(): Promise<number> {
     return this.#requireOpen.records.limitsRevision()
+  }
+
+  async limitUse(keys?: readonly string[]): Promise<readonly LimitUse[]> {
+    return this.#requireOpen.records.limitUse(keys)
   }
 
   async records(kind: string): Promise<StoredRecord[]> {

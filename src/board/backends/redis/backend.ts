@@ -40,7 +40,7 @@ import {
   type WriteRequest,
   type Written,
 } from '../../backend.ts'
-import { limitReachedError } from '../../model/limits.ts'
+import { type LimitUse, limitReachedError } from '../../model/limits.ts'
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { NO_REPLY, StepCommitter, type StepReply } from './committer.ts'
@@ -186,6 +186,10 @@ export class RedisBackend implements Backend {
   async limitsRevision(): Promise<number> {
     const value = await this.#requireOpen.session.command('hget', this.#layout.key('board'), 'limits')
     return value instanceof Uint8Array ? Number(Buffer.from(value).toString()) : 0
+  }
+
+  async limitUse(keys?: readonly string[]): Promise<readonly LimitUse[]> {
+    return this.#requireOpen.reader.limitUse(keys)
   }
 
   async settle(settlement: Settlement): Promise<void> {

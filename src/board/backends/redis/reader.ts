@@ -1,8 +1,9 @@
 /** Reads a board. Long lists are read in pages, so that no client waits while Redis builds one long answer. */
 import { asError } from '../../../core/errors.ts'
 import type { Cancellation, Entity, StoredJob, TrashedEntry, UnreadableJob } from '../../backend.ts'
+import { type LimitUse, MAX_USED_KEYS } from '../../model/limits.ts'
 import { pagesOf } from '../trash-pages.ts'
-import type { Layout } from './layout.ts'
+import { fieldName, type Layout } from './layout.ts'
 import { decodeCancellation, decodeEntity, decodeText, decodeTrash, parseHolder, parseStoredJob } from './records.ts'
 import { toList } from './replies.ts'
 import { SCRIPTS } from './scripts.ts'
@@ -90,6 +91,31 @@ export class BoardReader {
     return [...jobs.filter((id) => !known.has(id)), ...rows.filter((id) => !postings.has(id))]
   }
 
+  /** Returns what claims have taken of these keys of limits, or of some of all keys. */
+  async limitUse(keys?: readonly string[]): Promise<LimitUse[]> {
+    const [slots, rates] = [this.#layout.key('slots'), this.#layout.key('rates')]
+    const fields = keys?.map((key) => fieldName(key)) ?? (await this.#usedLimits(slots, rates))
+    if (fields.length === 0) return []
+    const [counts, arrivals] = await Promise.all([
+      this.#session.command('hmget', slots, ...fields),
+      Promise.all(fields.map((field) => this.#session.command('zscore', rates, field))),
+    ])
+    const numbers = (answer: unknown) =>
+      texts(answer).map((text) => (text === 'null' || text === '' ? undefined : Number(text)))
+    const [taken, times] = [numbers(counts), numbers(arrivals)]
+    return fields.flatMap((field, index) => {
+      const [count = 0, arrivalMs] = [taken[index], times[index]]
+      return count > 0 || arrivalMs !== undefined ? [{ key: toText(field), slots: count, arrivalMs }] : []
+    })
+  }
+
+  async #usedLimits(slots: string, rates: string): Promise<readonly string[]> {
+    const [, fields] = toList(await this.#session.command('hscan', slots, '0', 'COUNT', String(MAX_USED_KEYS)))
+    const held = texts(fields).filter((_, index) => index % 2 === 0)
+    const newest = texts(await this.#session.command('zrevrange', rates, '0', String(MAX_USED_KEYS - 1)))
+    return [...new Set([...held, ...newest])].slice(0, MAX_USED_KEYS)
+  }
+
   async #value(key: string, id: string): Promise<Uint8Array | undefined> {
     const value = await this.#session.command('hget', this.#layout.key(key), id)
     return value instanceof Uint8Array ? value : undefined
@@ -109,6 +135,16 @@ export class BoardReader {
       if (page.length < 2 * PAGE_SIZE) return found
       after = `(${page.at(-1)}`
     }
+  }
+}
+
+/** Returns the text of a field that {@link fieldName} has made of one; the field itself for another. */
+function toText(field: string): string {
+  try {
+    const [text]: unknown[] = JSON.parse(field)
+    return typeof text === 'string' ? text : field
+  } catch {
+    return field
   }
 }
 

@@ -44,6 +44,7 @@ import type {
   WriteRequest,
   Written,
 } from '../../backend.ts'
+import type { LimitUse } from '../../model/limits.ts'
 import type { Posting } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { ServerClock } from '../server-clock.ts'
@@ -211,6 +212,11 @@ export class ZooKeeperBackend implements Backend {
   async limitsRevision(): Promise<number> {
     const { gate } = this.#requireOpen
     return (await translateErrors('reading the gate', () => gate.read())).limits
+  }
+
+  async limitUse(keys?: readonly string[]): Promise<readonly LimitUse[]> {
+    const { limits } = this.#requireOpen
+    return translateErrors('reading the use of limits', () => limits.readUse(keys))
   }
 
   async settle(settlement: Settlement): Promise<void> {

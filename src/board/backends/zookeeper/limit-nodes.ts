@@ -17,10 +17,10 @@
  * What is cached of a key may be old. If it shows no room, or a claim was refused by it, the key is read again before anything is decided.
  */
 import { NodeExists, op, type Stat, type ZooKeeper } from '../../../zookeeper/index.ts'
-import { type ClaimLimit, limitReachedError, takeTokens } from '../../model/limits.ts'
+import { type ClaimLimit, type LimitUse, limitReachedError, MAX_USED_KEYS, takeTokens } from '../../model/limits.ts'
 import type { Addition, SharedSum } from './commit/batch.ts'
 import type { TransactionStep } from './commit/transactions.ts'
-import type { Layout } from './store/layout.ts'
+import { isHashed, type Layout } from './store/layout.ts'
 
 /** The number of keys of which something is cached. */
 const MAX_CACHED_KEYS = 10_000
@@ -86,6 +86,31 @@ export class LimitNodes {
     }
     if (blocked) throw limitReachedError(what, blocked.want, blocked.until)
     return this.#toReservation(id, wanted.map(take))
+  }
+
+  /** Reads what is taken of these keys, or of some of all keys. */
+  async readUse(keys?: readonly string[]): Promise<LimitUse[]> {
+    const asked = (keys ?? (await this.#listKeys())).slice(0, MAX_USED_KEYS)
+    const paths = asked.map((key) => this.#options.layout.limitKey(key))
+    if (paths.length === 0) return []
+    const { results } = await this.#options.zookeeper.multiRead(
+      paths.flatMap((path) => [op.getData(path), op.getChildren(path)]),
+    )
+    return asked.flatMap((key, index): LimitUse[] => {
+      const [data, children] = [results[2 * index], results[2 * index + 1]]
+      if (!data || !('data' in data) || data.error || !children || !('names' in children) || children.error) return []
+      const tokens = decodeTokens(data.data)
+      const arrivalMs = tokens.movedMs > 0 ? toArrival(tokens, data.stat) : undefined
+      const slots = children.names.length
+      return slots > 0 || arrivalMs !== undefined ? [{ key, slots, arrivalMs }] : []
+    })
+  }
+
+  async #listKeys(): Promise<readonly string[]> {
+    const { zookeeper, layout } = this.#options
+    const [folder] = (await zookeeper.multiRead([op.getChildren(layout.limitsFolder)])).results
+    // The name of a very long key is a hash, of which the key is not known.
+    return folder.error ? [] : folder.names.flatMap((name) => (isHashed(name) ? [] : [decodeURIComponent(name)]))
   }
 
   /** Returns the paths of the slots that the claim of a job holds. */

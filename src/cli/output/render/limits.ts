@@ -8,11 +8,21 @@ export function limitsTable(limits: readonly LimitView[], screen: Screen): strin
   const columns: readonly Column<LimitView>[] = [
     { title: 'KEY', value: ({ key }) => key, min: 12 },
     { title: 'AT ONCE', value: ({ concurrency }) => (concurrency === undefined ? undefined : String(concurrency)) },
+    {
+      title: 'RUNNING',
+      value: ({ keys, concurrency }) => (concurrency === undefined ? undefined : formatRunning(keys)),
+    },
     { title: 'RATE', value: ({ rate }) => rate && formatRate(rate) },
     { title: 'HELD', value: (limit) => formatHeld(limit), tone: ({ held }) => (held ? 'odd' : undefined) },
     { title: 'SET BY', value: ({ set, error }) => error?.message ?? set?.by, optional: true },
   ]
   return renderTable(columns, limits, screen)
+}
+
+function formatRunning(keys: LimitView['keys'] = []): string {
+  const busy = keys.filter(({ running }) => running > 0)
+  const running = busy.reduce((sum, key) => sum + key.running, 0)
+  return busy.length > 1 ? `${running} of ${busy.length} keys` : String(running)
 }
 
 function formatRate({ limit, perMs, burst }: NonNullable<LimitView['rate']>): string {

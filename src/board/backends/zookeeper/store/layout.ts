@@ -211,3 +211,8 @@ export function encodeNodeName(text: string): string {
   if (escaped.length <= MAX_NAME_LENGTH && escaped !== '') return escaped
   return `~${createHash('sha256').update(Buffer.from(text, 'utf16le')).digest('hex')}`
 }
+
+/** Returns whether the name of a znode is a hash, from which its text cannot be found. */
+export function isHashed(name: string): boolean {
+  return name.startsWith('~')
+}

@@ -7,7 +7,7 @@
 import { decode, encodePlain, toFields } from '../../../../core/codec.ts'
 import { BadVersion, NoNode, type Watch, type WatchEvent, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { RecordName, StoredRecord } from '../../../model/record.ts'
-import type { Layout } from './layout.ts'
+import { isHashed, type Layout } from './layout.ts'
 import { missingAsUndefined, type NodeReadResult, type ReadMany } from './reader.ts'
 
 /**
@@ -150,8 +150,4 @@ function readFields(data: Uint8Array): Readonly<Record<string, unknown>> | undef
   } catch {
     return undefined
   }
-}
-
-function isHashed(name: string): boolean {
-  return name.startsWith('~')
 }
