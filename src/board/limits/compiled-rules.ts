@@ -20,6 +20,10 @@ export class CompiledRules implements LimitRules {
     return this.#limits.size + this.#holds.size === 0
   }
 
+  get isFair(): boolean {
+    return this.#limits.some((record) => !('error' in record) && record.value.fair === true)
+  }
+
   ruleOf(key: string): LimitRule | undefined {
     if (this.#cached.has(key)) return this.#cached.get(key)
     const rule = this.#compile(key)
@@ -40,7 +44,10 @@ export class CompiledRules implements LimitRules {
     if (limit && 'error' in limit) return { heldUntil: Number.POSITIVE_INFINITY }
     if (!limit && holds.length === 0) return undefined
     const { concurrency, rate } = limit?.value ?? {}
+    // A key with a setting of its own takes turns with the others of the pattern.
+    const fair = this.#limits.findAll(key).find((record) => !('error' in record) && record.value.fair)?.id
     return {
+      ...(fair === undefined ? {} : { fair }),
       ...(concurrency === undefined ? {} : { concurrency }),
       ...(rate ? { rate: { intervalMs: rate.perMs / rate.limit, burst: rate.burst } } : {}),
       ...(holds.length === 0
@@ -68,6 +75,10 @@ class PatternMap<T extends { readonly id: string }> {
 
   get size(): number {
     return this.#exact.size + this.#patterns.size
+  }
+
+  some(test: (record: T) => boolean): boolean {
+    return [...this.#exact.values(), ...this.#patterns.values()].some(test)
   }
 
   find(key: string): T | undefined {

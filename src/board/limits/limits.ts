@@ -19,7 +19,7 @@ const MAX_PER_MS = 1_000
 /** The longest time of a rate, in milliseconds: a century. */
 const MAX_PER = 36_525 * 86_400_000
 
-/** What is set for a key. At least one of both. */
+/** What is set for a key: at least one. */
 export interface LimitSettings {
   /** The number of jobs of the key that may run at once; 0 starts none. */
   readonly concurrency?: number
@@ -31,6 +31,11 @@ export interface LimitSettings {
     /** How many may start at once after a time without any; 1 by default, which spaces starts evenly. */
     readonly burst?: number
   }
+  /**
+   * Whether the keys of a pattern take turns: of jobs of the same priority, one whose key has the fewest running jobs starts first, and not
+   * the one that was posted first. False by default.
+   */
+  readonly fair?: boolean
 }
 
 /** A limit as `board.limits.list` shows it. */
@@ -40,6 +45,8 @@ export interface LimitView {
   readonly concurrency?: number
   /** The starts in `perMs` milliseconds. */
   readonly rate?: { readonly limit: number; readonly perMs: number; readonly burst: number }
+  /** Set for a pattern whose keys take turns. */
+  readonly fair?: true
   /**
    * The keys of which claims have taken slots or tokens; of a pattern there may be many, and at most 1,000 are read. Tokens come back with
    * time: a key stays in the list for a while.
@@ -287,13 +294,21 @@ function matching(key: string, views: readonly LimitView[]): LimitView[] {
 }
 
 function toRecord(key: string, settings: LimitSettings): Omit<LimitRecord, 'by' | 'at'> {
-  assertOptions(settings, { concurrency: true, rate: true }, `limit ${key}`)
-  const { concurrency, rate } = settings
-  if (concurrency === undefined && rate === undefined)
-    throw new InvalidArgument(`limit ${key}: set concurrency, rate or both, as in { concurrency: 10 }`)
+  assertOptions(settings, { concurrency: true, rate: true, fair: true }, `limit ${key}`)
+  const { concurrency, rate, fair = false } = settings
+  if (typeof fair !== 'boolean')
+    throw new InvalidArgument(`limit ${key}: fair must be true or false, got ${String(fair)}`)
+  if (fair && !key.endsWith('*'))
+    throw new InvalidArgument(`limit ${key}: fair belongs to a pattern such as tenant/*, whose keys take turns`)
+  if (concurrency === undefined && rate === undefined && !fair)
+    throw new InvalidArgument(`limit ${key}: set concurrency, rate, or fair, as in { concurrency: 10 }`)
   if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 0))
     throw new InvalidArgument(`limit ${key}: concurrency must be a whole number from 0, got ${String(concurrency)}`)
-  return { ...defined({ concurrency }), ...(rate === undefined ? {} : { rate: toRate(key, rate) }) }
+  return {
+    ...defined({ concurrency }),
+    ...(rate === undefined ? {} : { rate: toRate(key, rate) }),
+    ...(fair ? { fair } : {}),
+  }
 }
 
 function toRate(key: string, rate: NonNullable<LimitSettings['rate']>): NonNullable<LimitRecord['rate']> {

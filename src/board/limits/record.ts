@@ -8,6 +8,8 @@ export interface LimitRecord {
   readonly concurrency?: number
   /** The number of starts in a time: `limit` in `perMs` milliseconds, and at most `burst` at once. */
   readonly rate?: { readonly limit: number; readonly perMs: number; readonly burst: number }
+  /** Whether the keys of the pattern take turns. */
+  readonly fair?: true
   /** The owner name of the board that has set it, and when, in milliseconds since 1970. */
   readonly by: string
   readonly at: number
@@ -26,10 +28,11 @@ export const LIMITS: RecordKind<LimitRecord> = { name: 'limit', format: 1, parse
 export const HOLDS: RecordKind<HoldRecord> = { name: 'limit-hold', format: 1, parse: parseHoldRecord }
 
 function parseLimitRecord(value: unknown, id: string): LimitRecord {
-  const { concurrency, rate, by, at } = Object(value)
+  const { concurrency, rate, fair, by, at } = Object(value)
   const isValid =
     isOptional(concurrency, (count) => Number.isSafeInteger(count) && Number(count) >= 0) &&
     isOptional(rate, isRate) &&
+    isOptional(fair, (is) => is === true) &&
     typeof by === 'string' &&
     Number.isFinite(at)
   if (!isValid) throw new InvalidPosting(`limit ${id} is not complete`)

@@ -132,6 +132,8 @@ export interface LimitRule {
   /** The number of jobs that may run at once. */
   readonly concurrency?: number
   readonly rate?: { readonly intervalMs: number; readonly burst: number }
+  /** The pattern whose keys take turns, if that is set. */
+  readonly fair?: string
   /** The time until which no job of the key starts, in milliseconds since 1970; infinite for a key that is stopped. */
   readonly heldUntil?: number
 }
@@ -152,6 +154,8 @@ export const MAX_USED_KEYS = 1_000
 export interface LimitRules {
   /** Whether nothing is set for any key. */
   readonly isEmpty: boolean
+  /** Whether keys of any pattern take turns. */
+  readonly isFair: boolean
   ruleOf(key: string): LimitRule | undefined
 }
 

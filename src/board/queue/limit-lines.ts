@@ -14,15 +14,9 @@
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
-import {
-  type LimitCost,
-  type LimitRule,
-  type LimitRules,
-  takeTokens,
-  toClaimRate,
-  toLimitCosts,
-} from '../model/limits.ts'
-import type { Posting } from '../model/posting.ts'
+import { type LimitRule, type LimitRules, toLimitCosts } from '../model/limits.ts'
+import { blockedUntil, costOf, findBlocked, GroupList, type KeyLine, type LimitGroup, roomOf } from './limit-groups.ts'
+import { LimitSearch } from './limit-search.ts'
 import { SortedList } from './sorted.ts'
 
 /** The time after which a key is tried again when the server has refused a claim and the reason is not in the view yet. */
@@ -38,46 +32,7 @@ export interface LimitBlocker {
   readonly until?: number
 }
 
-/** The jobs with the same limited keys. */
-interface LimitGroup {
-  readonly id: string
-  readonly keys: readonly KeyLine[]
-  readonly line: SortedList<QueueEntry, ClaimOrderKey>
-  /** The number of entries of the queue that belong to the group, claimable or not. */
-  members: number
-  /** The place of its first entry by which the group is sorted where it is; undefined while it is in no list. */
-  head: ClaimOrderKey | undefined
-  parkedUnder: KeyLine | undefined
-}
-
-/** A key for which something is set. */
-interface KeyLine {
-  readonly key: string
-  rule: LimitRule
-  readonly parked: SortedList<LimitGroup>
-  groups: number
-  /** The number of claimed jobs. */
-  used: number
-  /** The jobs that this process tries to claim, and the tokens that they take, in milliseconds. */
-  reserved: number
-  reservedMs: number
-  /** The newest known arrival time: see `model/limits.ts`. */
-  arrivalMs: number
-  refusedUntil: number
-  /** The time at which parked groups are looked at again. */
-  wakeAt: number
-}
-
-interface Cursor extends ClaimOrderKey {
-  readonly place: QueueEntry
-  readonly group: LimitGroup
-  readonly rest: Iterator<QueueEntry>
-}
-
-/** What one search for jobs has chosen so far. */
-type Chosen = Map<KeyLine, { count: number; costMs: number }>
-
-const NO_RULES: LimitRules = { isEmpty: true, ruleOf: () => undefined }
+const NO_RULES: LimitRules = { isEmpty: true, isFair: false, ruleOf: () => undefined }
 
 export class LimitLines {
   #rules = NO_RULES
@@ -85,7 +40,7 @@ export class LimitLines {
   readonly #groups = new Map<string, LimitGroup>()
   /** The groups of the entries that are in one. */
   readonly #groupOf = new Map<QueueEntry, LimitGroup>()
-  readonly #open = new SortedList<LimitGroup>(compareHeads)
+  readonly #open = new GroupList()
   /** Keys that may have room again, with groups parked under them. */
   readonly #awake = new Set<KeyLine>()
   readonly #waking = new SortedList<KeyLine>(
@@ -98,6 +53,10 @@ export class LimitLines {
     return this.#groups.size === 0
   }
 
+  get isFair(): boolean {
+    return this.#rules.isFair
+  }
+
   /** The time at which {@link advance} has to be called, in milliseconds since 1970. */
   get nextWake(): number | undefined {
     return this.#waking.first?.wakeAt
@@ -107,10 +66,13 @@ export class LimitLines {
   setRules(rules: LimitRules): void {
     this.#rules = rules
     for (const line of this.#keys.values()) {
-      line.rule = rules.ruleOf(line.key) ?? {}
+      this.#recount(line, () => {
+        line.rule = rules.ruleOf(line.key) ?? {}
+      })
       line.refusedUntil = 0
       this.#wake(line)
     }
+    for (const group of this.#groups.values()) this.#replacing([group], () => setFairKey(group))
   }
 
   /** Puts an entry into its group, if anything is set for one of its keys. */
@@ -139,8 +101,8 @@ export class LimitLines {
     if (group.members > 0) return
     this.#groups.delete(group.id)
     for (const line of group.keys) {
-      line.groups -= 1
-      if (line.groups > 0) continue
+      line.groups.delete(group)
+      if (line.groups.size > 0) continue
       this.#keys.delete(line.key)
       this.#awake.delete(line)
       this.#waking.delete(line)
@@ -149,13 +111,18 @@ export class LimitLines {
 
   /** Counts a claimed job. */
   hold(place: QueueEntry): void {
-    for (const line of this.#keysOf(place)) line.used += 1
+    for (const line of this.#keysOf(place))
+      this.#recount(line, () => {
+        line.used += 1
+      })
   }
 
   /** Ends what {@link hold} began. */
   free(place: QueueEntry): void {
     for (const line of this.#keysOf(place)) {
-      line.used -= 1
+      this.#recount(line, () => {
+        line.used -= 1
+      })
       this.#wake(line)
     }
   }
@@ -228,8 +195,12 @@ export class LimitLines {
   #newGroup(id: string, names: readonly string[]): LimitGroup {
     const keys = names.map((key) => this.#line(key))
     const line = new SortedList<QueueEntry, ClaimOrderKey>(compareClaimOrder)
-    const group: LimitGroup = { id, keys, line, members: 0, head: undefined, parkedUnder: undefined }
-    for (const key of keys) key.groups += 1
+    const group: LimitGroup = {
+      ...{ id, keys, line, members: 0 },
+      ...{ head: undefined, parkedUnder: undefined, fairKey: undefined },
+    }
+    setFairKey(group)
+    for (const key of keys) key.groups.add(group)
     this.#groups.set(id, group)
     return group
   }
@@ -238,8 +209,8 @@ export class LimitLines {
     const known = this.#keys.get(key)
     if (known) return known
     const line: KeyLine = {
-      ...{ key, rule: this.#rules.ruleOf(key) ?? {}, parked: new SortedList<LimitGroup>(compareHeads) },
-      ...{ groups: 0, used: 0, reserved: 0, reservedMs: 0, arrivalMs: 0, refusedUntil: 0 },
+      ...{ key, rule: this.#rules.ruleOf(key) ?? {}, parked: new GroupList() },
+      ...{ groups: new Set<LimitGroup>(), used: 0, reserved: 0, reservedMs: 0, arrivalMs: 0, refusedUntil: 0 },
       wakeAt: Number.POSITIVE_INFINITY,
     }
     this.#keys.set(key, line)
@@ -248,9 +219,29 @@ export class LimitLines {
 
   #count(place: QueueEntry, times: 1 | -1): void {
     for (const line of this.#keysOf(place)) {
-      line.reserved += times
+      this.#recount(line, () => {
+        line.reserved += times
+      })
       line.reservedMs += times * costOf(place.stored.posting, line) * (line.rule.rate?.intervalMs ?? 0)
     }
+  }
+
+  /** Changes the counts of a key, by which groups of a fair pattern are sorted. */
+  #recount(line: KeyLine, change: () => void): void {
+    if (line.rule.fair === undefined) change()
+    else this.#replacing([...line.groups], change)
+  }
+
+  /** Makes a change by which these groups may get other places in the lists where they are. */
+  #replacing(groups: readonly LimitGroup[], change: () => void): void {
+    const listed = groups.filter(({ head }) => head !== undefined)
+    for (const group of listed) this.#listOf(group).delete(group)
+    change()
+    for (const group of listed) this.#listOf(group).add(group)
+  }
+
+  #listOf({ parkedUnder }: LimitGroup): GroupList {
+    return parkedUnder?.parked ?? this.#open
   }
 
   #wake(line: KeyLine): void {
@@ -262,7 +253,7 @@ export class LimitLines {
     const before = group.line.first
     change()
     if (group.line.first === before) return
-    const list = group.parkedUnder?.parked ?? this.#open
+    const list = this.#listOf(group)
     if (group.head) list.delete(group)
     group.head = group.line.first
     if (group.head) list.add(group)
@@ -277,8 +268,7 @@ export class LimitLines {
 
   #park(group: LimitGroup, line: KeyLine, until: number): void {
     if (!group.head) return
-    const list = group.parkedUnder?.parked ?? this.#open
-    list.delete(group)
+    this.#listOf(group).delete(group)
     group.parkedUnder = line
     line.parked.add(group)
     if (until >= line.wakeAt) return
@@ -294,7 +284,7 @@ export class LimitLines {
       for (let left = times * roomOf(line, now); left > 0; left -= 1) {
         const group = line.parked.first
         if (!group) break
-        const blocked = findBlocked(group, now)
+        const blocked = findBlocked(group, { now })
         if (blocked?.line === line) {
           this.#park(group, line, blocked.until)
           this.#awake.delete(line)
@@ -314,139 +304,7 @@ export class LimitLines {
   }
 }
 
-interface SearchOptions {
-  readonly open: SortedList<LimitGroup>
-  readonly now: number
-  readonly keysOf: (place: QueueEntry) => readonly KeyLine[]
-  readonly openMore: (times: number) => boolean
-  readonly park: (group: LimitGroup, line: KeyLine, until: number) => void
-}
-
-/** One search: yields entries in claim order, and never more of a key than there is room for once they are chosen. */
-export class LimitSearch {
-  readonly #options: SearchOptions
-  readonly #chosen: Chosen = new Map()
-  readonly #full = new Map<LimitGroup, { readonly line: KeyLine; readonly until: number }>()
-  readonly #yielded = new Set<QueueEntry>()
-
-  constructor(options: SearchOptions) {
-    this.#options = options
-  }
-
-  /** Notes that an entry was chosen: it takes its slots and tokens from the entries after it. */
-  choose(place: QueueEntry): void {
-    for (const line of this.#options.keysOf(place)) {
-      const chosen = this.#chosen.get(line) ?? { count: 0, costMs: 0 }
-      chosen.count += 1
-      chosen.costMs += costOf(place.stored.posting, line) * (line.rule.rate?.intervalMs ?? 0)
-      this.#chosen.set(line, chosen)
-    }
-  }
-
-  /** Yields the entries. The lines must not change before {@link end}. */
-  *entries(): Generator<QueueEntry, void, undefined> {
-    this.#options.openMore(1)
-    for (let times = 2; ; times *= 2) {
-      yield* this.#scan()
-      this.end()
-      if (!this.#options.openMore(times)) return
-    }
-  }
-
-  /** Parks the groups that were found without room. */
-  end(): void {
-    for (const [group, { line, until }] of this.#full) this.#options.park(group, line, until)
-    this.#full.clear()
-  }
-
-  *#scan(): Generator<QueueEntry, void, undefined> {
-    const cursors = new SortedList<Cursor, ClaimOrderKey>(compareClaimOrder)
-    const groups = this.#options.open[Symbol.iterator]()
-    let next = groups.next()
-    while (true) {
-      while (!next.done && isNotBehind(next.value.head, cursors.first)) {
-        advance(cursors, next.value, next.value.line[Symbol.iterator]())
-        next = groups.next()
-      }
-      const cursor = cursors.first
-      if (!cursor) return
-      cursors.delete(cursor)
-      if (this.#isFull(cursor)) continue
-      if (!this.#yielded.has(cursor.place)) {
-        this.#yielded.add(cursor.place)
-        yield cursor.place
-      }
-      advance(cursors, cursor.group, cursor.rest)
-    }
-  }
-
-  /** Returns whether the group has no room for this entry. Entries behind it in the group wait, too: they must not overtake it. */
-  #isFull({ group, place }: Cursor): boolean {
-    const { now } = this.#options
-    const blocked = findBlocked(group, now, place)
-    if (blocked) this.#full.set(group, blocked)
-    return blocked !== undefined || findBlocked(group, now, place, this.#chosen) !== undefined
-  }
-}
-
-function advance(cursors: SortedList<Cursor, ClaimOrderKey>, group: LimitGroup, rest: Iterator<QueueEntry>): void {
-  const { done, value: place } = rest.next()
-  if (!done) cursors.add({ id: place.id, priority: place.priority, order: place.order, place, group, rest })
-}
-
-function isNotBehind(head: ClaimOrderKey | undefined, first: ClaimOrderKey | undefined): boolean {
-  return head === undefined || first === undefined || compareClaimOrder(head, first) <= 0
-}
-
-/** Returns the first key of the group without room for an entry, by default its first. */
-function findBlocked(
-  group: LimitGroup,
-  now: number,
-  place = group.line.first,
-  chosen?: Chosen,
-): { readonly line: KeyLine; readonly until: number } | undefined {
-  if (!place) return undefined
-  for (const line of group.keys) {
-    const until = blockedUntil(line, { cost: costOf(place.stored.posting, line), now, chosen: chosen?.get(line) })
-    if (until !== undefined) return { line, until }
-  }
-  return undefined
-}
-
-/** Returns the time until which the key has no room, infinite where it is not known; undefined if it has room. */
-function blockedUntil(
-  { rule, used, reserved, reservedMs, arrivalMs, refusedUntil }: KeyLine,
-  asked: {
-    readonly cost: number
-    readonly now: number
-    readonly chosen?: { count: number; costMs: number } | undefined
-  },
-): number | undefined {
-  const { concurrency, rate, heldUntil = 0 } = rule
-  const { cost, now, chosen = { count: 0, costMs: 0 } } = asked
-  if (heldUntil > now) return heldUntil
-  if (concurrency !== undefined && used + reserved + chosen.count >= concurrency) return Number.POSITIVE_INFINITY
-  if (refusedUntil > now) return refusedUntil
-  if (!rate) return undefined
-  const taken = takeTokens(Math.max(arrivalMs, now) + reservedMs + chosen.costMs, toClaimRate(rate, cost), now)
-  return 'until' in taken ? taken.until : undefined
-}
-
-/** Returns the number of jobs of the key that can start now: at least one. */
-function roomOf({ rule, used, reserved, reservedMs, arrivalMs }: KeyLine, now: number): number {
-  const { concurrency = Number.POSITIVE_INFINITY, rate } = rule
-  const ahead = Math.max(arrivalMs, now) + reservedMs - now
-  const tokens = rate ? Math.floor(rate.burst - ahead / rate.intervalMs) : 1_000
-  return Math.max(1, Math.min(1_000, concurrency - used - reserved, tokens))
-}
-
-function costOf(posting: Posting, { key }: KeyLine): number {
-  const { limits } = posting
-  if (!limits || limits === 'none') return 1
-  return limits.find((each: LimitCost) => each.key === key)?.cost ?? 1
-}
-
-function compareHeads(a: LimitGroup, b: LimitGroup): number {
-  if (a === b || !a.head || !b.head) return a === b ? 0 : a.head ? 1 : -1
-  return compareClaimOrder(a.head, b.head)
+/** Finds the key by which the group takes turns: its first that matches a fair pattern. */
+function setFairKey(group: LimitGroup): void {
+  group.fairKey = group.keys.find(({ rule }) => rule.fair !== undefined)
 }

@@ -94,6 +94,11 @@ export class ClaimQueue {
     return this.#delayed.size
   }
 
+  /** Whether keys of limits take turns. */
+  get isFair(): boolean {
+    return this.#limits.isFair
+  }
+
   /**
    * The time at which the next delay is over, or a limit may permit the next job to start, in milliseconds on the server's clock: call
    * {@link advance} then.
@@ -279,7 +284,7 @@ export class ClaimQueue {
     const found: QueueEntry[] = []
     let suspects = holdsSuspect
     const search = this.#limits.isEmpty ? undefined : this.#limits.search(this.#now)
-    const entries = search ? mergeInOrder(this.#readyEntries, search.entries()) : this.#readyEntries
+    const entries = search ? mergeInOrder(this.#readyEntries, search.jobs()) : this.#readyEntries
     for (const place of entries) {
       const first = found[0] ?? place
       if (found.length >= (place.priority === first.priority ? Math.ceil(spread * max) : max)) break
@@ -406,7 +411,7 @@ function newQueueEntry(entry: JobEntry, stored: StoredJob, state: QueueState): Q
   }
 }
 
-/** Yields the entries of both in claim order. Each is in claim order, and no entry is in both. */
+/** Yields the entries of both in claim order, as far as each is in it: keys of a fair pattern take turns. No entry is in both. */
 function* mergeInOrder(
   ready: Iterable<QueueEntry>,
   limited: Iterable<QueueEntry>,

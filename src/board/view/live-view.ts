@@ -121,6 +121,7 @@ export class LiveView {
       new WindowReader({
         ...{ sections, window, index, now, signal, onError, onRead: evaluate },
         isCurrent: () => this.isCurrent,
+        needsWholeBoard: () => this.#index.queue.isFair,
         resync: () => this.resync(),
       })
     this.#subscription = new Subscription({

@@ -2,7 +2,8 @@
  * Reads the parts of a long board that belong in the window, and moves the bounds of the window.
  *
  * - **The window grows** when few of its jobs still wait, and when a caller finds no job in it to claim: the reader reads more
- *   jobs after its end. If the caller can claim no job of the board, the view finally contains the whole board.
+ *   jobs after its end. If the caller can claim no job of the board, the view finally contains the whole board. It grows in the same
+ *   way while keys of limits take turns.
  * - **The window shrinks** when newly posted jobs of a higher priority have made it twice as long, or larger than its limit in
  *   bytes: its end moves towards the head.
  * - **The horizon moves**: shortly before the horizon the reader reads the next delayed jobs. If more jobs have become due than it
@@ -32,6 +33,8 @@ export interface WindowReaderOptions {
   readonly now: () => number
   /** Returns whether jobs may be chosen from the view, because there is no gap. */
   readonly isCurrent: () => boolean
+  /** Returns whether the view must contain the whole board: keys that take turns may have jobs anywhere in claim order. */
+  readonly needsWholeBoard: () => boolean
   /** Called after each read, also after one that failed. */
   readonly onRead: () => void
   /** Lists the board again. */
@@ -120,8 +123,12 @@ export class WindowReader {
 
   /** Grows or shrinks the window if needed. Called after changes; does almost nothing if neither is needed. */
   tend(): void {
-    const { sections, window, index, now, isCurrent, signal } = this.#options
+    const { sections, window, index, now, isCurrent, needsWholeBoard, signal } = this.#options
     if (this.#reading || !isCurrent() || signal.aborted) return
+    if (needsWholeBoard() && window.end) {
+      if (index.toRead.isEmpty) void this.#read(() => this.#readOn({ starved: true }))
+      return
+    }
     const { bytes } = index.queue
     if (this.#growingUntil !== undefined && index.toRead.hasRead(this.#growingUntil)) {
       this.#growingUntil = undefined
@@ -129,6 +136,7 @@ export class WindowReader {
     }
     if (index.size <= sections.window && bytes <= sections.windowBytes)
       this.#maxSize = { jobs: 2 * sections.window, bytes: sections.windowBytes }
+    else if (needsWholeBoard()) this.#maxSize = { jobs: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
     else if (index.size > this.#maxSize.jobs || (bytes > this.#maxSize.bytes && this.#growingUntil === undefined))
       this.#shrink()
     if (now() >= this.#readAheadAt) void this.#read(() => this.#readAhead())

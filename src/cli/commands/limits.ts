@@ -16,6 +16,7 @@ interface SetOptions extends JsonOptions {
   readonly concurrency?: number
   readonly rate?: string
   readonly burst?: number
+  readonly fair?: boolean
 }
 
 interface HoldOptions extends SharedOptions {
@@ -61,6 +62,7 @@ export function defineLimits(program: Command, run: RunAction): void {
     )
     .option('--rate <limit/time>', 'how many jobs of the key start in a time, such as 100/1m')
     .option('--burst <n>', 'how many may start at once after a pause (default: 1)', countParser('--burst'))
+    .option('--fair', 'let the keys of a pattern take turns: the one with the fewest running jobs goes first')
     .option('--json', 'print the limit as a JSON object')
     .addHelpText(
       'after',
@@ -138,14 +140,14 @@ async function printLimit(limit: LimitView, { json }: JsonOptions, context: CliC
 }
 
 /** @throws InvalidArgument */
-function toSettings({ concurrency, rate, burst }: SetOptions): LimitSettings {
+function toSettings({ concurrency, rate, burst, fair }: SetOptions): LimitSettings {
   if (rate === undefined && burst !== undefined) throw new InvalidArgument('--burst belongs to --rate: give that, too')
-  if (rate === undefined) return definedOnly({ concurrency })
+  if (rate === undefined) return definedOnly({ concurrency, fair })
   const [, limit, per = ''] = RATE_PATTERN.exec(rate) ?? []
   if (limit === undefined)
     throw new InvalidArgument(`--rate must be a number and a time, such as 100/1m, got '${rate}'`)
   const time = (/^\d/.test(per) ? per : `1${per}`) as Duration
-  return { ...definedOnly({ concurrency }), rate: { limit: Number(limit), per: time, ...definedOnly({ burst }) } }
+  return { ...definedOnly({ concurrency, fair }), rate: { limit: Number(limit), per: time, ...definedOnly({ burst }) } }
 }
 
 function toJson({ error, ...limit }: LimitView): object {

@@ -10,6 +10,7 @@ const INTERVAL_MS = 1_000
 
 const rulesOf = (rules: Readonly<Record<string, LimitRule>>): LimitRules => ({
   isEmpty: Object.keys(rules).length === 0,
+  isFair: Object.values(rules).some(({ fair }) => fair !== undefined),
   ruleOf: (key) => rules[key],
 })
 
@@ -183,5 +184,95 @@ describe('100,000 jobs of one key without room', () => {
       change(queue, entry, { ended: 'COMPLETE' })
     }
     expect(looked).toBe(200)
+  })
+})
+
+describe('keys of a fair pattern', () => {
+  const FAIR = { fair: 't/*' }
+
+  /** Starts jobs one after the other, each as soon as `at once` of them run no more, and returns their names in this order. */
+  function startAll(queue: ClaimQueue, { atOnce = Number.POSITIVE_INFINITY } = {}): string[] {
+    const [started, running]: [string[], JobEntry[]] = [[], []]
+    while (true) {
+      const [place] = queue.reserveNext({ ...everything, max: 1 })
+      if (!place) return started
+      started.push(place.stored.posting.name)
+      change(queue, place.entry, { claimed: true })
+      queue.endTrials([place])
+      queue.release([place])
+      running.push(place.entry)
+      const [oldest] = running
+      if (running.length >= atOnce && oldest) change(queue, oldest, { ended: 'COMPLETE' })
+      if (running.length >= atOnce) running.shift()
+    }
+  }
+
+  test('take turns: the one with the fewest running jobs goes first', () => {
+    const entries = [...namesOf('abcdef', ['t/greedy']), ...namesOf('xy', ['t/other'])]
+    expect(startAll(queueOf({ 't/greedy': FAIR, 't/other': FAIR }, entries)).join('')).toBe('axbycdef')
+  })
+
+  test('are looked at in one search as they are in several', () => {
+    const entries = [...namesOf('abcdef', ['t/1']), ...namesOf('xy', ['t/2']), ...namesOf('pqr', ['t/3'])]
+    const queue = queueOf({ 't/1': FAIR, 't/2': FAIR, 't/3': FAIR }, entries)
+    expect(entryNames(queue.reserveNext({ ...everything, max: 5 })).sort()).toEqual(['a', 'b', 'p', 'x', 'y'].sort())
+  })
+
+  test('jobs of other keys wait for no job that was posted after them', () => {
+    const entries = [
+      ...namesOf('ab', ['t/greedy']),
+      createEntry({ name: 'free' }),
+      ...namesOf('cd', ['t/greedy']),
+      ...namesOf('xy', ['t/other']),
+    ]
+    expect(startAll(queueOf({ 't/greedy': FAIR, 't/other': FAIR }, entries))).toEqual([
+      ...['a', 'free', 'x', 'b', 'y', 'c', 'd'],
+    ])
+  })
+
+  test('a higher priority goes first, whoever has it', () => {
+    const entries = [
+      ...namesOf('ab', ['t/greedy']),
+      ...namesOf('x', ['t/other']),
+      limited('urgent', ['t/greedy'], { priority: 'HIGH' }),
+      limited('more', ['t/greedy'], { priority: 'HIGH' }),
+    ]
+    expect(startAll(queueOf({ 't/greedy': FAIR, 't/other': FAIR }, entries))).toEqual(['urgent', 'more', 'x', 'a', 'b'])
+  })
+
+  test('share the slots of a key that all of them need', () => {
+    const entries = [
+      ...'abcdefgh'.split('').map((name) => limited(name, ['t/greedy', 'api'])),
+      ...'xyz'.split('').map((name) => limited(name, ['t/other', 'api'])),
+    ]
+    const queue = queueOf({ 't/greedy': FAIR, 't/other': FAIR, api: { concurrency: 2 } }, entries)
+    expect(startAll(queue, { atOnce: 2 }).join('')).toBe('axbyczdefgh')
+  })
+
+  test('take turns from the moment on at which that is set, and no longer when it is removed', () => {
+    const entries = [...namesOf('abc', ['t/greedy']), ...namesOf('xy', ['t/other'])]
+    const queue = queueOf({ 't/greedy': { concurrency: 9 }, 't/other': { concurrency: 9 } }, entries)
+    expect(claimable(queue).join('')).toBe('abcxy')
+    queue.setLimits(rulesOf({ 't/greedy': FAIR, 't/other': FAIR }), entries)
+    expect(claimable(queue).join('')).toBe('axbyc')
+    queue.setLimits(rulesOf({ 't/greedy': { concurrency: 9 } }), entries)
+    expect(claimable(queue).join('')).toBe('abcxy')
+  })
+
+  test('of very many keys only those are looked at whose turn may have come', () => {
+    const rules = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`t/${n}`, FAIR]))
+    const entries = Array.from({ length: 10_000 }, (_, n) => limited(`job ${n}`, [`t/${n % 5_000}`]))
+    const queue = queueOf(rules, entries)
+    let looks = 0
+    const accept = () => {
+      looks += 1
+      return true
+    }
+    for (let n = 0; n < 1_000; n += 1) {
+      const [place] = queue.reserveNext({ ...everything, accept, max: 1 })
+      expect(place?.stored.posting.name).toBe(`job ${n}`)
+      if (place) change(queue, place.entry, { claimed: true })
+    }
+    expect(looks).toBe(1_000)
   })
 })

@@ -38,6 +38,50 @@ async function countJobs(board: JobBoard): Promise<number> {
 }
 
 export function jobLimitsContract({ open, expire }: Place): void {
+  describe('keys of a fair pattern', () => {
+    test('take turns, whichever boards claim their jobs', async () => {
+      const [one, other] = [await open(), await open()]
+      await one.limits.set('tenant/*', { fair: true })
+      for (let number = 0; number < 6; number += 1)
+        await one.post('work', {}, { name: `greedy ${number}`, limits: ['tenant/greedy'] })
+      for (let number = 0; number < 2; number += 1)
+        await one.post('work', {}, { name: `other ${number}`, limits: ['tenant/other'] })
+      const names: string[] = []
+      for (const board of [one, other, one, other, one]) {
+        await countJobs(board)
+        const [claim] = await board.claimNext({ timeout: '10s' })
+        names.push(claim.job.name)
+        // The other board knows of this claim before it chooses.
+        for (const each of [one, other]) await countJobs(each)
+      }
+      expect(names).toEqual(['greedy 0', 'other 0', 'greedy 1', 'other 1', 'greedy 2'])
+      expect(await one.limits.list()).toMatchObject([{ key: 'tenant/*', fair: true }])
+    })
+
+    test('take turns on a board that is longer than the window', async () => {
+      const board = await open()
+      await board.limits.set('tenant/*', { fair: true })
+      await Promise.all(Array.from({ length: 60 }, () => board.post('work', {}, { limits: ['tenant/greedy'] })))
+      await board.post('work', {}, { name: 'other', limits: ['tenant/other'] })
+      await countJobs(board)
+      await board.claimNext({ timeout: '10s' })
+      const taken: string[] = []
+      while (!taken.includes('other'))
+        for (const { job } of await board.claimNext({ timeout: '10s' })) taken.push(job.name)
+      expect(taken.length).toBeLessThan(30)
+    })
+
+    test('are keys of a pattern', async () => {
+      const board = await open()
+      for (const [key, settings] of [
+        ['api', { fair: true }],
+        ['api/*', { fair: 'yes' as unknown as boolean }],
+        ['api/*', { fair: false }],
+      ] as const)
+        expect(await rejectionOf(board.limits.set(key, settings))).toBeInstanceOf(InvalidArgument)
+    })
+  })
+
   describe('concurrency', () => {
     test('no more jobs of a key run at once, whichever boards claim them', async () => {
       const [one, other] = [await open(), await open()]

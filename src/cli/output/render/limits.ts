@@ -6,7 +6,7 @@ import { type Column, renderTable } from './table.ts'
 
 export function limitsTable(limits: readonly LimitView[], screen: Screen): string[] {
   const columns: readonly Column<LimitView>[] = [
-    { title: 'KEY', value: ({ key }) => key, min: 12 },
+    { title: 'KEY', value: ({ key, fair }) => (fair ? `${key} (fair)` : key), min: 12 },
     { title: 'AT ONCE', value: ({ concurrency }) => (concurrency === undefined ? undefined : String(concurrency)) },
     {
       title: 'RUNNING',

@@ -1,0 +1,152 @@
+/**
+ * The jobs that wait for limits, in groups: jobs with the same limited keys may start together, or none of them. `limit-lines.ts` says how
+ * groups are opened and parked.
+ */
+import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
+import type { QueueEntry } from '../model/entry.ts'
+import { type LimitCost, type LimitRule, takeTokens, toClaimRate } from '../model/limits.ts'
+import type { Posting } from '../model/posting.ts'
+import { SortedList } from './sorted.ts'
+
+/** The jobs with the same limited keys. */
+export interface LimitGroup {
+  readonly id: string
+  readonly keys: readonly KeyLine[]
+  readonly line: SortedList<QueueEntry, ClaimOrderKey>
+  /** The number of entries of the queue that belong to the group, claimable or not. */
+  members: number
+  /** The place of its first entry by which the group is sorted where it is; undefined while it is in no list. */
+  head: ClaimOrderKey | undefined
+  parkedUnder: KeyLine | undefined
+  /** The key of a fair pattern by whose running jobs the group takes turns with others; undefined if there is none. */
+  fairKey: KeyLine | undefined
+}
+
+/** A key for which something is set. */
+export interface KeyLine {
+  readonly key: string
+  rule: LimitRule
+  readonly parked: GroupList
+  readonly groups: Set<LimitGroup>
+  /** The number of claimed jobs. */
+  used: number
+  /** The jobs that this process tries to claim, and the tokens that they take, in milliseconds. */
+  reserved: number
+  reservedMs: number
+  /** The newest known arrival time: see `model/limits.ts`. */
+  arrivalMs: number
+  refusedUntil: number
+  /** The time at which parked groups are looked at again. */
+  wakeAt: number
+}
+
+/** What one search for jobs has chosen so far of a key. */
+export interface ChosenOfKey {
+  count: number
+  costMs: number
+}
+
+/**
+ * Groups in the claim order of their first jobs. Groups of a fair pattern take turns: of those with the same priority, the one whose key has
+ * the fewest running jobs goes first. So a key with very many jobs does not keep the others of its pattern waiting.
+ */
+export class GroupList {
+  readonly #byHead = new SortedList<LimitGroup>(compareHeads)
+  /** The groups of each fair pattern, by their turns. */
+  readonly #byTurn = new Map<string, SortedList<LimitGroup>>()
+
+  get size(): number {
+    return this.#byHead.size
+  }
+
+  /** The group that goes first. */
+  get first(): LimitGroup | undefined {
+    const { first } = this.#byHead
+    const turns = first && this.turnsOf(first)
+    return turns ? turns.first : first
+  }
+
+  [Symbol.iterator](): Iterator<LimitGroup> {
+    return this.#byHead[Symbol.iterator]()
+  }
+
+  add(group: LimitGroup): void {
+    this.#byHead.add(group)
+    const pattern = group.fairKey?.rule.fair
+    if (pattern === undefined) return
+    const turns = this.#byTurn.get(pattern) ?? new SortedList<LimitGroup>(compareTurns)
+    this.#byTurn.set(pattern, turns)
+    turns.add(group)
+  }
+
+  delete(group: LimitGroup): void {
+    this.#byHead.delete(group)
+    const turns = this.turnsOf(group)
+    turns?.delete(group)
+    if (turns?.size === 0) this.#byTurn.delete(group.fairKey?.rule.fair ?? '')
+  }
+
+  /** Returns the groups with which this one takes turns, first the one whose turn it is; undefined if it takes none. */
+  turnsOf({ fairKey }: LimitGroup): SortedList<LimitGroup> | undefined {
+    return fairKey?.rule.fair === undefined ? undefined : this.#byTurn.get(fairKey.rule.fair)
+  }
+}
+
+/** Returns the first key of the group without room for an entry, by default its first. */
+export function findBlocked(
+  { keys, line }: LimitGroup,
+  { now, place = line.first, chosen }: { now: number; place?: QueueEntry; chosen?: ReadonlyMap<KeyLine, ChosenOfKey> },
+): { readonly line: KeyLine; readonly until: number } | undefined {
+  if (!place) return undefined
+  for (const key of keys) {
+    const until = blockedUntil(key, { cost: costOf(place.stored.posting, key), now, chosen: chosen?.get(key) })
+    if (until !== undefined) return { line: key, until }
+  }
+  return undefined
+}
+
+/** Returns the time until which the key has no room, infinite where it is not known; undefined if it has room. */
+export function blockedUntil(
+  { rule, used, reserved, reservedMs, arrivalMs, refusedUntil }: KeyLine,
+  asked: { readonly cost: number; readonly now: number; readonly chosen?: ChosenOfKey | undefined },
+): number | undefined {
+  const { concurrency, rate, heldUntil = 0 } = rule
+  const { cost, now, chosen = { count: 0, costMs: 0 } } = asked
+  if (heldUntil > now) return heldUntil
+  if (concurrency !== undefined && used + reserved + chosen.count >= concurrency) return Number.POSITIVE_INFINITY
+  if (refusedUntil > now) return refusedUntil
+  if (!rate) return undefined
+  const taken = takeTokens(Math.max(arrivalMs, now) + reservedMs + chosen.costMs, toClaimRate(rate, cost), now)
+  return 'until' in taken ? taken.until : undefined
+}
+
+/** Returns the number of jobs of the key that can start now: at least one. */
+export function roomOf({ rule, used, reserved, reservedMs, arrivalMs }: KeyLine, now: number): number {
+  const { concurrency = Number.POSITIVE_INFINITY, rate } = rule
+  const ahead = Math.max(arrivalMs, now) + reservedMs - now
+  const tokens = rate ? Math.floor(rate.burst - ahead / rate.intervalMs) : 1_000
+  return Math.max(1, Math.min(1_000, concurrency - used - reserved, tokens))
+}
+
+/** Returns the number of tokens that a start of the job takes of the key. */
+export function costOf(posting: Posting, { key }: KeyLine): number {
+  const { limits } = posting
+  if (!limits || limits === 'none') return 1
+  return limits.find((each: LimitCost) => each.key === key)?.cost ?? 1
+}
+
+/** Returns the number of jobs of the key that run, or that this process tries to claim. */
+export function runningOf({ used, reserved }: KeyLine): number {
+  return used + reserved
+}
+
+function compareHeads(a: LimitGroup, b: LimitGroup): number {
+  if (a === b || !a.head || !b.head) return a === b ? 0 : a.head ? 1 : -1
+  return compareClaimOrder(a.head, b.head)
+}
+
+/** Compares by the priority of the first job, then by the running jobs of the fair key, then in claim order. */
+function compareTurns(a: LimitGroup, b: LimitGroup): number {
+  if (a.head?.priority !== b.head?.priority || !a.fairKey || !b.fairKey) return compareHeads(a, b)
+  return runningOf(a.fairKey) - runningOf(b.fairKey) || compareHeads(a, b)
+}

@@ -1,0 +1,211 @@
+/**
+ * One search for jobs that may start now, among those that wait for limits: in claim order, and never more of a key than there is room for
+ * once they are chosen.
+ *
+ * The groups of a fair pattern take turns, and count as one: their place in claim order is that of the job whose turn it is. So a job of another
+ * key never waits for a job that was posted after it.
+ */
+import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
+import type { QueueEntry } from '../model/entry.ts'
+import {
+  type ChosenOfKey,
+  costOf,
+  findBlocked,
+  type GroupList,
+  type KeyLine,
+  type LimitGroup,
+  runningOf,
+} from './limit-groups.ts'
+import { SortedList } from './sorted.ts'
+
+export interface SearchOptions {
+  readonly open: GroupList
+  readonly now: number
+  readonly keysOf: (place: QueueEntry) => readonly KeyLine[]
+  /** Opens parked groups: `times` as many as there is room for. Returns whether any was opened. */
+  readonly openMore: (times: number) => boolean
+  readonly park: (group: LimitGroup, line: KeyLine, until: number) => void
+}
+
+/** The next job of a group. */
+interface Cursor extends ClaimOrderKey {
+  readonly place: QueueEntry
+  readonly group: LimitGroup
+  readonly rest: Iterator<QueueEntry>
+  /** Set for a group that takes turns: where the next job comes from. */
+  readonly turns?: Turns
+}
+
+export class LimitSearch {
+  readonly #options: SearchOptions
+  readonly #chosen = new Map<KeyLine, ChosenOfKey>()
+  readonly #full = new Map<LimitGroup, { readonly line: KeyLine; readonly until: number }>()
+  readonly #yielded = new Set<QueueEntry>()
+
+  constructor(options: SearchOptions) {
+    this.#options = options
+  }
+
+  /** Notes that a job was chosen: it takes its slots and tokens from the jobs after it. */
+  choose(place: QueueEntry): void {
+    for (const line of this.#options.keysOf(place)) {
+      const chosen = this.#chosen.get(line) ?? { count: 0, costMs: 0 }
+      chosen.count += 1
+      chosen.costMs += costOf(place.stored.posting, line) * (line.rule.rate?.intervalMs ?? 0)
+      this.#chosen.set(line, chosen)
+    }
+  }
+
+  /** Yields the jobs. The lines must not change before {@link end}. */
+  *jobs(): Generator<QueueEntry, void, undefined> {
+    this.#options.openMore(1)
+    for (let times = 2; ; times *= 2) {
+      yield* this.#scan()
+      this.end()
+      if (!this.#options.openMore(times)) return
+    }
+  }
+
+  /** Parks the groups that were found without room. */
+  end(): void {
+    for (const [group, { line, until }] of this.#full) this.#options.park(group, line, until)
+    this.#full.clear()
+  }
+
+  *#scan(): Generator<QueueEntry, void, undefined> {
+    const cursors = new SortedList<Cursor, ClaimOrderKey>(compareClaimOrder)
+    const patterns = new Set<string>()
+    const groups = this.#options.open[Symbol.iterator]()
+    let next = groups.next()
+    while (true) {
+      while (!next.done && isNotBehind(next.value.head, cursors.first)) {
+        const cursor = this.#begin(next.value, patterns)
+        if (cursor) cursors.add(cursor)
+        next = groups.next()
+      }
+      const cursor = cursors.first
+      if (!cursor) return
+      cursors.delete(cursor)
+      if (!this.#yielded.has(cursor.place)) {
+        if (!cursor.turns && this.#isFull(cursor)) continue
+        this.#yielded.add(cursor.place)
+        yield cursor.place
+      }
+      const following = cursor.turns ? cursor.turns.take() : toCursor(cursor.group, cursor.rest)
+      if (following) cursors.add(following)
+    }
+  }
+
+  /** Returns the first job of a group, or of those with which it takes turns; undefined if these have begun. */
+  #begin(group: LimitGroup, patterns: Set<string>): Cursor | undefined {
+    const pattern = group.fairKey?.rule.fair
+    const groups = this.#options.open.turnsOf(group)
+    if (pattern === undefined || !groups) return toCursor(group, group.line[Symbol.iterator]())
+    if (patterns.has(pattern)) return undefined
+    patterns.add(pattern)
+    const turns = new Turns(groups, {
+      isFull: (cursor) => this.#isFull(cursor),
+      isYielded: (place) => this.#yielded.has(place),
+      chosenOf: (line) => this.#chosen.get(line)?.count ?? 0,
+    })
+    return turns.take()
+  }
+
+  /** Returns whether the group has no room for this job. Jobs behind it in the group wait, too: they must not overtake it. */
+  #isFull({ group, place }: Cursor): boolean {
+    const { now } = this.#options
+    const blocked = findBlocked(group, { now, place })
+    if (blocked) this.#full.set(group, blocked)
+    return blocked !== undefined || findBlocked(group, { now, place, chosen: this.#chosen }) !== undefined
+  }
+}
+
+interface TurnsOptions {
+  readonly isFull: (cursor: Cursor) => boolean
+  readonly isYielded: (place: QueueEntry) => boolean
+  /** Returns the number of jobs of the key that this search has chosen. */
+  readonly chosenOf: (line: KeyLine) => number
+}
+
+/** A group that has had a turn, or is the next one. */
+interface Waiting {
+  readonly cursor: Cursor
+  readonly running: number
+}
+
+/** The turns of the groups of one fair pattern in one scan. Groups are looked at when their turn may have come. */
+class Turns {
+  readonly #options: TurnsOptions
+  readonly #groups: Iterator<LimitGroup>
+  #next: IteratorResult<LimitGroup>
+  readonly #waiting = new SortedList<Waiting>(compareWaiting)
+  /** The group that had the last turn: whether its job was chosen is known by the next one. */
+  #last: Cursor | undefined
+
+  constructor(groups: Iterable<LimitGroup>, options: TurnsOptions) {
+    this.#options = options
+    this.#groups = groups[Symbol.iterator]()
+    this.#next = this.#groups.next()
+  }
+
+  /** Returns the next job of the group whose turn it is; undefined if there is none. */
+  take(): Cursor | undefined {
+    this.#requeueLast()
+    while (true) {
+      this.#pull()
+      const { first } = this.#waiting
+      if (!first) return undefined
+      this.#waiting.delete(first)
+      const { cursor } = first
+      if (this.#options.isYielded(cursor.place)) this.#add(toCursor(cursor.group, cursor.rest))
+      else if (!this.#options.isFull(cursor)) {
+        this.#last = cursor
+        return { ...cursor, turns: this }
+      }
+    }
+  }
+
+  #requeueLast(): void {
+    const last = this.#last
+    if (!last) return
+    this.#last = undefined
+    // Other groups of the same key have as many running jobs.
+    for (const waiting of [...this.#waiting].filter(({ cursor }) => cursor.group.fairKey === last.group.fairKey)) {
+      this.#waiting.delete(waiting)
+      this.#add(waiting.cursor)
+    }
+    this.#add(toCursor(last.group, last.rest))
+  }
+
+  /** Adds the groups that may come before the first one that waits. Their numbers are at least those by which they are sorted. */
+  #pull(): void {
+    while (!this.#next.done) {
+      const group = this.#next.value
+      const { first } = this.#waiting
+      const cursor = toCursor(group, group.line[Symbol.iterator]())
+      const least = cursor && group.fairKey && { cursor, running: runningOf(group.fairKey) }
+      if (first && least && compareWaiting(first, least) < 0) return
+      this.#next = this.#groups.next()
+      this.#add(cursor)
+    }
+  }
+
+  #add(cursor: Cursor | undefined): void {
+    const key = cursor?.group.fairKey
+    if (cursor && key) this.#waiting.add({ cursor, running: runningOf(key) + this.#options.chosenOf(key) })
+  }
+}
+
+function compareWaiting(a: Waiting, b: Waiting): number {
+  if (a.cursor.priority !== b.cursor.priority) return compareClaimOrder(a.cursor, b.cursor)
+  return a.running - b.running || compareClaimOrder(a.cursor, b.cursor)
+}
+
+function toCursor(group: LimitGroup, rest: Iterator<QueueEntry>): Cursor | undefined {
+  const { done, value: place } = rest.next()
+  return done ? undefined : { id: place.id, priority: place.priority, order: place.order, place, group, rest }
+}
+
+function isNotBehind(head: ClaimOrderKey | undefined, first: ClaimOrderKey | undefined): boolean {
+  return head === undefined || first === undefined || compareClaimOrder(head, first) <= 0
+}
