@@ -54,7 +54,7 @@ describe.skipIf(!zookeeperHosts)('the limits of a board', () => {
   })
 
   test.each([
-    [['set', 'api'], /set concurrency, rate or both/],
+    [['set', 'api'], /set concurrency, rate, or fair/],
     [['set', 'api', '--rate', '100'], /--rate must be a number and a time, such as 100\/1m, got '100'/],
     [['set', 'api', '--rate', '0/1m'], /rate.limit must be a number above 0/],
     [['set', 'api', '--burst', '3'], /--burst belongs to --rate/],
