@@ -2,6 +2,7 @@
  * Processes that fire the same schedules every second, while they are killed at random, while two of them have a clock that is an hour wrong,
  * and while the server is restarted. Each nominal time has exactly one job.
  */
+import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { type Claim, type JobBoard, openBoard, schedule } from '../../../src/index.ts'
 import { count } from '../../support/counts.ts'
@@ -44,13 +45,11 @@ describe.each(SERVERS)('schedules on %s', (name, serve) => {
     const options = { overlap: 'allow', catchUp: 'all' } as const
     for (const id of ids) await board.schedules.put(schedule(id, { every: '1s' }, 'tick', {}, options))
     const ledger = new Ledger()
-    const stop = new AbortController()
-    const consuming = consume(board, ledger, stop.signal)
+    await using consumer = new Consumer(board, ledger)
     const kills = await fleet.suffer({ seconds: SECONDS, random, restart: server.restart })
     await Promise.all(ids.map((id) => pause(board, id)))
     await ledger.quiet(board)
-    stop.abort()
-    await consuming
+    await consumer[Symbol.asyncDispose]()
     let missed = 0
     for (const id of ids) {
       const { counts } = await board.schedules.show(id)
@@ -100,15 +99,32 @@ class Ledger {
   }
 }
 
-async function consume(board: JobBoard, ledger: Ledger, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      const claims = await board.claimNext({ max: 100, signal })
-      for (const claim of claims) ledger.add(claim)
-      await Promise.all(claims.map((claim) => claim.consume()))
-    } catch {
-      // The server was restarted, or this is the end: jobs that were not consumed are claimed again.
+/** Consumes all jobs until it is disposed. */
+class Consumer implements AsyncDisposable {
+  readonly #stop = new AbortController()
+  readonly #consuming: Promise<void>
+
+  constructor(board: JobBoard, ledger: Ledger) {
+    this.#consuming = this.#consume(board, ledger)
+  }
+
+  async #consume(board: JobBoard, ledger: Ledger): Promise<void> {
+    const { signal } = this.#stop
+    while (!signal.aborted) {
+      try {
+        const claims = await board.claimNext({ max: 100, signal })
+        for (const claim of claims) ledger.add(claim)
+        await Promise.all(claims.map((claim) => claim.consume()))
+      } catch {
+        // The server was restarted, or this is the end: jobs that were not consumed are claimed again.
+        await setImmediate()
+      }
     }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort()
+    await this.#consuming
   }
 }
 
