@@ -25,6 +25,11 @@ export interface BoardEvents {
    * now on they no longer wait for these jobs.
    */
   unaccepted: { readonly flow: string; readonly version: string | undefined; readonly job: Job }
+  /**
+   * Jobs have begun to wait for a limit; `job` is the first of them, and `until` the time at which it may start, if that is known. At most once
+   * a minute for each key. Only on boards that claim: others do not find out.
+   */
+  limited: { readonly key: string; readonly job: Job; readonly until?: Date }
   state: { readonly state: SessionState; readonly reason?: Error }
   /** An error of background work, or one that a listener threw. */
   error: { readonly error: Error }
@@ -37,6 +42,7 @@ const BOARD_EVENTS: Readonly<Record<keyof BoardEvents, true>> = {
   consumed: true,
   trashed: true,
   unaccepted: true,
+  limited: true,
   state: true,
   error: true,
 }

@@ -108,6 +108,7 @@ export class JobBoard implements AsyncDisposable {
         statusRead: (entry, status) => this.#claims.statusRead(entry, status),
         cancelRequested: (entry) => this.#claims.cancelled(entry),
         flowUnaccepted: (work, first) => this.#emitUnaccepted(work, first),
+        limited: (key, waiting) => this.#emitLimited(key, waiting),
         onError: failed,
       },
     })
@@ -571,6 +572,13 @@ export class JobBoard implements AsyncDisposable {
       'no living conductor knows the flow of these jobs, and other jobs no longer wait for them: start a conductor that has the flow, or cancel the jobs',
     )
     this.#errorReporter.events.emit('unaccepted', { flow, version, job })
+  }
+
+  #emitLimited(key: string, { first, until }: { readonly first: JobEntry; readonly until: number | undefined }): void {
+    const job = new Job(first)
+    const known = until === undefined ? {} : { until: new Date(until) }
+    this.#log.info({ limit: key, job: job.uuid, ...known }, 'jobs wait for a limit')
+    this.#errorReporter.events.emit('limited', { key, job, ...known })
   }
 
   #reportError(error: Error): void {

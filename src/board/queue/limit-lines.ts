@@ -22,6 +22,20 @@ import { SortedList } from './sorted.ts'
 /** The time after which a key is tried again when the server has refused a claim and the reason is not in the view yet. */
 const REFUSED_PAUSE_MS = 50
 
+/** A key for which a job has begun to wait within this time is not reported again. */
+const REPORT_PERIOD_MS = 60_000
+/** The number of keys of which the last wait is kept. */
+const MAX_REPORTED_KEYS = 10_000
+
+/** A key for which jobs have begun to wait. */
+export interface LimitedKey {
+  readonly key: string
+  /** The first job that waits. */
+  readonly first: QueueEntry
+  /** Milliseconds since 1970; undefined if it is not known until when. */
+  readonly until: number | undefined
+}
+
 /** Why a job does not start: the key without room, and when it has room if that is known. */
 export interface LimitBlocker {
   readonly key: string
@@ -32,6 +46,7 @@ export interface LimitBlocker {
   readonly until?: number
 }
 
+const NO_KEYS: readonly LimitedKey[] = []
 const NO_RULES: LimitRules = { isEmpty: true, isFair: false, ruleOf: () => undefined }
 
 export class LimitLines {
@@ -46,6 +61,9 @@ export class LimitLines {
   readonly #waking = new SortedList<KeyLine>(
     (a, b) => a.wakeAt - b.wakeAt || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0),
   )
+  /** When a job has last begun to wait for each key. */
+  readonly #waitedAt = new Map<string, number>()
+  #limited: LimitedKey[] = []
   /** The entries that are counted as reserved. */
   readonly #reserved = new Set<QueueEntry>()
 
@@ -184,8 +202,28 @@ export class LimitLines {
     return new LimitSearch({
       ...{ open: this.#open, now, keysOf: (place) => this.#keysOf(place) },
       openMore: (times) => this.#openParked(times, now),
-      park: (group, line, until) => this.#park(group, line, until),
+      park: (group, line, until) => {
+        this.#note(group, line, { now, until })
+        this.#park(group, line, until)
+      },
     })
+  }
+
+  /** Returns the keys for which jobs have begun to wait since the last call, each once in a while. */
+  takeLimited(): readonly LimitedKey[] {
+    if (this.#limited.length === 0) return NO_KEYS
+    const limited = this.#limited
+    this.#limited = []
+    return limited
+  }
+
+  #note(group: LimitGroup, { key }: KeyLine, { now, until }: { readonly now: number; readonly until: number }): void {
+    const before = this.#waitedAt.get(key) ?? Number.NEGATIVE_INFINITY
+    if (this.#waitedAt.size >= MAX_REPORTED_KEYS) this.#waitedAt.clear()
+    this.#waitedAt.set(key, now)
+    const { first } = group.line
+    if (!first || now - before < REPORT_PERIOD_MS) return
+    this.#limited.push({ key, first, until: until === Number.POSITIVE_INFINITY ? undefined : until })
   }
 
   #keysOf(place: QueueEntry): readonly KeyLine[] {

@@ -27,7 +27,7 @@ import { type FlowReference, flowKey, toFlowReference } from '../model/flow-refe
 import type { LimitRules } from '../model/limits.ts'
 import type { Posting } from '../model/posting.ts'
 import { toResourceWants } from '../model/resources.ts'
-import { type LimitBlocker, LimitLines } from './limit-lines.ts'
+import { type LimitBlocker, type LimitedKey, LimitLines } from './limit-lines.ts'
 import { type Blocker, ResourceLines } from './resource-lines.ts'
 import { SortedList } from './sorted.ts'
 import { Threshold } from './threshold.ts'
@@ -162,6 +162,11 @@ export class ClaimQueue {
   /** Ends the count of entries of which a claim was tried: their slots and tokens are taken, or free. */
   endTrials(places: readonly QueueEntry[]): void {
     for (const place of places) this.#limits.unreserve(place)
+  }
+
+  /** Returns the keys of limits for which jobs have begun to wait since the last call. */
+  takeLimited(): readonly LimitedKey[] {
+    return this.#limits.takeLimited()
   }
 
   /** Returns the limit for which a due job waits. */

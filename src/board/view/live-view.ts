@@ -43,6 +43,8 @@ export interface ViewListener {
   cancelRequested(entry: JobEntry): void
   /** Called when other jobs no longer wait for the jobs of this flow, because no conductor knows it; `first` is the first of them. */
   flowUnaccepted(work: FlowReference, first: JobEntry): void
+  /** Called when jobs begin to wait for a limit; `first` is the first of them, and `until` the time if it is known. */
+  limited(key: string, waiting: { readonly first: JobEntry; readonly until: number | undefined }): void
   onError(error: Error): void
 }
 
@@ -415,8 +417,10 @@ export class LiveView {
     this.setAlarm()
   }
 
-  /** Sets the timer for the next delay or limit. */
+  /** Sets the timer for the next delay or limit, and reports limits for which jobs have begun to wait: to be called after a search. */
   setAlarm(): void {
+    for (const { key, first, until } of this.#index.queue.takeLimited())
+      this.#listener.limited(key, { first: first.entry, until })
     if (!this.#signal.aborted && this.isOpen) this.#setDueTimer(this.#index.queue.nextDue)
   }
 

@@ -20,7 +20,14 @@ function viewOf(read: Backend['read']) {
     list: async () => listing,
   }
   const none = () => undefined
-  const listener = { jobChanged: none, cancelRequested: none, flowUnaccepted: none, statusRead: none, onError: none }
+  const listener = {
+    jobChanged: none,
+    cancelRequested: none,
+    flowUnaccepted: none,
+    limited: none,
+    statusRead: none,
+    onError: none,
+  }
   const { signal } = closing
   const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
   view.hold()

@@ -18,7 +18,14 @@ test('a change that a listener causes is emitted after the changes before it', a
     if (kind === 'claimed' && id === 'job1') view.apply([{ kind: 'claimed', id: 'job2' }])
   }
   const ignore = () => undefined
-  const listener = { jobChanged, cancelRequested: ignore, flowUnaccepted: ignore, statusRead: ignore, onError: ignore }
+  const listener = {
+    jobChanged,
+    cancelRequested: ignore,
+    flowUnaccepted: ignore,
+    limited: ignore,
+    statusRead: ignore,
+    onError: ignore,
+  }
   const { signal } = new AbortController()
   const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
   view.hold()

@@ -28,6 +28,7 @@ test('a release and the next claim that are reported as one update are read, as 
     jobChanged: ignore,
     cancelRequested: ignore,
     flowUnaccepted: ignore,
+    limited: ignore,
     statusRead: ignore,
     onError: ignore,
   }

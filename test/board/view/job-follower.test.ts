@@ -42,6 +42,7 @@ function followerOf(parts: Partial<Backend> = {}) {
     jobChanged: () => undefined,
     cancelRequested: () => undefined,
     flowUnaccepted: () => undefined,
+    limited: () => undefined,
     statusRead: () => undefined,
     onError: ({ message }: Error) => void errors.push(message),
   }
@@ -202,6 +203,7 @@ test('a job that is claimed when the view is closed, and free and behind the win
     },
     cancelRequested: () => undefined,
     flowUnaccepted: () => undefined,
+    limited: () => undefined,
     statusRead: () => undefined,
     onError: () => undefined,
   }

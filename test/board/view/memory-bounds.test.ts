@@ -94,7 +94,14 @@ test('a window that grows for a caller keeps to its bytes while postings keep ar
   const failures: Error[] = []
   const ignore = () => undefined
   const onError = (error: Error) => failures.push(error)
-  const listener = { jobChanged: ignore, cancelRequested: ignore, flowUnaccepted: ignore, statusRead: ignore, onError }
+  const listener = {
+    jobChanged: ignore,
+    cancelRequested: ignore,
+    flowUnaccepted: ignore,
+    limited: ignore,
+    statusRead: ignore,
+    onError,
+  }
   const { signal } = new AbortController()
   const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
   view.hold()

@@ -138,6 +138,7 @@ describe('a view', () => {
       },
       cancelRequested: () => undefined,
       flowUnaccepted: () => undefined,
+      limited: () => undefined,
       statusRead: () => undefined,
       onError: () => undefined,
     }

@@ -57,6 +57,7 @@ function viewOf(answers: Partial<Sections>) {
     },
     cancelRequested: () => undefined,
     flowUnaccepted: () => undefined,
+    limited: () => undefined,
     statusRead: () => undefined,
     onError: (error: Error) => happened.push(`failed ${error.message}`),
   }

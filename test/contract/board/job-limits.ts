@@ -108,6 +108,23 @@ export function jobLimitsContract({ open, expire }: Place): void {
       expect(way === 'abandon' ? ['job 0', 'job 1'] : ['job 1']).toContain(next.job.name)
     })
 
+    test('a board that claims says once that jobs wait', async () => {
+      const board = await open()
+      const events: [string, string, boolean][] = []
+      board.on('limited', ({ key, job, until }) => events.push([key, job.name, until !== undefined]))
+      await board.limits.set('api', { concurrency: 1 })
+      await board.limits.set('slow', { rate: { limit: 1, per: '1h' } })
+      await postMany(board, 3, { limits: ['api'] })
+      await claimAll(board)
+      await claimAll(board)
+      await postMany(board, 2, { limits: ['slow'] })
+      await claimAll(board)
+      expect(events).toEqual([
+        ['api', 'job 1', false],
+        ['slow', 'job 1', true],
+      ])
+    })
+
     test('the end of a session frees its slots', async () => {
       const [owner, other] = [await open(), await open()]
       await owner.limits.set('api', { concurrency: 1 })

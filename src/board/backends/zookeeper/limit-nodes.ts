@@ -294,6 +294,8 @@ interface TakenTokens {
 }
 
 function toArrival({ beforeMs, movedMs }: TakenTokens, stat: Pick<Stat, 'mtime'> | undefined): number {
+  // Nothing was taken: the time at which the znode was created may be ahead of what this process knows of the servers' clock.
+  if (movedMs === 0) return beforeMs
   return Math.max(beforeMs, stat?.mtime ?? 0) + movedMs
 }
 
