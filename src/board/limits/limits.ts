@@ -32,8 +32,8 @@ export interface LimitSettings {
     readonly burst?: number
   }
   /**
-   * Whether the keys of a pattern take turns: of jobs of the same priority, one whose key has the fewest running jobs starts first, and not
-   * the one that was posted first. False by default.
+   * Whether the keys of a pattern take turns: of jobs of the same priority, one whose key has the fewest running jobs starts first, or has not
+   * started a job for the longest time, and not the one that was posted first. False by default.
    */
   readonly fair?: boolean
 }

@@ -30,6 +30,8 @@ export interface KeyLine {
   readonly groups: Set<LimitGroup>
   /** The number of claimed jobs. */
   used: number
+  /** Greater for a key of which a job has started later, as far as this process knows; 0 if none has. */
+  lastStart: number
   /** The jobs that this process tries to claim, and the tokens that they take, in milliseconds. */
   reserved: number
   reservedMs: number
@@ -48,7 +50,8 @@ export interface ChosenOfKey {
 
 /**
  * Groups in the claim order of their first jobs. Groups of a fair pattern take turns: of those with the same priority, the one whose key has
- * the fewest running jobs goes first. So a key with very many jobs does not keep the others of its pattern waiting.
+ * the fewest running jobs goes first, and of these the one of which no job has started for the longest time. So a key with very many jobs does
+ * not keep the others of its pattern waiting, however short they are.
  */
 export class GroupList {
   readonly #byHead = new SortedList<LimitGroup>(compareHeads)
@@ -145,8 +148,8 @@ function compareHeads(a: LimitGroup, b: LimitGroup): number {
   return compareClaimOrder(a.head, b.head)
 }
 
-/** Compares by the priority of the first job, then by the running jobs of the fair key, then in claim order. */
+/** Compares by the priority of the first job, then by the running jobs of the fair key and its last start, then in claim order. */
 function compareTurns(a: LimitGroup, b: LimitGroup): number {
   if (a.head?.priority !== b.head?.priority || !a.fairKey || !b.fairKey) return compareHeads(a, b)
-  return runningOf(a.fairKey) - runningOf(b.fairKey) || compareHeads(a, b)
+  return runningOf(a.fairKey) - runningOf(b.fairKey) || a.fairKey.lastStart - b.fairKey.lastStart || compareHeads(a, b)
 }

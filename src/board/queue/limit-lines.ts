@@ -64,6 +64,7 @@ export class LimitLines {
   /** When a job has last begun to wait for each key. */
   readonly #waitedAt = new Map<string, number>()
   #limited: LimitedKey[] = []
+  #starts = 0
   /** The entries that are counted as reserved. */
   readonly #reserved = new Set<QueueEntry>()
 
@@ -132,6 +133,7 @@ export class LimitLines {
     for (const line of this.#keysOf(place))
       this.#recount(line, () => {
         line.used += 1
+        line.lastStart = this.#nextStart()
       })
   }
 
@@ -248,17 +250,31 @@ export class LimitLines {
     if (known) return known
     const line: KeyLine = {
       ...{ key, rule: this.#rules.ruleOf(key) ?? {}, parked: new GroupList() },
-      ...{ groups: new Set<LimitGroup>(), used: 0, reserved: 0, reservedMs: 0, arrivalMs: 0, refusedUntil: 0 },
+      ...{
+        groups: new Set<LimitGroup>(),
+        used: 0,
+        lastStart: 0,
+        reserved: 0,
+        reservedMs: 0,
+        arrivalMs: 0,
+        refusedUntil: 0,
+      },
       wakeAt: Number.POSITIVE_INFINITY,
     }
     this.#keys.set(key, line)
     return line
   }
 
+  #nextStart(): number {
+    this.#starts += 1
+    return this.#starts
+  }
+
   #count(place: QueueEntry, times: 1 | -1): void {
     for (const line of this.#keysOf(place)) {
       this.#recount(line, () => {
         line.reserved += times
+        if (times === 1) line.lastStart = this.#nextStart()
       })
       line.reservedMs += times * costOf(place.stored.posting, line) * (line.rule.rate?.intervalMs ?? 0)
     }

@@ -131,6 +131,7 @@ interface TurnsOptions {
 interface Waiting {
   readonly cursor: Cursor
   readonly running: number
+  readonly lastStart: number
 }
 
 /** The turns of the groups of one fair pattern in one scan. Groups are looked at when their turn may have come. */
@@ -183,7 +184,8 @@ class Turns {
       const group = this.#next.value
       const { first } = this.#waiting
       const cursor = toCursor(group, group.line[Symbol.iterator]())
-      const least = cursor && group.fairKey && { cursor, running: runningOf(group.fairKey) }
+      const key = group.fairKey
+      const least = cursor && key && { cursor, running: runningOf(key), lastStart: key.lastStart }
       if (first && least && compareWaiting(first, least) < 0) return
       this.#next = this.#groups.next()
       this.#add(cursor)
@@ -192,13 +194,14 @@ class Turns {
 
   #add(cursor: Cursor | undefined): void {
     const key = cursor?.group.fairKey
-    if (cursor && key) this.#waiting.add({ cursor, running: runningOf(key) + this.#options.chosenOf(key) })
+    if (!cursor || !key) return
+    this.#waiting.add({ cursor, running: runningOf(key) + this.#options.chosenOf(key), lastStart: key.lastStart })
   }
 }
 
 function compareWaiting(a: Waiting, b: Waiting): number {
   if (a.cursor.priority !== b.cursor.priority) return compareClaimOrder(a.cursor, b.cursor)
-  return a.running - b.running || compareClaimOrder(a.cursor, b.cursor)
+  return a.running - b.running || a.lastStart - b.lastStart || compareClaimOrder(a.cursor, b.cursor)
 }
 
 function toCursor(group: LimitGroup, rest: Iterator<QueueEntry>): Cursor | undefined {

@@ -212,6 +212,12 @@ describe('keys of a fair pattern', () => {
     expect(startAll(queueOf({ 't/greedy': FAIR, 't/other': FAIR }, entries)).join('')).toBe('axbycdef')
   })
 
+  test('take turns also where each job ends at once', () => {
+    const entries = [...namesOf('abcdef', ['t/greedy']), ...namesOf('xy', ['t/other']), ...namesOf('pq', ['t/third'])]
+    const queue = queueOf({ 't/greedy': FAIR, 't/other': FAIR, 't/third': FAIR }, entries)
+    expect(startAll(queue, { atOnce: 1 }).join('')).toBe('axpbyqcdef')
+  })
+
   test('are looked at in one search as they are in several', () => {
     const entries = [...namesOf('abcdef', ['t/1']), ...namesOf('xy', ['t/2']), ...namesOf('pqr', ['t/3'])]
     const queue = queueOf({ 't/1': FAIR, 't/2': FAIR, 't/3': FAIR }, entries)
