@@ -44,7 +44,7 @@ async function* examineBoard({ options, context, stuckAfter }: Examination): Asy
     yield* await examineInside(uri, { what: 'board', options, context })
     const { board, unreadable } = opened
     yield* await examineJobsOf({ board, unreadable, stuckAfter })
-    yield* await examineSchedulesOf(board)
+    yield* await examineRecordsOf(board)
   } catch (problem) {
     yield unreachableFinding('board', problem, scheme)
   }
@@ -118,14 +118,16 @@ async function examineJobsOf(examined: Parameters<typeof import('./jobs.ts')['ex
   return (await import('./jobs.ts')).examineJobs(examined)
 }
 
-/** A board that cannot have schedules has no findings. */
-async function examineSchedulesOf(board: JobBoard): Promise<Finding[]> {
-  try {
-    return await (await import('./schedules.ts')).examineSchedules(board)
-  } catch (error) {
-    if (error instanceof UnsupportedCapability) return []
-    throw error
-  }
+/** Examines schedules and limits; a board that cannot have them has no findings. */
+async function examineRecordsOf(board: JobBoard): Promise<Finding[]> {
+  const [{ examineSchedules }, { examineLimits }] = await Promise.all([import('./schedules.ts'), import('./limits.ts')])
+  const found = [examineSchedules, examineLimits].map((examine) =>
+    examine(board).catch((error: unknown): Finding[] => {
+      if (error instanceof UnsupportedCapability) return []
+      throw error
+    }),
+  )
+  return (await Promise.all(found)).flat()
 }
 
 async function toFolderPath(path: string): Promise<Finding[]> {

@@ -1,0 +1,49 @@
+/** What `jobboard doctor` finds of limits. */
+import { expect, onTestFinished, test } from 'vitest'
+import { memoryTestBackend } from '../../../src/board/internal.ts'
+import { LIMITS } from '../../../src/board/limits/record.ts'
+import { examineLimits } from '../../../src/cli/doctor/limits.ts'
+import type { JobBoard } from '../../../src/index.ts'
+
+async function scene(): Promise<JobBoard> {
+  const board = await memoryTestBackend({}).open({ who: 'ada' })
+  onTestFinished(() => board.close())
+  return board
+}
+
+test('a board without limits has no findings, and limits that permit something are counted', async () => {
+  const board = await scene()
+  expect(await examineLimits(board)).toEqual([])
+  await board.limits.set('api', { concurrency: 1 })
+  await board.limits.pushBack('api', { for: '1m' })
+  expect(await examineLimits(board)).toEqual([{ severity: 'ok', about: 'limits', text: '1 limit' }])
+})
+
+test('keys that start nothing until somebody acts are reported', async () => {
+  const board = await scene()
+  await board.limits.stop('tenant/7', { reason: 'unpaid' })
+  await board.limits.set('zero', { concurrency: 0 })
+  expect(await examineLimits(board)).toMatchObject([
+    {
+      severity: 'warning',
+      text: expect.stringMatching(/^limit tenant\/7 was stopped by ada at .* \(unpaid\): none of its jobs starts$/),
+      advice: "jobboard limits resume 'tenant/7'",
+    },
+    { severity: 'warning', text: 'limit zero permits 0 jobs at once: none of its jobs starts' },
+  ])
+})
+
+test('a limit below the number of running jobs, and one of a newer release, are reported', async () => {
+  const board = await scene()
+  await board.limits.set('api', { concurrency: 2 })
+  for (let n = 0; n < 2; n += 1) await board.post('work', {}, { limits: ['api'] })
+  await board.claimNext({ max: 2 })
+  await board.limits.set('api', { concurrency: 1 })
+  await board.records
+    .of({ ...LIMITS, format: 2, parse: (value) => value as object })
+    .write([{ id: 'later', revision: undefined, value: {} }])
+  expect(await examineLimits(board)).toMatchObject([
+    { severity: 'warning', text: expect.stringMatching(/^limit api: 2 jobs run, and 1 may/) },
+    { severity: 'error', text: expect.stringMatching(/later.*none of its jobs starts here$/) },
+  ])
+})
