@@ -4,9 +4,10 @@ import { memoryTestBackend } from '../../../src/board/internal.ts'
 import { LIMITS } from '../../../src/board/limits/record.ts'
 import { examineLimits } from '../../../src/cli/doctor/limits.ts'
 import type { JobBoard } from '../../../src/index.ts'
+import { ManualClock } from '../../../src/testing/index.ts'
 
 async function scene(): Promise<JobBoard> {
-  const board = await memoryTestBackend({}).open({ who: 'ada' })
+  const board = await memoryTestBackend({ clock: new ManualClock() }).open({ who: 'ada' })
   onTestFinished(() => board.close())
   return board
 }
