@@ -412,7 +412,12 @@ export type Settlement = {
   readonly posting: Posting
   /** Whether the view knows of a cancel request for the job; the request is removed together with the job. */
   readonly cancelRequested: boolean
-} & ({ readonly kind: 'consume' } | { readonly kind: 'abandon' } | ({ readonly kind: 'trash' } & TrashReason))
+} & (
+  | { readonly kind: 'consume' }
+  /** `held`: the posting of the claim, whose resources it holds, where the posting that is written has others. */
+  | { readonly kind: 'abandon'; readonly held?: Posting }
+  | ({ readonly kind: 'trash' } & TrashReason)
+)
 
 export type DiscardRequest = {
   readonly id: string

@@ -4,6 +4,7 @@ export { type RedisServerInfo, redisServerInfo } from './backends/redis/internal
 export { memoryTestBackend } from './memory-place.ts'
 export { countTrailingDeaths, isOutage, isSuspect } from './model/attempts.ts'
 export { boardId } from './model/board-id.ts'
+export { type AddedDeclarations, missingDeclarations, toDeclared } from './model/declared.ts'
 export { type FlowReference, isKnownToAny, toFlowReference } from './model/flow-reference.ts'
 export { type DeclaredSchedules, toDeclaredSchedules } from './schedules/declare.ts'
 export type { Fired } from './schedules/firing.ts'

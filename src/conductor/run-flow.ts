@@ -26,7 +26,7 @@ export interface RunFlowOptions<S = unknown> {
   readonly codec?: LogbookCodec | readonly LogbookCodec[]
   /**
    * A URI, or an open board, which is left open. The flow runs as a job on that board, claimed by this process, and
-   * holds the resources that `job` requests. Without a board it holds no resources.
+   * holds the resources that the flow declares and `job` requests. Without a board it holds no resources.
    */
   readonly board?: string | JobBoard
   /** The options of the job on the board, such as `resources`, `name` and `priority`. */
@@ -100,6 +100,8 @@ export async function runFlow<I extends object, R, S = unknown>(
   assertFailuresOnBoard(options.failuresOnBoard, 'runFlow')
   const checked = await checkStore(flow, store)
   const { persistence: given = 'memory:', codec, signal, log: logger } = options
+  if (options.board === undefined && flow.posting?.resources !== undefined)
+    logger?.warn({ flow: flow.name }, 'the flow declares resources: without a board nothing holds them')
   const opening = defined({ codec, log: typeof given === 'string' ? logger : undefined })
   const persistence = await openPersistence(given, opening)
   try {

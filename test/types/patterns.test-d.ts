@@ -5,6 +5,7 @@ import {
   graph,
   input,
   linear,
+  type PostingDefaults,
   parameterizedForEach,
   type StandardSchema,
   task,
@@ -104,3 +105,90 @@ const checked = linear('checked', input(schema), length)
 same<typeof checked, Flow<{ text: number }, { length: number }, unknown>>(true)
 // @ts-expect-error tasks see what the schema makes of it
 linear('checked', input(schema), wantsNumber)
+
+// --- What a flow declares of its jobs ------------------------------------------------------------------------------
+
+type Publish = { repo: string; size: number }
+const publish = task('publish', { requires: ['repo'], execute: ({ repo }: { repo: string }) => repo })
+const declaring = linear(
+  {
+    name: 'declaring',
+    posting: {
+      maxAttempts: 5,
+      resources: ({ repo, size }) => {
+        same<typeof repo, string>(true)
+        same<typeof size, number>(true)
+        return size > 3 ? { exclusive: [repo] } : undefined
+      },
+      key: ({ repo }) => repo,
+      limits: ({ repo }) => [repo, { key: 'points', cost: 2 }],
+    },
+  },
+  input<Publish>(),
+  publish,
+)
+same<typeof declaring, Flow<Publish, { [K in never]: never }, unknown>>(true)
+unordered({ name: 'at once', posting: { key: ({ repo }) => repo } }, input<Publish>(), publish)
+graph({ name: 'graph', links: [], posting: { limits: ({ repo }) => [repo] } }, input<Publish>(), publish)
+linear(
+  { name: 'with a retry', retry: times(3, { provides: 'attempt' }), posting: { key: ({ repo }) => repo } },
+  input<Publish>(),
+  publish,
+)
+linear({ name: 'values', posting: { resources: { shared: ['db'] }, key: 'one', limits: ['a'] } }, input(), make)
+
+declare const transforming: StandardSchema<{ repo?: string }, { repo: string }>
+linear(
+  // The store is that which the schema returns.
+  { name: 'checked', posting: { key: ({ repo }) => repo.toLowerCase() } },
+  input(transforming),
+  publish,
+)
+linear(
+  {
+    name: 'strange',
+    // @ts-expect-error the store has no branch
+    posting: { key: ({ branch }) => branch },
+  },
+  input<Publish>(),
+  publish,
+)
+linear(
+  {
+    name: 'strange',
+    // @ts-expect-error a size is no key
+    posting: { key: ({ size }) => size },
+  },
+  input<Publish>(),
+  publish,
+)
+linear(
+  {
+    name: 'strange',
+    // @ts-expect-error a promise is not a value
+    posting: { limits: async ({ repo }) => [repo] },
+  },
+  input<Publish>(),
+  publish,
+)
+linear(
+  {
+    name: 'strange',
+    posting: {
+      resources: (store) => {
+        // @ts-expect-error the store is not changed
+        store.repo = 'x'
+        return { exclusive: [store.repo] }
+      },
+    },
+  },
+  input<Publish>(),
+  publish,
+)
+const unknownStore: PostingDefaults = {
+  key: ({ repo }) => {
+    same<typeof repo, unknown>(true)
+    return String(repo)
+  },
+}
+linear({ name: 'unknown store', posting: unknownStore }, input<Publish>(), publish)

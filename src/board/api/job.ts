@@ -59,9 +59,12 @@ export class Job {
     return this.#details
   }
 
-  /** The resources that the job owns while it runs; an empty object where it needs none. */
+  /**
+   * The resources that the job owns while it runs; an empty object where it needs none. A claim can add those that the flow declares, where
+   * the job was posted without the flow's code.
+   */
   get resources(): Resources {
-    return this.#posting.resources ?? {}
+    return this.#current.resources ?? {}
   }
 
   /** The logbook of the job. */

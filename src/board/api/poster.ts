@@ -9,6 +9,8 @@ import {
 import type { Logger } from '../../core/log.ts'
 import { type AnyFlow, checkStore, missingInputs } from '../../flow/index.ts'
 import type { Backend, Posted, StoredJob } from '../backend.ts'
+import { assertSupported } from '../claims/supported.ts'
+import { withFlowPosting } from '../model/declared.ts'
 import { type JobEntry, newEntry } from '../model/entry.ts'
 import { makePosting, type Posting, type PostOptions, type SqlClient } from '../model/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
@@ -76,10 +78,11 @@ export class Poster {
    */
   async post(flow: AnyFlow | string, store: object, options: PostOptions): Promise<PostedJob> {
     assertFlow(flow)
-    if (typeof flow !== 'string' && flow.schema) await assertPayload(flow, store)
-    const usual = typeof flow === 'string' ? undefined : flow.posting
-    const posting = makePosting({ ...usual, ...options, ...toPostRequest(flow, store, options) })
-    this.#assertSupported(posting)
+    const checked = typeof flow !== 'string' && flow.schema ? await checkPayload(flow, store) : store
+    const request = toPostRequest(flow, store, options)
+    const asked = typeof flow === 'string' ? options : withFlowPosting(flow, checked, options)
+    const posting = makePosting({ ...asked, ...request })
+    assertSupported(this.#backend, posting)
     if (options.client !== undefined) return this.#postInTransaction(options.client, posting)
     let before: KeyTaken | undefined
     const { epoch } = this.#view
@@ -168,21 +171,6 @@ export class Poster {
     const now = this.#backend.now()
     return { posting, revision, order, postedAt: now, writtenAt: now, bytes }
   }
-
-  /** @throws UnsupportedCapability */
-  #assertSupported(posting: Posting): void {
-    const { capabilities, uri } = this.#backend
-    const lacking =
-      (posting.key !== undefined && !capabilities.keys && 'keys') ||
-      (posting.resources !== undefined && !capabilities.resources && 'resources') ||
-      (posting.limits !== undefined && posting.limits !== 'none' && !capabilities.limits && 'limits') ||
-      (posting.delay !== undefined && !capabilities.delays && 'delays')
-    if (!lacking) return
-    const what = `job ${posting.uuid} (${posting.name})`
-    throw new UnsupportedCapability(`${what}: ${uri} does not support ${lacking}; post the job without this option`, {
-      capability: lacking,
-    })
-  }
 }
 
 /** @throws InvalidArgument */
@@ -207,10 +195,10 @@ function toPostRequest(
   return { name: options.name ?? asked.flow, details: { ...options.details, ...asked, store } }
 }
 
-/** Checks the store against the flow's schema. @throws InvalidPosting if it is invalid, MissingDependencies if an input is missing */
-async function assertPayload(flow: AnyFlow, store: object): Promise<void> {
+/** Returns the store as the flow's schema returns it. @throws InvalidPosting if it is invalid, MissingDependencies if an input is missing */
+async function checkPayload(flow: AnyFlow, store: object): Promise<object> {
   try {
-    await checkStore(flow, store)
+    return await checkStore(flow, store)
   } catch (error) {
     throw error instanceof InvalidArgument ? new InvalidPosting(error.message, { cause: error }) : error
   }

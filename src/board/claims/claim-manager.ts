@@ -36,10 +36,11 @@ import type { Posting } from '../model/posting.ts'
 import type { JobEventKind, LiveView } from '../view/live-view.ts'
 import { type Candidate, sortCandidates } from './candidates.ts'
 import { Claim } from './claim.ts'
-import { GivenJobClaimer, missingCapability, noAnswerError } from './given-job.ts'
+import { GivenJobClaimer, noAnswerError } from './given-job.ts'
 import { Incarnation } from './incarnation.ts'
 import { ContentionEstimator, RejectedClaims } from './rejected-claims.ts'
 import { SafeAccept } from './safe-accept.ts'
+import { assertSupported, missingCapability } from './supported.ts'
 
 /** The time for which the session hold is kept after the last claim has ended. */
 const SESSION_HOLD_LINGER_MS = 2_000
@@ -389,8 +390,9 @@ export class ClaimManager {
     return this.#backend.alive(session)
   }
 
-  /** @internal Settles a claim in one transaction. @throws ClaimLost, NotConnected, OutcomeUnknown */
+  /** @internal Settles a claim in one transaction. @throws ClaimLost, NotConnected, OutcomeUnknown; UnsupportedCapability for added resources */
   async settle(entry: JobEntry, claim: Claim, settlement: Settlement): Promise<void> {
+    if (settlement.kind === 'abandon' && settlement.held) assertSupported(this.#backend, settlement.posting)
     entry.settledPosting = settlement.posting
     try {
       await this.#backend.settle(settlement)

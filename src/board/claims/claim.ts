@@ -21,6 +21,7 @@ import { type AlarmClock, toMilliseconds } from '../../core/time.ts'
 import type { Job } from '../api/job.ts'
 import type { OrphanedClaim, Settlement } from '../backend.ts'
 import { canRetry, endAttempt, pauseAfterFailure } from '../model/attempts.ts'
+import type { AddedDeclarations } from '../model/declared.ts'
 import type { JobEntry } from '../model/entry.ts'
 import { type Posting, SIZES } from '../model/posting.ts'
 import { type AbandonOptions, assertAbandonOptions, assertTrashOptions, type TrashOptions } from './settle-options.ts'
@@ -144,6 +145,18 @@ export class Claim implements AsyncDisposable {
     await this.#settle({ kind: 'abandon', posting: { ...ended, runs, size, ...delay } })
   }
 
+  /**
+   * @internal Gives the job back with other resources and limits, which the next claim takes. The attempt does not count.
+   *
+   * @throws as {@link consume}; UnsupportedCapability where the board has no resources or limits; PayloadTooLarge
+   */
+  async amend(added: AddedDeclarations, reason: string): Promise<void> {
+    const held = this.#granted.posting
+    const amended = (held.amended ?? 0) + 1
+    const posting = { ...this.#toEndedPosting('returned', reason), ...added, amended }
+    await this.#settle({ kind: 'abandon', posting, held })
+  }
+
   /** Moves the job to the trash; it is not run again unless it is restored. @throws as {@link consume} */
   async trash(options: TrashOptions = {}): Promise<void> {
     assertTrashOptions(options)
@@ -223,6 +236,11 @@ export class Claim implements AsyncDisposable {
   get orphanedClaim(): OrphanedClaim {
     const { id, posting, mark } = this.#granted
     return { id, posting, fence: this.fence, ...(mark === undefined ? {} : { mark }) }
+  }
+
+  /** @internal The posting that this claim wrote. */
+  get posting(): Posting {
+    return this.#granted.posting
   }
 
   /** @internal The revision of the posting that this claim wrote. */

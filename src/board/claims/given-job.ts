@@ -6,9 +6,9 @@ import { localReason } from '../api/waiting-for.ts'
 import type { Backend } from '../backend.ts'
 import { exceededLimit } from '../model/attempts.ts'
 import { type JobEntry, type QueueEntry, toJobState } from '../model/entry.ts'
-import type { Posting } from '../model/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
 import { Claim } from './claim.ts'
+import { missingCapability } from './supported.ts'
 
 /** The maximum number of tries to claim a given job while other boards change it at the same time. */
 const MAX_CLAIM_ATTEMPTS = 3
@@ -83,16 +83,6 @@ export class GivenJobClaimer {
       return new NotFound(`${job} has left the board`)
     return 'changed'
   }
-}
-
-/** Returns the feature of the job that the backend cannot claim. */
-export function missingCapability(
-  { capabilities: { unclaimable = [] } }: Pick<Backend, 'capabilities'>,
-  { key, resources, limits }: Pick<Posting, 'key' | 'resources' | 'limits'>,
-): 'keys' | 'resources' | 'limits' | undefined {
-  if (resources !== undefined && unclaimable.includes('resources')) return 'resources'
-  if (limits !== undefined && limits !== 'none' && unclaimable.includes('limits')) return 'limits'
-  return key !== undefined && unclaimable.includes('keys') ? 'keys' : undefined
 }
 
 function cannotClaimError(

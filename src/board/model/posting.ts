@@ -14,7 +14,7 @@ import {
   weigh,
 } from '../../core/codec.ts'
 import { InvalidPosting, JobboardError, PayloadTooLarge } from '../../core/errors.ts'
-import type { KnownOptions } from '../../core/options.ts'
+import { defined, type KnownOptions } from '../../core/options.ts'
 import { isTooLong, MAX_NAME_BYTES, shortenText } from '../../core/texts.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import { newUuid } from '../../core/uuid.ts'
@@ -52,6 +52,8 @@ export interface Posting {
   readonly resources?: Resources
   /** The limits that the job keeps, besides that of its flow. */
   readonly limits?: StoredLimits
+  /** The number of times that resources or limits were added, because a conductor claimed the job without what its flow declares. */
+  readonly amended?: number
   /** At most one job with this key is on the board. */
   readonly key?: string
   /** Milliseconds after the last write, by the server's clock, before which the job is not claimed. A claim removes the delay. */
@@ -287,8 +289,11 @@ function memorySize(encoded: number, memory: number): number {
 }
 
 /** Encodes the fields that change with each claim, for a board that stores them separately. */
-export function encodeLife({ runs, attempts, delay, size }: Posting, encoding: Encoding): Uint8Array {
-  return encodePlain({ runs, attempts, size, ...(delay === undefined ? {} : { delay }) }, encoding)
+export function encodeLife(posting: Posting, encoding: Encoding): Uint8Array {
+  const { runs, attempts, delay, size, amended, resources, limits } = posting
+  // They differ from those of the post only where some were added.
+  const added = amended === undefined ? {} : defined({ amended, resources, limits })
+  return encodePlain({ runs, attempts, size, ...added, ...(delay === undefined ? {} : { delay }) }, encoding)
 }
 
 function decodeRaw(bytes: Uint8Array, encoding: Encoding): { record: Record<string, unknown>; memory: number } {
@@ -390,13 +395,15 @@ export function toSize(value: unknown): Size {
   throw new InvalidPosting(`size must be one of ${SIZES.join(', ')}`)
 }
 
-type OptionalPostingKey = 'key' | 'delay' | 'deadline' | 'onOwnerLost'
+type OptionalPostingKey = 'key' | 'delay' | 'deadline' | 'onOwnerLost' | 'amended'
 
 function assertOptional(
   what: string,
   fields: { readonly [K in OptionalPostingKey]?: unknown },
 ): asserts fields is Pick<Posting, OptionalPostingKey> {
-  const { key, delay, deadline, onOwnerLost } = fields
+  const { key, delay, deadline, onOwnerLost, amended } = fields
+  if (amended !== undefined && !isCount(amended))
+    throw new InvalidPosting(`${what}amended must be a whole number from 0`)
   if (delay !== undefined && !isDuration(delay))
     throw new InvalidPosting(`${what}delay must be a number of milliseconds from 0`)
   if (deadline !== undefined && !isDuration(deadline))

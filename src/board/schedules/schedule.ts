@@ -4,6 +4,7 @@ import { assertOptions, defined, type KnownOptions } from '../../core/options.ts
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import { type AnyFlow, checkStore, type Flow, missingInputs } from '../../flow/index.ts'
 import { followsCompletion, type ScheduleSpec, toOccurrences, toStoredSpec } from '../../schedule/internal.ts'
+import { withFlowPosting } from '../model/declared.ts'
 import { makePosting, type PostOptions } from '../model/posting.ts'
 import {
   CATCH_UPS,
@@ -55,6 +56,7 @@ type SchedulePostOption =
   | 'priority'
   | 'size'
   | 'resources'
+  | 'limits'
   | 'deadline'
   | 'onOwnerLost'
   | 'maxAttempts'
@@ -77,7 +79,7 @@ const KNOWN_CHANGES: KnownOptions<Omit<ScheduleChanges, 'spec' | 'store'>> = {
 }
 const KNOWN: KnownOptions<ScheduleOptions> = { ...KNOWN_CHANGES, post: true, tenants: true, version: true }
 const KNOWN_POST: KnownOptions<Pick<PostOptions, SchedulePostOption>> = {
-  ...{ name: true, details: true, priority: true, size: true, resources: true },
+  ...{ name: true, details: true, priority: true, size: true, resources: true, limits: true },
   ...{ deadline: true, onOwnerLost: true, maxAttempts: true, backOff: true },
 }
 /** The jobs of one catch-up are posted in one transaction, which takes at most 100 posts. */
@@ -175,33 +177,35 @@ async function toJobTemplate(
   { flow, options }: DeclaredSchedule,
   { id, store }: { readonly id: string; readonly store: object },
 ): Promise<JobTemplate> {
-  if (typeof flow !== 'string') await assertStore(flow, { id, store })
-  const usual = typeof flow === 'string' ? {} : flow.posting
+  const checked = typeof flow === 'string' ? store : await checkJobStore(flow, { id, store })
   const work = typeof flow === 'string' ? { flow } : { flow: flow.name, version: flow.version }
   if (work.flow === '') throw new InvalidPosting(`schedule ${id}: the name of the flow must not be empty`)
-  const post = { ...usual, ...options.post }
+  // The overlap of the schedule decides the key of its jobs.
+  const { key: _, ...post } =
+    typeof flow === 'string' ? { ...options.post, key: undefined } : withFlowPosting(flow, checked, { ...options.post })
   const details = { ...post.details, ...work, store }
   // A posting is made of it to check it: otherwise the error would appear only when the job is due.
   const posting = makePosting({ ...post, name: post.name ?? work.flow, details })
-  const { priority, size, maxAttempts, name, resources, deadline, onOwnerLost, backOff } = posting
+  const { priority, size, maxAttempts, name, resources, limits, deadline, onOwnerLost, backOff } = posting
   return {
     ...{ name, details: posting.details, priority, size, maxAttempts },
-    ...defined({ resources, deadline, onOwnerLost, backOff }),
+    ...defined({ resources, limits, deadline, onOwnerLost, backOff }),
   }
 }
 
-async function assertStore(
+/** Returns the store as the flow's schema returns it. @throws InvalidPosting, MissingDependencies */
+async function checkJobStore(
   flow: AnyFlow,
   { id, store }: { readonly id: string; readonly store: object },
-): Promise<void> {
+): Promise<object> {
   const missing = flow.schema ? [] : missingInputs(flow, store)
   if (missing.length > 0)
     throw new MissingDependencies(
       `schedule ${id}: flow ${flow.name} requires ${missing.join(', ')}: add it to the store`,
     )
-  if (!flow.schema) return
+  if (!flow.schema) return store
   try {
-    await checkStore(flow, store)
+    return await checkStore(flow, store)
   } catch (error) {
     if (!(error instanceof InvalidArgument)) throw error
     throw new InvalidPosting(`schedule ${id}: ${error.message}`, { cause: error })

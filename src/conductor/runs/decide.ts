@@ -9,11 +9,14 @@
  * | abandon, uncharged   | shutdown; fenced while the claim is held; after a rest that grows: the logbooks are away,  |
  * |                      | or this one cannot be read here; no child process can be started; after the time that a    |
  * |                      | TooManyRequests names                                                                      |
+ * | abandon with added   | the posting lacks resources or limits that the flow declares: the next claim takes them,   |
+ * | locks, uncharged     | and nothing has run                                                                        |
  * | fail                 | the flow is REVERTED; the logbooks refuse for good; a defect. Tried again while attempts   |
  * |                      | are left, else trashed; a NonRetryable is trashed at once                                  |
  * | trash                | the flow is a FAILURE (a revert failed); it was cancelled and is REVERTED; the posting     |
  * |                      | cannot work                                                                                |
  */
+import type { AddedDeclarations } from '../../board/internal.ts'
 import { type Cancelled, NonRetryable } from '../../core/errors.ts'
 import { describeFailure, type Failure, failureOf, type TooManyRequests, WrappedFailure } from '../../core/failure.ts'
 import { defined } from '../../core/options.ts'
@@ -37,6 +40,8 @@ export type RunEnding =
   | { readonly kind: 'no-child'; readonly error: Error }
   /** The logbook of this one job cannot be read: a newer release has written it, or its key is missing here. */
   | { readonly kind: 'illegible'; readonly error: Error }
+  /** The posting lacks resources or limits that the flow declares; `added` has those that the job must have. */
+  | { readonly kind: 'undeclared'; readonly added: AddedDeclarations }
   | { readonly kind: 'fenced'; readonly newestRun: number | undefined }
   | { readonly kind: 'unworkable'; readonly error: Error }
   | { readonly kind: 'defect'; readonly error: unknown }
@@ -53,6 +58,8 @@ export type Verdict =
       readonly rests?: true
       /** The delay of the job, in milliseconds. */
       readonly delay?: number
+      /** The resources and limits that the job has from now on. */
+      readonly added?: AddedDeclarations
     }
   | { readonly settle: 'fail'; readonly failure: Failure }
   | { readonly settle: 'trash'; readonly reason: string; readonly failure: Failure }
@@ -78,6 +85,12 @@ export function decide(ending: RunEnding, options: { onFailure: OnFailure } = { 
       }
     case 'illegible':
       return { settle: 'abandon', reason: `its logbook cannot be read here: ${ending.error.message}`, rests: true }
+    case 'undeclared':
+      return {
+        settle: 'abandon',
+        reason: 'it was posted without resources or limits that its flow declares',
+        added: ending.added,
+      }
     case 'fenced': {
       return {
         settle: 'abandon',

@@ -3,7 +3,7 @@
  * and reports the result; other modules decide and settle.
  */
 import type { Claim, Job } from '../../board/index.ts'
-import { toScheduledRun } from '../../board/internal.ts'
+import { missingDeclarations, toDeclared, toScheduledRun } from '../../board/internal.ts'
 import { abortAfter, followSignals, openOrAbort, rejectOnAbort } from '../../core/async/abort.ts'
 import { AbortFlag, type Stoppable } from '../../core/async/abort-flag.ts'
 import {
@@ -92,6 +92,8 @@ export async function runJob(claim: Claim, context: JobRunContext): Promise<JobR
     if (error instanceof JobboardError) return endedRun({ kind: 'unworkable', error })
     return endedRun({ kind: 'defect', error })
   }
+  const undeclared = checkDeclarations(claim, resolved)
+  if (undeclared) return endedRun(undeclared)
   try {
     const request = {
       book: toBookRequest(claim.job.book, context),
@@ -104,6 +106,37 @@ export async function runJob(claim: Claim, context: JobRunContext): Promise<JobR
     return await runClaimedFlow(claim, { ...resolved, log }, context)
   } catch (error) {
     return endedRun(toRunEnding(error, claim))
+  }
+}
+
+/** The number of times that a job is given back with added resources or limits: a new release may declare others. */
+const MAX_AMENDMENTS = 8
+
+/**
+ * Returns the end of a run that must not begin, because the posting lacks resources or limits that the flow declares: the job was posted
+ * without the flow's code, or by a release that declared others.
+ */
+function checkDeclarations(
+  { posting }: Claim,
+  { flow, store }: { readonly flow: AnyFlow; readonly store: Readonly<Record<string, unknown>> },
+): RunEnding | undefined {
+  let declared: ReturnType<typeof toDeclared>
+  try {
+    declared = toDeclared(flow, store)
+  } catch (error) {
+    // The functions are user code, as a schema is.
+    return { kind: 'defect', error }
+  }
+  try {
+    const added = missingDeclarations(posting, declared)
+    if (!added) return undefined
+    const { amended = 0 } = posting
+    if (amended < MAX_AMENDMENTS) return { kind: 'undeclared', added }
+    throw new InvalidPosting(
+      `flow ${flow.name} declares other resources or limits at each claim: its posting functions must depend on nothing but the store`,
+    )
+  } catch (error) {
+    return error instanceof InvalidPosting ? { kind: 'unworkable', error } : { kind: 'defect', error }
   }
 }
 

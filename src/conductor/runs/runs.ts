@@ -164,6 +164,8 @@ export class Runs {
     const facts = { job: job.uuid, name: job.name, run, ...verdictReason(verdict) }
     if (settled === 'unknown') log.warn(facts, 'it is unknown whether the job was settled; if not, it runs again')
     else if (failure && settled === 'abandoned') log.warn(facts, 'job failed, and will run again')
+    else if ('added' in verdict && settled === 'abandoned')
+      log.warn(facts, 'job is given back: its posting lacked what its flow declares, which was added')
     else if (failure || 'rests' in verdict) log.warn(facts, `job ${settled}`)
     else log.info(facts, `job ${settled}`)
     this.#options.onSettled({ job, run, settled, ...defined({ failure }) })

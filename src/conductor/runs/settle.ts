@@ -2,8 +2,8 @@
 import type { Claim, Performed } from '../../board/index.ts'
 import { isOutage } from '../../board/internal.ts'
 import { settleWithRetries } from '../../core/async/retry.ts'
-import { NotFound } from '../../core/errors.ts'
-import { describeError } from '../../core/failure.ts'
+import { NonRetryable, NotFound, PayloadTooLarge, UnsupportedCapability } from '../../core/errors.ts'
+import { describeError, failureOf } from '../../core/failure.ts'
 import { defined } from '../../core/options.ts'
 import { backoffDelay } from '../../core/time.ts'
 import type { Verdict } from './decide.ts'
@@ -38,6 +38,13 @@ export async function settle(
   const refused = (error: unknown, attempt: number): Settled | undefined => {
     if (error instanceof NotFound) return 'lost'
     options.onError(error)
+    const isImpossible = error instanceof UnsupportedCapability || error instanceof PayloadTooLarge
+    if ('added' in next && isImpossible) {
+      next = toTrash(
+        options.disclosure.text(`the resources or limits that its flow declares cannot be added: ${error.message}`),
+      )
+      return undefined
+    }
     // A job that cannot be settled as decided must not be held, because no owner could claim it; given back uncharged,
     // it would come back forever.
     next = {
@@ -58,7 +65,11 @@ async function applyVerdict(claim: Claim, verdict: Verdict): Promise<Settled> {
       await claim.consume()
       return 'consumed'
     case 'abandon': {
-      const { reason, failed = false, newestRun } = verdict
+      const { reason, failed = false, newestRun, added } = verdict
+      if (added) {
+        await claim.amend(added, reason)
+        return 'abandoned'
+      }
       const delay = verdict.rests ? restAfter(claim) : verdict.delay
       await claim.abandon({ reason, failed, ...defined({ newestRun, delay }) })
       return 'abandoned'
@@ -69,6 +80,10 @@ async function applyVerdict(claim: Claim, verdict: Verdict): Promise<Settled> {
       await claim.trash({ reason: verdict.reason, failure: verdict.failure })
       return 'trashed'
   }
+}
+
+function toTrash(reason: string): Verdict {
+  return { settle: 'trash', reason, failure: failureOf(new NonRetryable(reason)) }
 }
 
 /** Returns the delay: longer after each consecutive return. */

@@ -18,7 +18,7 @@ import {
 } from './parts.ts'
 
 /** The options of `graph`: those of a flow, its edges, and its targets. */
-export interface GraphOptions<Rt = AnyRetry> extends FlowOptions<Rt> {
+export interface GraphOptions<Rt = AnyRetry, S = Readonly<Record<string, unknown>>> extends FlowOptions<Rt, S> {
   /** Further edges, in addition to those that follow from the parts' requirements; only these can have deciders. */
   readonly links?: readonly Link[]
   /** The wanted parts. The flow has only these, and the parts that have to come before them. */
@@ -43,12 +43,14 @@ const KNOWN_OPTIONS: KnownOptions<GraphOptions> = { ...FLOW_OPTIONS, links: true
  * )
  */
 export function graph<I, T extends readonly AnyPart[], Rt extends AnyRetry = never, O = I>(
-  nameOrOptions: string | GraphOptions<Rt extends FittingRetry<O, Rt> ? Rt : FittingRetry<O, Rt>>,
+  nameOrOptions: string | GraphOptions<Rt extends FittingRetry<O, Rt> ? Rt : FittingRetry<O, Rt>, NoInfer<O>>,
   store: Input<I, O>,
   ...parts: T extends FittingGraph<O, T, ProvidedBy<Rt>> ? T : FittingGraph<O, T, ProvidedBy<Rt>>
 ): Flow<I, Results<T, ProvidedBy<Rt>>, ServicesOf<T, Rt>> {
   const head = checkFlowHead(nameOrOptions, store, { pattern: 'graph', known: KNOWN_OPTIONS })
-  const given: GraphOptions<unknown> = typeof nameOrOptions === 'string' ? { name: nameOrOptions } : nameOrOptions
+  const given: GraphOptions<unknown, NoInfer<O>> = typeof nameOrOptions === 'string'
+    ? { name: nameOrOptions }
+    : nameOrOptions
   const all = checkFlowParts(head, parts)
   const links = [...toEdges(head.name, all, given.links ?? []), ...impliedEdges(head.name, all)]
   assertNoCircle(head.name, all, links)

@@ -17,7 +17,7 @@ import { checkFlowHead, checkFlowParts, computeInputs, FLOW_OPTIONS, type FlowOp
  * @example const hello = linear('hello', input<{ name: string }>(), greet, print)
  */
 export function linear<I, T extends readonly AnyPart[], Rt extends AnyRetry = never, O = I>(
-  nameOrOptions: string | FlowOptions<Rt extends FittingRetry<O, Rt> ? Rt : FittingRetry<O, Rt>>,
+  nameOrOptions: string | FlowOptions<Rt extends FittingRetry<O, Rt> ? Rt : FittingRetry<O, Rt>, NoInfer<O>>,
   store: Input<I, O>,
   ...parts: T extends Fitting<O, T, ProvidedBy<Rt>> ? T : Fitting<O, T, ProvidedBy<Rt>>
 ): Flow<I, Results<T, ProvidedBy<Rt>>, ServicesOf<T, Rt>> {

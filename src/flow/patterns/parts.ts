@@ -8,16 +8,21 @@ import { isTask } from '../atoms/task.ts'
 import { type AnyFlow, type AnyPart, type Input, isFlow, isInput } from './flow.ts'
 import { checkPostingDefaults, type PostingDefaults } from './posting-defaults.ts'
 
-/** The name of a flow, its retry, and the defaults of its jobs. */
-export interface FlowOptions<Rt = AnyRetry> {
+/**
+ * The name of a flow, its retry, and the defaults of its jobs.
+ *
+ * @typeParam Rt the type of the retry
+ * @typeParam S the type of the store, as the flow's schema returns it
+ */
+export interface FlowOptions<Rt = AnyRetry, S = Readonly<Record<string, unknown>>> {
   /** The name under which the flow is posted. */
   readonly name: string
   /** The version; `'1.0'` by default. */
   readonly version?: string
   /** The retry, which decides what happens when something in the flow fails; without one, the outer flow's retry decides. */
   readonly retry?: Rt | undefined
-  /** The defaults for `post` with this flow: `{ maxAttempts: 5, backOff: { first: '1m' } }`. */
-  readonly posting?: PostingDefaults | undefined
+  /** The defaults for `post` with this flow, and what each of its jobs locks: `{ maxAttempts: 5, resources: ({ repo }) => ({ exclusive: [repo] }) }`. */
+  readonly posting?: PostingDefaults<S> | undefined
   /** Runs the tasks of the flow, and of the flows in it, in child processes, unless a task or an inner flow says otherwise. */
   readonly isolate?: Isolate | undefined
 }
@@ -34,12 +39,12 @@ type FlowHead = Pick<AnyFlow, 'name' | 'version' | 'retry' | 'posting' | 'isolat
 
 /** @throws InvalidArgument naming the invalid option */
 export function checkFlowHead(
-  nameOrOptions: string | FlowOptions<unknown>,
+  nameOrOptions: string | FlowOptions<unknown, never>,
   store: Pick<Input<never>, 'schema'>,
   { pattern, known }: { pattern: AnyFlow['pattern']; known: KnownOptions<FlowOptions> },
 ): FlowHead {
   const head = typeof nameOrOptions === 'string' ? { name: nameOrOptions } : (nameOrOptions ?? {})
-  const { name, version = '1.0', retry, posting, isolate }: Partial<FlowOptions<unknown>> = head
+  const { name, version = '1.0', retry, posting, isolate }: Partial<FlowOptions<unknown, never>> = head
   if (!isName(name)) throw new InvalidArgument(`a flow needs a name: ${pattern}('hello', input<…>(), firstTask, …)`)
   if (typeof nameOrOptions === 'object') assertOptions(nameOrOptions, known, `flow ${name}`)
   if (!isName(version)) throw new InvalidArgument(`flow ${name}: version must be a non-empty string, such as '1.0'`)

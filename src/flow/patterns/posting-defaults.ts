@@ -1,13 +1,32 @@
 /** Defaults of a flow for `post`: the author of a flow knows best how many attempts are useful. */
 import { InvalidArgument } from '../../core/errors.ts'
+import { describeError } from '../../core/failure.ts'
 import { assertOptions, type KnownOptions } from '../../core/options.ts'
 import type { Duration } from '../../core/time.ts'
+
+/** A store whose type is not known. */
+type AnyStore = Readonly<Record<string, unknown>>
+
+/** A value, or a function that computes it from the store of a job; undefined for nothing. */
+type FromStore<T, S> = T | ((store: Readonly<S>) => T | undefined)
 
 /**
  * The options of `post` that depend on the kind of work. They are written into the posting, so that they hold for every
  * conductor. A post by name alone, without the flow's code, does not have them.
+ *
+ * `resources`, `key` and `limits` are declarations, not defaults: a caller of `post` can add to them, and cannot remove them. Each is a
+ * value, or a function of the store as the flow's schema returns it. A function must depend on nothing but the store: it is called where the
+ * job is posted, and `resources` and `limits` again at each claim by a conductor.
+ *
+ * @typeParam S the type of the store
  */
-export interface PostingDefaults {
+export interface PostingDefaults<S = AnyStore> {
+  /** The resources that each job owns while it runs. */
+  readonly resources?: FromStore<Readonly<Partial<Record<'exclusive' | 'shared', readonly string[]>>>, S>
+  /** The key of each job: at most one job with it is on the board. */
+  readonly key?: FromStore<string, S>
+  /** The keys of the limits that each job keeps, besides that of its flow. */
+  readonly limits?: FromStore<readonly (string | { readonly key: string; readonly cost?: number })[], S>
   /** The number of runs that may fail before a job is trashed. */
   readonly maxAttempts?: number
   /** The pause of a job after a failed run. */
@@ -26,6 +45,9 @@ export interface PostingDefaults {
 }
 
 const KNOWN_DEFAULTS: KnownOptions<PostingDefaults> = {
+  resources: true,
+  key: true,
+  limits: true,
   maxAttempts: true,
   backOff: true,
   deadline: true,
@@ -37,7 +59,7 @@ const KNOWN_DEFAULTS: KnownOptions<PostingDefaults> = {
 /**
  * Returns a copy without undefined options. The values are checked when a job is posted.
  *
- * @throws InvalidArgument for an unknown option, or one that belongs to a single job (its key, its resources, its delay)
+ * @throws InvalidArgument for an unknown option, or one that belongs to a single job, such as its delay
  */
 export function checkPostingDefaults(flow: string, given: unknown): PostingDefaults | undefined {
   if (given === undefined) return undefined
@@ -45,4 +67,43 @@ export function checkPostingDefaults(flow: string, given: unknown): PostingDefau
     throw new InvalidArgument(`flow ${flow}: posting must be an object, such as { maxAttempts: 5 }`)
   assertOptions(given, KNOWN_DEFAULTS, `flow ${flow}: posting`)
   return Object.freeze(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)))
+}
+
+/** What a flow declares for one store. The values are not checked yet. */
+export type Declarations = Readonly<Partial<Record<'resources' | 'key' | 'limits', unknown>>>
+
+const NO_DECLARATIONS: Declarations = {}
+
+/**
+ * Evaluates the declarations of a flow.
+ *
+ * @param store the store, as the flow's schema returned it
+ * @throws InvalidArgument for a function that throws or returns a promise
+ */
+export function evaluateDeclarations(
+  { name, posting }: { readonly name: string; readonly posting: PostingDefaults | undefined },
+  store: AnyStore,
+): Declarations {
+  const { resources, key, limits } = posting ?? {}
+  if (resources === undefined && key === undefined && limits === undefined) return NO_DECLARATIONS
+  // A copy: a function that changed the store would change the inputs of the tasks.
+  const frozen = Object.freeze({ ...store })
+  const evaluate = (what: string, declared: unknown): unknown => {
+    if (typeof declared !== 'function') return declared
+    try {
+      const value: unknown = declared(frozen)
+      if (typeof Object(value).then !== 'function') return value
+      // A rejection that nobody handles would end the process.
+      Promise.resolve(value).catch(() => undefined)
+    } catch (error) {
+      const message = `flow ${name}: posting.${what} has thrown for a store: ${describeError(error)}`
+      throw new InvalidArgument(message, { cause: error })
+    }
+    throw new InvalidArgument(`flow ${name}: posting.${what} must return a value, not a promise`)
+  }
+  return {
+    resources: evaluate('resources', resources),
+    key: evaluate('key', key),
+    limits: evaluate('limits', limits),
+  }
 }

@@ -15,7 +15,7 @@ import { checkFlowHead, checkFlowParts, computeInputs, FLOW_OPTIONS, type FlowOp
  * @example const notify = unordered('notify', input<{ text: string }>(), mail, chat, log)
  */
 export function unordered<I, T extends readonly AnyPart[], Rt extends AnyRetry = never, O = I>(
-  nameOrOptions: string | FlowOptions<Rt extends FittingRetry<O, Rt> ? Rt : FittingRetry<O, Rt>>,
+  nameOrOptions: string | FlowOptions<Rt extends FittingRetry<O, Rt> ? Rt : FittingRetry<O, Rt>, NoInfer<O>>,
   store: Input<I, O>,
   ...parts: T extends FittingApart<O, T, ProvidedBy<Rt>> ? T : FittingApart<O, T, ProvidedBy<Rt>>
 ): Flow<I, Results<T, ProvidedBy<Rt>>, ServicesOf<T, Rt>> {

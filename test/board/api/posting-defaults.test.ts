@@ -48,7 +48,7 @@ describe('a job is posted as its flow says', () => {
 
 describe('what a flow says of its postings', () => {
   test('is not about one job alone', () => {
-    expect(() => untyped({ key: 'k' })).toThrow('flow call: posting has no option "key"; there are maxAttempts')
+    expect(() => untyped({ delay: '1h' })).toThrow('flow call: posting has no option "delay"; there are')
     expect(() => untyped({ maxAttempt: 2 })).toThrow(/maxAttempts/)
     expect(() => untyped('often')).toThrow(InvalidArgument)
   })

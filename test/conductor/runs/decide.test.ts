@@ -15,6 +15,11 @@ const ROWS: readonly [string, RunEnding, Partial<Verdict>][] = [
   ['SUSPENDED by a shutdown', flow('SUSPENDED'), { settle: 'abandon' }],
   ['shutdown before it began', { kind: 'shutdown' }, { settle: 'abandon' }],
   ['logbooks away', { kind: 'storage-away', error: new StorageFailure('away') }, { settle: 'abandon' }],
+  [
+    'posted without the resources of its flow',
+    { kind: 'undeclared', added: { resources: { shared: ['disk'] } } },
+    { settle: 'abandon', added: { resources: { shared: ['disk'] } } },
+  ],
   ['fenced', { kind: 'fenced', newestRun: 7 }, { settle: 'abandon', newestRun: 7 }],
   ['fenced in the middle', { kind: 'fenced', newestRun: undefined }, { settle: 'abandon' }],
   ['REVERTED', flow('REVERTED'), { settle: 'fail', failure: broken }],

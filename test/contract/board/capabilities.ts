@@ -26,6 +26,22 @@ export function capabilitiesContract({ open }: Place, capabilities: BackendCapab
     },
   )
 
+  test(`to give a job back with further resources is ${capabilities.resources ? 'taken' : 'refused, and the claim is kept'}`, async () => {
+    const board = await open()
+    const job = await board.post('flow', {})
+    const claim = await board.claim(job)
+    const amending = claim.amend({ resources: { shared: ['disk'] } }, 'its flow declares them')
+    if (capabilities.resources) await amending
+    else {
+      expect(await rejectionOf(amending)).toMatchObject({
+        code: 'JOBBOARD_UNSUPPORTED_CAPABILITY',
+        capability: 'resources',
+      })
+      await claim.trash()
+    }
+    expect(job.state).toBe(capabilities.resources ? 'UNCLAIMED' : 'TRASHED')
+  })
+
   test(`to restore a job is ${capabilities.restore ? 'taken' : 'refused'}`, async () => {
     const board = await open()
     await (await board.claim(await board.post('flow', {}))).trash()

@@ -228,6 +228,44 @@ export function resourcesContract({ open, expire }: Place): void {
     expect(job.state).toBe('TRASHED')
   })
 
+  describe('a job that is given back with further resources', () => {
+    test('owns them with its next claim, and nothing of what other jobs hold is freed', async () => {
+      const [here, there] = await Promise.all([open(), open()])
+      const holder = await claimed(here, (await here.post('flow', {}, { name: 'holder', resources: ALONE })).name)
+      const job = await here.post('flow', {}, { name: 'amended', resources: { exclusive: ['tape'] } })
+      await refresh(there)
+      const resources = { exclusive: ['tape', 'disk'], shared: ['room'] }
+      await (await there.claim(job)).amend({ resources }, 'its flow declares them')
+      await here.post('flow', {}, { name: 'tape', resources: { exclusive: ['tape'] } })
+      await here.post('flow', {}, { name: 'disk', resources: ALONE })
+      // The disk is still held, and the amended job is the first in the line of the tape.
+      expect(await take(there)).toEqual([])
+      expect(await take(here)).toEqual([])
+      expect((await here.find(job.uuid)).resources).toEqual(resources)
+      await holder.consume()
+      const [next] = await there.claimNext({ max: 10 })
+      expect(next.job).toMatchObject({ name: 'amended', runs: 2, resources })
+      expect(next.job.attempts[0]).toMatchObject({ ended: 'returned', reason: 'its flow declares them' })
+      expect(await take(here)).toEqual([])
+      await here.post('flow', {}, { name: 'room', resources: { exclusive: ['room'] } })
+      expect(await take(here)).toEqual([])
+      await next.consume()
+      expect((await take(here)).sort()).toEqual(['disk', 'room', 'tape'])
+    })
+
+    test('keeps them after another attempt, and when it is restored from the trash', async () => {
+      const [here, there] = await Promise.all([open(), open()])
+      const job = await here.post('flow', {}, { name: 'amended' })
+      await (await here.claim(job)).amend({ resources: ALONE }, 'its flow declares them')
+      await (await claimed(there, 'amended')).abandon({ failed: true })
+      await (await claimed(here, 'amended')).trash()
+      for await (const trashed of there.trashed()) await there.restore(trashed)
+      await here.post('flow', {}, { name: 'later', resources: ALONE })
+      expect(await take(there)).toEqual(['amended'])
+      expect(await take(here)).toEqual([])
+    })
+  })
+
   const senseless: [string, unknown][] = [
     ['an empty name', { exclusive: [''] }],
     ['a name that is none', { shared: [7] }],

@@ -37,7 +37,7 @@ interface MemoryClaim {
 
 interface MemoryJob {
   bytes: Uint8Array
-  readonly posting: Pick<Posting, 'uuid' | 'key' | 'resources'>
+  posting: Pick<Posting, 'uuid' | 'key' | 'resources'>
   revision: number
   readonly order: bigint
   readonly postedAt: number
@@ -183,6 +183,7 @@ export class MemorySpace {
     if (settlement.kind === 'abandon') {
       this.#write(row, bytes)
       this.#release(id, row)
+      row.posting = toKept(settlement.posting)
       this.#notify({ kind: 'updated', id }, { kind: 'released', id })
       this.#scheduleWake(settlement.posting.delay, row)
     } else {
@@ -283,17 +284,15 @@ export class MemorySpace {
     posting: Pick<Posting, 'uuid' | 'key' | 'resources' | 'delay'>,
     bytes: Uint8Array,
   ): { id: string; revision: number; order: bigint; bytes: number } {
-    const { uuid, key, resources, delay } = posting
     const id = `job${String(this.#sequence).padStart(10, '0')}`
-    const kept = { uuid, ...(key === undefined ? {} : { key }), ...(resources ? { resources } : {}) }
     const now = this.clock.now()
     const row = { bytes, revision: 0, order: BigInt(this.#sequence), postedAt: now, writtenAt: now }
     this.#sequence += 1
-    const added: MemoryJob = { ...row, posting: kept, held: undefined, rest: undefined }
+    const added: MemoryJob = { ...row, posting: toKept(posting), held: undefined, rest: undefined }
     this.#rows.set(id, added)
-    if (key !== undefined) this.#keys.set(key, id)
+    if (posting.key !== undefined) this.#keys.set(posting.key, id)
     this.#notify({ kind: 'posted', id })
-    this.#scheduleWake(delay, added)
+    this.#scheduleWake(posting.delay, added)
     return { id, revision: row.revision, order: row.order, bytes: toCountedBytes(bytes, ENCODING) }
   }
 
@@ -347,6 +346,11 @@ export class MemorySpace {
   #notify(...batch: BoardChange[]): void {
     for (const listener of this.#listeners) listener.changes(batch)
   }
+}
+
+/** Returns the fields of a posting that the space needs itself. */
+function toKept({ uuid, key, resources }: MemoryJob['posting']): MemoryJob['posting'] {
+  return { uuid, ...(key === undefined ? {} : { key }), ...(resources ? { resources } : {}) }
 }
 
 function notInTrashError({ posting }: TrashedEntry): NotFound {

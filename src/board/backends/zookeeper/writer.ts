@@ -413,8 +413,13 @@ export class ZooKeeperWriter {
     switch (settlement.kind) {
       case 'consume':
         return transactions.consumeSteps(layout, id, at)
-      case 'abandon':
-        return transactions.abandonSteps(layout, id, { ...at, bytes: this.#encodePosting(posting) })
+      case 'abandon': {
+        const bytes = this.#encodePosting(posting)
+        if (!settlement.held) return transactions.abandonSteps(layout, id, { ...at, bytes })
+        this.#assertClaimable(posting, bytes)
+        // The permits of other names may be those of other jobs.
+        return transactions.abandonSteps(layout, id, { ...at, posting: settlement.held, bytes })
+      }
       case 'trash':
         return transactions.trashSteps(layout, id, { ...at, entry: this.#encodeTrashEntry(settlement) })
     }

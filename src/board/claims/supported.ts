@@ -1,0 +1,28 @@
+/** Which options of a job a backend cannot keep: such a job is refused where it is posted or changed, and not claimed. */
+import { UnsupportedCapability } from '../../core/errors.ts'
+import type { Backend } from '../backend.ts'
+import type { Posting } from '../model/posting.ts'
+
+/** Refuses a posting with options that the backend cannot keep. @throws UnsupportedCapability */
+export function assertSupported({ capabilities, uri }: Pick<Backend, 'capabilities' | 'uri'>, posting: Posting): void {
+  const lacking =
+    (posting.key !== undefined && !capabilities.keys && 'keys') ||
+    (posting.resources !== undefined && !capabilities.resources && 'resources') ||
+    (posting.limits !== undefined && posting.limits !== 'none' && !capabilities.limits && 'limits') ||
+    (posting.delay !== undefined && !capabilities.delays && 'delays')
+  if (!lacking) return
+  const what = `job ${posting.uuid} (${posting.name})`
+  throw new UnsupportedCapability(`${what}: ${uri} does not support ${lacking}; post the job without this option`, {
+    capability: lacking,
+  })
+}
+
+/** Returns the feature of the job that the backend cannot claim. */
+export function missingCapability(
+  { capabilities: { unclaimable = [] } }: Pick<Backend, 'capabilities'>,
+  { key, resources, limits }: Pick<Posting, 'key' | 'resources' | 'limits'>,
+): 'keys' | 'resources' | 'limits' | undefined {
+  if (resources !== undefined && unclaimable.includes('resources')) return 'resources'
+  if (limits !== undefined && limits !== 'none' && unclaimable.includes('limits')) return 'limits'
+  return key !== undefined && unclaimable.includes('keys') ? 'keys' : undefined
+}
