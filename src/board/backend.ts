@@ -147,6 +147,11 @@ export interface Backend {
   unwatchRecords?(kind: string): Promise<void>
 
   /**
+   * Returns the program outside of the board that holds a resource of the posting; undefined if none does. Absent where other programs cannot
+   * hold resources.
+   */
+  resourceHolder?(posting: Posting): Promise<ResourceHolder | undefined>
+  /**
    * Registers an entity for as long as the session lasts. It replaces an entity of the same name and instance.
    *
    * @throws Duplicate while another living instance has the name
@@ -391,6 +396,15 @@ export interface ClaimGrant {
   readonly mark?: bigint
   /** The new arrival time of each key with a rate, as in `model/limits.ts`. */
   readonly arrivals?: readonly { readonly key: string; readonly arrivalMs: number }[]
+}
+
+/** A program outside of the board that holds a resource. */
+export interface ResourceHolder {
+  readonly resource: string
+  /** The process of the database server that holds the lock. */
+  readonly pid: number
+  /** The name under which the program has connected; may be empty. */
+  readonly application: string
 }
 
 /** The resources that are still held for a claim that was removed by hand. */

@@ -4,7 +4,7 @@ import { JobBoard } from './api/job-board.ts'
 import type { BoardOptions } from './api/options.ts'
 import { MemoryBackend, MemorySpace } from './backends/memory/index.ts'
 
-/** @internal Returns a function that opens boards which share their jobs, as boards of several processes on one server do. */
+/** Returns a function that opens boards which share their jobs, as boards of several processes on one server do. */
 export function memoryTestBackend(options: { readonly clock: AlarmClock }): {
   open(options?: BoardOptions): Promise<JobBoard>
 } {

@@ -166,6 +166,29 @@ export class LimitsChanged extends Unclaimable {
   static override readonly code = 'JOBBOARD_LIMITS_CHANGED'
 }
 
+/**
+ * A resource of the job is locked in the database of the board: by another program, or by another board of the same database. The job stays
+ * where it is in the queue.
+ */
+export class ResourceLocked extends Unclaimable {
+  static override readonly code = 'JOBBOARD_RESOURCE_LOCKED'
+  readonly resource: string
+  /** The process of the server that holds the lock, and its application; absent where another session of this board holds it for a moment. */
+  readonly holder: { readonly pid: number; readonly application: string } | undefined
+
+  constructor(
+    message: string,
+    options: JobboardErrorOptions & {
+      readonly resource: string
+      readonly holder?: { readonly pid: number; readonly application: string }
+    },
+  ) {
+    super(message, options)
+    this.resource = options.resource
+    this.holder = options.holder
+  }
+}
+
 /** This board object does not hold the claim of the job. */
 export class NotOwner extends JobFailure {
   static override readonly code = 'JOBBOARD_NOT_OWNER'

@@ -43,6 +43,8 @@ export class PostgresConnection implements SqlDriver {
   readonly #lost = createSharedController()
   #onNotification: (notification: Notification) => void = () => undefined
   #closing: Promise<void> | undefined
+  /** The newest statement. The driver's own queue is deprecated: callers must wait for the answer before. */
+  #newest: Promise<unknown> = Promise.resolve()
 
   private constructor(client: Client) {
     this.#client = client
@@ -94,8 +96,17 @@ export class PostgresConnection implements SqlDriver {
     this.#onNotification = listener
   }
 
-  /** Runs a statement. Errors are the driver's own. A statement that times out without an answer ends the connection. */
-  async query(text: string, values: unknown[]): Promise<{ readonly rows: readonly Row[] }> {
+  /**
+   * Runs a statement, after those that were called before. Errors are the driver's own. A statement that times out without an answer ends
+   * the connection.
+   */
+  query(text: string, values: unknown[]): Promise<{ readonly rows: readonly Row[] }> {
+    const answer = this.#newest.then(() => this.#run(text, values))
+    this.#newest = answer.catch(() => undefined)
+    return answer
+  }
+
+  async #run(text: string, values: unknown[]): Promise<{ readonly rows: readonly Row[] }> {
     this.#lost.signal.throwIfAborted()
     try {
       return await this.#client.query(text, values)

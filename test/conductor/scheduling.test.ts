@@ -103,6 +103,22 @@ test('what passed without a conductor is made up when one starts, and reported a
   expect((await board.schedules.show('s')).counts).toMatchObject({ fired: 1, late: 1, skipped: { missed: 4 } })
 })
 
+test('a scheduler has started when what was due by then is fired, though other times become due without end', async () => {
+  const { clock, open } = scene()
+  const board = await open('ada')
+  for (const id of ['one', 'two']) await board.schedules.put(every(id, { overlap: 'allow', catchUp: 'all' }))
+  clock.advance(3 * HOUR_MS)
+  let fired = 0
+  const onFired = () => {
+    fired += 1
+    // The next times are due before this firing has ended.
+    clock.advance(HOUR_MS)
+  }
+  await using scheduler = board.scheduler({ name: 'ada', onFired, onError: (error) => expect.fail(String(error)) })
+  await scheduler.start()
+  expect(fired).toBeGreaterThanOrEqual(2)
+})
+
 test('the end of a job decides the next time, and failures in a row pause', async () => {
   const { clock, open, start } = scene()
   const board = await open('a')

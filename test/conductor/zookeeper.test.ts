@@ -99,7 +99,9 @@ describe.skipIf(!zookeeperHosts)('conductors on ZooKeeper', () => {
     const [entry, ...others] = await all(board.trashed())
     expect(others).toEqual([])
     expect(entry).toMatchObject({ uuid: poison.uuid, reason: 'its owner died 10 times in a row' })
-    expect(entry?.attempts.map(({ ended }) => ended)).toEqual(Array.from({ length: 10 }, () => undefined))
+    expect(entry?.attempts.map(({ ended, reason }) => ({ ended, reason }))).toEqual(
+      Array.from({ length: 10 }, () => ({ ended: undefined, reason: undefined })),
+    )
     expect(new Set(entry?.attempts.map(({ who }) => who)).size).toBe(10)
   })
 

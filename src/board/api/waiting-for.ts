@@ -25,6 +25,8 @@ export type WaitingFor = { readonly text: string } & (
       readonly job?: Job
       /** The time since when that job holds it. */
       readonly since?: Date
+      /** The program outside of the board that has locked it: its process on the database server, and the name of its connection. */
+      readonly holder?: { readonly pid: number; readonly application: string }
     }
   | {
       readonly kind: 'limit'
@@ -51,7 +53,7 @@ export interface WaitingContext {
 }
 
 export interface FullWaitingContext extends WaitingContext {
-  readonly backend: Pick<Backend, 'read' | 'entities'>
+  readonly backend: Pick<Backend, 'read' | 'entities' | 'resourceHolder'>
   readonly unaccepted: Pick<UnacceptedFlows, 'applyConductors' | 'after'>
 }
 
@@ -86,7 +88,7 @@ export async function waitingFor(entry: JobEntry, situation: FullWaitingContext)
   const still = localReason(entry, situation)
   const first = queue.blockedBy(entry)?.entry
   const unknown = isUnknownFlow(first ?? entry, conductors)
-  if (!unknown) return still
+  if (!unknown) return still ?? (await findOutsideHolder(entry, backend))
   const text = `no conductor here knows flow ${formatFlowReference(unknown)}`
   if (!still) return { kind: 'flow', flow: unknown.flow, text }
   if (!first || still.kind !== 'resource') return still
@@ -104,6 +106,21 @@ function toResourceReason({ resource, entry }: { resource: string; entry: JobEnt
   const job = new Job(entry)
   const how = entry.claimed ? 'is held by' : 'is wanted before it by'
   return { kind: 'resource', resource, job, text: `resource ${resource} ${how} ${job}` }
+}
+
+/** Returns the reason that another program has locked a resource of the job. */
+async function findOutsideHolder(
+  { stored }: JobEntry,
+  backend: Pick<Backend, 'resourceHolder'>,
+): Promise<WaitingFor | undefined> {
+  const found = stored?.posting.resources && (await backend.resourceHolder?.(stored.posting))
+  if (!found) return undefined
+  const { resource, pid, application } = found
+  const who = `backend ${pid} of the database${application === '' ? '' : ` (${application})`}`
+  return {
+    ...{ kind: 'resource', resource, holder: { pid, application } },
+    text: `resource ${resource} is locked by another program: ${who}`,
+  }
 }
 
 function toLimitReason({ key, rule, used, until }: LimitBlocker): WaitingFor {

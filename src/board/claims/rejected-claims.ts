@@ -11,8 +11,10 @@ import {
   NotConnected,
   NotFound,
   OutcomeUnknown,
+  ResourceLocked,
   Unclaimable,
 } from '../../core/errors.ts'
+import { backoffDelay } from '../../core/time.ts'
 import type { JobEntry, QueueEntry } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'
 
@@ -20,6 +22,8 @@ import type { LiveView } from '../view/live-view.ts'
 const RETRY_PAUSE_MS = 500
 /** The longest pause of a job that is rejected repeatedly. */
 const MAX_RETRY_PAUSE_MS = 10_000
+/** The first and the longest pause of a job whose resource another program has locked: nobody reports when it is unlocked. */
+const UNLOCK_PAUSES = { first: 50, max: 5_000, jitter: 'none' } as const
 /** The number of unexplained rejections before the job is paused: the change that explains one may not have arrived yet. */
 const MAX_UNEXPLAINED_REJECTIONS = 3
 
@@ -46,7 +50,8 @@ export class RejectedClaims {
   rejected(place: QueueEntry, error: Error): void {
     // The queue knows by now when the limit permits a claim.
     if (error instanceof LimitReached || error instanceof LimitsChanged) return
-    if (isExpectedRejection(error)) this.#pauseIfUnexplained(place)
+    if (error instanceof ResourceLocked && error.holder) this.#pauseUntilUnlocked(place)
+    else if (isExpectedRejection(error)) this.#pauseIfUnexplained(place)
     else if (error instanceof InvalidState) this.#restForBoard(place, error)
     else if (error instanceof JobboardError && error.retryable) this.#pauseJob(place, RETRY_PAUSE_MS)
     else this.#hide(place.entry, error)
@@ -78,6 +83,12 @@ export class RejectedClaims {
     this.#unexplained.set(place, times)
     if (times >= MAX_UNEXPLAINED_REJECTIONS)
       this.#pauseJob(place, Math.min(MAX_RETRY_PAUSE_MS, RETRY_PAUSE_MS * 2 ** (times - MAX_UNEXPLAINED_REJECTIONS)))
+  }
+
+  #pauseUntilUnlocked(place: QueueEntry): void {
+    const times = (this.#unexplained.get(place) ?? 0) + 1
+    this.#unexplained.set(place, times)
+    this.#pauseJob(place, backoffDelay(times, UNLOCK_PAUSES))
   }
 
   #pauseJob(place: QueueEntry, milliseconds: number): void {

@@ -74,6 +74,8 @@ export class Scheduler implements AsyncDisposable {
   #names: readonly string[] = []
   #namesReadAt = Number.NEGATIVE_INFINITY
   #alarm: { readonly at: number; readonly set: Disposable } | undefined
+  /** The time of the start. What was due by then is late, and fired at once. */
+  #startedAt = Number.NEGATIVE_INFINITY
   #isClosed = false
   #isFiringSoon = false
 
@@ -82,19 +84,36 @@ export class Scheduler implements AsyncDisposable {
     this.#clock = options.host.clock
   }
 
-  /** Reads the schedules, and fires them from now on; resolves when those that are due already were fired, or have failed. @throws UnsupportedCapability, NotConnected, AccessDenied */
+  /**
+   * Reads the schedules, and fires them from now on. Resolves when all times until now were fired, or have failed: a conductor that stops when
+   * nothing is left to do must find their jobs. Times that become due meanwhile are not waited for, because there may always be some.
+   *
+   * @throws UnsupportedCapability, NotConnected, AccessDenied
+   */
   async start(): Promise<void> {
     const { host } = this.#options
     await host.readClock()
     await this.#readNames()
     this.#view = await host.records.view(SCHEDULES, (id) => this.#plan(id))
+    this.#startedAt = host.now()
     for (const id of this.#view.records.keys()) this.#plan(id)
-    // A conductor that stops when nothing is left to do must find the jobs of these. They are late: it does not wait for its turn.
-    this.#fireDue({ waitsForTurn: false })
-    while (this.#firing.size > 0 || this.#isFiringSoon) {
-      await Promise.all(this.#firing.values())
+    this.#fireDue()
+    while (this.#isFiringLate()) {
+      if (this.#firing.size > 0) await Promise.race(this.#firing.values())
       await setImmediatePromise()
     }
+  }
+
+  /** Returns whether a time until the start is being fired, or is next. */
+  #isFiringLate(): boolean {
+    if (this.#isClosed) return false
+    const isLate = (at: number | undefined) => at !== undefined && at <= this.#startedAt
+    if (isLate(this.#planned.first?.at)) return true
+    for (const id of this.#firing.keys()) {
+      const record = this.#view?.records.get(id)
+      if (record && !('error' in record) && isLate(record.value.next?.at)) return true
+    }
+    return false
   }
 
   /** Ends the firing; resolves when no transaction is under way. */
@@ -185,13 +204,13 @@ export class Scheduler implements AsyncDisposable {
     })
   }
 
-  #fireDue({ waitsForTurn = true } = {}): void {
+  #fireDue(): void {
     const now = this.#options.host.now()
     let first = this.#planned.first
     while (first && first.at <= now && this.#firing.size < MAX_CONCURRENT_FIRINGS) {
       this.#planned.delete(first)
       this.#plans.delete(first.id)
-      const turnMs = first.isOurTurn || !waitsForTurn ? 0 : this.#turnMs(first.id)
+      const turnMs = first.isOurTurn || first.at <= this.#startedAt ? 0 : this.#turnMs(first.id)
       // The names are looked at when the schedule is due: by then they are newer, and few schedules are due at once.
       if (turnMs > 0) this.#add({ id: first.id, at: first.at + turnMs, isOurTurn: true })
       else this.#fireOne(first.id)

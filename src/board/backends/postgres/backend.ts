@@ -28,9 +28,11 @@ import {
   type Entity,
   type GateRequest,
   type JobStatus,
+  type OrphanedClaim,
   type Posted,
   type PostedInTransaction,
   type PostRequest,
+  type ResourceHolder,
   type SessionHold,
   type Settlement,
   type StoredJob,
@@ -53,6 +55,7 @@ import { type FeedSource, PostgresChangeFeed, parseFollowed } from './feed.ts'
 import { FunctionCaller } from './function-caller.ts'
 import { BoardReader } from './reader.ts'
 import { parseRecordNotification, RecordRows } from './record-rows.ts'
+import { ResourceLocks } from './resource-locks.ts'
 import { channelName, openBoardRow, recordsChannel } from './schema.ts'
 import { PostgresSections } from './sections.ts'
 import { type PostgresSession, SessionKeeper } from './session.ts'
@@ -69,6 +72,8 @@ export interface PostgresBackendOptions extends WindowSize {
   /** The TTL of the session, in milliseconds; `scanPeriod` is in milliseconds, too. */
   readonly sessionTimeout: number
   readonly scanPeriod: number
+  /** Whether the resources of claimed jobs are advisory locks of the database, too. */
+  readonly advisoryLocks: boolean
   /** Whether the backend listens to notifications; false only in tests. */
   readonly listen?: boolean
 }
@@ -81,6 +86,7 @@ interface PostgresComponents {
   readonly changer: BoardWriter
   readonly feed: PostgresChangeFeed
   readonly keeper: SessionKeeper
+  readonly locks: ResourceLocks
   readonly records: RecordRows
   readonly requests: readonly FunctionCaller[]
 }
@@ -219,6 +225,15 @@ export class PostgresBackend implements Backend {
   async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
     const { changer } = this.#requireOpen
     return settleEach(choices, (choice) => changer.claim(choice))
+  }
+
+  /** Unlocks the resources of a claim that was taken away. */
+  async releaseOrphans({ id }: OrphanedClaim): Promise<void> {
+    await this.#board?.locks.release([id])
+  }
+
+  async resourceHolder(posting: Posting): Promise<ResourceHolder | undefined> {
+    return translateErrors('looking for locked resources', () => this.#requireOpen.locks.holderOf(this.#pool, posting))
   }
 
   async settle(settlement: Settlement): Promise<void> {
@@ -412,7 +427,7 @@ export class PostgresBackend implements Backend {
   }
 
   #createComponents(board: number, sink: BackendSink): PostgresComponents {
-    const { location, who, sessionTimeout: ttl, scanPeriod: period, listen = true } = this.#options
+    const { location, who, sessionTimeout: ttl, scanPeriod: period, listen = true, advisoryLocks } = this.#options
     const { schema } = location
     const { uri } = this
     const { signal } = this.#closing
@@ -453,6 +468,7 @@ export class PostgresBackend implements Backend {
       },
       onResumed: ({ label }) => {
         sink.session({ state: 'connected', session: label })
+        void locks.retake()
         if (this.#isFollowing && !this.#isSubscribed) sink.gap()
         // Notifications of the time without a connection are lost.
         else if (this.#watchedKinds.size > 0) sink.records()
@@ -463,6 +479,7 @@ export class PostgresBackend implements Backend {
       },
       onLost: ({ label }, reason) => {
         feed.detach()
+        locks.clear()
         for (const request of requests) request.disconnect(reason)
         sink.session({ state: 'lost', session: label, reason })
         // No changes arrive until the next session, while answers of requests still do.
@@ -483,8 +500,13 @@ export class PostgresBackend implements Backend {
       },
       onHeartbeat: (expired) => cleanUp.onHeartbeat(expired),
     })
+    const locks = new ResourceLocks({
+      ...{ schema, board, uri, enabled: advisoryLocks },
+      connection: () => keeper.connection,
+      onTaken: (reason) => keeper.current && keeper.markLost(keeper.current, reason),
+    })
     const changer = new BoardWriter({
-      ...{ schema, board, posts, claims, others, failed },
+      ...{ schema, board, posts, claims, others, locks, failed },
       session: () => keeper.current,
       onSessionOver: (session) =>
         keeper.markLost(session, new NotConnected(`${uri}: another participant ended the session`)),
@@ -498,6 +520,6 @@ export class PostgresBackend implements Backend {
       catchUp: () => feed.caughtUp(),
       statusOf: (jobs) => reader.statusOf(jobs),
     })
-    return { sink, reader, sections, changer, feed, keeper, records, requests }
+    return { sink, reader, sections, changer, feed, keeper, locks, records, requests }
   }
 }

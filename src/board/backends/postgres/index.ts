@@ -19,15 +19,26 @@ const MAX_SCAN_PERIOD_MS = 30_000
 
 /** Creates the backend for a URI. @throws InvalidArgument for an invalid address or parameter */
 export function postgresBackend(uri: ResourceUri, { who, create, log }: PostgresBoardOptions): Backend {
-  const place = parsePostgresLocation(uri, ['board', 'sessionTimeout', 'scanPeriod', 'window', 'windowBytes'])
+  const place = parsePostgresLocation(uri, [
+    'board',
+    'sessionTimeout',
+    'scanPeriod',
+    'window',
+    'windowBytes',
+    'advisoryLocks',
+  ])
   const board = uri.parameters.get('board') ?? 'default'
   if (board === '') throw new InvalidArgument(`${uri.printable}: board must not be empty; omit it, or name a board`)
   const sessionTimeout = parseDurationParameter(uri, 'sessionTimeout', '30s')
   const scanPeriod = parseDurationParameter(uri, 'scanPeriod', '10s')
   if (scanPeriod > MAX_SCAN_PERIOD_MS)
     throw new InvalidArgument(`${uri.printable}: scanPeriod must be at most ${MAX_SCAN_PERIOD_MS / 1_000}s`)
+  const advisoryLocks = uri.parameters.get('advisoryLocks') ?? 'on'
+  if (advisoryLocks !== 'on' && advisoryLocks !== 'off')
+    throw new InvalidArgument(`${uri.printable}: advisoryLocks must be on or off, got ${advisoryLocks}`)
   return new PostgresBackend({
     ...{ uri: uri.printable, location: place, board, who, sessionTimeout, scanPeriod, ...windowSizeOf(uri) },
+    advisoryLocks: advisoryLocks === 'on',
     ...(create === undefined ? {} : { create }),
     ...(log ? { log } : {}),
   })

@@ -8,7 +8,7 @@
  * instead of raising an error, which would roll back the other elements.
  *
  * **Order of locks**, the same everywhere to avoid deadlocks: the session's row, the table of boards (the gate), resources by
- * number, jobs by id, keys of limits, followers by job and session. A session's row is locked FOR KEY SHARE: it cannot be deleted meanwhile, but heartbeats can update it.
+ * lock number, jobs by id, keys of limits, followers by job and session. A session's row is locked FOR KEY SHARE: it cannot be deleted meanwhile, but heartbeats can update it.
  *
  * **Names** are resolved in Postgres' own schema only (`search_path`). Otherwise a role that may create functions in `public`
  * could have its functions called instead of Postgres' own, as the user of the board (CVE-2018-1058).
@@ -33,6 +33,7 @@ export function boardMigrations(schema: string): Migrations {
     CHANNEL: channelName(schema, ''),
     LOCK_CLASS: String(lockClass),
     UNSIGNED_LOCK_CLASS: String(lockClass >>> 0),
+    RESOURCE_CLASS: String(resourceLockClass(schema)),
   }
   const fill = (file: string) => fillScript(import.meta.url, file, values)
   const functions = FUNCTION_FILES.map((name) => fill(`./functions/${name}.sql`)).join('\n')
@@ -48,6 +49,7 @@ export function boardMigrations(schema: string): Migrations {
       fill('./migrations/4-records.sql'),
       FUNCTIONS_MOVED,
       fill('./migrations/5-limits.sql'),
+      FUNCTIONS_MOVED,
       functions,
     ],
   }
@@ -59,6 +61,11 @@ const FUNCTIONS_MOVED = 'NULL;'
 /** Returns the first key of the advisory locks of sessions; the second key identifies the session. */
 export function sessionLockClass(schema: string): number {
   return advisoryClass(`session ${schema}`)
+}
+
+/** Returns the first key of the advisory locks by which claims that want the same resource come one after another. */
+export function resourceLockClass(schema: string): number {
+  return advisoryClass(`resources ${schema}`)
 }
 
 /** Returns the channel for notifications of one board, by the board's number. */

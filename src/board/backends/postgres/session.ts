@@ -90,6 +90,11 @@ export class SessionKeeper {
     return this.#current
   }
 
+  /** The connection of the session; undefined while the session is attached to another one. */
+  get connection(): PostgresConnection | undefined {
+    return this.#connection
+  }
+
   /** Opens the first session. @throws AccessDenied, NotFound, NotConnected; UnsupportedCapability behind a transaction pooler */
   async start({ signal }: { readonly signal: AbortSignal }): Promise<void> {
     await this.#connect(AbortSignal.any([signal, this.#closing.signal]))

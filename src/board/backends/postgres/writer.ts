@@ -43,6 +43,7 @@ import { assertInTransaction, toPostName } from './caller-transaction.ts'
 import { translateErrors } from './errors.ts'
 import type { FunctionCaller, FunctionResult } from './function-caller.ts'
 import { jobId, jobNumber, textDigest } from './records.ts'
+import type { ResourceLocks } from './resource-locks.ts'
 import type { PostgresSession } from './session.ts'
 
 /** Limits of one transaction, so that the next batch does not wait long. */
@@ -57,6 +58,8 @@ export interface BoardWriterOptions {
   readonly claims: FunctionCaller
   readonly others: FunctionCaller
   readonly session: () => PostgresSession | undefined
+  /** Holds the resources of claims as locks of the database. */
+  readonly locks: Pick<ResourceLocks, 'take' | 'release'>
   /** Called when the server no longer knows the session. */
   readonly onSessionOver: (session: PostgresSession) => void
   readonly failed: (error: Error) => void
@@ -228,45 +231,64 @@ export class BoardWriter {
   // --- Claims -----------------------------------------------------------------------------------------------------
 
   #claimAll(batch: readonly Encoded<ClaimRequest>[]): Promise<CommitResult<ClaimGrant>[]> {
-    return retryEachAlone(batch, async (some) => {
-      const session = this.#options.session()
-      const what = describeBatch(
-        'claim',
-        some.map(({ request }) => request.posting),
-      )
-      if (!session) throw new NotConnected(`${what}: no session with the server; nothing was done, try again`)
-      const choices = some.map(({ request }) => request)
-      const grants = choices.flatMap(({ posting }, index) =>
-        toGrantParameters(posting).map((grant) => ({ ...grant, index })),
-      )
-      const limits = choices.flatMap(({ limits }, index) => (limits?.wants ?? []).map((want) => ({ ...want, index })))
-      this.#hasTakenSlots ||= limits.some(({ concurrency }) => concurrency !== undefined)
-      const { answer } = await this.#send(this.#options.claims, {
-        what,
-        name: 'claim',
-        values: [
-          session.id,
-          choices.map(({ id }) => jobNumber(id)),
-          choices.map(({ revision }) => revision),
-          choices.map(({ who }) => encodeText(who)),
-          ...joinBytes(some),
-          grants.map(({ index }) => index + 1),
-          grants.map(({ name }) => advisoryKey(name)),
-          grants.map(({ name }) => encodeText(name)),
-          grants.map(({ exclusive }) => exclusive),
-          [...new Set(choices.flatMap(({ limits }) => (limits ? [limits.revision] : [])))],
-          limits.map(({ index }) => index + 1),
-          limits.map(({ key }) => encodeText(key)),
-          limits.map(({ concurrency = null }) => concurrency),
-          limits.map(({ rate }) => rate?.costMs ?? null),
-          limits.map(({ rate }) => rate?.burstMs ?? null),
-        ],
-      })
-      const claimed = answer as ClaimAnswer
-      if (claimed.over) this.#options.onSessionOver(session)
-      if (claimed.outOfFences) this.#reportEndOfFences()
-      return toClaimResults(claimed, choices, session)
+    return retryEachAlone(batch, async (all) => {
+      const { locks } = this.#options
+      const locked = await locks.take(all.map(({ request }) => request))
+      const asked = all.filter(({ request }) => !locked.has(request))
+      const held = new Set(asked.map(({ request }) => request.id))
+      try {
+        const granted = asked.length > 0 ? await this.#claimLocked(asked) : []
+        const results = new Map(asked.map((item, index) => [item.request, granted[index]]))
+        for (const [{ id }, result] of results) if (result && 'value' in result) held.delete(id)
+        return all.map(({ request }) => {
+          const error = locked.get(request)
+          return error ? { error } : (results.get(request) ?? { error: new Unclaimable('the claim has no answer') })
+        })
+      } finally {
+        // What was not granted, or may not have been.
+        await locks.release([...held])
+      }
     })
+  }
+
+  async #claimLocked(batch: readonly Encoded<ClaimRequest>[]): Promise<CommitResult<ClaimGrant>[]> {
+    const session = this.#options.session()
+    const choices = batch.map(({ request }) => request)
+    const what = describeBatch(
+      'claim',
+      choices.map(({ posting }) => posting),
+    )
+    if (!session) throw new NotConnected(`${what}: no session with the server; nothing was done, try again`)
+    const grants = choices.flatMap(({ posting }, index) =>
+      toGrantParameters(posting).map((grant) => ({ ...grant, index })),
+    )
+    const limits = choices.flatMap(({ limits }, index) => (limits?.wants ?? []).map((want) => ({ ...want, index })))
+    this.#hasTakenSlots ||= limits.some(({ concurrency }) => concurrency !== undefined)
+    const { answer } = await this.#send(this.#options.claims, {
+      what,
+      name: 'claim',
+      values: [
+        session.id,
+        choices.map(({ id }) => jobNumber(id)),
+        choices.map(({ revision }) => revision),
+        choices.map(({ who }) => encodeText(who)),
+        ...joinBytes(batch),
+        grants.map(({ index }) => index + 1),
+        grants.map(({ name }) => advisoryKey(name)),
+        grants.map(({ name }) => encodeText(name)),
+        grants.map(({ exclusive }) => exclusive),
+        [...new Set(choices.flatMap(({ limits }) => (limits ? [limits.revision] : [])))],
+        limits.map(({ index }) => index + 1),
+        limits.map(({ key }) => encodeText(key)),
+        limits.map(({ concurrency = null }) => concurrency),
+        limits.map(({ rate }) => rate?.costMs ?? null),
+        limits.map(({ rate }) => rate?.burstMs ?? null),
+      ],
+    })
+    const claimed = answer as ClaimAnswer
+    if (claimed.over) this.#options.onSessionOver(session)
+    if (claimed.outOfFences) this.#reportEndOfFences()
+    return toClaimResults(claimed, choices, session)
   }
 
   /** Reports the end of the fences once, although claims are repeated. */
@@ -304,6 +326,8 @@ export class BoardWriter {
   ): Promise<ReadonlySet<Encoded<Settlement>>> {
     const settlements = items.map(({ request }) => request)
     const postings = settlements.map(({ posting }) => posting)
+    // A claim that follows this end at once must not find our locks.
+    await this.#options.locks.release(settlements.map(({ id }) => id))
     const { answer } = await this.#send(this.#options.others, {
       what: describeBatch(settlements[0]?.kind ?? 'settle', postings),
       name: 'settle',

@@ -41,7 +41,7 @@ describe('where a board is', () => {
     const boards = await Promise.all(uris.map((uri) => openBoard(uri)))
     try {
       for (const [index, board] of boards.entries()) {
-        await board.post('flow', {}, { name: `job ${index}`, key: 'one', resources: { exclusive: ['disk'] } })
+        await board.post('flow', {}, { name: `job ${index}`, key: 'one', resources: { exclusive: [`disk ${index}`] } })
         await board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
       }
       for (const [index, board] of boards.entries()) {
@@ -551,7 +551,7 @@ function backendAt(place: PostgresPlace, options: { readonly listen?: boolean } 
   const board = uri.parameters.get('board') ?? ''
   return new PostgresBackend({
     ...{ uri: uri.printable, location: parsePostgresLocation(uri, ['board']), board, who: 'direct' },
-    ...{ sessionTimeout: 30_000, scanPeriod: 200, window: 100, windowBytes: 2 ** 26, ...options },
+    ...{ sessionTimeout: 30_000, scanPeriod: 200, window: 100, windowBytes: 2 ** 26, advisoryLocks: true, ...options },
   })
 }
 

@@ -2,7 +2,12 @@
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { boardMigrations, sessionChannel, sessionLockClass } from '../../../../src/board/backends/postgres/schema.ts'
+import {
+  boardMigrations,
+  resourceLockClass,
+  sessionChannel,
+  sessionLockClass,
+} from '../../../../src/board/backends/postgres/schema.ts'
 import { openBoard } from '../../../../src/board/index.ts'
 import { examinePostgres } from '../../../../src/cli/doctor/postgres.ts'
 import { Unclaimable } from '../../../../src/core/errors.ts'
@@ -330,13 +335,22 @@ describe('a role that holds advisory locks', () => {
     expect(locks).toEqual([])
   })
 
-  test('of a resource holds back only who wants it, and for a bounded time', async () => {
+  const kinds = [
+    ['of a resource', 'SELECT pg_advisory_lock($1)', (key: bigint) => [String(key)]],
+    [
+      'under which claims of a resource wait for each other',
+      'SELECT pg_advisory_lock($1::integer, $2::integer # id) FROM @.boards',
+      (key: bigint, schema: string) => [resourceLockClass(schema), Number(BigInt.asIntN(32, key >> 32n))],
+    ],
+  ] as const
+  test.each(kinds)('%s holds back only who wants it, and for a bounded time', async (_, text, toValues) => {
     await using place = await postgresPlaceOn(server.uri)
     await using board = await place.open()
     await using evil = await connected(evilUri())
-    await evil.query('SELECT pg_advisory_lock($1)', [String(advisoryKey('disk'))])
-    await board.post('flow', {}, { name: 'wants', resources: { exclusive: ['disk'] } })
-    const wanting = await board.post('flow', {}, { name: 'wants too', resources: { exclusive: ['disk'] } })
+    const [board1] = await place.query('SELECT id FROM @.boards')
+    const lock = text.replace('FROM @.boards', '').replace(' id', ` ${board1?.['id']}`)
+    await evil.query(lock, [...toValues(advisoryKey('disk'), place.schema)])
+    const wanting = await board.post('flow', {}, { name: 'wants', resources: { exclusive: ['disk'] } })
     const innocent = await board.post('flow', {}, { name: 'innocent' })
     // In one batch.
     const [refused, granted] = await Promise.allSettled([board.claim(wanting), board.claim(innocent)])

@@ -20,7 +20,7 @@ END $function$;
 --
 -- Arrays with one element for each job: p_ids (number), p_revisions (expected revision), p_whos (owner) and p_lengths (length
 -- of its part of p_lives, where the parts of postings that claims change are joined). Arrays with one element for each wanted
--- resource: p_asking (the index of its job, from 1), p_resources (number of the advisory lock), p_names and p_exclusive. Arrays with one
+-- resource: p_asking (the index of its job, from 1), p_resources (number of the resource), p_names and p_exclusive. Arrays with one
 -- element for each limit, as of take_limits: p_wanting (the index of its job, from 1), p_keys, p_slots, p_costs and p_bursts. p_limits: the
 -- revisions of the limits by which they were found; none for a client that knows of none.
 --
@@ -30,8 +30,10 @@ END $function$;
 -- paused, and {outOfFences} near 2^53 - 1, the largest number that JavaScript and JSON represent exactly: two claims above
 -- it could get the same fence. The limit leaves a margin of a million for numbers that are drawn concurrently.
 --
--- lock_timeout limits the wait for advisory locks of resources, which any role of the database may hold. After it, a claim
--- is refused as if the resource were held, and the other claims of the batch continue.
+-- Claims that want the same resource come one after another, by a lock of the transaction whose number follows from the board and the resource:
+-- two resources may have the same one. The sessions hold locks of the resources themselves, see resource-locks.ts. lock_timeout limits the
+-- wait, because any role of the database may take such a lock. After it, a claim is refused as if the resource were held, and the other
+-- claims of the batch continue.
 CREATE OR REPLACE FUNCTION :SCHEMA.claim(
   p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
   p_whos text[], p_lives bytea, p_lengths integer[], p_asking integer[], p_resources bigint[], p_names text[],
@@ -45,7 +47,7 @@ DECLARE
   v_refused json;
   v_busy json[] := '{}';
   v_blocked integer[] := '{}';
-  v_stuck bigint[] := '{}';
+  v_stuck integer[] := '{}';
   v_at integer;
   v_name text;
   v_granted bigint[];
@@ -71,12 +73,15 @@ BEGIN
   END IF;
   IF p_resources <> '{}' THEN
     BEGIN
-      PERFORM CASE WHEN alone THEN pg_advisory_xact_lock(r) ELSE pg_advisory_xact_lock_shared(r) END
-      FROM (SELECT r, bool_or(e) AS alone FROM unnest(p_resources, p_exclusive) AS a(r, e) GROUP BY r ORDER BY r) AS sorted;
+      PERFORM CASE WHEN alone THEN pg_advisory_xact_lock(:RESOURCE_CLASS, n)
+        ELSE pg_advisory_xact_lock_shared(:RESOURCE_CLASS, n) END
+      FROM (SELECT (r >> 32)::integer # p_board AS n, bool_or(e) AS alone FROM unnest(p_resources, p_exclusive) AS a(r, e)
+        GROUP BY n ORDER BY n) AS sorted;
     EXCEPTION WHEN lock_not_available THEN
-      SELECT coalesce(array_agg(r) FILTER (WHERE NOT CASE WHEN alone THEN pg_try_advisory_xact_lock(r)
-        ELSE pg_try_advisory_xact_lock_shared(r) END), '{}') INTO v_stuck
-      FROM (SELECT r, bool_or(e) AS alone FROM unnest(p_resources, p_exclusive) AS a(r, e) GROUP BY r ORDER BY r) AS sorted;
+      SELECT coalesce(array_agg(n) FILTER (WHERE NOT CASE WHEN alone THEN pg_try_advisory_xact_lock(:RESOURCE_CLASS, n)
+        ELSE pg_try_advisory_xact_lock_shared(:RESOURCE_CLASS, n) END), '{}') INTO v_stuck
+      FROM (SELECT (r >> 32)::integer # p_board AS n, bool_or(e) AS alone FROM unnest(p_resources, p_exclusive) AS a(r, e)
+        GROUP BY n ORDER BY n) AS sorted;
     END;
   END IF;
   PERFORM FROM :SCHEMA.jobs WHERE id = ANY(p_ids) AND session IS NULL ORDER BY id FOR NO KEY UPDATE;
@@ -85,7 +90,7 @@ BEGIN
     ORDER BY asking
   LOOP
     SELECT a.name INTO v_name FROM unnest(p_asking, p_resources, p_names, p_exclusive) AS a(asking, resource, name, exclusive)
-    WHERE a.asking = v_at AND (a.resource = ANY(v_stuck) OR EXISTS (
+    WHERE a.asking = v_at AND ((a.resource >> 32)::integer # p_board = ANY(v_stuck) OR EXISTS (
       SELECT FROM :SCHEMA.permits p JOIN :SCHEMA.sessions s ON s.id = p.session
       WHERE p.resource = ANY(ARRAY[a.resource]) AND p.board = p_board AND p.name = a.name
         AND (p.exclusive OR a.exclusive))) LIMIT 1;
