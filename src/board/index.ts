@@ -14,6 +14,7 @@ export type {
   WaitOptions,
 } from './api/options.ts'
 export type { PostedJob } from './api/poster.ts'
+export type { HoldOptions, ResourceHold } from './api/resource-hold.ts'
 export type { TrashedJob } from './api/trashed-job.ts'
 export type { WaitingFor } from './api/waiting-for.ts'
 export type { Cancellation, Entity, SessionState } from './backend.ts'

@@ -58,6 +58,7 @@ import {
   type WaitOptions,
 } from './options.ts'
 import { OwnKeyWarning, type PostedJob, Poster } from './poster.ts'
+import { type HoldOptions, ResourceHold, toHoldPost } from './resource-hold.ts'
 import { toScheduleHost } from './schedule-host.ts'
 import { TrashedJob } from './trashed-job.ts'
 import type { WaitingFor } from './waiting-for.ts'
@@ -301,6 +302,18 @@ export class JobBoard implements AsyncDisposable {
     const job = await this.#poster.post(flow, store, { ...post, delay: RESERVED_FOR_POSTER })
     if (!job.created) throw new Duplicate(`${job} with the same key is already on the board; nothing was posted`)
     return this.#claimer.claimOwnPost(job, wait)
+  }
+
+  /**
+   * Owns resources without a job's work: waits in their line as a job does, and owns them until they are released, or the session ends.
+   * Two transactions, and one for the release. For `jobs`, the hold is a job of the flow `jobboard/hold`.
+   *
+   * @throws InvalidArgument; Timeout, or the signal's reason, while it waits; UnsupportedCapability where the board has no resources
+   * @example await using hold = await board.hold({ exclusive: ['repo/fedora'], timeout: '5m' })
+   */
+  async hold(options: HoldOptions): Promise<ResourceHold> {
+    const { flow, post } = toHoldPost(options)
+    return new ResourceHold(await this.postAndClaim(flow, {}, post))
   }
 
   /** Yields the jobs that are on the board now: by priority, then in posting order. */

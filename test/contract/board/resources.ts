@@ -1,7 +1,7 @@
 /** What a job owns beside itself while it runs: alone, or together with those who share; first come, first served. */
 import { describe, expect, test } from 'vitest'
 import type { Claim, Job, JobBoard, Resources } from '../../../src/board/index.ts'
-import { InvalidPosting, Unclaimable } from '../../../src/core/errors.ts'
+import { ClaimLost, InvalidArgument, InvalidPosting, Timeout, Unclaimable } from '../../../src/core/errors.ts'
 import { nextEvent, rejectionOf, whenLost } from '../../board/events.ts'
 import { claimed, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
@@ -226,6 +226,68 @@ export function resourcesContract({ open, expire }: Place): void {
     await refresh(here)
     await (await here.claim(job)).trash()
     expect(job.state).toBe('TRASHED')
+  })
+
+  describe('a hold', () => {
+    test('owns resources in their line, until it is released', async () => {
+      const [here, there] = await Promise.all([open(), open()])
+      await using hold = await here.hold({ exclusive: ['disk'], shared: ['room'], name: 'nightly' })
+      expect(hold.resources).toEqual({ exclusive: ['disk'], shared: ['room'] })
+      hold.assertHeld()
+      await there.post('flow', {}, { name: 'disk', resources: ALONE })
+      await there.post('flow', {}, { name: 'room', resources: { shared: ['room'] } })
+      expect(await take(there)).toEqual(['room'])
+      const waiting = await there.find(await uuidOf(there, 'disk'))
+      expect(await there.waitingFor(waiting)).toMatchObject({
+        kind: 'resource',
+        resource: 'disk',
+        job: { name: 'nightly' },
+      })
+      const later = here.hold({ exclusive: ['disk'] })
+      await hold.release()
+      await hold.release()
+      const [claim] = await there.claimNext()
+      expect(claim.job.name).toBe('disk')
+      await claim.consume()
+      const next = await later
+      expect(next.fence).toBeGreaterThan(hold.fence)
+      await next.release()
+      expect(next.lost.aborted).toBe(false)
+      expect(await there.countJobs()).toBe(1)
+    })
+
+    test('that waits too long leaves nothing behind in the line', async () => {
+      const [here, there] = await Promise.all([open(), open()])
+      const first = await here.hold(ALONE)
+      expect(await rejectionOf(there.hold({ ...ALONE, timeout: 50 }))).toBeInstanceOf(Timeout)
+      const stop = new AbortController()
+      const waiting = there.hold({ ...ALONE, signal: stop.signal })
+      stop.abort(new Error('enough'))
+      await expect(waiting).rejects.toThrow('enough')
+      await first.release()
+      await here.post('flow', {}, { name: 'after', resources: ALONE })
+      expect(await take(there)).toEqual(['after'])
+    })
+
+    test('is lost with the session, and its resources are free', async () => {
+      const [here, there] = await Promise.all([open(), open()])
+      const hold = await here.hold(ALONE)
+      const lost = new Promise((resolve) => hold.lost.addEventListener('abort', resolve, { once: true }))
+      await there.post('flow', {}, { name: 'after', resources: ALONE })
+      await refresh(there)
+      await expire(here)
+      await lost
+      expect(await rejectionOf(hold.release())).toBeInstanceOf(ClaimLost)
+      await hold[Symbol.asyncDispose]()
+      expect((await there.claimNext())[0].job.name).toBe('after')
+    })
+
+    test('names at least one resource', async () => {
+      const board = await open()
+      expect(await rejectionOf(board.hold({}))).toBeInstanceOf(InvalidArgument)
+      expect(await rejectionOf(board.hold({ exclusiv: ['disk'] } as object))).toBeInstanceOf(InvalidArgument)
+      expect(await rejectionOf(board.hold({ exclusive: [''] }))).toBeInstanceOf(InvalidPosting)
+    })
   })
 
   describe('a job that is given back with further resources', () => {
