@@ -13,6 +13,7 @@ export type {
   PostAndClaimOptions,
   WaitOptions,
 } from './api/options.ts'
+export type { PostManyOptions, PostManyResult, TypedPostItem as PostItem } from './api/post-many.ts'
 export type { PostedJob } from './api/poster.ts'
 export type { HoldOptions, ResourceHold } from './api/resource-hold.ts'
 export type { TrashedJob } from './api/trashed-job.ts'

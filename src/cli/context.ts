@@ -32,6 +32,8 @@ export interface ChosenByFile {
 export interface CliContext {
   /** Resolves with all of standard input. */
   readonly readStdin: () => Promise<string>
+  /** Opens standard input, to be read piece by piece. */
+  readonly openStdin: () => AsyncIterable<Uint8Array>
   /** The output for results only. */
   readonly stdout: Output
   /** The output for errors, warnings and progress. */
@@ -93,6 +95,7 @@ export function processContext(): ProcessContext {
       return takers > 0
     },
     readStdin: () => text(process.stdin),
+    openStdin: () => process.stdin,
     stdout: streamOutput(process.stdout),
     stderr: streamOutput(process.stderr),
     env: process.env,

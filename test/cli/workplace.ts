@@ -8,7 +8,7 @@ import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promis
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { Readable, Writable } from 'node:stream'
+import { Readable, type Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { ensureBuilt, MAIN, ROOT } from '../support/build.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
@@ -114,6 +114,7 @@ async function runCommand(args: readonly string[], options: RunOptions & { reado
   const [stdout, stderr] = [collector({ columns, rows }, heard), collector({ columns, rows }, complained)]
   const exitCode = await shippedRun()(args, {
     readStdin: async () => stdin,
+    openStdin: () => Readable.from([Buffer.from(stdin)]),
     stdout,
     stderr,
     env,

@@ -19,6 +19,7 @@ import { keysContract } from './board/keys.ts'
 import { levelsContract } from './board/levels.ts'
 import { limitsContract } from './board/limits.ts'
 import { losingContract } from './board/losing.ts'
+import { manyContract } from './board/many.ts'
 import { misuseContract } from './board/misuse.ts'
 import { ownJobsContract } from './board/own-jobs.ts'
 import { pausingContract } from './board/pausing.ts'
@@ -121,6 +122,7 @@ type PartName =
   | 'records'
   | 'limits of jobs'
   | 'schedules'
+  | 'many posts'
 
 /** How boards are opened: kept viewing, or as users open them, so that each is viewed only while something needs it. */
 type Opened = 'viewing' | 'as used'
@@ -208,5 +210,6 @@ function contractOf(
   part('records', () => (records ? recordsContract(use, { keys }) : noRecordsContract(use)))
   part('limits of jobs', () => (limits ? jobLimitsContract(use) : noLimitsContract(use)))
   if (records) part('schedules', () => (keys ? schedulesContract(use) : schedulesWithoutKeysContract(use)))
+  if (records && keys) part('many posts', () => manyContract(use))
   if (!backend.neverPolls) part('waiting on a busy board', () => idlePollingContract(use, backend.capabilities))
 }

@@ -4,6 +4,7 @@
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type CliContext, processContext } from '../../src/cli/context.ts'
 import { run } from '../../src/cli/run.ts'
@@ -71,7 +72,9 @@ test.each(COMMANDS)('$page: $line', async ({ line }) => {
  * Whatever was typed was understood: what is wrong is the board. Or it was no more than named, in a sentence, and what it
  * needs is missing.
  */
-const TOLD: unknown = expect.stringMatching(/ nowhere:|missing required argument '(uuid|flow|id)'|--flows /)
+const TOLD: unknown = expect.stringMatching(
+  / nowhere:|missing required argument '(uuid|flow|id)'|--flows |name the flow, or a file with --from/,
+)
 
 const context = processContext()
 
@@ -93,7 +96,15 @@ async function typed(argv: readonly string[]): Promise<{ code: number; said: str
     flush: async () => undefined,
   }
   const env = { JOBBOARD_BOARD: NOWHERE, JOBBOARD_PERSISTENCE: 'directory:./logbooks' }
-  const here = { ...context, stdout: output, stderr: output, env, cwd: folder, readStdin: async () => '{}' }
+  const here = {
+    ...context,
+    stdout: output,
+    stderr: output,
+    env,
+    cwd: folder,
+    readStdin: async () => '{}',
+    openStdin: () => Readable.from([]),
+  }
   return { code: await run(argv, here), said }
 }
 

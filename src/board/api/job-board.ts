@@ -57,6 +57,7 @@ import {
   postAndClaimSettings,
   type WaitOptions,
 } from './options.ts'
+import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from './post-many.ts'
 import { OwnKeyWarning, type PostedJob, Poster } from './poster.ts'
 import { type HoldOptions, ResourceHold, toHoldPost } from './resource-hold.ts'
 import { toScheduleHost } from './schedule-host.ts'
@@ -278,6 +279,25 @@ export class JobBoard implements AsyncDisposable {
     this.#lifecycle.assertRunning()
     assertOptions(options, POST_OPTIONS, 'post')
     return this.#poster.post(flow, store, options)
+  }
+
+  /**
+   * Posts many jobs: some hundred in each transaction, with an answer for each, in the order of the items; or with `atomic` at most 500 jobs in
+   * one transaction, or none. The items are read as they are needed, and can be an async iterable.
+   *
+   * An item that cannot be posted has an `error` as its answer, and the others are posted. An item whose `key` is taken has `created: false`.
+   *
+   * @throws InvalidArgument; what the items throw; the signal's reason; with `atomic`, as {@link post}, and Duplicate where a key is taken
+   * @example
+   * const results = await board.postMany(users.map((user) => ({ flow: hello, store: { name: user.name }, key: user.id })))
+   * for (const [index, result] of results.entries()) if ('error' in result) console.error(users[index], result.error)
+   */
+  async postMany<I extends object>(
+    items: Iterable<TypedPostItem<I>> | AsyncIterable<TypedPostItem<I>>,
+    options: PostManyOptions = {},
+  ): Promise<PostManyResult[]> {
+    this.#lifecycle.assertRunning()
+    return postMany(items, options, this.#poster)
   }
 
   /**

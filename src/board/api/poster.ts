@@ -3,6 +3,7 @@ import {
   Duplicate,
   InvalidArgument,
   InvalidPosting,
+  InvalidState,
   MissingDependencies,
   UnsupportedCapability,
 } from '../../core/errors.ts'
@@ -44,6 +45,9 @@ export class PostedJob extends Job {
   }
 }
 
+/** A job to post with others: its flow, the flow's store, and the options of `post`. */
+export type PostItem = Omit<PostOptions, 'client'> & { readonly flow: AnyFlow | string; readonly store?: object }
+
 type KeyTaken = Extract<Posted, { readonly created: false }>
 
 export class Poster {
@@ -77,12 +81,7 @@ export class Poster {
    * since, and another job may have been posted with it, whose key has the same revision.
    */
   async post(flow: AnyFlow | string, store: object, options: PostOptions): Promise<PostedJob> {
-    assertFlow(flow)
-    const checked = typeof flow !== 'string' && flow.schema ? await checkPayload(flow, store) : store
-    const request = toPostRequest(flow, store, options)
-    const asked = typeof flow === 'string' ? options : withFlowPosting(flow, checked, options)
-    const posting = makePosting({ ...asked, ...request })
-    assertSupported(this.#backend, posting)
+    const posting = await this.#toPosting(flow, store, options)
     if (options.client !== undefined) return this.#postInTransaction(options.client, posting)
     let before: KeyTaken | undefined
     const { epoch } = this.#view
@@ -101,6 +100,46 @@ export class Poster {
       posted = await this.#post(posting, leftBehind ? posted.revision : undefined)
     }
     return new PostedJob(this.#toEntry(posting, posted, { epoch }), { posting, created: true })
+  }
+
+  /**
+   * Posts all jobs in one transaction, or none.
+   *
+   * @throws as {@link post}; Duplicate when a key is taken, PayloadTooLarge, UnsupportedCapability where the board has no records
+   */
+  async postTogether(items: readonly PostItem[]): Promise<PostedJob[]> {
+    const postings = await Promise.all(
+      items.map(({ flow, store = {}, ...options }) => this.#toPosting(flow, store, options)),
+    )
+    if (postings.length === 0) return []
+    const { uri } = this.#backend
+    if (!this.#backend.write)
+      throw new UnsupportedCapability(`postMany: ${uri} cannot post several jobs in one transaction; omit atomic`, {
+        capability: 'records',
+      })
+    const { epoch } = this.#view
+    const written = await this.#backend.write({ changes: [], posts: postings.map((posting) => ({ posting })) })
+    if (!written.done) {
+      const key = 'key' in written.conflict ? written.conflict.key : ''
+      const index = postings.findIndex((posting) => posting.key === key)
+      throw new Duplicate(`postMany: a job with the key of item ${index} is on the board; nothing was posted`)
+    }
+    return postings.map((posting, index) => {
+      const posted = written.posted[index]
+      if (!posted?.created) throw new InvalidState(`postMany: ${uri} did not answer for item ${index}`)
+      return new PostedJob(this.#toEntry(posting, posted, { epoch }), { posting, created: true })
+    })
+  }
+
+  /** Makes the posting of a job. @throws InvalidPosting, InvalidArgument, MissingDependencies, UnsupportedCapability */
+  async #toPosting(flow: AnyFlow | string, store: object, options: PostOptions): Promise<Posting> {
+    assertFlow(flow)
+    const checked = typeof flow !== 'string' && flow.schema ? await checkPayload(flow, store) : store
+    const request = toPostRequest(flow, store, options)
+    const asked = typeof flow === 'string' ? options : withFlowPosting(flow, checked, options)
+    const posting = makePosting({ ...asked, ...request })
+    assertSupported(this.#backend, posting)
+    return posting
   }
 
   /**

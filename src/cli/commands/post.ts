@@ -5,7 +5,7 @@ import { InvalidArgument } from '../../core/errors.ts'
 import type { AnyFlow } from '../../flow/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { MAX_ATTEMPTS, PRIORITY_CHOICES, SIZE_CHOICES } from '../input/choices.ts'
-import { flowNamed } from '../input/flows-module.ts'
+import { chooseFlow, flowNamed, loadFlows } from '../input/flows-module.ts'
 import {
   checkStore,
   choiceParser,
@@ -25,10 +25,15 @@ import { follow, logbooksToFollow } from '../output/follow.ts'
 import { printJson, printLines } from '../output/output.ts'
 import { escapeUnprintable } from '../output/render/text.ts'
 import { postedView } from '../views/views.ts'
+import { postFrom } from './post-from.ts'
 
 interface PostCommandOptions extends SharedOptions, ResourceFlags {
   readonly flows?: string
   readonly store?: string
+  readonly from?: string
+  readonly fromLine?: number
+  readonly rejects?: string
+  readonly resume?: boolean
   readonly name?: string
   readonly priority?: Priority
   readonly size?: Size
@@ -51,9 +56,21 @@ export function definePost(program: Command, run: RunAction): void {
       'Posts a job that runs FLOW, and prints its uuid. With --flows the store is checked here against the inputs that the ' +
         'flow requires; without it, the conductor that runs the job checks it.',
     )
-    .argument('<flow>', 'name of the flow')
+    .argument('[flow]', 'name of the flow; with --from, of lines that name none')
     .option('--flows <module>', 'module that exports the flow: a path or a package')
     .option('--store <json>', "the flow's inputs, a JSON object; - reads it from standard input (default: {})")
+    .option(
+      '--from <file>',
+      'post a job for each line of a file, or of standard input (-): a JSON object with flow, store, name, key, uuid, priority, size, delay, ' +
+        'deadline, maxAttempts, resources, limits, details; options of the command line are for lines that lack them',
+    )
+    .option(
+      '--from-line <n>',
+      'with --from, the first line that is posted (default: 1)',
+      countParser('--from-line', { most: Number.MAX_SAFE_INTEGER }),
+    )
+    .option('--rejects <file>', 'with --from, the file to which the lines that were not posted are written')
+    .option('--resume', 'with --from, leave out lines whose uuid is on the board')
     .option('--name <name>', "name of the job, for people (default: the flow's name)")
     .option(
       '--priority <priority>',
@@ -95,7 +112,10 @@ export function definePost(program: Command, run: RunAction): void {
 }
 
 async function post(options: PostCommandOptions, context: CliContext, command: Command): Promise<ExitCode> {
-  const [name = ''] = command.args
+  if (options.from !== undefined) return postLines(options, { from: options.from, context, command })
+  assertOneJob(options)
+  const [name] = command.args
+  if (name === undefined) throw new InvalidArgument('post: name the flow, or a file with --from')
   const store = jsonObject(await readStoreText(options, context), '--store', { fromStdin: options.store === '-' })
   await checkUuid(options.uuid)
   const flow = options.flows === undefined ? name : await flowNamed(name, options.flows, context)
@@ -115,6 +135,39 @@ async function post(options: PostCommandOptions, context: CliContext, command: C
   if (options.json) await printJson(context, [{ ...postedView(job), state }])
   else await printLines(context, [state])
   return state === 'COMPLETE' ? DONE : FAILED
+}
+
+async function postLines(
+  options: PostCommandOptions,
+  { from, context, command }: { readonly from: string; readonly context: CliContext; readonly command: Command },
+): Promise<ExitCode> {
+  for (const flag of ['store', 'key', 'uuid', 'wait', 'within'] as const)
+    if (options[flag] !== undefined)
+      throw new InvalidArgument(`--${flag} is for one job: with --from, each line has its own`)
+  const [flow] = command.args
+  const { flows: module } = options
+  const known = module === undefined ? undefined : await loadFlows(module, context)
+  await using opened = await openNamedBoard(options, context)
+  const { fromLine = 1, rejects, resume = false, json = false } = options
+  return await postFrom(
+    opened.board,
+    {
+      ...{ from, fromLine, resume, json, flow, defaults: postOptions(options) },
+      ...definedOnly({ rejects }),
+      toFlow: (name) => (known && module !== undefined ? chooseFlow(name, known, module) : name),
+    },
+    context,
+  )
+}
+
+/** @throws InvalidArgument for options that only many jobs have */
+function assertOneJob(options: PostCommandOptions): void {
+  for (const [flag, value] of Object.entries({
+    '--from-line': options.fromLine,
+    '--rejects': options.rejects,
+    '--resume': options.resume,
+  }))
+    if (value !== undefined) throw new InvalidArgument(`${flag} needs --from FILE`)
 }
 
 /** Warns of a flow that no conductor knows: the job of a misspelt name is posted like any other, and is never run. */

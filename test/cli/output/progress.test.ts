@@ -1,4 +1,5 @@
 /** Bars for what takes longer than a second, and lines where there is no terminal. */
+import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { forEachWithProgress } from '../../../src/cli/input/for-each.ts'
 import { Progress } from '../../../src/cli/output/progress.ts'
@@ -16,6 +17,7 @@ function context(columns: number | undefined) {
   return {
     given: {
       readStdin: async () => '',
+      openStdin: () => Readable.from([]),
       stdout: output(out),
       stderr: output(err),
       env: {},

@@ -1,0 +1,124 @@
+/**
+ * Posts many jobs with one call.
+ *
+ * | mode | transactions | an item that cannot be posted |
+ * |---|---|---|
+ * | default | some hundred jobs each; the backend forms them from the posts that are under way | has an error as its answer; the others are posted |
+ * | `atomic` | one for all jobs | nothing is posted, and the call throws |
+ *
+ * So many posts are under way at once that the next transaction is full when the one before it is answered. The items are read as they are
+ * needed: a long source needs no memory, and one that reads a file is not read ahead.
+ */
+import { createDeferred } from '../../core/async/abort.ts'
+import { asError, InvalidArgument } from '../../core/errors.ts'
+import { assertOptions } from '../../core/options.ts'
+import type { Flow } from '../../flow/index.ts'
+import { POST_OPTIONS, type PostOptions } from '../model/posting.ts'
+import type { PostedJob, Poster, PostItem } from './poster.ts'
+
+/** A job to post with others: its flow, a store that fits the inputs of the flow, and the options of `post`. */
+export type TypedPostItem<I extends object> = Omit<PostOptions, 'client'> & {
+  readonly flow: Flow<I> | string
+  readonly store: NoInfer<I>
+}
+
+/** What became of an item: the job, or why nothing was posted. `job.created` is false where a job with its key is on the board. */
+export type PostManyResult = { readonly job: PostedJob } | { readonly error: Error }
+
+/** How many jobs are posted with one call, and who receives the answers. */
+export interface PostManyOptions {
+  /** Whether all jobs are posted in one transaction, or none; false by default. */
+  readonly atomic?: boolean
+  /** Stops before the next item; those that were begun are answered. */
+  readonly signal?: AbortSignal
+  /** Called with each answer as it comes, and the index of its item from 0. The answers are then not collected: the result is empty. */
+  readonly onResult?: (result: PostManyResult, index: number) => void
+}
+
+/** The number of posts under way above which no item is read, and below which items are read again. */
+const MAX_UNDER_WAY = 2_000
+const RESUME_BELOW = 1_000
+/** The most jobs of one transaction. All servers take that many small ones. */
+const MAX_ATOMIC_POSTS = 500
+
+const { client: _, ...ITEM_OPTIONS } = POST_OPTIONS
+
+/** @throws InvalidArgument; what the items throw; the signal's reason; with `atomic`, as of `post` */
+export async function postMany(
+  items: Iterable<PostItem> | AsyncIterable<PostItem>,
+  options: PostManyOptions,
+  poster: Poster,
+): Promise<PostManyResult[]> {
+  assertOptions(options, { atomic: true, signal: true, onResult: true }, 'postMany')
+  if (typeof Object(items)[Symbol.iterator] !== 'function' && typeof Object(items)[Symbol.asyncIterator] !== 'function')
+    throw new InvalidArgument('postMany: the first argument must be an array, or another iterable, of { flow, store }')
+  return options.atomic ? postTogether(items, options, poster) : postEach(items, options, poster)
+}
+
+async function postEach(
+  items: Iterable<PostItem> | AsyncIterable<PostItem>,
+  { signal, onResult }: PostManyOptions,
+  poster: Poster,
+): Promise<PostManyResult[]> {
+  const results: PostManyResult[] = []
+  let [underWay, index] = [0, 0]
+  let room = createDeferred()
+  const answer = (at: number, result: PostManyResult) => {
+    underWay -= 1
+    if (underWay <= RESUME_BELOW) room.resolve()
+    if (onResult) onResult(result, at)
+    else results[at] = result
+  }
+  try {
+    for await (const item of items) {
+      signal?.throwIfAborted()
+      const at = index
+      index += 1
+      underWay += 1
+      postItem(item, poster).then(
+        (job) => answer(at, { job }),
+        (error: unknown) => answer(at, { error: asError(error) }),
+      )
+      if (underWay < MAX_UNDER_WAY) continue
+      room = createDeferred()
+      await room.promise
+    }
+  } finally {
+    while (underWay > 0) {
+      room = createDeferred()
+      await room.promise
+    }
+  }
+  return results
+}
+
+async function postTogether(
+  items: Iterable<PostItem> | AsyncIterable<PostItem>,
+  { signal, onResult }: PostManyOptions,
+  poster: Poster,
+): Promise<PostManyResult[]> {
+  const posts: PostItem[] = []
+  for await (const item of items) {
+    signal?.throwIfAborted()
+    if (posts.length === MAX_ATOMIC_POSTS)
+      throw new InvalidArgument(
+        `postMany: one transaction takes at most ${MAX_ATOMIC_POSTS} jobs; omit atomic, or post fewer`,
+      )
+    posts.push(checkItem(item))
+  }
+  const results = (await poster.postTogether(posts)).map((job) => ({ job }))
+  if (!onResult) return results
+  for (const [index, result] of results.entries()) onResult(result, index)
+  return []
+}
+
+async function postItem(item: PostItem, poster: Poster): Promise<PostedJob> {
+  const { flow, store = {}, ...options } = checkItem(item)
+  return poster.post(flow, store, options)
+}
+
+/** @throws InvalidArgument */
+function checkItem(item: PostItem): PostItem {
+  assertOptions(item, { ...ITEM_OPTIONS, flow: true, store: true }, 'postMany: an item')
+  return item
+}

@@ -1,0 +1,165 @@
+/** `jobboard post --from FILE`: posts a job for each line of a file, and reports the lines that were not posted. */
+
+import { once } from 'node:events'
+import { createWriteStream } from 'node:fs'
+import { resolve } from 'node:path'
+import type { JobBoard, PostItem, PostManyResult, PostOptions } from '../../board/index.ts'
+import {
+  AccessDenied,
+  InvalidArgument,
+  InvalidState,
+  NotConnected,
+  NotFound,
+  OutcomeUnknown,
+} from '../../core/errors.ts'
+import type { AnyFlow } from '../../flow/index.ts'
+import { type CliContext, DONE, type ExitCode, FAILED, INTERRUPTED } from '../context.ts'
+import { type JsonLine, openLines, readJsonLines } from '../input/json-lines.ts'
+import { oneLine, printLines } from '../output/output.ts'
+import { toPrintableJson } from '../output/render/text.ts'
+
+export interface PostFromOptions {
+  readonly from: string
+  /** The number of the first line that is posted. */
+  readonly fromLine: number
+  /** The file to which the lines that were not posted are written. */
+  readonly rejects?: string
+  /** Whether lines whose uuid is on the board already are left out. */
+  readonly resume: boolean
+  readonly json: boolean
+  /** The flow of lines that name none. */
+  readonly flow: string | undefined
+  /** Returns the flow with its inputs, where a module has it: then the store is checked here. */
+  readonly toFlow: (name: string) => AnyFlow | string
+  /** The options of lines that have none of their own. */
+  readonly defaults: PostOptions
+}
+
+/** The period between two lines about the progress, in milliseconds. */
+const PROGRESS_PERIOD_MS = 10_000
+
+interface Counts {
+  posted: number
+  existed: number
+  refused: number
+}
+
+/** Posts the lines. The exit code is 1 where a line was not posted. */
+export async function postFrom(board: JobBoard, options: PostFromOptions, context: CliContext): Promise<ExitCode> {
+  const source = await openLines(options.from, context)
+  await using rejects = options.rejects === undefined ? undefined : openRejects(resolve(context.cwd, options.rejects))
+  using interruption = context.listenForInterruption()
+  const outage = new AbortController()
+  const signal = AbortSignal.any([interruption.signal, outage.signal, context.stdout.failed])
+  let next = options.fromLine
+  const counts: Counts = { posted: 0, existed: 0, refused: 0 }
+  const items: JsonLine[] = []
+  const refuse = (line: JsonLine, error: unknown) => {
+    counts.refused += 1
+    rejects?.add(line)
+    context.stderr.write(`line ${line.number}: ${oneLine(error)}\n`)
+  }
+  let shownAt = performance.now()
+  const onResult = (result: PostManyResult, index: number) => {
+    const line = items[index]
+    if (!line) return
+    delete items[index]
+    if ('error' in result) {
+      refuse(line, result.error)
+      // The lines after it would be refused, too: they are left for the next call.
+      if (isOutage(result.error)) outage.abort(result.error)
+    } else {
+      if (result.job.created) counts.posted += 1
+      else counts.existed += 1
+      const { uuid, created } = result.job
+      if (options.json) context.stdout.write(`${toPrintableJson({ line: line.number, uuid, created })}\n`)
+    }
+    if (performance.now() - shownAt < PROGRESS_PERIOD_MS) return
+    shownAt = performance.now()
+    context.stderr.write(`${counts.posted} posted, at line ${line.number}\n`)
+  }
+  async function* toItems(): AsyncGenerator<PostItem<object>, void, undefined> {
+    for await (const line of readJsonLines(source)) {
+      signal.throwIfAborted()
+      if (line.number < options.fromLine) continue
+      next = line.number + 1
+      if ('error' in line) {
+        refuse(line, line.error)
+        continue
+      }
+      if (options.resume && (await isOnBoard(board, line.value['uuid']))) {
+        counts.existed += 1
+        continue
+      }
+      let item: PostItem<object>
+      try {
+        item = toItem(line.value, options)
+      } catch (error) {
+        refuse(line, error)
+        continue
+      }
+      items.push(line)
+      yield item
+    }
+  }
+  try {
+    await board.postMany(toItems(), { onResult })
+  } catch (error) {
+    if (!signal.aborted) throw error
+    context.stdout.failed.throwIfAborted()
+    const why = interruption.signal.aborted ? 'interrupted' : 'the board cannot be reached'
+    context.stderr.write(`${why}: all lines before ${next} were answered; go on with --from-line ${next}\n`)
+  }
+  if (options.json) await context.stdout.flush()
+  else await printLines(context, [describeCounts(counts)])
+  if (interruption.signal.aborted) return INTERRUPTED
+  return counts.refused > 0 ? FAILED : DONE
+}
+
+/** Returns whether the board, and not the line, is the cause. */
+function isOutage(error: Error): boolean {
+  return [NotConnected, OutcomeUnknown, AccessDenied, InvalidState].some((kind) => error instanceof kind)
+}
+
+function toItem(
+  value: Readonly<Record<string, unknown>>,
+  { flow, defaults, toFlow }: PostFromOptions,
+): PostItem<object> {
+  const { flow: named = flow, ...given } = value
+  // The board checks all fields, and names a wrong one: what a line contains is not known here.
+  const item = { ...defaults, ...given } as Omit<PostItem<object>, 'flow'>
+  return { ...item, flow: typeof named === 'string' ? toFlow(named) : (named as string) } as PostItem<object>
+}
+
+async function isOnBoard(board: JobBoard, uuid: unknown): Promise<boolean> {
+  if (typeof uuid !== 'string') return false
+  try {
+    await board.find(uuid)
+    return true
+  } catch (error) {
+    if (error instanceof NotFound || error instanceof InvalidArgument) return false
+    throw error
+  }
+}
+
+function describeCounts({ posted, existed, refused }: Counts): string {
+  const parts = [`${posted} posted`]
+  if (existed > 0) parts.push(`${existed} on the board already`)
+  if (refused > 0) parts.push(`${refused} not posted`)
+  return parts.join(', ')
+}
+
+/** Opens the file of lines that were not posted. */
+function openRejects(file: string): AsyncDisposable & { add(line: JsonLine): void } {
+  const stream = createWriteStream(file)
+  return {
+    // A line that was too long was not kept.
+    add: ({ text }) => {
+      if (text !== '') stream.write(`${text}\n`)
+    },
+    [Symbol.asyncDispose]: async () => {
+      stream.end()
+      await once(stream, 'finish')
+    },
+  }
+}

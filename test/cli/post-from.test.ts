@@ -1,0 +1,142 @@
+/** `jobboard post --from`: a job for each line, and one line about each that is refused. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type JobBoard, openBoard } from '../../src/index.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+import { type CliFolder, createCliFolder, FLOWS, jsonLines, type Outcome } from './workplace.ts'
+
+let server: RedisServer
+let place: CliFolder
+let board: JobBoard
+let boards = 0
+
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+
+beforeEach(async () => {
+  boards += 1
+  const uri = `${server.uri}/0?prefix=lines${boards}`
+  place = await createCliFolder({ board: uri })
+  board = await openBoard(uri)
+})
+afterEach(async () => {
+  await board.close()
+  await place[Symbol.asyncDispose]()
+})
+
+async function names(): Promise<string[]> {
+  const found: string[] = []
+  for await (const { name } of board.jobs({ ensureFresh: true })) found.push(name)
+  return found
+}
+
+async function postLines(lines: readonly unknown[], ...flags: string[]): Promise<Outcome> {
+  await place.write(
+    'jobs.ndjson',
+    lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n'),
+  )
+  return place.jobboard(['post', '--from', 'jobs.ndjson', ...flags])
+}
+
+test('each line is a job, with its own options or those of the command line', async () => {
+  const lines = [
+    { flow: 'hello', name: 'a', priority: 'LOW' },
+    '',
+    { name: 'b', store: { n: 1 }, delay: '1h', limits: ['api'] },
+  ]
+  const outcome = await postLines(lines, 'tidy', '--priority', 'HIGH')
+  expect(outcome).toEqual({ exitCode: 0, stdout: '2 posted\n', stderr: '' })
+  const jobs = []
+  for await (const job of board.jobs({ ensureFresh: true })) jobs.push(job)
+  expect(jobs.map(({ name, priority, details }) => [name, priority, details['flow']])).toEqual([
+    ['b', 'HIGH', 'tidy'],
+    ['a', 'LOW', 'hello'],
+  ])
+})
+
+test('a line that is refused is named, and written to --rejects, and the others are posted', async () => {
+  const lines = Array.from({ length: 3_000 }, (_, n) => ({ flow: 'hello', name: `${n}` }) as unknown)
+  lines[1] = '{"flow":'
+  lines[699] = { flow: 'hello', priority: 'TOP' }
+  lines[700] = { name: 'without a flow' }
+  lines[701] = [7]
+  lines[702] = { flow: 'hello', prio: 'HIGH' }
+  const big = { flow: 'hello', store: { text: 'x'.repeat(9 * 1_024 * 1_024) } }
+  lines[2_999] = big
+  const outcome = await postLines(lines, '--rejects', 'rest.ndjson')
+  expect(outcome.exitCode).toBe(1)
+  expect(outcome.stdout).toBe('2994 posted, 6 not posted\n')
+  const said = outcome.stderr.trim().split('\n').sort()
+  expect(said.map((line) => line.replace(/^line (\d+): .*/, '$1')).sort()).toEqual([
+    '2',
+    '3000',
+    '700',
+    '701',
+    '702',
+    '703',
+  ])
+  expect(outcome.stderr).toContain('line 2: ')
+  expect(outcome.stderr).toContain('it is not JSON')
+  expect(outcome.stderr).toMatch(/line 703: .*no option "prio"; there are name, /)
+  const rest = await readFile(join(place.cwd, 'rest.ndjson'), 'utf8')
+  expect(rest).toContain('{"flow":\n')
+  expect(rest).toContain('"prio":"HIGH"')
+  expect(await board.countJobs()).toBe(2_994)
+})
+
+test('standard input is read, and --json prints a line for each job', async () => {
+  const stdin = '{"flow":"hello","key":"a"}\r\n{"flow":"hello","key":"a"}\n'
+  const { exitCode, stdout } = await place.jobboard(['post', '--from', '-', '--json'], { stdin })
+  expect(exitCode).toBe(0)
+  const printed = jsonLines(stdout) as { line: number; uuid: string; created: boolean }[]
+  expect(printed.map(({ line }) => line).sort()).toEqual([1, 2])
+  expect(new Set(printed.map(({ uuid }) => uuid)).size).toBe(1)
+  expect(printed.filter(({ created }) => created)).toHaveLength(1)
+})
+
+test('a second call leaves out what is on the board: by key, by uuid, or by the number of the line', async () => {
+  const uuid = '0190a9c0-0000-7000-8000-000000000001'
+  const lines = [
+    { flow: 'hello', name: 'key', key: 'k' },
+    { flow: 'hello', name: 'uuid', uuid },
+    { flow: 'hello', name: 'last' },
+  ]
+  await postLines(lines)
+  expect((await postLines(lines.slice(0, 2), '--resume')).stdout).toBe('0 posted, 2 on the board already\n')
+  expect((await postLines(lines, '--from-line', '3')).stdout).toBe('1 posted\n')
+  expect((await names()).sort()).toEqual(['key', 'last', 'last', 'uuid'])
+})
+
+test('with --flows each store is checked against the inputs of its flow', async () => {
+  await place.write('flows.js', FLOWS)
+  const lines = [{ flow: 'hello', store: { name: 'Ada' } }, { flow: 'hello' }, { flow: 'helo', store: {} }]
+  const outcome = await postLines(lines, '--flows', 'flows.js')
+  expect(outcome.stdout).toBe('1 posted, 2 not posted\n')
+  expect(outcome.stderr).toMatch(/line 2: .*name/)
+  expect(outcome.stderr).toMatch(/line 3: .*helo/)
+})
+
+test('an interruption says where to go on', async () => {
+  const lines = Array.from({ length: 5_000 }, () => ({ flow: 'hello' }))
+  await place.write('jobs.ndjson', lines.map((line) => JSON.stringify(line)).join('\n'))
+  const interrupt = new AbortController()
+  const going = board.wait().then(() => interrupt.abort())
+  const outcome = await place.jobboard(['post', '--from', 'jobs.ndjson'], { interrupt: interrupt.signal })
+  await going
+  const next = Number(/--from-line (\d+)/.exec(outcome.stderr)?.[1] ?? 5_001)
+  expect(await board.countJobs()).toBe(next - 1)
+})
+
+test.each([
+  [['post'], 'name the flow'],
+  [['post', '--from', 'none.ndjson'], 'cannot be read'],
+  [['post', 'hello', '--rejects', 'x'], '--rejects needs --from FILE'],
+  [['post', '--from', '-', '--key', 'a'], '--key is for one job'],
+])('%j is refused', async (args, complaint) => {
+  const outcome = await place.jobboard(args)
+  expect(outcome.exitCode).toBe(2)
+  expect(outcome.stderr).toContain(complaint)
+})
