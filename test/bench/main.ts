@@ -21,6 +21,7 @@ const BENCHES: readonly string[] = [
   'failover',
   'limits',
   'logbook',
+  'many',
   'peers',
   'pool',
   'scale',

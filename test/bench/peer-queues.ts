@@ -98,9 +98,18 @@ export const PEER_QUEUES: Readonly<Record<PeerName, PeerQueue>> = {
 }
 
 /** As installed. */
-export async function peerVersion(name: PeerName): Promise<string> {
+export async function peerVersion(name: PeerName | 'pg-boss'): Promise<string> {
   const text = await readFile(join(PEERS, 'node_modules', name, 'package.json'), 'utf8')
   return (JSON.parse(text) as { version: string }).version
+}
+
+/** A client of pg-boss that maintains nothing, with a queue named `many`. */
+export async function openPgBoss(uri: string): Promise<PgBossClient> {
+  const Boss = requireFrom(PEERS, 'pg-boss') as new (options: object) => PgBossClient
+  const boss = new Boss({ connectionString: uri, supervise: false, schedule: false })
+  await boss.start()
+  await boss.createQueue('many')
+  return boss
 }
 
 function countdown(from: number): { readonly done: Promise<void>; oneLess(): void } {
@@ -123,6 +132,13 @@ function graphileWorker(): GraphileWorker {
 function quiet(): { logger: unknown } {
   const { Logger } = graphileWorker()
   return { logger: new Logger(() => (level, message) => level === 'error' && console.error(message)) }
+}
+
+export interface PgBossClient {
+  start(): Promise<unknown>
+  createQueue(name: string): Promise<void>
+  insert(jobs: readonly { name: string; data: Payload }[]): Promise<void>
+  stop(): Promise<void>
 }
 
 interface BullMq {
