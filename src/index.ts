@@ -63,6 +63,7 @@ export {
   type SkipReason,
   type SqlClient,
   schedule,
+  type TakeOptions,
   type TrashedJob,
   type TrashOptions,
   type WaitingFor,

@@ -48,6 +48,7 @@ export function boardMigrations(schema: string): Migrations {
       fill('./migrations/4-records.sql'),
       FUNCTIONS_MOVED,
       fill('./migrations/5-limits.sql'),
+      FUNCTIONS_MOVED,
       functions,
     ],
   }
