@@ -155,6 +155,8 @@ export {
   type BackOffOptions,
   backOff,
   type Context,
+  type ContextLimits,
+  type ContextTakeOptions,
   type Decision,
   type Depth,
   type FailureContext,
