@@ -69,7 +69,8 @@ export class LimitBook {
   /** Ends the watch if no other user needs it. The next {@link open} reads the limits again. */
   close(user: LimitBookUser): void {
     this.#users.delete(user)
-    if (this.#users.size === 0) this.#endWatches()
+    // The end of an opening that is under way does it, when all watches are there.
+    if (this.#users.size === 0 && !this.#opening) this.#endWatches()
   }
 
   #endWatches(): void {
@@ -126,8 +127,16 @@ export class LimitBook {
         if (!(error instanceof NotConnected)) onError(asError(error))
       })
     }
-    this.#watches = await Promise.all(LIMIT_KINDS.map((kind) => records.watch(kind, onChange)))
-    await this.refresh()
+    const watches: AsyncDisposable[] = []
+    this.#watches = watches
+    try {
+      await Promise.all(LIMIT_KINDS.map(async (kind) => watches.push(await records.watch(kind, onChange))))
+      await this.refresh()
+    } catch (error) {
+      // The next attempt has watches of its own.
+      this.#endWatches()
+      throw error
+    }
   }
 
   async #readWhileStale(): Promise<void> {

@@ -20,7 +20,7 @@ export class TokenLine {
   readonly #calls = new Set<WaitingCall>()
   /** Whether a request may be under way, or is about to be sent. */
   #isAsking = true
-  /** Whether the limits have changed since the last request began. */
+  /** Whether the limits, or the first call, have changed since the last request began. */
   #isStale = false
   #wake: (() => void) | undefined
 
@@ -53,7 +53,7 @@ export class TokenLine {
   /** Removes a call that was served or given up. After the first one, another call may have its turn. */
   remove(call: WaitingCall): void {
     const [first] = this.#calls
-    if (this.#calls.delete(call) && call === first) this.#wake?.()
+    if (this.#calls.delete(call) && call === first) this.wake()
   }
 
   /** Ends the wait of a call whose timeout is over: now, or after the answer that is under way, which may have taken its tokens. */

@@ -3,6 +3,8 @@ import { expect, test } from 'vitest'
 import { ALL_CAPABILITIES } from '../../../src/board/backend.ts'
 import { LimitBook } from '../../../src/board/limits/limit-book.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
+import { NotConnected } from '../../../src/core/errors.ts'
+import { rejectionOf } from '../events.ts'
 
 /** A book of a board without limits so far, which counts its watches. */
 function bookOf({ reading = Promise.resolve() }: { reading?: Promise<void> } = {}) {
@@ -48,6 +50,13 @@ test('the limits are followed until the last user closes them', async () => {
   expect([watches(), book.revision]).toEqual([0, undefined])
   await book.open('tokens')
   expect([watches(), reads()]).toEqual([2, 2])
+})
+
+test('limits that could not be read are not followed, until they are opened again', async () => {
+  const failing = Promise.reject(new NotConnected('away'))
+  const { book, watches } = bookOf({ reading: failing })
+  expect(await rejectionOf(book.open('tokens'))).toBeInstanceOf(NotConnected)
+  expect([watches(), book.revision]).toEqual([0, undefined])
 })
 
 test('limits that are closed while they are read are not followed', async () => {

@@ -133,6 +133,20 @@ describe('calls that wait for tokens', () => {
     await small
   })
 
+  test('the next call has its turn when the first one is given up while a request is under way', async () => {
+    const { taker, requests } = takerOf({ perMs: 1_000, burst: 10 })
+    await taker.take('api', { cost: 5 })
+    const stop = new AbortController()
+    const large = taker.take('api', { cost: 9, signal: stop.signal })
+    const small = taker.take('api', { cost: 2 })
+    await Promise.resolve()
+    await Promise.resolve()
+    stop.abort(new Error('given up'))
+    await expect(large).rejects.toThrow('given up')
+    await small
+    expect(requests.length).toBeGreaterThan(1)
+  })
+
   test('a timeout ends the wait, but not a request that may have taken the tokens', async () => {
     const { taker, clock, requests } = takerOf({ perMs: 1_000 })
     const first = new AbortFlag()
