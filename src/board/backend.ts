@@ -15,14 +15,14 @@
  *    synchronously: when a claim is refused, the view already knows which board was faster.
  * 4. A change is reported once, in the order of commits, or the backend reports a gap.
  * 5. A claim grants everything that its posting asks for (the job, its resources, its limits) or nothing; its end frees all of it but
- *    the tokens of rates. While the board is paused nothing is granted.
+ *    the tokens of rates. While the board is paused no claim is granted.
  */
 
 import type { Failure } from '../core/failure.ts'
 import type { Result } from '../core/result.ts'
 import type { AlarmClock } from '../core/time.ts'
 import type { ClaimOrderKey } from './model/claim-order.ts'
-import type { ClaimLimits, LimitUse } from './model/limits.ts'
+import type { ClaimLimits, LimitUse, TokenRequest, TokensTaken } from './model/limits.ts'
 import type { Posting, SqlClient } from './model/posting.ts'
 import type { RecordChange, RecordName, StoredRecord } from './model/record.ts'
 
@@ -85,6 +85,12 @@ export interface Backend {
    * Absent where there are no limits. Errors: NotConnected.
    */
   limitUse?(keys?: readonly string[]): Promise<readonly LimitUse[]>
+  /**
+   * Takes tokens of a key for calls outside of claims, in one transaction: for the first calls in their order, up to one whose tokens are not
+   * free. The tokens are not given back. A paused board changes nothing. Absent where there are no limits. Errors: NotConnected,
+   * OutcomeUnknown, LimitsChanged at another revision of the limits.
+   */
+  takeTokens?(request: TokenRequest): Promise<TokensTaken>
   /** Settles a claim in one transaction. Errors: NotConnected, ClaimLost, OutcomeUnknown. */
   settle(settlement: Settlement): Promise<void>
   /** Trashes an unclaimed job in one transaction. Errors: NotConnected, NotFound, Unclaimable, OutcomeUnknown. */

@@ -2,7 +2,18 @@
  * A failure is the record of an error, for readers in other processes. It survives JSON and msgpack, keeps the chain of
  * causes, and can be thrown again as a {@link WrappedFailure}. TaskFlow has the same idea in `taskflow/types/failure.py`.
  */
-import { Cancelled, ClaimLost, JobboardError, NonRetryable, OutOfMemory, ShuttingDown, Timeout } from './errors.ts'
+import {
+  AccessDenied,
+  Cancelled,
+  ClaimLost,
+  InvalidArgument,
+  InvalidState,
+  JobboardError,
+  NonRetryable,
+  OutOfMemory,
+  ShuttingDown,
+  Timeout,
+} from './errors.ts'
 import { defined } from './options.ts'
 import { oneLine } from './texts.ts'
 import { type Duration, formatDuration, toMilliseconds } from './time.ts'
@@ -196,15 +207,17 @@ export function toTooManyRequests(thrown: unknown): TooManyRequests | undefined 
 
 /** The classes of the errors with which stop signals fire. */
 const STOP_REASONS = [Timeout, Cancelled, ClaimLost, ShuttingDown] as const
+/** The other classes of errors by which the pool refuses what a task asks for. */
+const REFUSALS = [InvalidArgument, InvalidState, AccessDenied] as const
 
 /**
- * Returns the reason of a stop signal from its record: an error of the same class, so that code in another process can check it by
- * `instanceof`; a WrappedFailure for other errors.
+ * Returns the reason of a stop signal, or the refusal of a question, from its record: an error of the same class, so that code in another
+ * process can check it by `instanceof`; a WrappedFailure for other errors.
  */
-export function toStopReason(failure: Failure): Error {
+export function toErrorOfClass(failure: Failure): Error {
   const cause = new WrappedFailure([failure])
-  const Reason = STOP_REASONS.find(({ code }) => code === failure.code)
-  return Reason ? new Reason(failure.message, { cause }) : cause
+  const Known = [...STOP_REASONS, ...REFUSALS].find(({ code }) => code === failure.code)
+  return Known ? new Known(failure.message, { cause }) : cause
 }
 
 /**

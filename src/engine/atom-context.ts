@@ -8,13 +8,16 @@ import { abortAfter, type FollowingSignal, followSignals } from '../core/async/a
 import type { Stoppable } from '../core/async/abort-flag.ts'
 import { Timeout } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
+import { assertOptions } from '../core/options.ts'
 import type { AlarmClock } from '../core/time.ts'
-import type { AtomNode, Context } from '../flow/index.ts'
+import type { AtomNode, Context, ContextLimits, ContextTakeOptions } from '../flow/index.ts'
 import type { EngineOptions } from './options.ts'
 
 /** The values that all atoms of a run share. */
 export interface RunContext extends Pick<Context, 'fence' | 'run' | 'job' | 'schedule' | 'services'> {
   readonly flow: string
+  /** The limits of the board; undefined where there are none. */
+  readonly limits: ContextLimits | undefined
   readonly flowVersion: string
   readonly isolator: EngineOptions['isolator']
   readonly clock: AlarmClock
@@ -74,6 +77,10 @@ export class AtomContext implements Context {
     }
   }
 
+  get limits(): ContextLimits {
+    return { take: (key, options) => this.#take(key, options) }
+  }
+
   /**
    * Starts the time limit of the atom.
    *
@@ -93,6 +100,14 @@ export class AtomContext implements Context {
     this.#ended?.()
     this.#timer?.[Symbol.dispose]()
     this.#signalFollower?.[Symbol.dispose]()
+  }
+
+  async #take(key: string, options: ContextTakeOptions = {}): Promise<void> {
+    assertOptions<ContextTakeOptions>(options, { cost: true, signal: true }, 'ctx.limits.take')
+    const { signal, ...cost } = options
+    using stop = followSignals([this.#follow(), signal])
+    stop.throwIfAborted()
+    await this.#runContext.limits?.take(key, { ...cost, signal: stop.signal })
   }
 
   #follow(): FollowingSignal {

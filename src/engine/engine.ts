@@ -302,6 +302,7 @@ export class Engine {
       run: log.flow.run,
       job: context?.job,
       schedule: context?.schedule,
+      limits: context?.limits,
       services,
       flow: this.#flow.name,
       flowVersion: this.#flow.version,

@@ -1,7 +1,7 @@
 /** Descriptions of work: tasks, retries, and flows. They are plain values; an engine runs them. */
 export { type AnyAtom, namesProvided, type Provides, pickPart, type Rebind } from './atoms/atom.ts'
 export { type BackOffOptions, backOff } from './atoms/back-off.ts'
-export type { Context, RevertContext, ScheduledRun } from './atoms/context.ts'
+export type { Context, ContextLimits, ContextTakeOptions, RevertContext, ScheduledRun } from './atoms/context.ts'
 export { mapTask, reduceTask } from './atoms/functors.ts'
 export { History, type RetryAttempt } from './atoms/history.ts'
 export type { Isolate, IsolateOptions, Isolation, OnOutOfMemory } from './atoms/isolation.ts'

@@ -8,8 +8,8 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Worker as Thread } from 'node:worker_threads'
-import { asError } from '../core/errors.ts'
-import { failureOf, toStopReason } from '../core/failure.ts'
+import { asError, InvalidState } from '../core/errors.ts'
+import { failureOf, toErrorOfClass } from '../core/failure.ts'
 import {
   type FromChild,
   type FromChildEnvelope,
@@ -17,8 +17,10 @@ import {
   type OpenWorker,
   PROTOCOL_VERSION,
   type ToChild,
+  type WorkContext,
   type Worker,
 } from './protocol.ts'
+import { Questions } from './questions.ts'
 
 /** The exit code after an error that belongs to no piece of work. */
 const FAULT_EXIT_CODE = 70
@@ -26,6 +28,7 @@ const FAULT_EXIT_CODE = 70
 interface WorkUnderWay {
   readonly number: number
   readonly stop: AbortController
+  readonly questions: Questions
 }
 
 /** The number of the work that the running code belongs to. */
@@ -66,7 +69,10 @@ async function receive(message: ToChild): Promise<void> {
     case 'run':
       return run(message)
     case 'cancel':
-      if (underWay?.number === message.number) underWay.stop.abort(toStopReason(message.reason))
+      if (underWay?.number === message.number) underWay.stop.abort(toErrorOfClass(message.reason))
+      return
+    case 'answer':
+      if (underWay?.number === message.number) underWay.questions.onAnswer(message)
       return
     case 'terminate':
       return process.exit(1)
@@ -88,7 +94,8 @@ async function start({ worker: module, settings }: Extract<ToChild, { kind: 'sta
 
 async function run({ number, work }: Extract<ToChild, { kind: 'run' }>): Promise<void> {
   const stop = new AbortController()
-  underWay = { number, stop }
+  const questions = new Questions(number, send)
+  underWay = { number, stop, questions }
   const post = (note: unknown) => {
     if (underWay?.number === number) void send({ kind: 'note', number, note }).catch(() => undefined)
   }
@@ -96,7 +103,11 @@ async function run({ number, work }: Extract<ToChild, { kind: 'run' }>): Promise
     if (!worker) throw new Error('the worker is not open')
     void send({ kind: 'begun', number }).catch(() => undefined)
     const { run } = worker
-    const result = await workOfCode.run(number, () => run(work, { signal: stop.signal, post }))
+    const ask: WorkContext['ask'] = async (asked, options) => {
+      if (underWay?.number !== number) throw new InvalidState('the work that asks is over')
+      return questions.ask(asked, options)
+    }
+    const result = await workOfCode.run(number, () => run(work, { signal: stop.signal, post, ask }))
     if (underWay?.number === number) await send({ kind: 'done', number, result })
   } catch (error) {
     if (underWay?.number === number) await send({ kind: 'failed', number, failure: failureOf(error), isLast: false })

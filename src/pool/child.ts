@@ -26,6 +26,7 @@ import { readOomKills, readResidentMemory } from './memory.ts'
 import { ChildOutput } from './output.ts'
 import { signalGroup } from './process-group.ts'
 import { type FromChild, LIFELINE_FD, openEnvelope, PROTOCOL_VERSION, type ToChild } from './protocol.ts'
+import { Answers, type OnAsk } from './questions.ts'
 
 /** The time between SIGTERM and SIGKILL. */
 const SIGTERM_TO_SIGKILL_MS = 100
@@ -60,11 +61,13 @@ export interface ChildOptions extends HeartbeatOptions {
 export interface ChildWork {
   readonly work: unknown
   readonly onNote: (note: unknown) => void
+  readonly onAsk: OnAsk
 }
 
 interface WorkUnderWay extends ChildWork {
   readonly number: number
   readonly answer: Deferred<unknown>
+  readonly answers: Answers
   hasBegun: boolean
   /** Settles the work; called at the end of the process when the child was stopped meanwhile. */
   settle: (() => void) | undefined
@@ -231,7 +234,8 @@ export class Child {
     this.#workCount += 1
     this.#state = 'busy'
     const answer = createDeferred<unknown>()
-    this.#work = { ...work, number: this.#workCount, answer, hasBegun: false, settle: undefined }
+    const answers = new Answers(work.onAsk, (message) => this.#send(message))
+    this.#work = { ...work, number: this.#workCount, answer, answers, hasBegun: false, settle: undefined }
     this.#heartbeat.startWork()
     this.#output.clear()
     this.#send({ kind: 'run', number: this.#workCount, work: work.work })
@@ -291,6 +295,8 @@ export class Child {
     if (!work || work.number !== message.number) return
     if (message.kind === 'begun') work.hasBegun = true
     else if (message.kind === 'note') work.onNote(message.note)
+    else if (message.kind === 'ask') void work.answers.onQuestion(message)
+    else if (message.kind === 'drop') work.answers.drop(message.question)
     else if (message.kind === 'fault') {
       const why = `${this.#describe()} has ended, because code that does not belong to this work has failed`
       // The work has not failed by itself: this must not count as a failed attempt.
@@ -312,6 +318,7 @@ export class Child {
   }
 
   #onAnswer(work: WorkUnderWay, { isLast, settle }: { readonly isLast: boolean; readonly settle: () => void }): void {
+    work.answers.end()
     if (this.#killedFor || isLast) {
       // The process is about to end: the work is settled when it has ended.
       work.settle = settle
@@ -412,6 +419,7 @@ export class Child {
     const { wasSilent, allowedMs } = this.#heartbeat
     this.#work = undefined
     if (!work) return
+    work.answers.end()
     if (work.settle) work.settle()
     else if (this.#killedFor) work.answer.reject(this.#killedFor.error)
     else if (!work.hasBegun) work.answer.reject(new NotBegun(`${ended.who} ${ended.end.reason}`))

@@ -17,6 +17,7 @@ import { backoffDelay, monotonic } from '../core/time.ts'
 import { Child, type ChildState, NotBegun } from './child.ts'
 import type { ChildEnd } from './child-end.ts'
 import type { PoolSettings } from './options.ts'
+import type { OnAsk } from './questions.ts'
 
 /** The number of failed starts in a row after which work is refused. */
 const MAX_FAILED_STARTS = 5
@@ -62,6 +63,8 @@ export type PoolEvent =
 export interface WorkOptions {
   readonly work: unknown
   readonly onNote: (note: unknown) => void
+  /** Answers what the worker asks about the work. */
+  readonly onAsk: OnAsk
   /** Stops the work: it is removed from the queue, or stopped in its child, in the steps that `child.ts` describes. */
   readonly stop: Stoppable
   /** Kills the child at once: the right to do the work is lost. */

@@ -9,6 +9,9 @@
  * | `run` | pool | do this piece of work |
  * | `begun` | child | it has begun the work: if it dies before that, another child can do the work |
  * | `note` | child | something about the work under way: its progress, a line for the log |
+ * | `ask` | child | a question about the work under way, with a number of its own |
+ * | `drop` | child | the answer to a question is not needed any more |
+ * | `answer` | pool | the answer to a question: a result, or a failure |
  * | `done`, `failed` | child | the answer; after one that `isLast`, the child ends |
  * | `fault` | child | code that does not belong to this work has failed; the work is not to blame, and the child ends |
  * | `cancel` | pool | fire the signal of the work |
@@ -20,7 +23,7 @@
 import type { Failure } from '../core/failure.ts'
 
 /** The version of these messages: a child of another version is refused. */
-export const PROTOCOL_VERSION = 1
+export const PROTOCOL_VERSION = 2
 
 /** The file descriptors of a child: after the standard ones, the channel of messages and the lifeline. */
 export const LIFELINE_FD = 4
@@ -29,6 +32,10 @@ export type ToChild =
   | { readonly kind: 'start'; readonly worker: string; readonly settings: unknown }
   | { readonly kind: 'run'; readonly number: number; readonly work: unknown }
   | { readonly kind: 'cancel'; readonly number: number; readonly reason: Failure }
+  | ({ readonly kind: 'answer'; readonly number: number; readonly question: number } & (
+      | { readonly result: unknown }
+      | { readonly failure: Failure }
+    ))
   | { readonly kind: 'terminate' }
   | { readonly kind: 'retire' }
 
@@ -50,6 +57,8 @@ export type FromChild =
   | { readonly kind: 'refused'; readonly failure: Failure }
   | { readonly kind: 'begun'; readonly number: number }
   | { readonly kind: 'note'; readonly number: number; readonly note: unknown }
+  | { readonly kind: 'ask'; readonly number: number; readonly question: number; readonly asked: unknown }
+  | { readonly kind: 'drop'; readonly number: number; readonly question: number }
   | { readonly kind: 'done'; readonly number: number; readonly result: unknown }
   | { readonly kind: 'failed'; readonly number: number; readonly failure: Failure; readonly isLast: boolean }
   | { readonly kind: 'fault'; readonly number: number; readonly failure: Failure }
@@ -70,4 +79,10 @@ export interface WorkContext {
   readonly signal: AbortSignal
   /** Sends a note about this work to the pool. */
   post(note: unknown): void
+  /**
+   * Asks the pool's owner something about this work; resolves with the answer.
+   *
+   * @throws the error of the owner, of the same class; the reason of `signal`, which ends what the owner does for it
+   */
+  ask(asked: unknown, options: { readonly signal: AbortSignal }): Promise<unknown>
 }

@@ -27,6 +27,8 @@ export interface FakeContextOptions<R = undefined> {
 export interface FakeContext<S = unknown, R = undefined> extends RevertContext<R, S> {
   /** The progress that the task reported, in order. */
   readonly progressed: readonly number[]
+  /** The tokens that the task took of limits, in order. */
+  readonly taken: readonly { readonly key: string; readonly cost: number }[]
   /** Fires the task's signal, as a lost claim does, a deadline, or a shutdown. */
   abort(reason?: unknown): void
 }
@@ -59,11 +61,19 @@ export function fakeContext<S = undefined, R = undefined>(
   const failure = options.failure && failureOf(options.failure)
   const controller = new AbortController()
   const progressed: number[] = []
+  const taken: { readonly key: string; readonly cost: number }[] = []
   return {
     signal: controller.signal,
     // Where the type says that there are services, they were given.
     services: services as S,
     ...{ log, fence, run, job, schedule, result, failure, failures: toFailures(options.failures, failure), progressed },
+    taken,
+    limits: {
+      take: async (key, { cost = 1, signal } = {}) => {
+        for (const each of [controller.signal, signal]) each?.throwIfAborted()
+        taken.push({ key, cost })
+      },
+    },
     progress: (done) => {
       progressed.push(Math.min(1, Math.max(0, done)))
     },

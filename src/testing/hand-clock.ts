@@ -10,7 +10,8 @@ export interface SetAlarm {
   readonly at: Date
   /**
    * `delay`: a job rests on the board. `pause`: a retry waits for its next attempt. `deadline`: of a task, flow or job.
-   * `review`: the board looks whether conductors know the flows of jobs that others wait behind.
+   * `limit`: a call of `limits.take` waits for tokens. `review`: the board looks whether conductors know the flows of jobs that others wait
+   * behind.
    */
   readonly kind: AlarmKind
 }

@@ -90,7 +90,7 @@ export class Workbench implements AsyncDisposable {
 
   /**
    * Works off what is on the board, one job at a time in claim order, until nothing is left that is due; what was due while
-   * it worked is done, too. Pauses of retries take no time: the clock is turned to their end. Rests of jobs stay rests,
+   * it worked is done, too. Pauses of retries and waits for tokens (`ctx.limits`) take no time: the clock is turned to their end. Rests of jobs stay rests,
    * unless `skipDelays` says otherwise.
    *
    * @returns what became of the jobs, run by run
@@ -152,6 +152,7 @@ export class Workbench implements AsyncDisposable {
     const running = new Map<string, Job>()
     const wrong: Error[] = []
     using _skipping = this.#clock?.skip('pause')
+    using _waiting = this.#clock?.skip('limit')
     const conductor = await startConductor({
       ...{ board, persistence, flows, services, pool, burst: true, concurrency: 1, abortTimeout: '1s' },
       ...defined({ flowConcurrency, onFailure }),

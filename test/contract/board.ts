@@ -17,6 +17,7 @@ import { idlePollingContract } from './board/idle-polling.ts'
 import { jobLimitsContract, noLimitsContract } from './board/job-limits.ts'
 import { keysContract } from './board/keys.ts'
 import { levelsContract } from './board/levels.ts'
+import { limitTokensContract } from './board/limit-tokens.ts'
 import { limitsContract } from './board/limits.ts'
 import { losingContract } from './board/losing.ts'
 import { manyContract } from './board/many.ts'
@@ -121,6 +122,7 @@ type PartName =
   | 'waiting on a busy board'
   | 'records'
   | 'limits of jobs'
+  | 'tokens of limits'
   | 'schedules'
   | 'many posts'
 
@@ -209,6 +211,7 @@ function contractOf(
   part('views that are opened again', () => viewsContract(use, backend.capabilities))
   part('records', () => (records ? recordsContract(use, { keys }) : noRecordsContract(use)))
   part('limits of jobs', () => (limits ? jobLimitsContract(use) : noLimitsContract(use)))
+  if (limits) part('tokens of limits', () => limitTokensContract(use))
   if (records) part('schedules', () => (keys ? schedulesContract(use) : schedulesWithoutKeysContract(use)))
   if (records && keys) part('many posts', () => manyContract(use))
   if (!backend.neverPolls) part('waiting on a busy board', () => idlePollingContract(use, backend.capabilities))

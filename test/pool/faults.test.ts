@@ -64,7 +64,9 @@ test('a child that is stopped for many beats is killed, and its work fails', asy
   })
   await child.start()
   const file = await newFile()
-  const working = rejectionOf(child.run({ work: { kind: 'spin', file }, onNote: () => undefined }))
+  const working = rejectionOf(
+    child.run({ work: { kind: 'spin', file }, onNote: () => undefined, onAsk: async () => undefined }),
+  )
   const [pid = 0] = await pidsIn(file, 1)
   sendSignal(pid, 'SIGSTOP')
   for (let beat = 0; beat < 61; beat += 1) child.beat()

@@ -15,7 +15,13 @@ const pool = new ChildPool({
 await pool.start()
 await pool
   .run({
-    ...{ work: { kind, file }, onNote: () => undefined, stop: new AbortFlag(), kill: new AbortFlag() },
+    ...{
+      work: { kind, file },
+      onNote: () => undefined,
+      onAsk: async () => undefined,
+      stop: new AbortFlag(),
+      kill: new AbortFlag(),
+    },
     ...{ graceMs: 1_000, isFresh: false, memory: undefined, onAssigned: () => undefined },
   })
   .catch(() => undefined)

@@ -51,7 +51,7 @@ export async function testPool(
   if (starts) await pool.start()
   const run: TestPool['run'] = (work, options = {}) =>
     pool.run({
-      ...{ work, onNote: () => undefined, stop: new AbortFlag(), kill: new AbortFlag() },
+      ...{ work, onNote: () => undefined, onAsk: async () => undefined, stop: new AbortFlag(), kill: new AbortFlag() },
       ...{ graceMs: 200, isFresh: false, memory: undefined, onAssigned: () => undefined },
       ...options,
     })

@@ -120,6 +120,28 @@ const KINDS = {
     appendFileSync(file, `${process.pid}\n`)
     return process.pid
   },
+  /** Asks the questions at the same time, and returns the answers, or the errors. */
+  ask: async ({ questions }, { ask, signal }) =>
+    Promise.all(
+      questions.map((question) =>
+        ask(question, { signal }).catch((error) => {
+          const { code, message } = error
+          return { name: error.constructor.name, code, message }
+        }),
+      ),
+    ),
+  /** Asks, does not wait for the answer, and works on. */
+  askAndDrop: async ({ question }, { ask }) => {
+    const stop = new AbortController()
+    const asking = ask(question, { signal: stop.signal })
+    setTimeout(() => stop.abort(new Error('dropped')), 20)
+    return asking.catch((error) => error.message)
+  },
+  /** Asks, and says so by a file. */
+  askInFile: async ({ file, question }, { ask, signal }) => {
+    appendFileSync(file, `${process.pid}\n`)
+    return ask(question, { signal })
+  },
   uncloneable: async () => ({ deep: { inside: () => undefined } }),
 }
 

@@ -28,6 +28,7 @@ import { Claimer } from '../claims/claimer.ts'
 import type { AbandonOptions, TrashOptions } from '../claims/settle-options.ts'
 import { LimitBook } from '../limits/limit-book.ts'
 import { Limits } from '../limits/limits.ts'
+import { TokenTaker } from '../limits/token-taker.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { FlowReference } from '../model/flow-reference.ts'
 import { POST_OPTIONS, type PostOptions } from '../model/posting.ts'
@@ -86,6 +87,7 @@ export class JobBoard implements AsyncDisposable {
   readonly #eventRouter: BackendEventRouter
   readonly #scheduleHost: ScheduleHost
   readonly #limitBook: LimitBook
+  readonly #tokens: TokenTaker
   #limits: Limits | undefined
   #schedules: Schedules | undefined
 
@@ -103,7 +105,7 @@ export class JobBoard implements AsyncDisposable {
     this.#view = new LiveView({
       backend,
       unacceptedAfter,
-      limits: { open: () => this.#limitBook.open(), close: () => this.#limitBook.close() },
+      limits: { open: () => this.#limitBook.open('view'), close: () => this.#limitBook.close('view') },
       signal,
       listener: {
         jobChanged: (event, entry, options) => this.#emitJobEvent(event, entry, options),
@@ -123,8 +125,12 @@ export class JobBoard implements AsyncDisposable {
     this.records = new BoardRecords({ backend, signal, onError: failed })
     this.#limitBook = new LimitBook({
       ...{ backend, records: this.records, onError: failed },
-      onRules: (rules) => this.#view.setLimits(rules),
+      onRules: (rules) => {
+        this.#view.setLimits(rules)
+        this.#tokens.rulesChanged()
+      },
     })
+    this.#tokens = new TokenTaker({ backend, book: this.#limitBook, signal })
     const claims = new ClaimManager({
       ...{ backend, view: this.#view, entities: this.#entities, limits: this.#limitBook, who, onError: failed },
       refresh: () => this.#lookup.refresh(),
@@ -531,6 +537,7 @@ export class JobBoard implements AsyncDisposable {
       now: () => this.#backend.now(),
       readClock: async () => this.#backend.readClock?.(),
       use: async (keys) => (await this.#backend.limitUse?.(keys)) ?? [],
+      take: (key, call) => this.#tokens.take(key, call),
     })
     return this.#limits
   }

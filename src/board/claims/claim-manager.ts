@@ -291,7 +291,7 @@ export class ClaimManager {
   /** Claims each job in one transaction; the requests are sent together. */
   async #claimEach(candidates: readonly Candidate[]): Promise<Result<Claim>[]> {
     if (candidates.length === 0) return []
-    await this.#limits.open()
+    await this.#limits.open('view')
     const at = new Date(this.clock.now())
     const attempt = { who: this.#who, at, incarnation: this.#incarnation.id }
     const places = candidates.map(({ place }) => place)

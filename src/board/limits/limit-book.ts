@@ -1,9 +1,11 @@
 /**
  * The limits of the board as this process knows them, for its claims.
  *
- *     closed ──the board is viewed, or a job claimed──→ watching ──read──→ current ⇄ reading after a hint, a gap, or LimitsChanged
- *        ↑                                                                   │
- *        └───────────────────the view is closed──────────────────────────────┘
+ *     closed ──the first user opens it──→ watching ──read──→ current ⇄ reading after a hint, a gap, or LimitsChanged
+ *        ↑                                                      │
+ *        └──────────────────the last user closes it─────────────┘
+ *
+ * Its users are the view of the board, by which jobs are claimed, and calls of `limits.take`.
  *
  * The revision is read before the records: so the records are at least as new as the revision with which claims are sent. A change that
  * this process has not received yet makes the servers refuse its claims.
@@ -19,14 +21,18 @@ import { HOLDS, LIMITS } from './record.ts'
 
 export interface LimitBookOptions {
   readonly backend: Pick<Backend, 'limitsRevision' | 'capabilities' | 'now'>
-  readonly records: BoardRecords
+  readonly records: Pick<BoardRecords, 'of' | 'watch'>
   /** Called when other rules are known. */
   readonly onRules: (rules: LimitRules) => void
   readonly onError: (error: Error) => void
 }
 
+/** `view`: the view of the board, and the claims of jobs. `tokens`: calls that take tokens outside of claims. */
+export type LimitBookUser = 'view' | 'tokens'
+
 export class LimitBook {
   readonly #options: LimitBookOptions
+  readonly #users = new Set<LimitBookUser>()
   #revision: number | undefined
   #rules = new CompiledRules()
   #opening: Promise<void> | undefined
@@ -43,17 +49,31 @@ export class LimitBook {
     return this.#rules
   }
 
-  /** Resolves when the limits are known, and watches them from now on. @throws NotConnected, AccessDenied */
-  async open(): Promise<void> {
+  /** The revision of {@link rules}; undefined before {@link open}, and on a board without limits. */
+  get revision(): number | undefined {
+    return this.#revision
+  }
+
+  /** Resolves when the limits are known, and watches them until all users have closed. @throws NotConnected, AccessDenied */
+  async open(user: LimitBookUser): Promise<void> {
+    this.#users.add(user)
     if (this.#revision !== undefined || !this.#isSupported) return
     this.#opening ??= this.#open().finally(() => {
       this.#opening = undefined
+      // All users have closed meanwhile.
+      if (this.#users.size === 0) this.#endWatches()
     })
     await this.#opening
   }
 
-  /** Ends the watch, because the view was closed. The next {@link open} reads the limits again. */
-  close(): void {
+  /** Ends the watch if no other user needs it. The next {@link open} reads the limits again. */
+  close(user: LimitBookUser): void {
+    this.#users.delete(user)
+    // The end of an opening that is under way does it, when all watches are there.
+    if (this.#users.size === 0 && !this.#opening) this.#endWatches()
+  }
+
+  #endWatches(): void {
     const watches = this.#watches
     this.#watches = []
     this.#revision = undefined
@@ -107,8 +127,16 @@ export class LimitBook {
         if (!(error instanceof NotConnected)) onError(asError(error))
       })
     }
-    this.#watches = await Promise.all(LIMIT_KINDS.map((kind) => records.watch(kind, onChange)))
-    await this.refresh()
+    const watches: AsyncDisposable[] = []
+    this.#watches = watches
+    try {
+      await Promise.all(LIMIT_KINDS.map(async (kind) => watches.push(await records.watch(kind, onChange))))
+      await this.refresh()
+    } catch (error) {
+      // The next attempt has watches of its own.
+      this.#endWatches()
+      throw error
+    }
   }
 
   async #readWhileStale(): Promise<void> {

@@ -2,15 +2,18 @@
  * The limits of a board, for people and programs: `board.limits`. What is set is a record for each key or pattern, and takes effect with the
  * next claim of every process: see `model/limits.ts`.
  */
-import { Conflict, InvalidArgument, NotFound, UnsupportedCapability } from '../../core/errors.ts'
+import { abortAfter } from '../../core/async/abort.ts'
+import { AbortFlag } from '../../core/async/abort-flag.ts'
+import { Conflict, InvalidArgument, NotFound, Timeout, UnsupportedCapability } from '../../core/errors.ts'
 import { assertOptions, defined } from '../../core/options.ts'
 import { shortenText } from '../../core/texts.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import type { BackendCapabilities } from '../backend.ts'
-import { type LimitUse, limitKeyProblem, takeTokens, toClaimRate } from '../model/limits.ts'
+import { type LimitUse, limitCostProblem, limitKeyProblem, takeTokens, toClaimRate } from '../model/limits.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 import type { ReadRecord, RecordStore } from '../records/record-store.ts'
 import { HOLDS, type HoldRecord, LIMITS, type LimitRecord } from './record.ts'
+import type { TokenCall } from './token-taker.ts'
 
 /** The maximum number of attempts of a change, when other processes change the same limit at the same time. */
 const MAX_ATTEMPTS = 20
@@ -75,6 +78,16 @@ export interface PushBackOptions {
   readonly reason?: string
 }
 
+/** The options of `board.limits.take`; all are optional. */
+export interface TakeOptions {
+  /** The number of tokens; 1 by default. More than the burst are taken when none is missing. */
+  readonly cost?: number
+  /** Ends the wait with its reason. */
+  readonly signal?: AbortSignal
+  /** The longest wait, after which the call throws Timeout: 0 takes tokens only if they are free now. By default it waits without limit. */
+  readonly timeout?: Duration
+}
+
 export interface LimitsHost {
   /** The URI without a password, for messages. */
   readonly uri: string
@@ -87,6 +100,8 @@ export interface LimitsHost {
   readClock(): Promise<void>
   /** Returns what claims have taken of these keys, or of all. @throws NotConnected */
   use(keys?: readonly string[]): Promise<readonly LimitUse[]>
+  /** Resolves when the tokens of the call were taken. */
+  take(key: string, call: TokenCall): Promise<void>
 }
 
 /** The limits of a board: `board.limits`. */
@@ -198,17 +213,45 @@ export class Limits {
     await change(this.#holds, key, () => undefined)
   }
 
+  /**
+   * Waits until the rate of the key permits so many tokens, and takes them, outside of a claim: for work that calls a service several times.
+   * Calls of one process are served in their order. Resolves at once for a key without a rate, and takes no slot; waits while a key is held, or
+   * stopped by a concurrency of 0. Continues when a connection was lost. The tokens are not given back.
+   *
+   * @throws Timeout when `timeout` is over; the signal's reason; InvalidArgument; InvalidState when the board is closed
+   * @throws UnsupportedCapability, AccessDenied
+   * @example await board.limits.take('api/stripe', { signal })
+   */
+  async take(key: string, options: TakeOptions = {}): Promise<void> {
+    const what = 'limits.take'
+    assertKey(key)
+    assertOptions(options, { cost: true, signal: true, timeout: true }, what)
+    const { cost = 1, signal, timeout } = options
+    const problem = limitCostProblem(key, cost)
+    if (problem !== undefined) throw new InvalidArgument(`${what}: ${problem}`)
+    this.#assertSupported()
+    const late = new AbortFlag()
+    using _timer = abortAfter(late, timeout, (time) => new Timeout(`limit ${key}: no token was free within ${time}`))
+    await this.#host.take(key, { cost, signal, timeout: late })
+  }
+
+  /** @internal Whether the board has limits. */
+  get isSupported(): boolean {
+    return this.#host.capabilities.limits
+  }
+
+  #assertSupported(): void {
+    if (this.isSupported) return
+    throw new UnsupportedCapability(
+      `board ${this.#host.uri} has no limits: other programs claim its jobs, or its driver cannot`,
+      { capability: 'limits' },
+    )
+  }
+
   /** Resolves when the time of the board is known. @throws UnsupportedCapability, NotConnected */
   async #prepare(): Promise<void> {
-    const { capabilities, uri, readClock } = this.#host
-    if (!capabilities.limits)
-      throw new UnsupportedCapability(
-        `board ${uri} has no limits: other programs claim its jobs, or its driver cannot`,
-        {
-          capability: 'limits',
-        },
-      )
-    await readClock()
+    this.#assertSupported()
+    await this.#host.readClock()
   }
 
   async #hold(key: string, hold: Pick<HoldRecord, 'until' | 'reason'>): Promise<void> {

@@ -85,6 +85,41 @@ export function takeTokens(
   return next - nowMs <= burstMs + ROUNDING_MS ? { arrivalMs: next } : { until: next - burstMs }
 }
 
+/** Calls that wait for tokens of one key outside of a claim, in their order. */
+export interface TokenRequest {
+  readonly key: string
+  /** The revision of the limits by which the rate was found: at another one nothing is taken. */
+  readonly revision: number
+  /** What each call takes, of at most {@link MAX_CALLS_PER_REQUEST} calls; none to check only the revision. */
+  readonly wants: readonly ClaimRate[]
+}
+
+/** The maximum number of calls in a {@link TokenRequest}: others wait while a server counts them. */
+export const MAX_CALLS_PER_REQUEST = 100
+
+/** What became of a {@link TokenRequest}. */
+export interface TokensTaken {
+  /** The number of calls whose tokens were taken: the first ones. */
+  readonly taken: number
+  /** The time from which the next call's tokens are free, in milliseconds since 1970; absent if those of all calls were taken. */
+  readonly until?: number
+}
+
+/** Takes the tokens of one call after the other by GCRA, up to the first one whose tokens are not free. */
+export function takeTokensInOrder(
+  arrivalMs: number | undefined,
+  wants: readonly ClaimRate[],
+  nowMs: number,
+): TokensTaken & { readonly arrivalMs: number | undefined } {
+  let arrival = arrivalMs
+  for (const [taken, want] of wants.entries()) {
+    const token = takeTokens(arrival, want, nowMs)
+    if ('until' in token) return { taken, until: token.until, arrivalMs: arrival }
+    arrival = token.arrivalMs
+  }
+  return { taken: wants.length, arrivalMs: arrival }
+}
+
 /**
  * Parses the limits of a job: keys, or `{ key, cost }`. Returns undefined where there are none.
  *
@@ -112,9 +147,15 @@ function parseLimit(value: unknown): LimitCost {
     throw new InvalidPosting(`a limit has an unknown field ${shortenText(unknown)}; only key and cost are allowed`)
   const problem = limitKeyProblem(key)
   if (problem !== undefined) throw new InvalidPosting(`limits: ${problem}`)
-  if (!Number.isSafeInteger(cost) || cost < 1 || cost > MAX_COST)
-    throw new InvalidPosting(`limits: the cost of ${key} must be a whole number from 1 to ${MAX_COST}, got ${cost}`)
+  const wrongCost = limitCostProblem(key, cost)
+  if (wrongCost !== undefined) throw new InvalidPosting(`limits: ${wrongCost}`)
   return { key, cost }
+}
+
+/** Returns why a value cannot be the number of tokens that are taken of a key; undefined if it can. */
+export function limitCostProblem(key: string, cost: unknown): string | undefined {
+  if (Number.isSafeInteger(cost) && Number(cost) >= 1 && Number(cost) <= MAX_COST) return undefined
+  return `the cost of ${key} must be a whole number from 1 to ${MAX_COST}, got ${String(cost)}`
 }
 
 /** Returns why a value cannot be the key of a limit; undefined if it can. */

@@ -37,5 +37,10 @@ export interface AtomRequest {
     | undefined
 }
 
+/** What a task under way asks for: tokens of a limit. The answer is empty. */
+export interface AtomQuestion {
+  readonly take: { readonly key: string; readonly cost?: number }
+}
+
 /** A note of a task under way. */
 export type AtomNote = { readonly progress: number } | { readonly log: string }

@@ -3,17 +3,28 @@
  * Engine, logbook and claim stay in the process of the conductor.
  */
 import { pino } from 'pino'
+import { followSignals } from '../../core/async/abort.ts'
 import { decode, encode, unstorableError } from '../../core/codec.ts'
 import { InvalidArgument, MessageTooLarge } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
 import { formatBytes } from '../../core/memory-size.ts'
 import { collectExports, exportNamed } from '../../core/module-exports.ts'
+import { assertOptions } from '../../core/options.ts'
 import { mergeErrors } from '../../engine/internal.ts'
-import { type AnyFlow, compile, type ExecutableTask, flowDigest, isFlow, type RevertContext } from '../../flow/index.ts'
+import {
+  type AnyFlow,
+  type ContextLimits,
+  type ContextTakeOptions,
+  compile,
+  type ExecutableTask,
+  flowDigest,
+  isFlow,
+  type RevertContext,
+} from '../../flow/index.ts'
 import type { OpenWorker, WorkContext } from '../../pool/index.ts'
 import { openServices } from '../runs/services.ts'
-import type { AtomNote, AtomRequest, AtomWorkerFacts, AtomWorkerSettings } from './atom-request.ts'
+import type { AtomNote, AtomQuestion, AtomRequest, AtomWorkerFacts, AtomWorkerSettings } from './atom-request.ts'
 
 /** Opens the worker in a child. @throws what the module throws when it is imported, or its factory of services */
 export const openWorker: OpenWorker = async (given) => {
@@ -70,6 +81,17 @@ function findTask({ flow, atom }: AtomRequest, flows: readonly AnyFlow[]): Execu
   throw new InvalidArgument(`the module of the pool has no task ${atom} in flow ${flow.name} ${flow.version}`)
 }
 
+/** Takes tokens by the limits of the parent's board: it has the connection, and one line for the tasks of all of its children. */
+function takeTokens(context: WorkContext): ContextLimits['take'] {
+  return async (key, options = {}) => {
+    assertOptions<ContextTakeOptions>(options, { cost: true, signal: true }, 'ctx.limits.take')
+    const { signal, ...cost } = options
+    using stop = followSignals([context.signal, signal])
+    const question: AtomQuestion = { take: { key, ...cost } }
+    await context.ask(question, { signal: stop.signal })
+  }
+}
+
 function createContext(
   { run, fence, job, schedule, reverted }: AtomRequest,
   { services, settings, context }: AtomWork,
@@ -85,6 +107,7 @@ function createContext(
       return log
     },
     ...{ run, fence, job, schedule, services },
+    limits: { take: takeTokens(context) },
     progress: (done) => {
       if (typeof done === 'number') post({ progress: done })
     },

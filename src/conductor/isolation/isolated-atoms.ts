@@ -13,7 +13,7 @@ import { defined } from '../../core/options.ts'
 import type { AtomIsolator, IsolatedAtom } from '../../engine/index.ts'
 import { type AnyFlow, type AtomNode, compile, flowDigest, type Isolation } from '../../flow/index.ts'
 import { type Child, ChildPool, type ChildStatus, type PoolEvent, type PoolSettings } from '../../pool/index.ts'
-import type { AtomNote, AtomRequest, AtomWorkerFacts, AtomWorkerSettings } from './atom-request.ts'
+import type { AtomNote, AtomQuestion, AtomRequest, AtomWorkerFacts, AtomWorkerSettings } from './atom-request.ts'
 
 /** The size of a message above which a warning is logged: it is copied several times. */
 const LARGE_MESSAGE_BYTES = 1_024 ** 2
@@ -138,6 +138,10 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
           this.#reportRoom()
         },
         onNote: (note) => this.#onNote(note as AtomNote, atom, assigned),
+        onAsk: (asked, { signal }) => {
+          const { key, ...options } = (asked as AtomQuestion).take
+          return context.limits.take(key, { ...options, signal })
+        },
       })
       return decode(result as Uint8Array, 'msgpack')
     } catch (error) {

@@ -94,7 +94,11 @@ export async function runOnBoard(
     engine: {
       signals: { stop: claim.lost, cancel: claim.cancelled },
       assertOwner: () => claim.assertHeld(),
-      context: { fence, job: { uuid: job.uuid, name: job.name } },
+      context: {
+        fence,
+        job: { uuid: job.uuid, name: job.name },
+        limits: board.limits.isSupported ? board.limits : undefined,
+      },
       clock: board.clock,
     },
     settle: async (ending) => {

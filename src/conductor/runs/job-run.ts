@@ -2,7 +2,7 @@
  * One run of one job, from the claim to the end of its flow. Acquires the flow in the logbook, runs it with an engine,
  * and reports the result; other modules decide and settle.
  */
-import type { Claim, Job } from '../../board/index.ts'
+import type { Claim, Job, Limits } from '../../board/index.ts'
 import { missingDeclarations, toDeclared, toScheduledRun } from '../../board/internal.ts'
 import { abortAfter, followSignals, openOrAbort, rejectOnAbort } from '../../core/async/abort.ts'
 import { AbortFlag, type Stoppable } from '../../core/async/abort-flag.ts'
@@ -39,6 +39,8 @@ export interface JobRunContext {
   /** The id of the board whose jobs are run; recorded in the logbooks that are made for them. */
   readonly boardId: string
   readonly persistence: Persistence
+  /** The limits of the board, of which tasks take tokens. */
+  readonly limits: Pick<Limits, 'take' | 'isSupported'>
   /** The object that tasks find as `ctx.services`. */
   readonly services: unknown
   /** Runs isolated tasks. */
@@ -165,7 +167,12 @@ async function runClaimedFlow(
     onTooManyRequests: (error) => refused.push(error),
     signals: { stop, suspend: context.suspend, cancel },
     assertOwner: () => claim.assertHeld(),
-    context: { fence: claim.fence, job: { uuid: job.uuid, name: job.name }, schedule: toScheduledRun(job.details) },
+    context: {
+      fence: claim.fence,
+      job: { uuid: job.uuid, name: job.name },
+      schedule: toScheduledRun(job.details),
+      limits: context.limits.isSupported ? context.limits : undefined,
+    },
     services: context.services,
     isolator: context.isolator,
     logger: context.log.child({ job: job.uuid }),

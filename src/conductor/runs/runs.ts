@@ -30,7 +30,7 @@ export interface RunSettled extends RunStarted {
 }
 
 export interface RunsOptions extends JobRunContext {
-  readonly limits: Pick<Limits, 'pushBack'>
+  readonly limits: Pick<Limits, 'pushBack' | 'take' | 'isSupported'>
   readonly onFailure: OnFailure
   /** The policy for reasons and failures on the board. */
   readonly disclosure: DisclosurePolicy

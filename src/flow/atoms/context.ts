@@ -28,6 +28,8 @@ export interface Context<S = unknown> {
   readonly job: { readonly uuid: string; readonly name: string } | undefined
   /** The schedule that has posted the job, and the time for which it was posted; undefined for other jobs. */
   readonly schedule: ScheduledRun | undefined
+  /** The limits of the board: `ctx.limits.take` waits for tokens of a rate. */
+  readonly limits: ContextLimits
   /**
    * The services for all tasks of the flow, such as a database: the option `services` of the conductor, of `runFlow`, or of
    * the engine. Undefined if the option is absent.
@@ -38,6 +40,27 @@ export interface Context<S = unknown> {
    * transition, and at least once a second, which costs a write. Does nothing while the atom is reverted.
    */
   progress(done: number): void
+}
+
+/** The limits of the board on which the task's job is, as `ctx.limits`. */
+export interface ContextLimits {
+  /**
+   * Waits until the rate of the key permits so many tokens, and takes them: for each call of a service that a task calls several times. Ends
+   * with the reason of the task's signal, or of `options.signal`. Resolves at once for a key without a rate, without a board, and on a board
+   * that has no limits. The tokens are not given back.
+   *
+   * @throws the reason of a signal; InvalidArgument
+   * @example await ctx.limits.take('api/stripe')
+   */
+  take(key: string, options?: ContextTakeOptions): Promise<void>
+}
+
+/** The options of `ctx.limits.take`; all are optional. */
+export interface ContextTakeOptions {
+  /** The number of tokens; 1 by default. */
+  readonly cost?: number
+  /** Ends the wait, as the signal of the task does. */
+  readonly signal?: AbortSignal
 }
 
 /** The time for which a schedule has posted a job. */

@@ -405,5 +405,6 @@ export function noLimitsContract({ open }: Place): void {
     const refused = await rejectionOf(board.post('work', {}, { limits: ['api'] }))
     expect(refused).toBeInstanceOf(UnsupportedCapability)
     expect(await board.post('work', {}, { limits: 'none' })).toMatchObject({ created: true })
+    expect(await rejectionOf(board.limits.take('api'))).toBeInstanceOf(UnsupportedCapability)
   })
 }

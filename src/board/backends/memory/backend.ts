@@ -29,7 +29,7 @@ import {
   type WriteRequest,
   type Written,
 } from '../../backend.ts'
-import type { LimitUse } from '../../model/limits.ts'
+import type { LimitUse, TokenRequest, TokensTaken } from '../../model/limits.ts'
 import { encodePosting, MAX_POSTING_BYTES, type Posting, readSizedPosting } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { MemorySpace } from './space.ts'
@@ -159,6 +159,11 @@ export class MemoryBackend implements Backend {
   async limitUse(keys?: readonly string[]): Promise<readonly LimitUse[]> {
     this.#requireOpen()
     return this.#space.limits.use(keys)
+  }
+
+  async takeTokens(request: TokenRequest): Promise<TokensTaken> {
+    this.#requireOpen()
+    return this.#space.limits.takeTokens(request, this.clock.now())
   }
 
   async settle(settlement: Settlement): Promise<void> {

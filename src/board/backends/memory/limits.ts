@@ -1,6 +1,15 @@
 /** The slots and tokens of limits that claims of a memory board have taken. */
 import { LimitsChanged } from '../../../core/errors.ts'
-import { type ClaimLimits, type LimitUse, limitReachedError, MAX_USED_KEYS, takeTokens } from '../../model/limits.ts'
+import {
+  type ClaimLimits,
+  type LimitUse,
+  limitReachedError,
+  MAX_USED_KEYS,
+  type TokenRequest,
+  type TokensTaken,
+  takeTokens,
+  takeTokensInOrder,
+} from '../../model/limits.ts'
 
 export class MemoryLimits {
   /** Changes with every change of a limit. */
@@ -40,6 +49,15 @@ export class MemoryLimits {
     for (const { key, arrivalMs } of arrivals) this.#arrivals.set(key, arrivalMs)
     this.#forgetArrivals(nowMs)
     return arrivals
+  }
+
+  /** Takes tokens for calls outside of claims. @throws LimitsChanged */
+  takeTokens({ key, revision, wants }: TokenRequest, nowMs: number): TokensTaken {
+    if (revision !== this.#revision) throw new LimitsChanged(`limit ${key}: the limits of the board were changed`)
+    const { arrivalMs, ...answer } = takeTokensInOrder(this.#arrivals.get(key), wants, nowMs)
+    if (answer.taken > 0 && arrivalMs !== undefined) this.#arrivals.set(key, arrivalMs)
+    this.#forgetArrivals(nowMs)
+    return answer
   }
 
   /** Returns what is taken of these keys, or of all. */

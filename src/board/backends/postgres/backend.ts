@@ -42,7 +42,7 @@ import {
   type WriteRequest,
   type Written,
 } from '../../backend.ts'
-import type { LimitUse } from '../../model/limits.ts'
+import type { LimitUse, TokenRequest, TokensTaken } from '../../model/limits.ts'
 import type { Posting, SqlClient } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { ServerClock } from '../server-clock.ts'
@@ -53,6 +53,7 @@ import { CleanUp } from './clean-up.ts'
 import { translateErrors } from './errors.ts'
 import { type FeedSource, PostgresChangeFeed, parseFollowed } from './feed.ts'
 import { FunctionCaller } from './function-caller.ts'
+import { LimitRows } from './limit-rows.ts'
 import { BoardReader } from './reader.ts'
 import { parseRecordNotification, RecordRows } from './record-rows.ts'
 import { ResourceLocks } from './resource-locks.ts'
@@ -88,6 +89,7 @@ interface PostgresComponents {
   readonly keeper: SessionKeeper
   readonly locks: ResourceLocks
   readonly records: RecordRows
+  readonly limits: LimitRows
   readonly requests: readonly FunctionCaller[]
 }
 
@@ -261,11 +263,15 @@ export class PostgresBackend implements Backend {
   }
 
   async limitsRevision(): Promise<number> {
-    return this.#requireOpen.records.limitsRevision()
+    return this.#requireOpen.limits.revision()
   }
 
   async limitUse(keys?: readonly string[]): Promise<readonly LimitUse[]> {
-    return this.#requireOpen.records.limitUse(keys)
+    return this.#requireOpen.limits.use(keys)
+  }
+
+  async takeTokens(request: TokenRequest): Promise<TokensTaken> {
+    return this.#requireOpen.limits.take(request)
   }
 
   async records(kind: string): Promise<StoredRecord[]> {
@@ -432,12 +438,13 @@ export class PostgresBackend implements Backend {
     const { uri } = this
     const { signal } = this.#closing
     const requesting = { location, uri, signal, recoveryTimeoutMs: ttl }
-    const [posts, claims, others] = [
+    const [posts, claims, tokens, others] = [
+      new FunctionCaller(requesting),
       new FunctionCaller(requesting),
       new FunctionCaller(requesting),
       new FunctionCaller(requesting),
     ]
-    const requests = [posts, claims, others]
+    const requests = [posts, claims, tokens, others]
     const reader = new BoardReader({ driver: this.#pool, schema, board })
     const failed = (error: Error) => sink.error(error)
     const misnumbered = this.#reporting(failed)
@@ -515,11 +522,12 @@ export class PostgresBackend implements Backend {
       statusOf: (jobs) => reader.statusOf(jobs),
     })
     const sections = new PostgresSections({ driver: this.#pool, schema, board, uri, misnumbered })
+    const limits = new LimitRows({ driver: this.#pool, requests: tokens, schema, board })
     const records = new RecordRows({
       ...{ driver: this.#pool, requests: others, schema, board },
       catchUp: () => feed.caughtUp(),
       statusOf: (jobs) => reader.statusOf(jobs),
     })
-    return { sink, reader, sections, changer, feed, keeper, locks, records, requests }
+    return { sink, reader, sections, changer, feed, keeper, locks, records, limits, requests }
   }
 }

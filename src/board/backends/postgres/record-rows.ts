@@ -1,7 +1,6 @@
 /** Reads records, and writes them together with posts. */
 import { decodeText, encodeText, type SqlDriver } from '../../../postgres/index.ts'
 import type { Posted, PostRequest, WriteRequest, Written } from '../../backend.ts'
-import { type LimitUse, MAX_USED_KEYS } from '../../model/limits.ts'
 import { encodePosting, MAX_POSTING_BYTES } from '../../model/posting.ts'
 import { describeWrite, type RecordChange, type RecordName, type StoredRecord } from '../../model/record.ts'
 import { translateErrors } from './errors.ts'
@@ -39,30 +38,6 @@ export class RecordRows {
   async get({ kind, id }: RecordName): Promise<StoredRecord | undefined> {
     const [found] = await this.#query('board = $1 AND kind = $2 AND digest = $3', [kind, textDigest(id)])
     return found
-  }
-
-  /** Returns the revision of the board's limits. */
-  async limitsRevision(): Promise<number> {
-    const { driver, schema, board } = this.#options
-    const { rows } = await translateErrors('reading the revision of the limits', () =>
-      driver.query(`SELECT limits FROM ${schema}.boards WHERE id = $1`, [board]),
-    )
-    return Number(rows[0]?.['limits'] ?? 0)
-  }
-
-  /** Returns what claims have taken of these keys of limits, or of some of all keys. */
-  async limitUse(keys: readonly string[] | undefined): Promise<LimitUse[]> {
-    const { driver, schema, board } = this.#options
-    const text = `SELECT k.key, k.arrival, (SELECT count(*) FROM ${schema}.slots s WHERE s.key = k.key AND s.board = k.board) AS slots
-      FROM ${schema}.limit_keys k WHERE k.board = $1 AND ($2::text[] IS NULL OR k.key = ANY($2)) ORDER BY 3 DESC, 2 DESC LIMIT $3`
-    const { rows } = await translateErrors('reading the use of limits', () =>
-      driver.query(text, [board, keys ?? null, MAX_USED_KEYS]),
-    )
-    const found = rows.map(({ key, arrival, slots }) => {
-      const arrivalMs = Number(arrival) > 0 ? Number(arrival) : undefined
-      return { key: String(key), slots: Number(slots), arrivalMs }
-    })
-    return found.filter(({ slots, arrivalMs }) => slots > 0 || arrivalMs !== undefined)
   }
 
   async write({ changes, posts }: WriteRequest): Promise<Written> {

@@ -40,7 +40,7 @@ import {
   type WriteRequest,
   type Written,
 } from '../../backend.ts'
-import { type LimitUse, limitReachedError } from '../../model/limits.ts'
+import { type LimitUse, limitReachedError, type TokenRequest, type TokensTaken } from '../../model/limits.ts'
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { NO_REPLY, StepCommitter, type StepReply } from './committer.ts'
@@ -62,6 +62,7 @@ import {
   type ScriptStep,
   settleStep,
   toJobName,
+  tokensStep,
   unregisterStep,
 } from './steps.ts'
 
@@ -190,6 +191,15 @@ export class RedisBackend implements Backend {
 
   async limitUse(keys?: readonly string[]): Promise<readonly LimitUse[]> {
     return this.#requireOpen.reader.limitUse(keys)
+  }
+
+  /** Repeats no step whose answer was lost: the answers of the newest batch are kept. */
+  async takeTokens(request: TokenRequest): Promise<TokensTaken> {
+    const step = tokensStep(request)
+    const { done, details } = await this.#submitStep(step)
+    if (!done) throw new LimitsChanged(`${step.what}: the limits of the board were changed`)
+    const [taken, free] = details
+    return { taken: Number(taken), ...(free === undefined || free === null ? {} : { until: Number(free) }) }
   }
 
   async settle(settlement: Settlement): Promise<void> {

@@ -1,7 +1,7 @@
 /** Builds the steps of the commit script, with their arguments in the order of the script's functions. */
 import type { ClaimRequest, DiscardRequest, Entity, PostRequest, Settlement, TrashedEntry } from '../../backend.ts'
 import { rank } from '../../model/claim-order.ts'
-import type { ClaimLimits } from '../../model/limits.ts'
+import type { ClaimLimits, TokenRequest } from '../../model/limits.ts'
 import type { Posting } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import { fieldName } from './layout.ts'
@@ -65,6 +65,15 @@ function toLimitWords({ revision, wants }: ClaimLimits): readonly string[] {
   for (const { key, concurrency = '', rate } of wants)
     words.push(fieldName(key), String(concurrency), String(rate?.costMs ?? ''), String(rate?.burstMs ?? ''))
   return words
+}
+
+export function tokensStep({ key, revision, wants }: TokenRequest): ScriptStep {
+  const words = wants.flatMap(({ costMs, burstMs }) => [String(costMs), String(burstMs)])
+  return {
+    arguments: ['tokens', fieldName(key), revision, words],
+    what: `taking tokens of limit ${key}`,
+    bytes: SMALL_STEP_BYTES + 20 * words.length,
+  }
 }
 
 export function settleStep(settlement: Settlement): ScriptStep {

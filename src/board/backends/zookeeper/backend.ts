@@ -44,7 +44,7 @@ import type {
   WriteRequest,
   Written,
 } from '../../backend.ts'
-import type { LimitUse } from '../../model/limits.ts'
+import type { LimitUse, TokenRequest, TokensTaken } from '../../model/limits.ts'
 import type { Posting } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { ServerClock } from '../server-clock.ts'
@@ -217,6 +217,10 @@ export class ZooKeeperBackend implements Backend {
   async limitUse(keys?: readonly string[]): Promise<readonly LimitUse[]> {
     const { limits } = this.#requireOpen
     return translateErrors('reading the use of limits', () => limits.readUse(keys))
+  }
+
+  async takeTokens(request: TokenRequest): Promise<TokensTaken> {
+    return this.#requireOpen.tokens.take(request)
   }
 
   async settle(settlement: Settlement): Promise<void> {

@@ -21,6 +21,7 @@ import { ResourceNodes } from './store/resource-nodes.ts'
 import { Scan } from './store/scan.ts'
 import { sweep } from './store/sweep.ts'
 import { TrashMarks } from './store/trash-marks.ts'
+import { TokenWriter } from './token-writer.ts'
 import { ZooKeeperWriter } from './writer.ts'
 
 export interface ZooKeeperComponents {
@@ -37,6 +38,7 @@ export interface ZooKeeperComponents {
   readonly lateCancellations: LateCancellations
   readonly folders: ResourceNodes
   readonly limits: LimitNodes
+  readonly tokens: TokenWriter
   readonly followed: FollowedJobNodes
   readonly records: RecordNodes
   readonly recordWriter: RecordWriter
@@ -86,6 +88,7 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
   })
   const folders = new ResourceNodes(parts)
   const limits = new LimitNodes({ ...parts, now: () => clock.now() })
+  const tokens = new TokenWriter({ layout, committer, gate, limits })
   const lateCancellations = new LateCancellations(parts)
   const conflicts = new ConflictTracker()
   const changer = new ZooKeeperWriter({
@@ -129,7 +132,7 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
   })
   const components: ZooKeeperComponents = {
     ...{ kind, layout, reader, changer, entities, gate, scan, releases },
-    ...{ marks, conflicts, lateCancellations, folders, limits, followed, records, recordWriter, sink },
+    ...{ marks, conflicts, lateCancellations, folders, limits, tokens, followed, records, recordWriter, sink },
   }
   return components
 }

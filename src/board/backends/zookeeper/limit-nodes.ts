@@ -17,7 +17,16 @@
  * What is cached of a key may be old. If it shows no room, or a claim was refused by it, the key is read again before anything is decided.
  */
 import { NodeExists, op, type Stat, type ZooKeeper } from '../../../zookeeper/index.ts'
-import { type ClaimLimit, type LimitUse, limitReachedError, MAX_USED_KEYS, takeTokens } from '../../model/limits.ts'
+import {
+  type ClaimLimit,
+  type ClaimRate,
+  type LimitUse,
+  limitReachedError,
+  MAX_USED_KEYS,
+  type TokensTaken,
+  takeTokens,
+  takeTokensInOrder,
+} from '../../model/limits.ts'
 import type { Addition, SharedSum } from './commit/batch.ts'
 import type { TransactionStep } from './commit/transactions.ts'
 import { isHashed, type Layout } from './store/layout.ts'
@@ -86,6 +95,18 @@ export class LimitNodes {
     }
     if (blocked) throw limitReachedError(what, blocked.want, blocked.until)
     return this.#toReservation(id, wanted.map(take))
+  }
+
+  /** Returns for how many calls tokens of the key are free, in their order, and from when they are for the next call. */
+  async countFree(key: string, wants: readonly ClaimRate[]): Promise<TokensTaken> {
+    const count = (node: KeyNode): TokensTaken => {
+      const now = this.#options.now()
+      const { taken, until } = takeTokensInOrder(Math.max(node.arrivalMs, now) + node.reservedMs, wants, now)
+      return { taken, ...(until === undefined ? {} : { until }) }
+    }
+    const known = this.#keys.get(key)
+    const counted = known && !known.isStale ? count(known) : undefined
+    return counted && counted.taken > 0 ? counted : count(await this.#read(key))
   }
 
   /** Reads what is taken of these keys, or of some of all keys. */

@@ -10,6 +10,7 @@ import { type PostgresServer, startPostgres } from '../../../support/postgres.ts
 import { startProxy, type TcpProxy } from '../../../support/proxy.ts'
 import { nextConnection, nextEvent, nextSession, rejectionOf } from '../../events.ts'
 import { all, namesOn, refresh } from '../../jobs.ts'
+import { takeUnheard } from '../../lost-tokens.ts'
 import { checkWritten, writeOn } from '../../records.ts'
 import { checkDisconnectedOwner, checkStoppedOwner } from '../../takeovers.ts'
 import { type PostgresPlace, postgresPlaceOn } from './boards.ts'
@@ -221,6 +222,18 @@ describe.each(CASES)('$name', (operation) => {
     expect(error instanceof NotConnected || error instanceof ClaimLost ? 'not done' : error).toBe('not done')
     expect(await operation.done(scene)).toBe(before)
   })
+})
+
+test('tokens whose answer is lost are taken once', async () => {
+  await using scene = await setScene()
+  const { board, other, proxy } = scene
+  const loseAnswers = () => {
+    proxy.mode = 'swallow-replies'
+  }
+  const { taking } = await takeUnheard({ board, other, loseAnswers })
+  proxy.resetAll()
+  proxy.mode = 'pass'
+  await taking
 })
 
 describe('a request that is still on its way when its fate was asked for', () => {

@@ -5,6 +5,7 @@ import { ClaimLost, NotFound, OutcomeUnknown } from '../../../../src/core/errors
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
 import { nextEvent, nextSession, recordEvents, rejectionOf, whenLost } from '../../events.ts'
 import { namesOn, refresh } from '../../jobs.ts'
+import { takeUnheard } from '../../lost-tokens.ts'
 import { claimOn, OPERATIONS } from './operations.ts'
 import { ProxiedRedisBoard, waitForStableConnection } from './scene.ts'
 
@@ -125,6 +126,18 @@ describe('a connection that breaks', () => {
     const second = await board.post('flow', {}, { name: 'second' })
     expect(await other.find(second.uuid)).toMatchObject({ name: 'second' })
     expect(await place.jobIds()).toHaveLength(2)
+  })
+
+  test('tokens whose answer is lost are taken once', async () => {
+    await using scene = await ProxiedRedisBoard.set(server)
+    const { board, other, proxy } = scene
+    const loseAnswers = () => {
+      proxy.mode = 'swallow-replies'
+    }
+    const { taking } = await takeUnheard({ board, other, loseAnswers })
+    proxy.mode = 'pass'
+    proxy.resetAll()
+    await taking
   })
 
   test('a job that was done by others before the answer to its post was found out is known to be done', async () => {

@@ -7,6 +7,7 @@ import { zookeeperHosts } from '../../../support/namespace.ts'
 import { CUTS, ProxiedBoard, waitForStableConnection } from '../../broken-scene.ts'
 import { nextEvent, nextSession, recordEvents, rejectionOf, whenLost } from '../../events.ts'
 import { all, namesOn, refresh } from '../../jobs.ts'
+import { takeUnheard } from '../../lost-tokens.ts'
 import { checkWritten, writeOn } from '../../records.ts'
 
 type Kind = 'posted' | 'claimed' | 'consumed' | 'abandoned' | 'trashed'
@@ -231,6 +232,18 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       expect(await namesOn(board)).toEqual(kind === 'consumed' ? [] : ['job'])
     },
   )
+
+  test('tokens whose answer is lost are taken once', async () => {
+    await using scene = await ProxiedBoard.set()
+    const { board, other, proxy } = scene
+    const loseAnswers = () => {
+      proxy.mode = 'swallow-replies'
+    }
+    const { taking } = await takeUnheard({ board, other, loseAnswers })
+    proxy.mode = 'pass'
+    proxy.resetAll()
+    await taking
+  })
 
   test('a job that was done by others before the answer to its post was found out is known to be done', async () => {
     for (const settle of ['consume', 'trash'] as const) {

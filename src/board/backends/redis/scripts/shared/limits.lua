@@ -78,6 +78,28 @@ local function examineLimits(limits)
   return nil, slots, arrivals
 end
 
+-- Takes tokens of a key for calls outside of claims, in their order: a list with the time that each takes, and behind it the time that may be
+-- taken, in milliseconds. Returns a refusal at another revision; else true, the number of calls whose tokens were taken, and the time from
+-- which those of the next call are free, if they are not.
+local function takeTokens(key, revision, wants)
+  if revision ~= currentLimitsRevision() then return { false, 'limits' } end
+  local arrival, exact, taken, free = arrivalOf(key) or 0, micros / 1000, 0, nil
+  for at = 1, #wants, 2 do
+    local moved, burst = math.max(arrival, exact) + tonumber(wants[at]), tonumber(wants[at + 1])
+    -- Smaller differences are rounding errors of a number of this size.
+    if moved - exact > burst + 0.0005 then
+      free = string.format('%.4f', moved - burst)
+      break
+    end
+    arrival, taken = moved, taken + 1
+  end
+  if taken > 0 then
+    rank(RATES, key, string.format('%.4f', arrival))
+    forgetArrivals()
+  end
+  return { true, taken, free }
+end
+
 local function takeLimits(slots, arrivals)
   for _, key in ipairs(slots) do put(SLOTS, key, whole(slotCount(key) + 1)) end
   for at = 1, #arrivals, 2 do rank(RATES, arrivals[at], arrivals[at + 1]) end

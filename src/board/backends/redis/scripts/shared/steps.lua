@@ -130,6 +130,10 @@ function steps.claim(id, revision, who, bytes, exclusive, shared, limits)
   return { true, row.revision, fence, arrivals }
 end
 
+function steps.tokens(key, revision, wants)
+  return takeTokens(key, revision, wants)
+end
+
 -- Returns the row if this owner still holds the claim at this revision.
 local function ownRow(id, revision)
   local row = rowOf(id)

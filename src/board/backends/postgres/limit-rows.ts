@@ -1,0 +1,67 @@
+/** Reads what is taken of limits, and takes tokens outside of claims. Claims take theirs with `functions/claiming.sql`. */
+import { LimitsChanged } from '../../../core/errors.ts'
+import { encodeText, type SqlDriver } from '../../../postgres/index.ts'
+import { type LimitUse, MAX_USED_KEYS, type TokenRequest, type TokensTaken } from '../../model/limits.ts'
+import { translateErrors } from './errors.ts'
+import type { FunctionCaller } from './function-caller.ts'
+
+export interface LimitRowsOptions {
+  readonly driver: SqlDriver
+  /** Sends only requests for tokens: jobs that are settled do not wait behind them. */
+  readonly requests: FunctionCaller
+  readonly schema: string
+  readonly board: number
+}
+
+export class LimitRows {
+  readonly #options: LimitRowsOptions
+
+  constructor(options: LimitRowsOptions) {
+    this.#options = options
+  }
+
+  /** Returns the revision of the board's limits. */
+  async revision(): Promise<number> {
+    const { driver, schema, board } = this.#options
+    const { rows } = await translateErrors('reading the revision of the limits', () =>
+      driver.query(`SELECT limits FROM ${schema}.boards WHERE id = $1`, [board]),
+    )
+    return Number(rows[0]?.['limits'] ?? 0)
+  }
+
+  /** Returns what claims have taken of these keys of limits, or of some of all keys. */
+  async use(keys: readonly string[] | undefined): Promise<LimitUse[]> {
+    const { driver, schema, board } = this.#options
+    const text = `SELECT k.key, k.arrival, (SELECT count(*) FROM ${schema}.slots s WHERE s.key = k.key AND s.board = k.board) AS slots
+      FROM ${schema}.limit_keys k WHERE k.board = $1 AND ($2::text[] IS NULL OR k.key = ANY($2)) ORDER BY 3 DESC, 2 DESC LIMIT $3`
+    const { rows } = await translateErrors('reading the use of limits', () =>
+      driver.query(text, [board, keys ?? null, MAX_USED_KEYS]),
+    )
+    const found = rows.map(({ key, arrival, slots }) => {
+      const arrivalMs = Number(arrival) > 0 ? Number(arrival) : undefined
+      return { key: String(key), slots: Number(slots), arrivalMs }
+    })
+    return found.filter(({ slots, arrivalMs }) => slots > 0 || arrivalMs !== undefined)
+  }
+
+  /** Takes tokens in one transaction, which is not repeated when its answer is lost. @throws LimitsChanged */
+  async take({ key, revision, wants }: TokenRequest): Promise<TokensTaken> {
+    const { requests, schema, board } = this.#options
+    const what = `taking tokens of limit ${key}`
+    const costs = wants.map(({ costMs }) => costMs)
+    const bursts = wants.map(({ burstMs }) => burstMs)
+    const values = [board, revision, encodeText(key), costs, bursts]
+    const { answer } = await requests.send({ what, call: `${schema}.take_tokens`, values })
+    const { limits, taken = 0, until } = answer as TokensAnswer
+    if (limits) throw new LimitsChanged(`${what}: the limits of the board were changed`)
+    return { taken, ...(typeof until === 'number' ? { until } : {}) }
+  }
+}
+
+/** What the function `take_tokens` answers. */
+interface TokensAnswer {
+  /** Whether the limits have another revision, so that nothing was taken. */
+  readonly limits?: true
+  readonly taken?: number
+  readonly until?: number | null
+}

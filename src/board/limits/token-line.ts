@@ -1,0 +1,108 @@
+/** The calls that wait for tokens of one key, in their order, and what wakes them. */
+import { createDeferred, type Deferred } from '../../core/async/abort.ts'
+import type { AlarmClock } from '../../core/time.ts'
+
+/** Differences below this are rounding errors of a time since 1970. */
+const ROUNDING_MS = 0.001
+
+/** A call in a line. */
+export interface WaitingCall {
+  /** The number of tokens that it takes. */
+  readonly cost: number
+  readonly served: Deferred<void>
+  /** Why it waits no longer than for the answer that is under way: its timeout is over. */
+  late?: { readonly reason: unknown }
+}
+
+export class TokenLine {
+  readonly key: string
+  readonly #clock: AlarmClock
+  readonly #calls = new Set<WaitingCall>()
+  /** Whether a request may be under way, or is about to be sent. */
+  #isAsking = true
+  /** Whether the limits, or the first call, have changed since the last request began. */
+  #isStale = false
+  #wake: (() => void) | undefined
+
+  constructor(key: string, clock: AlarmClock) {
+    this.key = key
+    this.#clock = clock
+  }
+
+  /** The number of calls that wait. */
+  get size(): number {
+    return this.#calls.size
+  }
+
+  /** Adds a call to the end of the line. */
+  add(cost: number): WaitingCall {
+    const call: WaitingCall = { cost, served: createDeferred() }
+    // A call that its caller has given up has no other handler.
+    call.served.promise.catch(() => undefined)
+    this.#calls.add(call)
+    return call
+  }
+
+  /** Returns the first calls, at most so many. */
+  first(count: number): WaitingCall[] {
+    const first: WaitingCall[] = []
+    for (const call of this.#calls) if (first.push(call) === count) break
+    return first
+  }
+
+  /** Removes a call that was served or given up. After the first one, another call may have its turn. */
+  remove(call: WaitingCall): void {
+    const [first] = this.#calls
+    if (this.#calls.delete(call) && call === first) this.wake()
+  }
+
+  /** Ends the wait of a call whose timeout is over: now, or after the answer that is under way, which may have taken its tokens. */
+  end(call: WaitingCall, reason: unknown): void {
+    if (this.#isAsking) call.late = { reason }
+    else call.served.reject(reason)
+  }
+
+  /** Notes that a request begins. */
+  beginAsking(): void {
+    this.#isAsking = true
+    this.#isStale = false
+  }
+
+  /** Resolves these calls: their tokens were taken, or none are needed. */
+  serve(calls: Iterable<WaitingCall>): void {
+    for (const call of calls) {
+      this.#calls.delete(call)
+      call.served.resolve()
+    }
+  }
+
+  /** Notes that no request is under way any more, and that the first call was not served: calls whose timeout is over end. */
+  endAsking(): void {
+    this.#isAsking = false
+    for (const call of this.#calls) if (call.late) call.served.reject(call.late.reason)
+  }
+
+  rejectAll(error: Error): void {
+    for (const call of this.#calls) call.served.reject(error)
+    this.#calls.clear()
+  }
+
+  /** Makes the line ask again: at once, or after the answer that is under way. */
+  wake(): void {
+    this.#isStale = true
+    this.#wake?.()
+  }
+
+  /**
+   * Resolves when the time is over, or the line has to ask again before. An infinite time is never over.
+   */
+  async wait(ms: number): Promise<void> {
+    if (this.#isStale || this.#calls.size === 0) return
+    const woken = createDeferred()
+    this.#wake = woken.resolve
+    const ring = { kind: 'limit', ring: woken.resolve } as const
+    using _alarm = Number.isFinite(ms) ? this.#clock.alarm(Math.max(1, Math.ceil(ms - ROUNDING_MS)), ring) : undefined
+    await woken.promise
+    this.#wake = undefined
+  }
+}

@@ -1,0 +1,160 @@
+/**
+ * Takes tokens of limits for calls outside of claims: a call resolves when its tokens were taken.
+ *
+ * The calls of a key wait in one line, in their order. One request at a time takes tokens for the first calls of the line; the answer says for
+ * how many, and when the next tokens are free. Then one alarm is set for the whole line: a thousand calls that wait cost what one costs.
+ *
+ *     asking ──all of these calls were served──→ asking, or the end of the line
+ *       │  ↑
+ *       │  └──the alarm rings, the limits change, or the first call is given up──┐
+ *       └──the next tokens are not free──→ waiting ─────────────────────────────┘
+ *
+ * An answer that is lost may have taken tokens. They are taken again: fewer calls are served in that time, and never more.
+ */
+import { followSignals, onAbort, rejectOnAbort } from '../../core/async/abort.ts'
+import type { Stoppable } from '../../core/async/abort-flag.ts'
+import { retry } from '../../core/async/retry.ts'
+import { asError, InvalidState, JobboardError, LimitsChanged, OutcomeUnknown } from '../../core/errors.ts'
+import { systemAlarmClock } from '../../core/time.ts'
+import type { Backend } from '../backend.ts'
+import { type LimitRule, MAX_CALLS_PER_REQUEST, toClaimRate } from '../model/limits.ts'
+import type { LimitBook } from './limit-book.ts'
+import { TokenLine } from './token-line.ts'
+
+/** The time for which the limits are followed after the last call, in milliseconds: a call in that time needs only its own request. */
+const LINGER_MS = 10_000
+/** The period in which waiting calls check whether the limits have changed, in milliseconds: a notification may be missing. */
+const RECHECK_MS = 30_000
+const RETRY_PAUSES_MS = { firstPauseMs: 50, maxPauseMs: 2_000 }
+
+export interface TokenTakerOptions {
+  readonly backend: Pick<Backend, 'takeTokens' | 'now' | 'readClock' | 'clock'>
+  readonly book: Pick<LimitBook, 'open' | 'close' | 'refresh' | 'rules' | 'revision'>
+  /** Fires when the board is closed. */
+  readonly signal: AbortSignal
+}
+
+/** One call: the tokens that it takes, and what ends its wait. */
+export interface TokenCall {
+  readonly cost: number
+  readonly signal?: Stoppable | undefined
+  /** Ends the wait, but not while a request is under way that may have taken the tokens. */
+  readonly timeout?: Stoppable | undefined
+}
+
+export class TokenTaker {
+  readonly #options: TokenTakerOptions
+  readonly #lines = new Map<string, TokenLine>()
+  #recheckTimer: NodeJS.Timeout | undefined
+  #lingerTimer: NodeJS.Timeout | undefined
+
+  constructor(options: TokenTakerOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Resolves when the tokens of the call were taken.
+   *
+   * @throws the reason of a signal; InvalidState when the board is closed; AccessDenied
+   */
+  async take(key: string, { cost, signal, timeout }: TokenCall): Promise<void> {
+    using stop = followSignals([this.#options.signal, signal])
+    stop.throwIfAborted()
+    const line = this.#lines.get(key) ?? this.#openLine(key)
+    const call = line.add(cost)
+    const unfollow = timeout && onAbort(timeout, () => line.end(call, timeout.reason))
+    try {
+      await rejectOnAbort(call.served.promise, stop)
+    } finally {
+      unfollow?.()
+      line.remove(call)
+    }
+  }
+
+  /** Makes all lines ask again, because the limits have changed. */
+  rulesChanged(): void {
+    for (const line of this.#lines.values()) line.wake()
+  }
+
+  #openLine(key: string): TokenLine {
+    clearTimeout(this.#lingerTimer)
+    const { backend, book } = this.#options
+    // It also keeps the process alive: a board in memory holds no handle open.
+    this.#recheckTimer ??= setInterval(() => {
+      if (book.revision !== undefined) book.refresh().catch(() => undefined)
+    }, RECHECK_MS)
+    const line = new TokenLine(key, backend.clock ?? systemAlarmClock)
+    this.#lines.set(key, line)
+    // The first call is added before this begins.
+    queueMicrotask(() => void this.#serve(line))
+    return line
+  }
+
+  async #serve(line: TokenLine): Promise<void> {
+    while (line.size > 0) {
+      try {
+        const until = await this.#askWithRetries(line)
+        if (until === undefined) continue
+        line.endAsking()
+        await line.wait(until - this.#options.backend.now())
+      } catch (error) {
+        line.rejectAll(asError(error))
+      }
+    }
+    this.#lines.delete(line.key)
+    if (this.#lines.size > 0) return
+    clearInterval(this.#recheckTimer)
+    this.#recheckTimer = undefined
+    const { book, signal } = this.#options
+    if (!signal.aborted) this.#lingerTimer = setTimeout(() => book.close('tokens'), LINGER_MS).unref()
+  }
+
+  #askWithRetries(line: TokenLine): Promise<number | undefined> {
+    return retry(() => this.#ask(line), {
+      ...RETRY_PAUSES_MS,
+      signal: this.#options.signal,
+      isRetryable: (error) => line.size > 0 && isTransient(error),
+      onRetry: () => line.endAsking(),
+    })
+  }
+
+  /** Serves the first calls of the line. Returns the time from which the next one can be served, if that is later. */
+  async #ask(line: TokenLine): Promise<number | undefined> {
+    const { backend, book } = this.#options
+    line.beginAsking()
+    await Promise.all([book.open('tokens'), backend.readClock?.()])
+    const { rules, revision } = book
+    const rule = rules.ruleOf(line.key)
+    const until = blockedUntil(rule, backend.now())
+    if (until !== undefined) return until
+    const rate = rule?.rate
+    const calls = line.first(rate ? MAX_CALLS_PER_REQUEST : line.size)
+    if (calls.length === 0) return undefined
+    if (revision === undefined || !backend.takeTokens)
+      throw new InvalidState(`limit ${line.key}: the board does not know its limits`)
+    try {
+      // Without a rate, the request finds out whether one was set that this process does not know of yet.
+      const wants = rate ? calls.map(({ cost }) => toClaimRate(rate, cost)) : []
+      const answer = await backend.takeTokens({ key: line.key, revision, wants })
+      line.serve(rate ? calls.slice(0, answer.taken) : calls)
+      return answer.until
+    } catch (error) {
+      if (!(error instanceof LimitsChanged)) throw error
+      await book.refresh()
+      // Servers that lag behind the one that has refused: asked again after a pause.
+      if (book.revision === revision) throw error
+      return undefined
+    }
+  }
+}
+
+/** Returns until when a key has no tokens for anybody, because it is held or stopped; undefined if it has some. */
+function blockedUntil(rule: LimitRule | undefined, nowMs: number): number | undefined {
+  const { heldUntil = 0, concurrency } = rule ?? {}
+  if (concurrency === 0) return Number.POSITIVE_INFINITY
+  return heldUntil > nowMs ? heldUntil : undefined
+}
+
+function isTransient(error: unknown): boolean {
+  return error instanceof OutcomeUnknown || (error instanceof JobboardError && error.retryable)
+}

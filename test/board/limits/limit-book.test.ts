@@ -1,0 +1,70 @@
+/** The limits are followed as long as somebody uses them. */
+import { expect, test } from 'vitest'
+import { ALL_CAPABILITIES } from '../../../src/board/backend.ts'
+import { LimitBook } from '../../../src/board/limits/limit-book.ts'
+import { createDeferred } from '../../../src/core/async/abort.ts'
+import { NotConnected } from '../../../src/core/errors.ts'
+import { rejectionOf } from '../events.ts'
+
+/** A book of a board without limits so far, which counts its watches. */
+function bookOf({ reading = Promise.resolve() }: { reading?: Promise<void> } = {}) {
+  let watches = 0
+  let reads = 0
+  const book = new LimitBook({
+    backend: {
+      capabilities: ALL_CAPABILITIES,
+      now: () => 0,
+      limitsRevision: async () => {
+        reads += 1
+        await reading
+        return 0
+      },
+    },
+    records: {
+      of: () => {
+        throw new Error('there are no records')
+      },
+      watch: async () => {
+        watches += 1
+        const end = async () => {
+          watches -= 1
+        }
+        return { [Symbol.asyncDispose]: end }
+      },
+    },
+    onRules: () => undefined,
+    onError: (error) => {
+      throw error
+    },
+  })
+  return { book, watches: () => watches, reads: () => reads }
+}
+
+test('the limits are followed until the last user closes them', async () => {
+  const { book, watches, reads } = bookOf()
+  await Promise.all([book.open('view'), book.open('tokens')])
+  expect([watches(), reads()]).toEqual([2, 1])
+  book.close('view')
+  expect([watches(), book.revision]).toEqual([2, 0])
+  book.close('tokens')
+  expect([watches(), book.revision]).toEqual([0, undefined])
+  await book.open('tokens')
+  expect([watches(), reads()]).toEqual([2, 2])
+})
+
+test('limits that could not be read are not followed, until they are opened again', async () => {
+  const failing = Promise.reject(new NotConnected('away'))
+  const { book, watches } = bookOf({ reading: failing })
+  expect(await rejectionOf(book.open('tokens'))).toBeInstanceOf(NotConnected)
+  expect([watches(), book.revision]).toEqual([0, undefined])
+})
+
+test('limits that are closed while they are read are not followed', async () => {
+  const reading = createDeferred()
+  const { book, watches } = bookOf({ reading: reading.promise })
+  const opening = book.open('view')
+  book.close('view')
+  reading.resolve()
+  await opening
+  expect([watches(), book.revision]).toEqual([0, undefined])
+})
