@@ -235,7 +235,7 @@ export class Limits {
     await this.#host.take(key, { cost, signal, timeout: late })
   }
 
-  /** @internal Whether the board has limits. */
+  /** Whether the board has limits. Boards that TaskFlow shares have none. */
   get isSupported(): boolean {
     return this.#host.capabilities.limits
   }
