@@ -19,6 +19,9 @@ try {
     await Promise.all(
       claims.map(async (claim) => {
         const keys = String(claim.job.details['keys'])
+        // This process may have been stopped since the claim.
+        claim.assertLease()
+        if (claim.lost.aborted) return
         note('begin', claim.job.uuid, keys)
         await sleep(5 + Math.random() * 30)
         // A lost claim is another owner's: its work ended when this owner could know.

@@ -1,6 +1,7 @@
 /**
- * Owners in processes of their own claim limited jobs, are killed and stopped, and limits change meanwhile. What they wrote down is held
- * against the limits: never too many at once, never too many starts, and every job is done.
+ * Owners in processes of their own claim limited jobs, are killed, or stopped for longer than their session lasts, and limits change meanwhile.
+ * What they wrote down is held against the limits: never too many at once, never too many starts, and every job is done. One of many keys
+ * is stopped until all other jobs are done: its jobs hold up no others.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -22,6 +23,10 @@ const JOBS = count({ test: 300, long: 6_000 })
 const OWNERS = count({ test: 4, long: 8 })
 const KILLS = count({ test: 3, long: 40 })
 const SLOTS = 3
+const TENANTS = count({ test: 20, long: 1_000 })
+const TENANT_SLOTS = 2
+/** The tenant whose jobs wait until the others are done. Every tenth job is one of its jobs. */
+const STOPPED = 'tenant/0'
 const RATE = { limit: 50, perMs: 1_000, burst: 5 }
 /** By how much later an owner may write down a start than the servers have granted it, on a busy machine. */
 const LATE_MS = 1_500
@@ -60,7 +65,9 @@ async function check(uri: string): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'jobboard-limits-'))
   const file = join(folder, 'log')
   const owners = new Map<number, NodeProcess>()
-  const deaths = new Map<number, number>()
+  const deaths: Death[] = []
+  let stopped: NodeProcess | undefined
+  let stops = 0
   const start = async () => {
     const owner = await startNode(CHILD, [uri, file])
     owners.set(owner.pid, owner)
@@ -80,34 +87,56 @@ async function check(uri: string): Promise<void> {
   try {
     await board.limits.set('slots', { concurrency: SLOTS })
     await board.limits.set('rate', { rate: { limit: RATE.limit, per: RATE.perMs, burst: RATE.burst } })
+    await board.limits.set('tenant/*', { concurrency: TENANT_SLOTS })
+    await board.limits.stop(STOPPED)
     const posted = new Set<string>()
+    const others = JOBS - Math.ceil(JOBS / 10)
     for (let number = 0; number < JOBS; number += 1) {
-      const keys = [['slots'], ['rate'], ['slots', 'rate']][number % 3] ?? []
+      const tenant = number % 10 === 0 ? STOPPED : `tenant/${1 + (number % (TENANTS - 1))}`
+      const keys = [tenant, ...([['slots'], ['rate'], ['slots', 'rate'], []][number % 4] ?? [])]
       const { uuid } = await board.post('work', {}, { limits: keys, details: { keys: keys.join(',') } })
       posted.add(uuid)
     }
     const begun = Date.now()
     await Promise.all(Array.from({ length: OWNERS }, start))
     for (let kill = 0; kill < KILLS; kill += 1) {
-      await whenConsumed(Math.floor(((kill + 1) * JOBS) / (KILLS + 2)))
-      const [pid = 0, victim] = [...owners][Math.floor(Math.random() * owners.size)] ?? []
+      await whenConsumed(Math.floor(((kill + 1) * others) / (KILLS + 2)))
+      const running = [...owners].filter(([pid]) => pid !== stopped?.pid)
+      const [pid = 0, victim] = running[Math.floor(Math.random() * running.length)] ?? []
       if (!victim) break
-      victim.signal('SIGKILL')
-      await victim.ended
-      deaths.set(pid, Date.now())
-      owners.delete(pid)
+      if (kill % 3 === 2 && stopped === undefined) {
+        victim.signal('SIGSTOP')
+        stopped = victim
+        stops += 1
+      } else {
+        victim.signal('SIGKILL')
+        await victim.ended
+        owners.delete(pid)
+        // By now it was stopped for as long as some jobs take; in a long run its session is over.
+        stopped?.signal('SIGCONT')
+        stopped = undefined
+      }
+      deaths.push({ pid, at: Date.now() })
       await board.limits.set('unrelated', { concurrency: kill })
       await start()
     }
+    stopped?.signal('SIGCONT')
+    await whenConsumed(others)
+    expect(consumed).toBe(others)
+    await board.limits.resume(STOPPED)
     await whenConsumed(JOBS)
     for (const owner of owners.values()) owner.signal('SIGTERM')
     await Promise.all([...owners.values()].map(({ ended }) => ended))
     const lines = await linesOf(file)
     const tookMs = Date.now() - begun
-    console.log(`limits: ${posted.size} jobs, ${deaths.size} kills, ${lines.length} lines, ${tookMs} ms`)
+    console.log(
+      `limits: ${posted.size} jobs, ${deaths.length - stops} kills, ${stops} stops, ${lines.length} lines, ${tookMs} ms`,
+    )
     expect([...owners.values()].flatMap((owner) => owner.lines.filter((line) => line.startsWith('failed')))).toEqual([])
     expect(new Set(lines.filter(({ what }) => what === 'begin').map(({ uuid }) => uuid))).toEqual(posted)
-    expect(mostAtOnce(lines, deaths)).toBeLessThanOrEqual(SLOTS)
+    expect(mostAtOnce('slots', lines, deaths)).toBeLessThanOrEqual(SLOTS)
+    for (const tenant of new Set(lines.flatMap(({ keys }) => keys.filter((key) => key.startsWith('tenant/')))))
+      expect(mostAtOnce(tenant, lines, deaths), tenant).toBeLessThanOrEqual(TENANT_SLOTS)
     expect(excessStarts(lines)).toBeLessThanOrEqual(0)
   } finally {
     await Promise.all([...owners.values()].map((owner) => owner[Symbol.asyncDispose]()))
@@ -115,13 +144,19 @@ async function check(uri: string): Promise<void> {
   }
 }
 
-/** Returns how many jobs with a slot ran at once. The work of an owner that was killed ended with it. */
-function mostAtOnce(lines: readonly Line[], deaths: ReadonlyMap<number, number>): number {
+/** When an owner was killed, or was stopped. */
+interface Death {
+  readonly pid: number
+  readonly at: number
+}
+
+/** Returns how many jobs of the key ran at once. The work of an owner that was killed or stopped ended with that. */
+function mostAtOnce(key: string, lines: readonly Line[], deaths: readonly Death[]): number {
   const running = new Set<string>()
   const events = lines
-    .filter(({ keys }) => keys.includes('slots'))
+    .filter(({ keys }) => keys.includes(key))
     .map(({ what, at, pid, uuid }) => ({ what, at, job: `${pid} ${uuid}`, pid }))
-  const killed = [...deaths].map(([pid, at]) => ({ what: 'death', at, job: '', pid }))
+  const killed = deaths.map(({ pid, at }) => ({ what: 'death', at, job: '', pid }))
   let most = 0
   for (const { what, job, pid } of [...events, ...killed].sort((a, b) => a.at - b.at)) {
     if (what === 'begin') running.add(job)
