@@ -1,13 +1,22 @@
 /** An owner of limited jobs, in a process of its own. It writes down when the work of each begins and ends. */
 import { appendFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openBoard } from 'jobboard'
+import { type Claim, openBoard } from 'jobboard'
 
 const [uri = '', file = ''] = process.argv.slice(2)
 
 // One short line is appended as a whole: all owners share the file.
 const note = (what: string, uuid: string, keys: string) =>
   appendFileSync(file, `${what} ${Date.now()} ${process.pid} ${uuid} ${keys}\n`)
+
+function isHeld(claim: Claim): boolean {
+  try {
+    claim.assertHeld()
+    return true
+  } catch {
+    return false
+  }
+}
 
 const board = await openBoard(uri)
 const stop = new AbortController()
@@ -20,8 +29,7 @@ try {
       claims.map(async (claim) => {
         const keys = String(claim.job.details['keys'])
         // This process may have been stopped since the claim.
-        claim.assertLease()
-        if (claim.lost.aborted) return
+        if (!isHeld(claim)) return
         note('begin', claim.job.uuid, keys)
         await sleep(5 + Math.random() * 30)
         // A lost claim is another owner's: its work ended when this owner could know.
