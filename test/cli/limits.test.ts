@@ -2,6 +2,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { limitsTable } from '../../src/cli/output/render/limits.ts'
 import { plainPaint, type Screen } from '../../src/cli/output/render/paint.ts'
+import { openBoard } from '../../src/index.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { type CliFolder, createCliFolder, FLOWS, jsonLines, killRemaining, type Outcome } from './workplace.ts'
 
@@ -37,6 +38,21 @@ describe.skipIf(!zookeeperHosts)('the limits of a board', () => {
       exitCode: 1,
       stderr: expect.stringMatching(/^jobboard: limit tenant\/7: nothing is set for it/),
     })
+  })
+
+  test('are on the screen of the board: which are stopped, and which have no room', async () => {
+    expect((await place.jobboard(['info'])).stdout).not.toContain('limit')
+    await limits('set', 'tenant/*', '--concurrency', '1')
+    await limits('set', 'api', '--concurrency', '0')
+    await limits('stop', 'mail', '--for', '1h')
+    await place.jobboard(['post', 'hello', '--limit', 'tenant/7'])
+    await using board = await openBoard(place.board)
+    const [claim] = await board.claimNext()
+    const shown = await place.jobboard(['info'])
+    expect(shown.stdout).toContain('\n3 limits; stopped: api, mail; without room: tenant/7\n')
+    const [view] = jsonLines((await place.jobboard(['info', '--json'])).stdout)
+    expect(view).toMatchObject({ limits: { set: 3, stopped: ['api', 'mail'], full: ['tenant/7'] } })
+    await claim.consume()
   })
 
   test('keep a job waiting, and a run in the foreground does not keep them', async () => {

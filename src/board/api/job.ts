@@ -8,10 +8,14 @@ import type { JobState } from '../../core/states.ts'
 import { type Attempt, toAttempts } from '../model/attempts.ts'
 import type { Priority } from '../model/claim-order.ts'
 import { type JobEntry, keepEntry, toJobState, waitForEnd } from '../model/entry.ts'
+import { toLimitCosts } from '../model/limits.ts'
 import type { Details, Posting, Size } from '../model/posting.ts'
 import type { Resources } from '../model/resources.ts'
 import type { ExpectedPost } from './expected-job.ts'
 import { assertWaitOptions, type WaitOptions } from './options.ts'
+
+/** The latest time of a Date, in milliseconds since 1970; a delay may end later. */
+const MAX_DATE_MS = 8.64e15
 
 /**
  * A job as this board knows it: its posting, its state, and a method to wait for its end. Its properties are read from memory. Reading
@@ -65,6 +69,33 @@ export class Job {
    */
   get resources(): Resources {
     return this.#current.resources ?? {}
+  }
+
+  /** The key of the job, which no other job on the board has; undefined where it has none. */
+  get key(): string | undefined {
+    return this.#posting.key
+  }
+
+  /** The keys of the limits that the job keeps, with the tokens that a start takes; that of its flow first. Empty for `limits: 'none'`. */
+  get limits(): readonly { readonly key: string; readonly cost: number }[] {
+    return toLimitCosts(this.#current)
+  }
+
+  /** The time until which the job is not claimed, by the board's clock; undefined where it is not delayed. May be in the past. */
+  get delayedUntil(): Date | undefined {
+    const { stored } = this.#entry
+    const { delay } = this.#current
+    return stored && delay !== undefined ? new Date(Math.min(stored.writtenAt + delay, MAX_DATE_MS)) : undefined
+  }
+
+  /** The pauses after failed runs, in milliseconds; undefined where the job has the default. */
+  get backOff(): Posting['backOff'] {
+    return this.#posting.backOff
+  }
+
+  /** What becomes of the job when its owner is lost. */
+  get onOwnerLost(): 'retry' | 'fail' {
+    return this.#posting.onOwnerLost ?? 'retry'
   }
 
   /** The logbook of the job. */

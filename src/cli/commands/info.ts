@@ -18,7 +18,7 @@ export function defineInfo(program: Command, run: RunAction): void {
     .summary('show the state of the board')
     .description(
       'Shows how many jobs wait and run, by priority, how many are in the trash, which conductors are connected, how many of ' +
-        'their slots are in use, and the jobs that have been running longest.',
+        'their slots are in use, which limits are stopped or have no room, and the jobs that have been running longest.',
     )
     .option('--json', 'print a JSON object')
   addWatchFlags(command)

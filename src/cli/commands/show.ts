@@ -13,7 +13,15 @@ import { chooseFlow, loadFlows } from '../input/flows-module.ts'
 import { choiceParser, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
 import { openLogbooks, openNamedBoard } from '../opening.ts'
 import { printJson, printLines, render } from '../output/output.ts'
-import { cancellationView, type JobReport, jobView, logbookView, toJobDetails, trashReport } from '../views/views.ts'
+import {
+  cancellationView,
+  type JobReport,
+  jobView,
+  logbookView,
+  postingView,
+  toJobDetails,
+  trashReport,
+} from '../views/views.ts'
 
 interface ShowCommandOptions extends SharedOptions {
   readonly json?: boolean
@@ -172,5 +180,8 @@ async function boardReport(job: Job, { board, redaction }: ShowSources): Promise
   const asked = job.cancelRequested ? await board.cancellation(job) : undefined
   const cancellation = asked ? { cancellation: cancellationView(asked, redaction) } : {}
   const view = jobView(job)
-  return view && { ...view, ...toJobDetails(job, redaction), ...cancellation }
+  if (!view) return undefined
+  const waits = view.state === 'UNCLAIMED' ? await board.waitingFor(job).catch(() => undefined) : undefined
+  const waitingFor = waits ? { waitingFor: { kind: waits.kind, text: waits.text } } : {}
+  return { ...view, ...postingView(job), ...waitingFor, ...toJobDetails(job, redaction), ...cancellation }
 }

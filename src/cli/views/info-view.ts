@@ -1,5 +1,5 @@
 /** The state of a board as plain data. */
-import type { JobBoard, Priority, SessionState } from '../../board/index.ts'
+import type { JobBoard, LimitKeyUse, LimitView, Priority, SessionState } from '../../board/index.ts'
 import { PRIORITY_CHOICES } from '../input/choices.ts'
 import { type ConductorView, conductorView } from './conductor-view.ts'
 import { LiveJobs } from './live-jobs.ts'
@@ -22,6 +22,17 @@ export interface InfoView {
   readonly slots: { readonly busy: number; readonly all: number }
   /** The jobs that have been running longest, the longest first. */
   readonly running: readonly RunningView[]
+  /** What is set for limits; undefined where nothing is. */
+  readonly limits?: LimitsView
+}
+
+export interface LimitsView {
+  /** The number of keys and patterns for which something is set. */
+  readonly set: number
+  /** The keys and patterns of which no job starts, because they are held or permit 0 jobs. */
+  readonly stopped: readonly string[]
+  /** The keys of which all slots are taken, or no token is left. */
+  readonly full: readonly string[]
 }
 
 export type RunningView = Pick<JobView, 'uuid' | 'name' | 'owner'> & { readonly since?: Date }
@@ -54,6 +65,7 @@ export class InfoReader implements Disposable {
     const board = this.#board
     const { jobs, running } = await countJobs(this.#live)
     const conductors = (await board.entities('conductor')).map(conductorView)
+    const limits = await readLimits(board)
     conductors.sort((a, b) => (a.name < b.name ? -1 : 1))
     return {
       board: board.uri,
@@ -67,6 +79,7 @@ export class InfoReader implements Disposable {
         all: sum(conductors.map(({ concurrency = 0 }) => concurrency)),
       },
       running,
+      ...(limits ? { limits } : {}),
     }
   }
 
@@ -78,6 +91,23 @@ export class InfoReader implements Disposable {
     for await (const _ of this.#board.trashed()) count += 1
     this.#trashed = count
     return count
+  }
+}
+
+async function readLimits(board: JobBoard): Promise<LimitsView | undefined> {
+  if (!board.limits.isSupported) return undefined
+  const limits = await board.limits.list()
+  if (limits.length === 0) return undefined
+  const isFull = ({ concurrency = Number.POSITIVE_INFINITY }: LimitView, { running, nextStart }: LimitKeyUse) =>
+    running >= concurrency || nextStart !== undefined
+  const stopped = limits.filter(({ held, concurrency }) => held !== undefined || concurrency === 0)
+  const others = limits.filter((limit) => !stopped.includes(limit))
+  return {
+    set: limits.length,
+    stopped: stopped.map(({ key }) => key),
+    full: others
+      .flatMap((limit) => (limit.keys ?? []).filter((use) => isFull(limit, use)).map(({ key }) => key))
+      .sort(),
   }
 }
 

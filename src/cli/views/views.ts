@@ -2,8 +2,9 @@
  * The views of the command line, as plain data: `--json` prints them unchanged, tables are made from them. A view has
  * only the names of the keys of a store, because its values may be secret.
  */
-import type { Attempt, Job, Priority, Size, TrashedJob } from '../../board/index.ts'
+import type { Attempt, Job, Priority, Resources, Size, TrashedJob, WaitingFor } from '../../board/index.ts'
 import type { Failure } from '../../core/failure.ts'
+import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
 import type { AtomState, FlowState, JobState } from '../../core/states.ts'
 import type { AtomDetail, FlowDetail, LogBook } from '../../persistence/index.ts'
@@ -84,10 +85,37 @@ export interface JobDetails {
   readonly attempts: readonly Attempt[]
 }
 
+/** What a posting says besides what lists have; each property is absent where the job has the default. */
+export interface PostingView {
+  readonly key?: string
+  readonly resources?: Resources
+  readonly limits?: Job['limits']
+  readonly delayedUntil?: Date
+  /** The maximum duration of a run, in milliseconds. */
+  readonly deadline?: number
+  readonly backOff?: NonNullable<Job['backOff']>
+  readonly onOwnerLost?: 'fail'
+  /** Why the job is not run. */
+  readonly waitingFor?: Pick<WaitingFor, 'kind' | 'text'>
+}
+
+export function postingView(job: Job): PostingView {
+  const { key, resources, delayedUntil, deadline, backOff, onOwnerLost } = job
+  // Every job has that of its flow.
+  const limits = job.limits.filter((limit) => limit.key !== `flow/${job.details.flow}`)
+  const hasResources = Object.keys(resources).length > 0
+  return {
+    ...defined({ key, delayedUntil, deadline, backOff }),
+    ...(hasResources ? { resources } : {}),
+    ...(limits.length > 0 ? { limits } : {}),
+    ...(onOwnerLost === 'fail' ? { onOwnerLost } : {}),
+  }
+}
+
 /** A job with all its known data. */
 export interface JobReport {
   /** The job on the board, or in its trash; absent if it has left both. */
-  readonly job?: (JobView | TrashView) & JobDetails
+  readonly job?: ((JobView & PostingView) | TrashView) & JobDetails
   /** Null if no run has begun yet; absent if no logbooks are named. */
   readonly logbook?: LogbookView | null
 }

@@ -75,7 +75,7 @@ describe('wrong usage: exit code 2', () => {
     [['jobs', '--board', 'zookeeper://h/x?tick=0s'], 'zookeeper://h/x?tick=0s: tick must be longer than 0'],
     [['jobs', '--board', 'zookeeper://h/x?tick=hour'], 'tick: "hour" is not a duration'],
     [['jobs', '--board', 'memory:'], 'board memory: would end with this command; name one that is shared'],
-    [['post'], "missing required argument 'flow'"],
+    [['post'], 'name the flow, or a file with --from'],
     [['post', '', '--store', '{}'], 'the name of the flow must not be empty'],
     [['post', 'hello', '--max-attempts', '0'], '--max-attempts must be a whole number from 1 to 10, got 0'],
     [['post', 'hello', '--max-attempts', '99'], '--max-attempts must be a whole number from 1 to 10, got 99'],

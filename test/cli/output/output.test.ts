@@ -82,6 +82,51 @@ test('show: a job whose flow is done, and which was trashed before it was consum
   expect(shown).toMatchObject({ job: { uuid, state: 'TRASHED' }, logbook: { state: 'SUCCESS' } })
 })
 
+test('show says all that was posted, and why the job waits', async () => {
+  await using board = await openBoard(place.board)
+  const shared = { exclusive: ['disk'], shared: ['room', 'tape'] }
+  const job = await board.post(
+    'hello',
+    {},
+    {
+      ...{
+        key: 'k',
+        resources: shared,
+        limits: ['api', { key: 'mail', cost: 3 }],
+        delay: '1h',
+        deadline: '5m',
+        onOwnerLost: 'fail',
+      },
+      backOff: { first: '2s', factor: 3, max: '1m', jitter: 'none' },
+    },
+  )
+  const { stdout } = await place.jobboard(['show', job.uuid])
+  for (const line of [
+    /^ *waits for +it rests until \d{4}-.*Z$/m,
+    /^ *key +k$/m,
+    /^ *exclusive +disk$/m,
+    /^ *shared +room, tape$/m,
+    /^ *limits +api, mail \(3\)$/m,
+    /^ *delayed +until \d{4}-.*Z$/m,
+    /^ *deadline +5m$/m,
+    /^ *back-off +first 2s, × 3, at most 1m, no jitter$/m,
+    /trashed at 3 failures, or when its owner is lost$/m,
+  ])
+    expect(stdout).toMatch(line)
+  const [report] = jsonLines((await place.jobboard(['show', job.uuid, '--json'])).stdout)
+  expect(report).toMatchObject({
+    job: {
+      ...{ key: 'k', resources: shared, deadline: 300_000, onOwnerLost: 'fail', delayedUntil: INSTANT },
+      limits: [
+        { key: 'api', cost: 1 },
+        { key: 'mail', cost: 3 },
+      ],
+      backOff: { first: 2_000, factor: 3, max: 60_000, jitter: 'none' },
+      waitingFor: { kind: 'delay' },
+    },
+  })
+})
+
 test('trash list --json, and show --json of what is in the trash or done', async () => {
   const uuids = await Promise.all(
     [['refused'], ['hello', '--store', '{"name":"Ada"}']].map(async (args) => {

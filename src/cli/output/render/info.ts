@@ -22,6 +22,7 @@ export function infoLines(info: InfoView, screen: Screen, { rows, watched = fals
     ...counts,
     '',
     ...conductorLines(info, screen),
+    ...limitLines(info, screen),
     ...runningLines(info, screen),
   ]
   const { states, priorities } = countLines(info, screen)
@@ -92,6 +93,25 @@ function conductorLines({ conductors, slots }: InfoView, screen: Screen): string
     `${title}, ${slots.busy} of ${slots.all} slots taken (as they reported, every 2 s at most)`,
     ...conductorsTable(conductors, screen),
   ]
+}
+
+/** The number of keys that are named; a pattern can have very many. */
+const MAX_KEYS_SHOWN = 5
+
+function limitLines({ limits }: InfoView, screen: Screen): string[] {
+  if (!limits) return []
+  const { set, stopped, full } = limits
+  const parts = [
+    set === 1 ? '1 limit' : `${set} limits`,
+    ...(stopped.length > 0 ? [screen.paint(`stopped: ${nameKeys(stopped)}`, 'odd')] : []),
+    ...(full.length > 0 ? [`without room: ${nameKeys(full)}`] : []),
+  ]
+  return [parts.join('; ')]
+}
+
+function nameKeys(keys: readonly string[]): string {
+  const named = keys.slice(0, MAX_KEYS_SHOWN).map(escapeUnprintable).join(', ')
+  return keys.length > MAX_KEYS_SHOWN ? `${named} and ${keys.length - MAX_KEYS_SHOWN} more` : named
 }
 
 function runningLines({ running, jobs }: InfoView, screen: Screen): string[] {

@@ -1,6 +1,7 @@
 /** The report of one job for people. */
 import { describeFailure } from '../../../core/failure.ts'
-import type { JobReport, JobView, TrashView } from '../../views/views.ts'
+import { formatDuration } from '../../views/duration.ts'
+import type { JobReport, JobView, PostingView, TrashView } from '../../views/views.ts'
 import { displayWidth } from './columns.ts'
 import { formatState } from './lists.ts'
 import { logbookLines } from './logbook.ts'
@@ -30,23 +31,43 @@ function jobLines(job: ReportedJob, screen: Screen): string[] {
   return [head, ...factLines(facts), ...attemptLines(job, screen)]
 }
 
-function boardFacts({
-  owner,
-  priority,
-  size,
-  runs,
-  maxAttempts,
-  postedAt,
-  attempts,
-}: JobView & Pick<ReportedJob, 'attempts'>): Facts {
+function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'attempts'>): Facts {
+  const { owner, priority, size, runs, maxAttempts, postedAt, attempts, key, deadline, delayedUntil, waitingFor } = job
   const failed = attempts.filter(({ ended }) => ended === 'failed').length
   return [
     ['owner', owner],
+    ['waits for', waitingFor?.text],
     ['priority', priority],
     ['size', size],
+    ['key', key],
+    ...resourceFacts(job),
+    ['limits', job.limits?.map(({ key: limit, cost }) => (cost === 1 ? limit : `${limit} (${cost})`)).join(', ')],
     ['posted', postedAt?.toISOString()],
-    ['runs', `${runs}; ${failed} failed, trashed at ${maxAttempts} failures`],
+    ['delayed', delayedUntil && `until ${delayedUntil.toISOString()}`],
+    ['deadline', deadline === undefined ? undefined : formatDuration(deadline)],
+    ['back-off', job.backOff && formatBackOff(job.backOff)],
+    [
+      'runs',
+      `${runs}; ${failed} failed, trashed at ${maxAttempts} failures${job.onOwnerLost ? ', or when its owner is lost' : ''}`,
+    ],
   ]
+}
+
+function resourceFacts({ resources: { exclusive, shared } = {} }: PostingView): Facts {
+  return [
+    ['exclusive', exclusive?.join(', ')],
+    ['shared', shared?.join(', ')],
+  ]
+}
+
+function formatBackOff({ first, factor, max, jitter }: NonNullable<PostingView['backOff']>): string {
+  const parts = [
+    first === undefined ? undefined : `first ${formatDuration(first)}`,
+    factor === undefined ? undefined : `× ${factor}`,
+    max === undefined ? undefined : `at most ${formatDuration(max)}`,
+    jitter === 'none' ? 'no jitter' : undefined,
+  ]
+  return parts.filter((part) => part !== undefined).join(', ')
 }
 
 function trashFacts({ by, at, reason, failure }: TrashView): Facts {
