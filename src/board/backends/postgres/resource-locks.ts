@@ -91,10 +91,17 @@ export class ResourceLocks {
     const connection = present()
     if (!connection) throw new NotConnected(`locking resources of ${uri}: the session has no connection now`)
     return translateErrors(`locking resources of ${uri}`, async () => {
-      const refused = await this.#takeOn(connection, wanted)
-      // The next connection has begun to take the locks again, and has not seen these.
-      if (present() !== connection) throw new NotConnected('the connection is broken')
-      return refused
+      try {
+        const refused = await this.#takeOn(connection, wanted)
+        // The next connection has begun to take the locks again, and has not seen these.
+        if (present() !== connection) throw new NotConnected('the connection is broken')
+        return refused
+      } catch (error) {
+        for (const { request } of wanted) this.#held.delete(request.id)
+        // A statement that fails keeps the locks that it has taken so far, and nobody knows which: they end with the connection.
+        connection.disconnect(error)
+        throw error
+      }
     })
   }
 
@@ -134,7 +141,9 @@ export class ResourceLocks {
       this.#held.delete(id)
       if (current && held.connection === current) locks.push(...held.locks)
     }
-    if (current && locks.length > 0) await unlock(current, locks).catch(() => undefined)
+    if (!current || locks.length === 0) return
+    // A lock that stays would keep its resource from others for as long as this process lives: it ends with the connection.
+    await unlock(current, locks).catch((error: unknown) => current.disconnect(error))
   }
 
   /** Takes all locks again on the present connection, until it is lost. Called when the session goes on over another connection. */

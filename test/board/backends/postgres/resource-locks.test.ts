@@ -1,6 +1,6 @@
 /** Resources of claimed jobs are advisory locks of the database: other programs see them, wait for them, and hold them. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import type { JobBoard, Resources } from '../../../../src/board/index.ts'
+import type { Claim, JobBoard, Resources } from '../../../../src/board/index.ts'
 import { ClaimLost, InvalidArgument, ResourceLocked, Unclaimable } from '../../../../src/core/errors.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
 import { advisoryKey, PostgresConnection, parsePostgresLocation } from '../../../../src/postgres/index.ts'
@@ -296,4 +296,34 @@ test('advisoryLocks must be on or off', async () => {
   const error = await rejectionOf(place.openAt(server.port, { parameters: '&advisoryLocks=maybe' }))
   expect(error).toBeInstanceOf(InvalidArgument)
   expect(String(error)).toContain('advisoryLocks must be on or off, got maybe')
+})
+
+test('a server without room for more locks refuses the claim, and keeps none of its locks', async () => {
+  await using small = await startPostgres({
+    config: { fsync: 'off', max_locks_per_transaction: '10', max_connections: '10' },
+  })
+  await using place = await postgresPlaceOn(small.uri)
+  await using board = await place.open()
+  const many = (from: number) => Array.from({ length: 256 }, (_, n) => nameOf(place, `r${from + n}`))
+  const claims: Claim[] = []
+  let error: unknown
+  for (let from = 0; error === undefined && from < 100 * 256; from += 256) {
+    const job = await board.post('flow', {}, { name: `job ${from}`, resources: { exclusive: many(from) } })
+    await board.claim(job).then(
+      (claim) => claims.push(claim),
+      (refusal: unknown) => {
+        error = refusal
+      },
+    )
+  }
+  expect(error).toMatchObject({ retryable: true })
+  while (
+    (await place.query("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"))[0]?.['count'] !==
+    String(256 * claims.length)
+  );
+  for (const claim of claims) {
+    claim.assertHeld()
+    await claim.consume()
+  }
+  expect((await board.claimNext())[0].run).toBe(1)
 })
