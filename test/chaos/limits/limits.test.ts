@@ -49,7 +49,7 @@ describe('limits hold, whatever happens to owners', () => {
   })
 
   test('on Postgres', async () => {
-    await using server = await startPostgres({ config: { fsync: 'off' } })
+    await using server = await startPostgres({ config: { fsync: 'off', max_connections: '300' } })
     await using place = await postgresPlaceOn(server.uri)
     await check(`${place.uri}&sessionTimeout=2s`)
   })
