@@ -32,6 +32,7 @@ export {
   type LimitSettings,
   type Limits,
   type LimitView,
+  type LimitViewOptions,
   type ListedFlow,
   type OpenBoardOptions,
   type Overlap,

@@ -21,7 +21,15 @@ export type { WaitingFor } from './api/waiting-for.ts'
 export type { Cancellation, Entity, SessionState } from './backend.ts'
 export type { Claim, PerformContext, Performed } from './claims/claim.ts'
 export type { AbandonOptions, TrashOptions } from './claims/settle-options.ts'
-export type { LimitKeyUse, LimitSettings, Limits, LimitView, PushBackOptions, TakeOptions } from './limits/limits.ts'
+export type {
+  LimitKeyUse,
+  LimitSettings,
+  Limits,
+  LimitView,
+  LimitViewOptions,
+  PushBackOptions,
+  TakeOptions,
+} from './limits/limits.ts'
 export type { Attempt } from './model/attempts.ts'
 export type { PostBackOff } from './model/back-off.ts'
 export { PRIORITIES, type Priority } from './model/claim-order.ts'

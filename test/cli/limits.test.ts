@@ -1,6 +1,6 @@
 /** `jobboard limits …` and the limits of jobs that the command line posts and runs. */
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { limitsTable } from '../../src/cli/output/render/limits.ts'
+import { limitKeysTable, limitsTable } from '../../src/cli/output/render/limits.ts'
 import { plainPaint, type Screen } from '../../src/cli/output/render/paint.ts'
 import { openBoard } from '../../src/index.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
@@ -55,6 +55,19 @@ describe.skipIf(!zookeeperHosts)('the limits of a board', () => {
     await claim.consume()
   })
 
+  test('show how many jobs wait for them', async () => {
+    await limits('set', 'tenant/*', '--concurrency', '0')
+    for (const key of ['tenant/7', 'tenant/7', 'tenant/8']) await place.jobboard(['post', 'hello', '--limit', key])
+    const shown = await limits('show', 'tenant/*')
+    expect(shown.stdout).toMatch(/KEY +AT ONCE +RUNNING +WAITING +RATE/)
+    expect(shown.stdout).toMatch(/KEY +RUNNING +WAITING +NEXT START *\n *tenant\/7 +0 +2 +-\s+tenant\/8 +0 +1 +-/)
+    expect(jsonLines((await limits('show', 'tenant/7', '--json')).stdout)).toMatchObject([
+      { key: 'tenant/*', waiting: 2, keys: [{ key: 'tenant/7', running: 0, waiting: 2 }] },
+    ])
+    expect((await limits('list')).stdout).not.toContain('WAITING')
+    expect(jsonLines((await limits('list', '--waiting', '--json')).stdout)).toMatchObject([{ waiting: 3 }])
+  })
+
   test('keep a job waiting, and a run in the foreground does not keep them', async () => {
     await limits('set', 'flow/hello', '--concurrency', '0')
     const store = ['--store', '{"name":"Ada"}', '--flows', 'flows.js']
@@ -101,5 +114,21 @@ test('what is printed of limits is aligned, and hostile texts are escaped', () =
     'tenant/*  2        0        100/1m  -                                                       ada',
     'api       -        -        -       until 2026-06-01T12:00:00.000Z: it \\x1b[2J answers 429  -',
     'later     -        -        -       -                                                       limit later has format 2',
+  ])
+})
+
+test('the keys of a limit are printed with their jobs, and a lower bound as one', () => {
+  const now = new Date('2026-06-01T12:00:00Z')
+  const screen: Screen = { paint: plainPaint, width: undefined, now }
+  const keys = [
+    { key: 'tenant/7', running: 2, waiting: 19_999, nextStart: now },
+    { key: 'tenant/8', running: 0, waiting: 1 },
+  ]
+  const limit = { key: 'tenant/*', concurrency: 2, keys, waiting: 20_000, waitingIsPartial: true } as const
+  expect(limitsTable([limit], screen)[1]).toMatch(/^tenant\/\* +2 +2 +20000 or more /)
+  expect(limitKeysTable(limit, screen).map((row) => row.trimEnd())).toEqual([
+    'KEY       RUNNING  WAITING        NEXT START',
+    'tenant/7  2        19999 or more  2026-06-01T12:00:00.000Z',
+    'tenant/8  0        1 or more      -',
   ])
 })

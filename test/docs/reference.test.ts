@@ -142,6 +142,7 @@ describe('what is exported', () => {
     ['`board.jobs(options)`', ['JobsOptions']],
     ['`job.wait(options)`, `board.wait(options)`', ['WaitOptions']],
     ['`board.claimNext(options)`', ['ClaimNextOptions']],
+    ['`board.limits.list(options)` and `board.limits.show(key, options)`', ['LimitViewOptions']],
     ['`board.limits.take(key, options)`', ['TakeOptions']],
     ['`claim.abandon(options)`', ['AbandonOptions']],
     ['`claim.trash(options)`', ['TrashOptions']],

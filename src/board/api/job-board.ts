@@ -537,6 +537,7 @@ export class JobBoard implements AsyncDisposable {
       now: () => this.#backend.now(),
       readClock: async () => this.#backend.readClock?.(),
       use: async (keys) => (await this.#backend.limitUse?.(keys)) ?? [],
+      unclaimed: () => this.jobs({ onlyUnclaimed: true, ensureFresh: true }),
       take: (key, call) => this.#tokens.take(key, call),
     })
     return this.#limits

@@ -14,6 +14,15 @@ import type { BoardRecords } from '../records/board-records.ts'
 import type { ReadRecord, RecordStore } from '../records/record-store.ts'
 import { HOLDS, type HoldRecord, LIMITS, type LimitRecord } from './record.ts'
 import type { TokenCall } from './token-taker.ts'
+import {
+  countWaiting,
+  firstKeys,
+  joinCounts,
+  type KeyCount,
+  toWaiting,
+  type UnclaimedJob,
+  type WaitingCount,
+} from './waiting.ts'
 
 /** The maximum number of attempts of a change, when other processes change the same limit at the same time. */
 const MAX_ATTEMPTS = 20
@@ -52,15 +61,25 @@ export interface LimitView {
   readonly fair?: true
   /**
    * The keys of which claims have taken slots or tokens; of a pattern there may be many, and at most 1,000 are read. Tokens come back with
-   * time: a key stays in the list for a while.
+   * time: a key stays in the list for a while. With `waiting`, also the keys of jobs that wait.
    */
   readonly keys?: readonly LimitKeyUse[]
+  /** The sum of `waiting` of all keys, if it was asked for; a job with two keys of a pattern counts for both. */
+  readonly waiting?: number
+  /** Set if the board has more jobs than are counted, which are 20,000: then at least so many wait. */
+  readonly waitingIsPartial?: true
   /** Why no job of the key starts now. */
   readonly held?: { readonly until?: Date; readonly reason?: string; readonly by: string; readonly since: Date }
   /** Who has set it, and when; absent for a key that is only held. */
   readonly set?: { readonly by: string; readonly at: Date }
   /** Why the limit cannot be read here: no job of its keys is started by this release. */
   readonly error?: Error
+}
+
+/** The options of `board.limits.list` and `show`. */
+export interface LimitViewOptions {
+  /** Whether to count the jobs that wait, too: it opens the view of the board and reads postings that are not in it. False by default. */
+  readonly waiting?: boolean
 }
 
 /** What claims have taken of a key. */
@@ -70,6 +89,8 @@ export interface LimitKeyUse {
   readonly running: number
   /** When the next job may start, if the rate permits none now. */
   readonly nextStart?: Date
+  /** The number of jobs of the key that nobody has claimed and whose delay is over, whatever they wait for; if it was asked for. */
+  readonly waiting?: number
 }
 
 /** How long `board.limits.pushBack` holds a key. */
@@ -100,6 +121,8 @@ export interface LimitsHost {
   readClock(): Promise<void>
   /** Returns what claims have taken of these keys, or of all. @throws NotConnected */
   use(keys?: readonly string[]): Promise<readonly LimitUse[]>
+  /** Yields the unclaimed jobs of the board. @throws NotConnected */
+  unclaimed(): AsyncIterable<UnclaimedJob>
   /** Resolves when the tokens of the call were taken. */
   take(key: string, call: TokenCall): Promise<void>
 }
@@ -117,10 +140,16 @@ export class Limits {
     this.#holds = host.records.of(HOLDS)
   }
 
-  /** Returns what is set, ordered by key. @throws UnsupportedCapability, NotConnected */
-  async list(): Promise<LimitView[]> {
+  /**
+   * Returns what is set, ordered by key.
+   *
+   * @throws UnsupportedCapability, NotConnected
+   * @example const limits = await board.limits.list({ waiting: true })
+   */
+  async list(options: LimitViewOptions = {}): Promise<LimitView[]> {
+    assertOptions(options, { waiting: true }, 'limits.list')
     await this.#prepare()
-    return this.#withUse(await this.#listSet())
+    return this.#withKeys(await this.#listSet(), await this.#count(options))
   }
 
   async #listSet(): Promise<LimitView[]> {
@@ -134,30 +163,54 @@ export class Limits {
   }
 
   /**
-   * Returns what applies to a key: what is set for it, or for the pattern with the longest beginning.
+   * Returns what applies to a key: what is set for it, or for the pattern with the longest beginning. Of a pattern, returns what is set for
+   * the pattern itself, with its keys.
    *
    * @throws NotFound if nothing is set; UnsupportedCapability, NotConnected
    */
-  async show(key: string): Promise<LimitView> {
-    assertKey(key)
+  async show(key: string, options: LimitViewOptions = {}): Promise<LimitView> {
+    assertKeyOrPattern(key)
+    assertOptions(options, { waiting: true }, 'limits.show')
     await this.#prepare()
-    const found = matching(key, await this.#listSet())
+    const views = await this.#listSet()
+    if (key.endsWith('*')) return this.#showPattern(key, views, options)
+    const found = matching(key, views)
     const limit = found.find(({ set, error }) => set ?? error)
     const held = found.find((view) => view.held)?.held
     if (!limit && !held) throw new NotFound(`limit ${key}: nothing is set for it, nor for a pattern that it matches`)
     const { held: _, ...settings } = limit ?? { key }
     const view = { ...settings, ...defined({ held }) }
-    return { ...view, ...toKeys(view, await this.#host.use([key]), this.#host.now()) }
+    const counted = await this.#count(options)
+    const ofKey = counted && { ...counted, byKey: new Map([[key, counted.byKey.get(key) ?? 0]]) }
+    return this.#withCounts(view, joinCounts(await this.#host.use([key]), ofKey), ofKey)
   }
 
-  /** Adds to each limit the keys for which it is the one that counts. */
-  async #withUse(views: readonly LimitView[]): Promise<LimitView[]> {
-    const byLimit = new Map<LimitView, LimitUse[]>()
-    for (const use of await this.#host.use()) {
-      const limit = matching(use.key, views).find(({ set, error }) => set ?? error)
-      if (limit) byLimit.set(limit, [...(byLimit.get(limit) ?? []), use])
+  async #showPattern(key: string, views: readonly LimitView[], options: LimitViewOptions): Promise<LimitView> {
+    if (!views.some((view) => view.key === key)) throw new NotFound(`limit ${key}: nothing is set for this pattern`)
+    const all = await this.#withKeys(views, await this.#count(options))
+    return all.find((view) => view.key === key) ?? { key }
+  }
+
+  async #count({ waiting = false }: LimitViewOptions): Promise<WaitingCount | undefined> {
+    return waiting ? countWaiting(this.#host.unclaimed(), { now: this.#host.now() }) : undefined
+  }
+
+  /** Adds to each limit the keys for which it is the one that counts; a hold counts where nothing is set. */
+  async #withKeys(views: readonly LimitView[], counted: WaitingCount | undefined): Promise<LimitView[]> {
+    const byLimit = new Map<LimitView, KeyCount[]>()
+    for (const count of joinCounts(await this.#host.use(), counted)) {
+      const found = matching(count.key, views)
+      const limit = found.find(({ set, error }) => set ?? error) ?? found[0]
+      if (!limit) continue
+      const keys = byLimit.get(limit)
+      if (keys) keys.push(count)
+      else byLimit.set(limit, [count])
     }
-    return views.map((view) => ({ ...view, ...toKeys(view, byLimit.get(view) ?? [], this.#host.now()) }))
+    return views.map((view) => this.#withCounts(view, byLimit.get(view) ?? [], counted))
+  }
+
+  #withCounts(view: LimitView, keys: readonly KeyCount[], counted: WaitingCount | undefined): LimitView {
+    return { ...view, ...toWaiting(keys, counted), ...toKeys(view, keys, this.#host.now()) }
   }
 
   /**
@@ -311,14 +364,15 @@ function toView(record: ReadRecord<LimitRecord>): LimitView {
   return { key: record.id, ...settings, set: { by, at: new Date(at) } }
 }
 
-function toKeys({ rate }: LimitView, uses: readonly LimitUse[], now: number): Pick<LimitView, 'keys'> {
+function toKeys({ rate }: LimitView, uses: readonly KeyCount[], now: number): Pick<LimitView, 'keys'> {
   if (uses.length === 0) return {}
   const claimRate = rate && toClaimRate({ intervalMs: rate.perMs / rate.limit, burst: rate.burst }, 1)
-  const keys = uses.map(({ key, slots, arrivalMs }): LimitKeyUse => {
+  const keys = uses.map(({ key, slots, arrivalMs, waiting }): LimitKeyUse => {
     const token = claimRate && takeTokens(arrivalMs, claimRate, now)
-    return { key, running: slots, ...(token && 'until' in token ? { nextStart: new Date(token.until) } : {}) }
+    const next = token && 'until' in token ? { nextStart: new Date(token.until) } : {}
+    return { key, running: slots, ...next, ...defined({ waiting }) }
   })
-  return { keys: keys.sort((a, b) => b.running - a.running || (a.key < b.key ? -1 : 1)) }
+  return { keys: firstKeys(keys) }
 }
 
 function toHeld(record: ReadRecord<HoldRecord>, now: number): LimitView['held'] {

@@ -12,6 +12,10 @@ interface JsonOptions extends SharedOptions {
   readonly json?: boolean
 }
 
+interface ListOptions extends JsonOptions {
+  readonly waiting?: boolean
+}
+
 interface SetOptions extends JsonOptions {
   readonly concurrency?: number
   readonly rate?: string
@@ -37,16 +41,20 @@ export function defineLimits(program: Command, run: RunAction): void {
     .command('list')
     .summary('list the limits')
     .description('Lists what is set for keys, and which keys are held.')
+    .option('--waiting', 'count the jobs that wait for each limit, too; on a long board it takes longer')
     .option('--json', 'print each limit as a JSON object on a line of its own')
     .addHelpText('after', '\nExample:\n  $ jobboard limits list --board zookeeper://127.0.0.1:2181/demo')
     .action(run(list))
   limits
     .command('show')
-    .summary('show what applies to a key')
-    .description('Shows what applies to a key: what is set for it, or for the longest pattern that it matches.')
-    .argument('<key>', 'key of the limit')
+    .summary('show what applies to a key, and how many jobs wait')
+    .description(
+      'Shows what applies to a key: what is set for it, or for the longest pattern that it matches. Then the keys with jobs: how many run and ' +
+        'wait, and when the next may start. A pattern is shown with all of its keys.',
+    )
+    .argument('<key>', KEY_HELP)
     .option('--json', 'print a JSON object')
-    .addHelpText('after', '\nExample:\n  $ jobboard limits show tenant/7')
+    .addHelpText('after', "\nExamples:\n  $ jobboard limits show tenant/7\n  $ jobboard limits show 'tenant/*'")
     .action(run(show))
   limits
     .command('set')
@@ -94,10 +102,10 @@ export function defineLimits(program: Command, run: RunAction): void {
     .action(run(forEachKey((board, key) => board.limits.remove(key).then(() => `limit ${key} removed`))))
 }
 
-async function list(options: JsonOptions, context: CliContext): Promise<ExitCode> {
+async function list(options: ListOptions, context: CliContext): Promise<ExitCode> {
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
-  const limits = await board.limits.list()
+  const limits = await board.limits.list(definedOnly({ waiting: options.waiting }))
   if (options.json) await printJson(context, limits.map(toJson))
   else if (limits.length === 0) await printLines(context, [`no limits on ${board.uri}`])
   else await printLines(context, await render(context, ({ limitsTable }, screen) => limitsTable(limits, screen)))
@@ -106,7 +114,13 @@ async function list(options: JsonOptions, context: CliContext): Promise<ExitCode
 
 async function show(options: JsonOptions, context: CliContext, { args: [key = ''] }: Command): Promise<ExitCode> {
   await using opened = await openNamedBoard(options, context, { create: false })
-  await printLimit(await opened.board.limits.show(key), options, context)
+  const limit = await opened.board.limits.show(key, { waiting: true })
+  await printLimit(limit, options, context)
+  if (!options.json && limit.keys)
+    await printLines(context, [
+      '',
+      ...(await render(context, ({ limitKeysTable }, screen) => limitKeysTable(limit, screen))),
+    ])
   return DONE
 }
 

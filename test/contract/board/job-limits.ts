@@ -162,6 +162,37 @@ export function jobLimitsContract({ open, expire }: Place): void {
       expect(await board.limits.show('tenant/1')).not.toHaveProperty('keys')
     })
 
+    test('a limit shows how many jobs of each key wait, also to a board that has not viewed them', async () => {
+      const [one, other] = [await open(), await open()]
+      await one.limits.set('tenant/*', { concurrency: 1 })
+      await one.limits.stop('mail')
+      await postMany(one, 3, { limits: ['tenant/1'] })
+      await postMany(one, 2, { limits: ['tenant/2', 'mail'] })
+      await postMany(one, 1, { limits: ['tenant/2'], delay: '1h' })
+      await postMany(one, 1, { limits: 'none' })
+      await claimAll(one)
+      const waiting = { waiting: true } as const
+      for (const board of [other, one]) {
+        const limits = await board.limits.list(waiting)
+        expect(limits.map(({ key, waiting }) => [key, waiting])).toEqual([
+          ['mail', 2],
+          ['tenant/*', 4],
+        ])
+        expect(limits[0]).not.toHaveProperty('waitingIsPartial')
+        expect((await board.limits.show('tenant/*', waiting)).keys).toEqual([
+          { key: 'tenant/1', running: 1, waiting: 2 },
+          { key: 'tenant/2', running: 0, waiting: 2 },
+        ])
+        expect(await board.limits.show('tenant/2', waiting)).toMatchObject({
+          ...{ key: 'tenant/*', waiting: 2 },
+          keys: [{ key: 'tenant/2', running: 0, waiting: 2 }],
+        })
+        expect(await board.limits.show('tenant/3', waiting)).toMatchObject({ waiting: 0 })
+        expect(await board.limits.show('mail')).not.toHaveProperty('waiting')
+      }
+      expect(await rejectionOf(other.limits.show('flow/*'))).toBeInstanceOf(NotFound)
+    })
+
     test('a limit shows when the next job of a rate may start', async () => {
       const board = await open()
       await board.limits.set('api', { rate: { limit: 1, per: '1h' } })
