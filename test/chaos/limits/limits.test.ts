@@ -129,15 +129,23 @@ async function check(uri: string): Promise<void> {
     await Promise.all([...owners.values()].map(({ ended }) => ended))
     const lines = await linesOf(file)
     const tookMs = Date.now() - begun
+    const most = mostAtOnce('slots', lines, deaths)
+    const window = worstWindow(lines)
+    const begins = lines.filter(({ what }) => what === 'begin').length
     console.log(
-      `limits: ${posted.size} jobs, ${deaths.length - stops} kills, ${stops} stops, ${lines.length} lines, ${tookMs} ms`,
+      [
+        `limits: ${posted.size} jobs, ${begins} starts by ${OWNERS} owners, ${deaths.length - stops} kills, ${stops} stops, ${TENANTS} tenants`,
+        `at once: at most ${most} of ${SLOTS} slots`,
+        `rate: nearest to its allowance ${window.starts} starts in ${window.ms} ms, of ${window.allowed} (${LATE_MS} ms for lines that were written late)`,
+        `in ${tookMs} ms`,
+      ].join('\n  '),
     )
     expect([...owners.values()].flatMap((owner) => owner.lines.filter((line) => line.startsWith('failed')))).toEqual([])
     expect(new Set(lines.filter(({ what }) => what === 'begin').map(({ uuid }) => uuid))).toEqual(posted)
-    expect(mostAtOnce('slots', lines, deaths)).toBeLessThanOrEqual(SLOTS)
+    expect(most).toBeLessThanOrEqual(SLOTS)
     for (const tenant of new Set(lines.flatMap(({ keys }) => keys.filter((key) => key.startsWith('tenant/')))))
       expect(mostAtOnce(tenant, lines, deaths), tenant).toBeLessThanOrEqual(TENANT_SLOTS)
-    expect(excessStarts(lines)).toBeLessThanOrEqual(0)
+    expect(window.starts).toBeLessThanOrEqual(window.allowed)
   } finally {
     await Promise.all([...owners.values()].map((owner) => owner[Symbol.asyncDispose]()))
     await rm(folder, { recursive: true, force: true })
@@ -167,17 +175,26 @@ function mostAtOnce(key: string, lines: readonly Line[], deaths: readonly Death[
   return most
 }
 
-/** Returns by how many the starts in any time exceed what burst and rate permit. */
-function excessStarts(lines: readonly Line[]): number {
+interface Window {
+  readonly starts: number
+  readonly ms: number
+  /** What burst and rate permit in this time, and in that by which lines may be late. */
+  readonly allowed: number
+}
+
+/** Returns the time in which the starts were nearest to what burst and rate permit, or exceeded it by most. */
+function worstWindow(lines: readonly Line[]): Window {
   const starts = lines.filter(({ what, keys }) => what === 'begin' && keys.includes('rate')).map(({ at }) => at)
   starts.sort((a, b) => a - b)
-  let excess = Number.NEGATIVE_INFINITY
+  let worst: Window = { starts: 0, ms: 0, allowed: Number.POSITIVE_INFINITY }
   for (const [first, from] of starts.entries())
     for (let last = first; last < starts.length; last += 1) {
-      const ms = (starts[last] ?? from) - from + LATE_MS
-      excess = Math.max(excess, last - first + 1 - RATE.burst - Math.ceil((ms * RATE.limit) / RATE.perMs))
+      const ms = (starts[last] ?? from) - from
+      const allowed = RATE.burst + Math.ceil(((ms + LATE_MS) * RATE.limit) / RATE.perMs)
+      const count = last - first + 1
+      if (count - allowed > worst.starts - worst.allowed) worst = { starts: count, ms, allowed }
     }
-  return excess
+  return worst
 }
 
 async function linesOf(file: string): Promise<Line[]> {
