@@ -16,12 +16,16 @@
  * 4. A change is reported once, in the order of commits, or the backend reports a gap.
  * 5. A claim grants everything that its posting asks for (the job, its resources, its limits) or nothing; its end frees all of it but
  *    the tokens of rates. While the board is paused no claim is granted.
+ * 6. The end of a job and what follows from it for the jobs that depend on it (`model/dependencies.ts`) is one step. A job is not granted
+ *    before all of its dependencies are met, unless it is cancelled.
  */
 
 import type { Failure } from '../core/failure.ts'
 import type { Result } from '../core/result.ts'
 import type { AlarmClock } from '../core/time.ts'
 import type { ClaimOrderKey } from './model/claim-order.ts'
+import type { Dependency } from './model/dependencies.ts'
+import type { EndedJob, HistoryEntry } from './model/ended-job.ts'
 import type { ClaimLimits, LimitUse, TokenRequest, TokensTaken } from './model/limits.ts'
 import type { Posting, SqlClient } from './model/posting.ts'
 import type { RecordChange, RecordName, StoredRecord } from './model/record.ts'
@@ -102,10 +106,25 @@ export interface Backend {
    * after it takes it into account. One transaction. Errors: NotConnected, NotFound, OutcomeUnknown.
    */
   request(request: CancelRequest | GateRequest): Promise<void>
-  /** Moves a job from the trash to the end of the queue in one transaction. Errors: NotConnected, NotFound, Duplicate, OutcomeUnknown. */
-  restore(entry: TrashedEntry, posting: Posting): Promise<void>
+  /**
+   * Moves a job from the trash to the end of the queue in one transaction, or does nothing because a job on which it would depend has left the
+   * board. Errors: NotConnected, NotFound, Duplicate, OutcomeUnknown.
+   */
+  restore(entry: TrashedEntry, posting: Posting, options?: RestoreOptions): Promise<RestoreOutcome>
   /** Deletes a job from the trash in one transaction. Errors: NotConnected, NotFound, OutcomeUnknown. */
   purge(entry: TrashedEntry): Promise<void>
+
+  /**
+   * Returns the ids of the jobs on the board on which this one still depends, and of those that depend on it; at most
+   * {@link MAX_SHOWN_DEPENDENCIES} each. Absent where there are no dependencies. Errors: NotConnected.
+   */
+  dependencies?(id: string): Promise<{ readonly waitsFor: readonly string[]; readonly dependents: readonly string[] }>
+  /**
+   * Returns the newest jobs of the history, newest first, at most `limit`. Absent where there is none. Errors: NotConnected.
+   */
+  history?(asked: { readonly limit: number }): Promise<readonly EndedJob[]>
+  /** Returns the newest record of each of these jobs in the history. Errors: NotConnected. */
+  endedJobs?(uuids: readonly string[]): Promise<readonly (EndedJob | undefined)[]>
 
   /** Lists the jobs on the board. Absent where there are sections. */
   list?(): Promise<BoardListing>
@@ -213,6 +232,10 @@ export interface BackendCapabilities {
   readonly records: boolean
   /** Whether claims take slots and tokens of limits. */
   readonly limits: boolean
+  /** Whether jobs can depend on others. */
+  readonly dependencies: boolean
+  /** Whether the board keeps a history of the jobs that have ended. */
+  readonly history: boolean
   /**
    * The features of jobs that a claim of this backend cannot grant or free: a job that uses one stays for other boards of the same
    * path. Absent where all jobs can be claimed.
@@ -230,7 +253,12 @@ export const ALL_CAPABILITIES: BackendCapabilities = {
   completeChangeFeed: true,
   records: true,
   limits: true,
+  dependencies: true,
+  history: true,
 }
+
+/** The most jobs that {@link Backend.dependencies} returns of each kind. */
+export const MAX_SHOWN_DEPENDENCIES = 1_000
 
 /** The receiver of what a backend reports. Called synchronously; never throws. */
 export interface BackendSink {
@@ -266,9 +294,10 @@ export type JobStatus =
   | { readonly claimed: boolean; readonly cancelled: boolean; readonly revision: number }
 
 export type BoardChange = {
-  readonly kind: 'posted' | 'updated' | 'gone' | 'claimed' | 'released' | 'trashed' | 'cancelled'
+  /** `ready`: all dependencies of the job are met. */
+  readonly kind: 'posted' | 'updated' | 'ready' | 'gone' | 'claimed' | 'released' | 'trashed' | 'cancelled'
   readonly id: string
-  /** The queue key of a posted job, where there are sections. */
+  /** The queue key of a posted or ready job, where there are sections. */
   readonly at?: QueueKey
   /** Set where the change may have been reported before; it is not counted twice. */
   readonly again?: true
@@ -276,7 +305,7 @@ export type BoardChange = {
 
 /** The place of a job in claim order and its due time: all that decides whether a view has to hold the job. */
 export interface QueueKey extends ClaimOrderKey {
-  /** The due time in milliseconds on the backend's clock; 0 for at once, as for a job with a cancel request. */
+  /** The due time in milliseconds on the backend's clock; 0 for at once, as for a job with a cancel request; infinite for a job that waits for others. */
   readonly dueAt: number
 }
 
@@ -328,9 +357,19 @@ export interface PostRequest {
   readonly posting: Posting
   /** The revision of the key, as `Posted` reported it, of a job that has left the board: the post takes the key over. */
   readonly takeOver?: number
+  /** The jobs on the board after which the job is run; without those that are known to have ended as the job needs it. */
+  readonly after?: readonly Dependency[]
+}
+
+/** A post that did nothing, because a job on which it would depend has left the board. */
+export interface DependencyGone {
+  readonly created: false
+  /** The id of that job. */
+  readonly gone: string
 }
 
 export type Posted =
+  | DependencyGone
   | {
       readonly created: true
       /** Absent if the answer was lost and the job has left the board since. */
@@ -361,6 +400,14 @@ export type PostedInTransaction = Posted & { readonly transaction: string }
  */
 export type TransactionState = 'open' | 'committed' | 'rolled back' | 'unknown'
 
+/** The jobs on the board after which a restored job is run. */
+export interface RestoreOptions {
+  readonly after?: readonly Dependency[]
+}
+
+/** What became of a restoration: `gone` is the id of a job that has left the board, on which the job would depend. */
+export type RestoreOutcome = { readonly restored: true } | { readonly restored: false; readonly gone: string }
+
 /** Changes of records, and posts, that are done together or not at all. */
 export interface WriteRequest {
   readonly changes: readonly RecordChange[]
@@ -375,8 +422,8 @@ export type Written =
       /** What became of each post: each was created. */
       readonly posted: readonly Posted[]
     }
-  /** Nothing was changed: a record is at another revision, or the key of a post is taken. */
-  | { readonly done: false; readonly conflict: RecordName | { readonly key: string } }
+  /** Nothing was changed: a record is at another revision, the key of a post is taken, or a job on which a post would depend has left the board. */
+  | { readonly done: false; readonly conflict: RecordName | { readonly key: string } | { readonly dependency: string } }
 
 export interface ClaimRequest {
   readonly id: string
@@ -432,6 +479,8 @@ export type Settlement = {
   readonly posting: Posting
   /** Whether the view knows of a cancel request for the job; the request is removed together with the job. */
   readonly cancelRequested: boolean
+  /** What the end of the job adds to the history; absent for an abandon, and where the board keeps none. */
+  readonly history?: HistoryEntry
 } & (
   | { readonly kind: 'consume' }
   /** `held`: the posting of the claim, whose resources it holds, where the posting that is written has others. */
@@ -445,6 +494,8 @@ export type DiscardRequest = {
   readonly revision: number
   readonly posting: Posting
   readonly cancelRequested: boolean
+  /** As in {@link Settlement}. */
+  readonly history?: HistoryEntry
 } & TrashReason
 
 /** A request to cancel a job, on whichever process it runs. A second request changes nothing. */
@@ -492,6 +543,8 @@ export interface StoredJob {
   readonly id: string
   readonly posting: Posting
   readonly revision: number
+  /** Whether the job depends on others that have not ended. */
+  readonly waits?: true
   /** The posting order: smaller is older. Jobs posted in one transaction have the same, and their ids decide. */
   readonly order: bigint
   /** The time of the post in milliseconds since 1970, by the backend's clock. */

@@ -2,6 +2,7 @@
 
 export type { RegisteredEntity } from './api/entity-registry.ts'
 export type { BoardEvents, JobEvent } from './api/events.ts'
+export type { EndedJob, HistoryOptions } from './api/history.ts'
 export type { Job } from './api/job.ts'
 export type { JobBoard } from './api/job-board.ts'
 export type { JobsOptions } from './api/listed.ts'
@@ -33,6 +34,7 @@ export type {
 export type { Attempt } from './model/attempts.ts'
 export type { PostBackOff } from './model/back-off.ts'
 export { PRIORITIES, type Priority } from './model/claim-order.ts'
+export type { DependencyEnd, PostDependency } from './model/dependencies.ts'
 export type { PostLimit } from './model/limits.ts'
 export { type Details, type Posting, type PostOptions, SIZES, type Size, type SqlClient } from './model/posting.ts'
 export type { Resources } from './model/resources.ts'

@@ -21,6 +21,7 @@ const KNOWN_OPTIONS: KnownOptions<OpenBoardOptions> = {
   who: true,
   log: true,
   unacceptedAfter: true,
+  keepHistory: true,
   signal: true,
   create: true,
   auth: true,

@@ -22,6 +22,8 @@ export const EVERYTHING = {
   completeChangeFeed: true,
   records: true,
   limits: true,
+  dependencies: true,
+  history: true,
 }
 
 /** Keeps a board viewing until it is closed: what others do is seen without a wait. */
@@ -44,7 +46,7 @@ export const memoryBoards: BoardBackend = {
 }
 export const zookeeperBoards: BoardBackend = {
   name: 'zookeeper:',
-  capabilities: EVERYTHING,
+  capabilities: { ...EVERYTHING, dependencies: false, history: false },
   place: () => zookeeperPlace(),
 }
 

@@ -81,12 +81,16 @@ export class SlowBackend implements Backend {
     return this.#memory.request(...args)
   }
 
-  restore(...args: Parameters<Backend['restore']>): Promise<void> {
+  restore(...args: Parameters<Backend['restore']>): ReturnType<Backend['restore']> {
     return this.#memory.restore(...args)
   }
 
   purge(...args: Parameters<Backend['purge']>): Promise<void> {
     return this.#memory.purge(...args)
+  }
+
+  endedJobs(uuids: readonly string[]): ReturnType<MemoryBackend['endedJobs']> {
+    return this.#memory.endedJobs(uuids)
   }
 
   cancellation(id: string): ReturnType<Backend['cancellation']> {

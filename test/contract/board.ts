@@ -9,10 +9,12 @@ import { cancellingContract } from './board/cancelling.ts'
 import { capabilitiesContract } from './board/capabilities.ts'
 import { claimingContract } from './board/claiming.ts'
 import { delaysContract } from './board/delays.ts'
+import { dependenciesContract } from './board/dependencies.ts'
 import { elsewhereContract } from './board/elsewhere.ts'
 import { endsContract } from './board/ends.ts'
 import { entitiesContract } from './board/entities.ts'
 import { eventsContract } from './board/events.ts'
+import { historyContract } from './board/history.ts'
 import { idlePollingContract } from './board/idle-polling.ts'
 import { jobLimitsContract, noLimitsContract } from './board/job-limits.ts'
 import { keysContract } from './board/keys.ts'
@@ -77,6 +79,7 @@ export const WINDOW_PARTS: readonly PartName[] = [
   'cancelling',
   'levels',
   'views that are opened again',
+  'jobs after jobs',
 ]
 
 /** The parts that sharing a board with TaskFlow can change: records are JSON, locks have a revision, trash is its own. */
@@ -125,6 +128,8 @@ type PartName =
   | 'tokens of limits'
   | 'schedules'
   | 'many posts'
+  | 'jobs after jobs'
+  | 'history'
 
 /** How boards are opened: kept viewing, or as users open them, so that each is viewed only while something needs it. */
 type Opened = 'viewing' | 'as used'
@@ -186,7 +191,7 @@ function contractOf(
     beginAnew: () => there().beginAnew(),
   }
   // What it cannot do is not left out: that it is refused is tested with the capabilities.
-  const { keys, resources, delays, cancel, records, limits } = backend.capabilities
+  const { keys, resources, delays, cancel, records, limits, dependencies, history } = backend.capabilities
   part('posting and looking', () => postingContract(use, backend))
   part('claiming', () => claimingContract(use))
   part('settling', () => settlingContract(use))
@@ -214,5 +219,7 @@ function contractOf(
   if (limits) part('tokens of limits', () => limitTokensContract(use))
   if (records) part('schedules', () => (keys ? schedulesContract(use) : schedulesWithoutKeysContract(use)))
   if (records && keys) part('many posts', () => manyContract(use))
+  if (dependencies) part('jobs after jobs', () => dependenciesContract(use))
+  if (history) part('history', () => historyContract(use))
   if (!backend.neverPolls) part('waiting on a busy board', () => idlePollingContract(use, backend.capabilities))
 }

@@ -39,9 +39,11 @@ import type { ScheduleHost } from '../schedules/schedule-host.ts'
 import { Scheduler, type SchedulerOptions } from '../schedules/scheduler.ts'
 import { Schedules } from '../schedules/schedules.ts'
 import { type JobEventKind, LiveView } from '../view/live-view.ts'
+import { DependencyResolver } from './dependency-resolver.ts'
 import { EntityRegistry, type RegisteredEntity } from './entity-registry.ts'
 import { BackendEventRouter } from './event-router.ts'
 import { type BoardEvents, ErrorReporter } from './events.ts'
+import { type EndedJob, type HistoryOptions, readHistory } from './history.ts'
 import { Job } from './job.ts'
 import type { JobsOptions } from './listed.ts'
 import { Lookup } from './lookup.ts'
@@ -81,6 +83,7 @@ export class JobBoard implements AsyncDisposable {
   readonly #entities: EntityRegistry
   readonly #errorReporter: ErrorReporter
   readonly #lookup: Lookup
+  readonly #dependencies: DependencyResolver
   readonly #poster: Poster
   readonly #claims: ClaimManager
   readonly #claimer: Claimer
@@ -93,7 +96,7 @@ export class JobBoard implements AsyncDisposable {
 
   /** @internal Use `openBoard`. @throws TypeError unless `who` is a non-empty string; InvalidArgument for `log` */
   constructor(backend: Backend, options: BoardOptions = {}) {
-    const { who, log, unacceptedAfter } = boardSettings(options)
+    const { who, log, unacceptedAfter, keepHistory } = boardSettings(options)
     this.who = who
     this.#log = log
     this.#backend = backend
@@ -118,8 +121,9 @@ export class JobBoard implements AsyncDisposable {
     })
     this.#lookup = new Lookup({ backend, view: this.#view, signal })
     const ownKey = new OwnKeyWarning({ log, holds: (entry) => this.#claims.holds(entry) })
+    this.#dependencies = new DependencyResolver({ backend, lookup: this.#lookup })
     this.#poster = new Poster({
-      ...{ backend, view: this.#view, lookup: this.#lookup, signal },
+      ...{ backend, view: this.#view, lookup: this.#lookup, dependencies: this.#dependencies, signal },
       keyTaken: (entry, posting) => ownKey.warnIfOwnKey(entry, posting),
     })
     this.records = new BoardRecords({ backend, signal, onError: failed })
@@ -133,6 +137,7 @@ export class JobBoard implements AsyncDisposable {
     this.#tokens = new TokenTaker({ backend, book: this.#limitBook, signal })
     const claims = new ClaimManager({
       ...{ backend, view: this.#view, entities: this.#entities, limits: this.#limitBook, who, onError: failed },
+      keepHistory,
       refresh: () => this.#lookup.refresh(),
     })
     this.#claims = claims
@@ -388,6 +393,19 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
+   * Returns the jobs that have ended last, newest first: done, or moved to the trash. One round trip. The board keeps some of them, see
+   * `keepHistory`.
+   *
+   * @param options.limit the number of jobs; 100 by default, at most 10,000
+   * @throws InvalidArgument; UnsupportedCapability where the board has no history
+   * @example for (const { uuid, outcome, who } of await board.history()) console.log(uuid, outcome, who)
+   */
+  async history(options: HistoryOptions = {}): Promise<readonly EndedJob[]> {
+    this.#lifecycle.assertRunning()
+    return readHistory(options, this.#backend)
+  }
+
+  /**
    * Yields the jobs in the trash, oldest first. The trash is read page by page, so that a long one needs little memory; a job that
    * leaves it meanwhile may be left out.
    */
@@ -399,13 +417,18 @@ export class JobBoard implements AsyncDisposable {
   /**
    * Moves a job from the trash to the end of the queue, with its uuid and run number and without attempts. One transaction.
    *
-   * @throws NotFound when it is no longer in the trash; Duplicate when its key is taken
+   * A job that depends on others waits for those of them that have not ended. Restore them first: with one of them in the trash it is refused.
+   *
+   * @throws NotFound when it is no longer in the trash, or a job on which it depends is not known any more; InvalidState when such a job is in
+   * the trash; Duplicate when its key is taken
    */
   async restore(trashed: TrashedJob): Promise<void> {
     this.#lifecycle.assertRunning()
     const entry = TrashedJob.entryFor(trashed)
     const { delay: _, ...posting } = entry.posting
-    await this.#backend.restore(entry, { ...posting, attempts: [] })
+    await this.#dependencies.register([entry.posting], ([after = []]) =>
+      this.#backend.restore(entry, { ...posting, attempts: [] }, after.length === 0 ? {} : { after }),
+    )
   }
 
   /** Deletes a job from the trash; one transaction. @throws NotFound when it is no longer in the trash */

@@ -7,6 +7,7 @@ import { toReference } from '../../core/job-reference.ts'
 import type { JobState } from '../../core/states.ts'
 import { type Attempt, toAttempts } from '../model/attempts.ts'
 import type { Priority } from '../model/claim-order.ts'
+import type { DependencyEnd } from '../model/dependencies.ts'
 import { type JobEntry, keepEntry, toJobState, waitForEnd } from '../model/entry.ts'
 import { toLimitCosts } from '../model/limits.ts'
 import type { Details, Posting, Size } from '../model/posting.ts'
@@ -74,6 +75,11 @@ export class Job {
   /** The key of the job, which no other job on the board has; undefined where it has none. */
   get key(): string | undefined {
     return this.#posting.key
+  }
+
+  /** The jobs after which the job is run; empty for most jobs. `board.waitingFor` says which of them it still waits for. */
+  get after(): readonly { readonly uuid: string; readonly on: DependencyEnd }[] {
+    return (this.#posting.after ?? []).map(({ uuid, on }) => ({ uuid, on: on ?? 'done' }))
   }
 
   /** The keys of the limits that the job keeps, with the tokens that a start takes; that of its flow first. Empty for `limits: 'none'`. */

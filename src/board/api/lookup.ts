@@ -105,6 +105,14 @@ export class Lookup {
     return (await this.#find(uuid))?.entry
   }
 
+  /** Returns the entries of those of the jobs that are on the board, as {@link locate} does. */
+  async locateAll(uuids: readonly string[]): Promise<(JobEntry | undefined)[]> {
+    using _view = this.#canAskForOne ? undefined : this.#view.hold()
+    if (!this.#canAskForOne) await this.refresh()
+    const found = await Promise.all(uuids.map((uuid) => this.#find(uuid)))
+    return found.map((job) => (job?.entry.ended ? undefined : job?.entry))
+  }
+
   /** Returns the same job in this view: the given one may be of another board object. @throws NotFound */
   async toOwnEntry(job: Job): Promise<Job> {
     const known = Job.entryFor(job)
@@ -139,7 +147,8 @@ export class Lookup {
     using _held = await this.#view.pin(Job.entryFor(own))
     if (!this.isCurrent(own)) await this.refresh()
     const { queue, unaccepted } = this.#view
-    return waitingFor(Job.entryFor(own), { queue, unaccepted, paused: options.paused(), backend: this.#backend })
+    const byId = (id: string) => this.#view.byId(id)
+    return waitingFor(Job.entryFor(own), { queue, unaccepted, paused: options.paused(), backend: this.#backend, byId })
   }
 
   /** Whether the backend is asked for one job, because the view is closed and one job is not worth opening it. */

@@ -20,8 +20,15 @@ export interface BoardOptions {
    * The jobs stay on the board, and others wait for them again once a conductor knows the flow.
    */
   readonly unacceptedAfter?: Duration
+  /**
+   * The number of ended jobs that the board keeps in its history (`board.history`), of those that this process ends; 10,000 by default. A job
+   * can depend on jobs that have ended for as long as they are in the history. With 0, this process adds none.
+   */
+  readonly keepHistory?: number
 }
 
+const DEFAULT_KEEP_HISTORY = 10_000
+const MAX_KEEP_HISTORY = 1_000_000
 const DEFAULT_UNACCEPTED_AFTER = '1h'
 
 /** Options of a wait. */
@@ -60,15 +67,19 @@ export interface BoardSettings {
   readonly log: Logger
   /** The time in milliseconds. */
   readonly unacceptedAfter: number
+  readonly keepHistory: number
 }
 
 /** Checks the options of a board. @throws TypeError unless `who` is a non-empty string; InvalidArgument for an invalid logger or duration */
 export function boardSettings(options: BoardOptions): BoardSettings {
   const { who = `${hostname()}:${process.pid}`, log = silentLog, unacceptedAfter = DEFAULT_UNACCEPTED_AFTER } = options
+  const { keepHistory = DEFAULT_KEEP_HISTORY } = options
+  if (!Number.isInteger(keepHistory) || keepHistory < 0 || keepHistory > MAX_KEEP_HISTORY)
+    throw new InvalidArgument(`keepHistory must be a whole number from 0 to ${MAX_KEEP_HISTORY}, got ${keepHistory}`)
   if (typeof who !== 'string' || who === '') throw new TypeError('who must be a non-empty string')
   if (isTooLong(who)) throw new InvalidArgument(`who must have at most ${MAX_NAME_BYTES} bytes`)
   assertLogger(log)
-  return { who, log, unacceptedAfter: toMilliseconds(unacceptedAfter, 'unacceptedAfter') }
+  return { who, log, unacceptedAfter: toMilliseconds(unacceptedAfter, 'unacceptedAfter'), keepHistory }
 }
 
 /** Options of `postAndClaim`: those of `post` except `delay`, and those of the wait for the job's turn. */

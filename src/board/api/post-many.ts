@@ -13,6 +13,7 @@ import { createDeferred } from '../../core/async/abort.ts'
 import { asError, InvalidArgument } from '../../core/errors.ts'
 import { assertOptions } from '../../core/options.ts'
 import type { Flow } from '../../flow/index.ts'
+import type { PostDependency } from '../model/dependencies.ts'
 import { POST_OPTIONS, type PostOptions } from '../model/posting.ts'
 import type { PostedJob, Poster, PostItem } from './poster.ts'
 
@@ -61,6 +62,7 @@ async function postEach(
   poster: Poster,
 ): Promise<PostManyResult[]> {
   const results: PostManyResult[] = []
+  const earlier = new EarlierItems()
   let [underWay, index] = [0, 0]
   let room = createDeferred()
   const answer = (at: number, result: PostManyResult) => {
@@ -75,7 +77,7 @@ async function postEach(
       const at = index
       index += 1
       underWay += 1
-      postItem(item, poster).then(
+      earlier.post(item, poster).then(
         (job) => answer(at, { job }),
         (error: unknown) => answer(at, { error: asError(error) }),
       )
@@ -112,9 +114,37 @@ async function postTogether(
   return []
 }
 
-async function postItem(item: PostItem, poster: Poster): Promise<PostedJob> {
-  const { flow, store = {}, ...options } = checkItem(item)
-  return poster.post(flow, store, options)
+/** The number of earlier items that a later one names without a round trip for each. */
+const MAX_EARLIER_ITEMS = 10_000
+
+/** The newest items with a uuid of the caller: a later item that depends on one of them waits until it is posted. */
+class EarlierItems {
+  readonly #posts = new Map<string, Promise<PostedJob>>()
+
+  async post(item: PostItem, poster: Poster): Promise<PostedJob> {
+    const { flow, store = {}, ...options } = checkItem(item)
+    const { uuid, after } = options
+    if (uuid === undefined) return poster.post(flow, store, { ...options, ...(await this.#resolve(after)) })
+    const posting = this.#resolve(after).then((found) => poster.post(flow, store, { ...options, ...found }))
+    // An item that failed is not known to later ones: their own post says that it is not on the board.
+    posting.catch(() => this.#posts.delete(uuid))
+    this.#posts.set(uuid, posting)
+    const [oldest] = this.#posts.keys()
+    if (oldest !== undefined && this.#posts.size > MAX_EARLIER_ITEMS) this.#posts.delete(oldest)
+    return posting
+  }
+
+  /** Returns the dependencies with the jobs of earlier items in place of their uuids. */
+  async #resolve(after: PostItem['after']): Promise<Pick<PostItem, 'after'>> {
+    if (!Array.isArray(after)) return after === undefined ? {} : { after }
+    const resolve = async (each: PostDependency): Promise<PostDependency> => {
+      const { uuid, on } =
+        typeof each === 'string' ? { uuid: each } : { on: undefined, ...each, uuid: Object(each).uuid }
+      const job = await this.#posts.get(uuid)?.catch(() => undefined)
+      return job ? { uuid: job.ref, ...(on === undefined ? {} : { on }) } : each
+    }
+    return { after: await Promise.all(after.map(resolve)) }
+  }
 }
 
 /** @throws InvalidArgument */

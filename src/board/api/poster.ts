@@ -9,12 +9,14 @@ import {
 } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { type AnyFlow, checkStore, missingInputs } from '../../flow/index.ts'
-import type { Backend, Posted, StoredJob } from '../backend.ts'
+import type { Backend, DependencyGone, Posted, PostRequest, StoredJob } from '../backend.ts'
 import { assertSupported } from '../claims/supported.ts'
 import { withFlowPosting } from '../model/declared.ts'
+import type { Dependency } from '../model/dependencies.ts'
 import { type JobEntry, newEntry } from '../model/entry.ts'
 import { makePosting, type Posting, type PostOptions, type SqlClient } from '../model/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
+import type { DependencyResolver } from './dependency-resolver.ts'
 import { ExpectedPost } from './expected-job.ts'
 import { Job } from './job.ts'
 import type { Lookup } from './lookup.ts'
@@ -48,12 +50,13 @@ export class PostedJob extends Job {
 /** A job to post with others: its flow, the flow's store, and the options of `post`. */
 export type PostItem = Omit<PostOptions, 'client'> & { readonly flow: AnyFlow | string; readonly store?: object }
 
-type KeyTaken = Extract<Posted, { readonly created: false }>
+type KeyTaken = Extract<Posted, { readonly created: false; readonly revision: number }>
 
 export class Poster {
   readonly #backend: Backend
   readonly #view: LiveView
-  readonly #lookup: Pick<Lookup, 'refresh' | 'locate'>
+  readonly #lookup: Pick<Lookup, 'refresh' | 'locate' | 'locateAll'>
+  readonly #dependencies: DependencyResolver
   readonly #keyTaken: (entry: JobEntry, posting: Posting) => void
   readonly #signal: AbortSignal
 
@@ -61,7 +64,8 @@ export class Poster {
   constructor(options: {
     backend: Backend
     view: LiveView
-    lookup: Pick<Lookup, 'refresh' | 'locate'>
+    lookup: Pick<Lookup, 'refresh' | 'locate' | 'locateAll'>
+    dependencies: DependencyResolver
     keyTaken: (entry: JobEntry, posting: Posting) => void
     /** The signal that ends the background work, because the board is closed. */
     signal: AbortSignal
@@ -71,6 +75,7 @@ export class Poster {
     this.#backend = options.backend
     this.#view = options.view
     this.#lookup = options.lookup
+    this.#dependencies = options.dependencies
   }
 
   /**
@@ -82,11 +87,25 @@ export class Poster {
    */
   async post(flow: AnyFlow | string, store: object, options: PostOptions): Promise<PostedJob> {
     const posting = await this.#toPosting(flow, store, options)
-    if (options.client !== undefined) return this.#postInTransaction(options.client, posting)
+    const { uuid, name } = posting
+    return this.#dependencies.register<PostedJob>([{ uuid, name, after: options.after }], ([after = []]) =>
+      this.#postAfter(after, posting, options),
+    )
+  }
+
+  /** Posts the job; returns the id of a job on which it would depend and which has ended, if nothing was posted because of that. */
+  async #postAfter(
+    after: readonly Dependency[],
+    posting: Posting,
+    { client }: PostOptions,
+  ): Promise<PostedJob | DependencyGone> {
+    if (client !== undefined) return this.#postInTransaction(client, posting, after)
     let before: KeyTaken | undefined
     const { epoch } = this.#view
-    let posted = await this.#post(posting)
+    const request = toPostRequestAfter(posting, after)
+    let posted = await this.#backend.post(request)
     while (!posted.created) {
+      if ('gone' in posted) return posted
       const there = posted.uuid === undefined ? undefined : await this.#lookup.locate(posted.uuid)
       const whole = there && (await readJob(there, this.#backend))
       if (there && whole) {
@@ -97,9 +116,9 @@ export class Poster {
       // A job that has become unreadable is still on the board.
       if (leftBehind && (there || (await this.#mayHideJobs()))) throw this.#unreadableKeyError(posting)
       before = posted
-      posted = await this.#post(posting, leftBehind ? posted.revision : undefined)
+      posted = await this.#backend.post(leftBehind ? { ...request, takeOver: posted.revision } : request)
     }
-    return new PostedJob(this.#toEntry(posting, posted, { epoch }), { posting, created: true })
+    return new PostedJob(this.#toEntry(request, posted, { epoch }), { posting, created: true })
   }
 
   /**
@@ -117,17 +136,27 @@ export class Poster {
       throw new UnsupportedCapability(`postMany: ${uri} cannot post several jobs in one transaction; omit atomic`, {
         capability: 'records',
       })
+    const dependents = postings.map(({ uuid, name }, index) => ({ uuid, name, after: items[index]?.after }))
+    return this.#dependencies.register<PostedJob[]>(dependents, (after) =>
+      this.#writeTogether(postings.map((posting, index) => toPostRequestAfter(posting, after[index]))),
+    )
+  }
+
+  /** Posts all jobs in one transaction; returns the id of a job that has ended on which one of them would depend, if nothing was posted. */
+  async #writeTogether(posts: readonly PostRequest[]): Promise<PostedJob[] | { readonly gone: string }> {
     const { epoch } = this.#view
-    const written = await this.#backend.write({ changes: [], posts: postings.map((posting) => ({ posting })) })
-    if (!written.done) {
+    const { uri } = this.#backend
+    const written = await this.#backend.write?.({ changes: [], posts })
+    if (written?.done === false) {
+      if ('dependency' in written.conflict) return { gone: written.conflict.dependency }
       const key = 'key' in written.conflict ? written.conflict.key : ''
-      const index = postings.findIndex((posting) => posting.key === key)
+      const index = posts.findIndex(({ posting }) => posting.key === key)
       throw new Duplicate(`postMany: a job with the key of item ${index} is on the board; nothing was posted`)
     }
-    return postings.map((posting, index) => {
-      const posted = written.posted[index]
+    return posts.map((request, index) => {
+      const posted = written?.posted[index]
       if (!posted?.created) throw new InvalidState(`postMany: ${uri} did not answer for item ${index}`)
-      return new PostedJob(this.#toEntry(posting, posted, { epoch }), { posting, created: true })
+      return new PostedJob(this.#toEntry(request, posted, { epoch }), { posting: request.posting, created: true })
     })
   }
 
@@ -147,7 +176,11 @@ export class Poster {
    * then `wait` throws NotFound, and `state` stays UNCLAIMED. One round trip
    * of the client; two where its driver does not know whether a transaction is open.
    */
-  async #postInTransaction(client: SqlClient, posting: Posting): Promise<PostedJob> {
+  async #postInTransaction(
+    client: SqlClient,
+    posting: Posting,
+    after: readonly Dependency[],
+  ): Promise<PostedJob | DependencyGone> {
     const { uri } = this.#backend
     if (!this.#backend.postInTransaction) {
       const message = `job ${posting.uuid} (${posting.name}): ${uri} cannot post in a transaction of the caller; omit client`
@@ -155,17 +188,19 @@ export class Poster {
     }
     if (typeof client?.query !== 'function')
       throw new InvalidArgument('post: client must be a client of the pg package, as in await pool.connect()')
-    const posted = await this.#backend.postInTransaction(client, { posting })
+    const request = toPostRequestAfter(posting, after)
+    const posted = await this.#backend.postInTransaction(client, request)
     if (posted.created) {
       const { id = '', transaction } = posted
       const entry = this.#view.byId(id)
-      const onPosted = () => this.#view.addEarlierPost({ id, ...this.#toStored(posting, posted) })
+      const onPosted = () => this.#view.addEarlierPost({ id, ...this.#toStored(request, posted) })
       const expected = new ExpectedPost({
         ...{ entry, backend: this.#backend, transaction, onPosted, signal: this.#signal },
         job: `job ${posting.uuid} (${posting.name})`,
       })
       return new PostedJob(entry, { posting, created: true, expected })
     }
+    if ('gone' in posted) return posted
     const there = posted.uuid === undefined ? undefined : await this.#lookup.locate(posted.uuid)
     const whole = there && (await readJob(there, this.#backend))
     if (there && whole) {
@@ -191,14 +226,9 @@ export class Poster {
     )
   }
 
-  #post(posting: Posting, takeOver?: number): Promise<Posted> {
-    const request = takeOver === undefined ? { posting } : { posting, takeOver }
-    return this.#backend.post(request)
-  }
-
-  #toEntry(posting: Posting, posted: Posted & { created: true }, since: { readonly epoch: number }): JobEntry {
+  #toEntry(request: PostRequest, posted: Posted & { created: true }, since: { readonly epoch: number }): JobEntry {
     const { id, trashed } = posted
-    const at = this.#toStored(posting, posted)
+    const at = this.#toStored(request, posted)
     if (id !== undefined) return this.#view.addOwnPost({ id, ...at }, since)
     const gone = newEntry(undefined)
     gone.stored = { id: '', ...at }
@@ -206,10 +236,18 @@ export class Poster {
     return gone
   }
 
-  #toStored(posting: Posting, { revision, order, bytes }: Posted & { created: true }): Omit<StoredJob, 'id'> {
+  #toStored(
+    { posting, after = [] }: PostRequest,
+    { revision, order, bytes }: Posted & { created: true },
+  ): Omit<StoredJob, 'id'> {
     const now = this.#backend.now()
-    return { posting, revision, order, postedAt: now, writtenAt: now, bytes }
+    const waits = after.length > 0 ? { waits: true as const } : {}
+    return { posting, revision, order, postedAt: now, writtenAt: now, bytes, ...waits }
   }
+}
+
+function toPostRequestAfter(posting: Posting, after: readonly Dependency[] = []): PostRequest {
+  return after.length === 0 ? { posting } : { posting, after }
 }
 
 /** @throws InvalidArgument */

@@ -13,11 +13,14 @@ import type { LimitBlocker } from '../queue/limit-lines.ts'
 import type { ClaimQueue } from '../queue/queue.ts'
 import type { UnacceptedFlows } from '../view/unaccepted-flows.ts'
 import { Job } from './job.ts'
+import { readJobs } from './read-jobs.ts'
 
 /** The reason why a job is not run; `text` is the reason for people. */
 export type WaitingFor = { readonly text: string } & (
   | { readonly kind: 'pause' }
   | { readonly kind: 'delay'; readonly until: Date }
+  /** Jobs that have to end before; `jobs` has the first of them, at most ten, as far as they can be read. */
+  | { readonly kind: 'job'; readonly jobs: readonly Job[] }
   | {
       readonly kind: 'resource'
       readonly resource: string
@@ -44,6 +47,8 @@ export type WaitingFor = { readonly text: string } & (
   | { readonly kind: 'flow'; readonly flow: string }
 )
 
+/** The number of jobs that a reason names. */
+const MAX_NAMED_JOBS = 10
 /** The latest time of a Date, in milliseconds since 1970; a delay may end later. */
 const MAX_DATE_MS = 8.64e15
 
@@ -53,7 +58,9 @@ export interface WaitingContext {
 }
 
 export interface FullWaitingContext extends WaitingContext {
-  readonly backend: Pick<Backend, 'read' | 'entities' | 'resourceHolder'>
+  readonly backend: Pick<Backend, 'read' | 'entities' | 'resourceHolder' | 'dependencies'>
+  /** Returns the job with this id, whose posting may be unread. */
+  readonly byId: (id: string) => JobEntry
   readonly unaccepted: Pick<UnacceptedFlows, 'applyConductors' | 'after'>
 }
 
@@ -62,6 +69,8 @@ export function localReason(entry: JobEntry, { queue, paused }: WaitingContext):
   if (entry.ended || entry.claimed) return undefined
   if (paused) return { kind: 'pause', text: 'the board is paused' }
   const { queueEntry } = entry
+  if (queueEntry?.state === 'delayed' && queueEntry.stored.waits)
+    return { kind: 'job', jobs: [], text: 'it waits for other jobs' }
   if (queueEntry?.state === 'delayed') {
     const until = new Date(Math.min(queueEntry.dueAt, MAX_DATE_MS))
     return { kind: 'delay', until, text: `it rests until ${until.toISOString()}` }
@@ -76,6 +85,7 @@ export function localReason(entry: JobEntry, { queue, paused }: WaitingContext):
 export async function waitingFor(entry: JobEntry, situation: FullWaitingContext): Promise<WaitingFor | undefined> {
   const { backend, queue, unaccepted } = situation
   const held = localReason(entry, situation)
+  if (held?.kind === 'job') return readDependencies(entry, situation)
   if (entry.ended || entry.claimed || (held && held.kind !== 'resource')) return held
   const blocker = queue.blockedBy(entry)?.entry
   if (held && blocker?.claimed) {
@@ -94,6 +104,19 @@ export async function waitingFor(entry: JobEntry, situation: FullWaitingContext)
   if (!first || still.kind !== 'resource') return still
   const until = `after ${formatDuration(unaccepted.after)} without one, others no longer wait for it`
   return { ...still, text: `${still.text}; ${text}: ${until}` }
+}
+
+/** Returns the reason that the job waits for others, with the first of them. */
+async function readDependencies(
+  { id = '' }: JobEntry,
+  { backend, byId }: Pick<FullWaitingContext, 'backend' | 'byId'>,
+): Promise<WaitingFor> {
+  const { waitsFor = [] } = (await backend.dependencies?.(id)) ?? {}
+  const jobs: Job[] = []
+  for await (const job of readJobs(waitsFor.slice(0, MAX_NAMED_JOBS).map(byId), backend)) jobs.push(job)
+  const others = waitsFor.length - jobs.length
+  const names = [...jobs.map(String), ...(others > 0 ? [`${others} ${jobs.length > 0 ? 'more' : 'jobs'}`] : [])]
+  return { kind: 'job', jobs, text: `it waits for ${names.length === 0 ? 'other jobs' : names.join(', ')}` }
 }
 
 function isUnknownFlow({ stored, claimed }: JobEntry, conductors: readonly Entity[]): FlowReference | undefined {

@@ -12,6 +12,7 @@ import {
   NotOwner,
   Unclaimable,
 } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
 import { catchError, type Result, toFailed } from '../../core/result.ts'
 import { type AlarmClock, systemAlarmClock } from '../../core/time.ts'
 import type { EntityRegistry } from '../api/entity-registry.ts'
@@ -24,6 +25,7 @@ import type {
   Cancellation,
   ClaimGrant,
   ClaimRequest,
+  DiscardRequest,
   JobStatus,
   SessionHold,
   Settlement,
@@ -31,6 +33,7 @@ import type {
 } from '../backend.ts'
 import type { LimitBook } from '../limits/limit-book.ts'
 import { beginAttempt, exceededLimit, isSuspect } from '../model/attempts.ts'
+import { type HistoryEntry, toEndedJobRecord } from '../model/ended-job.ts'
 import type { JobEntry, QueueEntry } from '../model/entry.ts'
 import type { Posting } from '../model/posting.ts'
 import type { JobEventKind, LiveView } from '../view/live-view.ts'
@@ -55,6 +58,8 @@ export interface ClaimManagerOptions {
   /** Resolves when everything that was committed before the call is in the view. */
   readonly refresh: () => Promise<void>
   readonly who: string
+  /** The number of jobs that the history keeps. */
+  readonly keepHistory: number
   readonly onError: (error: Error) => void
 }
 
@@ -63,6 +68,7 @@ export class ClaimManager {
   readonly #view: LiveView
   readonly #limits: LimitBook
   readonly #who: string
+  readonly #keepHistory: number
   readonly #onError: (error: Error) => void
   readonly #claims = new Map<JobEntry, Claim>()
   /**
@@ -91,6 +97,7 @@ export class ClaimManager {
     this.#view = options.view
     this.#limits = options.limits
     this.#who = options.who
+    this.#keepHistory = options.keepHistory
     this.#onError = options.onError
     this.#rejected = new RejectedClaims({ ...options, canClaim: () => this.canClaim })
     this.#incarnation = new Incarnation(options)
@@ -194,9 +201,8 @@ export class ClaimManager {
     const { id, revision, posting } = stored
     const { cancelRequested } = entry
     const trashReason = cancellationReason({ who: this.#who, reason })
-    const discarded = { id, revision, posting, cancelRequested, who: this.#who, reason: trashReason }
     try {
-      await this.#backend.discard(discarded)
+      await this.discard(entry, { id, revision, posting, cancelRequested, reason: trashReason })
       this.#view.takeOwnChange(entry, 'trashed')
       return true
     } catch (error) {
@@ -395,7 +401,7 @@ export class ClaimManager {
     if (settlement.kind === 'abandon' && settlement.held) assertSupported(this.#backend, settlement.posting)
     entry.settledPosting = settlement.posting
     try {
-      await this.#backend.settle(settlement)
+      await this.#backend.settle({ ...settlement, ...this.#toHistory(entry, settlement) })
     } catch (error) {
       if (!(error instanceof ClaimLost)) throw error
       this.#finishClaim(entry, claim)
@@ -408,6 +414,23 @@ export class ClaimManager {
     this.#view.takeOwnChange(entry, OWN_CHANGES[settlement.kind])
   }
 
+  /** Trashes an unclaimed job in one transaction. @throws as `Backend.discard` */
+  discard(entry: JobEntry, discarded: Omit<DiscardRequest, 'who' | 'history'>): Promise<void> {
+    const history = this.#toHistory(entry, { kind: 'trash', ...discarded })
+    return this.#backend.discard({ ...discarded, who: this.#who, ...history })
+  }
+
+  /** Returns what the end of a job adds to the history. */
+  #toHistory(
+    { stored }: JobEntry,
+    { kind, posting, reason }: { kind: Settlement['kind']; posting: Posting; reason?: string },
+  ): { history?: HistoryEntry } {
+    if (kind === 'abandon' || this.#keepHistory === 0 || !this.#backend.capabilities.history) return {}
+    const outcome = kind === 'consume' ? 'COMPLETE' : 'TRASHED'
+    const end = { outcome, who: this.#who, endedAt: this.#backend.now(), postedAt: stored?.postedAt } as const
+    return { history: { job: toEndedJobRecord(posting, { ...end, ...defined({ reason }) }), keep: this.#keepHistory } }
+  }
+
   #finishClaim(entry: JobEntry, claim: Claim): void {
     if (this.#claims.get(entry) === claim) this.#forget(entry)
     // An open view received the change before this answer. A suspect that waited for the end of this claim can be claimed now.
@@ -418,7 +441,7 @@ export class ClaimManager {
     const { id, revision } = stored
     const limit = exceededLimit(posting) ?? 'over a limit'
     const { cancelRequested } = entry
-    await this.#backend.discard({ id, revision, posting, cancelRequested, who: this.#who, reason: limit })
+    await this.discard(entry, { id, revision, posting, cancelRequested, reason: limit })
     return { error: new Unclaimable(`job ${posting.uuid} was trashed: ${limit}`) }
   }
 

@@ -9,6 +9,7 @@ export function assertSupported({ capabilities, uri }: Pick<Backend, 'capabiliti
     (posting.key !== undefined && !capabilities.keys && 'keys') ||
     (posting.resources !== undefined && !capabilities.resources && 'resources') ||
     (posting.limits !== undefined && posting.limits !== 'none' && !capabilities.limits && 'limits') ||
+    (posting.after !== undefined && !capabilities.dependencies && 'dependencies') ||
     (posting.delay !== undefined && !capabilities.delays && 'delays')
   if (!lacking) return
   const what = `job ${posting.uuid} (${posting.name})`

@@ -21,11 +21,15 @@ import { newUuid } from '../../core/uuid.ts'
 import { MAX_ATTEMPTS, parseAttempts, type RecordedAttempt } from './attempts.ts'
 import { makeBackOff, type PostBackOff, parseBackOff, type StoredBackOff } from './back-off.ts'
 import { type Priority, toPriority } from './claim-order.ts'
+import { type PostDependency, parseDependencies, type StoredDependency, toStoredDependencies } from './dependencies.ts'
 import { type PostLimit, parseLimits, type StoredLimits } from './limits.ts'
 import { parseResources, type Resources } from './resources.ts'
 
-/** The version of the posting's layout. A larger one was written by a newer release, and is left to processes that can read it. */
+/** The newest version of the posting's layout. A larger one was written by a newer release, and is left to processes that can read it. */
+const NEWEST_FORMAT = 2
+/** The version of most postings. Those with dependencies have the next one: a release that does not know them would run the job at once. */
 export const POSTING_FORMAT = 1
+const FORMAT_WITH_DEPENDENCIES = 2
 
 /**
  * The maximum size of a posting when it is posted, on every board: half a frame of ZooKeeper, less the rest of the request.
@@ -56,6 +60,8 @@ export interface Posting {
   readonly amended?: number
   /** At most one job with this key is on the board. */
   readonly key?: string
+  /** The jobs after which the job is run. */
+  readonly after?: readonly StoredDependency[]
   /** Milliseconds after the last write, by the server's clock, before which the job is not claimed. A claim removes the delay. */
   readonly delay?: number
   /** The maximum duration of one run, in milliseconds from its claim. */
@@ -105,6 +111,11 @@ export interface PostOptions {
   readonly limits?: readonly PostLimit[] | 'none'
   /** The key of the job. At most one job with a key is on the board: posting it again resolves to the existing job. */
   readonly key?: string
+  /**
+   * The jobs after which the job is run, at most 1,000: jobs, references or uuids. With `on: 'done'`, the default, the job goes to the trash
+   * when the other one does; with `on: 'settled'` it is run then, too. A uuid that is neither on the board nor in its history is refused.
+   */
+  readonly after?: readonly PostDependency[]
   /** The time after the post before which the job is not claimed. */
   readonly delay?: Duration
   /** The maximum duration of one run from its claim; a longer run is aborted and reverted, and counts as failed. */
@@ -146,6 +157,7 @@ export const POST_OPTIONS: KnownOptions<PostOptions> = {
   resources: true,
   limits: true,
   key: true,
+  after: true,
   delay: true,
   deadline: true,
   onOwnerLost: true,
@@ -162,6 +174,7 @@ export const POST_OPTIONS: KnownOptions<PostOptions> = {
  */
 export function makePosting(request: PostOptions & { readonly details: Details; readonly name: string }): Posting {
   const { uuid = newUuid(), name, details, book, maxAttempts = 3, size = 'medium', resources, limits, key } = request
+  const after = parseDependencies(request.after, { uuid })
   const posting: Posting = {
     uuid,
     name,
@@ -172,12 +185,13 @@ export function makePosting(request: PostOptions & { readonly details: Details; 
     ...(resources ? { resources } : {}),
     ...parseField('', () => toStoredLimits(limits)),
     ...(key === undefined ? {} : { key }),
+    ...(after ? { after: toStoredDependencies(after) } : {}),
     ...parseDurationOption('delay', request.delay),
     ...parseDurationOption('deadline', request.deadline),
     ...toOnOwnerLost(request.onOwnerLost),
     maxAttempts,
     ...(request.backOff === undefined ? {} : { backOff: makeBackOff(request.backOff) }),
-    format: POSTING_FORMAT,
+    format: after ? FORMAT_WITH_DEPENDENCIES : POSTING_FORMAT,
     runs: 0,
     attempts: [],
   }
@@ -326,15 +340,16 @@ export function checkPosting(record: Partial<Record<keyof Posting, unknown>>): P
     limits,
     backOff,
     book,
+    after,
     ...rest
   } = record
   // An own field of this name would become the prototype below, and its contents would not be checked.
   if (Object.hasOwn(rest, '__proto__')) throw new InvalidPosting('must not have a field __proto__')
   const readable = format ?? POSTING_FORMAT
   if (!isCount(readable)) throw new InvalidPosting('format must be a whole number from 0')
-  if (readable > POSTING_FORMAT) {
+  if (readable > NEWEST_FORMAT) {
     throw new InvalidPosting(
-      `has format ${readable}, this release reads formats up to ${POSTING_FORMAT}; upgrade jobboard`,
+      `has format ${readable}, this release reads formats up to ${NEWEST_FORMAT}; upgrade jobboard`,
     )
   }
   if (typeof uuid !== 'string' || !validUuid(uuid)) {
@@ -365,6 +380,7 @@ export function checkPosting(record: Partial<Record<keyof Posting, unknown>>): P
   const wanted = parseField(what, () => parseResources(resources))
   const kept = parseField(what, () => toStoredLimits(limits))
   const pauses = parseField(what, () => parseBackOff(backOff))
+  const dependencies = parseField(what, () => parseDependencies(after, { uuid }))
   const logbook = parseBook(what, book)
   // An object literal: a changed copy of the record would take 50 % more memory for every job on the board.
   const known = {
@@ -385,6 +401,7 @@ export function checkPosting(record: Partial<Record<keyof Posting, unknown>>): P
     wanted && { resources: wanted },
     kept,
     pauses && { backOff: pauses },
+    dependencies && { after: toStoredDependencies(dependencies) },
   )
 }
 

@@ -433,8 +433,9 @@ function* mergeInOrder(
   for (; !b.done; b = other.next()) yield b.value
 }
 
-/** Returns the due time: a delay counts from the write that contains it. */
-export function dueTime({ posting, writtenAt }: StoredJob): number {
+/** Returns the due time: a delay counts from the write that contains it. A job that waits for others is due when they have ended. */
+export function dueTime({ posting, writtenAt, waits }: StoredJob): number {
+  if (waits) return Number.POSITIVE_INFINITY
   return posting.delay === undefined ? 0 : writtenAt + posting.delay
 }
 

@@ -215,7 +215,7 @@ export class JobIndex {
     const { id, kind } = change
     const entry = this.#entries.get(id)
     if (!entry) this.#applyOutside(change)
-    else if (kind === 'updated') this.#outdate(entry)
+    else if (kind === 'updated' || kind === 'ready') this.#outdate(entry)
     else if (kind === 'claimed' || kind === 'released') this.#setClaimed(entry, kind === 'claimed')
     else if (kind === 'trashed') entry.trashing = true
     else if (kind === 'cancelled') this.#setCancelled(entry)
@@ -233,7 +233,8 @@ export class JobIndex {
       else this.#setCancelled(entry)
       this.toRead.add(entry)
     }
-    if (kind === 'updated' && held?.stored) held.content = 'stale'
+    if ((kind === 'updated' || kind === 'ready') && held?.stored) held.content = 'stale'
+    if (kind === 'ready') this.#addReady(id, at)
     if (kind === 'trashed') this.#ends.noteTrashing(id)
     if (kind !== 'gone') return
     const end = this.#ends.noteGone(id)
@@ -249,6 +250,14 @@ export class JobIndex {
       return
     }
     const entry = this.#add(id, status)
+    entry.queueKey = at
+    this.toRead.add(entry)
+  }
+
+  /** Takes in that a job outside the view has become due, because the jobs on which it depended have ended. */
+  #addReady(id: string, at: QueueKey | undefined): void {
+    if (at && this.#window?.judgePosted(at) === 'outside') return
+    const entry = this.#addLate(id)
     entry.queueKey = at
     this.toRead.add(entry)
   }

@@ -158,9 +158,10 @@ export class LiveView {
     return this.#gaps
   }
 
-  /** Whether everything that is on the board is in the view. */
+  /** Whether everything that is on the board is in the view. A window leaves out jobs that wait for others. */
   get isWholeBoard(): boolean {
-    return this.isOpen && (this.#window?.isWholeBoard ?? true)
+    if (!this.#window) return this.isOpen
+    return this.isOpen && this.#window.isWholeBoard && this.#index.size >= this.#index.jobCount
   }
 
   /** Whether all due jobs of the board are in the view, and their postings read: reading on finds no more. */
@@ -394,7 +395,7 @@ export class LiveView {
    * it cannot be read now.
    */
   async readOn(options: { signal?: AbortSignal | undefined } = {}): Promise<boolean> {
-    if (!this.#windowReader || this.isWholeBoard || !this.isCurrent) return false
+    if (!this.#windowReader || this.#window?.isWholeBoard || !this.isCurrent) return false
     const hasMore = this.#reader.isBusy || (await this.#windowReader.readOn())
     // A view that was closed meanwhile must not be opened again: nothing would hold it.
     if (!hasMore || !this.isOpen) return false

@@ -104,6 +104,8 @@ export class Window {
   /** Returns the window status of an unclaimed job on the board. */
   judge(at: QueueKey): WindowStatus {
     const isBeforeEnd = this.#end === undefined || compareClaimOrder(at, this.#end) <= 0
+    // A job that waits for others is brought in when they have ended.
+    if (at.dueAt === Number.POSITIVE_INFINITY) return 'outside'
     if (at.dueAt <= this.#now()) return isBeforeEnd ? 'inside' : 'outside'
     if (at.dueAt > this.#horizon + SLACK_MS) return 'outside'
     return isBeforeEnd ? 'inside' : 'pinned'

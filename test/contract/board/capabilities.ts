@@ -26,6 +26,19 @@ export function capabilitiesContract({ open }: Place, capabilities: BackendCapab
     },
   )
 
+  test(`a job after another one is ${capabilities.dependencies ? 'taken' : 'refused'}`, async () => {
+    const board = await open()
+    const first = await board.post('flow', {})
+    const posting = board.post('flow', {}, { after: [first] })
+    if (capabilities.dependencies) await posting
+    else
+      expect(await rejectionOf(posting)).toMatchObject({
+        code: 'JOBBOARD_UNSUPPORTED_CAPABILITY',
+        capability: 'dependencies',
+      })
+    expect(await board.countJobs()).toBe(capabilities.dependencies ? 2 : 1)
+  })
+
   test(`to give a job back with further resources is ${capabilities.resources ? 'taken' : 'refused, and the claim is kept'}`, async () => {
     const board = await open()
     const job = await board.post('flow', {})

@@ -19,8 +19,11 @@ import {
   type Entity,
   type GateRequest,
   type JobStatus,
+  MAX_SHOWN_DEPENDENCIES,
   type Posted,
   type PostRequest,
+  type RestoreOptions,
+  type RestoreOutcome,
   type SessionHold,
   type Settlement,
   type StoredJob,
@@ -29,10 +32,11 @@ import {
   type WriteRequest,
   type Written,
 } from '../../backend.ts'
+import type { EndedJob } from '../../model/ended-job.ts'
 import type { LimitUse, TokenRequest, TokensTaken } from '../../model/limits.ts'
 import { encodePosting, MAX_POSTING_BYTES, type Posting, readSizedPosting } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
-import { MemorySpace } from './space.ts'
+import { type MemoryPost, MemorySpace } from './space.ts'
 
 const spacesByName = new Map<string, MemorySpace>()
 
@@ -136,9 +140,9 @@ export class MemoryBackend implements Backend {
     open.sink.gap()
   }
 
-  async post({ posting }: PostRequest): Promise<Posted> {
+  async post(request: PostRequest): Promise<Posted> {
     this.#requireOpen()
-    return this.#space.post(posting, encodeWithinLimit(posting, { limit: MAX_POSTING_BYTES }))
+    return this.#space.post(toMemoryPost(request))
   }
 
   async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
@@ -183,14 +187,36 @@ export class MemoryBackend implements Backend {
     else this.#space.cancel(request)
   }
 
-  async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
+  async restore(entry: TrashedEntry, posting: Posting, { after }: RestoreOptions = {}): Promise<RestoreOutcome> {
     this.#requireOpen()
-    this.#space.restore(entry, posting, encodeWithinLimit(posting))
+    return this.#space.restore(entry, { posting, bytes: encodeWithinLimit(posting), after })
   }
 
   async purge(entry: TrashedEntry): Promise<void> {
     this.#requireOpen()
     this.#space.purge(entry)
+  }
+
+  async dependencies(
+    id: string,
+  ): Promise<{ readonly waitsFor: readonly string[]; readonly dependents: readonly string[] }> {
+    this.#requireOpen()
+    const { dependencies } = this.#space
+    const [waitsFor, dependents] = [dependencies.waitsFor(id), dependencies.dependentsOf(id)]
+    return {
+      waitsFor: waitsFor.slice(0, MAX_SHOWN_DEPENDENCIES),
+      dependents: dependents.slice(0, MAX_SHOWN_DEPENDENCIES),
+    }
+  }
+
+  async history({ limit }: { readonly limit: number }): Promise<readonly EndedJob[]> {
+    this.#requireOpen()
+    return this.#space.history.newest(limit)
+  }
+
+  async endedJobs(uuids: readonly string[]): Promise<readonly (EndedJob | undefined)[]> {
+    this.#requireOpen()
+    return uuids.map((uuid) => this.#space.history.find(uuid))
   }
 
   async list(): Promise<BoardListing> {
@@ -207,7 +233,10 @@ export class MemoryBackend implements Backend {
       const read = catchError(() => readSizedPosting(bytes, 'msgpack'))
       return 'error' in read
         ? { id, error: toUnreadable(id, read.error), bytes: bytes.length }
-        : { id, ...read.value, revision, order, postedAt, writtenAt }
+        : {
+            ...{ id, ...read.value, revision, order, postedAt, writtenAt },
+            ...(this.#space.dependencies.waits(id) ? { waits: true } : {}),
+          }
     })
   }
 
@@ -238,11 +267,7 @@ export class MemoryBackend implements Backend {
 
   async write({ changes, posts }: WriteRequest): Promise<Written> {
     this.#requireOpen()
-    const encoded = posts.map(({ posting }) => ({
-      posting,
-      bytes: encodeWithinLimit(posting, { limit: MAX_POSTING_BYTES }),
-    }))
-    return this.#space.write(changes, encoded)
+    return this.#space.write(changes, posts.map(toMemoryPost))
   }
 
   async records(kind: string): Promise<StoredRecord[]> {
@@ -299,6 +324,10 @@ export class MemoryBackend implements Backend {
     if (this.#open) return this.#open
     throw new InvalidState(`board ${this.uri} is not open`)
   }
+}
+
+function toMemoryPost({ posting, after }: PostRequest): MemoryPost {
+  return { posting, bytes: encodeWithinLimit(posting, { limit: MAX_POSTING_BYTES }), after }
 }
 
 /** Encodes a posting. Only a post is limited: attempts and a failure are added to the posting later. */

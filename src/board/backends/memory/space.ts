@@ -18,14 +18,19 @@ import type {
   Entity,
   JobStatus,
   Posted,
+  RestoreOutcome,
   Settlement,
   TrashedEntry,
   TrashReason,
   Written,
 } from '../../backend.ts'
+import { cascadeCancellation, type Dependency } from '../../model/dependencies.ts'
+import type { HistoryEntry } from '../../model/ended-job.ts'
 import type { ClaimLimits } from '../../model/limits.ts'
 import { decodePosting, type Posting, toCountedBytes } from '../../model/posting.ts'
 import { changesLimits, type RecordChange } from '../../model/record.ts'
+import { MemoryDependencies } from './dependencies.ts'
+import { MemoryHistory } from './history.ts'
 import { MemoryLimits } from './limits.ts'
 import { Permits } from './permits.ts'
 import { MemoryRecords } from './records.ts'
@@ -46,6 +51,16 @@ interface MemoryJob {
   /** The alarm that wakes the boards when the delay is over. */
   rest: Disposable | undefined
 }
+
+/** A job to post, and the jobs on the board after which it is run. */
+export interface MemoryPost {
+  readonly posting: Posting
+  readonly bytes: Uint8Array
+  readonly after?: readonly Dependency[] | undefined
+}
+
+/** The end of a job in the trash. */
+type Trashing = TrashReason & { readonly posting: Posting; readonly bytes: Uint8Array; readonly who: string }
 
 /** An entry of the trash, as one transaction writes it. */
 type MemoryTrashEntry = TrashReason & { readonly bytes: Uint8Array; readonly who: string; readonly at: Date }
@@ -69,6 +84,8 @@ export class MemorySpace {
   readonly #listeners = new Set<SpaceListener>()
   readonly records = new MemoryRecords()
   readonly limits = new MemoryLimits()
+  readonly dependencies = new MemoryDependencies()
+  readonly history = new MemoryHistory()
   readonly #ownClock: AlarmClock | undefined
   #paused = false
   #sequence = 0
@@ -110,18 +127,21 @@ export class MemorySpace {
     }
   }
 
-  post(posting: Posting, bytes: Uint8Array): Posted {
+  post({ posting, bytes, after = [] }: MemoryPost): Posted {
+    const gone = this.#findGone(after)
+    if (gone !== undefined) return { created: false, gone }
     const holder = posting.key === undefined ? undefined : this.#keys.get(posting.key)
     const there = holder === undefined ? undefined : this.#rows.get(holder)
     if (there) return { created: false, uuid: there.posting.uuid, revision: 0 }
-    return { created: true, ...this.#add(posting, bytes) }
+    return { created: true, ...this.#add(posting, bytes, after) }
+  }
+
+  #findGone(after: readonly Dependency[]): string | undefined {
+    return after.find(({ id }) => !this.#rows.has(id))?.id
   }
 
   /** Changes records and posts jobs, or does nothing of it. */
-  write(
-    changes: readonly RecordChange[],
-    posts: readonly { readonly posting: Posting; readonly bytes: Uint8Array }[],
-  ): Written {
+  write(changes: readonly RecordChange[], posts: readonly MemoryPost[]): Written {
     const conflict = this.records.findConflict(changes)
     if (conflict) return { done: false, conflict: { kind: conflict.kind, id: conflict.id } }
     const keys = new Set<string>()
@@ -131,9 +151,11 @@ export class MemorySpace {
       if (keys.has(key) || (holder !== undefined && this.#rows.has(holder))) return { done: false, conflict: { key } }
       keys.add(key)
     }
+    const gone = this.#findGone(posts.flatMap(({ after = [] }) => after))
+    if (gone !== undefined) return { done: false, conflict: { dependency: gone } }
     if (changesLimits(changes)) this.limits.noteChange()
     const revisions = this.records.apply(changes)
-    return { done: true, revisions, posted: posts.map(({ posting, bytes }) => this.post(posting, bytes)) }
+    return { done: true, revisions, posted: posts.map((post) => this.post(post)) }
   }
 
   /** Adds any bytes as a posting, as if they were put there by hand. @returns its id */
@@ -156,6 +178,8 @@ export class MemorySpace {
     const { id, revision, bytes, held, limits } = choice
     if (this.#paused) throw new Unclaimable(`${id}: the board is paused`)
     const row = this.#requireUnclaimed(id, revision)
+    if (this.dependencies.waits(id) && !this.#cancellations.has(id))
+      throw new Unclaimable(`${id}: it waits for other jobs`)
     this.#permits.acquire(id, row.posting)
     const arrivals = this.#takeLimits(id, row, limits)
     this.#write(row, bytes)
@@ -187,14 +211,14 @@ export class MemorySpace {
       this.#notify({ kind: 'updated', id }, { kind: 'released', id })
       this.#scheduleWake(settlement.posting.delay, row)
     } else {
-      this.#remove(id, settlement.kind === 'trash' ? { ...settlement, bytes } : undefined)
+      this.#remove(id, settlement.kind === 'trash' ? { ...settlement, bytes } : undefined, settlement.history)
     }
     return true
   }
 
   discard(discarded: DiscardRequest, bytes: Uint8Array): void {
     this.#requireUnclaimed(discarded.id, discarded.revision)
-    this.#remove(discarded.id, { ...discarded, bytes })
+    this.#remove(discarded.id, { ...discarded, bytes }, discarded.history)
   }
 
   cancel({ id, job, who, reason }: CancelRequest): void {
@@ -213,13 +237,16 @@ export class MemorySpace {
     for (const listener of this.#listeners) listener.paused(paused)
   }
 
-  restore(entry: TrashedEntry, posting: Posting, bytes: Uint8Array): void {
+  restore(entry: TrashedEntry, { posting, bytes, after = [] }: MemoryPost): RestoreOutcome {
     if (!this.#trash.has(entry.id)) throw notInTrashError(entry)
+    const gone = this.#findGone(after)
+    if (gone !== undefined) return { restored: false, gone }
     if (posting.key !== undefined && this.#keys.has(posting.key)) {
       throw new Duplicate(`job ${posting.uuid}: its key is taken on the board; restore it when the key is free`)
     }
     this.#trash.delete(entry.id)
-    this.#add(posting, bytes)
+    this.#add(posting, bytes, after)
+    return { restored: true }
   }
 
   purge(entry: TrashedEntry): void {
@@ -283,6 +310,7 @@ export class MemorySpace {
   #add(
     posting: Pick<Posting, 'uuid' | 'key' | 'resources' | 'delay'>,
     bytes: Uint8Array,
+    after: readonly Dependency[] = [],
   ): { id: string; revision: number; order: bigint; bytes: number } {
     const id = `job${String(this.#sequence).padStart(10, '0')}`
     const now = this.clock.now()
@@ -291,6 +319,7 @@ export class MemorySpace {
     const added: MemoryJob = { ...row, posting: toKept(posting), held: undefined, rest: undefined }
     this.#rows.set(id, added)
     if (posting.key !== undefined) this.#keys.set(posting.key, id)
+    this.dependencies.add(id, after)
     this.#notify({ kind: 'posted', id })
     this.#scheduleWake(posting.delay, added)
     return { id, revision: row.revision, order: row.order, bytes: toCountedBytes(bytes, ENCODING) }
@@ -316,7 +345,7 @@ export class MemorySpace {
     return row
   }
 
-  #remove(id: string, trash: (TrashReason & { bytes: Uint8Array; who: string }) | undefined): void {
+  #remove(id: string, trash: Trashing | undefined, history: HistoryEntry | undefined): void {
     const row = this.#rows.get(id)
     const changes: BoardChange[] = [{ kind: 'gone', id }]
     if (row?.held) {
@@ -332,7 +361,19 @@ export class MemorySpace {
       this.#trash.set(id, { bytes, who, reason, at: new Date(this.clock.now()), ...(failure ? { failure } : {}) })
       changes.unshift({ kind: 'trashed', id })
     }
-    this.#notify(...changes)
+    if (history) this.history.add(history)
+    this.#notify(...changes, ...this.#endDependencies(id, trash))
+  }
+
+  /** Frees the jobs that depend on one that has ended, or requests to cancel them. */
+  #endDependencies(id: string, trash: Trashing | undefined): BoardChange[] {
+    const { ready, failed } = this.dependencies.end(id, trash ? 'trashed' : 'done')
+    const cancelled = trash ? failed.filter((dependent) => !this.#cancellations.has(dependent)) : []
+    for (const dependent of cancelled) if (trash) this.#cancellations.set(dependent, cascadeCancellation(trash))
+    return [
+      ...ready.map((dependent): BoardChange => ({ kind: 'ready', id: dependent })),
+      ...cancelled.map((dependent): BoardChange => ({ kind: 'cancelled', id: dependent })),
+    ]
   }
 
   /**

@@ -33,6 +33,7 @@ import {
   type PostedInTransaction,
   type PostRequest,
   type ResourceHolder,
+  type RestoreOutcome,
   type SessionHold,
   type Settlement,
   type StoredJob,
@@ -106,7 +107,7 @@ const MAX_REPORTED = 1_000
 
 export class PostgresBackend implements Backend {
   readonly uri: string
-  readonly capabilities = ALL_CAPABILITIES
+  readonly capabilities = { ...ALL_CAPABILITIES, dependencies: false, history: false }
   readonly sessionTimeout: number
   readonly sections: BoardSections
   readonly #options: PostgresBackendOptions
@@ -250,8 +251,9 @@ export class PostgresBackend implements Backend {
     await this.#requireOpen.changer.request(request)
   }
 
-  async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
+  async restore(entry: TrashedEntry, posting: Posting): Promise<RestoreOutcome> {
     await this.#requireOpen.changer.restore(entry, posting)
+    return { restored: true }
   }
 
   async purge(entry: TrashedEntry): Promise<void> {

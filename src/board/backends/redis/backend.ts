@@ -32,6 +32,7 @@ import {
   type JobStatus,
   type Posted,
   type PostRequest,
+  type RestoreOutcome,
   type SessionHold,
   type Settlement,
   type StoredJob,
@@ -88,7 +89,7 @@ interface RedisComponents {
 }
 
 export class RedisBackend implements Backend {
-  readonly capabilities = ALL_CAPABILITIES
+  readonly capabilities = { ...ALL_CAPABILITIES, dependencies: false, history: false }
   readonly uri: string
   readonly sessionTimeout: number
   readonly sections: BoardSections
@@ -229,9 +230,9 @@ export class RedisBackend implements Backend {
     if (!(await this.#submitStep(step)).done) throw new NotFound(`${job} has left the board`)
   }
 
-  async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
+  async restore(entry: TrashedEntry, posting: Posting): Promise<RestoreOutcome> {
     const { done, details } = await this.#submitStep(restoreStep(entry, posting))
-    if (done) return
+    if (done) return { restored: true }
     if (details[0] === 'key')
       throw new Duplicate(`${toJobName(posting)}: its key is taken on the board; restore it when the key is free`)
     throw notInTrashError(entry)

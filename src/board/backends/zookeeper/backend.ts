@@ -35,6 +35,7 @@ import type {
   OrphanedClaim,
   Posted,
   PostRequest,
+  RestoreOutcome,
   SessionHold,
   Settlement,
   StoredJob,
@@ -248,8 +249,9 @@ export class ZooKeeperBackend implements Backend {
     else await changer.setGate(request)
   }
 
-  async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
+  async restore(entry: TrashedEntry, posting: Posting): Promise<RestoreOutcome> {
     await this.#changeTrashed(entry, (changer) => changer.restore(entry, posting))
+    return { restored: true }
   }
 
   async purge(entry: TrashedEntry): Promise<void> {

@@ -22,6 +22,7 @@ import type {
   GateRequest,
   Posted,
   PostRequest,
+  RestoreOutcome,
   SessionHold,
   Settlement,
   StoredJob,
@@ -73,6 +74,8 @@ const CAPABILITIES: BackendCapabilities = {
   completeChangeFeed: false,
   records: false,
   limits: false,
+  dependencies: false,
+  history: false,
   unclaimable: ['keys', 'resources', 'limits'],
 }
 
@@ -164,7 +167,7 @@ export class WithoutMultiBackend implements Backend {
     await this.#trackWork(request.kind === 'cancel' ? changer.cancel(request) : changer.setGate(request))
   }
 
-  async restore(_: TrashedEntry, posting: Posting): Promise<void> {
+  async restore(_: TrashedEntry, posting: Posting): Promise<RestoreOutcome> {
     const message = `job ${posting.uuid} (${posting.name}): restoring needs a transaction; open the board without client=native`
     throw new UnsupportedCapability(message, { capability: 'restore' })
   }

@@ -48,6 +48,8 @@ export const nativeBoards: BoardBackend = {
     completeChangeFeed: false,
     records: false,
     limits: false,
+    dependencies: false,
+    history: false,
   },
   place: async () => {
     const place = await zookeeperPlace()

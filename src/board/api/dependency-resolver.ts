@@ -1,0 +1,106 @@
+/**
+ * Finds the jobs after which a job is to be run, for its post or its restoration.
+ *
+ * | the other job | a dependency `on: 'done'` | a dependency `on: 'settled'` |
+ * |---|---|---|
+ * | is on the board | is registered with the post | is registered with the post |
+ * | is done, by the history | is met: left out | is met: left out |
+ * | is in the trash, by the history | InvalidState | is met: left out |
+ * | is neither | NotFound | NotFound |
+ *
+ * A job may end between this and the post. The post then does nothing and names it, and it is looked up again.
+ */
+import { InvalidState, NotFound } from '../../core/errors.ts'
+import type { Backend } from '../backend.ts'
+import { type Dependency, type NamedDependency, type PostDependency, parseDependencies } from '../model/dependencies.ts'
+import type { EndedJob } from '../model/ended-job.ts'
+import { Job } from './job.ts'
+import type { Lookup } from './lookup.ts'
+
+export interface DependencyResolverOptions {
+  readonly backend: Pick<Backend, 'uri' | 'endedJobs'>
+  readonly lookup: Pick<Lookup, 'locateAll'>
+}
+
+/** A job to post or to restore: its name for errors, and the jobs after which it is run, as the caller has named them. */
+export interface DependentJob {
+  readonly uuid: string
+  readonly name: string
+  readonly after?: readonly PostDependency[] | undefined
+}
+
+/** A dependency that is not known to be met, of the job with this index; without an id the other job has to be looked for. */
+interface OpenDependency {
+  readonly dependent: DependentJob
+  readonly index: number
+  readonly named: NamedDependency
+  id: string | undefined
+}
+
+export class DependencyResolver {
+  readonly #options: DependencyResolverOptions
+
+  constructor(options: DependencyResolverOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Calls `write` with the dependencies of each job that are not met, again if one of those jobs has ended meanwhile.
+   *
+   * @param write returns the id of a job that has ended, in which case it has done nothing
+   * @throws NotFound for a job that is neither on the board nor in its history; InvalidState for one in the trash; what `write` throws
+   */
+  async register<T extends object>(
+    dependents: readonly DependentJob[],
+    write: (after: readonly (readonly Dependency[])[]) => Promise<T | { readonly gone: string }>,
+  ): Promise<T> {
+    let open = dependents.flatMap((dependent, index) =>
+      toNamed(dependent).map((named): OpenDependency => ({ dependent, index, named, id: named.id })),
+    )
+    while (true) {
+      open = await this.#locate(open)
+      const after = dependents.map((): Dependency[] => [])
+      for (const { index, named, id = '' } of open) after[index]?.push({ id, on: named.on ?? 'done' })
+      const written = await write(after)
+      if (!isGone(written)) return written
+      // A reference may be of the time before the job was restored: it is looked for by its uuid.
+      for (const dependency of open) if (dependency.id === written.gone) dependency.id = undefined
+    }
+  }
+
+  /** Finds the ids of the jobs that have none. Returns the dependencies that are not met. */
+  async #locate(open: readonly OpenDependency[]): Promise<OpenDependency[]> {
+    const unknown = open.filter(({ id }) => id === undefined)
+    if (unknown.length === 0) return [...open]
+    const { lookup, backend } = this.#options
+    const entries = await lookup.locateAll(unknown.map(({ named }) => named.uuid))
+    for (const [index, dependency] of unknown.entries()) dependency.id = entries[index]?.id
+    const missing = unknown.filter(({ id }) => id === undefined)
+    const ended = (await backend.endedJobs?.(missing.map(({ named }) => named.uuid))) ?? []
+    for (const [index, dependency] of missing.entries()) this.#assertMet(dependency, ended[index])
+    return open.filter(({ id }) => id !== undefined)
+  }
+
+  #assertMet({ dependent, named }: OpenDependency, ended: EndedJob | undefined): void {
+    const what = `job ${dependent.uuid} (${dependent.name}): after: job ${named.uuid}`
+    if (!ended) throw new NotFound(`${what} is neither on ${this.#options.backend.uri} nor in its history`)
+    if (ended.outcome === 'TRASHED' && named.on !== 'settled')
+      throw new InvalidState(`${what} is in the trash: restore it first, or name it with on: 'settled'`)
+  }
+}
+
+/** Returns the jobs that the caller has named, with the ids that are known. @throws InvalidPosting */
+function toNamed({ uuid, after }: DependentJob): readonly NamedDependency[] {
+  const named = after?.map((each) => (each instanceof Job ? { uuid: each.ref } : each))
+  const done = new Set(after?.flatMap((each) => (isKnownDone(each) ? [each.uuid] : [])))
+  return (parseDependencies(named, { uuid }) ?? []).filter((dependency) => !done.has(dependency.uuid))
+}
+
+/** Returns whether this process has seen the job done, so that the history need not know it. */
+function isKnownDone(named: PostDependency): named is Job {
+  return named instanceof Job && Job.entryFor(named).ended === 'COMPLETE'
+}
+
+function isGone(written: object): written is { readonly gone: string } {
+  return 'gone' in written
+}

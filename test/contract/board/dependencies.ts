@@ -1,0 +1,311 @@
+/** Jobs after jobs: a job is claimed when the jobs on which it depends have ended, however they end, and whoever ends them. */
+import { describe, expect, test } from 'vitest'
+import type { Claim, Job, JobBoard, PostOptions } from '../../../src/board/index.ts'
+import { InvalidPosting, InvalidState, NotFound, Timeout, Unclaimable } from '../../../src/core/errors.ts'
+import { newUuid } from '../../../src/core/uuid.ts'
+import { rejectionOf, whenAborted } from '../../board/events.ts'
+import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
+import type { Place } from '../board.ts'
+
+/** Posts a job of this name after others. */
+function postAfter(board: JobBoard, name: string, after: PostOptions['after'], options: PostOptions = {}) {
+  return board.post('flow', {}, { ...options, name, ...(after ? { after } : {}) })
+}
+
+async function end(board: JobBoard, job: Job, how: 'consume' | 'trash'): Promise<void> {
+  await (await board.claim(job))[how]()
+}
+
+async function claimNone(board: JobBoard): Promise<void> {
+  expect(await rejectionOf(board.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
+}
+
+/** Consumes jobs until `count` are done; returns their names in order. */
+async function consumeAll(board: JobBoard, count: number): Promise<string[]> {
+  const names: string[] = []
+  while (names.length < count) {
+    const claims = await board.claimNext({ max: 50 })
+    await Promise.all(claims.map((claim) => claim.consume()))
+    names.push(...claims.map(({ job }) => job.name))
+  }
+  return names
+}
+
+export function dependenciesContract({ open, expire }: Place): void {
+  test('a job is claimed when the other one is done, by whoever waits for jobs', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const first = await here.post('flow', {}, { name: 'first' })
+    const second = await postAfter(there, 'second', [first.uuid])
+    expect(second.after).toEqual([{ uuid: first.uuid, on: 'done' }])
+    expect(await namesOn(here)).toEqual(['first', 'second'])
+    const claim = await here.claim(first)
+    await claimNone(there)
+    const next = there.claimNext()
+    await claim.consume()
+    const [got] = await next
+    expect(got.job.uuid).toBe(second.uuid)
+    await got.consume()
+    expect(await here.countJobs()).toBe(0)
+  })
+
+  test('a job that waits is not claimed by its name, and says what it waits for', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const first = await here.post('flow', {}, { name: 'first' })
+    const second = await postAfter(here, 'second', [first])
+    for (const board of [here, there]) {
+      await refresh(board)
+      const seen = await board.find(second.uuid)
+      expect(await rejectionOf(board.claim(seen))).toBeInstanceOf(Unclaimable)
+      const waiting = await board.waitingFor(seen)
+      expect(waiting).toMatchObject({ kind: 'job', text: expect.stringContaining(`job ${first.uuid} (first)`) })
+      expect(waiting?.kind === 'job' && waiting.jobs.map(({ uuid }) => uuid)).toEqual([first.uuid])
+    }
+    await end(there, first, 'consume')
+    expect(await rejectionOf(end(there, first, 'consume'))).toBeInstanceOf(NotFound)
+    await end(there, await there.find(second.uuid), 'consume')
+  })
+
+  test('jobs are named by uuid, reference or Job; twice counts once', async () => {
+    const board = await open()
+    const first = await board.post('flow', {}, { name: 'first' })
+    const after = [first, first.uuid, first.ref, { uuid: first.uuid, on: 'done' as const }]
+    const second = await postAfter(board, 'second', after)
+    expect(second.after).toEqual([{ uuid: first.uuid, on: 'done' }])
+    const other = await open()
+    await claimed(other, 'first')
+    await claimNone(other)
+  })
+
+  test('the end of an attempt is not the end of the job', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const first = await here.post('flow', {}, { name: 'first' })
+    await postAfter(here, 'second', [first])
+    const claim = await there.claim(first)
+    await claim.abandon({ failed: true, delay: '1h' })
+    await claimNone(here)
+    await here.claim(await postAfter(here, 'third', undefined)).then((other) => other.consume())
+    await expire(there)
+    await claimNone(here)
+  })
+
+  test.each(['consume', 'trash'] as const)('a job after many waits for all of them (%s)', async (how) => {
+    const boards = await Promise.all([open(), open(), open()])
+    const [board] = boards
+    const firsts = await Promise.all(Array.from({ length: 12 }, (_, n) => postAfter(board, `first ${n}`, undefined)))
+    const last = await postAfter(
+      board,
+      'last',
+      firsts.map(({ uuid }) => ({ uuid, on: 'settled' as const })),
+    )
+    const claims = await Promise.all(
+      firsts.map(async (first, n) => {
+        const owner = boards[n % boards.length] ?? board
+        return owner.claim(await owner.find(first.ref))
+      }),
+    )
+    // Those that end last at the same time, on several boards.
+    const [kept, ...others] = claims
+    await Promise.all(others.map((claim) => claim[how]()))
+    await claimNone(board)
+    const next = board.claimNext()
+    await kept?.[how]()
+    expect((await next)[0].job.uuid).toBe(last.uuid)
+  })
+
+  test('of jobs that end at the same time, the last one frees the job after them, each time', async () => {
+    const boards = await Promise.all([open(), open()])
+    const [here, there] = boards
+    for (let round = 0; round < 8; round++) {
+      const pair = await Promise.all([postAfter(here, 'a', undefined), postAfter(there, 'b', undefined)])
+      const claims = await Promise.all(
+        boards.map(async (board, n) => board.claim(await board.find(pair[n]?.ref ?? ''))),
+      )
+      await postAfter(here, `after ${round}`, pair)
+      const next = there.claimNext({ timeout: '20s' })
+      await Promise.all(claims.map((claim) => claim.consume()))
+      const [claim] = await next
+      expect(claim.job.name).toBe(`after ${round}`)
+      await claim.consume()
+    }
+  })
+
+  test('a job that is posted while the other one ends is run once it has', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    for (let round = 0; round < 10; round++) {
+      const first = await here.post('flow', {}, { name: 'first' })
+      const claim = await there.claim(await there.find(first.ref))
+      const [second] = await Promise.all([postAfter(here, `second ${round}`, [first.uuid]), claim.consume()])
+      const got = await claimed(there, `second ${round}`)
+      expect(got.job.uuid).toBe(second.uuid)
+      await got.consume()
+    }
+  })
+
+  test('a job that is done is known by the history of the board', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const first = await here.post('flow', {}, { name: 'first' })
+    await end(here, first, 'consume')
+    await postAfter(there, 'second', [first.uuid])
+    await postAfter(there, 'third', [first.ref])
+    await postAfter(here, 'fourth', [first, { uuid: newUuid(), on: 'settled' }]).catch((error) => {
+      expect(error).toBeInstanceOf(NotFound)
+    })
+    expect(await namesOn(here)).toEqual(['second', 'third'])
+    expect(await consumeAll(there, 2)).toEqual(['second', 'third'])
+  })
+
+  describe('the other one goes to the trash', () => {
+    test('the job is cancelled, with a reason that names it, and those after it', async () => {
+      const [here, there] = await Promise.all([open(), open()])
+      const first = await here.post('flow', {}, { name: 'first' })
+      const second = await postAfter(here, 'second', [first])
+      const third = await postAfter(here, 'third', [second])
+      await (await there.claim(first)).trash({ reason: 'it broke' })
+      const [claim] = await there.claimNext()
+      expect(claim.job.name).toBe('second')
+      await whenAborted(claim.cancelled)
+      expect(await claim.perform(() => expect.unreachable())).toBe('trashed')
+      const [next] = await here.claimNext()
+      expect(await next.perform(() => expect.unreachable())).toBe('trashed')
+      expect(await Promise.all([second.wait(), third.wait()])).toEqual(['TRASHED', 'TRASHED'])
+      const reasons = (await all(here.trashed())).map(({ reason }) => reason)
+      expect(reasons[0]).toBe('it broke')
+      expect(reasons[1]).toContain(`job ${first.uuid} (first), on which it depends, is in the trash: it broke`)
+      expect(reasons[2]).toContain(`job ${second.uuid} (second), on which it depends, is in the trash`)
+    })
+
+    test('a job that is run in any case is run', async () => {
+      const [here, there] = await Promise.all([open(), open()])
+      const [first, other] = [await postAfter(here, 'first', undefined), await postAfter(here, 'other', undefined)]
+      await postAfter(here, 'second', [{ uuid: first.uuid, on: 'settled' }, other.uuid])
+      await end(there, first, 'trash')
+      await end(here, other, 'consume')
+      const [claim] = await there.claimNext()
+      expect(claim.job.name).toBe('second')
+      expect(claim.cancelled.aborted).toBe(false)
+      await claim.consume()
+      await postAfter(here, 'third', [{ uuid: first.uuid, on: 'settled' }])
+      expect(await consumeAll(there, 1)).toEqual(['third'])
+    })
+
+    test('without ever having run, because it was cancelled', async () => {
+      const [here, there] = await Promise.all([open(), open()])
+      const first = await here.post('flow', {}, { name: 'first' })
+      const second = await postAfter(here, 'second', [first])
+      await there.cancel(await there.find(first.uuid), { reason: 'not needed' })
+      const [claim] = await here.claimNext()
+      expect(await claim.perform(() => expect.unreachable())).toBe('trashed')
+      expect(await second.wait()).toBe('TRASHED')
+    })
+
+    test('a new job after it is refused until it is restored', async () => {
+      const [here, there] = await Promise.all([open(), open()])
+      const first = await here.post('flow', {}, { name: 'first' })
+      await postAfter(here, 'second', [first])
+      await end(there, first, 'trash')
+      const [cancelled] = await here.claimNext()
+      expect(await cancelled.perform(() => expect.unreachable())).toBe('trashed')
+      for (const board of [here, there])
+        expect(await rejectionOf(postAfter(board, 'third', [first.uuid]))).toBeInstanceOf(InvalidState)
+      const [trashedFirst, trashedSecond] = await all(here.trashed())
+      if (!trashedFirst || !trashedSecond) throw new Error('both are in the trash')
+      expect(await rejectionOf(here.restore(trashedSecond))).toBeInstanceOf(InvalidState)
+      expect(await namesOn(here)).toEqual([])
+      await here.restore(trashedFirst)
+      await there.restore(trashedSecond)
+      await postAfter(there, 'third', [first.uuid])
+      const [claim] = await there.claimNext()
+      expect(claim.job.name).toBe('first')
+      await claimNone(here)
+      await claim.consume()
+      expect((await consumeAll(here, 2)).sort()).toEqual(['second', 'third'])
+    })
+  })
+
+  test('a job that waits can be cancelled, and the end of the other one does nothing then', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const first = await here.post('flow', {}, { name: 'first' })
+    const second = await postAfter(here, 'second', [first])
+    await there.cancel(await there.find(second.uuid))
+    expect(await second.wait()).toBe('TRASHED')
+    await end(there, first, 'consume')
+    expect(await namesOn(here)).toEqual([])
+    const [trashed] = await all(here.trashed())
+    if (!trashed) throw new Error('it is in the trash')
+    await here.restore(trashed)
+    expect(await consumeAll(there, 1)).toEqual(['second'])
+  })
+
+  test('its key and its delay hold, too', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const first = await here.post('flow', {}, { name: 'first' })
+    const second = await postAfter(here, 'second', [first], { key: 'one' })
+    expect(await postAfter(there, 'other', [first.uuid], { key: 'one' })).toMatchObject({
+      created: false,
+      uuid: second.uuid,
+    })
+    await postAfter(here, 'late', [first], { delay: '1h' })
+    await end(there, first, 'consume')
+    expect(await consumeAll(there, 1)).toEqual(['second'])
+    await claimNone(there)
+  })
+
+  test('jobs of one call depend on earlier ones, also on ten thousand', { timeout: 60_000 }, async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const uuids = Array.from({ length: 300 }, () => newUuid())
+    const [root = '', ...leaves] = uuids
+    const last = newUuid()
+    const results = await here.postMany([
+      { flow: 'flow', store: {}, name: 'root', uuid: root },
+      ...leaves.map((uuid) => ({ flow: 'flow', store: {}, name: 'leaf', uuid, after: [root] })),
+      { flow: 'flow', store: {}, name: 'last', uuid: last, after: leaves },
+    ])
+    expect(results.filter((result) => 'error' in result)).toEqual([])
+    const names = await consumeAll(there, 301)
+    expect([names[0], names.at(-1)]).toEqual(['root', 'last'])
+    expect(names.filter((name) => name === 'leaf')).toHaveLength(299)
+  })
+
+  test('jobs of one transaction depend on others that are on the board, or none is posted', async () => {
+    const board = await open()
+    const first = await board.post('flow', {}, { name: 'first' })
+    const item = (name: string, after: string) => ({ flow: 'flow', store: {}, name, after: [after] })
+    const posting = board.postMany([item('a', first.uuid), item('b', newUuid())], { atomic: true })
+    expect(await rejectionOf(posting)).toBeInstanceOf(NotFound)
+    expect(await namesOn(board)).toEqual(['first'])
+    await board.postMany([item('a', first.uuid), item('b', first.uuid)], { atomic: true })
+    expect((await consumeAll(board, 3))[0]).toBe('first')
+  })
+
+  test('a chain is run in its order', async () => {
+    const boards = await Promise.all([open(), open()])
+    let before: Job | undefined
+    for (let n = 0; n < 12; n++)
+      before = await postAfter(boards[n % 2] ?? boards[0], `${n}`, before ? [before] : undefined)
+    const names: string[] = []
+    while (names.length < 12) {
+      const [claim]: [Claim, ...Claim[]] = await (boards[names.length % 2] ?? boards[0]).claimNext()
+      names.push(claim.job.name)
+      await claim.consume()
+    }
+    expect(names).toEqual(Array.from({ length: 12 }, (_, n) => `${n}`))
+  })
+
+  test('bad input is refused with one line, and nothing is posted', async () => {
+    const board = await open()
+    const own = newUuid()
+    const there = await board.post('flow', {}, { name: 'there' })
+    const wrong: unknown[] = ['x', [{ on: 'done' }], [7], ['no uuid'], [{ uuid: there.uuid, on: 'failed' }], [own]]
+    const twice = [there.uuid, { uuid: there.uuid, on: 'settled' }]
+    const many = Array.from({ length: 1_001 }, () => newUuid())
+    for (const after of [...wrong, twice, many]) {
+      const error = await rejectionOf(board.post('flow', {}, { uuid: own, after: after as string[] }))
+      expect(error).toBeInstanceOf(InvalidPosting)
+      expect(String(error)).toMatch(/after/)
+      expect(String(error)).not.toContain('\n')
+    }
+    const error = await rejectionOf(board.post('flow', {}, { after: [newUuid()] }))
+    expect(error).toBeInstanceOf(NotFound)
+    expect(await namesOn(board)).toEqual(['there'])
+  })
+}
