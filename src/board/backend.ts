@@ -240,7 +240,7 @@ export interface BackendCapabilities {
    * The features of jobs that a claim of this backend cannot grant or free: a job that uses one stays for other boards of the same
    * path. Absent where all jobs can be claimed.
    */
-  readonly unclaimable?: readonly ('keys' | 'resources' | 'limits')[]
+  readonly unclaimable?: readonly ('keys' | 'resources' | 'limits' | 'dependencies')[]
 }
 
 /** The capabilities of a backend that lacks none. */
@@ -537,6 +537,8 @@ export interface UnclaimedJobs {
   readonly jobs: readonly string[]
   /** The ids of jobs that have a cancel request: they are due in spite of their delay. */
   readonly cancelled: ReadonlySet<string>
+  /** The ids of the jobs that wait for others; absent where there are no dependencies. */
+  readonly waiting?: ReadonlySet<string>
 }
 
 export interface StoredJob {

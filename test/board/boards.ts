@@ -46,7 +46,7 @@ export const memoryBoards: BoardBackend = {
 }
 export const zookeeperBoards: BoardBackend = {
   name: 'zookeeper:',
-  capabilities: { ...EVERYTHING, dependencies: false, history: false },
+  capabilities: EVERYTHING,
   place: () => zookeeperPlace(),
 }
 

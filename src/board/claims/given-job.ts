@@ -87,7 +87,7 @@ export class GivenJobClaimer {
 
 function cannotClaimError(
   job: Job,
-  { lacking, uri }: { lacking: 'keys' | 'resources' | 'limits'; uri: string },
+  { lacking, uri }: { lacking: 'keys' | 'resources' | 'limits' | 'dependencies'; uri: string },
 ): Error {
   const message = `${job}: ${uri} does not support ${lacking}, which this job needs; claim it with a board that does`
   return new UnsupportedCapability(message, { capability: lacking })

@@ -63,7 +63,7 @@ export class IdlePoll {
 
   async #look(signal: AbortSignal): Promise<boolean> {
     const { backend } = this.#options
-    const { jobs, cancelled } = await this.#listUnclaimed(signal)
+    const { jobs, cancelled, waiting } = await this.#listUnclaimed(signal)
     const before = this.#found
     const found = new Set(jobs)
     this.#found = found
@@ -72,6 +72,8 @@ export class IdlePoll {
     for (const id of found) {
       const dueAt = cancelled.has(id) ? 0 : this.#delayed.get(id)
       if (this.#delayed.has(id) && dueAt !== undefined && dueAt <= backend.now()) return true
+      // Its due time is read again once the jobs have ended for which it waited.
+      if (dueAt === Number.POSITIVE_INFINITY && !waiting?.has(id)) this.#delayed.delete(id)
       if (before.has(id) && !this.#rejected.has(id) && !this.#delayed.has(id)) toRead.push(id)
     }
     return this.#readUntilAccepted(toRead, { cancelled, signal })

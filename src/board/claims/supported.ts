@@ -21,9 +21,10 @@ export function assertSupported({ capabilities, uri }: Pick<Backend, 'capabiliti
 /** Returns the feature of the job that the backend cannot claim. */
 export function missingCapability(
   { capabilities: { unclaimable = [] } }: Pick<Backend, 'capabilities'>,
-  { key, resources, limits }: Pick<Posting, 'key' | 'resources' | 'limits'>,
-): 'keys' | 'resources' | 'limits' | undefined {
+  { key, resources, limits, after }: Pick<Posting, 'key' | 'resources' | 'limits' | 'after'>,
+): 'keys' | 'resources' | 'limits' | 'dependencies' | undefined {
   if (resources !== undefined && unclaimable.includes('resources')) return 'resources'
   if (limits !== undefined && limits !== 'none' && unclaimable.includes('limits')) return 'limits'
+  if (after !== undefined && unclaimable.includes('dependencies')) return 'dependencies'
   return key !== undefined && unclaimable.includes('keys') ? 'keys' : undefined
 }

@@ -35,6 +35,7 @@ import type {
   OrphanedClaim,
   Posted,
   PostRequest,
+  RestoreOptions,
   RestoreOutcome,
   SessionHold,
   Settlement,
@@ -45,6 +46,7 @@ import type {
   WriteRequest,
   Written,
 } from '../../backend.ts'
+import type { EndedJob } from '../../model/ended-job.ts'
 import type { LimitUse, TokenRequest, TokensTaken } from '../../model/limits.ts'
 import type { Posting } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
@@ -195,6 +197,7 @@ export class ZooKeeperBackend implements Backend {
   async close(): Promise<void> {
     this.#board?.scan.stop()
     await this.#committer.idle()
+    await this.#board?.history.idle()
     await this.#zookeeper.close()
   }
 
@@ -249,9 +252,8 @@ export class ZooKeeperBackend implements Backend {
     else await changer.setGate(request)
   }
 
-  async restore(entry: TrashedEntry, posting: Posting): Promise<RestoreOutcome> {
-    await this.#changeTrashed(entry, (changer) => changer.restore(entry, posting))
-    return { restored: true }
+  async restore(entry: TrashedEntry, posting: Posting, options: RestoreOptions = {}): Promise<RestoreOutcome> {
+    return this.#changeTrashed(entry, (changer) => changer.restore(entry, posting, options))
   }
 
   async purge(entry: TrashedEntry): Promise<void> {
@@ -279,7 +281,30 @@ export class ZooKeeperBackend implements Backend {
     const trashed = await translateErrors(`reading ${this.uri}`, () => reader.readTrashedIds(gone))
     if (trashed.length > 0) sink.changes(trashed.map((id) => ({ kind: 'trashed', id })))
     marks.noteRead(ids)
-    return found
+    return this.#withWaits(found)
+  }
+
+  /** Adds which of the jobs wait for others; sends no request for jobs without dependencies. */
+  async #withWaits<T extends StoredJob | UnreadableJob | undefined>(found: T[]): Promise<(T | StoredJob)[]> {
+    const dependent = found.flatMap((job) => (job && 'posting' in job && job.posting.after ? [job.id] : []))
+    if (dependent.length === 0) return found
+    const { dependencies } = this.#requireOpen
+    const waiting = await translateErrors(`reading ${this.uri}`, () => dependencies.readWaiting(dependent))
+    return found.map((job) => (job && 'posting' in job && waiting.has(job.id) ? { ...job, waits: true } : job))
+  }
+
+  async dependencies(
+    id: string,
+  ): Promise<{ readonly waitsFor: readonly string[]; readonly dependents: readonly string[] }> {
+    return translateErrors(`reading the dependencies of ${id}`, () => this.#requireOpen.dependencies.list(id))
+  }
+
+  async history({ limit }: { readonly limit: number }): Promise<readonly EndedJob[]> {
+    return translateErrors(`reading the history of ${this.uri}`, () => this.#requireOpen.history.newest(limit))
+  }
+
+  async endedJobs(uuids: readonly string[]): Promise<readonly (EndedJob | undefined)[]> {
+    return translateErrors(`reading the history of ${this.uri}`, () => this.#requireOpen.history.find(uuids))
   }
 
   async owner(id: string): Promise<string | undefined> {
@@ -393,17 +418,17 @@ export class ZooKeeperBackend implements Backend {
   /**
    * Changes an entry of the trash. An entry that is not found may only be marked yet; it is moved into the trash first.
    */
-  async #changeTrashed(
+  async #changeTrashed<T>(
     { id, posting }: TrashedEntry,
-    change: (changer: ZooKeeperComponents['changer']) => Promise<void>,
-  ): Promise<void> {
+    change: (changer: ZooKeeperComponents['changer']) => Promise<T>,
+  ): Promise<T> {
     const { changer, marks } = this.#requireOpen
     try {
-      await change(changer)
+      return await change(changer)
     } catch (error) {
       if (!(error instanceof NotFound)) throw error
       await translateErrors(`moving job ${posting.uuid} into the trash`, () => marks.whenMoved(id))
-      await change(changer)
+      return change(changer)
     }
   }
 

@@ -6,6 +6,8 @@ import type { ServerClock } from '../server-clock.ts'
 import type { TransactionCommitter } from './commit/committer.ts'
 import { ConflictTracker } from './commit/conflict-tracker.ts'
 import { SequenceNumbers } from './commit/sequence-numbers.ts'
+import { DependencyNodes } from './dependency-nodes.ts'
+import { HistoryNodes } from './history-nodes.ts'
 import { LimitNodes } from './limit-nodes.ts'
 import { RecordWriter } from './record-writer.ts'
 import type { BoardKind, ReleaseFilter } from './store/board-kind.ts'
@@ -13,7 +15,7 @@ import { EntityNodes } from './store/entity-nodes.ts'
 import { FollowedJobNodes } from './store/followed-jobs.ts'
 import { BoardGate } from './store/gate.ts'
 import { LateCancellations } from './store/late-cancellations.ts'
-import type { Layout } from './store/layout.ts'
+import { type Layout, toDependedOn } from './store/layout.ts'
 import { LostPosts } from './store/lost-posts.ts'
 import { batchedReader, ZooKeeperReader } from './store/reader.ts'
 import { RecordNodes } from './store/record-nodes.ts'
@@ -39,6 +41,8 @@ export interface ZooKeeperComponents {
   readonly folders: ResourceNodes
   readonly limits: LimitNodes
   readonly tokens: TokenWriter
+  readonly dependencies: DependencyNodes
+  readonly history: HistoryNodes
   readonly followed: FollowedJobNodes
   readonly records: RecordNodes
   readonly recordWriter: RecordWriter
@@ -84,8 +88,10 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     period: scanPeriod,
     onMissed: () => reportGap(components),
     onGate: (node) => (node ? gate.noteRead(node) : gate.refresh()),
-    onIdle: () => sweep({ ...parts, now: clock.now(), mayExist: (uuid) => sink.mayExist(uuid) }),
+    onIdle: () => sweep({ ...parts, dependencies, now: clock.now(), mayExist: (uuid) => sink.mayExist(uuid) }),
   })
+  const dependencies = new DependencyNodes(parts)
+  const history = new HistoryNodes(parts)
   const folders = new ResourceNodes(parts)
   const limits = new LimitNodes({ ...parts, now: () => clock.now() })
   const tokens = new TokenWriter({ layout, committer, gate, limits })
@@ -93,7 +99,7 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
   const conflicts = new ConflictTracker()
   const changer = new ZooKeeperWriter({
     ...parts,
-    ...{ committer, reader, gate, conflicts, folders, limits, lateCancellations },
+    ...{ committer, reader, gate, conflicts, folders, limits, lateCancellations, dependencies, history },
     session: () => zookeeper.session,
     now: () => clock.now(),
     lostPosts: new LostPosts(reader),
@@ -133,15 +139,21 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
   const components: ZooKeeperComponents = {
     ...{ kind, layout, reader, changer, entities, gate, scan, releases },
     ...{ marks, conflicts, lateCancellations, folders, limits, tokens, followed, records, recordWriter, sink },
+    ...{ dependencies, history },
   }
   return components
 }
 
 export function applyEvents(batch: readonly WatchEvent[], components: ZooKeeperComponents): void {
-  const { layout, sink, scan, gate, releases, marks, conflicts, folders, lateCancellations } = components
+  const { layout, sink, scan, gate, releases, marks, conflicts, folders, lateCancellations, dependencies } = components
   scan.countChanges(batch)
   folders.changed(batch)
   const changes = layout.toChanges(batch)
+  for (const event of batch) {
+    const dependedOn = toDependedOn(event, layout)
+    if (dependedOn !== undefined) dependencies.note(dependedOn)
+  }
+  for (const { kind, id } of changes) if (kind === 'gone') dependencies.forget(id)
   conflicts.changed(changes)
   lateCancellations.changed(changes)
   marks.changed(changes)
@@ -160,7 +172,8 @@ export function reportGap(components: ZooKeeperComponents): void {
 }
 
 /** Makes the components forget what they know from changes. */
-export function forgetChanges({ scan, releases, folders, marks }: ZooKeeperComponents): void {
+export function forgetChanges({ scan, releases, folders, marks, dependencies }: ZooKeeperComponents): void {
+  dependencies.clear()
   marks.clear()
   scan.clearBaseline()
   folders.clear()

@@ -23,7 +23,7 @@ export interface RecordWriterOptions {
   readonly committer: TransactionCommitter
   readonly nodes: RecordNodes
   /** Prepares posts as it does alone. */
-  readonly writer: Pick<ZooKeeperWriter, 'preparePost' | 'recoverPosted'>
+  readonly writer: Pick<ZooKeeperWriter, 'preparePost' | 'recoverPosted' | 'createMissingFolder'>
   readonly recordPath: (name: RecordName) => string
   readonly gate: Pick<BoardGate, 'seen' | 'read' | 'noteWritten'>
   readonly layout: Layout
@@ -56,6 +56,7 @@ export class RecordWriter {
       // Another poster has created the same number; the next one is free.
       if (step.subject === 'posting') continue
       if (step.subject === 'key') return { done: false, conflict: { key: keyOf(posts, step) } }
+      if (step.dependency !== undefined) return { done: false, conflict: { dependency: step.dependency } }
       const replaced = await this.#withRemoved(prepared, step)
       if ('conflict' in replaced) return { done: false, conflict: replaced.conflict }
       prepared = replaced.changes
@@ -91,7 +92,7 @@ export class RecordWriter {
         ...{ what, steps, touches },
         repair: (step, error) => {
           const kind = error instanceof NoNode && step.op.type === 'create' ? kindOf(step) : undefined
-          return kind === undefined ? undefined : () => nodes.createFolder(kind)
+          return kind === undefined ? writer.createMissingFolder(step, error) : () => nodes.createFolder(kind)
         },
         onCommitted: (applied) => ({
           done: true,
@@ -157,6 +158,7 @@ class RefusedStep extends Error {
 function isConflict(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): step is TransactionStep {
   if (step === undefined || step === 'guard') return false
   if (step.subject === 'gate') return error instanceof BadVersion || error instanceof NoNode
+  if (step.dependency !== undefined) return error instanceof NoNode
   if (step.subject !== 'record') return isKeyTaken(error, step)
   return error instanceof NodeExists || error instanceof BadVersion || error instanceof NoNode
 }

@@ -4,6 +4,7 @@
  * outcomes.
  */
 import { ClaimLost, Duplicate, LimitsChanged, NotFound, PayloadTooLarge, Unclaimable } from '../../../core/errors.ts'
+import { defined } from '../../../core/options.ts'
 import {
   BadVersion,
   type CheckOp,
@@ -12,7 +13,7 @@ import {
   op,
   type ReadData,
   type ReadResult,
-  type ZooKeeperError,
+  ZooKeeperError,
 } from '../../../zookeeper/index.ts'
 import type {
   CancelRequest,
@@ -22,13 +23,16 @@ import type {
   GateRequest,
   Posted,
   PostRequest,
+  RestoreOutcome,
   Settlement,
   TrashedEntry,
   TrashReason,
 } from '../../backend.ts'
+import { cascadeCancellation, type Dependency } from '../../model/dependencies.ts'
+import type { HistoryEntry } from '../../model/ended-job.ts'
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
-import type { CommittedTransaction, Precheck, TouchedName, Transaction } from './commit/batch.ts'
+import type { CommittedTransaction, JournalEntry, Precheck, TouchedName, Transaction } from './commit/batch.ts'
 import type { ConflictTracker, TrackedClaim } from './commit/conflict-tracker.ts'
 import {
   alreadyTrashedError,
@@ -41,9 +45,11 @@ import {
 import type { SequenceNumbers } from './commit/sequence-numbers.ts'
 import type { TransactionStep } from './commit/transactions.ts'
 import * as transactions from './commit/transactions.ts'
+import { type DependencyNodes, DependentsChanged, isDependentsConflict, type JobOutcome } from './dependency-nodes.ts'
 import { GateWriter, type GateWriterOptions } from './gate-writer.ts'
+import type { HistoryNodes } from './history-nodes.ts'
 import type { LimitNodes, LimitReservation } from './limit-nodes.ts'
-import type { BoardKind } from './store/board-kind.ts'
+import { type BoardKind, decodeTrashMark } from './store/board-kind.ts'
 import type { GateSnapshot } from './store/gate.ts'
 import type { LateCancellations } from './store/late-cancellations.ts'
 import type { LostPosts } from './store/lost-posts.ts'
@@ -65,6 +71,8 @@ export interface ZooKeeperWriterOptions extends GateWriterOptions {
   readonly numbers: SequenceNumbers
   readonly lostPosts: LostPosts
   readonly lateCancellations: LateCancellations
+  readonly dependencies: DependencyNodes
+  readonly history: HistoryNodes
 }
 
 /** A post that can be sent, alone or in a transaction with others. */
@@ -107,16 +115,16 @@ export class ZooKeeperWriter {
   }
 
   /** Prepares the steps of a post. @throws PayloadTooLarge */
-  preparePost({ posting, takeOver }: PostRequest): PreparedPost {
+  preparePost({ posting, takeOver, after = [] }: PostRequest): PreparedPost {
     const { layout, numbers, kind } = this.#options
     const bytes = this.#encodePosting(posting, { limit: MAX_POSTING_BYTES })
     this.#assertClaimable(posting, bytes)
     const counted = toCountedBytes(bytes, kind.encoding)
-    const path = numbers.next()
+    const { path, dependencies } = this.#placeAfter(after)
     const key = this.#keyStep(posting, takeOver)
     return {
       ...{ uuid: posting.uuid, path, bytes: counted, key },
-      steps: transactions.postSteps(layout, { bytes, ...(path === undefined ? {} : { path }) }, key),
+      steps: transactions.postSteps(layout, { bytes, dependencies, ...(path === undefined ? {} : { path }) }, key),
       touches: touchedNames({ key: posting.key }),
       toPosted: (created, zxid) => {
         if (created !== undefined) numbers.note(created)
@@ -126,12 +134,22 @@ export class ZooKeeperWriter {
     }
   }
 
-  async post({ posting, takeOver }: PostRequest): Promise<Posted> {
+  /** Returns the path of a posting if it has to be known, and the steps that register its dependencies, which need it. */
+  #placeAfter(after: readonly Dependency[]): {
+    readonly path: string | undefined
+    readonly dependencies: readonly TransactionStep[]
+  } {
+    const { layout, numbers, dependencies } = this.#options
+    const path = after.length === 0 ? numbers.next() : numbers.own()
+    return { path, dependencies: path === undefined ? [] : dependencies.postSteps(layout.toJobId(path), after) }
+  }
+
+  async post({ posting, takeOver, after = [] }: PostRequest): Promise<Posted> {
     const { reader, committer } = this.#options
     const what = `post of ${toJobName(posting)}`
     let revision = takeOver
     while (true) {
-      const request = { posting, ...(revision === undefined ? {} : { takeOver: revision }) }
+      const request = { posting, after, ...(revision === undefined ? {} : { takeOver: revision }) }
       const { steps, touches, toPosted, ...prepared } = this.preparePost(request)
       const { key } = prepared
       const posted = await committer
@@ -141,11 +159,14 @@ export class ZooKeeperWriter {
             toPosted(created && 'path' in created ? created.path : undefined, zxid),
           onRecovered: ({ zxid }) => this.recoverPosted(zxid, prepared),
           ...(key ? { precheck: this.#keyPrecheck(key) } : {}),
+          repair: (step, error) => this.createMissingFolder(step, error),
           // A taken key, and a number that another poster has created too, are results to examine and not errors yet.
-          toRejection: (error, step) => (isKeyTaken(error, step) ? new KeyTakenSignal() : error),
+          toRejection: (error, step) =>
+            goneDependency(error, step) ?? (isKeyTaken(error, step) ? new KeyTakenSignal() : error),
         })
-        .catch((error: unknown) => {
+        .catch((error: unknown): Posted | undefined => {
           if (error instanceof KeyTakenSignal) return undefined
+          if (error instanceof DependencyGoneSignal) return { created: false, gone: error.id }
           throw error
         })
       if (posted) return posted
@@ -176,6 +197,8 @@ export class ZooKeeperWriter {
       const bytes = this.#encodePosting(posting)
       const lock = encodeLock(who, kind.encoding)
       const touches = [...touchedNames({ id }), ...requestedResources(posting)]
+      const { dependencies } = this.#options
+      let proof = posting.after ? dependencies.proofSteps(id) : undefined
       while (true) {
         // Usually the gate is known, and there is nothing to wait for.
         const { session, seen } = this.#gate.prepared ?? (await this.#gate.prepare(what))
@@ -189,7 +212,7 @@ export class ZooKeeperWriter {
           wants.length === 0
             ? undefined
             : await translateErrors(what, () => this.#options.limits.reserve(what, id, wants))
-        const at = { revision, bytes, lock, posting, kind, ...(reserved ? { limits: reserved.steps } : {}) }
+        const at = { revision, bytes, lock, posting, kind, ...defined({ limits: reserved?.steps, proof }) }
         const steps = transactions.claimSteps(layout, id, at)
         try {
           const granted = await this.#commitClaim({ what, steps, touches, session, seen, tracked, reserved, revision })
@@ -199,6 +222,12 @@ export class ZooKeeperWriter {
           reserved?.refused({ stale: error instanceof LimitTakenSignal })
           // Another claim was faster: what is left is read again.
           if (error instanceof LimitTakenSignal) continue
+          // The job waits for others. It can be claimed if it is cancelled.
+          if (error instanceof WaitsSignal && proof?.length !== 1) {
+            proof = [dependencies.cancelledStep(id)]
+            continue
+          }
+          if (error instanceof WaitsSignal) throw new Unclaimable(`${what}: it waits for other jobs`)
           // Nothing was done: the gate was written meanwhile, or the session ended before the claim was sent. The claim
           // is tried again.
           if (!(error instanceof KeyTakenSignal || error instanceof ClaimLost)) throw error
@@ -232,11 +261,12 @@ export class ZooKeeperWriter {
       guard: this.#gateGuard(seen.version),
       ...(reserved ? { additions: reserved.additions } : {}),
       getConflict: () => conflictError(what, tracked.conflict),
-      repair: (step, error) => this.#createMissingResource(step, error),
+      repair: (step, error) => this.#createMissingResource(step, error) ?? this.createMissingFolder(step, error),
       onCommitted: granted,
       onRecovered: granted,
       toRejection: (error, step) => {
         if (isLimitConflict(error, step)) return new LimitTakenSignal()
+        if (isWaitConflict(error, step)) return new WaitsSignal()
         return isGateConflict(error, step) ? new KeyTakenSignal() : notClaimedError(what, error, step)
       },
     })
@@ -253,11 +283,14 @@ export class ZooKeeperWriter {
     const what = `${kind} of ${toJobName(posting)}`
     const steps = this.#settleSteps(settlement)
     const settling = async () => {
-      await this.#options.committer.commit<void>({
-        ...{ what, steps, session, onCommitted: noResult, onRecovered: noResult },
+      const rest = {
+        ...{ what, session, onCommitted: noResult, onRecovered: noResult },
         touches: touchedNames({ id, key: posting.key }),
-        toRejection: (error, step) => notSettledError(what, error, step),
-      })
+        toRejection: (error: ZooKeeperError, step: TransactionStep | 'guard' | undefined) =>
+          notSettledError(what, error, step),
+      }
+      if (kind === 'abandon') await this.#options.committer.commit<void>({ ...rest, steps })
+      else await this.#end(settlement, { ...rest, steps })
       this.#options.limits.free(id)
     }
     // A cancel request that is known is deleted in the same transaction.
@@ -268,10 +301,10 @@ export class ZooKeeperWriter {
   discard(discarded: DiscardRequest): Promise<void> {
     const { id, posting } = discarded
     const what = `removal of ${toJobName(posting)}`
-    const { layout, committer } = this.#options
+    const { layout } = this.#options
     const entry = this.#encodeTrashEntry(discarded)
     const discarding = () =>
-      committer.commit<void>({
+      this.#end(discarded, {
         ...effectOnly(what, transactions.discardSteps(layout, id, { ...discarded, entry })),
         touches: touchedNames({ id, key: posting.key }),
         toRejection: (error, step) => alreadyTrashedError(what, id, error, step) ?? notClaimedError(what, error, step),
@@ -279,12 +312,66 @@ export class ZooKeeperWriter {
     return discarded.cancelRequested ? discarding() : this.#options.lateCancellations.removeAfterEnd(id, discarding)
   }
 
+  /** Ends a job, with what follows for the jobs that depend on it, and adds it to the history. */
+  async #end(ended: EndedRequest, transaction: Transaction<void>): Promise<void> {
+    const { layout, committer, dependencies, history, kind: boardKind } = this.#options
+    const { id, revision, posting } = ended
+    const { reason } = ended
+    const cancellation = reason === undefined ? undefined : cascadeCancellation({ ...ended, reason })
+    const outcome: JobOutcome = cancellation
+      ? { outcome: 'trashed', cancellation: encodeCancellation(cancellation, boardKind.encoding) }
+      : { outcome: 'done' }
+    const toRejection: Transaction<void>['toRejection'] = (error, step) => {
+      if (isDependentsConflict(error, step)) return new DependentsChanged()
+      return isHistoryGone(error, step) ? new HistoryGoneSignal() : transaction.toRejection(error, step)
+    }
+    const commit = async (steps: readonly TransactionStep[], entry?: JournalEntry): Promise<void> => {
+      const sent = { ...transaction, steps: [...steps, ...transaction.steps], toRejection }
+      await committer.commit<void>(entry ? { ...sent, entry } : sent)
+    }
+    await dependencies.end(id, {
+      outcome,
+      // The job is done, and stays on the board until all that depend on it are free: if its owner dies meanwhile, another one goes on.
+      commitPart: (steps) =>
+        committer.commit<void>({
+          ...{ ...transaction, toRejection },
+          steps: [transactions.postingCheckStep(layout, id, { revision }), ...steps],
+        }),
+      commit: (steps) => this.#withHistory(ended.history, (entry) => commit(steps, entry)),
+    })
+    if (ended.history) history.added(ended.history)
+    // It may have ended while it waited, because it was cancelled.
+    if (posting.after && cancellation) await dependencies.removeWaits(id).catch(ignoreFailure)
+  }
+
+  /** Commits the end of a job with its entry in the history. */
+  async #withHistory(
+    entry: HistoryEntry | undefined,
+    commit: (entry: JournalEntry | undefined) => Promise<void>,
+  ): Promise<void> {
+    if (!entry) return commit(undefined)
+    const { history } = this.#options
+    while (true) {
+      // Without this condition, jobs that end together would be sent in several transactions.
+      if (!history.isPrepared) await translateErrors('adding to the history', () => history.prepare())
+      try {
+        return await commit(history.toEntry(entry))
+      } catch (error) {
+        if (!(error instanceof HistoryGoneSignal)) throw error
+        history.forget()
+      }
+    }
+  }
+
   /** Moves a marked job into the trash. If another client was faster, the job is there already. */
   async moveToTrash(marked: MarkedJob): Promise<void> {
-    const { layout, committer } = this.#options
+    const { layout, kind } = this.#options
     const what = `moving ${marked.id} into the trash`
-    await committer
-      .commit({
+    const entry = decodeTrashMark(kind, marked.id, marked.bytes)
+    if (!entry) return
+    const moving = this.#end(
+      { ...entry, revision: marked.revision },
+      {
         ...effectOnly(what, transactions.moveSteps(layout, marked)),
         touches: touchedNames(marked),
         toRejection: (error, step) => {
@@ -292,11 +379,12 @@ export class ZooKeeperWriter {
           if (gone && step !== 'guard' && step?.subject === 'posting') return new KeyTakenSignal()
           return alreadyTrashedError(what, marked.id, error, step) ?? error
         },
-      })
-      .catch((error: unknown) => {
-        // If several clients move it at once, all but one find the posting deleted.
-        if (!(error instanceof KeyTakenSignal)) throw error
-      })
+      },
+    )
+    await moving.catch((error: unknown) => {
+      // If several clients move it at once, all but one find the posting deleted.
+      if (!(error instanceof KeyTakenSignal)) throw error
+    })
   }
 
   async cancel({ id, job, who, reason }: CancelRequest): Promise<void> {
@@ -318,16 +406,23 @@ export class ZooKeeperWriter {
       })
   }
 
-  async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
-    const { layout, committer, numbers } = this.#options
+  async restore(
+    entry: TrashedEntry,
+    posting: Posting,
+    { after = [] }: { readonly after?: readonly Dependency[] } = {},
+  ): Promise<RestoreOutcome> {
+    const { layout, committer } = this.#options
     const what = `restoration of ${toJobName(posting)}`
     const bytes = this.#encodePosting(posting)
-    const path = numbers.next()
-    const created = { bytes, ...(path === undefined ? {} : { path }) }
+    const { path, dependencies } = this.#placeAfter(after)
+    const created = { bytes, dependencies, ...(path === undefined ? {} : { path }) }
     const restoring = committer.commit({
       ...effectOnly(what, transactions.restoreSteps(layout, entry, created, this.#keyStep(posting))),
       touches: touchedNames({ id: entry.id, key: posting.key }),
+      repair: (step, error) => this.createMissingFolder(step, error),
       toRejection: (error, step) => {
+        const gone = goneDependency(error, step)
+        if (gone) return gone
         if (isKeyTaken(error, step) && step !== 'guard' && step?.subject === 'posting') return new KeyTakenSignal()
         if (isKeyTaken(error, step))
           return new Duplicate(`${what}: its key is taken on the board; restore it when the key is free`, {
@@ -336,11 +431,15 @@ export class ZooKeeperWriter {
         return notInTrashError(what, error)
       },
     })
-    await restoring.catch((error: unknown) => {
+    try {
+      await restoring
+      return { restored: true }
+    } catch (error) {
+      if (error instanceof DependencyGoneSignal) return { restored: false, gone: error.id }
       if (!(error instanceof KeyTakenSignal)) throw error
       // Another poster has created the same number; the next one is free.
-      return this.restore(entry, posting)
-    })
+      return this.restore(entry, posting, { after })
+    }
   }
 
   purge({ id, revision, posting }: TrashedEntry): Promise<void> {
@@ -397,6 +496,15 @@ export class ZooKeeperWriter {
     return () => this.#options.folders.create(resource)
   }
 
+  /** Returns the repair of a step that was refused because the folder of the jobs that wait is missing: the first of them creates it. */
+  createMissingFolder(
+    { subject, op: { type } }: TransactionStep,
+    error: ZooKeeperError,
+  ): (() => Promise<void>) | undefined {
+    const isMissing = (subject === 'wait' || subject === 'proof') && type === 'create' && error instanceof NoNode
+    return isMissing ? () => this.#options.dependencies.createFolder() : undefined
+  }
+
   #keyStep(
     posting: Posting,
     takenOverAt?: number,
@@ -443,6 +551,46 @@ function conflictError(what: string, by: 'change' | 'end' | undefined): Error | 
   return by === 'end'
     ? new NotFound(`${what}: it has left the board`)
     : new Unclaimable(`${what}: it was claimed or changed by another`)
+}
+
+/** The end of a job; with a reason, it goes to the trash. */
+type EndedRequest = Pick<Settlement, 'id' | 'revision' | 'posting' | 'history' | 'who'> & Partial<TrashReason>
+
+/** Internal signal: the job waits for others. */
+class WaitsSignal extends Error {}
+
+function isWaitConflict(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): boolean {
+  const isProof = step !== undefined && step !== 'guard' && step.subject === 'proof'
+  return isProof && (error instanceof NodeExists || error instanceof NoNode)
+}
+
+/** Internal signal: a job on which another one would depend has left the board. */
+class DependencyGoneSignal extends Error {
+  readonly id: string
+
+  constructor(id: string) {
+    super()
+    this.id = id
+  }
+}
+
+function goneDependency(
+  error: ZooKeeperError,
+  step: TransactionStep | 'guard' | undefined,
+): DependencyGoneSignal | undefined {
+  if (step === undefined || step === 'guard' || step.dependency === undefined) return undefined
+  return error instanceof NoNode ? new DependencyGoneSignal(step.dependency) : undefined
+}
+
+/** Internal signal: the folder of the history was removed; it is created again. */
+class HistoryGoneSignal extends Error {}
+
+function isHistoryGone(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): boolean {
+  return step !== undefined && step !== 'guard' && step.subject === 'history' && error instanceof NoNode
+}
+
+function ignoreFailure(error: unknown): void {
+  if (!(error instanceof ZooKeeperError)) throw error
 }
 
 /** Internal signal: another claim has taken a slot or a token meanwhile, or the znode of the key was swept. */

@@ -62,6 +62,8 @@ export interface Transaction<T> {
   readonly guard?: CheckOp
   /** What the transaction adds to sums. Transactions of a batch with the same sum change it together, with one step. */
   readonly additions?: readonly Addition[]
+  /** What the transaction adds to a journal. The entries of the transactions of a batch are added together, with one step. */
+  readonly entry?: JournalEntry
   /** The session in which the transaction must be sent: a settle belongs to the session that claimed. */
   readonly session?: bigint
   /**
@@ -94,6 +96,17 @@ export interface SharedSum {
   toStep(total: number): TransactionStep
   /** Called before the results of its transactions are: the step was applied. @param stat undefined if the answer was lost */
   onCommitted(total: number, stat: Stat | undefined): void
+}
+
+export interface JournalEntry {
+  readonly journal: Journal
+  readonly bytes: Uint8Array
+}
+
+/** A list to which many transactions add. */
+export interface Journal {
+  /** Returns the step that adds the entries of the transactions of one batch. */
+  toStep(entries: readonly Uint8Array[]): TransactionStep
 }
 
 export interface Precheck {
@@ -129,7 +142,7 @@ export function shareMulti(acl: readonly Acl[] = []): (turn: QueuedTransaction) 
   let examined = 0
   let operations = 0
   let bytes = 0
-  return ({ transaction: { steps, touches }, brokenConnections = 0 }) => {
+  return ({ transaction: { steps, touches, entry }, brokenConnections = 0 }) => {
     const isFirst = part === undefined
     part ??= MIN_FREE_FRACTION ** brokenConnections
     examined += 1
@@ -137,7 +150,7 @@ export function shareMulti(acl: readonly Acl[] = []): (turn: QueuedTransaction) 
     const clash = touches.some(({ name, mode }) => conflictsWith(touched.get(name), mode))
     if (!clash) {
       operations += steps.length
-      bytes += bytesWithCreates(steps, perCreate)
+      bytes += bytesWithCreates(steps, perCreate) + (entry?.bytes.length ?? 0)
       if (!isFirst && (operations > MAX_BATCH_OPERATIONS * part || bytes > MAX_BATCH_BYTES * part)) return 'full'
     }
     // A transaction that is skipped keeps its place before later transactions about the same names.
@@ -166,7 +179,7 @@ function bytesWithCreates(steps: readonly TransactionStep[], perCreate: number):
   }, 0)
 }
 
-/** The owner of an operation of the multi: one transaction's step, all transactions with this guard or sum, or the marker. */
+/** The owner of an operation of the multi: one transaction's step, all transactions with this guard, sum or journal, or the marker. */
 export type FailedOperation =
   | { readonly turn: QueuedTransaction; readonly step: TransactionStep }
   | { readonly turns: readonly QueuedTransaction[]; readonly step: TransactionStep | 'guard' }
@@ -188,6 +201,8 @@ export function compose(first: Op, turns: readonly QueuedTransaction[]): Compose
   for (const { guard } of guards) ops.push(guard)
   const sums = addUp(turns)
   for (const { step } of sums) ops.push(step.op)
+  const journals = addEntries(turns)
+  for (const { step } of journals) ops.push(step.op)
   const starts: number[] = []
   for (const turn of turns) {
     starts.push(ops.length)
@@ -202,6 +217,8 @@ export function compose(first: Op, turns: readonly QueuedTransaction[]): Compose
       if (guard) return { turns: guard.turns, step: 'guard' }
       const sum = sums[index - 1 - guards.length]
       if (sum) return sum
+      const journal = journals[index - 1 - guards.length - sums.length]
+      if (journal) return journal
       const place = starts.findLastIndex((start) => start <= index)
       const turn = turns[place]
       const step = turn?.transaction.steps.filter((each) => !turn.leftOut?.has(each))[index - (starts[place] ?? 0)]
@@ -239,6 +256,26 @@ function addUp(turns: readonly QueuedTransaction[]): readonly AddedSum[] {
     }
   }
   return [...added].map(([sum, { total, turns }]) => ({ sum, total, turns, step: sum.toStep(total) }))
+}
+
+interface ExtendedJournal {
+  readonly turns: readonly QueuedTransaction[]
+  readonly step: TransactionStep
+}
+
+function addEntries(turns: readonly QueuedTransaction[]): readonly ExtendedJournal[] {
+  const extended = new Map<Journal, QueuedTransaction[]>()
+  for (const turn of turns) {
+    const { entry } = turn.transaction
+    if (!entry) continue
+    const known = extended.get(entry.journal)
+    if (known) known.push(turn)
+    else extended.set(entry.journal, [turn])
+  }
+  return [...extended].map(([journal, adding]) => {
+    const entries = adding.flatMap(({ transaction: { entry } }) => (entry ? [entry.bytes] : []))
+    return { turns: adding, step: journal.toStep(entries) }
+  })
 }
 
 interface SharedGuard {

@@ -51,6 +51,11 @@ export class SequenceNumbers {
     const count = this.#lastKnown
     // The count wraps around at its limit.
     if (count === undefined || (count >= 0 && count < this.#switchAt)) return undefined
+    return this.own()
+  }
+
+  /** Returns the path of the next posting with a number that is created here, for a posting whose path has to be known before. */
+  own(): string {
     // The numbers never decrease: jobs that are posted in one transaction are ordered by their digits.
     const now = BigInt(Date.now()) * NUMBERS_PER_MS
     this.#newest = now > this.#newest ? now : this.#newest + 1n

@@ -15,6 +15,8 @@
  * | purge             | delete trash entry at its revision                                                           |
  * | cancel            | check posting, create cancel request                                                         |
  * | gate, fence base  | setData gate at its revision                                                                 |
+ * | dependencies      | steps of posts, claims and ends: see `dependency-nodes.ts`                                    |
+ * | history           | create a znode with all jobs that the multi ends: see `history-nodes.ts`                      |
  * | write             | create, or setData at its revision, each record; setData gate, if a limit changes; the steps of each post |
  * | permit, exclusive | delete resource, create it, create `x` in it: the delete fails if another job holds any of it  |
  * | limit             | setData key at the version read (one for all tokens of a batch); create slot: fails if another job holds it |
@@ -33,7 +35,20 @@ import type { BoardKind } from '../store/board-kind.ts'
 import type { Layout } from '../store/layout.ts'
 
 /** The subject of a step, which decides what a refusal means. */
-export type StepSubject = 'gate' | 'posting' | 'lock' | 'resource' | 'key' | 'cancel' | 'trash' | 'record' | 'limit'
+export type StepSubject =
+  | 'gate'
+  | 'posting'
+  | 'lock'
+  | 'resource'
+  | 'key'
+  | 'cancel'
+  | 'trash'
+  | 'record'
+  | 'limit'
+  | 'dependency'
+  | 'wait'
+  | 'proof'
+  | 'history'
 
 export interface TransactionStep {
   readonly op: Op
@@ -44,6 +59,8 @@ export interface TransactionStep {
   readonly resource?: string
   /** The key, for a step about a key. */
   readonly key?: string
+  /** The id of the other job, for a step of a post about a job on which it depends. */
+  readonly dependency?: string
 }
 
 /** How a job is locked, which differs on boards that are shared with TaskFlow. */
@@ -55,16 +72,24 @@ type KeyAndResources = Pick<Posting, 'resources' | 'key'>
 /** Returns the steps of a post. */
 export function postSteps(
   layout: Layout,
-  posting: { readonly bytes: Uint8Array; readonly path?: string },
+  posting: PostingToCreate,
   key?: { readonly name: string; readonly bytes: Uint8Array; readonly takenOverAt?: number },
 ): TransactionStep[] {
   const steps: TransactionStep[] = [createStep(layout, posting)]
   if (key) steps.push(keyStep(layout, key))
+  if (posting.dependencies) steps.push(...posting.dependencies)
   return steps
 }
 
+interface PostingToCreate {
+  readonly bytes: Uint8Array
+  readonly path?: string
+  /** The steps that register its dependencies. */
+  readonly dependencies?: readonly TransactionStep[]
+}
+
 /** Returns the step that creates the posting. ZooKeeper appends the digits, unless the given path has them. */
-function createStep(layout: Layout, posting: { readonly bytes: Uint8Array; readonly path?: string }): TransactionStep {
+function createStep(layout: Layout, posting: PostingToCreate): TransactionStep {
   const { bytes, path } = posting
   const create = path === undefined ? op.create(layout.newPosting, bytes, { sequential: true }) : op.create(path, bytes)
   return { subject: 'posting', op: create }
@@ -95,10 +120,13 @@ export function claimSteps(
     readonly posting: KeyAndResources
     readonly kind: LockKind
     readonly limits?: readonly TransactionStep[]
+    /** The steps that prove that the job does not wait for others. */
+    readonly proof?: readonly TransactionStep[]
   },
 ): TransactionStep[] {
   return [
     { subject: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
+    ...(at.proof ?? NO_STEPS),
     ...permitSteps(layout, id, at.posting),
     ...(at.limits ?? NO_STEPS),
     ...at.kind.lockOps(layout.lock(id), at.lock).map((each): TransactionStep => ({ subject: 'lock', op: each })),
@@ -141,7 +169,11 @@ export function abandonSteps(
  * its entry, as if the entry were a duplicate. The entry is created before the posting is deleted, so that watchers
  * know that the job was trashed when they see the posting deleted.
  */
-function postingCheckStep(layout: Layout, id: string, { revision }: { readonly revision: number }): TransactionStep {
+export function postingCheckStep(
+  layout: Layout,
+  id: string,
+  { revision }: { readonly revision: number },
+): TransactionStep {
   return { subject: 'posting', op: op.check(layout.posting(id), { version: revision }) }
 }
 
@@ -187,7 +219,7 @@ export function moveSteps(
 export function restoreSteps(
   layout: Layout,
   entry: { readonly id: string; readonly revision: number },
-  posting: { readonly bytes: Uint8Array; readonly path?: string },
+  posting: PostingToCreate,
   key?: { readonly name: string; readonly bytes: Uint8Array },
 ): TransactionStep[] {
   return [...purgeSteps(layout, entry), ...postSteps(layout, posting, key)]

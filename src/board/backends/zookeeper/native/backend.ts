@@ -76,7 +76,7 @@ const CAPABILITIES: BackendCapabilities = {
   limits: false,
   dependencies: false,
   history: false,
-  unclaimable: ['keys', 'resources', 'limits'],
+  unclaimable: ['keys', 'resources', 'limits', 'dependencies'],
 }
 
 export class WithoutMultiBackend implements Backend {

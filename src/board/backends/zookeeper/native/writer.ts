@@ -32,6 +32,7 @@ import {
   BadVersion,
   NodeExists,
   NoNode,
+  NotEmpty,
   RequestTooLarge,
   SessionExpired,
   versionedSetData,
@@ -52,6 +53,7 @@ import type {
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../../model/posting.ts'
 import { notInTrashError } from '../commit/refused-steps.ts'
 import type { SequenceNumbers } from '../commit/sequence-numbers.ts'
+import { toDependent } from '../dependency-nodes.ts'
 import { decodeTrashMark, ownBoard } from '../store/board-kind.ts'
 import { assertIntact, FenceBase } from '../store/fence-base.ts'
 import type { BoardGate, GateSnapshot } from '../store/gate.ts'
@@ -322,10 +324,29 @@ export class WithoutMultiWriter {
   async #decideSettlement(settlement: Settlement, session: bigint): Promise<void> {
     const { steps, onServerTime } = this.#options
     const { id, revision } = settlement
-    if (settlement.kind === 'consume') return steps.remove(id, { revision, session })
+    if (settlement.kind === 'consume') return this.#consume(id, { revision, session })
     const bytes =
       settlement.kind === 'trash' ? this.#encodeTrashEntry(settlement) : this.#encodePosting(settlement.posting)
     onServerTime((await steps.rewrite(id, bytes, { revision, session })).mtime)
+  }
+
+  /** Removes a job that is done, and before it frees the jobs that depend on it: a znode with children cannot be deleted. */
+  async #consume(id: string, at: { readonly revision: number; readonly session: bigint }): Promise<void> {
+    const { steps, layout, zookeeper } = this.#options
+    while (true) {
+      try {
+        return await steps.remove(id, at)
+      } catch (error) {
+        if (!(error instanceof NotEmpty)) throw error
+      }
+      const { names } = await zookeeper.getChildren(layout.posting(id))
+      for (const name of names) {
+        const { id: dependent } = toDependent(name)
+        await this.#removeQuietly(layout.waitFor(dependent, id))
+        await this.#removeQuietly(layout.wait(dependent))
+        await this.#removeQuietly(layout.dependent(id, name))
+      }
+    }
   }
 
   /** Deletes a znode and ignores failures: the sweep deletes what remains. */

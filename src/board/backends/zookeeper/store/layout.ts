@@ -10,10 +10,12 @@
  *     <path>/.permits/<resource>/s-<job>  a job that shares the resource (ephemeral)
  *     <path>/.keys/<key>                  the uuid of the job that was posted with the key
  *     <path>/.cancel/<job>                who cancelled the job, and why
+ *     <path>/<job>/…, <path>/.waits/…     which jobs depend on which: see `dependency-nodes.ts`
  *     <path>/.gate                        whether the board is paused
  *     <path>/.records/<kind>/<id>         a record: a schedule, a limit; without a value, one that was removed
  *     <dirname>/.<basename>-sessions/…    a client's marker (ephemeral), outside the watched tree
  *     <dirname>/.<basename>-sessions/.limits/<key>/<n>  a slot of a limit (ephemeral): see `limit-nodes.ts`
+ *     <dirname>/.<basename>-sessions/.history/…  jobs that have ended: see `history-nodes.ts`
  */
 import { createHash } from 'node:crypto'
 import type { WatchEvent } from '../../../../zookeeper/index.ts'
@@ -29,6 +31,7 @@ const ENTITIES_NAME = '.entities'
 const PERMITS_NAME = '.permits'
 const KEYS_NAME = '.keys'
 const CANCEL_NAME = '.cancel'
+const WAITS_NAME = '.waits'
 const GATE_NAME = '.gate'
 const RECORDS_NAME = '.records'
 
@@ -45,6 +48,8 @@ export class Layout {
   readonly gate: string
   /** Created with the first record of a board. */
   readonly recordsFolder: string
+  /** Created with the first job that depends on another one. */
+  readonly waitsFolder: string
   readonly sessionsFolder: string
 
   constructor(path: string) {
@@ -57,6 +62,7 @@ export class Layout {
     this.cancelFolder = `${path}/${CANCEL_NAME}`
     this.gate = `${path}/${GATE_NAME}`
     this.recordsFolder = `${path}/${RECORDS_NAME}`
+    this.waitsFolder = `${path}/${WAITS_NAME}`
     this.sessionsFolder = `${path.slice(0, cut)}/.${path.slice(cut + 1)}-sessions`
   }
 
@@ -67,7 +73,7 @@ export class Layout {
 
   /** Returns whether a child of the board's path may have this name. */
   isKnownChild(name: string): boolean {
-    const known = [...this.folders, this.gate, this.recordsFolder]
+    const known = [...this.folders, this.gate, this.recordsFolder, this.waitsFolder]
     return isJob(name) || toLockedJob(name) !== undefined || known.includes(`${this.path}/${name}`)
   }
 
@@ -120,6 +126,19 @@ export class Layout {
     return `${this.cancelFolder}/${id}`
   }
 
+  /** Returns the path of a dependent job under the one on which it depends. */
+  dependent(id: string, name: string): string {
+    return `${this.posting(id)}/${name}`
+  }
+
+  wait(id: string): string {
+    return `${this.waitsFolder}/${id}`
+  }
+
+  waitFor(id: string, other: string): string {
+    return `${this.wait(id)}/${other}`
+  }
+
   recordKind(kind: string): string {
     return `${this.recordsFolder}/${encodeNodeName(kind)}`
   }
@@ -139,6 +158,11 @@ export class Layout {
 
   limitSlot(key: string, slot: number): string {
     return `${this.limitKey(key)}/${slot}`
+  }
+
+  /** Created with the first job that ends. */
+  get historyFolder(): string {
+    return `${this.sessionsFolder}/.history`
   }
 
   marker(client: string): string {
@@ -162,8 +186,10 @@ export class Layout {
       if (event.type === 'created') return { kind: 'claimed', id: job }
       return event.type === 'deleted' ? { kind: 'released', id: job } : undefined
     }
+    const [folder = '', inside = '', deeper] = name.split('/')
+    if (folder === WAITS_NAME && deeper === undefined)
+      return event.type === 'deleted' && isJob(inside) ? { kind: 'ready', id: inside } : undefined
     if (event.type !== 'created') return undefined
-    const [folder = '', inside = ''] = name.split('/')
     const kind = Object.hasOwn(FOLDER_CHANGES, folder) ? FOLDER_CHANGES[folder] : undefined
     return kind && isJob(inside) ? { kind, id: inside } : undefined
   }
@@ -179,6 +205,13 @@ const POSTING_CHANGES = {
 const FOLDER_CHANGES: Readonly<Record<string, BoardChange['kind']>> = {
   [TRASH_NAME]: 'trashed',
   [CANCEL_NAME]: 'cancelled',
+}
+
+/** Returns the job on which another one depends since this event. */
+export function toDependedOn(event: WatchEvent, { path }: Layout): string | undefined {
+  if (event.type !== 'created') return undefined
+  const [id = '', dependent] = event.path.slice(path.length + 1).split('/')
+  return dependent !== undefined && isJob(id) ? id : undefined
 }
 
 export function isJob(name: string): boolean {

@@ -263,16 +263,21 @@ export async function listBoard(
   }
 }
 
-/** Lists the jobs without a lock, and the cancel requests, in one request. */
+/** Lists the jobs without a lock, the cancel requests, and the jobs that wait for others, in one request. */
 export async function listUnclaimed(
   zookeeper: Pick<ZooKeeper, 'multiRead'>,
-  { path, cancelFolder }: Layout,
+  { path, cancelFolder, waitsFolder }: Layout,
 ): Promise<UnclaimedJobs> {
-  const { results } = await zookeeper.multiRead([op.getChildren(path), op.getChildren(cancelFolder)])
-  const [board, cancel] = results
+  const { results } = await zookeeper.multiRead([
+    op.getChildren(path),
+    op.getChildren(cancelFolder),
+    op.getChildren(waitsFolder),
+  ])
+  const [board, cancel, waits] = results
   if (board.error) throw board.error
   const claimed = new Set(board.names.map(toLockedJob))
-  return { jobs: board.names.filter((name) => isJob(name) && !claimed.has(name)), cancelled: new Set(cancel.names) }
+  const jobs = board.names.filter((name) => isJob(name) && !claimed.has(name))
+  return { jobs, cancelled: new Set(cancel.names), waiting: new Set(waits.error ? [] : waits.names) }
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
  * Deletes what other boards, or people, have left: orphaned claims and unused znodes. Unused are resources that have not
- * been held for a while, and keys and cancel requests of jobs that no longer exist. A job that is removed by hand leaves
+ * been held for a while, keys and cancel requests of jobs that no longer exist, and what is left of dependencies. A job that is removed by hand leaves
  * both. A cancel request also stays when it is created while the job ends, and the board that ends the job dies or does
  * not know cancel requests (TaskFlow's, the native client's). Any board may sweep, and several may at once: the server
  * refuses to delete a znode that is in use again.
@@ -22,6 +22,7 @@ const UNUSED_AFTER_MS = 60_000
 export interface SweepOptions {
   readonly zookeeper: Pick<ZooKeeperDriver, 'delete' | 'exists' | 'getChildren' | 'getData'>
   readonly layout: Layout
+  readonly dependencies: { sweep(names: readonly string[]): Promise<void> }
   readonly encoding: Encoding
   /** The current time of the servers' clock, in milliseconds since 1970. */
   readonly now: number
@@ -35,7 +36,12 @@ export interface SweepOptions {
  * @returns whether something may become unused later, even if nothing happens on the board until then
  */
 export async function sweep(options: SweepOptions): Promise<boolean> {
-  const [resting] = await Promise.all([sweepResources(options), sweepKeys(options), sweepCancellations(options)])
+  const [resting] = await Promise.all([
+    sweepResources(options),
+    sweepKeys(options),
+    sweepCancellations(options),
+    sweepWaits(options),
+  ])
   return resting
 }
 
@@ -70,6 +76,16 @@ export async function sweepCancellations({
   await forEachChild(zookeeper, layout.cancelFolder, async (path, id) => {
     if (!(await zookeeper.exists(layout.posting(id)))) await ignoreInUse(zookeeper.delete(path))
   })
+}
+
+/** Deletes the waits of jobs that no longer exist, or that no longer wait. */
+async function sweepWaits({
+  zookeeper,
+  layout,
+  dependencies,
+}: Pick<SweepOptions, 'zookeeper' | 'layout' | 'dependencies'>): Promise<void> {
+  const listed = await missingAsUndefined(zookeeper.getChildren(layout.waitsFolder))
+  await dependencies.sweep(pickAtRandom(listed?.names ?? [], { count: MAX_SWEPT, random: Math.random }))
 }
 
 async function forEachChild(

@@ -1,5 +1,6 @@
 /** What a job that was removed by hand leaves behind goes in time; what somebody needs stays. */
 import { describe, expect, test } from 'vitest'
+import { DependencyNodes } from '../../../../../src/board/backends/zookeeper/dependency-nodes.ts'
 import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
 import { encodeKey } from '../../../../../src/board/backends/zookeeper/store/records.ts'
 import { sweep } from '../../../../../src/board/backends/zookeeper/store/sweep.ts'
@@ -20,9 +21,10 @@ describe.skipIf(!zookeeperHosts)('sweeping', () => {
   /** As a board would that holds these jobs, so much later. */
   async function sweepAt(place: ZooKeeperPlace, options: { later: number; uuids?: readonly string[] }): Promise<void> {
     const { later, uuids = [] } = options
+    const layout = new Layout(place.path)
     await sweep({
-      zookeeper: place.witness,
-      layout: new Layout(place.path),
+      ...{ zookeeper: place.witness, layout },
+      dependencies: new DependencyNodes({ zookeeper: place.witness, layout }),
       encoding: 'msgpack',
       now: Date.now() + later,
       mayExist: (uuid) => uuids.includes(uuid),
@@ -99,7 +101,7 @@ describe.skipIf(!zookeeperHosts)('sweeping', () => {
   test('the key of a posting that only a newer release can read is neither swept nor taken over', async () => {
     await using place = await zookeeperPlace()
     await using board = await boardAt(place, { scanPeriod: '2ms' })
-    const posting = { uuid: '00000000-0000-7000-8000-000000000000', name: 'later', details: {}, format: 2, key: 'one' }
+    const posting = { uuid: '00000000-0000-7000-8000-000000000000', name: 'later', details: {}, format: 3, key: 'one' }
     await place.putRaw(encode(posting, 'msgpack'))
     await place.witness.create(`${place.path}/.keys/one`, encodeKey(posting.uuid, 'msgpack'))
     for (let round = 0; round < 30; round++) await (await board.claim(await board.post('flow', {}))).consume()

@@ -1,0 +1,279 @@
+/**
+ * The dependencies between jobs on ZooKeeper.
+ *
+ *     <path>/<job>/<dependent>            <dependent> is run when <job> is done; its name ends with .settled if it is run in any case
+ *     <path>/.waits/<dependent>           exists while <dependent> waits; its deletion is how boards notice that it is ready
+ *     <path>/.waits/<dependent>/<job>     <dependent> waits for <job>
+ *
+ * So no counter is needed, and jobs that end at the same time do not conflict:
+ *
+ * | transaction | steps beside those of `commit/transactions.ts` | what refuses it |
+ * |---|---|---|
+ * | post | create both znodes of each dependency | the other job has left the board: its znode cannot have children |
+ * | end of a job | delete both znodes of each dependency on it, and `.waits/<dependent>` with the last; or create a cancel request | a dependency that was not known: a znode with children cannot be deleted |
+ * | claim | create and delete `.waits/<dependent>`, which proves that it did not exist; or check the cancel request | the job waits |
+ *
+ * Two jobs that end at the same time may both have read that the other dependency is not met. Then each looks again after its transaction, and
+ * `.waits/<dependent>` is deleted by one of them; if both die before that, by the next sweep.
+ */
+import { NodeExists, NoNode, NotEmpty, op, type ZooKeeper, ZooKeeperError } from '../../../zookeeper/index.ts'
+import { MAX_SHOWN_DEPENDENCIES } from '../../backend.ts'
+import type { Dependency, DependencyEnd } from '../../model/dependencies.ts'
+import type { TransactionStep } from './commit/transactions.ts'
+import { isJob, type Layout } from './store/layout.ts'
+import { missingAsUndefined } from './store/reader.ts'
+
+/** The most dependents that one transaction frees, so that it fits into a request. */
+const MAX_FREED_AT_ONCE = 500
+const READS_AT_ONCE = 500
+const SETTLED_SUFFIX = '.settled'
+
+/** What the end of a job does to the jobs that depend on it. */
+export type JobOutcome =
+  | { readonly outcome: 'done' }
+  | { readonly outcome: 'trashed'; readonly cancellation: Uint8Array }
+
+/** The steps by which the end of a job frees some of the jobs that depend on it. */
+export interface Release {
+  readonly steps: readonly TransactionStep[]
+  /** Jobs that waited for others, too, when they were read. */
+  readonly lookAgain: readonly string[]
+}
+
+const NO_RELEASE: Release = { steps: [], lookAgain: [] }
+
+interface Dependent {
+  readonly id: string
+  /** The name of its znode under the other job. */
+  readonly name: string
+  readonly on: DependencyEnd
+  /** The number of jobs for which it waits; undefined if it does not. */
+  readonly waitsFor: number | undefined
+}
+
+export class DependencyNodes {
+  readonly #zookeeper: ZooKeeper
+  readonly #layout: Layout
+  /** Jobs of the view on which others depend, as far as changes and reads have shown. */
+  readonly #dependedOn = new Set<string>()
+
+  constructor({ zookeeper, layout }: { readonly zookeeper: ZooKeeper; readonly layout: Layout }) {
+    this.#zookeeper = zookeeper
+    this.#layout = layout
+  }
+
+  /** Returns the steps of a post that register its dependencies. The dependent job has the given id. */
+  postSteps(id: string, after: readonly Dependency[]): readonly TransactionStep[] {
+    if (after.length === 0) return []
+    const layout = this.#layout
+    return [
+      ...after.map(({ id: other, on }) => toStep(op.create(layout.dependent(other, toName({ id, on })), null), other)),
+      { subject: 'wait', op: op.create(layout.wait(id), null) },
+      ...after.map(
+        ({ id: other }): TransactionStep => ({ subject: 'wait', op: op.create(layout.waitFor(id, other), null) }),
+      ),
+    ]
+  }
+
+  /** Returns the steps of a claim that prove that the job does not wait. */
+  proofSteps(id: string): readonly TransactionStep[] {
+    const path = this.#layout.wait(id)
+    return [
+      { subject: 'proof', op: op.create(path, null) },
+      { subject: 'proof', op: op.delete(path) },
+    ]
+  }
+
+  /** Returns the step of a claim that proves that the job, which waits, is cancelled. */
+  cancelledStep(id: string): TransactionStep {
+    return { subject: 'proof', op: op.check(this.#layout.cancel(id)) }
+  }
+
+  async createFolder(): Promise<void> {
+    await this.#zookeeper.create(this.#layout.waitsFolder, null).catch((error: unknown) => {
+      if (!(error instanceof NodeExists)) throw error
+    })
+  }
+
+  /** Notes a job on which others depend, so that its end looks for them at once. */
+  note(id: string): void {
+    this.#dependedOn.add(id)
+  }
+
+  /** Forgets a job that has ended. */
+  forget(id: string): void {
+    this.#dependedOn.delete(id)
+  }
+
+  clear(): void {
+    this.#dependedOn.clear()
+  }
+
+  isDependedOn(id: string): boolean {
+    return this.#dependedOn.has(id)
+  }
+
+  /**
+   * Ends a job: `commit` ends it, together with steps that free the jobs that depend on it.
+   *
+   * @param job.commitPart commits steps of a job that stays on the board, because its end alone would be too large
+   * @param job.commit ends the job. @throws DependentsChanged if dependents were not known, or have changed since they were read
+   */
+  async end(
+    id: string,
+    job: {
+      readonly outcome: JobOutcome
+      readonly commitPart: (steps: readonly TransactionStep[]) => Promise<void>
+      readonly commit: (steps: readonly TransactionStep[]) => Promise<void>
+    },
+  ): Promise<void> {
+    let dependents = this.isDependedOn(id) ? await this.#readDependents(id) : []
+    while (true) {
+      try {
+        while (dependents.length > MAX_FREED_AT_ONCE) {
+          const part = await this.#toRelease(id, dependents.slice(0, MAX_FREED_AT_ONCE), job.outcome)
+          await job.commitPart(part.steps)
+          await this.#lookAgain(part)
+          dependents = dependents.slice(MAX_FREED_AT_ONCE)
+        }
+        const rest = dependents.length === 0 ? NO_RELEASE : await this.#toRelease(id, dependents, job.outcome)
+        await job.commit(rest.steps)
+        this.forget(id)
+        await this.#lookAgain(rest)
+        return
+      } catch (error) {
+        if (!(error instanceof DependentsChanged)) throw error
+        dependents = await this.#readDependents(id)
+      }
+    }
+  }
+
+  /** Deletes what is left of the dependencies of a job that has ended while it waited. */
+  async removeWaits(id: string): Promise<void> {
+    const path = this.#layout.wait(id)
+    const listed = await missingAsUndefined(this.#zookeeper.getChildren(path))
+    if (!listed) return
+    await Promise.all(listed.names.map((name) => this.#deleteUnused(`${path}/${name}`)))
+    await this.#deleteUnused(path)
+  }
+
+  /** Returns which of the jobs wait for others. */
+  async readWaiting(ids: readonly string[]): Promise<ReadonlySet<string>> {
+    const found = new Set<string>()
+    for (let from = 0; from < ids.length; from += READS_AT_ONCE) {
+      const part = ids.slice(from, from + READS_AT_ONCE)
+      const { results } = await this.#zookeeper.multiRead(part.map((id) => op.getData(this.#layout.wait(id))))
+      for (const [index, id] of part.entries()) if (isFound(results[index])) found.add(id)
+    }
+    return found
+  }
+
+  /** Returns the jobs for which this one waits, and those that wait for it. */
+  async list(id: string): Promise<{ readonly waitsFor: readonly string[]; readonly dependents: readonly string[] }> {
+    const { results } = await this.#zookeeper.multiRead([
+      op.getChildren(this.#layout.wait(id)),
+      op.getChildren(this.#layout.posting(id)),
+    ])
+    const [waits, dependents] = results
+    return {
+      waitsFor: waits.error ? [] : waits.names.slice(0, MAX_SHOWN_DEPENDENCIES),
+      dependents: dependents.error
+        ? []
+        : dependents.names.slice(0, MAX_SHOWN_DEPENDENCIES).map((name) => toDependent(name).id),
+    }
+  }
+
+  /** Deletes the waits of jobs that are no longer on the board, and those that nobody has deleted after the last dependency was met. */
+  async sweep(names: readonly string[]): Promise<void> {
+    const layout = this.#layout
+    await Promise.all(
+      names.filter(isJob).map(async (id) => {
+        const [posting, wait] = await Promise.all([
+          this.#zookeeper.exists(layout.posting(id)),
+          this.#zookeeper.exists(layout.wait(id)),
+        ])
+        if (!posting) await this.removeWaits(id)
+        else if (wait?.numChildren === 0) await this.#deleteUnused(layout.wait(id))
+      }),
+    )
+  }
+
+  async #readDependents(id: string): Promise<Pick<Dependent, 'id' | 'name' | 'on'>[]> {
+    const listed = await missingAsUndefined(this.#zookeeper.getChildren(this.#layout.posting(id)))
+    return (listed?.names ?? []).map(toDependent)
+  }
+
+  async #toRelease(
+    id: string,
+    named: readonly Pick<Dependent, 'id' | 'name' | 'on'>[],
+    outcome: JobOutcome,
+  ): Promise<Release> {
+    const layout = this.#layout
+    const { results } = await this.#zookeeper.multiRead(
+      named.flatMap((dependent) => [
+        op.getChildren(layout.wait(dependent.id)),
+        op.getData(layout.cancel(dependent.id)),
+      ]),
+    )
+    const steps: TransactionStep[] = []
+    const lookAgain: string[] = []
+    for (const [index, dependent] of named.entries()) {
+      const [waits, cancel] = [results[2 * index], results[2 * index + 1]]
+      const waitsFor = waits && 'names' in waits && !waits.error ? waits.names.length : undefined
+      steps.push(toDelete(layout.dependent(id, dependent.name)))
+      if (waitsFor === undefined) continue
+      if (outcome.outcome === 'trashed' && dependent.on === 'done') {
+        if (!isFound(cancel)) steps.push(toStep(op.create(layout.cancel(dependent.id), outcome.cancellation)))
+        continue
+      }
+      steps.push(toDelete(layout.waitFor(dependent.id, id)))
+      if (waitsFor === 1) steps.push(toDelete(layout.wait(dependent.id)))
+      else lookAgain.push(dependent.id)
+    }
+    return { steps, lookAgain }
+  }
+
+  /** Frees those of the jobs that wait for nothing any more: others may have ended at the same time. */
+  async #lookAgain({ lookAgain }: Release): Promise<void> {
+    await Promise.all(lookAgain.map((id) => this.#deleteUnused(this.#layout.wait(id))))
+  }
+
+  /** Deletes a znode unless it has children. If there is no connection, the sweep deletes it. */
+  async #deleteUnused(path: string): Promise<void> {
+    await this.#zookeeper.delete(path).catch((error: unknown) => {
+      if (!(error instanceof ZooKeeperError)) throw error
+    })
+  }
+}
+
+/** Internal signal: the jobs that depend on a job that ends are not those that were read. */
+export class DependentsChanged extends Error {}
+
+/** Returns whether the end of a job was refused because of its dependents. */
+export function isDependentsConflict(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): boolean {
+  if (step === undefined || step === 'guard') return false
+  if (step.subject === 'posting') return error instanceof NotEmpty
+  return step.subject === 'dependency' && [NotEmpty, NodeExists, NoNode].some((type) => error instanceof type)
+}
+
+function toStep(taken: TransactionStep['op'], dependency?: string): TransactionStep {
+  return { subject: 'dependency', op: taken, ...(dependency === undefined ? {} : { dependency }) }
+}
+
+function toDelete(path: string): TransactionStep {
+  return { subject: 'dependency', op: op.delete(path), mayBeGone: true }
+}
+
+function toName({ id, on }: Dependency): string {
+  return on === 'settled' ? `${id}${SETTLED_SUFFIX}` : id
+}
+
+/** Returns the dependent job of this name under the one on which it depends. */
+export function toDependent(name: string): Pick<Dependent, 'id' | 'name' | 'on'> {
+  if (!name.endsWith(SETTLED_SUFFIX)) return { id: name, name, on: 'done' }
+  return { id: name.slice(0, -SETTLED_SUFFIX.length), name, on: 'settled' }
+}
+
+function isFound(result: { readonly error?: unknown } | undefined): boolean {
+  return result !== undefined && result.error === undefined
+}
