@@ -44,6 +44,25 @@ const CASES: readonly Case[] = [
     },
   },
   {
+    name: 'post after another job',
+    kind: 'posted',
+    ready: async ({ board, other }) => {
+      const first = await board.post('flow', {}, { name: 'other' })
+      const claim = await other.claim(await other.find(first.ref))
+      // The folder of the jobs that wait is created with the first of them.
+      await board.cancel(await board.post('flow', {}, { name: 'earlier', after: [first] }))
+      other.on('posted', ({ job }) => job.name === 'job' && claim.consume())
+      return () => board.post('flow', {}, { name: 'job', after: [first] })
+    },
+    check: async ({ board }, result) => {
+      const job = result as Job
+      const [next] = await board.claimNext()
+      expect(next).toMatchObject({ run: 1, job: { uuid: job.uuid } })
+      await next.consume()
+      expect(job.state).toBe('COMPLETE')
+    },
+  },
+  {
     name: 'write of a record with a post',
     kind: 'posted',
     ready: ({ board }) => writeOn(board),

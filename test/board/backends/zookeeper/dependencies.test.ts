@@ -1,0 +1,168 @@
+/** Dependencies as znodes: what is left when owners die between two transactions, and answers that get lost. */
+import { beforeAll, describe, expect, test } from 'vitest'
+import { DependencyNodes } from '../../../../src/board/backends/zookeeper/dependency-nodes.ts'
+import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
+import type { Job, JobBoard } from '../../../../src/board/index.ts'
+import { Timeout, UnsupportedCapability } from '../../../../src/core/errors.ts'
+import { zookeeperHosts } from '../../../support/namespace.ts'
+import { COMPILING_LIMIT_MS, ensureNativePackage, nativeLeftOut } from '../../../support/native-package.ts'
+import { jobIdFor, zookeeperPlace } from '../../boards.ts'
+import { ProxiedBoard } from '../../broken-scene.ts'
+import { nextEvent, rejectionOf } from '../../events.ts'
+import { all, claimed, namesOn, refresh } from '../../jobs.ts'
+import { nativeBoardAt } from './native/boards.ts'
+
+function postAfter(board: JobBoard, name: string, after: readonly Job[] = []): Promise<Job> {
+  return board.post('flow', {}, { name, after })
+}
+
+describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
+  test('leave no znodes behind', async () => {
+    await using place = await zookeeperPlace()
+    await using board = await place.open()
+    const first = await postAfter(board, 'first')
+    const second = await postAfter(board, 'second', [first])
+    await postAfter(board, 'third', [first, second])
+    await postAfter(board, 'fourth', [second])
+    await (await claimed(board, 'first')).consume()
+    await (await claimed(board, 'second')).trash()
+    for (const name of ['third', 'fourth']) await (await claimed(board, name)).perform(() => undefined)
+    expect(await place.jobNodes()).toEqual([])
+    for (const folder of ['.waits', '.cancel'])
+      expect((await place.witness.getChildren(`${place.path}/${folder}`)).names).toEqual([])
+  })
+
+  test('a job that nobody freed after the last dependency was met is freed by the sweep', async () => {
+    await using place = await zookeeperPlace()
+    await using board = await place.open()
+    const first = await postAfter(board, 'first')
+    const second = await postAfter(board, 'second', [first])
+    // As after two owners that ended at the same time, saw each other's dependency, and died before they looked again.
+    const { witness, path } = place
+    const id = jobIdFor(second)
+    await witness.delete(`${path}/.waits/${id}/${jobIdFor(first)}`)
+    await refresh(board)
+    await (await board.claim(first)).abandon({ delay: '1h' })
+    expect(await rejectionOf(board.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
+    const next = board.claimNext()
+    const nodes = new DependencyNodes({ zookeeper: witness, layout: new Layout(path) })
+    await nodes.sweep([id])
+    expect((await next)[0].job.uuid).toBe(second.uuid)
+  })
+
+  test('the sweep removes what jobs have left that were removed by hand', async () => {
+    await using place = await zookeeperPlace()
+    await using board = await place.open()
+    const first = await postAfter(board, 'first')
+    const second = await postAfter(board, 'second', [first])
+    await place.removeRaw(second)
+    const { witness, path } = place
+    await new DependencyNodes({ zookeeper: witness, layout: new Layout(path) }).sweep([jobIdFor(second)])
+    expect((await witness.getChildren(`${path}/.waits`)).names).toEqual([])
+    await (await board.claim(first)).consume()
+    expect(await place.jobNodes()).toEqual([])
+  })
+
+  test('more jobs than one transaction frees are all free, and cancelled, with the other one', {
+    timeout: 60_000,
+  }, async () => {
+    await using place = await zookeeperPlace()
+    await using board = await place.open()
+    await using other = await place.open()
+    for (const how of ['consume', 'trash'] as const) {
+      const first = await postAfter(board, 'first')
+      const items = Array.from({ length: 1_200 }, (_, n) => ({ flow: 'flow', store: {}, name: `${n}`, after: [first] }))
+      const results = await board.postMany(items)
+      expect(results.filter((result) => 'error' in result)).toEqual([])
+      const claim = await other.claim(await other.find(first.ref))
+      await claim[how]()
+      for (let left = items.length; left > 0; ) {
+        const claims = await board.claimNext({ max: 100 })
+        left -= claims.length
+        const ends = await Promise.all(claims.map((each) => each.perform(() => undefined)))
+        expect(new Set(ends)).toEqual(new Set([how === 'consume' ? 'consumed' : 'trashed']))
+      }
+    }
+    expect((await place.witness.getChildren(`${place.path}/.waits`)).names).toEqual([])
+  })
+
+  test('an owner that dies while it frees many jobs leaves the rest to the next one', { timeout: 60_000 }, async () => {
+    await using place = await zookeeperPlace()
+    await using board = await place.open()
+    await using other = await place.open()
+    const first = await postAfter(board, 'first')
+    const items = Array.from({ length: 1_200 }, (_, n) => ({ flow: 'flow', store: {}, name: `${n}`, after: [first] }))
+    await board.postMany(items)
+    const claim = await other.claim(await other.find(first.ref))
+    // The first part is free by then.
+    const begun = board.claimNext({ accept: ({ name }) => name !== 'first' })
+    const settling = claim.consume().catch((error: unknown) => error)
+    const [one] = await begun
+    await place.expire(other)
+    await settling
+    await one.consume()
+    let done = 1
+    for (let left = 1; left > 0; left = await board.countJobs()) {
+      const claims = await board.claimNext({ max: 200 })
+      await Promise.all(claims.map((each) => each.consume()))
+      done += claims.filter(({ job }) => job.name !== 'first').length
+    }
+    expect(done).toBe(items.length)
+  })
+
+  test('a lost answer to the end of a job frees the jobs after it once', async () => {
+    await using scene = await ProxiedBoard.set()
+    const { board, other, proxy } = scene
+    const first = await postAfter(board, 'first')
+    const second = await postAfter(board, 'second', [first])
+    const claim = await board.claim(first)
+    await refresh(other)
+    const told = nextEvent(other, 'consumed')
+    const swallowing = (async () => {
+      // The jobs that depend on it are read, what they wait for is read, and then it is ended.
+      for (let request = 0; request < 3; request++) await proxy.nextRequest()
+      proxy.mode = 'swallow-replies'
+    })()
+    const consuming = claim.consume()
+    await swallowing
+    await told
+    proxy.mode = 'pass'
+    proxy.resetAll()
+    await consuming
+    const got = await claimed(other, 'second')
+    expect(got.job.uuid).toBe(second.uuid)
+    await got.consume()
+    expect(await namesOn(other)).toEqual([])
+    expect((await other.history({ limit: 2 })).map(({ uuid }) => uuid)).toEqual([second.uuid, first.uuid])
+  })
+
+  describe.skipIf(nativeLeftOut)('beside boards of the C client', () => {
+    beforeAll(ensureNativePackage, COMPILING_LIMIT_MS)
+
+    test('such a board ends a job on which others depend, and leaves those to boards that know dependencies', async () => {
+      await using place = await zookeeperPlace()
+      await using board = await place.open()
+      await using native = await nativeBoardAt(place)
+      const first = await postAfter(board, 'first')
+      const second = await postAfter(board, 'second', [first])
+      const third = await postAfter(board, 'third', [second])
+      await refresh(native)
+      const [claim] = await native.claimNext()
+      expect(claim.job.name).toBe('first')
+      await claim.consume()
+      await refresh(native)
+      expect(await rejectionOf(native.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
+      expect(await rejectionOf(native.post('flow', {}, { after: [third] }))).toBeInstanceOf(UnsupportedCapability)
+      await (await claimed(board, 'second')).consume()
+      const plain = await postAfter(native, 'plain')
+      const last = await postAfter(board, 'last', [await board.find(plain.uuid)])
+      await refresh(native)
+      await (await native.claim(await native.find(plain.uuid))).trash({ reason: 'it broke' })
+      const got = await claimed(board, 'last')
+      expect(await got.perform(() => expect.unreachable())).toBe('trashed')
+      expect(await last.wait()).toBe('TRASHED')
+      await (await claimed(board, 'third')).consume()
+      expect((await all(board.trashed())).map(({ name }) => name)).toEqual(['plain', 'last'])
+    })
+  })
+})
