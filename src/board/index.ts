@@ -5,6 +5,7 @@ export type { BoardEvents, JobEvent } from './api/events.ts'
 export type { EndedJob, HistoryOptions } from './api/history.ts'
 export type { Job } from './api/job.ts'
 export type { JobBoard } from './api/job-board.ts'
+export type { JobDependencies } from './api/job-dependencies.ts'
 export type { JobsOptions } from './api/listed.ts'
 export type {
   BoardOptions,
@@ -17,6 +18,7 @@ export type {
 export type { PostManyOptions, PostManyResult, TypedPostItem as PostItem } from './api/post-many.ts'
 export type { PostedJob } from './api/poster.ts'
 export type { HoldOptions, ResourceHold } from './api/resource-hold.ts'
+export type { RestoreOptions } from './api/restoring.ts'
 export type { TrashedJob } from './api/trashed-job.ts'
 export type { WaitingFor } from './api/waiting-for.ts'
 export type { Cancellation, Entity, SessionState } from './backend.ts'

@@ -9,12 +9,13 @@ import { defineDemo } from './commands/demo.ts'
 import { defineDev } from './commands/dev.ts'
 import { defineDoctor } from './commands/doctor.ts'
 import { defineFlows } from './commands/flows.ts'
+import { defineHistory } from './commands/history.ts'
 import { defineInfo } from './commands/info.ts'
 import { defineJobs } from './commands/jobs.ts'
 import { defineLimits } from './commands/limits.ts'
-import { defineLogbook } from './commands/logbook.ts'
+import { defineLogbook } from './commands/logbook/logbook.ts'
 import { definePause, defineResume } from './commands/pause.ts'
-import { definePost } from './commands/post.ts'
+import { definePost } from './commands/post/post.ts'
 import { defineRun } from './commands/run.ts'
 import { defineSchedule } from './commands/schedule.ts'
 import { defineShow } from './commands/show.ts'
@@ -90,7 +91,17 @@ const NAMED_OPTIONS: readonly string[] = ['board', 'persistence']
 const COMMANDS = [
   ...[definePost, defineJobs, defineShow, defineTrack, defineWait, defineCancel],
   ...[defineRun, defineConductor, defineConductors, defineInfo, defineDoctor, definePause, defineResume],
-  ...[defineFlows, defineSchedule, defineLimits, defineTrash, defineLogbook, defineDev, defineDemo, defineCompletion],
+  ...[
+    defineFlows,
+    defineSchedule,
+    defineLimits,
+    defineTrash,
+    defineHistory,
+    defineLogbook,
+    defineDev,
+    defineDemo,
+    defineCompletion,
+  ],
 ]
 
 function createProgram(context: CliContext, run: RunAction): Command {

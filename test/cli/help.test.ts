@@ -41,6 +41,7 @@ const COMMANDS = [
   'trash show',
   'trash restore',
   'trash purge',
+  'history',
   'logbook list',
   'logbook show',
   'logbook destroy',

@@ -45,6 +45,7 @@ import { BackendEventRouter } from './event-router.ts'
 import { type BoardEvents, ErrorReporter } from './events.ts'
 import { type EndedJob, type HistoryOptions, readHistory } from './history.ts'
 import { Job } from './job.ts'
+import { type JobDependencies, readJobDependencies } from './job-dependencies.ts'
 import type { JobsOptions } from './listed.ts'
 import { Lookup } from './lookup.ts'
 import {
@@ -63,6 +64,7 @@ import {
 import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from './post-many.ts'
 import { OwnKeyWarning, type PostedJob, Poster } from './poster.ts'
 import { type HoldOptions, ResourceHold, toHoldPost } from './resource-hold.ts'
+import { type RestoreOptions, restore } from './restoring.ts'
 import { toScheduleHost } from './schedule-host.ts'
 import { TrashedJob } from './trashed-job.ts'
 import type { WaitingFor } from './waiting-for.ts'
@@ -406,6 +408,17 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
+   * Returns the jobs for which the job still waits, and those that are run after it, at most 1,000 each. Two round trips, and those that read
+   * the postings.
+   *
+   * @throws NotFound when the job is not on the board
+   */
+  async dependencies(job: Job): Promise<JobDependencies> {
+    this.#lifecycle.assertRunning()
+    return readJobDependencies(job, { backend: this.#backend, lookup: this.#lookup })
+  }
+
+  /**
    * Yields the jobs in the trash, oldest first. The trash is read page by page, so that a long one needs little memory; a job that
    * leaves it meanwhile may be left out.
    */
@@ -417,18 +430,15 @@ export class JobBoard implements AsyncDisposable {
   /**
    * Moves a job from the trash to the end of the queue, with its uuid and run number and without attempts. One transaction.
    *
-   * A job that depends on others waits for those of them that have not ended. Restore them first: with one of them in the trash it is refused.
+   * A job that depends on others waits for those of them that have not ended. With one of them in the trash it is refused: restore that one,
+   * with `{ dependents: true }`, which restores this one, too. Returns the restored jobs.
    *
    * @throws NotFound when it is no longer in the trash, or a job on which it depends is not known any more; InvalidState when such a job is in
-   * the trash; Duplicate when its key is taken
+   * the trash; Duplicate when its key is taken; InvalidArgument
    */
-  async restore(trashed: TrashedJob): Promise<void> {
+  async restore(trashed: TrashedJob, options: RestoreOptions = {}): Promise<readonly TrashedJob[]> {
     this.#lifecycle.assertRunning()
-    const entry = TrashedJob.entryFor(trashed)
-    const { delay: _, ...posting } = entry.posting
-    await this.#dependencies.register([entry.posting], ([after = []]) =>
-      this.#backend.restore(entry, { ...posting, attempts: [] }, after.length === 0 ? {} : { after }),
-    )
+    return restore(trashed, options, { backend: this.#backend, dependencies: this.#dependencies })
   }
 
   /** Deletes a job from the trash; one transaction. @throws NotFound when it is no longer in the trash */

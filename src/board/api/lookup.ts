@@ -105,6 +105,9 @@ export class Lookup {
     return (await this.#find(uuid))?.entry
   }
 
+  /** Returns the job with this id, whose posting may be unread. */
+  readonly byId = (id: string): JobEntry => this.#view.byId(id)
+
   /** Returns the entries of those of the jobs that are on the board, as {@link locate} does. */
   async locateAll(uuids: readonly string[]): Promise<(JobEntry | undefined)[]> {
     using _view = this.#canAskForOne ? undefined : this.#view.hold()
@@ -147,7 +150,7 @@ export class Lookup {
     using _held = await this.#view.pin(Job.entryFor(own))
     if (!this.isCurrent(own)) await this.refresh()
     const { queue, unaccepted } = this.#view
-    const byId = (id: string) => this.#view.byId(id)
+    const { byId } = this
     return waitingFor(Job.entryFor(own), { queue, unaccepted, paused: options.paused(), backend: this.#backend, byId })
   }
 

@@ -3,6 +3,7 @@ import { InvalidArgument } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
 import type { TrashedEntry } from '../backend.ts'
 import { type Attempt, toAttempts } from '../model/attempts.ts'
+import type { DependencyEnd } from '../model/dependencies.ts'
 import type { Details } from '../model/posting.ts'
 
 /** A job in the trash, with owner, time and reason. `board.restore` moves it back to the queue, `board.purge` deletes it. */
@@ -30,6 +31,11 @@ export class TrashedJob {
   /** The logbook of the job. */
   get book(): { readonly uuid: string; readonly name: string } {
     return this.#entry.posting.book ?? { uuid: this.uuid, name: this.name }
+  }
+
+  /** The jobs after which the job was to be run; empty for most jobs. */
+  get after(): readonly { readonly uuid: string; readonly on: DependencyEnd }[] {
+    return (this.#entry.posting.after ?? []).map(({ uuid, on }) => ({ uuid, on: on ?? 'done' }))
   }
 
   get attempts(): readonly Attempt[] {

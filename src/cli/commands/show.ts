@@ -183,5 +183,7 @@ async function boardReport(job: Job, { board, redaction }: ShowSources): Promise
   if (!view) return undefined
   const waits = view.state === 'UNCLAIMED' ? await board.waitingFor(job).catch(() => undefined) : undefined
   const waitingFor = waits ? { waitingFor: { kind: waits.kind, text: waits.text } } : {}
-  return { ...view, ...postingView(job), ...waitingFor, ...toJobDetails(job, redaction), ...cancellation }
+  const { dependents } = await board.dependencies(job).catch(() => ({ dependents: [] }))
+  const shown = dependents.length > 0 ? { dependents: dependents.map(({ uuid }) => uuid) } : {}
+  return { ...view, ...postingView(job), ...shown, ...waitingFor, ...toJobDetails(job, redaction), ...cancellation }
 }

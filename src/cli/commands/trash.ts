@@ -1,6 +1,6 @@
 /** The commands `jobboard trash …`: list, show, restore and purge jobs in the trash. */
 import type { Command } from 'commander'
-import type { TrashedJob } from '../../board/index.ts'
+import type { JobBoard, TrashedJob } from '../../board/index.ts'
 import { Redactor } from '../../core/redaction.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { findTrashed } from '../find.ts'
@@ -18,6 +18,8 @@ interface PurgeOptions extends SharedOptions, TrashChoice {}
 
 interface RestoreOptions extends SharedOptions, TrashChoice {
   readonly poison?: boolean
+  readonly dependents?: boolean
+  readonly ignoreDependencies?: boolean
 }
 
 export function defineTrash(program: Command, run: RunAction): void {
@@ -50,7 +52,9 @@ export function defineTrash(program: Command, run: RunAction): void {
       ),
   )
     .option('--poison', 'with --name, --older-than or --all: also jobs whose last owners died while running them')
-    .addHelpText('after', '\nExample:\n  $ jobboard trash restore --name hello')
+    .option('--dependents', 'also the jobs in the trash that depend on them, and those that depend on these')
+    .option('--ignore-dependencies', 'run them without the jobs on which they depend')
+    .addHelpText('after', '\nExample:\n  $ jobboard trash restore --name hello --dependents')
     .action(run(restore))
   addTrashChoice(
     trash
@@ -112,10 +116,24 @@ async function restore(options: RestoreOptions, context: CliContext, { args: uui
   return forEachTrashed(
     {
       ...{ uuids, options, what: 'restoring', done: 'restored', verb: 'restore', keep },
-      work: (board, job) => board.restore(job),
+      work: restoreInOrder(options),
     },
     context,
   )
+}
+
+/** Returns what restores a job, once the jobs are restored on which it depends: those that went to the trash before are begun before. */
+function restoreInOrder({
+  dependents = false,
+  ignoreDependencies = false,
+}: RestoreOptions): (board: JobBoard, job: TrashedJob) => Promise<string> {
+  const restoring = new Map<string, Promise<readonly TrashedJob[]>>()
+  return async (board, job) => {
+    const others = job.after.flatMap(({ uuid }) => restoring.get(uuid) ?? [])
+    const restored = Promise.allSettled(others).then(() => board.restore(job, { dependents, ignoreDependencies }))
+    restoring.set(job.uuid, restored)
+    return (await restored).map(({ uuid }) => uuid).join('\n')
+  }
 }
 
 /**

@@ -63,7 +63,8 @@ interface ForEachTrashedOptions {
   readonly verb: string
   /** Excludes jobs that were not named by a uuid, and reports which and why. */
   readonly keep?: (chosen: readonly TrashedJob[]) => Promise<readonly TrashedJob[]>
-  readonly work: (board: JobBoard, job: TrashedJob) => Promise<void>
+  /** Does the work; returns the lines to print instead of the uuid, if there are any. */
+  readonly work: (board: JobBoard, job: TrashedJob) => Promise<string | void>
 }
 
 /** Does the work for each job and prints its uuid; if no job was selected, says that on standard error. */
@@ -85,8 +86,7 @@ export async function forEachTrashed(
     if (!sure) return DONE
   }
   const doIt = async (job: TrashedJob) => {
-    await work(board, job)
-    return true
+    return (await work(board, job)) ?? true
   }
   return await forEachWithProgress(chosen, { what, done, work: doIt }, context)
 }

@@ -95,12 +95,16 @@ export interface PostingView {
   readonly deadline?: number
   readonly backOff?: NonNullable<Job['backOff']>
   readonly onOwnerLost?: 'fail'
+  /** The jobs after which it is run. */
+  readonly after?: Job['after']
+  /** The uuids of the jobs that are run after it. */
+  readonly dependents?: readonly string[]
   /** Why the job is not run. */
   readonly waitingFor?: Pick<WaitingFor, 'kind' | 'text'>
 }
 
 export function postingView(job: Job): PostingView {
-  const { key, resources, delayedUntil, deadline, backOff, onOwnerLost } = job
+  const { key, resources, delayedUntil, deadline, backOff, onOwnerLost, after } = job
   // Every job has that of its flow.
   const limits = job.limits.filter((limit) => limit.key !== `flow/${job.details.flow}`)
   const hasResources = Object.keys(resources).length > 0
@@ -108,6 +112,7 @@ export function postingView(job: Job): PostingView {
     ...defined({ key, delayedUntil, deadline, backOff }),
     ...(hasResources ? { resources } : {}),
     ...(limits.length > 0 ? { limits } : {}),
+    ...(after.length > 0 ? { after } : {}),
     ...(onOwnerLost === 'fail' ? { onOwnerLost } : {}),
   }
 }

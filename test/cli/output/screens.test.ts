@@ -4,13 +4,20 @@
  */
 import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
+import type { EndedJob } from '../../../src/board/index.ts'
 import { streamOutput } from '../../../src/cli/context.ts'
 import type { DemoEvent } from '../../../src/cli/dev/demo/play.ts'
 import { type Finding, findingLines, verdictLine } from '../../../src/cli/doctor/finding.ts'
 import { displayWidth, renderBar } from '../../../src/cli/output/render/columns.ts'
 import { demoSummaryLines, eventLine } from '../../../src/cli/output/render/demo.ts'
 import { infoLines } from '../../../src/cli/output/render/info.ts'
-import { conductorsTable, jobsTable, logbooksTable, trashTable } from '../../../src/cli/output/render/lists.ts'
+import {
+  conductorsTable,
+  historyTable,
+  jobsTable,
+  logbooksTable,
+  trashTable,
+} from '../../../src/cli/output/render/lists.ts'
 import { logbookReport } from '../../../src/cli/output/render/logbook.ts'
 import { type Screen, toScreen } from '../../../src/cli/output/render/paint.ts'
 import { reportLines, resultLines } from '../../../src/cli/output/render/report.ts'
@@ -197,6 +204,18 @@ const WAITING: TrackedView = {
   waitingFor: { kind: 'pause', text: 'the board is paused' },
 }
 
+const ENDED: readonly EndedJob[] = [
+  {
+    ...{ uuid: uuid(1), name: 'photo-1', flow: 'photo', outcome: 'COMPLETE', reason: undefined },
+    ...{ who: 'ada@host', runs: 2 },
+    ...{ postedAt: at(0), startedAt: at(0), endedAt: new Date(at(0).getTime() + 4_333) },
+  },
+  {
+    ...{ uuid: uuid(2), name: 'photo-2', flow: undefined, outcome: 'TRASHED', reason: 'expired' },
+    ...{ who: 'ada@host', runs: 0, postedAt: at(0), startedAt: undefined, endedAt: at(0) },
+  },
+]
+
 const OF_TASK = { conductor: 'one', job: 'photo-1', task: 'resize', run: 1 } as const
 const HAPPENED: readonly DemoEvent[] = [
   {
@@ -222,6 +241,7 @@ const KEPT = { board: 'redis://127.0.0.1:6379/0?prefix=demo', persistence: 'dire
 const SCREENS: Readonly<Record<string, (screen: Screen) => string[]>> = {
   jobs: (screen) => jobsTable(JOBS, screen),
   'trash-list': (screen) => trashTable([TRASHED], screen),
+  history: (screen) => historyTable(ENDED, screen),
   ...Object.fromEntries(
     Object.entries(REPORTS).map(([name, report]) => [name, (screen: Screen) => reportLines(uuid(1), report, screen)]),
   ),

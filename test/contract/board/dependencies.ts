@@ -222,6 +222,35 @@ export function dependenciesContract({ open, expire }: Place): void {
     })
   })
 
+  test('a job is restored with those that went to the trash because of it, or without those on which it depends', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const first = await here.post('flow', {}, { name: 'first' })
+    const second = await postAfter(here, 'second', [first])
+    await postAfter(here, 'third', [second])
+    await end(there, first, 'trash')
+    for (const name of ['second', 'third'])
+      expect(await (await claimed(there, name)).perform(() => expect.unreachable())).toBe('trashed')
+    const [trashed] = await all(there.trashed())
+    if (!trashed) throw new Error('it is in the trash')
+    const restored = await there.restore(trashed, { dependents: true })
+    expect(restored.map(({ name }) => name)).toEqual(['first', 'second', 'third'])
+    expect(await all(here.trashed())).toEqual([])
+    const found = await here.find(second.uuid)
+    await refresh(here)
+    const { waitsFor, dependents } = await here.dependencies(found)
+    expect([waitsFor.map(String), dependents.map(({ name }) => name)]).toEqual([[String(first)], ['third']])
+    await end(there, await there.find(first.uuid), 'trash')
+    expect(await (await claimed(there, 'second')).perform(() => expect.unreachable())).toBe('trashed')
+    const alone = (await all(here.trashed())).find(({ name }) => name === 'second')
+    if (!alone) throw new Error('it is in the trash')
+    expect(alone.after).toEqual([{ uuid: first.uuid, on: 'done' }])
+    await here.restore(alone, { ignoreDependencies: true })
+    await (await claimed(here, 'second')).consume()
+    expect(await rejectionOf(here.restore(alone, { dependents: 1 as never }))).toMatchObject({
+      code: 'JOBBOARD_INVALID_ARGUMENT',
+    })
+  })
+
   test('a job that waits can be cancelled, and the end of the other one does nothing then', async () => {
     const [here, there] = await Promise.all([open(), open()])
     const first = await here.post('flow', {}, { name: 'first' })

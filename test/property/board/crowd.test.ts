@@ -61,7 +61,8 @@ class CompetingClaimers {
       }
       case 'restore': {
         const [entry] = await all(this.#board.trashed())
-        return entry && this.#board.restore(entry)
+        if (entry) await this.#board.restore(entry)
+        return
       }
       case 'purge': {
         const entry = (await all(this.#board.trashed())).at(-1)

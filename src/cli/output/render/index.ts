@@ -3,7 +3,7 @@
 export { findingLines, verdictLine } from '../../doctor/finding.ts'
 export { infoLines } from './info.ts'
 export { limitKeysTable, limitsTable } from './limits.ts'
-export { conductorsTable, flowsTable, jobsTable, logbooksTable, trashTable } from './lists.ts'
+export { conductorsTable, flowsTable, historyTable, jobsTable, logbooksTable, trashTable } from './lists.ts'
 export { logbookReport } from './logbook.ts'
 export { toScreen } from './paint.ts'
 export { reportLines, resultLines } from './report.ts'

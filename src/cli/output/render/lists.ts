@@ -1,8 +1,8 @@
 /** Lists as tables: jobs, the trash, logbooks, conductors. */
 
-import type { Entity, ListedFlow } from '../../../board/index.ts'
+import type { EndedJob, Entity, ListedFlow } from '../../../board/index.ts'
 import { type ConductorView, conductorView } from '../../views/conductor-view.ts'
-import { formatAge } from '../../views/duration.ts'
+import { formatAge, formatDuration } from '../../views/duration.ts'
 import type { BookView } from '../../views/logbook-view.ts'
 import type { JobView, TrashView } from '../../views/views.ts'
 import { type Screen, stateTone } from './paint.ts'
@@ -33,6 +33,27 @@ export function trashTable(
     { title: 'REASON', value: (job) => job.reason, min: 16 },
   ]
   return renderTable(columns, jobs, screen)
+}
+
+export function historyTable(jobs: readonly EndedJob[], screen: Screen): string[] {
+  const columns: readonly Column<EndedJob>[] = [
+    { title: 'UUID', value: (job) => job.uuid },
+    { title: 'NAME', value: (job) => job.name, min: 16 },
+    { title: 'OUTCOME', value: (job) => job.outcome, tone: (job) => stateTone(job.outcome) },
+    { title: 'AGE', value: (job) => formatAge(job.endedAt, screen.now) },
+    { title: 'TOOK', value: formatLastRun },
+    { title: 'RUNS', value: (job) => String(job.runs), optional: true },
+    { title: 'BY', value: (job) => job.who, min: 8, optional: true },
+    ...(jobs.some(({ reason }) => reason !== undefined) ? [REASON_COLUMN] : []),
+  ]
+  return renderTable(columns, jobs, screen)
+}
+
+const REASON_COLUMN: Column<EndedJob> = { title: 'REASON', value: ({ reason }) => reason, min: 16 }
+
+/** Formats the time that the last run took; undefined for a job that never ran. */
+function formatLastRun({ startedAt, endedAt }: EndedJob): string | undefined {
+  return startedAt && formatDuration(Math.max(0, endedAt.getTime() - startedAt.getTime()))
 }
 
 /** Formats the state, and whether a cancellation is requested. */

@@ -42,6 +42,8 @@ function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'attempts'>):
     ['key', key],
     ...resourceFacts(job),
     ['limits', job.limits?.map(({ key: limit, cost }) => (cost === 1 ? limit : `${limit} (${cost})`)).join(', ')],
+    ['after', job.after?.map(({ uuid, on }) => (on === 'done' ? uuid : `${uuid} (${on})`)).join(', ')],
+    ['before', job.dependents && nameSome(job.dependents)],
     ['posted', postedAt?.toISOString()],
     ['delayed', delayedUntil && `until ${delayedUntil.toISOString()}`],
     ['deadline', deadline === undefined ? undefined : formatDuration(deadline)],
@@ -51,6 +53,14 @@ function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'attempts'>):
       `${runs}; ${failed} failed, trashed at ${maxAttempts} failures${job.onOwnerLost ? ', or when its owner is lost' : ''}`,
     ],
   ]
+}
+
+/** The number of jobs that are named in one line. */
+const MAX_NAMED = 10
+
+function nameSome(uuids: readonly string[]): string {
+  const others = uuids.length - MAX_NAMED
+  return [...uuids.slice(0, MAX_NAMED), ...(others > 0 ? [`${others} more`] : [])].join(', ')
 }
 
 function resourceFacts({ resources: { exclusive, shared } = {} }: PostingView): Facts {

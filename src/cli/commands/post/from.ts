@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import { resolve } from 'node:path'
-import type { JobBoard, PostItem, PostManyResult, PostOptions } from '../../board/index.ts'
+import type { JobBoard, PostItem, PostManyResult, PostOptions } from '../../../board/index.ts'
 import {
   AccessDenied,
   InvalidArgument,
@@ -11,12 +11,12 @@ import {
   NotConnected,
   NotFound,
   OutcomeUnknown,
-} from '../../core/errors.ts'
-import type { AnyFlow } from '../../flow/index.ts'
-import { type CliContext, DONE, type ExitCode, FAILED, INTERRUPTED } from '../context.ts'
-import { type JsonLine, openLines, readJsonLines } from '../input/json-lines.ts'
-import { oneLine, printLines } from '../output/output.ts'
-import { toPrintableJson } from '../output/render/text.ts'
+} from '../../../core/errors.ts'
+import type { AnyFlow } from '../../../flow/index.ts'
+import { type CliContext, DONE, type ExitCode, FAILED, INTERRUPTED } from '../../context.ts'
+import { type JsonLine, openLines, readJsonLines } from '../../input/json-lines.ts'
+import { oneLine, printLines } from '../../output/output.ts'
+import { toPrintableJson } from '../../output/render/text.ts'
 
 export interface PostFromOptions {
   readonly from: string

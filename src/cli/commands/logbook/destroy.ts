@@ -1,14 +1,14 @@
 /** The command `jobboard logbook destroy`: removes logbooks for good. */
 import type { Command } from 'commander'
-import { IncompatibleVersion, InvalidArgument, InvalidState } from '../../core/errors.ts'
-import type { FlowState } from '../../core/states.ts'
-import type { BookDetail } from '../../persistence/index.ts'
-import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { findBook, isExact } from '../find.ts'
-import { FLOW_STATE_CHOICES } from '../input/choices.ts'
-import { confirm, forEachWithProgress } from '../input/for-each.ts'
-import { ageLimit, boardUri, choicesParser, type SharedOptions } from '../input/shared-options.ts'
-import { type Logbooks, openNamedBoard, requireLogbooks } from '../opening.ts'
+import { IncompatibleVersion, InvalidArgument, InvalidState } from '../../../core/errors.ts'
+import type { FlowState } from '../../../core/states.ts'
+import type { BookDetail } from '../../../persistence/index.ts'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../../context.ts'
+import { findBook, isExact } from '../../find.ts'
+import { FLOW_STATE_CHOICES } from '../../input/choices.ts'
+import { confirm, forEachWithProgress } from '../../input/for-each.ts'
+import { ageLimit, boardUri, choicesParser, type SharedOptions } from '../../input/shared-options.ts'
+import { type Logbooks, openNamedBoard, requireLogbooks } from '../../opening.ts'
 
 interface DestroyOptions extends SharedOptions {
   readonly name?: string
@@ -139,8 +139,8 @@ async function keepByBoard(options: SharedOptions, context: CliContext): Promise
 /** Imports in a separate function: TypeScript 6.0 does not rewrite the `.ts` of an import() beside an `await using`. */
 async function loadBoardIds() {
   const [board, conductor] = await Promise.all([
-    import('../../board/internal.ts'),
-    import('../../conductor/internal.ts'),
+    import('../../../board/internal.ts'),
+    import('../../../conductor/internal.ts'),
   ])
   return { boardId: board.boardId, isOfOtherBoard: conductor.isOfOtherBoard }
 }

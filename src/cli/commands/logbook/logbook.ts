@@ -1,12 +1,12 @@
 /** The commands `jobboard logbook …`: list and show logbooks. */
 import type { Command } from 'commander'
-import { NotFound } from '../../core/errors.ts'
-import { Redactor } from '../../core/redaction.ts'
-import type { FlowState } from '../../core/states.ts'
-import type { BookDetail, Persistence } from '../../persistence/index.ts'
-import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
-import { findBook } from '../find.ts'
-import { DEFAULT_PAGE_SIZE, FLOW_STATE_CHOICES } from '../input/choices.ts'
+import { NotFound } from '../../../core/errors.ts'
+import { Redactor } from '../../../core/redaction.ts'
+import type { FlowState } from '../../../core/states.ts'
+import type { BookDetail, Persistence } from '../../../persistence/index.ts'
+import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../../context.ts'
+import { findBook } from '../../find.ts'
+import { DEFAULT_PAGE_SIZE, FLOW_STATE_CHOICES } from '../../input/choices.ts'
 import {
   ageLimit,
   choicesParser,
@@ -14,11 +14,11 @@ import {
   definedOnly,
   redactedKeys,
   type SharedOptions,
-} from '../input/shared-options.ts'
-import { requireLogbooks } from '../opening.ts'
-import { printJson, printLines, render, reportError } from '../output/output.ts'
-import { type BookView, bookReport, bookView } from '../views/logbook-view.ts'
-import { defineLogbookDestroy } from './logbook-destroy.ts'
+} from '../../input/shared-options.ts'
+import { requireLogbooks } from '../../opening.ts'
+import { printJson, printLines, render, reportError } from '../../output/output.ts'
+import { type BookView, bookReport, bookView } from '../../views/logbook-view.ts'
+import { defineLogbookDestroy } from './destroy.ts'
 
 interface ListOptions extends SharedOptions {
   readonly name?: string

@@ -1,11 +1,11 @@
 /** The command `jobboard post`: posts one job. */
 import type { Command } from 'commander'
-import type { Job, JobBoard, PostOptions, Priority, Size } from '../../board/index.ts'
-import { InvalidArgument } from '../../core/errors.ts'
-import type { AnyFlow } from '../../flow/index.ts'
-import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
-import { MAX_ATTEMPTS, PRIORITY_CHOICES, SIZE_CHOICES } from '../input/choices.ts'
-import { chooseFlow, flowNamed, loadFlows } from '../input/flows-module.ts'
+import type { Job, JobBoard, PostOptions, Priority, Size } from '../../../board/index.ts'
+import { InvalidArgument } from '../../../core/errors.ts'
+import type { AnyFlow } from '../../../flow/index.ts'
+import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../../context.ts'
+import { MAX_ATTEMPTS, PRIORITY_CHOICES, SIZE_CHOICES } from '../../input/choices.ts'
+import { chooseFlow, flowNamed, loadFlows } from '../../input/flows-module.ts'
 import {
   checkStore,
   choiceParser,
@@ -19,13 +19,13 @@ import {
   type SharedOptions,
   toResourceOptions,
   toUnlimitedWait,
-} from '../input/shared-options.ts'
-import { openNamedBoard } from '../opening.ts'
-import { follow, logbooksToFollow } from '../output/follow.ts'
-import { printJson, printLines } from '../output/output.ts'
-import { escapeUnprintable } from '../output/render/text.ts'
-import { postedView } from '../views/views.ts'
-import { postFrom } from './post-from.ts'
+} from '../../input/shared-options.ts'
+import { openNamedBoard } from '../../opening.ts'
+import { follow, logbooksToFollow } from '../../output/follow.ts'
+import { printJson, printLines } from '../../output/output.ts'
+import { escapeUnprintable } from '../../output/render/text.ts'
+import { postedView } from '../../views/views.ts'
+import { postFrom } from './from.ts'
 
 interface PostCommandOptions extends SharedOptions, ResourceFlags {
   readonly flows?: string
@@ -40,6 +40,8 @@ interface PostCommandOptions extends SharedOptions, ResourceFlags {
   readonly maxAttempts?: number
   readonly limit?: readonly string[]
   readonly key?: string
+  readonly after?: readonly string[]
+  readonly afterSettled?: readonly string[]
   readonly delay?: string
   readonly deadline?: string
   readonly uuid?: string
@@ -61,7 +63,7 @@ export function definePost(program: Command, run: RunAction): void {
     .option('--store <json>', "the flow's inputs, a JSON object; - reads it from standard input (default: {})")
     .option(
       '--from <file>',
-      'post a job for each line of a file, or of standard input (-): a JSON object with flow, store, name, key, uuid, priority, size, delay, ' +
+      'post a job for each line of a file, or of standard input (-): a JSON object with flow, store, name, key, uuid, priority, size, delay, after, ' +
         'deadline, maxAttempts, resources, limits, details; options of the command line are for lines that lack them',
     )
     .option(
@@ -98,6 +100,8 @@ export function definePost(program: Command, run: RunAction): void {
       '--key <key>',
       'at most one job with this key is on the board: if there is one already, its uuid is printed',
     )
+    .option('--after <uuid>', 'job after which it is run, once that job is done; may be repeated', collectText)
+    .option('--after-settled <uuid>', 'the same, also if that job goes to the trash; may be repeated', collectText)
     .option('--delay <duration>', 'time until it can be claimed (default: none)')
     .option('--deadline <duration>', 'how long one run may take before it fails (default: for ever)')
     .option('--uuid <uuid>', 'uuid of the job, to post again after an unknown outcome (default: a new one)')
@@ -188,9 +192,16 @@ function postOptions(options: PostCommandOptions): PostOptions {
   return {
     ...toResourceOptions(options),
     ...definedOnly({ name, priority, size, maxAttempts, uuid, key, limits: options.limit }),
+    ...toDependencies(options),
     ...(delay === undefined ? {} : { delay: parseDuration(delay, '--delay') }),
     ...(deadline === undefined ? {} : { deadline: parseDuration(deadline, '--deadline') }),
   }
+}
+
+/** Returns the jobs after which the job is run. */
+function toDependencies({ after = [], afterSettled = [] }: PostCommandOptions): Pick<PostOptions, 'after'> {
+  const dependencies = [...after, ...afterSettled.map((uuid) => ({ uuid, on: 'settled' as const }))]
+  return dependencies.length === 0 ? {} : { after: dependencies }
 }
 
 /** Checks `--uuid` before the board is opened. @throws InvalidArgument */

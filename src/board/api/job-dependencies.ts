@@ -1,0 +1,30 @@
+/** Reads which jobs a job waits for, and which wait for it. */
+import type { Backend } from '../backend.ts'
+import { Job } from './job.ts'
+import type { Lookup } from './lookup.ts'
+import { readJobs } from './read-jobs.ts'
+
+/** The jobs on the board around one: see `JobBoard.dependencies`. */
+export interface JobDependencies {
+  /** The jobs for which it still waits. */
+  readonly waitsFor: readonly Job[]
+  /** The jobs that are run after it. */
+  readonly dependents: readonly Job[]
+}
+
+/** One round trip for the ids, and those that read the postings. */
+export async function readJobDependencies(
+  job: Job,
+  { backend, lookup }: { readonly backend: Backend; readonly lookup: Pick<Lookup, 'toOwnEntry' | 'byId'> },
+): Promise<JobDependencies> {
+  const { id } = Job.entryFor(await lookup.toOwnEntry(job))
+  if (id === undefined || !backend.dependencies) return { waitsFor: [], dependents: [] }
+  const found = await backend.dependencies(id)
+  const read = async (ids: readonly string[]) => {
+    const jobs: Job[] = []
+    for await (const each of readJobs(ids.map(lookup.byId), backend)) jobs.push(each)
+    return jobs
+  }
+  const [waitsFor, dependents] = await Promise.all([read(found.waitsFor), read(found.dependents)])
+  return { waitsFor, dependents }
+}

@@ -1,0 +1,76 @@
+/** Restores jobs from the trash, with those that went there because of them. */
+import { InvalidState } from '../../core/errors.ts'
+import { assertOptions } from '../../core/options.ts'
+import type { Backend } from '../backend.ts'
+import type { DependencyResolver } from './dependency-resolver.ts'
+import { assertBoolean } from './options.ts'
+import { TrashedJob } from './trashed-job.ts'
+
+/** Which jobs to restore with one, and whether it waits for others. */
+export interface RestoreOptions {
+  /** Whether the jobs in the trash that depend on the job are restored with it, and those that depend on them; false by default. */
+  readonly dependents?: boolean
+  /** Whether the job is run without the jobs on which it depends, for example because they are not known any more; false by default. */
+  readonly ignoreDependencies?: boolean
+}
+
+export interface RestoringContext {
+  readonly backend: Pick<Backend, 'restore' | 'trashed'>
+  readonly dependencies: DependencyResolver
+}
+
+/** Restores the job, and with `dependents` the others; returns the restored jobs. @throws as `JobBoard.restore` */
+export async function restore(
+  trashed: TrashedJob,
+  options: RestoreOptions,
+  context: RestoringContext,
+): Promise<readonly TrashedJob[]> {
+  assertOptions(options, { dependents: true, ignoreDependencies: true }, 'restore')
+  for (const name of ['dependents', 'ignoreDependencies'] as const) assertBoolean(options[name], `restore: ${name}`)
+  await restoreOne(trashed, options, context)
+  return options.dependents ? [trashed, ...(await restoreDependents(trashed, context))] : [trashed]
+}
+
+async function restoreOne(
+  trashed: TrashedJob,
+  { ignoreDependencies = false }: RestoreOptions,
+  { backend, dependencies }: RestoringContext,
+): Promise<void> {
+  const entry = TrashedJob.entryFor(trashed)
+  const { delay: _, ...posting } = entry.posting
+  const { uuid, name, after } = posting
+  await dependencies.register([{ uuid, name, ...(after && !ignoreDependencies ? { after } : {}) }], ([open = []]) =>
+    backend.restore(entry, { ...posting, attempts: [] }, open.length === 0 ? {} : { after: open }),
+  )
+}
+
+/** Restores the jobs that depend on a restored one. Those that depend on others in the trash, too, stay there. */
+async function restoreDependents(first: TrashedJob, context: RestoringContext): Promise<readonly TrashedJob[]> {
+  const dependents = new Map<string, TrashedJob[]>()
+  for await (const entry of context.backend.trashed()) {
+    const job = new TrashedJob(entry)
+    for (const { uuid } of job.after) dependents.set(uuid, [...(dependents.get(uuid) ?? []), job])
+  }
+  const restored: TrashedJob[] = []
+  const seen = new Set<string>()
+  const queue = [first]
+  for (const job of queue) {
+    for (const dependent of dependents.get(job.uuid) ?? []) {
+      if (seen.has(dependent.uuid) || !(await tryToRestore(dependent, context))) continue
+      seen.add(dependent.uuid)
+      restored.push(dependent)
+      queue.push(dependent)
+    }
+  }
+  return restored
+}
+
+async function tryToRestore(job: TrashedJob, context: RestoringContext): Promise<boolean> {
+  try {
+    await restoreOne(job, {}, context)
+    return true
+  } catch (error) {
+    if (error instanceof InvalidState) return false
+    throw error
+  }
+}
