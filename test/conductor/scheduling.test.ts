@@ -21,7 +21,7 @@ import {
   task,
 } from '../../src/index.ts'
 import { ManualClock } from '../../src/testing/index.ts'
-import { rejectionOf } from '../board/events.ts'
+import { nextEvent, rejectionOf } from '../board/events.ts'
 
 const HOUR_MS = 3_600_000
 const runs: { region: string; schedule: ScheduledRun | undefined }[] = []
@@ -97,8 +97,9 @@ test('what passed without a conductor is made up when one starts, and reported a
   const board = await open('a')
   await board.schedules.put(every('s'))
   clock.advance('5h')
-  const conductor = await start(board, undefined)
-  const { job } = await next(conductor, 'settled')
+  const consumed = nextEvent(board, 'consumed')
+  await start(board, undefined)
+  const { job } = await consumed
   expect(job.details).toMatchObject({ schedule: { missed: 4 } })
   expect((await board.schedules.show('s')).counts).toMatchObject({ fired: 1, late: 1, skipped: { missed: 4 } })
 })
@@ -185,8 +186,9 @@ test('only a job that is more than a minute late counts as late', async () => {
   await board.schedules.put(every('s'))
   clock.advance('1h')
   clock.advance('10m')
+  const first = nextEvent(board, 'consumed')
   const conductor = await start(board, undefined)
-  await next(conductor, 'settled')
+  await first
   expect((await board.schedules.show('s')).counts).toMatchObject({ fired: 1, late: 1 })
   await clock.awaited('schedule')
   const second = next(conductor, 'settled')
