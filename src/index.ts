@@ -165,6 +165,7 @@ export {
   type BackOffOptions,
   backOff,
   type Context,
+  type ContextCheckpoint,
   type ContextLimits,
   type ContextTakeOptions,
   type Decision,
