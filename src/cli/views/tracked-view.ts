@@ -59,7 +59,8 @@ export function checkpointView({ value, at }: SavedCheckpoint, redaction: Redact
 
 /** Formats the view of a checkpoint for one line; `--json` prints the whole one. */
 export function formatCheckpoint({ value }: Pick<SavedCheckpoint, 'value'>): string {
-  return shortenText(JSON.stringify(value))
+  // Somebody else may have written the record: `undefined` is no JSON.
+  return shortenText(String(JSON.stringify(value)))
 }
 
 function mapValues<T, R>(values: Readonly<Record<string, T>>, map: (value: T) => R): Readonly<Record<string, R>> {
