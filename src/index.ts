@@ -225,6 +225,7 @@ export {
   openPersistenceOver,
   type Persistence,
   type RecordPlace,
+  type SavedCheckpoint,
   type StateChange,
 } from './persistence/index.ts'
 export type { SqlDriver } from './postgres/index.ts'
