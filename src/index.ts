@@ -167,6 +167,7 @@ export {
   type BackOffOptions,
   backOff,
   type Context,
+  type ContextCheckpoint,
   type ContextLimits,
   type ContextTakeOptions,
   type Decision,
@@ -226,6 +227,7 @@ export {
   openPersistenceOver,
   type Persistence,
   type RecordPlace,
+  type SavedCheckpoint,
   type StateChange,
 } from './persistence/index.ts'
 export type { SqlDriver } from './postgres/index.ts'

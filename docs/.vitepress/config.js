@@ -81,6 +81,7 @@ const SIDEBAR = [
       'flows',
       'retries',
       'idempotency',
+      'progress',
       'conductors',
       'logbooks',
       'testing',

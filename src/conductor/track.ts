@@ -2,9 +2,9 @@
 import type { Cancellation, Job, JobBoard, WaitingFor } from '../board/index.ts'
 import type { Failure } from '../core/failure.ts'
 import { parseReference } from '../core/job-reference.ts'
-import { assertOptions } from '../core/options.ts'
+import { assertOptions, defined } from '../core/options.ts'
 import type { AtomState } from '../core/states.ts'
-import type { FlowDetail, Persistence } from '../persistence/index.ts'
+import type { AtomDetail, FlowDetail, Persistence, SavedCheckpoint } from '../persistence/index.ts'
 import { type Located, locate, readRecord } from './locate.ts'
 
 /** The locations in which a job is searched. */
@@ -25,6 +25,10 @@ interface TrackedBase {
    * does.
    */
   readonly progress?: Readonly<Record<string, number>>
+  /** The messages of running tasks that have one in their last progress report; absent where none has. */
+  readonly messages?: Readonly<Record<string, string>>
+  /** The checkpoints that tasks have saved, and whose tasks have not succeeded since; absent where there are none. */
+  readonly checkpoints?: Readonly<Record<string, SavedCheckpoint>>
 }
 
 /** The fields of a job on the board. */
@@ -127,10 +131,28 @@ async function trackOnBoard(job: Job, { board, persistence, book }: TrackOptions
 function toTrackedBase(uuid: string, flow: FlowDetail | undefined): TrackedBase {
   const atoms = flow?.atoms ?? []
   const tasks = Object.fromEntries(atoms.map(({ name, state }) => [name, state]))
-  const reported = atoms.flatMap(({ name, state, meta: { progress } }) => {
-    return state === 'RUNNING' && typeof progress === 'number' ? [[name, progress] as const] : []
+  const running = atoms.filter(({ state }) => state === 'RUNNING')
+  return {
+    uuid,
+    tasks,
+    ...defined({
+      progress: byName(running, ({ meta: { progress } }) => (typeof progress === 'number' ? progress : undefined)),
+      messages: byName(running, ({ progressMessage }) => progressMessage),
+      checkpoints: byName(atoms, ({ checkpoint }) => checkpoint),
+    }),
+  }
+}
+
+/** Returns what atoms have, by their names; undefined if none of them has it. */
+function byName<T>(
+  atoms: readonly AtomDetail[],
+  read: (atom: AtomDetail) => T | undefined,
+): Readonly<Record<string, T>> | undefined {
+  const found = atoms.flatMap((atom) => {
+    const value = read(atom)
+    return value === undefined ? [] : [[atom.name, value] as const]
   })
-  return { uuid, tasks, ...(reported.length > 0 ? { progress: Object.fromEntries(reported) } : {}) }
+  return found.length > 0 ? Object.fromEntries(found) : undefined
 }
 
 function toResults({ atoms }: FlowDetail): Record<string, unknown> {

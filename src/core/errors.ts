@@ -216,7 +216,7 @@ export class InvalidPosting extends JobFailure {
   static override readonly code = 'JOBBOARD_INVALID_POSTING'
 }
 
-/** The encoded posting is larger than the backend can carry through claim and trash. */
+/** The encoded posting is larger than the backend can carry through claim and trash, or a checkpoint larger than a logbook keeps. */
 export class PayloadTooLarge extends JobFailure {
   static override readonly code = 'JOBBOARD_PAYLOAD_TOO_LARGE'
 }

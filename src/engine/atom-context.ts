@@ -6,12 +6,19 @@
 
 import { abortAfter, type FollowingSignal, followSignals } from '../core/async/abort.ts'
 import type { Stoppable } from '../core/async/abort-flag.ts'
-import { Timeout } from '../core/errors.ts'
+import { InvalidState, Timeout } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { assertOptions } from '../core/options.ts'
 import type { AlarmClock } from '../core/time.ts'
-import type { AtomNode, Context, ContextLimits, ContextTakeOptions } from '../flow/index.ts'
+import type { AtomNode, Context, ContextCheckpoint, ContextLimits, ContextTakeOptions } from '../flow/index.ts'
+import type { Checkpoints } from './checkpoints.ts'
 import type { EngineOptions } from './options.ts'
+
+/** The arguments of `ctx.progress`, as the task gave them. */
+export interface ProgressReport {
+  readonly done: number
+  readonly message: string | undefined
+}
 
 /** The values that all atoms of a run share. */
 export interface RunContext extends Pick<Context, 'fence' | 'run' | 'job' | 'schedule' | 'services'> {
@@ -22,7 +29,8 @@ export interface RunContext extends Pick<Context, 'fence' | 'run' | 'job' | 'sch
   readonly isolator: EngineOptions['isolator']
   readonly clock: AlarmClock
   readonly logger: Logger
-  readonly progress: (node: AtomNode, done: number) => void
+  readonly progress: (node: AtomNode, report: ProgressReport) => void
+  readonly checkpoints: Checkpoints
   readonly performing: EngineOptions['performing']
 }
 
@@ -45,6 +53,7 @@ export class AtomContext implements Context {
   readonly #options: AtomContextOptions
   #signalFollower: FollowingSignal | undefined
   #log: Logger | undefined
+  #checkpoint: ContextCheckpoint | undefined
   #timer: Disposable | undefined
   #ended: (() => void) | undefined
   #isOver = false
@@ -71,10 +80,24 @@ export class AtomContext implements Context {
   }
 
   /** A getter, so that it can be taken out of its context as the others can: `(args, { progress }) => …`. */
-  get progress(): (done: number) => void {
-    return (done) => {
-      if (!this.#isOver && this.#options.reportsProgress) this.#runContext.progress(this.#node, done)
+  get progress(): Context['progress'] {
+    return (done, message) => {
+      if (!this.#isOver && this.#options.reportsProgress) this.#runContext.progress(this.#node, { done, message })
     }
+  }
+
+  /** Made on first use: until then nothing can have been saved, so that `last` is what the former run saved. */
+  get checkpoint(): ContextCheckpoint {
+    this.#checkpoint ??= {
+      last: this.#runContext.checkpoints.read(this.#node),
+      save: (value) => {
+        const saving = this.#save(value)
+        // A save that nobody waits for is no fault of the process: a run that cannot write any more ends anyway.
+        saving.catch(() => undefined)
+        return saving
+      },
+    }
+    return this.#checkpoint
   }
 
   get limits(): ContextLimits {
@@ -100,6 +123,13 @@ export class AtomContext implements Context {
     this.#ended?.()
     this.#timer?.[Symbol.dispose]()
     this.#signalFollower?.[Symbol.dispose]()
+  }
+
+  async #save(value: unknown): Promise<void> {
+    const { kind, name } = this.#node.atom
+    if (this.#isOver)
+      throw new InvalidState(`${kind} ${name} is over: save its checkpoint before it ends, and await that`)
+    await this.#runContext.checkpoints.save(this.#node, value)
   }
 
   async #take(key: string, options: ContextTakeOptions = {}): Promise<void> {

@@ -15,6 +15,7 @@
 import type { AtomState, Intention } from '../core/states.ts'
 import type { AtomNode, ExecutionGraph, ExecutionNode } from '../flow/index.ts'
 import type { AtomDetail } from '../persistence/index.ts'
+import { dropStaleCheckpoints } from './checkpoints.ts'
 import { ReadyFrontier } from './frontier.ts'
 import type { Ledger } from './ledger.ts'
 
@@ -117,6 +118,7 @@ export class AtomStates {
   renewAfter(retry: AtomNode): void {
     const after = this.#after(retry, (node) => this.#hasBegun(node))
     const names = new Set(after.flatMap(({ atom }) => atom?.name ?? []))
+    dropStaleCheckpoints(this.ledger, after, { retry })
     for (const node of after.filter(isAtom)) {
       const leftOutBy = this.#ignoredBy(node).filter((name) => !names.has(name))
       if (leftOutBy.length === 0) this.renew(node)

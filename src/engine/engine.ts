@@ -24,11 +24,14 @@ import { InvalidState, Timeout } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
 import { failureOf } from '../core/failure.ts'
 import { type Logger, silentLog } from '../core/log.ts'
+import { defined } from '../core/options.ts'
 import { checkTransition, ENGINE_TRANSITIONS, type EngineState } from '../core/states.ts'
 import { monotonic, systemAlarmClock } from '../core/time.ts'
-import { type AnyFlow, type AtomNode, compile, type ExecutionGraph } from '../flow/index.ts'
+import { type AnyFlow, type AtomNode, compile, type ExecutionGraph, toProgressMessage } from '../flow/index.ts'
+import type { ProgressReport } from './atom-context.ts'
 import { AtomRunner, type RunContext } from './atom-runner.ts'
 import { AtomStates } from './atom-states.ts'
+import { Checkpoints, dropStaleCheckpoints } from './checkpoints.ts'
 import { ENGINE_EVENTS, type Ending, type EngineEvents, isEndState } from './events.ts'
 import { Ledger } from './ledger.ts'
 import { assertEngineOptions, DEFAULT_CONCURRENCY, type EngineOptions } from './options.ts'
@@ -278,6 +281,7 @@ export class Engine {
     const ledger = new Ledger(detail, { recordsEvents: this.#hasListeners })
     if (start === 'restart') ledger.reset()
     for (const { atom } of graph.atoms) if (!ledger.has(atom.name)) ledger.add(atom)
+    if (start === 'restart') dropStaleCheckpoints(ledger, graph.nodes)
     ledger.moveFlow(...pathToRunning(detail, start))
     // An earlier engine may have added atoms: then an atom that was not begun can precede atoms that have to be undone.
     return new AtomStates({ graph, ledger, thorough: start === 'resume' && detail.atoms.length > 0 })
@@ -310,7 +314,8 @@ export class Engine {
       clock,
       logger: this.#logger,
       performing: this.#options.performing,
-      progress: (node, done) => this.#progress(node, done, { atomStates, ...parts }),
+      progress: (node, report) => this.#progress(node, report, { atomStates, ...parts }),
+      checkpoints: new Checkpoints({ ledger: atomStates.ledger, writer: parts.writer, halt }),
     }
     const follows = { always: [halt, suspend], executing: cancel }
     const performer = new AtomRunner({ atomStates, store: this.#store, runContext: known, follows, halt })
@@ -350,13 +355,15 @@ export class Engine {
 
   #progress(
     { atom }: AtomNode,
-    done: number,
+    { done, message }: ProgressReport,
     { atomStates, writer, halt }: { atomStates: AtomStates; writer: TransitionWriter; halt: FollowingSignal },
   ): void {
     if (!Number.isFinite(done) || halt.aborted) return
     const progress = Math.min(1, Math.max(0, done))
-    atomStates.ledger.annotate(atom.name, { meta: { progress } })
-    this.#emitter.emit('progress', { flow: this.#flow.name, atom: atom.name, progress })
+    const progressMessage = toProgressMessage(message)
+    atomStates.ledger.annotate(atom.name, { meta: { progress }, progressMessage })
+    const event = { flow: this.#flow.name, atom: atom.name, progress, ...defined({ message: progressMessage }) }
+    this.#emitter.emit('progress', event)
     const wait = this.#lastProgressAt + PROGRESS_PERIOD_MS - monotonic()
     const record = () => {
       this.#progressTimer = undefined

@@ -26,6 +26,8 @@ export interface ProgressEvent {
   readonly atom: string
   /** From 0 to 1. */
   readonly progress: number
+  /** The text of the report, if it had one. */
+  readonly message?: string
 }
 
 /** The events of `engine.on`. Transitions of flows and atoms are emitted after they are recorded. */

@@ -15,7 +15,10 @@ export interface IsolatedAtom {
   readonly how: Performing
   /** The arguments. Those that are injected are not sent, because the child has them. */
   readonly args: Readonly<Record<string, unknown>>
-  readonly context: Pick<Context, 'fence' | 'run' | 'job' | 'schedule' | 'limits' | 'signal' | 'log' | 'progress'>
+  readonly context: Pick<
+    Context,
+    'fence' | 'run' | 'job' | 'schedule' | 'limits' | 'signal' | 'log' | 'progress' | 'checkpoint'
+  >
   /** What a revert has in its context. */
   readonly reverted?: {
     readonly result: unknown

@@ -24,6 +24,11 @@ type AtomRecordUpdate = Partial<
   Pick<AtomDetail, 'version' | 'result' | 'failure' | 'revertResult' | 'revertFailure' | 'history'>
 >
 
+/** The fields of an atom's record that change without a transition; those that are `undefined` are removed. */
+type AtomNotes = {
+  readonly [K in 'history' | 'failure' | 'progressMessage' | 'checkpoint']?: AtomDetail[K] | undefined
+} & { readonly meta?: object }
+
 export class Ledger {
   readonly #name: string
   readonly #atoms = new Map<string, AtomDetail>()
@@ -87,8 +92,7 @@ export class Ledger {
   moveAtom(name: string, to: AtomState, outcome?: AtomRecordUpdate): AtomDetail {
     const atom = this.atom(name)
     checkTransition(ATOM_TRANSITIONS, { what: () => `atom ${name}`, from: atom.state, to })
-    const before = to === 'REVERTED' || to === 'RETRYING' ? withoutResult(atom) : atom
-    const after = { ...before, state: to, updatedAt: new Date() }
+    const after = { ...withoutPast(atom, to), state: to, updatedAt: new Date() }
     // Not spread beside the other: a second spread in one object is many times slower than the first.
     if (outcome) Object.assign(after, outcome)
     this.#setRecord(after)
@@ -103,19 +107,19 @@ export class Ledger {
   }
 
   /** Changes fields of an atom's record without a transition. */
-  annotate(name: string, facts: Pick<Partial<AtomDetail>, 'history' | 'failure'> & { readonly meta?: object }): void {
+  annotate(name: string, { meta, ...facts }: AtomNotes): void {
     const atom = this.atom(name)
-    this.#setRecord({ ...atom, ...facts, meta: facts.meta ? defined({ ...atom.meta, ...facts.meta }) : atom.meta })
+    this.#setRecord(defined({ ...atom, ...facts, meta: meta ? defined({ ...atom.meta, ...meta }) : atom.meta }))
   }
 
   add(atom: AnyAtom): void {
     this.#setRecord(cleanRecord(atom))
   }
 
-  /** Replaces a record by a clean one, from any state: the transition tables are not checked. */
+  /** Replaces a record by a clean one, which keeps its checkpoint, from any state: the transition tables are not checked. */
   restart(name: string): void {
     const atom = this.atom(name)
-    const after = cleanRecord(atom)
+    const after = restartedRecord(atom)
     this.#setRecord(after)
     if (this.#recordsEvents && atom.state !== 'PENDING') this.#toEvent(atom, after)
   }
@@ -177,7 +181,24 @@ function cleanRecord({ name, kind, version }: Pick<AtomDetail, 'name' | 'kind' |
   return { name, kind, version, state: 'PENDING', intention: 'EXECUTE', meta: {}, updatedAt: new Date() }
 }
 
-/** Removes the result of a reverted atom or of a past attempt: it is no longer valid, and may be large. */
+/** Returns a clean record with the checkpoint. How much a revert that has failed undid is not known: that checkpoint is removed. */
+function restartedRecord(atom: AtomDetail): AtomDetail {
+  const { checkpoint, state } = atom
+  return checkpoint && state !== 'REVERT_FAILURE' ? { ...cleanRecord(atom), checkpoint } : cleanRecord(atom)
+}
+
+/** Returns the atom without what is no longer valid in the next state, and may be large. */
+function withoutPast(atom: AtomDetail, to: AtomState): AtomDetail {
+  if (to === 'REVERTED' || to === 'RETRYING') return withoutResult(atom)
+  return to === 'SUCCESS' && atom.checkpoint ? withoutCheckpoint(atom) : atom
+}
+
+/** Removes the result of a reverted atom or of a past attempt. */
 function withoutResult({ result: _undone, ...atom }: AtomDetail): AtomDetail {
+  return atom
+}
+
+/** Removes the checkpoint of a task that is done. */
+function withoutCheckpoint({ checkpoint: _past, ...atom }: AtomDetail): AtomDetail {
   return atom
 }

@@ -234,7 +234,10 @@ export class FlowRun {
     // An atom whose process died is still RUNNING in its record: there is nothing new to record.
     if (state !== 'RUNNING') this.#atomStates.moveTo(node, 'RUNNING', this.#newVersion(node))
     if ('progress' in meta || 'begun' in meta)
-      this.#atomStates.ledger.annotate(node.atom.name, { meta: { progress: undefined, begun: undefined } })
+      this.#atomStates.ledger.annotate(node.atom.name, {
+        meta: { progress: undefined, begun: undefined },
+        progressMessage: undefined,
+      })
     return 'execute'
   }
 
@@ -401,6 +404,9 @@ export class FlowRun {
   #recordReverted(node: AtomNode, attempt: AtomAttempt): undefined {
     if (attempt.ok) {
       this.counts.reverted += 1
+      // What the checkpoint says was done is undone.
+      if (this.#atomStates.record(node).checkpoint)
+        this.#atomStates.ledger.annotate(node.atom.name, { checkpoint: undefined })
       this.#moveToReverted(node, defined({ revertResult: attempt.value }))
     } else if (this.#parts.suspend.aborted) {
       this.#atomStates.frontier.consider(node)

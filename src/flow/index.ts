@@ -1,10 +1,18 @@
 /** Descriptions of work: tasks, retries, and flows. They are plain values; an engine runs them. */
 export { type AnyAtom, namesProvided, type Provides, pickPart, type Rebind } from './atoms/atom.ts'
 export { type BackOffOptions, backOff } from './atoms/back-off.ts'
-export type { Context, ContextLimits, ContextTakeOptions, RevertContext, ScheduledRun } from './atoms/context.ts'
+export type {
+  Context,
+  ContextCheckpoint,
+  ContextLimits,
+  ContextTakeOptions,
+  RevertContext,
+  ScheduledRun,
+} from './atoms/context.ts'
 export { mapTask, reduceTask } from './atoms/functors.ts'
 export { History, type RetryAttempt } from './atoms/history.ts'
 export type { Isolate, IsolateOptions, Isolation, OnOutOfMemory } from './atoms/isolation.ts'
+export { encodeCheckpoint, toProgressMessage } from './atoms/reports.ts'
 export { alwaysRevert, alwaysRevertAll, forEach, parameterizedForEach, times } from './atoms/retries.ts'
 export {
   type AnyRetry,

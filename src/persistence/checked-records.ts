@@ -9,7 +9,7 @@ import { defined } from '../core/options.ts'
 import { ATOM_TRANSITIONS, FLOW_TRANSITIONS, type Intention } from '../core/states.ts'
 import { shortenText } from '../core/texts.ts'
 import type { RecordedTransition } from './flow-record.ts'
-import type { AtomDetail, BookDetail, FlowDetail } from './models.ts'
+import type { AtomDetail, BookDetail, FlowDetail, SavedCheckpoint } from './models.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -64,15 +64,19 @@ export function checkAtom(value: unknown, where: string): AtomDetail {
   return { ...(value as AtomDetail), ...checkSecrets(atom, where) }
 }
 
-/** Checks the failures of an atom and the history of a retry. @throws StorageFailure */
+/** Checks the failures of an atom, the history of a retry, and what a task has reported of itself. @throws StorageFailure */
 export function checkSecrets(
-  { failure, revertFailure, history }: Fields,
+  { failure, revertFailure, history, progressMessage, checkpoint }: Fields,
   where: string,
-): Pick<AtomDetail, 'failure' | 'revertFailure' | 'history'> {
+): Pick<AtomDetail, 'failure' | 'revertFailure' | 'history' | 'progressMessage' | 'checkpoint'> {
+  if (progressMessage !== undefined && typeof progressMessage !== 'string')
+    throw damagedRecordError(where, 'progressMessage is not a string')
   return defined({
     failure: parseFailure(failure),
     revertFailure: parseFailure(revertFailure),
     history: history === undefined ? undefined : checkHistory(history, where),
+    progressMessage,
+    checkpoint: checkpoint === undefined ? undefined : checkCheckpoint(checkpoint, where),
   })
 }
 
@@ -110,6 +114,12 @@ function checkHistory(value: unknown, where: string): NonNullable<AtomDetail['hi
   })
 }
 
+function checkCheckpoint(value: unknown, where: string): SavedCheckpoint {
+  const { at, value: saved } = requireFields(value, where, 'checkpoint')
+  assertDate(at, where, 'the time of the checkpoint')
+  return { value: saved, at }
+}
+
 function assertSeal(value: unknown, where: string): void {
   const { by, bytes } = requireFields(value, where, 'sealed')
   const isNamed = Array.isArray(by) && by.every((name) => typeof name === 'string')
@@ -140,7 +150,7 @@ function assertTexts(fields: Fields, names: readonly string[], where: string): v
     if (typeof fields[name] !== 'string') throw damagedRecordError(where, `${name} is not a string`)
 }
 
-function assertDate(value: unknown, where: string, what: string): void {
+function assertDate(value: unknown, where: string, what: string): asserts value is Date {
   if (!(value instanceof Date) || Number.isNaN(value.getTime()))
     throw damagedRecordError(where, `${what} is not a date`)
   // Postgres cannot read other years in the format in which dates are written, and would refuse the whole batch.

@@ -8,7 +8,7 @@ export {
   type LogbookCodec,
   type RecordPlace,
 } from './codecs/codecs.ts'
-export type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta, StateChange } from './models.ts'
+export type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta, SavedCheckpoint, StateChange } from './models.ts'
 export { type OpenPersistenceOptions, openPersistence, openPersistenceOver } from './open.ts'
 export type {
   AcquireRequest,

@@ -30,6 +30,12 @@ export interface StateChange<S extends FlowState | AtomState> {
   readonly run: number
 }
 
+/** A checkpoint of a task, and the time at which it was saved. */
+export interface SavedCheckpoint {
+  readonly value: unknown
+  readonly at: Date
+}
+
 /** The record of a flow: its state, its writer, and a record for each of its atoms. */
 export interface FlowDetail {
   readonly uuid: string
@@ -66,6 +72,10 @@ export interface AtomDetail {
   readonly failure?: Failure
   readonly revertResult?: unknown
   readonly revertFailure?: Failure
+  /** The text of the last progress report of `execute`; absent where that had none. */
+  readonly progressMessage?: string
+  /** The checkpoint that the task saved last; absent after its success, and after its revert. */
+  readonly checkpoint?: SavedCheckpoint
   /** The attempts of a retry, the oldest first; the value of the last one is its `result`. */
   readonly history?: readonly RetryAttempt[]
   /**

@@ -1,9 +1,10 @@
-/** A context for a task that runs alone; records the progress that the task reports. */
+/** A context for a task that runs alone; records the progress and the checkpoints of the task. */
+import { decode } from '../core/codec.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { type Failure, failureOf } from '../core/failure.ts'
 import { type Logger, silentLog } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
-import type { RevertContext, ScheduledRun } from '../flow/index.ts'
+import { encodeCheckpoint, type RevertContext, type ScheduledRun, toProgressMessage } from '../flow/index.ts'
 
 /** The options of a fake context; all are optional. `result`, `failure` and `failures` are for reverts. */
 export interface FakeContextOptions<R = undefined> {
@@ -15,6 +16,8 @@ export interface FakeContextOptions<R = undefined> {
   readonly job?: { readonly uuid: string; readonly name: string }
   /** For a task of a scheduled job. */
   readonly schedule?: ScheduledRun
+  /** What a former run of the task has saved: `ctx.checkpoint.last`. */
+  readonly checkpoint?: unknown
   /** The result of `execute`. */
   readonly result?: R
   /** Why `execute` failed. */
@@ -27,6 +30,10 @@ export interface FakeContextOptions<R = undefined> {
 export interface FakeContext<S = unknown, R = undefined> extends RevertContext<R, S> {
   /** The progress that the task reported, in order. */
   readonly progressed: readonly number[]
+  /** The messages of these reports, in the same order; undefined for a report without one. */
+  readonly messages: readonly (string | undefined)[]
+  /** The checkpoints that the task saved, in order, as a next run gets them. */
+  readonly saved: readonly unknown[]
   /** The tokens that the task took of limits, in order. */
   readonly taken: readonly { readonly key: string; readonly cost: number }[]
   /** Fires the task's signal, as a lost claim does, a deadline, or a shutdown. */
@@ -40,6 +47,7 @@ const KNOWN_OPTIONS: KnownOptions<FakeContextOptions & { services?: unknown }> =
   run: true,
   job: true,
   schedule: true,
+  checkpoint: true,
   result: true,
   failure: true,
   failures: true,
@@ -61,24 +69,38 @@ export function fakeContext<S = undefined, R = undefined>(
   const failure = options.failure && failureOf(options.failure)
   const controller = new AbortController()
   const progressed: number[] = []
+  const messages: (string | undefined)[] = []
+  const saved: unknown[] = []
   const taken: { readonly key: string; readonly cost: number }[] = []
   return {
     signal: controller.signal,
     // Where the type says that there are services, they were given.
     services: services as S,
     ...{ log, fence, run, job, schedule, result, failure, failures: toFailures(options.failures, failure), progressed },
-    taken,
+    ...{ taken, messages, saved },
     limits: {
       take: async (key, { cost = 1, signal } = {}) => {
         for (const each of [controller.signal, signal]) each?.throwIfAborted()
         taken.push({ key, cost })
       },
     },
-    progress: (done) => {
+    checkpoint: {
+      last: copyCheckpoint(options.checkpoint),
+      save: async (value) => {
+        saved.push(copyCheckpoint(value))
+      },
+    },
+    progress: (done, message) => {
       progressed.push(Math.min(1, Math.max(0, done)))
+      messages.push(toProgressMessage(message))
     },
     abort: (reason) => controller.abort(reason),
   }
+}
+
+/** Returns the checkpoint as the next run gets it. @throws InvalidArgument, PayloadTooLarge */
+function copyCheckpoint(value: unknown): unknown {
+  return decode(encodeCheckpoint(value, 'the checkpoint'), 'msgpack')
 }
 
 function toFailures(errors: readonly Error[] | undefined, own: Failure | undefined): readonly Failure[] {

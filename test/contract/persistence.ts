@@ -1,5 +1,5 @@
 /** What every persistence must do. Each backend's test calls {@link persistenceContract} with how to get at one. */
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ClaimLost, Fenced, InvalidArgument, InvalidState, NotFound } from '../../src/core/errors.ts'
 import type { BookQuery, FlowLog, Meta, Persistence } from '../../src/persistence/index.ts'
@@ -385,6 +385,42 @@ export function persistenceContract(backend: PersistenceBackend): void {
         expect(failed?.failure).toEqual(failure)
       })
 
+      test('the checkpoint of an atom and its message come back, to others and to the heir, until a write has none', async () => {
+        const value = { row: 1_200, date: new Date(7), big: 2n ** 62n, bytes: new Uint8Array([0, 255]), none: null }
+        const reported = {
+          state: 'RUNNING',
+          progressMessage: 'page 3 ü',
+          checkpoint: { value, at: new Date(9) },
+        } as const
+        const uuid = randomUUID()
+        const log = await here.acquire(requestOf(uuid, 1))
+        await log.write({ atoms: [atom('plain', { state: 'RUNNING' }), atom('import', { state: 'RUNNING' })] })
+        await log.write({ atoms: [atom('import', reported)] })
+        const expected = [atom('plain', { state: 'RUNNING' }), atom('import', reported)]
+        expect((await there.getBook(uuid)).flows[0]?.atoms.map(written)).toEqual(expected)
+        const heir = await there.acquire(requestOf(uuid, 2))
+        expect(heir.flow.atoms.map(written)).toEqual(expected)
+        await heir.write({ atoms: [atom('import')] })
+        const [plain, cleared] = (await here.acquire(requestOf(uuid, 3))).flow.atoms
+        for (const field of ['checkpoint', 'progressMessage']) {
+          expect(plain).not.toHaveProperty(field)
+          expect(cleared).not.toHaveProperty(field)
+        }
+      })
+
+      test('large checkpoints of a flow are written one by one, the newest of each atom', async () => {
+        const uuid = randomUUID()
+        const log = await here.acquire(requestOf(uuid, 1))
+        const names = Array.from({ length: 20 }, (_, number) => `a${number}`)
+        const saved = (name: string, turn: number) => {
+          const value = { turn, rest: randomBytes(63 * 1_024) }
+          return log.write({ atoms: [atom(name, { state: 'RUNNING', checkpoint: { value, at: new Date() } })] })
+        }
+        for (const turn of [1, 2]) await Promise.all(names.map((name) => saved(name, turn)))
+        const { flow } = await there.acquire(requestOf(uuid, 2))
+        expect(flow.atoms.map(({ checkpoint }) => Object(checkpoint?.value).turn)).toEqual(names.map(() => 2))
+      })
+
       test('what is no plain data is refused, and the log goes on', async () => {
         const uuid = randomUUID()
         const log = await here.acquire(requestOf(uuid, 1))
@@ -392,6 +428,8 @@ export function persistenceContract(backend: PersistenceBackend): void {
         loop.push(loop)
         for (const result of [() => 1, Symbol('x'), new Map(), new Set(), new Error('x'), 2n ** 70n, loop]) {
           await expect(log.write({ atoms: [atom('bad', { result })] })).rejects.toThrow(InvalidArgument)
+          const checkpoint = { value: result, at: new Date() }
+          await expect(log.write({ atoms: [atom('bad', { checkpoint })] })).rejects.toThrow(InvalidArgument)
         }
         await log.write({ atoms: [atom('good')] })
         expect(atomNames(await there.getBook(uuid))).toEqual(['good'])
@@ -467,6 +505,28 @@ export function persistenceContract(backend: PersistenceBackend): void {
         const book = await here.getBook(uuid)
         expect(atomNames(book)).toEqual(['before', 'after'])
         expect(book.flows[0]).toMatchObject({ state: 'PENDING', run: 5 })
+      })
+
+      test('an older run can save no checkpoint, also when it races with the heir that acquires', async () => {
+        const saving = (value: unknown) => ({
+          atoms: [atom('import', { state: 'RUNNING', checkpoint: { value, at: new Date(0) } })],
+        })
+        for (let round = 0; round < RACES; round++) {
+          const uuid = randomUUID()
+          const zombie = await here.acquire(requestOf(uuid, 1))
+          await zombie.write(saving('first'))
+          const [late, heir] = await Promise.all([
+            zombie.write(saving('second')).catch((error: unknown) => error),
+            there.acquire(requestOf(uuid, 2)),
+          ])
+          const found = heir.flow.atoms[0]?.checkpoint?.value
+          // A save that was reported as done is what the heir finds.
+          if (late === undefined) expect(found).toBe('second')
+          else expect(late).toBeInstanceOf(ClaimLost)
+          await expect(zombie.write(saving('third'))).rejects.toThrow(ClaimLost)
+          expect((await here.getBook(uuid)).flows[0]?.atoms[0]?.checkpoint?.value).toBe(found)
+          for (const log of [zombie, heir]) await log.close()
+        }
       })
 
       test('a run that is not above the newest is fenced, with the number of the newest', async () => {

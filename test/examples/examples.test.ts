@@ -9,7 +9,7 @@ import { outputOf, printedBy } from './printed.ts'
 
 const EXAMPLES = join(ROOT, 'examples')
 /** Tested apart: the demo, which takes options; what takes a server; what is a test itself; and what has processes. */
-const ELSEWHERE = ['isolated', 'archive', 'saga', 'testing-a-flow', 'resume-after-crash']
+const ELSEWHERE = ['isolated', 'checkpoint', 'archive', 'saga', 'testing-a-flow', 'resume-after-crash']
 
 const names = (await readdir(EXAMPLES, { withFileTypes: true }))
   .filter((entry) => entry.isDirectory())
@@ -21,7 +21,7 @@ test.each(names.filter((name) => !ELSEWHERE.includes(name)))('examples/%s prints
   expect(await printedBy(name)).toBe(await outputOf(name))
 })
 
-test.each(['isolated', 'resume-after-crash'])(
+test.each(['isolated', 'checkpoint', 'resume-after-crash'])(
   'examples/%s prints what it says, in a process of its own',
   async (name) => {
     const args = ['--import', 'tsx', join(EXAMPLES, name, 'main.ts')]

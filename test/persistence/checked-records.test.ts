@@ -13,6 +13,7 @@ const FLOW = createFlowDetail({ book: BOOK, flow: { uuid: 'f', name: 'flow', ver
 const ATOM = {
   ...{ name: 'atom', kind: 'task', version: '1.0', state: 'SUCCESS', intention: 'EXECUTE', meta: {}, updatedAt: at },
   ...{ createdAt: at, states: [{ state: 'SUCCESS', at, run: 1 }], result: { any: 'thing' } },
+  ...{ progressMessage: 'page 3', checkpoint: { value: { row: 7 }, at } },
 }
 const ODD: unknown[] = [null, 5, 'text', [], true, new Date(Number.NaN), { odd: 1 }, new Uint8Array(1)]
 
@@ -24,7 +25,12 @@ describe.each<[string, Record<string, unknown>, (value: unknown) => unknown, rea
     (value) => checkFlowWithAtoms(value, 'it'),
     ['version', 'state', 'meta', 'run', 'claim', 'atoms', 'states', 'createdAt', 'updatedAt'],
   ],
-  ['an atom', ATOM, (value) => checkAtom(value, 'it'), ['name', 'kind', 'state', 'intention', 'updatedAt', 'states']],
+  [
+    'an atom',
+    ATOM,
+    (value) => checkAtom(value, 'it'),
+    ['name', 'kind', 'state', 'intention', 'updatedAt', 'states', 'progressMessage', 'checkpoint'],
+  ],
   ['a transition', { at, state: 'RUNNING', atoms: [ATOM] }, (value) => checkTransition(value, 'it'), ['at', 'atoms']],
 ])('%s', (_, record, check, fields) => {
   test('is read as it was written', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type Context, type RevertContext, task } from '../../src/index.ts'
+import { type Context, PayloadTooLarge, type RevertContext, task } from '../../src/index.ts'
 import { fakeContext, revertTask, runTask } from '../../src/testing/index.ts'
 
 interface Bank {
@@ -77,8 +77,46 @@ describe('a task by itself', () => {
   })
 })
 
+describe('a task that saves checkpoints', () => {
+  const rows = task('rows', {
+    execute: async (_args, { progress, checkpoint, signal }) => {
+      for (let row = Object(checkpoint.last).row ?? 0; row < 3; row += 1) {
+        signal.throwIfAborted()
+        progress(row / 3, row === 1 ? undefined : `row ${row}`)
+        await checkpoint.save({ row: row + 1 })
+      }
+    },
+  })
+
+  test('shows what it reports, and what it saves', async () => {
+    const ctx = fakeContext()
+    await runTask(rows, {}, ctx)
+    expect(ctx.saved).toEqual([{ row: 1 }, { row: 2 }, { row: 3 }])
+    expect(ctx.messages).toEqual(['row 0', undefined, 'row 2'])
+    expect(ctx.progressed).toHaveLength(3)
+  })
+
+  test('goes on from what it is given', async () => {
+    const ctx = fakeContext({ checkpoint: { row: 2 } })
+    expect(ctx.checkpoint.last).toEqual({ row: 2 })
+    await runTask(rows, {}, ctx)
+    expect(ctx.saved).toEqual([{ row: 3 }])
+  })
+
+  test('is refused what an engine would refuse, and what it saves is a copy', async () => {
+    const ctx = fakeContext()
+    await expect(ctx.checkpoint.save(new Map())).rejects.toThrow('the checkpoint cannot be stored')
+    await expect(ctx.checkpoint.save(new Uint8Array(70_000))).rejects.toThrow(PayloadTooLarge)
+    const value = { rows: [1] }
+    await ctx.checkpoint.save(value)
+    value.rows.push(2)
+    expect(ctx.saved).toEqual([{ rows: [1] }])
+  })
+})
+
 test('defaults are those of a flow without a board', () => {
-  expect(fakeContext()).toMatchObject({ fence: 0n, run: 1, job: undefined, services: undefined, progressed: [] })
+  const nothing = { progressed: [], messages: [], saved: [], checkpoint: { last: undefined } }
+  expect(fakeContext()).toMatchObject({ fence: 0n, run: 1, job: undefined, services: undefined, ...nothing })
 })
 
 test.each([
@@ -88,6 +126,7 @@ test.each([
   ],
   ['revertTask takes a task', () => revertTask('charge' as never, {})],
   ['fakeContext has no option "fences"', async () => fakeContext({ fences: 1n } as object)],
+  ['the checkpoint cannot be stored', async () => fakeContext({ checkpoint: () => 1 })],
   ['fence has to be a bigint', async () => fakeContext({ fence: 7 as unknown as bigint })],
 ])('refuses what makes no sense: %s', async (message, misuse) => {
   await expect(misuse()).rejects.toThrow(message)

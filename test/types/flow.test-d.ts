@@ -20,6 +20,22 @@ const now = task('now', { provides: 'now', execute: () => 3 })
 same<typeof greet, Task<{ name: string }, 'text', string>>(true)
 same<typeof now, Task<{ [K in never]: unknown }, 'now', number>>(true)
 
+task('reports of itself', {
+  execute: async (_args, { checkpoint, progress }) => {
+    typeOf(checkpoint.last).is<unknown>(true)
+    // @ts-expect-error what was saved has to be checked
+    checkpoint.last.row
+    typeOf(checkpoint.save({ row: 7 })).is<Promise<void>>(true)
+    // @ts-expect-error it is set by saving
+    checkpoint.last = 7
+    progress(0.5)
+    progress(0.5, 'page 3')
+    // @ts-expect-error a message is a text
+    progress(0.5, 3)
+  },
+  revert: (_args, { checkpoint }) => typeOf(checkpoint.last).is<unknown>(true),
+})
+
 task('revert knows the types', {
   requires: ['path'],
   provides: 'size',

@@ -4,7 +4,7 @@ import type { Located } from '../../conductor/internal.ts'
 import { NotFound } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { locateJob, type SearchedPlaces, unknownJobError, wholeUuid } from '../find.ts'
-import { parseDuration, type SharedOptions, toUnlimitedWait } from '../input/shared-options.ts'
+import { parseDuration, redactedKeys, type SharedOptions, toUnlimitedWait } from '../input/shared-options.ts'
 import { openLogbooks, openNamedBoard } from '../opening.ts'
 import { follow, logbooksToFollow } from '../output/follow.ts'
 import { printJson, printLines } from '../output/output.ts'
@@ -43,7 +43,11 @@ async function wait(options: WaitCommandOptions, context: CliContext, command: C
   const name = nameOf(located)
   const state =
     located.place === 'board'
-      ? await follow(located.job, { logbooks, ...limits, ...toUnlimitedWait(command) }, context)
+      ? await follow(
+          located.job,
+          { logbooks, ...limits, ...toUnlimitedWait(command), redact: redactedKeys(options, context) },
+          context,
+        )
       : endOf(located, places)
   if (options.json) await printJson(context, [{ uuid, name, state }])
   else await printLines(context, [state])

@@ -42,7 +42,7 @@ export class AtomLines {
   #printAtom(atom: AtomDetail): void {
     const { name, state } = atom
     if (state === 'PENDING') return
-    const done = typeof atom.meta['progress'] === 'number' ? ` ${Math.round(atom.meta['progress'] * 100)}%` : ''
+    const done = this.#formatProgress(atom)
     const key = state === 'RUNNING' ? `${state}${done}` : state
     if (this.#printed.get(name) === key) return
     if (this.#printed.get(name)?.split(' ')[0] !== state && isBeginning(state)) this.#began.set(name, monotonic())
@@ -51,6 +51,12 @@ export class AtomLines {
     const padding = ' '.repeat(Math.max(0, this.#width - displayWidth(name)))
     const shown = this.#paint(state, stateTone(state))
     this.#options.context.stderr.write(`${escapeUnprintable(name)}${padding}  ${shown}${this.#details(atom, done)}\n`)
+  }
+
+  #formatProgress({ meta, progressMessage }: AtomDetail): string {
+    const percent = typeof meta['progress'] === 'number' ? ` ${Math.round(meta['progress'] * 100)}%` : ''
+    const message = progressMessage === undefined ? '' : ` ${this.#options.redaction.text(progressMessage)}`
+    return escapeUnprintable(`${percent}${message}`)
   }
 
   #details({ name, state, failure, revertFailure }: AtomDetail, done: string): string {

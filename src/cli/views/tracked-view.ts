@@ -1,6 +1,9 @@
 /** The status of a job as plain JSON data, without redacted values. */
 import type { Tracked } from '../../conductor/index.ts'
+import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
+import { shortenText } from '../../core/texts.ts'
+import type { SavedCheckpoint } from '../../persistence/index.ts'
 import { type CancellationView, cancellationView, type FailureView, failureView } from './views.ts'
 
 /** The status of a job. Other properties are present if the status has them, see `track`. */
@@ -10,6 +13,10 @@ export interface TrackedView {
   readonly tasks?: Readonly<Record<string, string>>
   /** The progress from 0 to 1 of running tasks that report it. */
   readonly progress?: Readonly<Record<string, number>>
+  /** The messages of their last progress reports. */
+  readonly messages?: Readonly<Record<string, string>>
+  /** What tasks have saved for their next run, by the tasks' names. */
+  readonly checkpoints?: Readonly<Record<string, SavedCheckpoint>>
   readonly owner?: string
   readonly run?: number
   readonly runs?: number
@@ -27,6 +34,40 @@ export interface TrackedView {
 }
 
 export function trackedView(tracked: Tracked, redaction: Redactor): TrackedView {
+  return tracked.status === 'unknown'
+    ? tracked
+    : { ...statusView(tracked, redaction), ...reportsView(tracked, redaction) }
+}
+
+type Known = Exclude<Tracked, { readonly status: 'unknown' }>
+
+/** Returns what tasks have reported of themselves. */
+function reportsView(
+  { messages, checkpoints }: Known,
+  redaction: Redactor,
+): Pick<TrackedView, 'messages' | 'checkpoints'> {
+  return defined({
+    messages: messages && mapValues(messages, (message) => redaction.text(message)),
+    checkpoints: checkpoints && mapValues(checkpoints, (saved) => checkpointView(saved, redaction)),
+  })
+}
+
+/** Returns a checkpoint as plain JSON data, without redacted values. */
+export function checkpointView({ value, at }: SavedCheckpoint, redaction: Redactor): SavedCheckpoint {
+  return { value: jsonable(redaction.value(value)), at }
+}
+
+/** Formats the view of a checkpoint for one line; `--json` prints the whole one. */
+export function formatCheckpoint({ value }: Pick<SavedCheckpoint, 'value'>): string {
+  // Somebody else may have written the record: `undefined` is no JSON.
+  return shortenText(String(JSON.stringify(value)))
+}
+
+function mapValues<T, R>(values: Readonly<Record<string, T>>, map: (value: T) => R): Readonly<Record<string, R>> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]))
+}
+
+function statusView(tracked: Known, redaction: Redactor): TrackedView {
   switch (tracked.status) {
     case 'waiting': {
       const { waitingFor, ...rest } = pendingView(tracked, redaction)
@@ -36,8 +77,7 @@ export function trackedView(tracked: Tracked, redaction: Redactor): TrackedView 
       return pendingView(tracked, redaction)
     case 'done': {
       const { results, ...rest } = tracked
-      const shown = Object.entries(results).map(([task, result]) => [task, jsonable(redaction.value(result))])
-      return { ...rest, results: Object.fromEntries(shown) }
+      return { ...rest, results: mapValues(results, (result) => jsonable(redaction.value(result))) }
     }
     case 'failed':
     case 'trashed': {
@@ -45,8 +85,6 @@ export function trackedView(tracked: Tracked, redaction: Redactor): TrackedView 
       const shown = { ...rest, failures: failures.map((failure) => failureView(failure, redaction)) }
       return 'reason' in shown ? { ...shown, reason: redaction.text(shown.reason) } : shown
     }
-    default:
-      return tracked
   }
 }
 

@@ -61,6 +61,8 @@ export interface AtomView extends RunDuration {
   readonly state: AtomState
   /** The progress from 0 to 1 of a task that reports it. */
   readonly progress?: number
+  /** The text of its last progress report. */
+  readonly message?: string
   readonly updatedAt: Date
   readonly failure?: FailureView
   readonly revertFailure?: FailureView
@@ -189,7 +191,7 @@ export function logbookView(book: LogBook, flow: FlowDetail, redaction: Redactor
 const FINISHED_STATES: readonly FlowState[] = ['SUCCESS', 'REVERTED', 'FAILURE']
 
 function atomView(
-  { name, kind, state, states, meta, updatedAt, failure, revertFailure }: AtomDetail,
+  { name, kind, state, states, meta, updatedAt, progressMessage, failure, revertFailure }: AtomDetail,
   redaction: Redactor,
 ): AtomView {
   return {
@@ -198,6 +200,7 @@ function atomView(
     state,
     updatedAt,
     ...(typeof meta['progress'] === 'number' ? { progress: meta['progress'] } : {}),
+    ...(progressMessage === undefined ? {} : { message: redaction.text(progressMessage) }),
     ...measureLastRun(states),
     ...(failure ? { failure: failureView(failure, redaction) } : {}),
     ...(revertFailure ? { revertFailure: failureView(revertFailure, redaction) } : {}),

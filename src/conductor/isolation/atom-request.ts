@@ -31,16 +31,18 @@ export interface AtomRequest {
   readonly fence: bigint
   readonly job: { readonly uuid: string; readonly name: string } | undefined
   readonly schedule: ScheduledRun | undefined
+  /** The encoded checkpoint that a former run of the task has saved last. */
+  readonly checkpoint: Uint8Array
   /** The encoded result of `execute`, and its failure; for a revert. */
   readonly reverted?:
     | { readonly result: Uint8Array; readonly failure: Failure | undefined; readonly failures: readonly Failure[] }
     | undefined
 }
 
-/** What a task under way asks for: tokens of a limit. The answer is empty. */
-export interface AtomQuestion {
-  readonly take: { readonly key: string; readonly cost?: number }
-}
+/** What a task under way asks for: tokens of a limit, or that its encoded checkpoint is saved. The answer is empty. */
+export type AtomQuestion =
+  | { readonly take: { readonly key: string; readonly cost?: number } }
+  | { readonly save: Uint8Array }
 
 /** A note of a task under way. */
-export type AtomNote = { readonly progress: number } | { readonly log: string }
+export type AtomNote = { readonly progress: number; readonly message?: string } | { readonly log: string }

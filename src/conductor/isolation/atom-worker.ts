@@ -10,21 +10,27 @@ import { describeError } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
 import { formatBytes } from '../../core/memory-size.ts'
 import { collectExports, exportNamed } from '../../core/module-exports.ts'
-import { assertOptions } from '../../core/options.ts'
+import { assertOptions, defined } from '../../core/options.ts'
 import { mergeErrors } from '../../engine/internal.ts'
 import {
   type AnyFlow,
+  type ContextCheckpoint,
   type ContextLimits,
   type ContextTakeOptions,
   compile,
   type ExecutableTask,
+  encodeCheckpoint,
   flowDigest,
   isFlow,
   type RevertContext,
+  toProgressMessage,
 } from '../../flow/index.ts'
 import type { OpenWorker, WorkContext } from '../../pool/index.ts'
 import { openServices } from '../runs/services.ts'
 import type { AtomNote, AtomQuestion, AtomRequest, AtomWorkerFacts, AtomWorkerSettings } from './atom-request.ts'
+
+/** The signal of a question whose answer is always needed. */
+const NEVER = new AbortController().signal
 
 /** Opens the worker in a child. @throws what the module throws when it is imported, or its factory of services */
 export const openWorker: OpenWorker = async (given) => {
@@ -92,10 +98,28 @@ function takeTokens(context: WorkContext): ContextLimits['take'] {
   }
 }
 
-function createContext(
-  { run, fence, job, schedule, reverted }: AtomRequest,
-  { services, settings, context }: AtomWork,
-): RevertContext<unknown> {
+/** Returns the checkpoint of a task: what was saved came with the request, and the parent's run of the flow writes. */
+function openCheckpoint({ atom, checkpoint }: AtomRequest, context: WorkContext): ContextCheckpoint {
+  const save = async (value: unknown) => {
+    const question: AtomQuestion = { save: encodeCheckpoint(value, `the checkpoint of task ${atom}`) }
+    // Not the signal of the task: a task that has to stop saves how far it came.
+    await context.ask(question, { signal: NEVER })
+  }
+  return {
+    last: decode(checkpoint, 'msgpack'),
+    save: (value) => {
+      const saving = save(value)
+      // A save that nobody waits for is no fault of the process, as in the process of the conductor.
+      saving.catch(() => undefined)
+      return saving
+    },
+  }
+}
+
+function createContext(request: AtomRequest, work: AtomWork): RevertContext<unknown> {
+  const { run, fence, job, schedule, reverted } = request
+  const { services, settings, context } = work
+  let checkpoint: ContextCheckpoint | undefined
   const post = (note: AtomNote) => context.post(note)
   const destination = { write: (line: string) => post({ log: line }) }
   let log: Logger | undefined
@@ -108,8 +132,12 @@ function createContext(
     },
     ...{ run, fence, job, schedule, services },
     limits: { take: takeTokens(context) },
-    progress: (done) => {
-      if (typeof done === 'number') post({ progress: done })
+    get checkpoint() {
+      checkpoint ??= openCheckpoint(request, context)
+      return checkpoint
+    },
+    progress: (done, message) => {
+      if (typeof done === 'number') post({ progress: done, ...defined({ message: toProgressMessage(message) }) })
     },
     result: reverted && decode(reverted.result, 'msgpack'),
     failure: reverted?.failure,

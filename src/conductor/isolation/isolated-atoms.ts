@@ -138,10 +138,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
           this.#reportRoom()
         },
         onNote: (note) => this.#onNote(note as AtomNote, atom, assigned),
-        onAsk: (asked, { signal }) => {
-          const { key, ...options } = (asked as AtomQuestion).take
-          return context.limits.take(key, { ...options, signal })
-        },
+        onAsk: (asked, { signal }) => answerQuestion(asked as AtomQuestion, { context, signal }),
       })
       return decode(result as Uint8Array, 'msgpack')
     } catch (error) {
@@ -176,13 +173,14 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
       )
     return {
       ...{ flow, atom: name, how, args: encoded, run, fence, job, schedule },
+      checkpoint: encodeFor(`the checkpoint of task ${name}`, context.checkpoint.last),
       reverted: reverted && { ...reverted, result: encodeFor(`the result of task ${name}`, reverted.result) },
     }
   }
 
   #onNote(note: AtomNote, { context }: IsolatedAtom, child: Child | undefined): void {
     if ('progress' in note) {
-      context.progress(note.progress)
+      context.progress(note.progress, note.message)
       return
     }
     const { level, msg, ...fields }: Readonly<Record<string, unknown>> = JSON.parse(note.log)
@@ -232,6 +230,16 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
       throw error
     }
   }
+}
+
+/** Does what a task in a child has asked for. */
+function answerQuestion(
+  question: AtomQuestion,
+  { context, signal }: { readonly context: IsolatedAtom['context']; readonly signal: AbortSignal },
+): Promise<void> {
+  if ('save' in question) return context.checkpoint.save(decode(question.save, 'msgpack'))
+  const { key, ...options } = question.take
+  return context.limits.take(key, { ...options, signal })
 }
 
 /** Returns the error with what follows from it for the job. */

@@ -70,6 +70,8 @@ export interface RunProgressed {
   readonly task: string
   /** The progress from 0 to 1. */
   readonly progress: number
+  /** The text of the report, if it had one. */
+  readonly message?: string
 }
 
 export interface JobRun {
@@ -189,7 +191,9 @@ async function runClaimedFlow(
       }
     },
   })
-  engine.on('progress', ({ atom: task, progress }) => context.onProgress({ job, run: claim.run, task, progress }))
+  engine.on('progress', ({ atom: task, flow: _same, ...report }) => {
+    context.onProgress({ job, run: claim.run, task, ...report })
+  })
   try {
     const { state, failures, revertFailures } = await engine.run()
     if (claim.stops.lost.aborted) return endedRun({ kind: 'lost' })

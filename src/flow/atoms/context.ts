@@ -38,8 +38,34 @@ export interface Context<S = unknown> {
   /**
    * Reports the progress, from 0 to 1; other numbers count as the nearest of these. Progress is recorded with the next
    * transition, and at least once a second, which costs a write. Does nothing while the atom is reverted.
+   *
+   * @param message a short text for people, such as `page 3 of 7`; a longer one is cut to 200 characters. It is valid until the next report.
    */
-  progress(done: number): void
+  progress(done: number, message?: string): void
+  /** The checkpoint: where the former run of this task stopped, and what the next one will find. */
+  readonly checkpoint: ContextCheckpoint
+}
+
+/**
+ * The checkpoint of a task, as `ctx.checkpoint`. It is cleared when the task succeeds, and when its `revert` has run. It is not handed to a
+ * further attempt if a task before this one is executed again, too: what it says may not be true any more.
+ */
+export interface ContextCheckpoint {
+  /**
+   * The value that a former run of this task saved last, in this job; undefined if there is none. For a revert, the value that `execute` saved
+   * last. It stays the same while the task runs, and is a copy. Check it: an older release of the task may have written it.
+   */
+  readonly last: unknown
+  /**
+   * Saves plain data of at most 64 KB, encoded; `undefined` removes what was saved. It is durable when the promise resolves, and costs a write:
+   * values that are saved during a write are combined, and the newest is written. A task can save also after its signal has fired, unless the
+   * claim is lost.
+   *
+   * @throws InvalidArgument for a value that is not plain data; PayloadTooLarge; InvalidState after the end of the task; ClaimLost and
+   * StorageFailure, after which the run is over
+   * @example await ctx.checkpoint.save({ row: 1_200 })
+   */
+  save(value: unknown): Promise<void>
 }
 
 /** The limits of the board on which the task's job is, as `ctx.limits`. */

@@ -9,6 +9,7 @@
  */
 import { encode } from '../../core/codec.ts'
 import { InvalidArgument, SealedLogbook } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
 import type { AtomState } from '../../core/states.ts'
 import { checkSecrets } from '../checked-records.ts'
 import type { AtomDetail } from '../models.ts'
@@ -21,7 +22,10 @@ interface EncodedSecrets {
 }
 
 /** The fields that may be secret. */
-type Secrets = Pick<AtomDetail, 'result' | 'failure' | 'revertResult' | 'revertFailure' | 'history'>
+type Secrets = Pick<
+  AtomDetail,
+  'result' | 'failure' | 'revertResult' | 'revertFailure' | 'history' | 'progressMessage' | 'checkpoint'
+>
 
 /** An atom with a seal, which any user of the storage may have written. */
 type SealedAtom = AtomDetail & { readonly sealed?: unknown }
@@ -140,16 +144,16 @@ function decodeSecrets(sealed: Uint8Array, { codecs, what, decoder, place }: Uns
   for (const codec of codecs.toReversed()) bytes = runCodec(what, () => codec.decode(bytes, place))
   const secrets: unknown = runCodec(what, () => decoder.decode(bytes, { storedBytes: sealed.length }))
   if (typeof secrets !== 'object' || secrets === null) throw unreadableError(what, 'they are damaged')
-  const { failure, revertFailure, history, ...results } = splitSecrets(secrets).secrets
-  return { ...results, ...runCodec(what, () => checkSecrets({ failure, revertFailure, history }, what)) }
+  const { result, revertResult, ...checked } = splitSecrets(secrets).secrets
+  return { ...defined({ result, revertResult }), ...runCodec(what, () => checkSecrets(checked, what)) }
 }
 
 /** Splits an atom into its open and its secret fields. */
 function splitSecrets<A extends object>(
   atom: A & Partial<Secrets>,
 ): { open: Omit<A, keyof Secrets>; secrets: Secrets } {
-  const { result, failure, revertResult, revertFailure, history, ...open } = atom
-  const secrets = { result, failure, revertResult, revertFailure, history }
+  const { result, failure, revertResult, revertFailure, history, progressMessage, checkpoint, ...open } = atom
+  const secrets = { result, failure, revertResult, revertFailure, history, progressMessage, checkpoint }
   return { open, secrets: Object.fromEntries(Object.entries(secrets).filter(([, value]) => value !== undefined)) }
 }
 

@@ -38,7 +38,7 @@ import { ClaimLost, StorageFailure } from '../../core/errors.ts'
 import { createFlowDetail, toAcquiredFlow } from '../flow-record.ts'
 import type { FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowRequest } from '../persistence.ts'
-import { fencedError } from '../requests.ts'
+import { fencedError, supersededError } from '../requests.ts'
 import {
   exists,
   inFolder,
@@ -67,6 +67,11 @@ export interface AcquiredLog {
  */
 const MAX_ACQUIRE_ATTEMPTS = 20
 
+interface AcquireOptions {
+  /** Whether this claim has acquired the flow before. Where the book was created again since, there is nothing to acquire. */
+  readonly isRepeated?: boolean
+}
+
 /**
  * Acquires a flow in its folder.
  *
@@ -76,17 +81,22 @@ const MAX_ACQUIRE_ATTEMPTS = 20
 export async function acquireTerm(
   folders: readonly [string, ...string[]],
   request: AcquireRequest,
+  options: AcquireOptions = {},
 ): Promise<AcquiredLog> {
   const [name, ...above] = folders
-  return inFolder(name, (folder) => acquireIn(folder, { above, request }))
+  return inFolder(name, (folder) => acquireIn(folder, { above, request, ...options }))
 }
 
 async function acquireIn(
   { path: folder, assertInPlace }: OpenFolder,
-  { above, request }: { readonly above: readonly string[]; readonly request: AcquireRequest },
+  {
+    above,
+    request,
+    ...options
+  }: AcquireOptions & { readonly above: readonly string[]; readonly request: AcquireRequest },
 ): Promise<AcquiredLog> {
   for (let attempt = 1; attempt <= MAX_ACQUIRE_ATTEMPTS; attempt++) {
-    const term = await takeTerm(folder, request)
+    const term = await takeTerm(folder, request, options)
     const acquired = term && (await startLog(folder, { term, request }))
     if (!acquired) {
       await assertInPlace()
@@ -159,17 +169,24 @@ export async function compactTerm(
 }
 
 /** Does step 1. Returns undefined when another process was faster: the folder must be read again. */
-async function takeTerm(folder: string, request: AcquireRequest): Promise<Term | undefined> {
-  const term = await nextTerm(folder, request)
+async function takeTerm(folder: string, request: AcquireRequest, options: AcquireOptions): Promise<Term | undefined> {
+  const term = await nextTerm(folder, request, options)
   const mark = await missingAsTakenOver(publish(join(folder, formatTermFile(term, 'mark')), encodeMark(request.claim)))
   await mark?.close()
   return mark && term
 }
 
-/** Returns the term that this request may have, according to the newest one. @throws Fenced */
-async function nextTerm(folder: string, request: AcquireRequest): Promise<Term> {
+/** Returns the term that this request may have, according to the newest one. @throws Fenced @throws ClaimLost */
+async function nextTerm(
+  folder: string,
+  request: AcquireRequest,
+  { isRepeated = false }: AcquireOptions,
+): Promise<Term> {
   const newest = newestTerm(await listTerms(folder))
-  if (!newest || newest.run < request.run) return { run: request.run, repeat: 0 }
+  if (!newest || newest.run < request.run) {
+    if (isRepeated) throw supersededError(request, undefined)
+    return { run: request.run, repeat: 0 }
+  }
   if (newest.run > request.run || !(await hasClaim(folder, { term: newest, request })))
     throw fencedError(request, newest.run)
   return { run: request.run, repeat: newest.repeat + 1 }

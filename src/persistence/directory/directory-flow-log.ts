@@ -9,18 +9,22 @@
  * StorageFailure, `retryable`. If a sync failed, the content on disk is unknown: this log refuses writes from then on,
  * and an acquire repeated by the same claim starts a new file. Writes queued behind a failed write fail with it: they
  * must not be recorded without it.
+ *
+ * **A log that gets long**, because tasks save checkpoints all the time, is left between two writes: the same claim
+ * acquires the flow again, which starts a new file with a snapshot and removes the old one. All of the old file would
+ * be read and decoded at once by the next run.
  */
 import { type FileHandle, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createDeferred, type Deferred } from '../../core/async/abort.ts'
-import { asError, type ClaimLost, InvalidState, StorageFailure } from '../../core/errors.ts'
+import { asError, ClaimLost, Fenced, InvalidState, StorageFailure } from '../../core/errors.ts'
 import type { FlowState } from '../../core/states.ts'
 import { FINISHED_STATES } from '../book-query.ts'
 import type { FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowLog, Transition } from '../persistence.ts'
 import { supersededError } from '../requests.ts'
 import type { AcquiredLog } from './acquire.ts'
-import { missingAsUndefined, toStorageFailure, writeAll } from './files.ts'
+import { missingAsUndefined, toErrno, toStorageFailure, writeAll } from './files.ts'
 import { encodeTransition } from './records.ts'
 import { compareTerms, formatTermFile, listTerms, newestTerm, type Term } from './terms.ts'
 
@@ -35,25 +39,33 @@ export interface DirectoryFlowLogOptions {
   readonly folder: string
   /** Called when the file is closed. */
   readonly onClose: () => void
-  /** Replaces the log by a snapshot. */
-  readonly compact: () => Promise<unknown>
+  /** Replaces the log of this term by a snapshot, which is then closed. */
+  readonly compact: (term: Term) => Promise<unknown>
+  /** Acquires the flow again for the same claim, in a new file. */
+  readonly reacquire: () => Promise<AcquiredLog>
 }
 
 /** The size above which a log is compacted: shorter ones take only a few pages of the disk. */
 const COMPACT_ABOVE_BYTES = 2 ** 16
 
+/** The size above which a log is left for a new file, and how many times its snapshot it has at least by then. */
+const LEAVE_ABOVE_BYTES = 4 * 2 ** 20
+const LEAVE_ABOVE_SNAPSHOTS = 4
+
 export class DirectoryFlowLog implements FlowLog {
   readonly flow: FlowDetail
   readonly #request: AcquireRequest
   readonly #folder: string
-  readonly #term: Term
-  readonly #file: FileHandle
+  #term: Term
+  #file: FileHandle
   #inode: bigint | undefined
   readonly #onClose: () => void
-  readonly #compact: () => Promise<unknown>
+  readonly #compact: (term: Term) => Promise<unknown>
+  readonly #reacquire: () => Promise<AcquiredLog>
   #state: FlowState | undefined
   /** The length of the acknowledged content of the file. */
   #length: number
+  #snapshotLength: number
   /** Whether the file may contain more than that. */
   #mayBeTorn = false
   /** The reason why no more writes are accepted. */
@@ -63,15 +75,17 @@ export class DirectoryFlowLog implements FlowLog {
   #closing: Promise<void> | undefined
 
   constructor(options: DirectoryFlowLogOptions) {
-    const { acquired, request, folder, onClose, compact } = options
+    const { acquired, request, folder, onClose, compact, reacquire } = options
     this.flow = acquired.flow
     this.#request = request
     this.#folder = folder
     this.#term = acquired.term
     this.#file = acquired.file
     this.#length = acquired.length
+    this.#snapshotLength = acquired.length
     this.#onClose = onClose
     this.#compact = compact
+    this.#reacquire = reacquire
   }
 
   async write(transition: Transition): Promise<void> {
@@ -97,7 +111,7 @@ export class DirectoryFlowLog implements FlowLog {
     await this.#draining
     await this.#file.close()
     // The transitions are durable, whether the compaction succeeded, failed, or was refused because of a newer run.
-    if (this.#shouldCompact()) await this.#compact().catch(() => undefined)
+    if (this.#shouldCompact()) await this.#compact(this.#term).catch(() => undefined)
     this.#onClose()
   }
 
@@ -129,12 +143,40 @@ export class DirectoryFlowLog implements FlowLog {
   async #append(bytes: Uint8Array): Promise<void> {
     if (this.#refusal) throw this.#refusal
     if (this.#mayBeTorn) await this.#file.truncate(this.#length)
+    if (this.#length > Math.max(LEAVE_ABOVE_BYTES, LEAVE_ABOVE_SNAPSHOTS * this.#snapshotLength))
+      await this.#startNewFile()
     this.#mayBeTorn = true
     await writeAll(this.#file, bytes, this.#length)
     await this.#sync()
     await this.#assertNewest()
     this.#length += bytes.length
     this.#mayBeTorn = false
+  }
+
+  /**
+   * Continues in a new file. If it cannot be started for now, the next write tries it again: a part of the acquire may
+   * have been done, and writes to the old file would then be refused.
+   */
+  async #startNewFile(): Promise<void> {
+    const acquired = await this.#acquireAgain()
+    const old = this.#file
+    this.#term = acquired.term
+    this.#file = acquired.file
+    this.#inode = undefined
+    this.#length = acquired.length
+    this.#snapshotLength = acquired.length
+    await old.close()
+  }
+
+  async #acquireAgain(): Promise<AcquiredLog> {
+    try {
+      return await this.#reacquire()
+    } catch (error) {
+      if (error instanceof Fenced) this.#refusal = supersededError(this.#request, error.newestRun)
+      else if (error instanceof ClaimLost) this.#refusal = error
+      else if (toErrno(error) === 'ENOENT') this.#refusal = supersededError(this.#request, undefined)
+      throw this.#refusal ?? error
+    }
   }
 
   /**

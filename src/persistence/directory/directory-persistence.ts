@@ -126,8 +126,12 @@ export class DirectoryPersistence implements Persistence {
         const folders = await this.#foldersFor({ book, flow })
         const [folder] = folders
         const acquired = await acquireTerm(folders, request)
-        const compact = () => compactTerm(folders, { request, term: acquired.term })
-        return new DirectoryFlowLog({ acquired, request, folder, compact, onClose: () => this.#logs.delete(log) })
+        return new DirectoryFlowLog({
+          ...{ acquired, request, folder },
+          compact: (term) => compactTerm(folders, { request, term }),
+          reacquire: () => acquireTerm(folders, request, { isRepeated: true }),
+          onClose: () => this.#logs.delete(log),
+        })
       }),
     )
     this.#logs.add(log)

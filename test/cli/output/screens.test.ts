@@ -195,6 +195,17 @@ const DONE: TrackedView = {
   at: at(20),
   results: { read: { lines: 42, first: 'It was a dark and stormy night, and the printer was out of paper.' } },
 }
+const REPORTING: TrackedView = {
+  uuid: uuid(1),
+  status: 'running',
+  tasks: { read: 'SUCCESS', 'import the rows of the file': 'RUNNING', write: 'RUNNING' },
+  progress: { 'import the rows of the file': 0.4, write: 1 },
+  messages: { 'import the rows of the file': `page 3 of 7 of the file with a long name${'!'.repeat(100)}` },
+  checkpoints: { 'import the rows of the file': { value: { row: 1_200, rest: 'x'.repeat(200) }, at: at(30) } },
+  owner: 'worker-17.example.org:4711',
+  since: at(20),
+  run: 2,
+}
 const WAITING: TrackedView = {
   uuid: uuid(2),
   status: 'waiting',
@@ -246,6 +257,7 @@ const SCREENS: Readonly<Record<string, (screen: Screen) => string[]>> = {
     Object.entries(REPORTS).map(([name, report]) => [name, (screen: Screen) => reportLines(uuid(1), report, screen)]),
   ),
   'track-done': (screen) => trackedLines(DONE, { screen, hasNoConductors: false }),
+  'track-reporting': (screen) => trackedLines(REPORTING, { screen, hasNoConductors: false }),
   'track-waiting': (screen) => trackedLines(WAITING, { screen, hasNoConductors: false }),
   conductors: (screen) => conductorsTable(CONDUCTORS, screen),
   info: (screen) => infoLines(INFO, screen),

@@ -117,6 +117,8 @@ describe('what the key did not write', () => {
     ['a result in plain', SECRET],
     ['a failure in plain', { state: 'FAILURE', failure }],
     ['a failure in plain of an atom that runs', { state: 'RUNNING', failure }],
+    ['a checkpoint in plain of an atom that runs', { state: 'RUNNING', checkpoint: { value: 1, at: new Date(0) } }],
+    ['a message in plain of an atom that runs', { state: 'RUNNING', progressMessage: 'made up' }],
     ['the history of a retry in plain', { kind: 'retry', history: [{ value: 1, failures: [] }] }],
     ['a success without any result', {}],
     ['a seal by no codec', { sealed: { by: [], bytes: plain } }],

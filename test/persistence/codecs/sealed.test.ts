@@ -64,7 +64,11 @@ const PLACES: Readonly<Record<string, () => string>> = {
 }
 
 const failure = { name: 'Error', message: 'hunter2 is no password' }
-const secrets = { result: { password: 'hunter2' }, revertResult: 'hunter2', failure, revertFailure: failure }
+const reports = { progressMessage: 'hunter2', checkpoint: { value: { password: 'hunter2' }, at: new Date(7) } }
+const secrets = {
+  ...{ result: { password: 'hunter2' }, revertResult: 'hunter2', failure, revertFailure: failure },
+  ...reports,
+}
 
 describe.each(Object.entries(PLACES))('in %s', (_, placeOf) => {
   test('what was written before and after a codec came, and after its key changed, is read by who has all of them', async () => {

@@ -45,6 +45,9 @@ async function logWith(on: (call: Call) => unknown): Promise<{ log: DirectoryFlo
     folder,
     onClose: () => undefined,
     compact: async () => undefined,
+    reacquire: async () => {
+      throw new Error('this log is short')
+    },
   })
   return { log, folder }
 }

@@ -2,10 +2,11 @@
  * `directory:` logbooks where a writer stops between any two of its steps in the file system, others run meanwhile, and it
  * goes on: nothing that was acknowledged is lost.
  */
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { ClaimLost, Fenced, NotFound } from '../../../src/core/errors.ts'
-import { openPersistence, type Persistence } from '../../../src/persistence/index.ts'
+import { type FlowDetail, openPersistence, type Persistence } from '../../../src/persistence/index.ts'
 import { count } from '../../support/counts.ts'
 import { atom, atomNames, requestOf } from '../flows.ts'
 import { filesBelow, testDirectory } from './directories.ts'
@@ -370,6 +371,83 @@ test('a change that is acknowledged while the book is removed for its age is in 
     else expect(refused, where).toBeInstanceOf(NotFound)
     if (error !== undefined) expect(error, where).toBeInstanceOf(NotFound)
     return { at: [change.at, removal.at] }
+  })
+})
+
+describe('a log that got long, whose next write starts a new file', () => {
+  const value = new Uint8Array(1_024 * 1_024)
+  const saved = (number: number) => ({
+    atoms: [atom('import', { state: 'RUNNING', checkpoint: { value: { number, rest: value }, at: new Date(0) } })],
+  })
+
+  /** Acquires a flow, and fills its log so far that the next write leaves it. */
+  async function longLog(persistence: Persistence, uuid: string) {
+    const log = await persistence.acquire(requestOf(uuid, 1))
+    for (let number = 1; number <= 4; number++) await log.write(saved(number))
+    return log
+  }
+
+  const numberIn = (flow: FlowDetail | undefined) => Object(flow?.atoms[0]?.checkpoint?.value).number
+
+  test.each(LISTINGS)(
+    'loses nothing, wherever it stops while another run takes over (listings: %s)',
+    async (listing) => {
+      const { persistence, newBook } = await logbooks()
+      const steps = await afterEachStep(async (stopBefore) => {
+        const uuid = newBook()
+        const log = await longLog(persistence, uuid)
+        const { at, end } = await new StepwiseProcess({ stopBefore, listing }).begin(() => log.write(saved(5)))
+        const heir = await persistence.acquire(requestOf(uuid, 2))
+        const { error } = await end()
+        const where = `stopped before step ${stopBefore}`
+        if (error !== undefined) expect(error, where).toBeInstanceOf(ClaimLost)
+        // A refused write is there only if the two raced.
+        else expect(numberIn(heir.flow), where).toBe(5)
+        expect([4, 5], where).toContain(numberIn(heir.flow))
+        await expect(log.write(saved(6)), where).rejects.toThrow(ClaimLost)
+        await heir.write({ meta: { heir: true } })
+        expect(numberIn((await persistence.getBook(uuid)).flows[0]), where).toBe(numberIn(heir.flow))
+        for (const each of [log, heir]) await each.close()
+        return at
+      }, stepsOf(listing))
+      expect(steps).toBeGreaterThan(20)
+    },
+  )
+
+  test('does not enter the book that was made anew', async () => {
+    const { persistence, newBook } = await logbooks()
+    await afterEachStep(async (stopBefore) => {
+      const uuid = newBook()
+      const log = await longLog(persistence, uuid)
+      const { at, end } = await new StepwiseProcess({ stopBefore }).begin(() => log.write(saved(5)))
+      await persistence.destroyBook(uuid)
+      const { book, flow } = requestOf(uuid, 1)
+      await persistence.createFlow({ book, flow, meta: { from: 'new' } })
+      const { error } = await end()
+      const where = `stopped before step ${stopBefore}`
+      if (error !== undefined) expect(error, where).toBeInstanceOf(ClaimLost)
+      await expect(log.write(saved(6)), where).rejects.toThrow(ClaimLost)
+      expect((await persistence.getBook(uuid)).flows, where).toMatchObject([
+        { run: 0, meta: { from: 'new' }, atoms: [] },
+      ])
+      await log.close()
+      return at
+    })
+  })
+
+  test('takes the room of a few, however many were saved, and goes on after it was closed in order', async () => {
+    const { persistence, directory, newBook } = await logbooks()
+    const uuid = newBook()
+    const log = await persistence.acquire(requestOf(uuid, 1))
+    for (let number = 1; number <= 40; number++) await log.write(saved(number))
+    const [file, ...others] = (await filesBelow(directory)).filter((name) => name.endsWith('.log'))
+    expect(others).toEqual([])
+    expect((await stat(join(directory, file ?? ''))).size).toBeLessThan(7 * 2 ** 20)
+    await log.write({ state: 'SUCCESS', atoms: [atom('import')] })
+    await log.close()
+    expect((await persistence.getBook(uuid)).flows[0]).toMatchObject({ state: 'SUCCESS', run: 1 })
+    await using heir = await persistence.acquire(requestOf(uuid, 2))
+    expect(heir.flow.atoms[0]).not.toHaveProperty('checkpoint')
   })
 })
 

@@ -16,6 +16,7 @@ import {
   parseDuration,
   type ResourceFlags,
   readStoreText,
+  redactedKeys,
   type SharedOptions,
   toResourceOptions,
   toUnlimitedWait,
@@ -135,7 +136,8 @@ async function post(options: PostCommandOptions, context: CliContext, command: C
   else if (!options.wait) await printJson(context, [postedView(job)])
   await warnOfUnknownFlow(job, opened.board, context)
   if (!options.wait) return DONE
-  const state = await follow(job, { logbooks, ...limits, ...toUnlimitedWait(command) }, context)
+  const how = { logbooks, ...limits, ...toUnlimitedWait(command), redact: redactedKeys(options, context) }
+  const state = await follow(job, how, context)
   if (options.json) await printJson(context, [{ ...postedView(job), state }])
   else await printLines(context, [state])
   return state === 'COMPLETE' ? DONE : FAILED

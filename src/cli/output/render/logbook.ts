@@ -29,7 +29,8 @@ export function logbookLines(
     ['took', milliseconds === undefined ? undefined : formatDuration(milliseconds)],
   ]
   const head = `${escapeUnprintable(`${what} ${uuid}  ${name}`)}  ${screen.paint(state, stateTone(state))}`
-  const atoms = logbook.atoms.length === 0 ? [] : ['', ...renderTable(ATOM_COLUMNS, logbook.atoms, screen)]
+  const atoms =
+    logbook.atoms.length === 0 ? [] : ['', ...renderTable(atomColumns(logbook.atoms), logbook.atoms, screen)]
   return [
     head,
     ...factLines(facts),
@@ -39,16 +40,20 @@ export function logbookLines(
   ]
 }
 
-const ATOM_COLUMNS: readonly Column<AtomView>[] = [
-  { title: 'TASK', value: ({ name }) => name, min: 8 },
-  { title: 'STATE', value: (atom) => formatAtomState(atom), tone: ({ state }) => stateTone(state) },
-  {
-    title: 'TOOK',
-    value: ({ milliseconds }) => (milliseconds === undefined ? undefined : formatDuration(milliseconds)),
-  },
-  { title: 'UPDATED', value: ({ updatedAt }) => updatedAt.toISOString(), optional: true },
-  { title: 'FAILURE', value: (atom) => formatShortFailure(atom), min: 16 },
-]
+function atomColumns(atoms: readonly AtomView[]): readonly Column<AtomView>[] {
+  const messageOf = ({ state, message }: AtomView) => (state === 'RUNNING' ? message : undefined)
+  return [
+    { title: 'TASK', value: ({ name }) => name, min: 8 },
+    { title: 'STATE', value: (atom) => formatAtomState(atom), tone: ({ state }) => stateTone(state) },
+    ...(atoms.some(messageOf) ? [{ title: 'MESSAGE', value: messageOf, min: 12 }] : []),
+    {
+      title: 'TOOK',
+      value: ({ milliseconds }) => (milliseconds === undefined ? undefined : formatDuration(milliseconds)),
+    },
+    { title: 'UPDATED', value: ({ updatedAt }) => updatedAt.toISOString(), optional: true },
+    { title: 'FAILURE', value: (atom) => formatShortFailure(atom), min: 16 },
+  ]
+}
 
 /** Formats the state with the progress, if the atom reports it. */
 export function formatAtomState({

@@ -1,6 +1,6 @@
 /** The status of a job for people. */
 import { describeFailure } from '../../../core/failure.ts'
-import type { TrackedView } from '../../views/tracked-view.ts'
+import { formatCheckpoint, type TrackedView } from '../../views/tracked-view.ts'
 import { formatAtomState } from './logbook.ts'
 import { type Screen, stateTone } from './paint.ts'
 import { type Column, factLines, formatCancellation, renderTable } from './table.ts'
@@ -40,12 +40,13 @@ function turnText({ hasNoConductors }: { readonly hasNoConductors: boolean }): s
 }
 
 /** Returns the lines about tasks that look as if they were running, and are not. */
-function unfinishedLines({ status, tasks = {} }: TrackedView): string[] {
+function unfinishedLines({ status, tasks = {}, checkpoints = {} }: TrackedView): string[] {
   if (status !== 'waiting') return []
   const halfDone = Object.keys(tasks).filter((name) => tasks[name] === 'RUNNING' || tasks[name] === 'REVERTING')
-  return halfDone.map((name) =>
-    escapeUnprintable(`${name} was stopped in the middle, and begins again in the next run`),
-  )
+  return halfDone.map((name) => {
+    const how = Object.hasOwn(checkpoints, name) ? 'gets its checkpoint' : 'begins again'
+    return escapeUnprintable(`${name} was stopped in the middle, and ${how} in the next run`)
+  })
 }
 
 interface TaskRow {
@@ -53,19 +54,31 @@ interface TaskRow {
   readonly state: string
   /** The progress from 0 to 1. */
   readonly progress: number | undefined
+  readonly message: string | undefined
+  readonly checkpoint: string | undefined
   readonly result: string | undefined
 }
 
-function taskLines({ tasks = {}, progress = {}, results }: TrackedView, screen: Screen): string[] {
+function taskLines(tracked: TrackedView, screen: Screen): string[] {
+  const { tasks = {}, progress = {}, messages, checkpoints, results } = tracked
   const rows = Object.entries(tasks).map(([name, state]): TaskRow => {
     const result = results && Object.hasOwn(results, name) ? JSON.stringify(results[name]) : undefined
-    return { name, state, result, progress: Object.hasOwn(progress, name) ? progress[name] : undefined }
+    const saved = ownValue(checkpoints, name)
+    const checkpoint = saved && formatCheckpoint(saved)
+    return { name, state, result, checkpoint, message: ownValue(messages, name), progress: ownValue(progress, name) }
   })
   if (rows.length === 0) return []
   const columns: readonly Column<TaskRow>[] = [
     { title: 'TASK', value: ({ name }) => name, min: 8 },
     { title: 'STATE', value: formatAtomState, tone: ({ state }) => stateTone(state) },
+    ...(messages ? [{ title: 'MESSAGE', value: ({ message }: TaskRow) => message, min: 12 }] : []),
+    ...(checkpoints ? [{ title: 'CHECKPOINT', value: ({ checkpoint }: TaskRow) => checkpoint, min: 12 }] : []),
     ...(results ? [{ title: 'RESULT', value: ({ result }: TaskRow) => result, min: 16 }] : []),
   ]
   return ['', ...renderTable(columns, rows, screen)]
+}
+
+/** Returns the value of a task: its name may be that of a property of every object. */
+function ownValue<T>(values: Readonly<Record<string, T>> | undefined, name: string): T | undefined {
+  return values && Object.hasOwn(values, name) ? values[name] : undefined
 }
