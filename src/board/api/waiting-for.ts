@@ -1,5 +1,5 @@
 /** Finds out why a job is not run, the most common question of operators. */
-import { formatDuration } from '../../core/time.ts'
+import { formatDuration, toDate } from '../../core/time.ts'
 import type { Backend, Entity } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
 import {
@@ -44,9 +44,6 @@ export type WaitingFor = { readonly text: string } & (
   | { readonly kind: 'flow'; readonly flow: string }
 )
 
-/** The latest time of a Date, in milliseconds since 1970; a delay may end later. */
-const MAX_DATE_MS = 8.64e15
-
 export interface WaitingContext {
   readonly queue: Pick<ClaimQueue, 'blockedBy' | 'limitOf'>
   readonly paused: boolean
@@ -63,7 +60,7 @@ export function localReason(entry: JobEntry, { queue, paused }: WaitingContext):
   if (paused) return { kind: 'pause', text: 'the board is paused' }
   const { queueEntry } = entry
   if (queueEntry?.state === 'delayed') {
-    const until = new Date(Math.min(queueEntry.dueAt, MAX_DATE_MS))
+    const until = toDate(queueEntry.dueAt)
     return { kind: 'delay', until, text: `it rests until ${until.toISOString()}` }
   }
   const blocker = queue.blockedBy(entry)
@@ -125,7 +122,7 @@ async function findOutsideHolder(
 
 function toLimitReason({ key, rule, used, until }: LimitBlocker): WaitingFor {
   const { heldUntil = 0, ...limit } = rule
-  const at = until === undefined ? {} : { until: new Date(Math.min(until, MAX_DATE_MS)) }
+  const at = until === undefined ? {} : { until: toDate(until) }
   const when = at.until ? ` until ${at.until.toISOString()}` : ''
   const isStopped = heldUntil === Number.POSITIVE_INFINITY
   const isHeld = until !== undefined && until === heldUntil

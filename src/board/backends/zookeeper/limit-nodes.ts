@@ -16,6 +16,7 @@
  *
  * What is cached of a key may be old. If it shows no room, or a claim was refused by it, the key is read again before anything is decided.
  */
+import { toDate } from '../../../core/time.ts'
 import { NodeExists, op, type Stat, type ZooKeeper } from '../../../zookeeper/index.ts'
 import {
   type ClaimLimit,
@@ -158,7 +159,7 @@ export class LimitNodes {
       if (want.concurrency !== undefined && node.findFreeSlot(want.concurrency) === undefined)
         return { want, until: undefined }
       const token = want.rate && takeTokens(Math.max(node.arrivalMs, now) + node.reservedMs, want.rate, now)
-      if (token && 'until' in token) return { want, until: new Date(token.until) }
+      if (token && 'until' in token) return { want, until: toDate(token.until) }
     }
     return undefined
   }
