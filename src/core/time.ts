@@ -13,6 +13,14 @@ export const MAX_TIMER_MS = 2 ** 31 - 1
 /** 100 years: an instant at this distance from now is still a valid `Date`. */
 const MAX_DURATION_MS = 36_525 * 86_400_000
 
+/** The last instant that a `Date` can have, in milliseconds since 1970. */
+const MAX_DATE_MS = 8.64e15
+
+/** Returns the instant as a `Date`, which is the last possible one where the time is later: an invalid `Date` throws when it is formatted. */
+export function toDate(ms: number): Date {
+  return new Date(Math.min(ms, MAX_DATE_MS))
+}
+
 /**
  * Converts a duration to milliseconds.
  *

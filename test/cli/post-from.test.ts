@@ -130,6 +130,55 @@ test('an interruption says where to go on', async () => {
   expect(await board.countJobs()).toBe(next - 1)
 })
 
+test('an interruption ends the wait for standard input', async () => {
+  const going = place.start(['post', '--from', '-'])
+  going.process.stdin.write('{"flow":"hello"}\n')
+  await board.wait()
+  going.process.kill('SIGINT')
+  const { exitCode, stderr } = await going.ended
+  expect([exitCode, stderr]).toEqual([130, 'interrupted: all lines before 2 were answered; go on with --from-line 2\n'])
+})
+
+test('a reader of the output that is gone does not make the call complete', async () => {
+  await place.write('jobs.ndjson', '{"flow":"hello"}\n'.repeat(20_000))
+  const going = place.start(['post', '--from', 'jobs.ndjson', '--json'])
+  going.process.stdout.destroy()
+  const { exitCode, stderr } = await going.ended
+  const next = Number(/: all lines before (\d+) were answered/.exec(stderr)?.[1])
+  expect([exitCode, await board.countJobs()]).toEqual([1, next - 1])
+  expect(next).toBeLessThan(20_000)
+})
+
+test('with --resume, no line is left out when the board is gone', async () => {
+  await using away = await startRedis()
+  await using other = await createCliFolder({ board: `${away.uri}/0` })
+  const uuid = (n: number) => `0190a9c0-0000-7000-8000-${String(n).padStart(12, '0')}`
+  const lines = Array.from({ length: 30_000 }, (_, n) => JSON.stringify({ flow: 'hello', uuid: uuid(n) }))
+  await other.write('jobs.ndjson', lines.join('\n'))
+  const going = other.start(['post', '--from', 'jobs.ndjson', '--resume', '--json'])
+  await going.says('"line":3')
+  await away.stop()
+  const { exitCode, stdout, stderr } = await going.ended
+  expect(exitCode).toBe(1)
+  const answered = [
+    ...(jsonLines(stdout) as { line: number }[]).map(({ line }) => line),
+    ...[...stderr.matchAll(/^line (\d+): /gm)].map(([, line]) => Number(line)),
+  ]
+  const next = Number(/go on with --from-line (\d+)/.exec(stderr)?.[1])
+  expect(answered.sort((a, b) => a - b)).toEqual(Array.from({ length: next - 1 }, (_, index) => index + 1))
+})
+
+test('--rejects is opened before anything is posted, and is never the file that is read', async () => {
+  const same = await postLines([{ flow: 'hello' }, '{"flow":'], '--rejects', './jobs.ndjson')
+  expect(same).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('is the file that --from reads') })
+  const none = await postLines([{ flow: 'hello' }, '{"flow":'], '--rejects', 'none/rest.ndjson')
+  expect(none).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('cannot be written: ENOENT') })
+  expect(await readFile(join(place.cwd, 'jobs.ndjson'), 'utf8')).toContain('"hello"')
+  expect(await board.countJobs()).toBe(0)
+  const full = await postLines(['{"flow":'], '--rejects', '/dev/full')
+  expect(full).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('cannot be written: ENOSPC') })
+})
+
 test.each([
   [['post'], 'name the flow'],
   [['post', '--from', 'none.ndjson'], 'cannot be read'],

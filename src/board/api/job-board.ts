@@ -19,7 +19,7 @@ import { Lifecycle } from '../../core/async/lifecycle.ts'
 import { Duplicate, InvalidState, Unclaimable } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { assertOptions } from '../../core/options.ts'
-import { type AlarmClock, systemAlarmClock } from '../../core/time.ts'
+import { type AlarmClock, systemAlarmClock, toDate } from '../../core/time.ts'
 import type { AnyFlow, Flow } from '../../flow/index.ts'
 import type { Backend, Cancellation, Entity, SessionState } from '../backend.ts'
 import type { Claim } from '../claims/claim.ts'
@@ -650,7 +650,7 @@ export class JobBoard implements AsyncDisposable {
 
   #emitLimited(key: string, { first, until }: { readonly first: JobEntry; readonly until: number | undefined }): void {
     const job = new Job(first)
-    const known = until === undefined ? {} : { until: new Date(until) }
+    const known = until === undefined ? {} : { until: toDate(until) }
     this.#log.info({ limit: key, job: job.uuid, ...known }, 'jobs wait for a limit')
     this.#errorReporter.events.emit('limited', { key, job, ...known })
   }

@@ -5,6 +5,7 @@ import { keepAlive } from '../../core/async/lifecycle.ts'
 import { InvalidArgument, NotFound, Timeout } from '../../core/errors.ts'
 import { toReference } from '../../core/job-reference.ts'
 import type { JobState } from '../../core/states.ts'
+import { toDate } from '../../core/time.ts'
 import { type Attempt, toAttempts } from '../model/attempts.ts'
 import type { Priority } from '../model/claim-order.ts'
 import type { DependencyEnd } from '../model/dependencies.ts'
@@ -14,9 +15,6 @@ import type { Details, Posting, Size } from '../model/posting.ts'
 import type { Resources } from '../model/resources.ts'
 import type { ExpectedPost } from './expected-job.ts'
 import { assertWaitOptions, type WaitOptions } from './options.ts'
-
-/** The latest time of a Date, in milliseconds since 1970; a delay may end later. */
-const MAX_DATE_MS = 8.64e15
 
 /**
  * A job as this board knows it: its posting, its state, and a method to wait for its end. Its properties are read from memory. Reading
@@ -91,7 +89,7 @@ export class Job {
   get delayedUntil(): Date | undefined {
     const { stored } = this.#entry
     const { delay } = this.#current
-    return stored && delay !== undefined ? new Date(Math.min(stored.writtenAt + delay, MAX_DATE_MS)) : undefined
+    return stored && delay !== undefined ? toDate(stored.writtenAt + delay) : undefined
   }
 
   /** The pauses after failed runs, in milliseconds; undefined where the job has the default. */

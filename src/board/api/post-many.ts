@@ -9,7 +9,8 @@
  * So many posts are under way at once that the next transaction is full when the one before it is answered. The items are read as they are
  * needed: a long source needs no memory, and one that reads a file is not read ahead.
  */
-import { createDeferred } from '../../core/async/abort.ts'
+import { createDeferred, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
+import type { Stoppable } from '../../core/async/abort-flag.ts'
 import { asError, InvalidArgument } from '../../core/errors.ts'
 import { assertOptions } from '../../core/options.ts'
 import type { Flow } from '../../flow/index.ts'
@@ -30,9 +31,12 @@ export type PostManyResult = { readonly job: PostedJob } | { readonly error: Err
 export interface PostManyOptions {
   /** Whether all jobs are posted in one transaction, or none; false by default. */
   readonly atomic?: boolean
-  /** Stops before the next item; those that were begun are answered. */
+  /** Stops before the next item, also while the source waits for it; those that were begun are answered. */
   readonly signal?: AbortSignal
-  /** Called with each answer as it comes, and the index of its item from 0. The answers are then not collected: the result is empty. */
+  /**
+   * Called with each answer as it comes, and the index of its item from 0. The answers are then not collected: the result is empty. If it
+   * throws, no item is read any more, and the call throws that error once those that were begun are answered.
+   */
   readonly onResult?: (result: PostManyResult, index: number) => void
 }
 
@@ -63,17 +67,25 @@ async function postEach(
 ): Promise<PostManyResult[]> {
   const results: PostManyResult[] = []
   const earlier = new EarlierItems()
+  let failure: { readonly error: unknown } | undefined
+  using stop = followSignals([signal])
   let [underWay, index] = [0, 0]
   let room = createDeferred()
   const answer = (at: number, result: PostManyResult) => {
     underWay -= 1
     if (underWay <= RESUME_BELOW) room.resolve()
-    if (onResult) onResult(result, at)
-    else results[at] = result
+    if (!onResult) results[at] = result
+    else
+      try {
+        onResult(result, at)
+      } catch (error) {
+        // Nobody waits for this answer: the error would end the process.
+        failure ??= { error }
+        stop.abort(error)
+      }
   }
   try {
-    for await (const item of items) {
-      signal?.throwIfAborted()
+    for await (const item of untilAborted(items, stop)) {
       const at = index
       index += 1
       underWay += 1
@@ -91,7 +103,45 @@ async function postEach(
       await room.promise
     }
   }
+  // The last answers may have come after the last item.
+  if (failure) throw failure.error
   return results
+}
+
+/**
+ * Yields the items until the flag is aborted, also while the source waits for the next one.
+ *
+ * @throws the flag's reason; what the source throws
+ */
+async function* untilAborted<T>(
+  items: Iterable<T> | AsyncIterable<T>,
+  stop: Stoppable,
+): AsyncGenerator<T, void, undefined> {
+  const source = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]()
+  let isOpen = true
+  const read = async () => {
+    try {
+      const next = await source.next()
+      if (next.done) isOpen = false
+      return next
+    } catch (error) {
+      isOpen = false
+      throw error
+    }
+  }
+  try {
+    while (true) {
+      stop.throwIfAborted()
+      const next = await rejectOnAbort(read(), stop)
+      if (next.done) return
+      const item = await next.value
+      stop.throwIfAborted()
+      yield item
+    }
+  } finally {
+    // A source that waits for its next item is closed after that: nobody waits for it.
+    if (isOpen) await rejectOnAbort(Promise.resolve(source.return?.()), stop).catch(() => undefined)
+  }
 }
 
 async function postTogether(
@@ -100,8 +150,8 @@ async function postTogether(
   poster: Poster,
 ): Promise<PostManyResult[]> {
   const posts: PostItem[] = []
-  for await (const item of items) {
-    signal?.throwIfAborted()
+  using stop = followSignals([signal])
+  for await (const item of untilAborted(items, stop)) {
     if (posts.length === MAX_ATOMIC_POSTS)
       throw new InvalidArgument(
         `postMany: one transaction takes at most ${MAX_ATOMIC_POSTS} jobs; omit atomic, or post fewer`,

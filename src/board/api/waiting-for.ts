@@ -1,5 +1,5 @@
 /** Finds out why a job is not run, the most common question of operators. */
-import { formatDuration } from '../../core/time.ts'
+import { formatDuration, toDate } from '../../core/time.ts'
 import type { Backend, Entity } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
 import {
@@ -49,8 +49,6 @@ export type WaitingFor = { readonly text: string } & (
 
 /** The number of jobs that a reason names. */
 const MAX_NAMED_JOBS = 10
-/** The latest time of a Date, in milliseconds since 1970; a delay may end later. */
-const MAX_DATE_MS = 8.64e15
 
 export interface WaitingContext {
   readonly queue: Pick<ClaimQueue, 'blockedBy' | 'limitOf'>
@@ -72,7 +70,7 @@ export function localReason(entry: JobEntry, { queue, paused }: WaitingContext):
   if (queueEntry?.state === 'delayed' && queueEntry.stored.waits)
     return { kind: 'job', jobs: [], text: 'it waits for other jobs' }
   if (queueEntry?.state === 'delayed') {
-    const until = new Date(Math.min(queueEntry.dueAt, MAX_DATE_MS))
+    const until = toDate(queueEntry.dueAt)
     return { kind: 'delay', until, text: `it rests until ${until.toISOString()}` }
   }
   const blocker = queue.blockedBy(entry)
@@ -148,7 +146,7 @@ async function findOutsideHolder(
 
 function toLimitReason({ key, rule, used, until }: LimitBlocker): WaitingFor {
   const { heldUntil = 0, ...limit } = rule
-  const at = until === undefined ? {} : { until: new Date(Math.min(until, MAX_DATE_MS)) }
+  const at = until === undefined ? {} : { until: toDate(until) }
   const when = at.until ? ` until ${at.until.toISOString()}` : ''
   const isStopped = heldUntil === Number.POSITIVE_INFINITY
   const isHeld = until !== undefined && until === heldUntil

@@ -147,15 +147,21 @@ export class LimitBook {
   }
 
   async #read(): Promise<void> {
-    const { backend, records, onRules, onError } = this.#options
+    const { backend, onRules } = this.#options
     const revision = (await backend.limitsRevision?.()) ?? 0
     if (revision === this.#revision) return
-    if (revision > 0) {
-      const [limits, holds] = await Promise.all([records.of(LIMITS).list(), records.of(HOLDS).list()])
-      for (const record of [...limits, ...holds]) if ('error' in record) onError(record.error)
-      this.#rules = new CompiledRules(limits, holds)
-    }
+    const rules = revision > 0 ? await this.#readRules() : this.#rules
+    // All users have closed meanwhile, and nobody watches: the next user would take a known revision for watched limits.
+    if (this.#users.size === 0) return
+    this.#rules = rules
     this.#revision = revision
     if (revision > 0) onRules(this.#rules)
+  }
+
+  async #readRules(): Promise<CompiledRules> {
+    const { records, onError } = this.#options
+    const [limits, holds] = await Promise.all([records.of(LIMITS).list(), records.of(HOLDS).list()])
+    for (const record of [...limits, ...holds]) if ('error' in record) onError(record.error)
+    return new CompiledRules(limits, holds)
   }
 }

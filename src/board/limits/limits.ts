@@ -7,9 +7,16 @@ import { AbortFlag } from '../../core/async/abort-flag.ts'
 import { Conflict, InvalidArgument, NotFound, Timeout, UnsupportedCapability } from '../../core/errors.ts'
 import { assertOptions, defined } from '../../core/options.ts'
 import { shortenText } from '../../core/texts.ts'
-import { type Duration, toMilliseconds } from '../../core/time.ts'
+import { type Duration, toDate, toMilliseconds } from '../../core/time.ts'
 import type { BackendCapabilities } from '../backend.ts'
-import { type LimitUse, limitCostProblem, limitKeyProblem, takeTokens, toClaimRate } from '../model/limits.ts'
+import {
+  type LimitUse,
+  limitCostProblem,
+  limitKeyProblem,
+  MAX_CONCURRENCY,
+  takeTokens,
+  toClaimRate,
+} from '../model/limits.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 import type { ReadRecord, RecordStore } from '../records/record-store.ts'
 import { HOLDS, type HoldRecord, LIMITS, type LimitRecord } from './record.ts'
@@ -28,7 +35,7 @@ import {
 const MAX_ATTEMPTS = 20
 /** The most starts in a millisecond that a rate can have: no board starts more. */
 const MAX_PER_MS = 1_000
-/** The longest time of a rate, in milliseconds: a century. */
+/** The longest time of a rate, and between two of its starts, in milliseconds: a century. */
 const MAX_PER = 36_525 * 86_400_000
 
 /** What is set for a key: at least one. */
@@ -249,12 +256,16 @@ export class Limits {
   async pushBack(key: string, options: PushBackOptions): Promise<void> {
     assertOptions(options, { for: true, reason: true }, 'pushBack')
     const ms = toMilliseconds(options.for, 'pushBack: for')
+    assertReason(options.reason, 'pushBack')
     await this.#prepare()
     await this.#hold(key, { until: this.#host.now() + ms, ...defined({ reason: options.reason }) })
   }
 
   /** Stops a key until {@link resume}: no job of it starts, running ones continue. @throws InvalidArgument */
-  async stop(key: string, { reason }: { readonly reason?: string } = {}): Promise<void> {
+  async stop(key: string, options: { readonly reason?: string } = {}): Promise<void> {
+    assertOptions(options, { reason: true }, 'limits.stop')
+    const { reason } = options
+    assertReason(reason, 'limits.stop')
     await this.#prepare()
     await this.#hold(key, defined({ reason }))
   }
@@ -369,7 +380,7 @@ function toKeys({ rate }: LimitView, uses: readonly KeyCount[], now: number): Pi
   const claimRate = rate && toClaimRate({ intervalMs: rate.perMs / rate.limit, burst: rate.burst }, 1)
   const keys = uses.map(({ key, slots, arrivalMs, waiting }): LimitKeyUse => {
     const token = claimRate && takeTokens(arrivalMs, claimRate, now)
-    const next = token && 'until' in token ? { nextStart: new Date(token.until) } : {}
+    const next = token && 'until' in token ? { nextStart: toDate(token.until) } : {}
     return { key, running: slots, ...next, ...defined({ waiting }) }
   })
   return { keys: firstKeys(keys) }
@@ -379,7 +390,7 @@ function toHeld(record: ReadRecord<HoldRecord>, now: number): LimitView['held'] 
   if ('error' in record) return { by: 'a newer release', since: new Date(0), reason: record.error.message }
   const { until, reason, by, at } = record.value
   if (until !== undefined && until <= now) return undefined
-  return { by, since: new Date(at), ...defined({ until: until === undefined ? undefined : new Date(until), reason }) }
+  return { by, since: new Date(at), ...defined({ until: until === undefined ? undefined : toDate(until), reason }) }
 }
 
 /** Returns the views that apply to the key, the most specific first. */
@@ -401,6 +412,10 @@ function toRecord(key: string, settings: LimitSettings): Omit<LimitRecord, 'by' 
     throw new InvalidArgument(`limit ${key}: set concurrency, rate, or fair, as in { concurrency: 10 }`)
   if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 0))
     throw new InvalidArgument(`limit ${key}: concurrency must be a whole number from 0, got ${String(concurrency)}`)
+  if (concurrency !== undefined && concurrency > MAX_CONCURRENCY)
+    throw new InvalidArgument(
+      `limit ${key}: concurrency must be at most ${MAX_CONCURRENCY}, got ${concurrency}; omit it for no limit`,
+    )
   return {
     ...defined({ concurrency }),
     ...(rate === undefined ? {} : { rate: toRate(key, rate) }),
@@ -425,7 +440,18 @@ function toRate(key: string, rate: NonNullable<LimitSettings['rate']>): NonNulla
     throw new InvalidArgument(
       `limit ${key}: rate must be at most ${MAX_PER_MS} starts in a millisecond; omit it for no limit`,
     )
+  // An infinite interval would permit every start: servers compare it with itself.
+  if (perMs / limit > MAX_PER)
+    throw new InvalidArgument(
+      `limit ${key}: rate must be at least one start in 100 years; set concurrency: 0 to start nothing`,
+    )
   return { limit, perMs, burst }
+}
+
+/** Every process reads a hold: one with another reason would stop the key until somebody resumes it. */
+function assertReason(reason: unknown, what: string): void {
+  if (reason !== undefined && typeof reason !== 'string')
+    throw new InvalidArgument(`${what}: reason must be a text, got ${typeof reason}`)
 }
 
 function assertKey(key: unknown): void {

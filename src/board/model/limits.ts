@@ -16,6 +16,8 @@ export const MAX_LIMIT_KEY_LENGTH = 512
 const MAX_LIMIT_KEYS = 32
 /** The greatest number of tokens that a job takes. */
 const MAX_COST = 1_000_000
+/** The greatest concurrency: Postgres compares it as a number of 32 bits. */
+export const MAX_CONCURRENCY = 2 ** 31 - 1
 /** The precision of times in milliseconds since 1970 as floating-point numbers: a smaller difference is a rounding error. */
 const ROUNDING_MS = 0.0005
 
@@ -214,7 +216,7 @@ export function toClaimLimits(posting: Parameters<typeof toLimitCosts>[0], rules
     return [
       {
         key,
-        ...(concurrency === undefined ? {} : { concurrency }),
+        ...(concurrency === undefined ? {} : { concurrency: Math.min(concurrency, MAX_CONCURRENCY) }),
         ...(rate ? { rate: toClaimRate(rate, cost) } : {}),
       },
     ]

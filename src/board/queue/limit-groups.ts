@@ -32,9 +32,9 @@ export interface KeyLine {
   used: number
   /** Greater for a key of which a job has started later, as far as this process knows; 0 if none has. */
   lastStart: number
-  /** The jobs that this process tries to claim, and the tokens that they take, in milliseconds. */
+  /** The jobs that this process tries to claim, and the tokens that they take. The interval of a token may change while they are tried. */
   reserved: number
-  reservedMs: number
+  reservedTokens: number
   /** The newest known arrival time: see `model/limits.ts`. */
   arrivalMs: number
   refusedUntil: number
@@ -110,7 +110,7 @@ export function findBlocked(
 
 /** Returns the time until which the key has no room, infinite where it is not known; undefined if it has room. */
 export function blockedUntil(
-  { rule, used, reserved, reservedMs, arrivalMs, refusedUntil }: KeyLine,
+  { rule, used, reserved, reservedTokens, arrivalMs, refusedUntil }: KeyLine,
   asked: { readonly cost: number; readonly now: number; readonly chosen?: ChosenOfKey | undefined },
 ): number | undefined {
   const { concurrency, rate, heldUntil = 0 } = rule
@@ -119,15 +119,19 @@ export function blockedUntil(
   if (concurrency !== undefined && used + reserved + chosen.count >= concurrency) return Number.POSITIVE_INFINITY
   if (refusedUntil > now) return refusedUntil
   if (!rate) return undefined
-  const taken = takeTokens(Math.max(arrivalMs, now) + reservedMs + chosen.costMs, toClaimRate(rate, cost), now)
+  const taken = takeTokens(
+    Math.max(arrivalMs, now) + reservedTokens * rate.intervalMs + chosen.costMs,
+    toClaimRate(rate, cost),
+    now,
+  )
   return 'until' in taken ? taken.until : undefined
 }
 
 /** Returns the number of jobs of the key that can start now: at least one. */
-export function roomOf({ rule, used, reserved, reservedMs, arrivalMs }: KeyLine, now: number): number {
+export function roomOf({ rule, used, reserved, reservedTokens, arrivalMs }: KeyLine, now: number): number {
   const { concurrency = Number.POSITIVE_INFINITY, rate } = rule
-  const ahead = Math.max(arrivalMs, now) + reservedMs - now
-  const tokens = rate ? Math.floor(rate.burst - ahead / rate.intervalMs) : 1_000
+  const ahead = Math.max(arrivalMs, now) - now
+  const tokens = rate ? Math.floor(rate.burst - reservedTokens - ahead / rate.intervalMs) : 1_000
   return Math.max(1, Math.min(1_000, concurrency - used - reserved, tokens))
 }
 

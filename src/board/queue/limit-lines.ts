@@ -255,7 +255,7 @@ export class LimitLines {
         used: 0,
         lastStart: 0,
         reserved: 0,
-        reservedMs: 0,
+        reservedTokens: 0,
         arrivalMs: 0,
         refusedUntil: 0,
       },
@@ -276,7 +276,7 @@ export class LimitLines {
         line.reserved += times
         if (times === 1) line.lastStart = this.#nextStart()
       })
-      line.reservedMs += times * costOf(place.stored.posting, line) * (line.rule.rate?.intervalMs ?? 0)
+      line.reservedTokens += times * costOf(place.stored.posting, line)
     }
   }
 

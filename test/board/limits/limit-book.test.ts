@@ -7,7 +7,7 @@ import { NotConnected } from '../../../src/core/errors.ts'
 import { rejectionOf } from '../events.ts'
 
 /** A book of a board without limits so far, which counts its watches. */
-function bookOf({ reading = Promise.resolve() }: { reading?: Promise<void> } = {}) {
+function bookOf({ reading = async () => undefined }: { reading?: () => Promise<void> } = {}) {
   let watches = 0
   let reads = 0
   const book = new LimitBook({
@@ -16,7 +16,7 @@ function bookOf({ reading = Promise.resolve() }: { reading?: Promise<void> } = {
       now: () => 0,
       limitsRevision: async () => {
         reads += 1
-        await reading
+        await reading()
         return 0
       },
     },
@@ -54,14 +54,29 @@ test('the limits are followed until the last user closes them', async () => {
 
 test('limits that could not be read are not followed, until they are opened again', async () => {
   const failing = Promise.reject(new NotConnected('away'))
-  const { book, watches } = bookOf({ reading: failing })
+  const { book, watches } = bookOf({ reading: () => failing })
   expect(await rejectionOf(book.open('tokens'))).toBeInstanceOf(NotConnected)
   expect([watches(), book.revision]).toEqual([0, undefined])
 })
 
+test('limits that are closed while they are read again are not followed, and are read when they are opened', async () => {
+  let reading = Promise.resolve()
+  const { book, watches, reads } = bookOf({ reading: () => reading })
+  await book.open('view')
+  const again = createDeferred()
+  reading = again.promise
+  const refreshed = book.refresh()
+  book.close('view')
+  again.resolve()
+  await refreshed
+  expect([watches(), book.revision]).toEqual([0, undefined])
+  await book.open('view')
+  expect([watches(), reads(), book.revision]).toEqual([2, 3, 0])
+})
+
 test('limits that are closed while they are read are not followed', async () => {
   const reading = createDeferred()
-  const { book, watches } = bookOf({ reading: reading.promise })
+  const { book, watches } = bookOf({ reading: () => reading.promise })
   const opening = book.open('view')
   book.close('view')
   reading.resolve()

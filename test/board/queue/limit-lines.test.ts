@@ -108,6 +108,23 @@ describe('rules', () => {
     expect(claimable(queue)).toEqual(['a', 'b', 'c'])
   })
 
+  test('that change while jobs are tried leave nothing reserved, and nothing too little', () => {
+    const daily = { k: { rate: { intervalMs: 86_400_000, burst: 1 } } }
+    const quick = { k: { rate: { intervalMs: 10, burst: 2 } } }
+    for (const [before, after, free] of [
+      [daily, quick, ['a', 'b']],
+      [quick, daily, ['a']],
+    ] as const) {
+      const entries = namesOf('ab', ['k'])
+      const queue = queueOf(before, entries)
+      const tried = queue.reserveNext({ ...everything, max: 1 })
+      queue.setLimits(rulesOf(after), entries)
+      queue.endTrials(tried)
+      queue.release(tried)
+      expect(claimable(queue)).toEqual(free)
+    }
+  })
+
   test('a key that is held starts nothing before its time', () => {
     const queue = queueOf({ k: { heldUntil: NOW + 500 } }, namesOf('a', ['k']))
     expect(claimable(queue)).toEqual([])

@@ -293,6 +293,15 @@ export function jobLimitsContract({ open, expire }: Place): void {
     })
   })
 
+  test('a start that is later than any date waits, and is shown', async () => {
+    const board = await open()
+    await board.limits.set('slow', { rate: { limit: 1, per: '36525d' } })
+    await postMany(board, 2, { limits: [{ key: 'slow', cost: 1_000_000 }] })
+    expect(await claimAll(board)).toHaveLength(1)
+    const { keys } = await board.limits.show('slow')
+    expect(keys?.[0]?.nextStart?.getTime()).toBe(8.64e15)
+  })
+
   test('every job of a flow keeps the limit of its flow', async () => {
     const board = await open()
     await board.limits.set('flow/work', { concurrency: 1 })
@@ -399,11 +408,16 @@ export function jobLimitsContract({ open, expire }: Place): void {
       await set('api', { concurrency: -1 }),
       await set('api', { concurrency: Number.NaN }),
       await set('api', { concurrency: 1.5 }),
+      await set('api', { concurrency: 2 ** 31 }),
       await set('api', { rate: { limit: 0, per: '1s' } }),
       await set('api', { rate: { limit: Number.NaN, per: '1s' } }),
       await set('api', { rate: { limit: 1, per: 0 } }),
       await set('api', { rate: { limit: 1, per: '40000d' } }),
       await set('api', { rate: { limit: 1e9, per: 1 } }),
+      await set('api', { rate: { limit: 1e-300, per: '36525d' } }),
+      await rejectionOf(board.limits.stop('api', { reason: 7 as unknown as string })),
+      await rejectionOf(board.limits.stop('api', { for: '1h' } as object)),
+      await rejectionOf(board.limits.pushBack('api', { for: '1h', reason: 7 as unknown as string })),
       await set('api', { rate: { limit: 1, per: '1s', burst: 0 } }),
       await set('api', { concurency: 1 }),
     ]
@@ -414,6 +428,9 @@ export function jobLimitsContract({ open, expire }: Place): void {
     }
     expect(await board.limits.list()).toEqual([])
     await board.limits.set('slow', { rate: { limit: 1, per: '36525d' } })
+    await board.limits.set('wide', { concurrency: 2 ** 31 - 1 })
+    await board.post('work', {}, { limits: ['wide'] })
+    expect(await claimAll(board)).toHaveLength(1)
     const post = (limits: unknown) =>
       rejectionOf(board.post('work', {}, { limits: limits as NonNullable<PostOptions['limits']> }))
     for (const limits of [

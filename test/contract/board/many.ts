@@ -1,6 +1,7 @@
 /** Many posts with one call: an answer for each, or all of them in one transaction. */
 import { describe, expect, test } from 'vitest'
 import type { PostItem, PostManyResult } from '../../../src/board/index.ts'
+import { createDeferred } from '../../../src/core/async/abort.ts'
 import { Duplicate, InvalidArgument, InvalidPosting } from '../../../src/core/errors.ts'
 import { rejectionOf } from '../../board/events.ts'
 import { namesOn } from '../../board/jobs.ts'
@@ -87,6 +88,51 @@ export function manyContract({ open }: Place): void {
     }
     expect(String(await rejectionOf(board.postMany(source(), { signal: stop.signal })))).toContain('enough')
     expect(await board.countJobs()).toBe(2)
+  })
+
+  test('a signal stops also while the source waits for its next item, and the source is closed after that', async () => {
+    const board = await open()
+    const [stop, waiting, arriving, closed] = [
+      new AbortController(),
+      createDeferred(),
+      createDeferred(),
+      createDeferred(),
+    ]
+    async function* source() {
+      try {
+        yield item(0)
+        waiting.resolve()
+        await arriving.promise
+        yield item(1)
+      } finally {
+        closed.resolve()
+      }
+    }
+    for (const atomic of [false, true]) {
+      const stopped = rejectionOf(board.postMany(source(), { signal: stop.signal, atomic }))
+      await waiting.promise
+      stop.abort(new Error('enough'))
+      expect(String(await stopped)).toContain('enough')
+    }
+    arriving.resolve()
+    await closed.promise
+    expect(await board.countJobs()).toBe(1)
+  })
+
+  test('an error of onResult ends the call, when all that was begun is answered', async () => {
+    const board = await open()
+    let [read, answered] = [0, 0]
+    async function* source() {
+      for (; read < 5_000; read += 1) yield item(read)
+    }
+    const onResult = () => {
+      answered += 1
+      throw new Error('no room for the answer')
+    }
+    expect(String(await rejectionOf(board.postMany(source(), { onResult })))).toContain('no room for the answer')
+    expect(read).toBeLessThan(5_000)
+    expect(await board.countJobs()).toBe(answered)
+    expect(String(await rejectionOf(board.postMany([item(0)], { onResult })))).toContain('no room for the answer')
   })
 
   describe('in one transaction', () => {

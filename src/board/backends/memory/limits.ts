@@ -1,5 +1,6 @@
 /** The slots and tokens of limits that claims of a memory board have taken. */
 import { LimitsChanged } from '../../../core/errors.ts'
+import { toDate } from '../../../core/time.ts'
 import {
   type ClaimLimits,
   type LimitUse,
@@ -41,7 +42,7 @@ export class MemoryLimits {
       if (!rate) return []
       const taken = takeTokens(this.#arrivals.get(key), rate, nowMs)
       if ('arrivalMs' in taken) return [{ key, arrivalMs: taken.arrivalMs }]
-      throw limitReachedError(id, { key }, new Date(taken.until))
+      throw limitReachedError(id, { key }, toDate(taken.until))
     })
     const held = wants.flatMap(({ key, concurrency }) => (concurrency === undefined ? [] : [key]))
     for (const key of held) this.#used.set(key, (this.#used.get(key) ?? 0) + 1)
@@ -79,13 +80,20 @@ export class MemoryLimits {
     this.#held.delete(id)
   }
 
-  /** Removes a few arrival times that are over: they mean the same as none. */
+  /**
+   * Looks at a few arrival times, and removes those that are over: they mean the same as none. The others go to the end, so that the next
+   * calls look at those behind them.
+   */
   #forgetArrivals(nowMs: number): void {
-    let left = 2
-    for (const [key, arrivalMs] of this.#arrivals) {
-      if (left === 0) return
-      left -= 1
-      if (arrivalMs <= nowMs) this.#arrivals.delete(key)
+    for (const [key, arrivalMs] of firstOf(this.#arrivals, 2)) {
+      this.#arrivals.delete(key)
+      if (arrivalMs > nowMs) this.#arrivals.set(key, arrivalMs)
     }
   }
+}
+
+function firstOf<T>(items: Iterable<T>, count: number): T[] {
+  const first: T[] = []
+  for (const item of items) if (first.push(item) === count) break
+  return first
 }

@@ -16,7 +16,7 @@ import {
 import type { Logger } from '../../../core/log.ts'
 import { catchError, type Result } from '../../../core/result.ts'
 import { shortenText } from '../../../core/texts.ts'
-import { withinTime } from '../../../core/time.ts'
+import { toDate, withinTime } from '../../../core/time.ts'
 import {
   ALL_CAPABILITIES,
   type Backend,
@@ -451,7 +451,7 @@ function claimRejection(
       return new LimitsChanged(`${what}: the limits of the board were changed`)
     case 'limit': {
       const want = limits?.wants.find(({ key }) => fieldName(key) === asked.resource)
-      const until = asked.until === undefined ? undefined : new Date(Number(asked.until))
+      const until = asked.until === undefined ? undefined : toDate(Number(asked.until))
       return limitReachedError(what, want, until)
     }
     default:

@@ -14,11 +14,14 @@
  *
  *     arrival time = max(time before, modification time) + moved by
  *
- * What is cached of a key may be old. If it shows no room, or a claim was refused by it, the key is read again before anything is decided.
+ * What is cached of a key may be old. If it shows no room, or a claim was refused by it, the key is read again before anything is decided. After
+ * a change of the limits, too: where a concurrency was lowered, jobs hold slots above it, with which no znode of a new claim collides.
  */
+import { toDate } from '../../../core/time.ts'
 import { NodeExists, op, type Stat, type ZooKeeper } from '../../../zookeeper/index.ts'
 import {
   type ClaimLimit,
+  type ClaimLimits,
   type ClaimRate,
   type LimitUse,
   limitReachedError,
@@ -72,6 +75,8 @@ export class LimitNodes {
   /** The slots that claims of this client hold, by job. */
   readonly #held = new Map<string, readonly { readonly key: string; readonly slot: number }[]>()
   readonly #reading = new Map<string, Promise<KeyNode>>()
+  /** The revision of the limits by which slots were last taken. */
+  #revision = 0
 
   constructor(options: LimitNodesOptions) {
     this.#options = options
@@ -82,7 +87,8 @@ export class LimitNodes {
    *
    * @throws LimitReached
    */
-  async reserve(what: string, id: string, wants: readonly ClaimLimit[]): Promise<LimitReservation> {
+  async reserve(what: string, id: string, { revision, wants }: ClaimLimits): Promise<LimitReservation> {
+    this.#follow(revision)
     const known = (key: string) => {
       const node = this.#keys.get(key)
       return node && !node.isStale ? node : this.#read(key)
@@ -158,7 +164,7 @@ export class LimitNodes {
       if (want.concurrency !== undefined && node.findFreeSlot(want.concurrency) === undefined)
         return { want, until: undefined }
       const token = want.rate && takeTokens(Math.max(node.arrivalMs, now) + node.reservedMs, want.rate, now)
-      if (token && 'until' in token) return { want, until: new Date(token.until) }
+      if (token && 'until' in token) return { want, until: toDate(token.until) }
     }
     return undefined
   }
@@ -192,6 +198,13 @@ export class LimitNodes {
     }
   }
 
+  /** Has every key read again after a change of the limits: from then on no claim by the former limits is granted. */
+  #follow(revision: number): void {
+    if (revision === this.#revision) return
+    this.#revision = revision
+    for (const node of this.#keys.values()) node.isStale = true
+  }
+
   /** Reads the znode of the key. Claims that need it at the same time share one read. */
   #read(key: string): Promise<KeyNode> {
     const reading = this.#reading.get(key) ?? this.#readNow(key).finally(() => this.#reading.delete(key))
@@ -204,8 +217,11 @@ export class LimitNodes {
     const { zookeeper, layout } = this.#options
     const path = layout.limitKey(key)
     while (true) {
+      const revision = this.#revision
       const { results } = await zookeeper.multiRead([op.getData(path), op.getChildren(path)])
       const [data, children] = results
+      // The answer may be older than a change of the limits of which this process has heard meanwhile.
+      if (revision !== this.#revision) continue
       if (!data.error && !children.error) {
         const known = this.#keys.get(key)
         // After a change by another process, claims that have reserved tokens before it must be refused: they keep the old version.

@@ -55,7 +55,10 @@ export class TokenWriter {
     try {
       if (last)
         reserved = await translateErrors(what, () =>
-          limits.reserve(what, what, [{ key, rate: { costMs, burstMs: last.burstMs } }]),
+          limits.reserve(what, what, {
+            revision: seen.limits,
+            wants: [{ key, rate: { costMs, burstMs: last.burstMs } }],
+          }),
         )
       await this.#commit(what, seen, reserved)
       reserved?.granted()

@@ -207,11 +207,9 @@ export class ZooKeeperWriter {
           if ((await translateErrors(what, () => gate.read())).limits === limits.revision) continue
           throw new LimitsChanged(`${what}: the limits of the board were changed`)
         }
-        const wants = limits?.wants ?? []
-        const reserved =
-          wants.length === 0
-            ? undefined
-            : await translateErrors(what, () => this.#options.limits.reserve(what, id, wants))
+        const reserved = limits?.wants.length
+          ? await translateErrors(what, () => this.#options.limits.reserve(what, id, limits))
+          : undefined
         const at = { revision, bytes, lock, posting, kind, ...defined({ limits: reserved?.steps, proof }) }
         const steps = transactions.claimSteps(layout, id, at)
         try {

@@ -1,13 +1,11 @@
 /** `jobboard post --from FILE`: posts a job for each line of a file, and reports the lines that were not posted. */
-
-import { once } from 'node:events'
-import { createWriteStream } from 'node:fs'
-import { resolve } from 'node:path'
 import type { JobBoard, PostItem, PostManyResult, PostOptions } from '../../../board/index.ts'
 import {
   AccessDenied,
+  asError,
   InvalidArgument,
   InvalidState,
+  JobboardError,
   NotConnected,
   NotFound,
   OutcomeUnknown,
@@ -16,6 +14,7 @@ import type { AnyFlow } from '../../../flow/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, INTERRUPTED } from '../../context.ts'
 import { type JsonLine, openLines, readJsonLines } from '../../input/json-lines.ts'
 import { oneLine, printLines } from '../../output/output.ts'
+import { openRejects } from '../../output/rejects.ts'
 import { toPrintableJson } from '../../output/render/text.ts'
 
 export interface PostFromOptions {
@@ -47,16 +46,19 @@ interface Counts {
 /** Posts the lines. The exit code is 1 where a line was not posted. */
 export async function postFrom(board: JobBoard, options: PostFromOptions, context: CliContext): Promise<ExitCode> {
   const source = await openLines(options.from, context)
-  await using rejects = options.rejects === undefined ? undefined : openRejects(resolve(context.cwd, options.rejects))
   using interruption = context.listenForInterruption()
   const outage = new AbortController()
+  // Lines that are refused from then on would be lost.
+  const onError = (error: Error) => outage.abort(error)
+  await using rejects = await openRejects(options.rejects, { from: options.from, cwd: context.cwd, onError })
   const signal = AbortSignal.any([interruption.signal, outage.signal, context.stdout.failed])
   let next = options.fromLine
   const counts: Counts = { posted: 0, existed: 0, refused: 0 }
   const items: JsonLine[] = []
   const refuse = (line: JsonLine, error: unknown) => {
     counts.refused += 1
-    rejects?.add(line)
+    // A line that was too long was not kept.
+    if (line.text !== '') rejects?.add(line.text)
     context.stderr.write(`line ${line.number}: ${oneLine(error)}\n`)
   }
   let shownAt = performance.now()
@@ -78,16 +80,24 @@ export async function postFrom(board: JobBoard, options: PostFromOptions, contex
     shownAt = performance.now()
     context.stderr.write(`${counts.posted} posted, at line ${line.number}\n`)
   }
+  const lookUp = (uuid: unknown) =>
+    isOnBoard(board, uuid).catch((error: unknown) => {
+      if (isOutage(asError(error))) outage.abort(error)
+      throw error
+    })
   async function* toItems(): AsyncGenerator<PostItem<object>, void, undefined> {
     for await (const line of readJsonLines(source)) {
       signal.throwIfAborted()
       if (line.number < options.fromLine) continue
+      const isThere = options.resume && 'value' in line && (await lookUp(line.value['uuid']))
+      // Only a line that is answered, or begun, counts as one: after an abort the call goes on with the others.
+      signal.throwIfAborted()
       next = line.number + 1
       if ('error' in line) {
         refuse(line, line.error)
         continue
       }
-      if (options.resume && (await isOnBoard(board, line.value['uuid']))) {
+      if (isThere) {
         counts.existed += 1
         continue
       }
@@ -102,18 +112,33 @@ export async function postFrom(board: JobBoard, options: PostFromOptions, contex
       yield item
     }
   }
+  let isComplete = true
   try {
-    await board.postMany(toItems(), { onResult })
+    await board.postMany(toItems(), { onResult, signal })
   } catch (error) {
     if (!signal.aborted) throw error
-    context.stdout.failed.throwIfAborted()
-    const why = interruption.signal.aborted ? 'interrupted' : 'the board cannot be reached'
-    context.stderr.write(`${why}: all lines before ${next} were answered; go on with --from-line ${next}\n`)
+    isComplete = false
+    const why = interruption.signal.aborted ? 'interrupted' : toReason(signal.reason)
+    const message = `${why}: all lines before ${next} were answered; go on with --from-line ${next}`
+    // A reader of the output that needs no more of it is a success elsewhere; here, lines are not posted.
+    if (context.stdout.failed.aborted) throw new JobboardError(message)
+    context.stderr.write(`${message}\n`)
   }
-  if (options.json) await context.stdout.flush()
-  else await printLines(context, [describeCounts(counts)])
+  await rejects?.end()
+  await printCounts(counts, options, context)
   if (interruption.signal.aborted) return INTERRUPTED
-  return counts.refused > 0 ? FAILED : DONE
+  return isComplete && counts.refused === 0 ? DONE : FAILED
+}
+
+async function printCounts(counts: Counts, { json }: PostFromOptions, context: CliContext): Promise<void> {
+  if (json) await context.stdout.flush()
+  else await printLines(context, [describeCounts(counts)])
+}
+
+/** Returns why no line is posted any more. */
+function toReason(error: unknown): string {
+  if (error instanceof InvalidArgument) return oneLine(error)
+  return isOutage(asError(error)) ? 'the board cannot be reached' : 'the output cannot be written'
 }
 
 /** Returns whether the board, and not the line, is the cause. */
@@ -147,19 +172,4 @@ function describeCounts({ posted, existed, refused }: Counts): string {
   if (existed > 0) parts.push(`${existed} on the board already`)
   if (refused > 0) parts.push(`${refused} not posted`)
   return parts.join(', ')
-}
-
-/** Opens the file of lines that were not posted. */
-function openRejects(file: string): AsyncDisposable & { add(line: JsonLine): void } {
-  const stream = createWriteStream(file)
-  return {
-    // A line that was too long was not kept.
-    add: ({ text }) => {
-      if (text !== '') stream.write(`${text}\n`)
-    },
-    [Symbol.asyncDispose]: async () => {
-      stream.end()
-      await once(stream, 'finish')
-    },
-  }
 }
