@@ -177,6 +177,7 @@ export {
   type IsolateOptions,
   input,
   isFlow,
+  type KeepLogbooks,
   type Link,
   linear,
   link,

@@ -204,6 +204,8 @@ export interface BackendCapabilities {
   readonly keys: boolean
   readonly resources: boolean
   readonly delays: boolean
+  /** Whether jobs that nobody starts can expire. */
+  readonly expiry: boolean
   readonly cancel: boolean
   /** Whether jobs can be restored from the trash. */
   readonly restore: boolean
@@ -225,6 +227,7 @@ export const ALL_CAPABILITIES: BackendCapabilities = {
   keys: true,
   resources: true,
   delays: true,
+  expiry: true,
   cancel: true,
   restore: true,
   completeChangeFeed: true,

@@ -8,6 +8,7 @@ import type { JobState } from '../../core/states.ts'
 import { type Attempt, toAttempts } from '../model/attempts.ts'
 import type { Priority } from '../model/claim-order.ts'
 import { type JobEntry, keepEntry, toJobState, waitForEnd } from '../model/entry.ts'
+import { expiryTime } from '../model/expiry.ts'
 import { toLimitCosts } from '../model/limits.ts'
 import type { Details, Posting, Size } from '../model/posting.ts'
 import type { Resources } from '../model/resources.ts'
@@ -86,6 +87,13 @@ export class Job {
     const { stored } = this.#entry
     const { delay } = this.#current
     return stored && delay !== undefined ? new Date(Math.min(stored.writtenAt + delay, MAX_DATE_MS)) : undefined
+  }
+
+  /** The time at which the job goes to the trash if nobody starts it, by the board's clock; undefined where it does not expire. */
+  get expiresAt(): Date | undefined {
+    const { stored } = this.#entry
+    const time = stored && expiryTime({ posting: this.#current, postedAt: stored.postedAt })
+    return time === undefined ? undefined : new Date(Math.min(time, MAX_DATE_MS))
   }
 
   /** The pauses after failed runs, in milliseconds; undefined where the job has the default. */

@@ -41,6 +41,7 @@ interface PostCommandOptions extends SharedOptions, ResourceFlags {
   readonly limit?: readonly string[]
   readonly key?: string
   readonly delay?: string
+  readonly expiresAfter?: string
   readonly deadline?: string
   readonly uuid?: string
   readonly wait?: boolean
@@ -62,7 +63,7 @@ export function definePost(program: Command, run: RunAction): void {
     .option(
       '--from <file>',
       'post a job for each line of a file, or of standard input (-): a JSON object with flow, store, name, key, uuid, priority, size, delay, ' +
-        'deadline, maxAttempts, resources, limits, details; options of the command line are for lines that lack them',
+        'expiresAfter, deadline, maxAttempts, resources, limits, details; options of the command line are for lines that lack them',
     )
     .option(
       '--from-line <n>',
@@ -99,6 +100,7 @@ export function definePost(program: Command, run: RunAction): void {
       'at most one job with this key is on the board: if there is one already, its uuid is printed',
     )
     .option('--delay <duration>', 'time until it can be claimed (default: none)')
+    .option('--expires-after <duration>', 'trash it if nobody has started it after this time (default: never)')
     .option('--deadline <duration>', 'how long one run may take before it fails (default: for ever)')
     .option('--uuid <uuid>', 'uuid of the job, to post again after an unknown outcome (default: a new one)')
     .option('--wait', 'wait until it is done, and print its progress if logbooks are named; exit code as of wait')
@@ -184,11 +186,12 @@ function postToBoard(
 }
 
 function postOptions(options: PostCommandOptions): PostOptions {
-  const { name, priority, size, maxAttempts, uuid, key, delay, deadline } = options
+  const { name, priority, size, maxAttempts, uuid, key, delay, expiresAfter, deadline } = options
   return {
     ...toResourceOptions(options),
     ...definedOnly({ name, priority, size, maxAttempts, uuid, key, limits: options.limit }),
     ...(delay === undefined ? {} : { delay: parseDuration(delay, '--delay') }),
+    ...(expiresAfter === undefined ? {} : { expiresAfter: parseDuration(expiresAfter, '--expires-after') }),
     ...(deadline === undefined ? {} : { deadline: parseDuration(deadline, '--deadline') }),
   }
 }

@@ -21,8 +21,8 @@ const LOCK_VERSION = 1
 export const sharedBoard: BoardKind = {
   encoding: 'json',
   // TaskFlow's services do not know keys, resources and delays, and would not respect them.
-  // TaskFlow's conductors claim here, too, and know of no limits.
-  capabilities: { ...ALL_CAPABILITIES, keys: false, resources: false, delays: false, limits: false },
+  // TaskFlow's conductors claim here, too, and know of no limits. They record no run: a job that they have tried would expire.
+  capabilities: { ...ALL_CAPABILITIES, keys: false, resources: false, delays: false, expiry: false, limits: false },
   encodePosting: encodeSharedPosting,
   decodePosting: decodeSharedPosting,
   encodeTrash: (entry, options) => {

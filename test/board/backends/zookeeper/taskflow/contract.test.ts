@@ -8,7 +8,7 @@ import { EVERYTHING, zookeeperPlace } from '../../../boards.ts'
 
 const sharedBoards: BoardBackend = {
   name: 'zookeeper:, shared with TaskFlow',
-  capabilities: { ...EVERYTHING, keys: false, resources: false, delays: false, limits: false },
+  capabilities: { ...EVERYTHING, keys: false, resources: false, delays: false, expiry: false, limits: false },
   jsonOnly: true,
   place: async () => {
     const place = await zookeeperPlace()
