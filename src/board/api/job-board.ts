@@ -342,7 +342,8 @@ export class JobBoard implements AsyncDisposable {
    * Two transactions, and one for the release. For `jobs`, the hold is a job of the flow `jobboard/hold`. If this process ends while it
    * waits, the job goes to the trash about a minute later.
    *
-   * @throws InvalidArgument; Timeout, or the signal's reason, while it waits; UnsupportedCapability where the board has no resources
+   * @throws InvalidArgument; Timeout, or the signal's reason, while it waits; NotFound when the hold was cancelled before its turn came;
+   * UnsupportedCapability where the board has no resources
    * @example await using hold = await board.hold({ exclusive: ['repo/fedora'], timeout: '5m' })
    */
   async hold(options: HoldOptions): Promise<ResourceHold> {
@@ -350,7 +351,7 @@ export class JobBoard implements AsyncDisposable {
     const { flow, post: asked } = toHoldPost(options)
     const { post, wait } = postAndClaimSettings(asked)
     wait.signal?.throwIfAborted()
-    const reservation: Reservation = { delay: RESERVED_FOR_POSTER, reservedFor: this.#claims.startIncarnation() }
+    const reservation: Reservation = { delay: RESERVED_FOR_POSTER, reservedFor: this.#claims.registerIncarnation() }
     const expiring: PostOptions = { ...post, expiresAfter: HOLD_EXPIRES_AFTER }
     return new ResourceHold(await this.#postAndClaim(flow, {}, { post: expiring, wait, reservation }))
   }

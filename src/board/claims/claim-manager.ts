@@ -243,8 +243,8 @@ export class ClaimManager {
   }
 
   /** Registers this owner on the board, so that others know that it lives. @returns its incarnation */
-  startIncarnation(): string {
-    this.#incarnation.start()
+  registerIncarnation(): string {
+    this.#incarnation.register()
     return this.#incarnation.id
   }
 

@@ -12,7 +12,7 @@
  *
  * A job with `reservedFor` is kept as long as that owner lives: it claims the job itself, and may wait for long.
  */
-import { asError, NotConnected, NotFound, Unclaimable } from '../../core/errors.ts'
+import { asError, NotConnected, NotFound, OutcomeUnknown, Unclaimable } from '../../core/errors.ts'
 import { systemAlarmClock } from '../../core/time.ts'
 import type { Backend, DiscardRequest, StoredJob } from '../backend.ts'
 import type { QueueEntry } from '../model/entry.ts'
@@ -27,7 +27,7 @@ const MAX_BATCH = 100
 /** The longest random pause before jobs are trashed: otherwise all processes that claim would try it at the same instant. */
 const MAX_SPREAD_MS = 500
 /** The time after which the clock is read again, and a job is looked at again that could not be trashed, or whose owner lives. */
-const RETRY_MS = { clock: 10_000, beingClaimed: 1_000, reserved: 60_000, failed: 60_000 } as const
+const RETRY_MS = { clock: 10_000, beingClaimed: 1_000, reserved: 60_000, away: 5_000, refused: 60_000 } as const
 
 export interface ExpirerOptions {
   readonly backend: Pick<Backend, 'capabilities' | 'clock' | 'discard' | 'now' | 'read' | 'readClock' | 'sections'>
@@ -39,8 +39,11 @@ export interface ExpirerOptions {
   readonly onError: (error: Error) => void
 }
 
-/** What became of a job that should be trashed. `lost`: it was claimed, changed or removed before. */
-type Outcome = 'trashed' | 'lost' | 'failed'
+/**
+ * What became of a job that should be trashed. `lost`: it was claimed, changed or removed before. `away`: there is no connection, or the outcome is
+ * not known.
+ */
+type Outcome = 'trashed' | 'lost' | 'away' | 'refused'
 
 export class Expirer {
   readonly #options: ExpirerOptions
@@ -136,7 +139,7 @@ export class Expirer {
     try {
       living = await incarnation.listLiving(listReservedFor(overdue.map(({ stored }) => stored)))
     } catch (error) {
-      for (const place of overdue) expiring.postpone(place, now + RETRY_MS.failed)
+      for (const place of overdue) expiring.postpone(place, now + RETRY_MS.away)
       throw error
     }
     await Promise.all(
@@ -145,7 +148,7 @@ export class Expirer {
         if (living.has(stored.posting.reservedFor ?? '')) return expiring.postpone(place, now + RETRY_MS.reserved)
         const outcome = await this.#discard(stored, { cancelRequested: entry.cancelRequested })
         if (outcome === 'trashed') view.takeOwnChange(entry, 'trashed')
-        else if (outcome === 'failed') expiring.postpone(place, now + RETRY_MS.failed)
+        else if (outcome !== 'lost') expiring.postpone(place, now + RETRY_MS[outcome])
       }),
     )
   }
@@ -174,7 +177,7 @@ export class Expirer {
     } catch (error) {
       if (error instanceof Unclaimable || error instanceof NotFound) return 'lost'
       this.#report(error)
-      return 'failed'
+      return error instanceof NotConnected || error instanceof OutcomeUnknown ? 'away' : 'refused'
     }
   }
 

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { JobBoard } from '../../../src/board/api/job-board.ts'
 import { MemoryBackend } from '../../../src/board/backends/memory/index.ts'
 import { MemorySpace } from '../../../src/board/backends/memory/space.ts'
-import { OutcomeUnknown, Timeout } from '../../../src/core/errors.ts'
+import { AccessDenied, NotConnected, Timeout } from '../../../src/core/errors.ts'
 import { ManualClock } from '../../../src/testing/index.ts'
 import { nextEvent, rejectionOf } from '../events.ts'
 import { all, namesOn } from '../jobs.ts'
@@ -93,7 +93,7 @@ test('a job that could not be trashed is tried again, and the error is reported 
   const { clock, claimer } = scene
   const errors: Error[] = []
   claimer.board.on('error', ({ error }) => errors.push(error))
-  const discard = vi.spyOn(claimer.backend, 'discard').mockRejectedValue(new OutcomeUnknown('the answer was lost'))
+  const discard = vi.spyOn(claimer.backend, 'discard').mockRejectedValue(new AccessDenied('it may not delete'))
   const job = await claimer.board.post('flow', {}, { expiresAfter: '1m' })
   clock.advance('1m')
   await vi.waitFor(() => expect(discard).toHaveBeenCalledTimes(1))
@@ -102,8 +102,13 @@ test('a job that could not be trashed is tried again, and the error is reported 
   clock.advance('30s')
   await vi.waitFor(() => expect(discard).toHaveBeenCalledTimes(2))
   expect(errors).toHaveLength(1)
-  discard.mockRestore()
+  // Without a connection it is tried again sooner, and the board reports that itself.
+  discard.mockRejectedValue(new NotConnected('away'))
   clock.advance('1m')
+  await vi.waitFor(() => expect(discard).toHaveBeenCalledTimes(3))
+  expect(errors).toHaveLength(1)
+  discard.mockRestore()
+  clock.advance('5s')
   expect(await job.wait()).toBe('TRASHED')
 })
 
