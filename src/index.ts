@@ -184,6 +184,7 @@ export {
   type IsolateOptions,
   input,
   isFlow,
+  type KeepLogbooks,
   type Link,
   linear,
   link,

@@ -223,6 +223,8 @@ export interface BackendCapabilities {
   readonly keys: boolean
   readonly resources: boolean
   readonly delays: boolean
+  /** Whether jobs that nobody starts can expire. */
+  readonly expiry: boolean
   readonly cancel: boolean
   /** Whether jobs can be restored from the trash. */
   readonly restore: boolean
@@ -248,6 +250,7 @@ export const ALL_CAPABILITIES: BackendCapabilities = {
   keys: true,
   resources: true,
   delays: true,
+  expiry: true,
   cancel: true,
   restore: true,
   completeChangeFeed: true,

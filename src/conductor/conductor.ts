@@ -36,11 +36,13 @@ import { type IsolatedAtoms, toChildrenHealth } from './isolation/isolated-atoms
 import type { ConductorSettings } from './options.ts'
 import { Registration } from './registration.ts'
 import { retain } from './retention.ts'
+import { toFlowAges } from './runs/book-owner.ts'
 import { DisclosurePolicy } from './runs/disclosure.ts'
 import { type RunStarted, Runs } from './runs/runs.ts'
 import { TaskWatch } from './runs/task-watch.ts'
 import { formatStopIgnored, type StopIgnored } from './runs/unstopped-jobs.ts'
 import { Scheduling } from './scheduling.ts'
+import { retainTrash } from './trash-retention.ts'
 
 export interface ConductorParts extends ConductorSettings {
   readonly name: string
@@ -351,9 +353,17 @@ export class Conductor implements AsyncDisposable {
   }
 
   async #retain(): Promise<void> {
-    const { removeLogbooksAfter: age, ...parts } = this.#parts
-    if (age !== undefined)
-      await retain({ ...parts, age: toMilliseconds(age, 'removeLogbooksAfter') }, this.#draining.signal)
+    const { removeLogbooksAfter, removeTrashAfter, flows, ...parts } = this.#parts
+    const { signal } = this.#draining
+    const ages = toFlowAges(flows.all)
+    const age =
+      removeLogbooksAfter === undefined ? undefined : toMilliseconds(removeLogbooksAfter, 'removeLogbooksAfter')
+    await Promise.all([
+      age === undefined && ages.length === 0 ? undefined : retain({ ...parts, age, flowAges: ages }, signal),
+      removeTrashAfter === undefined
+        ? undefined
+        : retainTrash({ ...parts, age: toMilliseconds(removeTrashAfter, 'removeTrashAfter') }, signal),
+    ])
   }
 
   async #storageIsBack(): Promise<boolean> {

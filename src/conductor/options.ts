@@ -76,8 +76,13 @@ export interface ConductorOptions {
    * left, then trashed. `consume`: as in TaskFlow.
    */
   readonly onFailure?: OnFailure
-  /** The age, since the last change, at which finished logbooks are removed; by default they are kept forever. */
+  /**
+   * The age, since the last change, at which finished logbooks are removed; by default they are kept forever. A flow with `keepLogbooks` decides
+   * about its own.
+   */
   readonly removeLogbooksAfter?: Duration
+  /** The time in the trash after which jobs are removed for good; by default they are kept forever. */
+  readonly removeTrashAfter?: Duration
   /**
    * Names of keys whose values are shown as `[redacted]`, at any depth and in any spelling (`password` also means
    * `pass_word`): in logs, including the tasks' `ctx.log`, and in reasons and failures on the board.
@@ -119,6 +124,7 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   defaultDeadline: true,
   onFailure: true,
   removeLogbooksAfter: true,
+  removeTrashAfter: true,
   redact: true,
   failuresOnBoard: true,
   log: true,
@@ -140,6 +146,7 @@ export type ConductorSettings = Required<Pick<ConductorOptions, DefaultedOption>
   Pick<
     ConductorOptions,
     | 'removeLogbooksAfter'
+    | 'removeTrashAfter'
     | 'defaultDeadline'
     | 'sizes'
     | 'maxJobs'
@@ -180,6 +187,7 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
     'defaultDeadline',
     'maxIdleTime',
     'removeLogbooksAfter',
+    'removeTrashAfter',
   ] as const) {
     const duration = settings[option]
     if (duration !== undefined) toMilliseconds(duration, option)
@@ -227,6 +235,7 @@ const SETTING_NAMES: Readonly<Record<keyof ConductorSettings, true>> = {
   burst: true,
   log: true,
   removeLogbooksAfter: true,
+  removeTrashAfter: true,
   sizes: true,
   maxJobs: true,
   maxIdleTime: true,

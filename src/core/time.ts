@@ -110,9 +110,10 @@ export const systemClock: Clock = () => ({ monotonic: monotonic(), wall: Date.no
 /**
  * The purpose of an alarm. `delay`: a job is delayed on the board. `pause`: a retry of a flow waits before its next attempt.
  * `deadline`: the limit of something that runs. `schedule`: the next time of a schedule. `review`: a board checks whether conductors know the flows of jobs that
- * other jobs wait behind; no work waits for it. `limit`: a call waits for tokens of a limit.
+ * other jobs wait behind; no work waits for it. `limit`: a call waits for tokens of a limit. `expiry`: a job goes to the trash if nobody has
+ * started it by then.
  */
-export type AlarmKind = 'delay' | 'pause' | 'deadline' | 'schedule' | 'limit' | 'review'
+export type AlarmKind = 'delay' | 'pause' | 'deadline' | 'schedule' | 'limit' | 'review' | 'expiry'
 
 /**
  * The clock and the alarms for delays, back-offs and deadlines. A board may have its own clock: a test advances it instead

@@ -11,7 +11,7 @@ export interface SetAlarm {
   /**
    * `delay`: a job rests on the board. `pause`: a retry waits for its next attempt. `deadline`: of a task, flow or job.
    * `limit`: a call of `limits.take` waits for tokens. `review`: the board looks whether conductors know the flows of jobs that others wait
-   * behind.
+   * behind. `expiry`: a job goes to the trash if nobody has started it by then.
    */
   readonly kind: AlarmKind
 }
@@ -81,14 +81,14 @@ export class ManualClock implements AlarmClock {
   }
 
   /**
-   * Advances the clock to the next alarm, of that kind if one is named. A `review` has to be named: a blocked board sets one
-   * after the other, and no work waits for them.
+   * Advances the clock to the next alarm, of that kind if one is named. A `review` or an `expiry` has to be named: a blocked board sets
+   * reviews one after the other, and no work waits for either.
    *
    * @returns whether there was one
    */
   advanceToNext(kind?: AlarmKind): boolean {
     const next = this.#sortedAlarms().find((alarm) =>
-      kind === undefined ? alarm.kind !== 'review' : alarm.kind === kind,
+      kind === undefined ? alarm.kind !== 'review' && alarm.kind !== 'expiry' : alarm.kind === kind,
     )
     if (next) this.#advanceTo(next.time)
     return next !== undefined

@@ -17,6 +17,7 @@ export const EVERYTHING = {
   keys: true,
   resources: true,
   delays: true,
+  expiry: true,
   cancel: true,
   restore: true,
   completeChangeFeed: true,
@@ -41,6 +42,7 @@ export async function viewing(opening: Promise<JobBoard>): Promise<JobBoard> {
 export const memoryBoards: BoardBackend = {
   name: 'memory:',
   neverPolls: true,
+  hasProcessClock: true,
   capabilities: EVERYTHING,
   place: async () => memoryPlace(),
 }

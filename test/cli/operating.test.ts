@@ -201,6 +201,34 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     expect(complaint(nonsense)).toEqual([2, expect.stringContaining('--delay: "soon" is not a duration')])
   })
 
+  test('post --expires-after: a job that nobody starts is in the trash with that reason, and show says when before', async () => {
+    const kept = await post('hello', '--expires-after', '2h')
+    expect((await place.jobboard(['show', kept])).stdout).toMatch(/^ *expires +\d{4}-.*Z, if nobody has started it$/m)
+    const uuid = await post('hello', '--expires-after', '200ms')
+    await using board = await openBoard(place.board)
+    const stop = new AbortController()
+    const waiting = board.claimNext({ accept: () => false, signal: stop.signal }).catch(() => undefined)
+    expect(await place.jobboard(['wait', uuid])).toMatchObject({ exitCode: 1, stdout: 'TRASHED\n' })
+    stop.abort()
+    await waiting
+    const listed = await place.jobboard(['trash', 'list', '--json'])
+    expect(JSON.parse(listed.stdout)).toMatchObject({
+      ...{ uuid, expired: true, by: board.who },
+      reason: 'nobody started it within 200 ms',
+    })
+    expect((await place.jobboard(['trash', 'list'])).stdout).toContain('nobody started it within 200 ms')
+    const refusals = [
+      [['--expires-after', '1 fortnight'], '--expires-after: "1 fortnight" is not a duration'],
+      [['--expires-after', '0s'], 'expiresAfter must be longer than 0'],
+      [['--expires-after', '1h', '--delay', '2h'], 'expiresAfter must be longer than delay'],
+    ] as const
+    for (const [flags, text] of refusals) {
+      const refused = await place.jobboard(['post', 'hello', ...flags])
+      expect(refused.exitCode).toBeGreaterThan(0)
+      expect(refused.stderr).toContain(text)
+    }
+  })
+
   test('wait: --timeout does not limit it, and that is said', async () => {
     const uuid = await post('hello', '--store', '{"name":"Ada"}')
     const waiting = place.jobboard(['wait', uuid, '--timeout', '5s'])

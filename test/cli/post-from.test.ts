@@ -45,12 +45,13 @@ test('each line is a job, with its own options or those of the command line', as
   const lines = [
     { flow: 'hello', name: 'a', priority: 'LOW' },
     '',
-    { name: 'b', store: { n: 1 }, delay: '1h', limits: ['api'] },
+    { name: 'b', store: { n: 1 }, delay: '1h', expiresAfter: '2h', limits: ['api'] },
   ]
   const outcome = await postLines(lines, 'tidy', '--priority', 'HIGH')
   expect(outcome).toEqual({ exitCode: 0, stdout: '2 posted\n', stderr: '' })
   const jobs = []
   for await (const job of board.jobs({ ensureFresh: true })) jobs.push(job)
+  expect(jobs.map(({ expiresAt }) => expiresAt !== undefined)).toEqual([true, false])
   expect(jobs.map(({ name, priority, details }) => [name, priority, details['flow']])).toEqual([
     ['b', 'HIGH', 'tidy'],
     ['a', 'LOW', 'hello'],

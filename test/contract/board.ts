@@ -14,6 +14,7 @@ import { elsewhereContract } from './board/elsewhere.ts'
 import { endsContract } from './board/ends.ts'
 import { entitiesContract } from './board/entities.ts'
 import { eventsContract } from './board/events.ts'
+import { expiryContract } from './board/expiry.ts'
 import { historyContract } from './board/history.ts'
 import { idlePollingContract } from './board/idle-polling.ts'
 import { jobLimitsContract, noLimitsContract } from './board/job-limits.ts'
@@ -46,6 +47,8 @@ export interface BoardBackend {
   readonly viewsOnly?: boolean
   /** Changes cost nothing, or are always received: a caller without work stays in the view of a busy board. */
   readonly neverPolls?: boolean
+  /** The clock of its boards is that of the process. */
+  readonly hasProcessClock?: boolean
   /** An empty place for boards. */
   place(): Promise<BoardPlace>
 }
@@ -76,6 +79,7 @@ export const WINDOW_PARTS: readonly PartName[] = [
   'what a job waits for',
   'resources',
   'delays and deadlines',
+  'expiry',
   'cancelling',
   'levels',
   'views that are opened again',
@@ -117,6 +121,7 @@ type PartName =
   | 'keys'
   | 'resources'
   | 'delays and deadlines'
+  | 'expiry'
   | 'cancelling'
   | 'a job that its poster claims'
   | 'capabilities'
@@ -191,7 +196,7 @@ function contractOf(
     beginAnew: () => there().beginAnew(),
   }
   // What it cannot do is not left out: that it is refused is tested with the capabilities.
-  const { keys, resources, delays, cancel, records, limits, dependencies, history } = backend.capabilities
+  const { keys, resources, delays, expiry, cancel, records, limits, dependencies, history } = backend.capabilities
   part('posting and looking', () => postingContract(use, backend))
   part('claiming', () => claimingContract(use))
   part('settling', () => settlingContract(use))
@@ -208,6 +213,7 @@ function contractOf(
   if (keys) part('keys', () => keysContract(use))
   if (resources) part('resources', () => resourcesContract(use))
   if (delays) part('delays and deadlines', () => delaysContract(use, backend.capabilities))
+  if (expiry) part('expiry', () => expiryContract(use, backend))
   if (cancel) part('cancelling', () => cancellingContract(use, backend.capabilities))
   part('a job that its poster claims', () => ownJobsContract(use, backend.capabilities))
   part('postings that do harm', () => poisonContract(use, backend))

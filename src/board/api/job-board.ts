@@ -31,7 +31,7 @@ import { Limits } from '../limits/limits.ts'
 import { TokenTaker } from '../limits/token-taker.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { FlowReference } from '../model/flow-reference.ts'
-import { POST_OPTIONS, type PostOptions } from '../model/posting.ts'
+import { POST_OPTIONS, type PostOptions, type Reservation } from '../model/posting.ts'
 import { BoardRecords } from '../records/board-records.ts'
 import { type ListedFlow, listFlows, publishOutlines } from '../records/flow-outlines.ts'
 import { type DeclaredSchedules, type DeclareReport, declareSchedules } from '../schedules/declare.ts'
@@ -63,7 +63,7 @@ import {
 } from './options.ts'
 import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from './post-many.ts'
 import { OwnKeyWarning, type PostedJob, Poster } from './poster.ts'
-import { type HoldOptions, ResourceHold, toHoldPost } from './resource-hold.ts'
+import { HOLD_EXPIRES_AFTER, type HoldOptions, ResourceHold, toHoldPost } from './resource-hold.ts'
 import { type RestoreOptions, restore } from './restoring.ts'
 import { toScheduleHost } from './schedule-host.ts'
 import { TrashedJob } from './trashed-job.ts'
@@ -116,6 +116,7 @@ export class JobBoard implements AsyncDisposable {
         jobChanged: (event, entry, options) => this.#emitJobEvent(event, entry, options),
         statusRead: (entry, status) => this.#claims.statusRead(entry, status),
         cancelRequested: (entry) => this.#claims.cancelled(entry),
+        jobsExpired: () => this.#claims.expirer.noteExpired(),
         flowUnaccepted: (work, first) => this.#emitUnaccepted(work, first),
         limited: (key, waiting) => this.#emitLimited(key, waiting),
         onError: failed,
@@ -138,7 +139,8 @@ export class JobBoard implements AsyncDisposable {
     })
     this.#tokens = new TokenTaker({ backend, book: this.#limitBook, signal })
     const claims = new ClaimManager({
-      ...{ backend, view: this.#view, entities: this.#entities, limits: this.#limitBook, who, onError: failed },
+      ...{ backend, view: this.#view, entities: this.#entities, limits: this.#limitBook, who, signal, onError: failed },
+      records: this.records,
       keepHistory,
       refresh: () => this.#lookup.refresh(),
     })
@@ -192,6 +194,13 @@ export class JobBoard implements AsyncDisposable {
   /** @internal The clock of the board, which conductors use: a memory board can have a clock of its own. */
   get clock(): AlarmClock {
     return this.#backend.clock ?? systemAlarmClock
+  }
+
+  /** @internal Returns the time of the servers' clock in milliseconds since 1970; a round trip if it is not known yet. @throws NotConnected */
+  async readClock(): Promise<number> {
+    this.#lifecycle.assertRunning()
+    await this.#backend.readClock?.()
+    return this.#backend.now()
   }
 
   /**
@@ -318,7 +327,7 @@ export class JobBoard implements AsyncDisposable {
    * transactions.
    *
    * For other boards the job has a delay of an hour. So if this process ends before it has the claim, any board can claim the job
-   * after that hour.
+   * after that hour, unless it has expired by then (`expiresAfter`).
    *
    * @throws as {@link post}; Timeout, or the signal's reason, and the job is in the trash; Duplicate when a job with the key
    * is on the board; NotFound when the job was cancelled before its turn came
@@ -332,21 +341,26 @@ export class JobBoard implements AsyncDisposable {
     this.#lifecycle.assertRunning()
     const { post, wait } = postAndClaimSettings(options)
     wait.signal?.throwIfAborted()
-    const job = await this.#poster.post(flow, store, { ...post, delay: RESERVED_FOR_POSTER })
-    if (!job.created) throw new Duplicate(`${job} with the same key is already on the board; nothing was posted`)
-    return this.#claimer.claimOwnPost(job, wait)
+    return this.#postAndClaim(flow, store, { post, wait, reservation: { delay: RESERVED_FOR_POSTER } })
   }
 
   /**
    * Owns resources without a job's work: waits in their line as a job does, and owns them until they are released, or the session ends.
-   * Two transactions, and one for the release. For `jobs`, the hold is a job of the flow `jobboard/hold`.
+   * Two transactions, and one for the release. For `jobs`, the hold is a job of the flow `jobboard/hold`. If this process ends while it
+   * waits, the job goes to the trash about a minute later.
    *
-   * @throws InvalidArgument; Timeout, or the signal's reason, while it waits; UnsupportedCapability where the board has no resources
+   * @throws InvalidArgument; Timeout, or the signal's reason, while it waits; NotFound when the hold was cancelled before its turn came;
+   * UnsupportedCapability where the board has no resources
    * @example await using hold = await board.hold({ exclusive: ['repo/fedora'], timeout: '5m' })
    */
   async hold(options: HoldOptions): Promise<ResourceHold> {
-    const { flow, post } = toHoldPost(options)
-    return new ResourceHold(await this.postAndClaim(flow, {}, post))
+    this.#lifecycle.assertRunning()
+    const { flow, post: asked } = toHoldPost(options)
+    const { post, wait } = postAndClaimSettings(asked)
+    wait.signal?.throwIfAborted()
+    const reservation: Reservation = { delay: RESERVED_FOR_POSTER, reservedFor: this.#claims.registerIncarnation() }
+    const expiring: PostOptions = { ...post, expiresAfter: HOLD_EXPIRES_AFTER }
+    return new ResourceHold(await this.#postAndClaim(flow, {}, { post: expiring, wait, reservation }))
   }
 
   /** Yields the jobs that are on the board now: by priority, then in posting order. */
@@ -618,6 +632,20 @@ export class JobBoard implements AsyncDisposable {
   }
 
   // --- Inside -----------------------------------------------------------------------------------------------------
+
+  async #postAndClaim(
+    flow: AnyFlow | string,
+    store: object,
+    {
+      post,
+      wait,
+      reservation,
+    }: { readonly post: PostOptions; readonly wait: WaitOptions; readonly reservation: Reservation },
+  ): Promise<Claim> {
+    const job = await this.#poster.post(flow, store, post, reservation)
+    if (!job.created) throw new Duplicate(`${job} with the same key is already on the board; nothing was posted`)
+    return this.#claimer.claimOwnPost(job, wait)
+  }
 
   async #setGate({ paused }: { readonly paused: boolean }): Promise<void> {
     await this.#backend.request({ kind: 'gate', paused })

@@ -10,6 +10,7 @@ import { type Attempt, toAttempts } from '../model/attempts.ts'
 import type { Priority } from '../model/claim-order.ts'
 import type { DependencyEnd } from '../model/dependencies.ts'
 import { type JobEntry, keepEntry, toJobState, waitForEnd } from '../model/entry.ts'
+import { expiryTime } from '../model/expiry.ts'
 import { toLimitCosts } from '../model/limits.ts'
 import type { Details, Posting, Size } from '../model/posting.ts'
 import type { Resources } from '../model/resources.ts'
@@ -90,6 +91,13 @@ export class Job {
     const { stored } = this.#entry
     const { delay } = this.#current
     return stored && delay !== undefined ? toDate(stored.writtenAt + delay) : undefined
+  }
+
+  /** The time at which the job goes to the trash if nobody starts it, by the board's clock; undefined where it does not expire. */
+  get expiresAt(): Date | undefined {
+    const { stored } = this.#entry
+    const time = stored && expiryTime({ posting: this.#current, postedAt: stored.postedAt })
+    return time === undefined ? undefined : toDate(time)
   }
 
   /** The pauses after failed runs, in milliseconds; undefined where the job has the default. */

@@ -14,7 +14,7 @@ import { assertSupported } from '../claims/supported.ts'
 import { withFlowPosting } from '../model/declared.ts'
 import type { Dependency } from '../model/dependencies.ts'
 import { type JobEntry, newEntry } from '../model/entry.ts'
-import { makePosting, type Posting, type PostOptions, type SqlClient } from '../model/posting.ts'
+import { makePosting, type Posting, type PostOptions, type Reservation, type SqlClient } from '../model/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
 import type { DependencyResolver } from './dependency-resolver.ts'
 import { ExpectedPost } from './expected-job.ts'
@@ -85,8 +85,13 @@ export class Poster {
    * job is still gone, is orphaned: the post takes it over. The first look alone proves nothing: the key may have been removed
    * since, and another job may have been posted with it, whose key has the same revision.
    */
-  async post(flow: AnyFlow | string, store: object, options: PostOptions): Promise<PostedJob> {
-    const posting = await this.#toPosting(flow, store, options)
+  async post(
+    flow: AnyFlow | string,
+    store: object,
+    options: PostOptions,
+    reservation?: Reservation,
+  ): Promise<PostedJob> {
+    const posting = await this.#toPosting(flow, store, options, reservation)
     const { uuid, name } = posting
     return this.#dependencies.register<PostedJob>([{ uuid, name, after: options.after }], ([after = []]) =>
       this.#postAfter(after, posting, options),
@@ -161,12 +166,17 @@ export class Poster {
   }
 
   /** Makes the posting of a job. @throws InvalidPosting, InvalidArgument, MissingDependencies, UnsupportedCapability */
-  async #toPosting(flow: AnyFlow | string, store: object, options: PostOptions): Promise<Posting> {
+  async #toPosting(
+    flow: AnyFlow | string,
+    store: object,
+    options: PostOptions,
+    reservation?: Reservation,
+  ): Promise<Posting> {
     assertFlow(flow)
     const checked = typeof flow !== 'string' && flow.schema ? await checkPayload(flow, store) : store
     const request = toPostRequest(flow, store, options)
     const asked = typeof flow === 'string' ? options : withFlowPosting(flow, checked, options)
-    const posting = makePosting({ ...asked, ...request })
+    const posting = makePosting({ ...asked, ...request }, reservation)
     assertSupported(this.#backend, posting)
     return posting
   }

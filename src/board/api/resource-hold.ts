@@ -2,7 +2,8 @@
  * Owns resources without work of a job, for a script or a service that must be alone for a while.
  *
  * A hold is a job that this process posts and claims, so that it waits in the line of its resources, and every backend frees them if the
- * process dies. It runs at most once: nobody could go on with it.
+ * process dies. It runs at most once: nobody could go on with it. While it waits, its posting names this process (`reservedFor`): once the
+ * process does not live, the job expires.
  */
 
 import { settleWithRetries } from '../../core/async/retry.ts'
@@ -15,6 +16,9 @@ import type { PostAndClaimOptions, WaitOptions } from './options.ts'
 
 /** The flow of the jobs that holds are. No conductor knows it. */
 const HOLD_FLOW = 'jobboard/hold'
+
+/** The age from which the job of a hold goes to the trash once the process that waits for it does not live. */
+export const HOLD_EXPIRES_AFTER = '1m'
 
 /** What to own, how the hold is called, and how long to wait for it. */
 export type HoldOptions = Resources &

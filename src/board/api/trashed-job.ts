@@ -4,6 +4,7 @@ import type { Failure } from '../../core/failure.ts'
 import type { TrashedEntry } from '../backend.ts'
 import { type Attempt, toAttempts } from '../model/attempts.ts'
 import type { DependencyEnd } from '../model/dependencies.ts'
+import { isExpired } from '../model/expiry.ts'
 import type { Details } from '../model/posting.ts'
 
 /** A job in the trash, with owner, time and reason. `board.restore` moves it back to the queue, `board.purge` deletes it. */
@@ -53,6 +54,11 @@ export class TrashedJob {
 
   get reason(): string {
     return this.#entry.reason
+  }
+
+  /** Whether the job is in the trash because nobody started it in time (`expiresAfter`). */
+  get expired(): boolean {
+    return isExpired(this.#entry)
   }
 
   get failure(): Failure | undefined {

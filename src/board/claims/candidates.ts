@@ -1,7 +1,12 @@
-/** Decides which of the chosen jobs may be claimed: not those over a limit, after attempts that an outage ended are marked. */
+/**
+ * Decides which of the chosen jobs may be claimed: not those over a limit, after attempts that an outage ended are marked; and not those that
+ * nobody has started in time.
+ */
 import { catchError, toFailed } from '../../core/result.ts'
+import type { Backend } from '../backend.ts'
 import { exceededLimit, markOutages, unendedIncarnations } from '../model/attempts.ts'
 import type { QueueEntry } from '../model/entry.ts'
+import { canExpire, isOverdue, listReservedFor } from '../model/expiry.ts'
 import type { Posting } from '../model/posting.ts'
 import type { Incarnation } from './incarnation.ts'
 
@@ -13,19 +18,28 @@ export interface Candidate {
 
 export interface Candidates {
   readonly within: readonly Candidate[]
-  /** The jobs over a limit, which are trashed instead. */
+  /** The jobs over a limit, and those that have expired, which are trashed instead. */
   readonly over: readonly Candidate[]
   readonly refused: readonly { readonly place: QueueEntry; readonly error: Error }[]
 }
 
+export interface CandidateContext {
+  readonly incarnation: Incarnation
+  readonly backend: Pick<Backend, 'now' | 'readClock' | 'capabilities'>
+}
+
 /** Sorts the chosen jobs. An error of one job affects no other. */
-export async function sortCandidates(places: readonly QueueEntry[], incarnation: Incarnation): Promise<Candidates> {
-  const { candidates, refused } = await resolveOutages(places, incarnation)
+export async function sortCandidates(places: readonly QueueEntry[], context: CandidateContext): Promise<Candidates> {
+  const { candidates, refused: doubtful } = await resolveOutages(places, context.incarnation)
+  const { expired, undecided } = await findExpired(candidates, context)
+  const refused = [...doubtful, ...undecided]
+  const hidden = new Set(undecided.map(({ place }) => place))
   const within: Candidate[] = []
   const over: Candidate[] = []
   for (const candidate of candidates) {
+    if (hidden.has(candidate.place)) continue
     const limit = catchError(() => exceededLimit(candidate.posting))
-    if ('value' in limit && limit.value === undefined) within.push(candidate)
+    if ('value' in limit && limit.value === undefined && !expired.has(candidate.place)) within.push(candidate)
     else over.push(candidate)
   }
   return { within, over, refused }
@@ -50,5 +64,30 @@ async function resolveOutages(
     const doubtful = ({ posting }: Candidate) => unendedIncarnations(posting).length > 0
     const refused = candidates.filter(doubtful).map(({ place }) => ({ place, ...toFailed(error) }))
     return { candidates: candidates.filter((candidate) => !doubtful(candidate)), refused }
+  }
+}
+
+/**
+ * Finds the jobs that nobody has started in time. Sends no request where none can expire, once the server's clock is known. If that clock cannot
+ * be read, such jobs are not claimed now: the clock of this machine may be wrong.
+ */
+async function findExpired(
+  candidates: readonly Candidate[],
+  { incarnation, backend }: CandidateContext,
+): Promise<{ readonly expired: ReadonlySet<QueueEntry>; readonly undecided: Candidates['refused'] }> {
+  const places = backend.capabilities.expiry
+    ? candidates.flatMap(({ place }) => (canExpire(place.stored.posting) ? [place] : []))
+    : []
+  if (places.length === 0) return { expired: new Set(), undecided: [] }
+  try {
+    await backend.readClock?.()
+    const overdue = places.filter(({ stored }) => isOverdue(stored, backend.now()))
+    const living = await incarnation.listLiving(listReservedFor(overdue.map(({ stored }) => stored)))
+    return {
+      expired: new Set(overdue.filter(({ stored }) => !living.has(stored.posting.reservedFor ?? ''))),
+      undecided: [],
+    }
+  } catch (error) {
+    return { expired: new Set(), undecided: places.map((place) => ({ place, ...toFailed(error) })) }
   }
 }

@@ -35,10 +35,13 @@ import type { LimitBook } from '../limits/limit-book.ts'
 import { beginAttempt, exceededLimit, isSuspect } from '../model/attempts.ts'
 import { type HistoryEntry, toEndedJobRecord } from '../model/ended-job.ts'
 import type { JobEntry, QueueEntry } from '../model/entry.ts'
+import { canExpire, expiryReason } from '../model/expiry.ts'
 import type { Posting } from '../model/posting.ts'
+import type { BoardRecords } from '../records/board-records.ts'
 import type { JobEventKind, LiveView } from '../view/live-view.ts'
 import { type Candidate, sortCandidates } from './candidates.ts'
 import { Claim } from './claim.ts'
+import { Expirer } from './expirer.ts'
 import { GivenJobClaimer, noAnswerError } from './given-job.ts'
 import { Incarnation } from './incarnation.ts'
 import { ContentionEstimator, RejectedClaims } from './rejected-claims.ts'
@@ -55,6 +58,9 @@ export interface ClaimManagerOptions {
   readonly view: LiveView
   readonly entities: EntityRegistry
   readonly limits: LimitBook
+  readonly records: BoardRecords
+  /** Fires when the board is closed. */
+  readonly signal: AbortSignal
   /** Resolves when everything that was committed before the call is in the view. */
   readonly refresh: () => Promise<void>
   readonly who: string
@@ -85,6 +91,8 @@ export class ClaimManager {
   readonly #incarnation: Incarnation
   readonly #safeAccept: SafeAccept
   readonly #givenJobs: GivenJobClaimer
+  /** Moves jobs that nobody has started in time to the trash. */
+  readonly expirer: Expirer
   readonly #noAnswer: { readonly error: Error }
   /** The session hold, kept while there are claims and shortly after. */
   #hold: SessionHold | undefined
@@ -102,6 +110,14 @@ export class ClaimManager {
     this.#rejected = new RejectedClaims({ ...options, canClaim: () => this.canClaim })
     this.#incarnation = new Incarnation(options)
     this.#safeAccept = new SafeAccept(options)
+    this.expirer = new Expirer({
+      ...options,
+      incarnation: this.#incarnation,
+      discard: (stored, request) => {
+        const { id, revision, posting } = stored
+        return this.discard({ stored }, { id, revision, posting, ...request })
+      },
+    })
     this.#noAnswer = { error: noAnswerError(options.backend) }
     this.#givenJobs = new GivenJobClaimer({
       ...options,
@@ -239,6 +255,12 @@ export class ClaimManager {
     this.#releaseOrphans(claim)
   }
 
+  /** Registers this owner on the board, so that others know that it lives. @returns its incarnation */
+  registerIncarnation(): string {
+    this.#incarnation.register()
+    return this.#incarnation.id
+  }
+
   /** Whether the board can claim jobs now. */
   get canClaim(): boolean {
     return this.#session?.state === 'connected' && this.#view.isCurrent && this.#paused === false
@@ -280,7 +302,10 @@ export class ClaimManager {
 
   /** Claims the jobs. Jobs over a limit are trashed instead. An error of one job does not affect the others. */
   async #claimWithinLimits(places: readonly QueueEntry[]): Promise<Result<Claim>[]> {
-    const { within, over, refused } = await sortCandidates(places, this.#incarnation)
+    const { within, over, refused } = await sortCandidates(places, {
+      incarnation: this.#incarnation,
+      backend: this.#backend,
+    })
     const [claimed, discarded] = await Promise.all([
       this.#claimEach(within),
       Promise.all(over.map((candidate) => this.#discard(candidate).catch(toFailed))),
@@ -415,14 +440,14 @@ export class ClaimManager {
   }
 
   /** Trashes an unclaimed job in one transaction. @throws as `Backend.discard` */
-  discard(entry: JobEntry, discarded: Omit<DiscardRequest, 'who' | 'history'>): Promise<void> {
-    const history = this.#toHistory(entry, { kind: 'trash', ...discarded })
+  discard(job: Pick<JobEntry, 'stored'>, discarded: Omit<DiscardRequest, 'who' | 'history'>): Promise<void> {
+    const history = this.#toHistory(job, { kind: 'trash', ...discarded })
     return this.#backend.discard({ ...discarded, who: this.#who, ...history })
   }
 
   /** Returns what the end of a job adds to the history. */
   #toHistory(
-    { stored }: JobEntry,
+    { stored }: Pick<JobEntry, 'stored'>,
     { kind, posting, reason }: { kind: Settlement['kind']; posting: Posting; reason?: string },
   ): { history?: HistoryEntry } {
     if (kind === 'abandon' || this.#keepHistory === 0 || !this.#backend.capabilities.history) return {}
@@ -439,7 +464,7 @@ export class ClaimManager {
 
   async #discard({ place: { entry, stored }, posting }: Candidate): Promise<Result<Claim>> {
     const { id, revision } = stored
-    const limit = exceededLimit(posting) ?? 'over a limit'
+    const limit = exceededLimit(posting) ?? (canExpire(posting) ? expiryReason(posting) : 'over a limit')
     const { cancelRequested } = entry
     await this.discard(entry, { id, revision, posting, cancelRequested, reason: limit })
     return { error: new Unclaimable(`job ${posting.uuid} was trashed: ${limit}`) }

@@ -44,7 +44,7 @@ export class Claimer {
   async waitForClaimable(options: WaitOptions): Promise<void> {
     assertWaitOptions(options)
     const { claims } = this.#options
-    this.#options.view.unaccepted.start()
+    this.#startUpkeep()
     using _alive = keepAlive()
     using stop = followSignals([this.#options.signal, options.signal])
     using _timer = options.timeout === 0 ? undefined : this.#startTimeout(stop, options.timeout)
@@ -58,7 +58,7 @@ export class Claimer {
   async claimNext(options: ClaimNextOptions): Promise<[Claim, ...Claim[]]> {
     const settings = claimNextSettings(options)
     const { claims, view } = this.#options
-    view.unaccepted.start()
+    this.#startUpkeep()
     using _alive = keepAlive()
     using stop = followSignals([this.#options.signal, options.signal])
     // The timeout ends only the wait for a change: a job that is already chosen may be granted by the time it fires.
@@ -134,7 +134,7 @@ export class Claimer {
     { stop, late }: { readonly stop: FollowingSignal; readonly late: FollowingSignal },
   ): Promise<Claim> {
     const { claims, view } = this.#options
-    view.unaccepted.start()
+    this.#startUpkeep()
     const entry = Job.entryFor(job)
     using _alive = keepAlive()
     while (true) {
@@ -158,6 +158,13 @@ export class Claimer {
       })
       yield* claims
     }
+  }
+
+  /** Starts what a board that claims does for the others: it sets aside jobs that no conductor knows, and trashes jobs that expire. */
+  #startUpkeep(): void {
+    const { view, claims } = this.#options
+    view.unaccepted.start()
+    claims.expirer.start()
   }
 
   #startTimeout(stop: FollowingSignal, timeout: Duration | undefined): Disposable {

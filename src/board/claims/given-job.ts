@@ -61,7 +61,8 @@ export class GivenJobClaimer {
     if (!place) return await this.#explainUnclaimable(job, entry)
     const result = await claim(place)
     if ('value' in result) return result.value
-    const limit = exceededLimit(place.stored.posting)
+    // The job is in the trash now: the error says why.
+    const limit = exceededLimit(place.stored.posting) ?? (entry.ended === 'TRASHED' ? entry.ended : undefined)
     if (result.error instanceof LimitReached) return result.error
     if (!(result.error instanceof Unclaimable) || limit !== undefined) return result.error
     const why = await this.#explainUnclaimable(job, entry)

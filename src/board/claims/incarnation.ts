@@ -48,16 +48,18 @@ export class Incarnation {
     return this.#id
   }
 
-  /**
-   * Registers the incarnation unless it is registered, and watches the event loop until {@link stopWatching}. Claims do not wait
-   * for it: an incarnation that could not be registered counts as dead, and the next claim tries again.
-   */
-  start(): void {
+  /** Registers the incarnation unless it is registered. If that fails, it counts as dead, and the next call tries again. */
+  register(): void {
     const entity = { kind: OWNER_KIND, name: this.#id, metadata: {} }
     this.#registration ??= this.#options.entities.register(entity).catch(() => {
       this.#registration = undefined
       return undefined
     })
+  }
+
+  /** Registers the incarnation, and watches the event loop until {@link stopWatching}. Claims do not wait for it. */
+  start(): void {
+    this.register()
     const { sessionTimeout } = this.#options.backend
     if (this.#watch || sessionTimeout === undefined) return
     this.#seenAt = this.#clock()

@@ -10,7 +10,8 @@ export function assertSupported({ capabilities, uri }: Pick<Backend, 'capabiliti
     (posting.resources !== undefined && !capabilities.resources && 'resources') ||
     (posting.limits !== undefined && posting.limits !== 'none' && !capabilities.limits && 'limits') ||
     (posting.after !== undefined && !capabilities.dependencies && 'dependencies') ||
-    (posting.delay !== undefined && !capabilities.delays && 'delays')
+    (posting.delay !== undefined && !capabilities.delays && 'delays') ||
+    (posting.expiresAfter !== undefined && !capabilities.expiry && 'expiry')
   if (!lacking) return
   const what = `job ${posting.uuid} (${posting.name})`
   throw new UnsupportedCapability(`${what}: ${uri} does not support ${lacking}; post the job without this option`, {

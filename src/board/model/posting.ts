@@ -22,6 +22,7 @@ import { MAX_ATTEMPTS, parseAttempts, type RecordedAttempt } from './attempts.ts
 import { makeBackOff, type PostBackOff, parseBackOff, type StoredBackOff } from './back-off.ts'
 import { type Priority, toPriority } from './claim-order.ts'
 import { type PostDependency, parseDependencies, type StoredDependency, toStoredDependencies } from './dependencies.ts'
+import { toExpiresAfter } from './expiry.ts'
 import { type PostLimit, parseLimits, type StoredLimits } from './limits.ts'
 import { parseResources, type Resources } from './resources.ts'
 
@@ -64,6 +65,10 @@ export interface Posting {
   readonly after?: readonly StoredDependency[]
   /** Milliseconds after the last write, by the server's clock, before which the job is not claimed. A claim removes the delay. */
   readonly delay?: number
+  /** Milliseconds after the post, by the server's clock, after which a job that was never claimed goes to the trash: see `expiry.ts`. */
+  readonly expiresAfter?: number
+  /** The incarnation of the owner that claims its own post: while it lives, the job does not expire. See `claims/incarnation.ts`. */
+  readonly reservedFor?: string
   /** The maximum duration of one run, in milliseconds from its claim. */
   readonly deadline?: number
   /** With `fail`, the job is trashed when its owner dies, or loses its session and lives. If absent, it is run again. */
@@ -118,6 +123,11 @@ export interface PostOptions {
   readonly after?: readonly PostDependency[]
   /** The time after the post before which the job is not claimed. */
   readonly delay?: Duration
+  /**
+   * The time after the post, by the board's clock, after which the job goes to the trash if nobody has started it; by default it waits for
+   * ever. A job that has run once never expires.
+   */
+  readonly expiresAfter?: Duration
   /** The maximum duration of one run from its claim; a longer run is aborted and reverted, and counts as failed. */
   readonly deadline?: Duration
   /**
@@ -159,6 +169,7 @@ export const POST_OPTIONS: KnownOptions<PostOptions> = {
   key: true,
   after: true,
   delay: true,
+  expiresAfter: true,
   deadline: true,
   onOwnerLost: true,
   maxAttempts: true,
@@ -167,14 +178,26 @@ export const POST_OPTIONS: KnownOptions<PostOptions> = {
   uuid: true,
 }
 
+/** The reservation of a job for its poster, which claims it in spite of its delay. */
+export interface Reservation {
+  /** The delay after which others can claim the job. */
+  readonly delay: Duration
+  /** The incarnation of the poster, if the job must not outlive it. */
+  readonly reservedFor?: string
+}
+
 /**
  * Makes a posting from a copy of the request: later changes of the store by the caller are not posted.
  *
  * @throws InvalidPosting naming the invalid field; InvalidArgument when the details contain other than plain data
  */
-export function makePosting(request: PostOptions & { readonly details: Details; readonly name: string }): Posting {
+export function makePosting(
+  request: PostOptions & { readonly details: Details; readonly name: string },
+  reservation?: Reservation,
+): Posting {
   const { uuid = newUuid(), name, details, book, maxAttempts = 3, size = 'medium', resources, limits, key } = request
   const after = parseDependencies(request.after, { uuid })
+  const delayed = parseDurationOption('delay', reservation?.delay ?? request.delay)
   const posting: Posting = {
     uuid,
     name,
@@ -186,7 +209,9 @@ export function makePosting(request: PostOptions & { readonly details: Details; 
     ...parseField('', () => toStoredLimits(limits)),
     ...(key === undefined ? {} : { key }),
     ...(after ? { after: toStoredDependencies(after) } : {}),
-    ...parseDurationOption('delay', request.delay),
+    ...delayed,
+    ...toExpiresAfter(request.expiresAfter, reservation ? {} : delayed),
+    ...(reservation?.reservedFor === undefined ? {} : { reservedFor: reservation.reservedFor }),
     ...parseDurationOption('deadline', request.deadline),
     ...toOnOwnerLost(request.onOwnerLost),
     maxAttempts,
@@ -412,17 +437,22 @@ export function toSize(value: unknown): Size {
   throw new InvalidPosting(`size must be one of ${SIZES.join(', ')}`)
 }
 
-type OptionalPostingKey = 'key' | 'delay' | 'deadline' | 'onOwnerLost' | 'amended'
+type OptionalPostingKey = 'key' | 'delay' | 'expiresAfter' | 'reservedFor' | 'deadline' | 'onOwnerLost' | 'amended'
 
 function assertOptional(
   what: string,
   fields: { readonly [K in OptionalPostingKey]?: unknown },
 ): asserts fields is Pick<Posting, OptionalPostingKey> {
-  const { key, delay, deadline, onOwnerLost, amended } = fields
+  const { key, delay, expiresAfter, reservedFor, deadline, onOwnerLost, amended } = fields
   if (amended !== undefined && !isCount(amended))
     throw new InvalidPosting(`${what}amended must be a whole number from 0`)
   if (delay !== undefined && !isDuration(delay))
     throw new InvalidPosting(`${what}delay must be a number of milliseconds from 0`)
+  if (expiresAfter !== undefined && !(isDuration(expiresAfter) && expiresAfter !== 0))
+    throw new InvalidPosting(`${what}expiresAfter must be a number of milliseconds above 0`)
+  if (reservedFor !== undefined && typeof reservedFor !== 'string')
+    throw new InvalidPosting(`${what}reservedFor must be a string`)
+  assertNameLength(what, 'reservedFor', reservedFor)
   if (deadline !== undefined && !isDuration(deadline))
     throw new InvalidPosting(`${what}deadline must be a number of milliseconds from 0`)
   if (onOwnerLost !== undefined && onOwnerLost !== 'fail')

@@ -27,6 +27,7 @@ import { type FlowReference, flowKey, toFlowReference } from '../model/flow-refe
 import type { LimitRules } from '../model/limits.ts'
 import type { Posting } from '../model/posting.ts'
 import { toResourceWants } from '../model/resources.ts'
+import { ExpiringJobs } from './expiring-jobs.ts'
 import { type LimitBlocker, type LimitedKey, LimitLines } from './limit-lines.ts'
 import { type Blocker, ResourceLines } from './resource-lines.ts'
 import { SortedList } from './sorted.ts'
@@ -65,6 +66,8 @@ export class ClaimQueue {
   readonly #delayed = new SortedList<QueueEntry>(compareDue)
   readonly #lines = new ResourceLines((place, passes) => this.#onPasses(place, passes))
   readonly #limits = new LimitLines()
+  /** The unclaimed jobs that expire if nobody starts them. An expired job keeps its place until it is in the trash. */
+  readonly expiring = new ExpiringJobs()
   /** Jobs whose posting is unread here. Their resources are unknown, so later jobs that want any resource wait for them. */
   readonly #unread = new SortedList<JobEntry, HasId>(compareIds)
   /** All jobs that wait for resources, by id, because an unread job has no place in claim order yet. */
@@ -100,12 +103,13 @@ export class ClaimQueue {
   }
 
   /**
-   * The time at which the next delay is over, or a limit may permit the next job to start, in milliseconds on the server's clock: call
-   * {@link advance} then.
+   * The time at which the next delay is over, a limit may permit the next job to start, or the next job expires, in milliseconds on the
+   * server's clock: call {@link advance} then.
    */
   get nextDue(): number | undefined {
-    const [due, wake] = [this.#delayed.first?.dueAt, this.#limits.nextWake]
-    return due === undefined || wake === undefined ? (due ?? wake) : Math.min(due, wake)
+    const times = [this.#delayed.first?.dueAt, this.#limits.nextWake, this.expiring.next]
+    const next = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY))
+    return next === Number.POSITIVE_INFINITY ? undefined : next
   }
 
   /** Whether a job may be waiting behind another unclaimed job. */
@@ -210,14 +214,15 @@ export class ClaimQueue {
   }
 
   /**
-   * Moves jobs that have become due out of the delayed state, and looks at limits for which tokens are due. If the clock is set back, due
-   * jobs stay due until their next update.
+   * Moves jobs that have become due out of the delayed state, looks at limits for which tokens are due, and at jobs that expire. If the
+   * clock is set back, due jobs stay due until their next update.
    *
    * @param now the time in milliseconds on the server's clock
    * @returns whether any job has become due
    */
   advance(now: number): boolean {
     this.#now = now
+    this.expiring.advance(now)
     let woken = this.#limits.advance(now)
     for (let place = this.#delayed.first; place && place.dueAt <= now; place = this.#delayed.first) {
       this.#move(place.entry, this.#queueStateOf(place.entry))
@@ -334,8 +339,11 @@ export class ClaimQueue {
   }
 
   #enter(place: QueueEntry): void {
-    if (place.state !== 'claimed') this.#count(place, 1)
-    else this.#limits.hold(place)
+    if (place.state === 'claimed') this.#limits.hold(place)
+    else {
+      this.#count(place, 1)
+      this.expiring.add(place)
+    }
     if (place.state === 'delayed') {
       this.#delayed.add(place)
       return
@@ -347,8 +355,11 @@ export class ClaimQueue {
   #leave(place: QueueEntry): void {
     this.#setReady(place, { isReady: false })
     this.#limits.unreserve(place)
-    if (place.state !== 'claimed') this.#count(place, -1)
-    else this.#limits.free(place)
+    if (place.state === 'claimed') this.#limits.free(place)
+    else {
+      this.#count(place, -1)
+      this.expiring.delete(place)
+    }
     if (place.state === 'delayed') {
       this.#delayed.delete(place)
       return

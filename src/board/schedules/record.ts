@@ -20,7 +20,7 @@ export type SkipReason = 'missed' | 'overlap' | 'paused' | 'refused'
 
 /** What the jobs of a schedule have in common. */
 export type JobTemplate = Pick<Posting, 'name' | 'details' | 'priority' | 'size' | 'maxAttempts'> &
-  Pick<Partial<Posting>, 'resources' | 'limits' | 'deadline' | 'onOwnerLost' | 'backOff'>
+  Pick<Partial<Posting>, 'resources' | 'limits' | 'expiresAfter' | 'deadline' | 'onOwnerLost' | 'backOff'>
 
 export interface SchedulePolicies {
   readonly catchUp: CatchUp

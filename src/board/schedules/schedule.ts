@@ -57,6 +57,7 @@ type SchedulePostOption =
   | 'size'
   | 'resources'
   | 'limits'
+  | 'expiresAfter'
   | 'deadline'
   | 'onOwnerLost'
   | 'maxAttempts'
@@ -80,7 +81,7 @@ const KNOWN_CHANGES: KnownOptions<Omit<ScheduleChanges, 'spec' | 'store'>> = {
 const KNOWN: KnownOptions<ScheduleOptions> = { ...KNOWN_CHANGES, post: true, tenants: true, version: true }
 const KNOWN_POST: KnownOptions<Pick<PostOptions, SchedulePostOption>> = {
   ...{ name: true, details: true, priority: true, size: true, resources: true, limits: true },
-  ...{ deadline: true, onOwnerLost: true, maxAttempts: true, backOff: true },
+  ...{ expiresAfter: true, deadline: true, onOwnerLost: true, maxAttempts: true, backOff: true },
 }
 /** The jobs of one catch-up are posted in one transaction, which takes at most 100 posts. */
 const MAX_CATCH_UP = 100
@@ -186,10 +187,10 @@ async function toJobTemplate(
   const details = { ...post.details, ...work, store }
   // A posting is made of it to check it: otherwise the error would appear only when the job is due.
   const posting = makePosting({ ...post, name: post.name ?? work.flow, details })
-  const { priority, size, maxAttempts, name, resources, limits, deadline, onOwnerLost, backOff } = posting
+  const { priority, size, maxAttempts, name, resources, limits, expiresAfter, deadline, onOwnerLost, backOff } = posting
   return {
     ...{ name, details: posting.details, priority, size, maxAttempts },
-    ...defined({ resources, limits, deadline, onOwnerLost, backOff }),
+    ...defined({ resources, limits, expiresAfter, deadline, onOwnerLost, backOff }),
   }
 }
 

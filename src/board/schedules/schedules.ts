@@ -247,7 +247,12 @@ export class Schedules {
 
   /** Checks that the board can post the jobs of the schedule. @throws UnsupportedCapability */
   #assertSupported(id: string, { policies, job }: ScheduleDefinition): void {
-    const { keys, resources } = this.#host.capabilities
+    const { keys, resources, expiry } = this.#host.capabilities
+    if (job.expiresAfter !== undefined && !expiry)
+      throw new UnsupportedCapability(
+        `schedule ${id}: board ${this.#host.uri} does not support expiry; omit expiresAfter`,
+        { capability: 'expiry' },
+      )
     if (policies.overlap === 'allow' ? resources || !job.resources : keys && resources) return
     throw new UnsupportedCapability(
       `schedule ${id}: board ${this.#host.uri} has no keys and resources, by which jobs wait for each other; use overlap 'allow' and no resources`,

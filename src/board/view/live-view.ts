@@ -14,7 +14,7 @@
 
 import { Condition, createDeferred } from '../../core/async/abort.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
-import { MAX_TIMER_MS } from '../../core/time.ts'
+import { MAX_TIMER_MS, monotonic } from '../../core/time.ts'
 import type { Backend, BoardChange, JobStatus, StoredJob } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { FlowReference } from '../model/flow-reference.ts'
@@ -32,6 +32,9 @@ import { WindowReader } from './window-reader.ts'
 
 export type { JobEventKind } from './job-index.ts'
 
+/** The difference between clocks above which a timer is set again. */
+const MAX_TIMER_ERROR_MS = 100
+
 const EMPTY_LISTING: ViewListing = { jobs: [], claimed: new Set(), trashed: new Set(), cancelled: new Set() }
 
 export interface ViewListener {
@@ -43,6 +46,8 @@ export interface ViewListener {
   cancelRequested(entry: JobEntry): void
   /** Called when other jobs no longer wait for the jobs of this flow, because no conductor knows it; `first` is the first of them. */
   flowUnaccepted(work: FlowReference, first: JobEntry): void
+  /** Called while the view contains jobs that nobody has started in time. */
+  jobsExpired(): void
   /** Called when jobs begin to wait for a limit; `first` is the first of them, and `until` the time if it is known. */
   limited(key: string, waiting: { readonly first: JobEntry; readonly until: number | undefined }): void
   onError(error: Error): void
@@ -83,8 +88,9 @@ export class LiveView {
   #received = 0
   #isCarryingOut = false
   #dueTimer: NodeJS.Timeout | undefined
-  /** The time for which the timer is set, on the backend's clock. */
+  /** The time for which the timer is set, on the backend's clock, and the time at which it fires, on the monotonic clock. */
   #dueAt: number | undefined
+  #dueTimerEnd = 0
 
   constructor({ backend, listener, unacceptedAfter, limits, signal }: LiveViewOptions) {
     this.#backend = backend
@@ -418,8 +424,12 @@ export class LiveView {
     this.setAlarm()
   }
 
-  /** Sets the timer for the next delay or limit, and reports limits for which jobs have begun to wait: to be called after a search. */
+  /**
+   * Sets the timer for the next delay, limit or expiry, and reports limits for which jobs have begun to wait, and that jobs have expired: to be
+   * called after a search.
+   */
   setAlarm(): void {
+    if (this.#index.queue.expiring.hasExpired) this.#listener.jobsExpired()
     for (const { key, first, until } of this.#index.queue.takeLimited())
       this.#listener.limited(key, { first: first.entry, until })
     if (!this.#signal.aborted && this.isOpen) this.#setDueTimer(this.#index.queue.nextDue)
@@ -538,11 +548,14 @@ export class LiveView {
   }
 
   #setDueTimer(at: number | undefined): void {
-    if (at === this.#dueAt) return
+    const left = at === undefined ? 0 : Math.max(1, at - this.#backend.now())
+    const end = monotonic() + left
+    // The clock may have been wrong when the timer was set: it is known only after an answer of the server.
+    if (at === this.#dueAt && Math.abs(end - this.#dueTimerEnd) < MAX_TIMER_ERROR_MS) return
     clearTimeout(this.#dueTimer)
     this.#dueAt = at
+    this.#dueTimerEnd = end
     if (at === undefined) return
-    const left = Math.max(1, at - this.#backend.now())
     const onDue = () => {
       this.#dueAt = undefined
       this.evaluate()

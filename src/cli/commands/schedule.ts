@@ -37,6 +37,7 @@ interface AddOptions extends JsonOptions, SpecFlags, PolicyFlags {
   readonly priority?: Priority
   readonly size?: Size
   readonly maxAttempts?: number
+  readonly expiresAfter?: string
   readonly deadline?: string
 }
 
@@ -135,6 +136,7 @@ function defineChanging(schedule: Command, run: RunAction): void {
       `how many runs of a job may fail before it is trashed (default: 3, at most ${MAX_ATTEMPTS})`,
       countParser('--max-attempts', { most: MAX_ATTEMPTS }),
     )
+    .option('--expires-after <duration>', 'trash a job if nobody has started it after this time (default: never)')
     .option('--deadline <duration>', 'how long one run may take before it fails (default: for ever)')
     .option('--json', 'print the schedule as a JSON object')
     .addHelpText(
@@ -300,9 +302,10 @@ async function declare(
   const store = jsonObject(await readStoreText(options, context), '--store', { fromStdin: options.store === '-' })
   const flow = options.flows === undefined ? name : await flowNamed(name, options.flows, context)
   const { schedule } = await import('../../board/index.ts')
-  const { priority, size, maxAttempts } = options
+  const { priority, size, maxAttempts, expiresAfter } = options
   const post = {
     ...definedOnly({ name: options.name, priority, size, maxAttempts }),
+    ...(expiresAfter === undefined ? {} : { expiresAfter: parseDuration(expiresAfter, '--expires-after') }),
     ...(options.deadline === undefined ? {} : { deadline: parseDuration(options.deadline, '--deadline') }),
   }
   return schedule<object>(id, toSpec(rule, options), flow, store, { ...toScheduleOptions(options), post })

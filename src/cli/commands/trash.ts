@@ -105,10 +105,11 @@ async function show(options: TrashReadOptions, context: CliContext, { args: [uui
 }
 
 async function purge(options: PurgeOptions, context: CliContext, { args: uuids }: Command): Promise<ExitCode> {
-  return forEachTrashed(
-    { uuids, options, what: 'purging', done: 'purged', verb: 'purge', work: (board, job) => board.purge(job) },
-    context,
-  )
+  const work = async (board: JobBoard, job: TrashedJob) => {
+    await board.purge(job)
+    return undefined
+  }
+  return forEachTrashed({ uuids, options, what: 'purging', done: 'purged', verb: 'purge', work }, context)
 }
 
 async function restore(options: RestoreOptions, context: CliContext, { args: uuids }: Command): Promise<ExitCode> {

@@ -24,6 +24,7 @@ export interface ConductorFlags extends PoolFlags {
   readonly abortTimeout?: string
   readonly onFailure?: 'retry' | 'consume'
   readonly removeLogbooksAfter?: string
+  readonly removeTrashAfter?: string
   readonly failuresOnBoard?: 'whole' | 'named'
   readonly health?: string
 }
@@ -41,6 +42,7 @@ type FlaggedOption =
   | 'abortTimeout'
   | 'onFailure'
   | 'removeLogbooksAfter'
+  | 'removeTrashAfter'
   | 'failuresOnBoard'
   | 'health'
 
@@ -87,6 +89,7 @@ export function addConductorFlags(command: Command): void {
       '--remove-logbooks-after <duration>',
       'remove logbooks this long after their flows have ended (default: never)',
     )
+    .option('--remove-trash-after <duration>', 'remove jobs that have been in the trash for this time (default: never)')
     .option(
       '--failures-on-board <what>',
       'whole, or named: only classes and codes of errors (default: named where logbooks encrypt)',
@@ -114,6 +117,7 @@ export function toConductorSettings(flags: ConductorFlags): ConductorFlagSetting
     defaultDeadline: parseDurationFlag(flags.defaultDeadline, '--default-deadline'),
     abortTimeout: parseDurationFlag(flags.abortTimeout, '--abort-timeout'),
     removeLogbooksAfter: parseDurationFlag(flags.removeLogbooksAfter, '--remove-logbooks-after'),
+    removeTrashAfter: parseDurationFlag(flags.removeTrashAfter, '--remove-trash-after'),
     drainTimeout: parseDuration(flags.drainTimeout ?? DEFAULT_DRAIN_TIMEOUT, '--drain-timeout'),
   }
   return Object.fromEntries(

@@ -64,7 +64,7 @@ interface ForEachTrashedOptions {
   /** Excludes jobs that were not named by a uuid, and reports which and why. */
   readonly keep?: (chosen: readonly TrashedJob[]) => Promise<readonly TrashedJob[]>
   /** Does the work; returns the lines to print instead of the uuid, if there are any. */
-  readonly work: (board: JobBoard, job: TrashedJob) => Promise<string | void>
+  readonly work: (board: JobBoard, job: TrashedJob) => Promise<string | undefined>
 }
 
 /** Does the work for each job and prints its uuid; if no job was selected, says that on standard error. */

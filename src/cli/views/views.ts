@@ -52,6 +52,8 @@ export interface TrashView extends WorkView {
   readonly by: string
   readonly at: Date
   readonly reason: string
+  /** Present if nobody has started the job in time. */
+  readonly expired?: true
   readonly failure?: FailureView
 }
 
@@ -93,6 +95,7 @@ export interface PostingView {
   readonly resources?: Resources
   readonly limits?: Job['limits']
   readonly delayedUntil?: Date
+  readonly expiresAt?: Date
   /** The maximum duration of a run, in milliseconds. */
   readonly deadline?: number
   readonly backOff?: NonNullable<Job['backOff']>
@@ -106,12 +109,12 @@ export interface PostingView {
 }
 
 export function postingView(job: Job): PostingView {
-  const { key, resources, delayedUntil, deadline, backOff, onOwnerLost, after } = job
+  const { key, resources, delayedUntil, expiresAt, deadline, backOff, onOwnerLost, after } = job
   // Every job has that of its flow.
   const limits = job.limits.filter((limit) => limit.key !== `flow/${job.details.flow}`)
   const hasResources = Object.keys(resources).length > 0
   return {
-    ...defined({ key, delayedUntil, deadline, backOff }),
+    ...defined({ key, delayedUntil, expiresAt, deadline, backOff }),
     ...(hasResources ? { resources } : {}),
     ...(limits.length > 0 ? { limits } : {}),
     ...(after.length > 0 ? { after } : {}),
@@ -161,6 +164,7 @@ export function trashView(job: TrashedJob, redaction: Redactor): TrashView {
     by: who,
     at,
     reason: redaction.text(reason),
+    ...(job.expired ? { expired: true } : {}),
     ...(failure ? { failure: failureView(failure, redaction) } : {}),
   }
 }

@@ -87,7 +87,7 @@ export async function runOnBoard(
   const { job, run, fence } = claim
   return {
     uuid: job.uuid,
-    book: toBookRequest(job.book, { boardId: boardId(board.uri) }),
+    book: toBookRequest(job.book, { boardId: boardId(board.uri), flow }),
     run,
     sessionTimeout: board.sessionTimeout,
     sessionLeft: () => board.sessionLeft,

@@ -100,7 +100,7 @@ export async function runJob(claim: Claim, context: JobRunContext): Promise<JobR
   if (undeclared) return endedRun(undeclared)
   try {
     const request = {
-      book: toBookRequest(claim.job.book, context),
+      book: toBookRequest(claim.job.book, { boardId: context.boardId, flow: resolved.flow }),
       flow: { uuid: claim.job.uuid, name: resolved.flow.name, version: resolved.flow.version },
       run: claim.run,
       claim: newUuid(),

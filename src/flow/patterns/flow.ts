@@ -5,6 +5,7 @@ import type { Isolate } from '../atoms/isolation.ts'
 import type { AnyRetry } from '../atoms/retry.ts'
 import type { AnyTask } from '../atoms/task.ts'
 import type { FlowLink } from './edges.ts'
+import type { KeepLogbooks } from './keep-logbooks.ts'
 import type { PostingDefaults } from './posting-defaults.ts'
 import { isSchema, type SchemaInput, type SchemaOutput, type StandardSchema } from './schema.ts'
 
@@ -28,6 +29,8 @@ export interface AnyFlow {
   readonly retry: AnyRetry | undefined
   /** The defaults for `post` with this flow. */
   readonly posting: PostingDefaults | undefined
+  /** The time for which the logbooks of its jobs are kept after their last change; undefined for what conductors say. */
+  readonly keepLogbooks: KeepLogbooks | undefined
   /** Whether its tasks run in child processes; undefined for what the outer flow says. */
   readonly isolate: Isolate | undefined
   /** The edges of a graph: the given links, and those that follow from the needs of its parts. */

@@ -6,6 +6,7 @@ import { assertIsolate, type Isolate } from '../atoms/isolation.ts'
 import { type AnyRetry, isRetry, nameAfterFlow } from '../atoms/retry.ts'
 import { isTask } from '../atoms/task.ts'
 import { type AnyFlow, type AnyPart, type Input, isFlow, isInput } from './flow.ts'
+import { checkKeepLogbooks, type KeepLogbooks } from './keep-logbooks.ts'
 import { checkPostingDefaults, type PostingDefaults } from './posting-defaults.ts'
 
 /**
@@ -23,6 +24,11 @@ export interface FlowOptions<Rt = AnyRetry, S = Readonly<Record<string, unknown>
   readonly retry?: Rt | undefined
   /** The defaults for `post` with this flow, and what each of its jobs locks: `{ maxAttempts: 5, resources: ({ repo }) => ({ exclusive: [repo] }) }`. */
   readonly posting?: PostingDefaults<S> | undefined
+  /**
+   * The time for which the logbooks of its jobs are kept after their last change, whatever conductors say (`removeLogbooksAfter`): a duration, 0, or
+   * `'forever'`. It is written into each logbook with the first run of its job. Not used for a flow inside of another.
+   */
+  readonly keepLogbooks?: KeepLogbooks | undefined
   /** Runs the tasks of the flow, and of the flows in it, in child processes, unless a task or an inner flow says otherwise. */
   readonly isolate?: Isolate | undefined
 }
@@ -32,10 +38,11 @@ export const FLOW_OPTIONS: KnownOptions<FlowOptions> = {
   version: true,
   retry: true,
   posting: true,
+  keepLogbooks: true,
   isolate: true,
 }
 
-type FlowHead = Pick<AnyFlow, 'name' | 'version' | 'retry' | 'posting' | 'isolate' | 'schema'>
+type FlowHead = Pick<AnyFlow, 'name' | 'version' | 'retry' | 'posting' | 'keepLogbooks' | 'isolate' | 'schema'>
 
 /** @throws InvalidArgument naming the invalid option */
 export function checkFlowHead(
@@ -44,7 +51,7 @@ export function checkFlowHead(
   { pattern, known }: { pattern: AnyFlow['pattern']; known: KnownOptions<FlowOptions> },
 ): FlowHead {
   const head = typeof nameOrOptions === 'string' ? { name: nameOrOptions } : (nameOrOptions ?? {})
-  const { name, version = '1.0', retry, posting, isolate }: Partial<FlowOptions<unknown, never>> = head
+  const { name, version = '1.0', retry, posting, keepLogbooks, isolate }: Partial<FlowOptions<unknown, never>> = head
   if (!isName(name)) throw new InvalidArgument(`a flow needs a name: ${pattern}('hello', input<…>(), firstTask, …)`)
   if (typeof nameOrOptions === 'object') assertOptions(nameOrOptions, known, `flow ${name}`)
   if (!isName(version)) throw new InvalidArgument(`flow ${name}: version must be a non-empty string, such as '1.0'`)
@@ -59,6 +66,7 @@ export function checkFlowHead(
     isolate: typeof isolate === 'object' ? Object.freeze({ ...isolate }) : isolate,
     retry: retry && nameAfterFlow(name, retry),
     posting: checkPostingDefaults(name, posting),
+    keepLogbooks: checkKeepLogbooks(name, keepLogbooks),
     schema: store.schema,
   }
 }

@@ -36,6 +36,8 @@ export interface PostingDefaults<S = AnyStore> {
     readonly max?: Duration
     readonly jitter?: 'full' | 'none'
   }
+  /** The time after its post after which a job that nobody has started goes to the trash. */
+  readonly expiresAfter?: Duration
   /** The time limit of one run, from its claim. */
   readonly deadline?: Duration
   /** The fate of a job whose owner dies: another attempt, or a failure. */
@@ -50,6 +52,7 @@ const KNOWN_DEFAULTS: KnownOptions<PostingDefaults> = {
   limits: true,
   maxAttempts: true,
   backOff: true,
+  expiresAfter: true,
   deadline: true,
   onOwnerLost: true,
   priority: true,

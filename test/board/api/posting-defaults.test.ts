@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { openBoard } from '../../../src/board/index.ts'
+import { openBoard, type PostOptions } from '../../../src/board/index.ts'
 import { InvalidArgument, InvalidPosting } from '../../../src/core/errors.ts'
 import { graph, input, linear, type PostingDefaults, task, unordered } from '../../../src/flow/index.ts'
 
@@ -25,6 +25,18 @@ describe('a job is posted as its flow says', () => {
     const rests = await board.waitingFor(job)
     expect(rests?.kind).toBe('delay')
     expect(rests?.kind === 'delay' && rests.until.getTime() - before).toBeGreaterThanOrEqual(3_600_000)
+  })
+
+  test('how long it may wait for its first run: a caller can say otherwise', async () => {
+    await using board = await openBoard('memory:')
+    const flow = flowWith({ expiresAfter: '5m' })
+    const timeOf = async (options: PostOptions) => {
+      const { expiresAt, postedAt } = await board.post(flow, {}, options)
+      return expiresAt && expiresAt.getTime() - (postedAt?.getTime() ?? 0)
+    }
+    expect([await timeOf({}), await timeOf({ expiresAfter: '1h' })]).toEqual([300_000, 3_600_000])
+    await expect(board.post(flow, {}, { delay: '5m' })).rejects.toThrow('expiresAfter must be longer than delay')
+    await expect(board.post(flowWith({ expiresAfter: 0 }), {})).rejects.toThrow(InvalidPosting)
   })
 
   test('whichever pattern the flow has', async () => {

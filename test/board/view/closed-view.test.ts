@@ -23,6 +23,7 @@ function viewOf(read: Backend['read']) {
   const listener = {
     jobChanged: none,
     cancelRequested: none,
+    jobsExpired: none,
     flowUnaccepted: none,
     limited: none,
     statusRead: none,

@@ -21,6 +21,7 @@ test('a change that a listener causes is emitted after the changes before it', a
   const listener = {
     jobChanged,
     cancelRequested: ignore,
+    jobsExpired: ignore,
     flowUnaccepted: ignore,
     limited: ignore,
     statusRead: ignore,

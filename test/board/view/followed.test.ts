@@ -27,6 +27,7 @@ test('a release and the next claim that are reported as one update are read, as 
   const listener = {
     jobChanged: ignore,
     cancelRequested: ignore,
+    jobsExpired: ignore,
     flowUnaccepted: ignore,
     limited: ignore,
     statusRead: ignore,

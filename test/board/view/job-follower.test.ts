@@ -41,6 +41,7 @@ function followerOf(parts: Partial<Backend> = {}) {
   const listener = {
     jobChanged: () => undefined,
     cancelRequested: () => undefined,
+    jobsExpired: () => undefined,
     flowUnaccepted: () => undefined,
     limited: () => undefined,
     statusRead: () => undefined,
@@ -202,6 +203,7 @@ test('a job that is claimed when the view is closed, and free and behind the win
       if (!isEarlier) events.push(`${event} ${id}`)
     },
     cancelRequested: () => undefined,
+    jobsExpired: () => undefined,
     flowUnaccepted: () => undefined,
     limited: () => undefined,
     statusRead: () => undefined,

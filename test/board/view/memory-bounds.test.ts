@@ -97,6 +97,7 @@ test('a window that grows for a caller keeps to its bytes while postings keep ar
   const listener = {
     jobChanged: ignore,
     cancelRequested: ignore,
+    jobsExpired: ignore,
     flowUnaccepted: ignore,
     limited: ignore,
     statusRead: ignore,

@@ -137,6 +137,7 @@ describe('a view', () => {
         if (!isEarlier) events.push(`${event} ${id}`)
       },
       cancelRequested: () => undefined,
+      jobsExpired: () => undefined,
       flowUnaccepted: () => undefined,
       limited: () => undefined,
       statusRead: () => undefined,

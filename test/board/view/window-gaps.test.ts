@@ -56,6 +56,7 @@ function viewOf(answers: Partial<Sections>) {
       if (!isEarlier) happened.push(`${event} ${id}`)
     },
     cancelRequested: () => undefined,
+    jobsExpired: () => undefined,
     flowUnaccepted: () => undefined,
     limited: () => undefined,
     statusRead: () => undefined,

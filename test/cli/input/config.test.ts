@@ -114,6 +114,21 @@ redact: [text]
     expect(await ended).toMatchObject({ exitCode: 0 })
     expect(old.state).toBe('UNCLAIMED')
   })
+
+  test.each([
+    ['typed', '', ['--remove-trash-after', '0']],
+    ['in the file', 'removeTrashAfter: 0', []],
+  ])('how long jobs stay in the trash: %s', async (_, line, flags) => {
+    await config(`flows: ./flows.mjs\nconductor:\n  logLevel: silent\n  ${line}\n`)
+    await using board = await openBoard(place.board)
+    await (await board.claim(await board.post('hello', {}))).trash()
+    const isEmpty = async () => (await board.trashed().next()).done === true
+    expect(await isEmpty()).toBe(false)
+    const ended = place.jobboard(['conductor', '--max-jobs', '1', '--max-idle-time', '30s', ...flags])
+    while (!(await isEmpty())) await board.countJobs()
+    await board.post('hello', { name: 'Ada' })
+    expect(await ended).toMatchObject({ exitCode: 0 })
+  })
 })
 
 test('secrets come from the environment, and are never printed', async () => {
@@ -174,6 +189,10 @@ describe('mistakes: exit code 2, and where they are', () => {
     expect(await says('drainTimeout: soon')).toEqual([
       2,
       expect.stringContaining('jobboard.yaml:2:14: conductor.drainTimeout: "soon" is not a duration'),
+    ])
+    expect(await says('removeTrashAfter: 1 fortnight')).toEqual([
+      2,
+      expect.stringContaining('jobboard.yaml:2:14: conductor.removeTrashAfter: "1 fortnight" is not a duration'),
     ])
     expect(await says(`name: '\${NOWHERE}'`)).toEqual([
       2,

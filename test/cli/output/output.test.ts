@@ -94,6 +94,7 @@ test('show says all that was posted, and why the job waits', async () => {
         resources: shared,
         limits: ['api', { key: 'mail', cost: 3 }],
         delay: '1h',
+        expiresAfter: '2h',
         deadline: '5m',
         onOwnerLost: 'fail',
       },
@@ -108,6 +109,7 @@ test('show says all that was posted, and why the job waits', async () => {
     /^ *shared +room, tape$/m,
     /^ *limits +api, mail \(3\)$/m,
     /^ *delayed +until \d{4}-.*Z$/m,
+    /^ *expires +\d{4}-.*Z, if nobody has started it$/m,
     /^ *deadline +5m$/m,
     /^ *back-off +first 2s, × 3, at most 1m, no jitter$/m,
     /trashed at 3 failures, or when its owner is lost$/m,
@@ -116,7 +118,14 @@ test('show says all that was posted, and why the job waits', async () => {
   const [report] = jsonLines((await place.jobboard(['show', job.uuid, '--json'])).stdout)
   expect(report).toMatchObject({
     job: {
-      ...{ key: 'k', resources: shared, deadline: 300_000, onOwnerLost: 'fail', delayedUntil: INSTANT },
+      ...{
+        key: 'k',
+        resources: shared,
+        deadline: 300_000,
+        onOwnerLost: 'fail',
+        delayedUntil: INSTANT,
+        expiresAt: INSTANT,
+      },
       limits: [
         { key: 'api', cost: 1 },
         { key: 'mail', cost: 3 },

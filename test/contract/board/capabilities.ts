@@ -10,6 +10,7 @@ const ASKING = {
   keys: { key: 'one' },
   resources: { resources: { shared: ['disk'] } },
   delays: { delay: '1h' },
+  expiry: { expiresAfter: '1h' },
 } as const satisfies Partial<Record<keyof BackendCapabilities, PostOptions>>
 
 export function capabilitiesContract({ open }: Place, capabilities: BackendCapabilities): void {

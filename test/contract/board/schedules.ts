@@ -14,6 +14,7 @@ import {
 } from '../../../src/core/errors.ts'
 import type { ScheduleSpec } from '../../../src/schedule/index.ts'
 import { rejectionOf } from '../../board/events.ts'
+import { all } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
 const LIMIT_MS = 30_000
@@ -89,8 +90,13 @@ export function schedulesContract({ open, expire }: Place): void {
     const board = await open()
     const reports = new Reports()
     await fireOn(board, 'c', reports)
-    await board.schedules.put(declare('s', { every: '1s' }, { post: { priority: 'HIGH', name: 'nightly' } }))
+    await board.schedules.put(
+      declare('s', { every: '1s' }, { post: { priority: 'HIGH', name: 'nightly', expiresAfter: '1h' } }),
+    )
     await reports.until(() => reports.times('s').length === 1)
+    const [waiting] = await all(board.jobs({ ensureFresh: true }))
+    const { expiresAt, postedAt } = waiting ?? {}
+    expect((expiresAt?.getTime() ?? 0) - (postedAt?.getTime() ?? 0)).toBe(3_600_000)
     const [claim] = await board.claimNext()
     expect(claim.job).toMatchObject({ name: 'nightly', priority: 'HIGH' })
     expect(claim.job.details).toEqual({

@@ -48,8 +48,8 @@ interface MemoryJob {
   readonly postedAt: number
   writtenAt: number
   held: MemoryClaim | undefined
-  /** The alarm that wakes the boards when the delay is over. */
-  rest: Disposable | undefined
+  /** The alarms that wake the boards when the delay is over, and when the job expires. */
+  readonly alarms: Disposable[]
 }
 
 /** A job to post, and the jobs on the board after which it is run. */
@@ -61,6 +61,8 @@ export interface MemoryPost {
 
 /** The end of a job in the trash. */
 type Trashing = TrashReason & { readonly posting: Posting; readonly bytes: Uint8Array; readonly who: string }
+/** The fields of a posting by which alarms are set. */
+type AlarmedPosting = Partial<Pick<Posting, 'delay' | 'expiresAfter' | 'runs'>>
 
 /** An entry of the trash, as one transaction writes it. */
 type MemoryTrashEntry = TrashReason & { readonly bytes: Uint8Array; readonly who: string; readonly at: Date }
@@ -209,7 +211,7 @@ export class MemorySpace {
       this.#release(id, row)
       row.posting = toKept(settlement.posting)
       this.#notify({ kind: 'updated', id }, { kind: 'released', id })
-      this.#scheduleWake(settlement.posting.delay, row)
+      this.#setAlarms(settlement.posting, row)
     } else {
       this.#remove(id, settlement.kind === 'trash' ? { ...settlement, bytes } : undefined, settlement.history)
     }
@@ -263,7 +265,7 @@ export class MemorySpace {
     }
   }
 
-  read(id: string): Readonly<Omit<MemoryJob, 'held' | 'posting' | 'rest'>> | undefined {
+  read(id: string): Readonly<Omit<MemoryJob, 'held' | 'posting' | 'alarms'>> | undefined {
     return this.#rows.get(id)
   }
 
@@ -308,7 +310,7 @@ export class MemorySpace {
   }
 
   #add(
-    posting: Pick<Posting, 'uuid' | 'key' | 'resources' | 'delay'>,
+    posting: Pick<Posting, 'uuid' | 'key' | 'resources'> & AlarmedPosting,
     bytes: Uint8Array,
     after: readonly Dependency[] = [],
   ): { id: string; revision: number; order: bigint; bytes: number } {
@@ -316,12 +318,12 @@ export class MemorySpace {
     const now = this.clock.now()
     const row = { bytes, revision: 0, order: BigInt(this.#sequence), postedAt: now, writtenAt: now }
     this.#sequence += 1
-    const added: MemoryJob = { ...row, posting: toKept(posting), held: undefined, rest: undefined }
+    const added: MemoryJob = { ...row, posting: toKept(posting), held: undefined, alarms: [] }
     this.#rows.set(id, added)
     if (posting.key !== undefined) this.#keys.set(posting.key, id)
     this.dependencies.add(id, after)
     this.#notify({ kind: 'posted', id })
-    this.#scheduleWake(posting.delay, added)
+    this.#setAlarms(posting, added)
     return { id, revision: row.revision, order: row.order, bytes: toCountedBytes(bytes, ENCODING) }
   }
 
@@ -329,7 +331,7 @@ export class MemorySpace {
     row.bytes = bytes
     row.revision += 1
     row.writtenAt = this.clock.now()
-    row.rest?.[Symbol.dispose]()
+    clearAlarms(row)
   }
 
   #release(id: string, row: MemoryJob): void {
@@ -352,7 +354,7 @@ export class MemorySpace {
       this.#release(id, row)
       changes.push({ kind: 'released', id })
     }
-    row?.rest?.[Symbol.dispose]()
+    if (row) clearAlarms(row)
     this.#rows.delete(id)
     this.#cancellations.delete(id)
     if (row?.posting.key !== undefined) this.#keys.delete(row.posting.key)
@@ -377,16 +379,24 @@ export class MemorySpace {
   }
 
   /**
-   * Sets the alarm for a delayed job on the space's own clock. Boards set timers of the process themselves; of another
-   * clock they know only the current time.
+   * Sets the alarms for a job that is delayed or expires, on the space's own clock. Boards set timers of the process themselves; of
+   * another clock they know only the current time.
    */
-  #scheduleWake(delay: number | undefined, row: MemoryJob): void {
-    if (delay !== undefined) row.rest = this.#ownClock?.alarm(delay, { kind: 'delay', ring: () => this.#notify() })
+  #setAlarms({ delay, expiresAfter, runs = 0 }: AlarmedPosting, { alarms }: MemoryJob): void {
+    const clock = this.#ownClock
+    if (!clock) return
+    const ring = () => this.#notify()
+    if (delay !== undefined) alarms.push(clock.alarm(delay, { kind: 'delay', ring }))
+    if (expiresAfter !== undefined && runs === 0) alarms.push(clock.alarm(expiresAfter, { kind: 'expiry', ring }))
   }
 
   #notify(...batch: BoardChange[]): void {
     for (const listener of this.#listeners) listener.changes(batch)
   }
+}
+
+function clearAlarms({ alarms }: MemoryJob): void {
+  for (const alarm of alarms.splice(0)) alarm[Symbol.dispose]()
 }
 
 /** Returns the fields of a posting that the space needs itself. */

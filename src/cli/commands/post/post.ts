@@ -44,6 +44,7 @@ interface PostCommandOptions extends SharedOptions, ResourceFlags {
   readonly after?: readonly string[]
   readonly afterSettled?: readonly string[]
   readonly delay?: string
+  readonly expiresAfter?: string
   readonly deadline?: string
   readonly uuid?: string
   readonly wait?: boolean
@@ -64,8 +65,8 @@ export function definePost(program: Command, run: RunAction): void {
     .option('--store <json>', "the flow's inputs, a JSON object; - reads it from standard input (default: {})")
     .option(
       '--from <file>',
-      'post a job for each line of a file, or of standard input (-): a JSON object with flow, store, name, key, uuid, priority, size, delay, after, ' +
-        'deadline, maxAttempts, resources, limits, details; options of the command line are for lines that lack them',
+      'post a job for each line of a file, or of standard input (-): a JSON object with flow, store, name, key, uuid, priority, size, delay, ' +
+        'expiresAfter, after, deadline, maxAttempts, resources, limits, details; options of the command line are for lines that lack them',
     )
     .option(
       '--from-line <n>',
@@ -104,6 +105,7 @@ export function definePost(program: Command, run: RunAction): void {
     .option('--after <uuid>', 'job after which it is run, once that job is done; may be repeated', collectText)
     .option('--after-settled <uuid>', 'the same, also if that job goes to the trash; may be repeated', collectText)
     .option('--delay <duration>', 'time until it can be claimed (default: none)')
+    .option('--expires-after <duration>', 'trash it if nobody has started it after this time (default: never)')
     .option('--deadline <duration>', 'how long one run may take before it fails (default: for ever)')
     .option('--uuid <uuid>', 'uuid of the job, to post again after an unknown outcome (default: a new one)')
     .option('--wait', 'wait until it is done, and print its progress if logbooks are named; exit code as of wait')
@@ -190,12 +192,13 @@ function postToBoard(
 }
 
 function postOptions(options: PostCommandOptions): PostOptions {
-  const { name, priority, size, maxAttempts, uuid, key, delay, deadline } = options
+  const { name, priority, size, maxAttempts, uuid, key, delay, expiresAfter, deadline } = options
   return {
     ...toResourceOptions(options),
     ...definedOnly({ name, priority, size, maxAttempts, uuid, key, limits: options.limit }),
     ...toDependencies(options),
     ...(delay === undefined ? {} : { delay: parseDuration(delay, '--delay') }),
+    ...(expiresAfter === undefined ? {} : { expiresAfter: parseDuration(expiresAfter, '--expires-after') }),
     ...(deadline === undefined ? {} : { deadline: parseDuration(deadline, '--deadline') }),
   }
 }

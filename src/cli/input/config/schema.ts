@@ -72,6 +72,7 @@ export const CONFIG = z.strictObject({
       abortTimeout: durationValue.optional(),
       onFailure: z.enum(['retry', 'consume']).optional(),
       removeLogbooksAfter: durationValue.optional(),
+      removeTrashAfter: durationValue.optional(),
       failuresOnBoard: z.enum(['whole', 'named']).optional(),
       health: z.union([z.int(), text]).optional(),
       logLevel: z.enum(LOG_LEVEL_CHOICES).optional(),

@@ -33,6 +33,7 @@ const DURATION_KEYS: readonly string[] = [
   'drainTimeout',
   'abortTimeout',
   'removeLogbooksAfter',
+  'removeTrashAfter',
 ]
 
 /** In bytes: that of any size in the file. */

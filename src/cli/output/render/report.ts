@@ -32,7 +32,20 @@ function jobLines(job: ReportedJob, screen: Screen): string[] {
 }
 
 function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'attempts'>): Facts {
-  const { owner, priority, size, runs, maxAttempts, postedAt, attempts, key, deadline, delayedUntil, waitingFor } = job
+  const {
+    owner,
+    priority,
+    size,
+    runs,
+    maxAttempts,
+    postedAt,
+    attempts,
+    key,
+    deadline,
+    delayedUntil,
+    expiresAt,
+    waitingFor,
+  } = job
   const failed = attempts.filter(({ ended }) => ended === 'failed').length
   return [
     ['owner', owner],
@@ -46,6 +59,7 @@ function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'attempts'>):
     ['before', job.dependents && nameSome(job.dependents)],
     ['posted', postedAt?.toISOString()],
     ['delayed', delayedUntil && `until ${delayedUntil.toISOString()}`],
+    ['expires', expiresAt && `${expiresAt.toISOString()}, if nobody has started it`],
     ['deadline', deadline === undefined ? undefined : formatDuration(deadline)],
     ['back-off', job.backOff && formatBackOff(job.backOff)],
     [

@@ -83,12 +83,16 @@ function policyFacts({ spec, policies = {} }: ScheduleView): Facts {
 
 function postFacts({ flow, post }: ScheduleView): Facts {
   if (!post) return []
-  const { name, priority, size, maxAttempts, deadline, onOwnerLost } = post
+  const { name, priority, size, maxAttempts, expiresAfter, deadline, onOwnerLost } = post
   return [
     ['job name', name === flow ? undefined : name],
     ['priority', priority === 'NORMAL' ? undefined : priority],
     ['size', size === 'medium' ? undefined : size],
     ['attempts', maxAttempts === DEFAULT_MAX_ATTEMPTS ? undefined : String(maxAttempts)],
+    [
+      'expires',
+      expiresAfter === undefined ? undefined : `after ${formatDuration(expiresAfter)}, if nobody has started it`,
+    ],
     ['deadline', deadline === undefined ? undefined : formatDuration(deadline)],
     ['on loss', onOwnerLost],
   ]

@@ -40,7 +40,7 @@ import { EntityNodes } from '../store/entity-nodes.ts'
 import { BoardGate } from '../store/gate.ts'
 import type { Layout } from '../store/layout.ts'
 import { translateErrors, ZooKeeperReader } from '../store/reader.ts'
-import { announceMarks } from '../store/trash-marks.ts'
+import { announceMarks, readServerTime } from '../store/trash-marks.ts'
 import { ConsistencyCheck } from './consistency-check.ts'
 import { Locks } from './locks.ts'
 import { Steps } from './single-writes.ts'
@@ -69,6 +69,7 @@ const CAPABILITIES: BackendCapabilities = {
   keys: false,
   resources: false,
   delays: true,
+  expiry: true,
   cancel: true,
   restore: false,
   completeChangeFeed: false,
@@ -243,6 +244,13 @@ export class WithoutMultiBackend implements Backend {
 
   now(): number {
     return this.#clock.now()
+  }
+
+  async readClock(): Promise<void> {
+    if (this.#clock.isKnown) return
+    const reading = () => readServerTime(this.#zookeeper, this.#layout)
+    const time = await translateErrors('reading the clock of the servers', reading)
+    if (time !== undefined) this.#clock.observe(time)
   }
 
   holdSession(): SessionHold {

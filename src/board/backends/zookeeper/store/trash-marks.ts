@@ -19,6 +19,14 @@ export async function announceMarks(zookeeper: ZooKeeperDriver, layout: Layout):
     await missingAsUndefined(zookeeper.setData(layout.trashFolder, ANNOUNCEMENT))
 }
 
+/**
+ * Returns the time of the servers' clock in milliseconds since 1970. Only the answer to a write contains it: this announces the marks again.
+ * Returns undefined for a board without a trash.
+ */
+export async function readServerTime(zookeeper: ZooKeeperDriver, layout: Layout): Promise<number | undefined> {
+  return (await missingAsUndefined(zookeeper.setData(layout.trashFolder, ANNOUNCEMENT)))?.mtime
+}
+
 /** Returns whether postings of the board may be marked. */
 export async function mayHaveMarks(zookeeper: Pick<ZooKeeperDriver, 'getData'>, layout: Layout): Promise<boolean> {
   const folder = await missingAsUndefined(zookeeper.getData(layout.trashFolder))

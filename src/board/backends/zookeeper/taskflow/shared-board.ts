@@ -21,10 +21,19 @@ const LOCK_VERSION = 1
 export const sharedBoard: BoardKind = {
   encoding: 'json',
   // TaskFlow's services do not know keys, resources and delays, and would not respect them.
-  // TaskFlow's conductors claim here, too, and know of no limits and no dependencies. What they do is not in a history.
+  // TaskFlow's conductors claim here, too, and know of no limits and no dependencies. What they do is not in a history. They record no run: a job
+  // that they have tried would expire.
   capabilities: {
     ...ALL_CAPABILITIES,
-    ...{ keys: false, resources: false, delays: false, limits: false, dependencies: false, history: false },
+    ...{
+      keys: false,
+      resources: false,
+      delays: false,
+      expiry: false,
+      limits: false,
+      dependencies: false,
+      history: false,
+    },
   },
   encodePosting: encodeSharedPosting,
   decodePosting: decodeSharedPosting,

@@ -13,6 +13,7 @@ const sharedBoards: BoardBackend = {
     keys: false,
     resources: false,
     delays: false,
+    expiry: false,
     limits: false,
     dependencies: false,
     history: false,

@@ -1,0 +1,90 @@
+/**
+ * The expiry of jobs that nobody starts: `expiresAfter` of a posting.
+ *
+ * The time counts from the post, by the board's clock. It ends with the first claim: a job that has run once never expires. A job that is
+ * restored from the trash is posted anew, so its time counts anew.
+ */
+import { InvalidPosting } from '../../core/errors.ts'
+import { type Duration, toMilliseconds } from '../../core/time.ts'
+
+/** The fields of a posting by which it expires. */
+interface ExpiringPosting {
+  readonly runs: number
+  readonly expiresAfter?: number
+}
+
+interface ExpiringJob {
+  readonly posting: ExpiringPosting
+  /** In milliseconds on the board's clock. */
+  readonly postedAt: number
+}
+
+/** The beginning of the reason in the trash, by which expired jobs are recognized. */
+const REASON_PREFIX = 'nobody started it within '
+
+const UNITS_MS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+] as const
+
+/** Returns the time at which the job expires if it is unclaimed, in milliseconds on the board's clock; undefined if it never does. */
+export function expiryTime({ posting, postedAt }: ExpiringJob): number | undefined {
+  return canExpire(posting) ? postedAt + (posting.expiresAfter ?? 0) : undefined
+}
+
+/** Returns whether nobody has started the job in time. @param now the time in milliseconds on the board's clock */
+export function isOverdue(job: ExpiringJob, now: number): boolean {
+  return (expiryTime(job) ?? Number.POSITIVE_INFINITY) <= now
+}
+
+/** Returns the incarnations of the owners that claim these posts of theirs themselves: while one lives, its jobs do not expire. */
+export function listReservedFor(
+  jobs: readonly { readonly posting: { readonly reservedFor?: string } }[],
+): ReadonlySet<string> {
+  return new Set(jobs.flatMap(({ posting }) => posting.reservedFor ?? []))
+}
+
+/** Returns whether the job expires if nobody starts it. */
+export function canExpire({ runs, expiresAfter }: ExpiringPosting): boolean {
+  return runs === 0 && expiresAfter !== undefined
+}
+
+/** Returns the reason that the trash keeps for an expired job. */
+export function expiryReason({ expiresAfter = 0 }: Pick<ExpiringPosting, 'expiresAfter'>): string {
+  const [unit, size] = UNITS_MS.find(([, size]) => expiresAfter % size === 0) ?? ['ms', 1]
+  return `${REASON_PREFIX}${expiresAfter / size} ${unit}`
+}
+
+/** Returns whether a job is in the trash because nobody started it in time. */
+export function isExpired({
+  posting,
+  reason,
+}: {
+  readonly posting: ExpiringPosting
+  readonly reason: string
+}): boolean {
+  return canExpire(posting) && reason.startsWith(REASON_PREFIX)
+}
+
+/**
+ * Converts the option of a post.
+ *
+ * @param delay the delay of the job in milliseconds, unless its poster claims it in spite of the delay
+ * @throws InvalidArgument for what is not a duration; InvalidPosting for 0, and for a job that would expire before it could be claimed
+ */
+export function toExpiresAfter(
+  asked: Duration | undefined,
+  { delay = 0 }: { readonly delay?: number | undefined },
+): Pick<ExpiringPosting, 'expiresAfter'> {
+  if (asked === undefined) return {}
+  const expiresAfter = toMilliseconds(asked, 'expiresAfter')
+  if (expiresAfter === 0)
+    throw new InvalidPosting('expiresAfter must be longer than 0; omit it for a job that does not expire')
+  if (delay >= expiresAfter)
+    throw new InvalidPosting(
+      'expiresAfter must be longer than delay, because it counts from the post: the job would expire before it could be claimed',
+    )
+  return { expiresAfter }
+}

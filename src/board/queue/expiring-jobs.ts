@@ -1,0 +1,61 @@
+/** The unclaimed jobs of the view that expire, by the time at which they do, and those whose time has come. */
+import { compareIds } from '../model/claim-order.ts'
+import type { JobEntry, QueueEntry } from '../model/entry.ts'
+import { expiryTime } from '../model/expiry.ts'
+import { SortedList } from './sorted.ts'
+
+export class ExpiringJobs {
+  readonly #waiting = new SortedList<QueueEntry>((a, b) => this.#timeOf(a) - this.#timeOf(b) || compareIds(a, b))
+  readonly #expired = new Set<QueueEntry>()
+  /** The times of jobs that are looked at again later than at their expiry. It does not change while the job is in the list. */
+  readonly #postponed = new WeakMap<JobEntry, number>()
+
+  /** The time at which the next job expires, in milliseconds on the server's clock. */
+  get next(): number | undefined {
+    const { first } = this.#waiting
+    return first && this.#timeOf(first)
+  }
+
+  /** Whether there are jobs whose time has come, for {@link take}. */
+  get hasExpired(): boolean {
+    return this.#expired.size > 0
+  }
+
+  add(place: QueueEntry): void {
+    if (expiryTime(place.stored) !== undefined) this.#waiting.add(place)
+  }
+
+  delete(place: QueueEntry): void {
+    if (expiryTime(place.stored) === undefined) return
+    this.#waiting.delete(place)
+    this.#expired.delete(place)
+  }
+
+  /** Moves the jobs whose time has come. @param now the time in milliseconds on the server's clock */
+  advance(now: number): void {
+    for (let { first } = this.#waiting; first && this.#timeOf(first) <= now; { first } = this.#waiting) {
+      this.#waiting.delete(first)
+      this.#expired.add(first)
+    }
+  }
+
+  /** Removes up to `max` jobs whose time has come, and returns them. A job that stays on the board is given back by {@link postpone}. */
+  take(max: number): readonly QueueEntry[] {
+    const taken = [...this.#expired].slice(0, max)
+    for (const place of taken) this.#expired.delete(place)
+    return taken
+  }
+
+  /** Gives a job back that was taken. @param until the time in milliseconds on the server's clock; by default the job's own */
+  postpone(place: QueueEntry, until?: number): void {
+    if (place.entry.queueEntry !== place || place.state === 'claimed') return
+    this.delete(place)
+    if (until === undefined) this.#postponed.delete(place.entry)
+    else this.#postponed.set(place.entry, until)
+    this.add(place)
+  }
+
+  #timeOf({ entry, stored }: QueueEntry): number {
+    return this.#postponed.get(entry) ?? expiryTime(stored) ?? Number.POSITIVE_INFINITY
+  }
+}

@@ -1,0 +1,38 @@
+/** Removes what is old again and again, as a conductor does with logbooks and with the trash. */
+import { rejectOnAbort } from '../core/async/abort.ts'
+import type { Logger } from '../core/log.ts'
+import { sleep } from '../core/time.ts'
+
+/** The shortest and the longest pause between two passes: short for any sensible age, and long enough to cost nothing. */
+const PERIOD_MS = { least: 1_000, most: 3_600_000 } as const
+
+export interface PeriodicRemoval {
+  /** The age at which something is removed, in milliseconds. */
+  readonly age: number
+  /** What is removed, for the log: `logbooks`. */
+  readonly what: string
+  readonly log: Logger
+  /** Removes what is old now, and returns how much that was. */
+  readonly pass: (signal: AbortSignal) => Promise<number>
+}
+
+/**
+ * Makes passes until the signal fires, and logs one line for each that has removed something. The pauses differ, so that conductors that
+ * started together do not run at once.
+ */
+export async function removePeriodically(
+  { age, what, log, pass }: PeriodicRemoval,
+  signal: AbortSignal,
+): Promise<void> {
+  const period = Math.max(PERIOD_MS.least, Math.min(age, PERIOD_MS.most))
+  while (!signal.aborted) {
+    try {
+      const removed = await rejectOnAbort(pass(signal), signal)
+      if (removed > 0) log.info({ removed }, `old ${what} removed`)
+    } catch (error) {
+      if (signal.aborted) return
+      log.warn({ err: error }, `old ${what} could not be removed; the conductor tries again later`)
+    }
+    await sleep(period * (0.5 + Math.random() / 2), { signal }).catch(() => undefined)
+  }
+}

@@ -1,0 +1,15 @@
+/** How long the logbooks of a flow's jobs are kept: the author of a flow knows whether anybody will ask for its results. */
+import { InvalidArgument } from '../../core/errors.ts'
+import { type Duration, toMilliseconds } from '../../core/time.ts'
+
+/** A time after the last change of a finished logbook, 0 for the next look of a conductor; or `forever`. */
+export type KeepLogbooks = Duration | 'forever'
+
+/** Checks the option of a flow. @throws InvalidArgument naming the flow */
+export function checkKeepLogbooks(flow: string, given: unknown): KeepLogbooks | undefined {
+  if (given === undefined || given === 'forever') return given
+  if (typeof given !== 'string' && typeof given !== 'number')
+    throw new InvalidArgument(`flow ${flow}: keepLogbooks must be a duration such as '7d', 0, or 'forever'`)
+  toMilliseconds(given, `flow ${flow}: keepLogbooks`)
+  return given as Duration
+}
