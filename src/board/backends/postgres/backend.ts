@@ -360,7 +360,8 @@ export class PostgresBackend implements Backend {
 
   async readClock(): Promise<void> {
     if (this.#clock.isKnown) return
-    const reading = () => this.#pool.query('SELECT extract(epoch FROM clock_timestamp())::float8 * 1000::float8 AS at', [])
+    const reading = () =>
+      this.#pool.query('SELECT extract(epoch FROM clock_timestamp())::float8 * 1000::float8 AS at', [])
     const { rows } = await translateErrors(`reading the clock of ${this.uri}`, reading)
     this.#clock.observe(Number(rows[0]?.['at']))
   }
