@@ -484,8 +484,8 @@ export type Settlement = {
   readonly cancelRequested: boolean
   /** What the end of the job adds to the history; absent for an abandon, and where the board keeps none. */
   readonly history?: HistoryEntry
-} & (
-  | { readonly kind: 'consume' }
+} /** `results`: encoded results that the history keeps; they are in `history` already. */ & (
+  | { readonly kind: 'consume'; readonly results?: Uint8Array }
   /** `held`: the posting of the claim, whose resources it holds, where the posting that is written has others. */
   | { readonly kind: 'abandon'; readonly held?: Posting }
   | ({ readonly kind: 'trash' } & TrashReason)

@@ -6,6 +6,7 @@ export type { EndedJob, HistoryOptions } from './api/history.ts'
 export type { Job } from './api/job.ts'
 export type { JobBoard } from './api/job-board.ts'
 export type { JobDependencies } from './api/job-dependencies.ts'
+export type { JobResult, ResultLogbooks, ResultOptions } from './api/job-result.ts'
 export type { JobsOptions } from './api/listed.ts'
 export type {
   BoardOptions,
@@ -23,7 +24,7 @@ export type { TrashedJob } from './api/trashed-job.ts'
 export type { WaitingFor } from './api/waiting-for.ts'
 export type { Cancellation, Entity, SessionState } from './backend.ts'
 export type { Claim, PerformContext, Performed } from './claims/claim.ts'
-export type { AbandonOptions, TrashOptions } from './claims/settle-options.ts'
+export type { AbandonOptions, ConsumeOptions, TrashOptions } from './claims/settle-options.ts'
 export type {
   LimitKeyUse,
   LimitSettings,

@@ -108,7 +108,7 @@ export async function runFlow<I extends object, R, S = unknown>(
     await using turn =
       options.board === undefined
         ? runWithoutBoard(flow)
-        : await runOnBoard(options.board, { flow, store, options, encrypted: persistence.encrypts === true })
+        : await runOnBoard(options.board, { flow, store, options, persistence })
     const ending = await runTurn(turn, { flow, store: checked, persistence, options })
     await turn.settle(ending)
     if (ending.state === 'SUSPENDED') throw signal?.reason

@@ -34,6 +34,7 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
     if (persistence !== options.persistence) owned.unshift(persistence)
     const board = await openConductorBoard(options, settings.log)
     if (board !== options.board) owned.unshift(board)
+    warnOfLostResults(options.flows, { board, log: settings.log })
     const failed = (error: unknown) => settings.log.warn({ err: error }, 'a service could not be disposed of')
     const opened = await openOrAbort(signal, openServices(options.services, { failed }))
     owned.unshift(opened)
@@ -69,6 +70,18 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
     for (const opened of owned) await opened[Symbol.asyncDispose]()
     throw error
   }
+}
+
+function warnOfLostResults(
+  flows: readonly AnyFlow[],
+  { board, log }: { readonly board: JobBoard; readonly log: Logger },
+): void {
+  const keeping = flows.filter(({ keepResults }) => keepResults).map(({ name }) => name)
+  if (keeping.length === 0 || board.keepsHistory) return
+  log.warn(
+    { board: board.uri, flows: keeping },
+    'these flows have keepResults, and the board keeps no history: their results are in the logbooks only',
+  )
 }
 
 async function openLogbooks(

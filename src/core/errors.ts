@@ -67,6 +67,11 @@ export class NotFound extends JobboardError {
   static override readonly code = 'JOBBOARD_NOT_FOUND'
 }
 
+/** The results of a job that is done cannot be read: nobody has kept them, or they were too large. */
+export class ResultNotKept extends JobboardError {
+  static override readonly code = 'JOBBOARD_RESULT_NOT_KEPT'
+}
+
 /** Something with this name or uuid exists already. */
 export class Duplicate extends JobboardError {
   static override readonly code = 'JOBBOARD_DUPLICATE'

@@ -156,6 +156,30 @@ export class WrappedFailure extends JobboardError {
   }
 }
 
+/** The job whose results were asked for is in the trash, or its flow was reverted. */
+export class JobFailed extends JobboardError {
+  static override readonly code = 'JOBBOARD_JOB_FAILED'
+  readonly uuid: string
+  /** Why it failed, as the trash says. */
+  readonly reason: string
+  /** The failures of its tasks, where logbooks were given; they may contain secrets. */
+  readonly failures: readonly Failure[]
+
+  constructor(
+    message: string,
+    {
+      uuid,
+      reason,
+      failures,
+    }: { readonly uuid: string; readonly reason: string; readonly failures: readonly Failure[] },
+  ) {
+    super(message)
+    this.uuid = uuid
+    this.reason = reason
+    this.failures = failures
+  }
+}
+
 /** The time for which a key is pushed back if the error does not say it. */
 const DEFAULT_PUSH_BACK = '30s'
 

@@ -3,7 +3,7 @@
  * TaskFlow; then what the nearest atom before it has provided.
  */
 import { MissingDependencies } from '../core/errors.ts'
-import { type AnyFlow, type AtomNode, type ExecutionGraph, namesProvided, pickPart } from '../flow/index.ts'
+import { type AnyFlow, type AtomNode, collectProvided, type ExecutionGraph, pickPart } from '../flow/index.ts'
 import type { Ledger } from './ledger.ts'
 
 export type Store = Readonly<Record<string, unknown>>
@@ -85,15 +85,5 @@ function readProvided(
 
 /** Returns the results that were provided and not undone; of several providers of a name, the last one's. */
 export function collectResults(graph: ExecutionGraph, ledger: Ledger): Record<string, unknown> {
-  const results: [string, unknown][] = []
-  for (const { atom } of graph.atoms) {
-    if (atom.provides === undefined || !ledger.has(atom.name)) continue
-    const { state, result } = ledger.atom(atom.name)
-    if (state !== 'SUCCESS') continue
-    for (const name of namesProvided(atom.provides)) {
-      const part = pickPart(result, atom.provides, name)
-      if (part) results.push([name, part.value])
-    }
-  }
-  return Object.fromEntries(results)
+  return collectProvided(graph, (name) => (ledger.has(name) ? ledger.atom(name) : undefined))
 }

@@ -37,6 +37,7 @@ export type {
   NodeRange,
 } from './compile/execution-graph.ts'
 export { type FlowOutline, type OutlineNode, toOutline } from './compile/outline.ts'
+export { collectProvided } from './compile/provided-results.ts'
 export type { Depth } from './patterns/edges.ts'
 export type { ServicesOf } from './patterns/fit.ts'
 export { type AnyFlow, type AnyPart, type Flow, input, isFlow, missingInputs } from './patterns/flow.ts'

@@ -16,6 +16,8 @@ export type {
   FlowLog,
   FlowRequest,
   Persistence,
+  ResultPlace,
+  SealableResults,
   Transition,
 } from './persistence.ts'
 export type { DriverPersistenceOptions } from './postgres/index.ts'

@@ -16,6 +16,17 @@ import type { FlowState } from '../core/states.ts'
 import type { BookQuery } from './book-query.ts'
 import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta } from './models.ts'
 
+/** The job to which results belong: the UUIDs of its logbook and of its flow. */
+export interface ResultPlace {
+  readonly book: string
+  readonly flow: string
+}
+
+/** The results of a flow for the board: as they are, or sealed by the codecs that are named. */
+export type SealableResults =
+  | { readonly values: Readonly<Record<string, unknown>> }
+  | { readonly sealed: { readonly by: readonly string[]; readonly bytes: Uint8Array } }
+
 /**
  * The storage of logbooks, opened by `openPersistence`. Every backend accepts writes of the newest run only, and does
  * nothing twice.
@@ -26,6 +37,15 @@ export interface Persistence extends AsyncDisposable {
 
   /** Whether the results and errors of tasks are encrypted; false where it is absent. */
   readonly encrypts?: boolean
+
+  /** Seals the results of a flow for the board (`keepResults`), by the codecs. Absent where no codec can be in use. */
+  sealResults?(values: Readonly<Record<string, unknown>>, place: ResultPlace): SealableResults
+  /**
+   * Undoes {@link sealResults}.
+   *
+   * @throws SealedLogbook when the codecs cannot read the results, or did not seal what they must have sealed
+   */
+  unsealResults?(kept: SealableResults, place: ResultPlace): Readonly<Record<string, unknown>>
 
   /** Opens the storage. @throws StorageFailure when it cannot be reached or written to */
   open(): Promise<void>

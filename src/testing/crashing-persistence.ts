@@ -4,7 +4,15 @@
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { ClaimLost } from '../core/errors.ts'
-import type { AcquireRequest, BookQuery, FlowLog, Persistence, Transition } from '../persistence/index.ts'
+import type {
+  AcquireRequest,
+  BookQuery,
+  FlowLog,
+  Persistence,
+  ResultPlace,
+  SealableResults,
+  Transition,
+} from '../persistence/index.ts'
 
 export interface OwnerDeath {
   readonly task: string
@@ -40,6 +48,10 @@ export class CrashingPersistence implements Persistence {
 
   get encrypts(): boolean {
     return this.#inner.encrypts === true
+  }
+
+  sealResults(values: Readonly<Record<string, unknown>>, place: ResultPlace): SealableResults {
+    return this.#inner.sealResults?.(values, place) ?? { values }
   }
 
   /** Does nothing: the logbooks belong to the workbench. */

@@ -31,6 +31,7 @@ import { poisonContract } from './board/poison.ts'
 import { postingContract } from './board/posting.ts'
 import { noRecordsContract, recordsContract } from './board/records.ts'
 import { resourcesContract } from './board/resources.ts'
+import { resultsContract } from './board/results.ts'
 import { schedulesContract, schedulesWithoutKeysContract } from './board/schedules.ts'
 import { settlingContract } from './board/settling.ts'
 import { trashContract } from './board/trash.ts'
@@ -135,6 +136,7 @@ type PartName =
   | 'many posts'
   | 'jobs after jobs'
   | 'history'
+  | 'results'
 
 /** How boards are opened: kept viewing, or as users open them, so that each is viewed only while something needs it. */
 type Opened = 'viewing' | 'as used'
@@ -227,5 +229,6 @@ function contractOf(
   if (records && keys) part('many posts', () => manyContract(use))
   if (dependencies) part('jobs after jobs', () => dependenciesContract(use))
   if (history) part('history', () => historyContract(use))
+  if (history) part('results', () => resultsContract(use, backend.capabilities))
   if (!backend.neverPolls) part('waiting on a busy board', () => idlePollingContract(use, backend.capabilities))
 }

@@ -46,6 +46,7 @@ import { type BoardEvents, ErrorReporter } from './events.ts'
 import { type EndedJob, type HistoryOptions, readHistory } from './history.ts'
 import { Job } from './job.ts'
 import { type JobDependencies, readJobDependencies } from './job-dependencies.ts'
+import { type JobResult, type ResultOptions, readResult } from './job-result.ts'
 import type { JobsOptions } from './listed.ts'
 import { Lookup } from './lookup.ts'
 import {
@@ -419,6 +420,32 @@ export class JobBoard implements AsyncDisposable {
   async history(options: HistoryOptions = {}): Promise<readonly EndedJob[]> {
     this.#lifecycle.assertRunning()
     return readHistory(options, this.#backend)
+  }
+
+  /** @internal Whether the board keeps a record of the jobs that have ended, and with it the results that flows ask to be kept. */
+  get keepsHistory(): boolean {
+    return this.#claims.keepsHistory
+  }
+
+  /**
+   * Waits for the end of a job and returns its results, typed by its flow. It may end before, during or after the call: what is read is the
+   * state of the job, its record in the history, and the logbook, where one is given. Results are found
+   *
+   * - on the board, where the flow has `keepResults: true`, or the job was consumed with `results`; no logbook is needed;
+   * - in the logbook, with the options `flow` and `persistence`.
+   *
+   * The job that is given can be a posted one, or its uuid or reference. A job of which neither the board nor its history knows is not found.
+   * One round trip and those of `find`, after the end of the job.
+   *
+   * @throws JobFailed, with the reason, for a job that is in the trash, was purged from it, or was reverted; ResultNotKept; NotFound; Timeout,
+   * or the signal's reason; SealedLogbook where the codecs do not match; InvalidArgument, NotConnected
+   * @example
+   * const job = await board.post(report, { month: '2026-10' })
+   * const { results } = await board.result(job, { flow: report, timeout: '5m' })
+   */
+  async result<R = Record<string, unknown>>(job: Job | string, options: ResultOptions<R> = {}): Promise<JobResult<R>> {
+    this.#lifecycle.assertRunning()
+    return readResult(job, options, { backend: this.#backend, find: (reference) => this.#lookup.find(reference) })
   }
 
   /**

@@ -69,6 +69,14 @@ export interface ClaimManagerOptions {
   readonly onError: (error: Error) => void
 }
 
+/** The end of a job, as the history records it. */
+interface EndOfJob {
+  readonly kind: Settlement['kind']
+  readonly posting: Posting
+  readonly reason?: string
+  readonly results?: Uint8Array
+}
+
 export class ClaimManager {
   readonly #backend: Backend
   readonly #view: LiveView
@@ -416,6 +424,11 @@ export class ClaimManager {
     return this.#backend.clock ?? systemAlarmClock
   }
 
+  /** @internal Whether the board keeps a record of the jobs that have ended. */
+  get keepsHistory(): boolean {
+    return this.#keepHistory > 0 && this.#backend.capabilities.history
+  }
+
   /** @internal Returns whether the session is certain to be alive at this instant. */
   isSessionAlive(session: string): boolean {
     return this.#backend.alive(session)
@@ -448,12 +461,14 @@ export class ClaimManager {
   /** Returns what the end of a job adds to the history. */
   #toHistory(
     { stored }: Pick<JobEntry, 'stored'>,
-    { kind, posting, reason }: { kind: Settlement['kind']; posting: Posting; reason?: string },
+    { kind, posting, reason, results }: EndOfJob,
   ): { history?: HistoryEntry } {
-    if (kind === 'abandon' || this.#keepHistory === 0 || !this.#backend.capabilities.history) return {}
+    if (kind === 'abandon' || !this.keepsHistory) return {}
     const outcome = kind === 'consume' ? 'COMPLETE' : 'TRASHED'
     const end = { outcome, who: this.#who, endedAt: this.#backend.now(), postedAt: stored?.postedAt } as const
-    return { history: { job: toEndedJobRecord(posting, { ...end, ...defined({ reason }) }), keep: this.#keepHistory } }
+    return {
+      history: { job: toEndedJobRecord(posting, { ...end, ...defined({ reason, results }) }), keep: this.#keepHistory },
+    }
   }
 
   #finishClaim(entry: JobEntry, claim: Claim): void {

@@ -17,6 +17,7 @@ import { AbortFlag } from '../../core/async/abort-flag.ts'
 import { settleWithRetries } from '../../core/async/retry.ts'
 import { Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout } from '../../core/errors.ts'
 import { describeError, describeFailure, type Failure, failureOf } from '../../core/failure.ts'
+import { defined } from '../../core/options.ts'
 import { type AlarmClock, toMilliseconds } from '../../core/time.ts'
 import type { Job } from '../api/job.ts'
 import type { OrphanedClaim, Settlement } from '../backend.ts'
@@ -24,7 +25,14 @@ import { canRetry, endAttempt, pauseAfterFailure } from '../model/attempts.ts'
 import type { AddedDeclarations } from '../model/declared.ts'
 import type { JobEntry } from '../model/entry.ts'
 import { type Posting, SIZES } from '../model/posting.ts'
-import { type AbandonOptions, assertAbandonOptions, assertTrashOptions, type TrashOptions } from './settle-options.ts'
+import {
+  type AbandonOptions,
+  assertAbandonOptions,
+  assertTrashOptions,
+  type ConsumeOptions,
+  type TrashOptions,
+  toKeptBytes,
+} from './settle-options.ts'
 
 /** The context that {@link Claim.perform} passes to the work. */
 export interface PerformContext {
@@ -45,6 +53,8 @@ export type Performed = 'consumed' | 'abandoned' | 'trashed' | 'lost' | 'unknown
 export interface ClaimKeeper {
   /** The clock of the deadline. */
   readonly clock: AlarmClock
+  /** Whether the board keeps a record of the jobs that have ended. */
+  readonly keepsHistory: boolean
   isSessionAlive(session: string): boolean
   settle(entry: JobEntry, claim: Claim, settlement: Settlement): Promise<void>
 }
@@ -130,9 +140,20 @@ export class Claim implements AsyncDisposable {
     return this.#phase === 'settled'
   }
 
-  /** Settles the job as done: it leaves the board. @throws ClaimLost, NotFound (settled before), NotConnected, OutcomeUnknown */
-  consume(): Promise<void> {
-    return this.#settle({ kind: 'consume', posting: this.#granted.posting })
+  /**
+   * Settles the job as done: it leaves the board. With `results`, a board that has a history keeps them, up to 64 KiB: `board.result` returns them.
+   *
+   * @throws InvalidArgument for results that are not plain data or too large; ClaimLost, NotFound (settled before), NotConnected, OutcomeUnknown
+   * @example await claim.consume({ results: { pages: 12 } })
+   */
+  async consume(options: ConsumeOptions = {}): Promise<void> {
+    const { keepsHistory } = this.#granted.manager
+    await this.consumeWith(toKeptBytes(options, { what: String(this.job), keepsHistory }))
+  }
+
+  /** @internal Settles the job as done, with encoded results (`model/kept-results.ts`). @throws as {@link consume} */
+  async consumeWith(results: Uint8Array | undefined): Promise<void> {
+    await this.#settle({ kind: 'consume', posting: this.#granted.posting, ...defined({ results }) })
   }
 
   /** Gives the job back, so that any owner can claim it. @throws as {@link consume} */

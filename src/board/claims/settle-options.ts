@@ -1,9 +1,10 @@
 /** The options of settlements, and their checks. */
-import { InvalidArgument } from '../../core/errors.ts'
+import { InvalidArgument, UnsupportedCapability } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
 import { assertOptions } from '../../core/options.ts'
 import type { Duration } from '../../core/time.ts'
 import { assertBoolean, assertText } from '../api/options.ts'
+import { decodeKeptResults, encodeKeptResults } from '../model/kept-results.ts'
 import { SIZES, type Size } from '../model/posting.ts'
 
 /** Options of `abandon`. */
@@ -17,6 +18,12 @@ export interface AbandonOptions {
   readonly newestRun?: number
   /** The size of the job from now on, so that another conductor claims it; by default it stays. */
   readonly size?: Size
+}
+
+/** Options of `consume`. */
+export interface ConsumeOptions {
+  /** The results of the work, plain data by their names, which `board.result` returns; by default the board keeps none. */
+  readonly results?: Readonly<Record<string, unknown>>
 }
 
 /** Options of `trash`. */
@@ -35,6 +42,31 @@ export function assertAbandonOptions(options: AbandonOptions): void {
     throw new InvalidArgument(`abandon: newestRun must be a whole number from 0, not ${String(newestRun)}`)
   if (size !== undefined && !SIZES.includes(size))
     throw new InvalidArgument(`abandon: size must be one of ${SIZES.join(', ')}, not ${String(size)}`)
+}
+
+/**
+ * Encodes the results of a consume; undefined where there are none.
+ *
+ * @param target.keepsHistory whether the board keeps a record of what has ended
+ * @throws InvalidArgument; UnsupportedCapability
+ */
+export function toKeptBytes(
+  options: ConsumeOptions,
+  { what, keepsHistory }: { readonly what: string; readonly keepsHistory: boolean },
+): Uint8Array | undefined {
+  assertOptions(options, { results: true }, 'consume')
+  const { results } = options
+  if (results === undefined) return undefined
+  if (typeof results !== 'object' || results === null || Array.isArray(results))
+    throw new InvalidArgument('consume: results must be an object, the values by their names')
+  if (!keepsHistory)
+    throw new UnsupportedCapability(`${what}: its board keeps no history, and so no results; consume it without them`, {
+      capability: 'history',
+    })
+  const bytes = encodeKeptResults({ values: results })
+  const kept = decodeKeptResults(bytes)
+  if ('notKept' in kept) throw new InvalidArgument(`${what}: the results cannot be kept: ${kept.notKept}`)
+  return bytes
 }
 
 /** @throws InvalidArgument */

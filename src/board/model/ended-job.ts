@@ -22,7 +22,7 @@ export interface EndedJob {
   readonly endedAt: number
   /** Why it is in the trash. */
   readonly reason?: string
-  /** The results of its flow, encoded, if they are kept on the board. */
+  /** The results of its flow, if they are kept on the board: see `kept-results.ts`. */
   readonly results?: Uint8Array
 }
 
@@ -32,11 +32,12 @@ export function toEndedJobRecord(
   end: Pick<EndedJob, 'outcome' | 'who' | 'endedAt'> & {
     readonly postedAt: number | undefined
     readonly reason?: string
+    readonly results?: Uint8Array
   },
 ): EndedJob {
-  const { outcome, who, endedAt, postedAt = endedAt, reason } = end
+  const { outcome, who, endedAt, postedAt = endedAt, reason, results } = end
   const startedAt = attempts.at(-1)?.at.getTime()
-  return { uuid, name, outcome, who, runs, postedAt, endedAt, ...defined({ flow, startedAt, reason }) }
+  return { uuid, name, outcome, who, runs, postedAt, endedAt, ...defined({ flow, startedAt, reason, results }) }
 }
 
 /** What the end of a job adds to the history, and how many jobs the history keeps; older ones may be removed. */

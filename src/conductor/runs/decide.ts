@@ -29,6 +29,8 @@ export type RunEnding =
       readonly state: 'SUCCESS' | 'REVERTED' | 'FAILURE' | 'SUSPENDED'
       readonly failures: readonly Failure[]
       readonly revertFailures: readonly Failure[]
+      /** The results of a flow that succeeded, encoded for the board; absent unless its results are kept there. */
+      readonly results?: Uint8Array
       /** The cancellation of the job, if there was one. */
       readonly cancelled?: Cancelled
       /** Why the flow was suspended, if a task has to begin again later. */
@@ -48,7 +50,7 @@ export type RunEnding =
 
 export type Verdict =
   | { readonly settle: 'nothing' }
-  | { readonly settle: 'consume' }
+  | { readonly settle: 'consume'; readonly results?: Uint8Array }
   | {
       readonly settle: 'abandon'
       readonly reason: string
@@ -111,7 +113,7 @@ function decideFlow(ending: RunEnding & { kind: 'flow' }, options: { onFailure: 
   const { state, failures, revertFailures } = ending
   switch (state) {
     case 'SUCCESS':
-      return { settle: 'consume' }
+      return { settle: 'consume', ...defined({ results: ending.results }) }
     case 'SUSPENDED':
       if (ending.putOff) return { settle: 'abandon', reason: ending.putOff.message, delay: ending.putOff.retryAfter }
       return { settle: 'abandon', reason: 'its conductor shut down; the flow is suspended' }

@@ -7,10 +7,11 @@ import { defined } from '../../core/options.ts'
 import { newUuid } from '../../core/uuid.ts'
 import type { Ending, EngineOptions } from '../../engine/index.ts'
 import type { AnyFlow } from '../../flow/index.ts'
-import type { BookRequest } from '../../persistence/index.ts'
+import type { BookRequest, Persistence } from '../../persistence/index.ts'
 import { toBookRequest } from './book-owner.ts'
 import type { Verdict } from './decide.ts'
 import { type DisclosureOptions, DisclosurePolicy } from './disclosure.ts'
+import { toKeptResults } from './kept-results.ts'
 import { settle } from './settle.ts'
 
 export interface ForegroundRun extends AsyncDisposable {
@@ -65,12 +66,12 @@ function withLimits({ job = {}, limits = false }: ForegroundRunOptions): PostAnd
 /** Posts and claims the job; waits until it is its turn. */
 export async function runOnBoard(
   given: string | JobBoard,
-  what: { flow: AnyFlow; store: object; options: ForegroundRunOptions; encrypted: boolean },
+  what: { flow: AnyFlow; store: object; options: ForegroundRunOptions; persistence: Persistence },
 ): Promise<ForegroundRun> {
-  const { flow, store, options, encrypted } = what
+  const { flow, store, options, persistence } = what
   const { signal, log, redact, failuresOnBoard } = options
   const asked = withLimits(options)
-  const disclosure = new DisclosurePolicy({ redact, failuresOnBoard, encrypted })
+  const disclosure = new DisclosurePolicy({ redact, failuresOnBoard, encrypted: persistence.encrypts === true })
   if (typeof given !== 'string' && typeof Object(given).postAndClaim !== 'function')
     throw new InvalidArgument('runFlow: board must be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board')
   const board = typeof given === 'string' ? await openBoard(given, defined({ log, signal })) : given
@@ -103,7 +104,12 @@ export async function runOnBoard(
     },
     settle: async (ending) => {
       const leave = AbortSignal.abort()
-      const verdict = toVerdict(ending, disclosure)
+      const place = { book: job.book.uuid, flow: job.uuid }
+      const kept =
+        ending.state === 'SUCCESS' && board.keepsHistory
+          ? toKeptResults(flow, { results: ending.results, place, persistence })
+          : undefined
+      const verdict = toVerdict(ending, { disclosure, kept })
       const settled = await settle(claim, verdict, { onError: () => undefined, leave, disclosure })
       if (settled === 'lost') throw new ClaimLost(`${job}: the session has expired; another owner may have the job`)
     },
@@ -119,7 +125,11 @@ export async function runOnBoard(
  * Decides as for any job, except that a job which failed and was reverted is not tried again: its caller receives the
  * error.
  */
-function toVerdict({ state, failures, revertFailures }: Ending, disclosure: DisclosurePolicy): Verdict {
-  const verdict = disclosure.decide({ kind: 'flow', state, failures, revertFailures }, { onFailure: 'retry' })
+function toVerdict(
+  { state, failures, revertFailures }: Ending,
+  { disclosure, kept }: { readonly disclosure: DisclosurePolicy; readonly kept: Uint8Array | undefined },
+): Verdict {
+  const ending = { kind: 'flow', state, failures, revertFailures, ...defined({ results: kept }) } as const
+  const verdict = disclosure.decide(ending, { onFailure: 'retry' })
   return verdict.settle === 'fail' ? { settle: 'consume' } : verdict
 }

@@ -31,6 +31,7 @@ import type { AcquireRequest, FlowLog, Persistence } from '../../persistence/ind
 import type { KnownFlows } from '../claiming/known-flows.ts'
 import { toBookRequest } from './book-owner.ts'
 import type { RunEnding } from './decide.ts'
+import { toKeptResults } from './kept-results.ts'
 import type { TaskWatch } from './task-watch.ts'
 import { jobStopWatch, type StopIgnored } from './unstopped-jobs.ts'
 
@@ -153,7 +154,7 @@ async function runClaimedFlow(
   const ignored = new AbortFlag()
   using stop = followSignals([claim.stops.lost, context.faultStop, context.leave, ignored])
   const { job } = claim
-  const { tasks, clock, defaultDeadline, onStopIgnored } = context
+  const { tasks, clock, defaultDeadline, onStopIgnored, persistence } = context
   const limit = new AbortFlag()
   const late = (time: string) => new Timeout(`${job}: not done within ${time}`)
   using _deadline = abortAfter(limit, job.deadline ?? defaultDeadline, late, clock)
@@ -195,14 +196,22 @@ async function runClaimedFlow(
     context.onProgress({ job, run: claim.run, task, ...report })
   })
   try {
-    const { state, failures, revertFailures } = await engine.run()
+    const { state, results, failures, revertFailures } = await engine.run()
     if (claim.stops.lost.aborted) return endedRun({ kind: 'lost' })
     const cancelled = claim.stops.cancelled.aborted ? (claim.stops.cancelled.reason as Cancelled) : undefined
     const late = cancel.aborted ? [failureOf(cancel.reason)] : []
     const why = failures.length > 0 ? failures : late
+    const place = { book: job.book.uuid, flow: job.uuid }
+    const kept = state === 'SUCCESS' ? toKeptResults(what.flow, { results, place, persistence }) : undefined
     const putOff = state === 'SUSPENDED' ? longestOf(refused) : undefined
     return {
-      ...endedRun({ kind: 'flow', state, failures: why, revertFailures, ...defined({ cancelled, putOff }) }),
+      ...endedRun({
+        kind: 'flow',
+        state,
+        failures: why,
+        revertFailures,
+        ...defined({ cancelled, putOff, results: kept }),
+      }),
       refused,
     }
   } catch (error) {

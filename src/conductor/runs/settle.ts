@@ -62,7 +62,7 @@ async function applyVerdict(claim: Claim, verdict: Verdict): Promise<Settled> {
     case 'nothing':
       return 'lost'
     case 'consume':
-      await claim.consume()
+      await claim.consumeWith(verdict.results)
       return 'consumed'
     case 'abandon': {
       const { reason, failed = false, newestRun, added } = verdict

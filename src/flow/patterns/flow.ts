@@ -31,6 +31,8 @@ export interface AnyFlow {
   readonly posting: PostingDefaults | undefined
   /** The time for which the logbooks of its jobs are kept after their last change; undefined for what conductors say. */
   readonly keepLogbooks: KeepLogbooks | undefined
+  /** Whether the board keeps the results of its jobs. */
+  readonly keepResults: boolean
   /** Whether its tasks run in child processes; undefined for what the outer flow says. */
   readonly isolate: Isolate | undefined
   /** The edges of a graph: the given links, and those that follow from the needs of its parts. */

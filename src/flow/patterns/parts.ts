@@ -29,6 +29,11 @@ export interface FlowOptions<Rt = AnyRetry, S = Readonly<Record<string, unknown>
    * `'forever'`. It is written into each logbook with the first run of its job. Not used for a flow inside of another.
    */
   readonly keepLogbooks?: KeepLogbooks | undefined
+  /**
+   * Whether the board keeps the results of its jobs, up to 64 KiB each, so that `board.result` finds them without the logbooks; false by default. They
+   * go when the history of the board forgets the job. Not used for a flow inside of another.
+   */
+  readonly keepResults?: boolean | undefined
   /** Runs the tasks of the flow, and of the flows in it, in child processes, unless a task or an inner flow says otherwise. */
   readonly isolate?: Isolate | undefined
 }
@@ -39,10 +44,14 @@ export const FLOW_OPTIONS: KnownOptions<FlowOptions> = {
   retry: true,
   posting: true,
   keepLogbooks: true,
+  keepResults: true,
   isolate: true,
 }
 
-type FlowHead = Pick<AnyFlow, 'name' | 'version' | 'retry' | 'posting' | 'keepLogbooks' | 'isolate' | 'schema'>
+type FlowHead = Pick<
+  AnyFlow,
+  'name' | 'version' | 'retry' | 'posting' | 'keepLogbooks' | 'keepResults' | 'isolate' | 'schema'
+>
 
 /** @throws InvalidArgument naming the invalid option */
 export function checkFlowHead(
@@ -51,7 +60,8 @@ export function checkFlowHead(
   { pattern, known }: { pattern: AnyFlow['pattern']; known: KnownOptions<FlowOptions> },
 ): FlowHead {
   const head = typeof nameOrOptions === 'string' ? { name: nameOrOptions } : (nameOrOptions ?? {})
-  const { name, version = '1.0', retry, posting, keepLogbooks, isolate }: Partial<FlowOptions<unknown, never>> = head
+  const { name, version = '1.0', retry, posting, isolate }: Partial<FlowOptions<unknown, never>> = head
+  const { keepLogbooks, keepResults = false }: Partial<FlowOptions<unknown, never>> = head
   if (!isName(name)) throw new InvalidArgument(`a flow needs a name: ${pattern}('hello', input<…>(), firstTask, …)`)
   if (typeof nameOrOptions === 'object') assertOptions(nameOrOptions, known, `flow ${name}`)
   if (!isName(version)) throw new InvalidArgument(`flow ${name}: version must be a non-empty string, such as '1.0'`)
@@ -60,6 +70,7 @@ export function checkFlowHead(
   if (!isInput(store))
     throw new InvalidArgument(`flow ${name}: the second argument must be input<…>(), followed by the tasks`)
   assertIsolate(isolate, `flow ${name}`)
+  if (typeof keepResults !== 'boolean') throw new InvalidArgument(`flow ${name}: keepResults must be true or false`)
   return {
     name,
     version,
@@ -67,6 +78,7 @@ export function checkFlowHead(
     retry: retry && nameAfterFlow(name, retry),
     posting: checkPostingDefaults(name, posting),
     keepLogbooks: checkKeepLogbooks(name, keepLogbooks),
+    keepResults,
     schema: store.schema,
   }
 }

@@ -16,7 +16,7 @@ import type { AtomDetail } from '../models.ts'
 import { assertReadable, type RecordDecoder } from '../record-memory.ts'
 import { compressed, type LogbookCodec, type RecordPlace } from './codecs.ts'
 
-interface EncodedSecrets {
+export interface EncodedSecrets {
   readonly by: readonly string[]
   readonly bytes: Uint8Array
 }
@@ -28,7 +28,7 @@ type Secrets = Pick<
 >
 
 /** An atom with a seal, which any user of the storage may have written. */
-type SealedAtom = AtomDetail & { readonly sealed?: unknown }
+export type SealedAtom = AtomDetail & { readonly sealed?: unknown }
 
 /** The location of an atom's flow; the atom's name completes it. */
 export type FlowPlace = Omit<RecordPlace, 'atom'>

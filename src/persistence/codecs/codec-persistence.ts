@@ -2,12 +2,28 @@
  * Adds codecs to logbooks of any backend. It also wraps logbooks without a codec: a sealed record of another process
  * must not be read as one without results.
  */
+import { toFields } from '../../core/codec.ts'
 import { SealedLogbook } from '../../core/errors.ts'
 import type { BookQuery } from '../book-query.ts'
-import type { BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
-import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence, Transition } from '../persistence.ts'
+import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
+import type {
+  AcquireRequest,
+  BookRequest,
+  FlowLog,
+  FlowRequest,
+  Persistence,
+  ResultPlace,
+  SealableResults,
+  Transition,
+} from '../persistence.ts'
 import { RecordDecoder } from '../record-memory.ts'
-import type { FlowPlace, RecordCodec } from './atom-codec.ts'
+import type { EncodedSecrets, FlowPlace, RecordCodec, SealedAtom } from './atom-codec.ts'
+
+/** The results of a flow are sealed as those of an atom. No atom has an empty name, so none can be put in their place. */
+const RESULTS_RECORD: AtomDetail = {
+  ...({ name: '', kind: 'task', version: '1.0', state: 'SUCCESS', intention: 'EXECUTE' } as const),
+  ...{ meta: {}, updatedAt: new Date(0) },
+}
 
 export class CodecPersistence implements Persistence {
   readonly #inner: Persistence
@@ -81,6 +97,24 @@ export class CodecPersistence implements Persistence {
 
   destroyBook(uuid: string, options?: { readonly unchangedSince?: Date }): Promise<boolean> {
     return this.#inner.destroyBook(uuid, options)
+  }
+
+  sealResults(values: Readonly<Record<string, unknown>>, place: ResultPlace): SealableResults {
+    const { sealed } = this.#recordCodec.encode({ ...RESULTS_RECORD, result: values }, place) as SealedAtom
+    return sealed === undefined ? { values } : { sealed: sealed as EncodedSecrets }
+  }
+
+  unsealResults(kept: SealableResults, place: ResultPlace): Readonly<Record<string, unknown>> {
+    const record = { ...RESULTS_RECORD, ...('sealed' in kept ? { sealed: kept.sealed } : { result: kept.values }) }
+    try {
+      const { result } = this.#recordCodec.decode(record, { ...place, decoder: new RecordDecoder() })
+      const values = toFields(result)
+      if (values) return values
+      throw new SealedLogbook('they are damaged')
+    } catch (error) {
+      if (!(error instanceof SealedLogbook)) throw error
+      throw new SealedLogbook(`the results of job ${place.flow}: ${error.message}`, { cause: error })
+    }
   }
 
   #decodeFlow(flow: FlowDetail, place: FlowPlace & { readonly decoder: RecordDecoder }): FlowDetail {

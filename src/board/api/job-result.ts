@@ -1,0 +1,207 @@
+/**
+ * Reads the results of a job by its state, and not by events: it may end before, during or after the call.
+ *
+ * | the job | what is read | answer |
+ * |---|---|---|
+ * | is on the board | its end is awaited; then as below | |
+ * | is done, and its flow or owner keeps results on the board | the history | the results |
+ * | is done, and logbooks and flow are given | the logbook | the results |
+ * | is done otherwise | | ResultNotKept |
+ * | is in the trash, was purged from it, or was reverted | history and logbook | JobFailed, with reason and failures |
+ * | is nowhere | | NotFound |
+ */
+import { InvalidArgument, NotFound, ResultNotKept } from '../../core/errors.ts'
+import { type Failure, JobFailed } from '../../core/failure.ts'
+import { parseReference } from '../../core/job-reference.ts'
+import { assertOptions, defined } from '../../core/options.ts'
+import { monotonic, toMilliseconds } from '../../core/time.ts'
+import { type AnyFlow, collectProvided, compile, type Flow } from '../../flow/index.ts'
+import type { Backend } from '../backend.ts'
+import type { EndedJob } from '../model/ended-job.ts'
+import { decodeKeptResults, type KeptResults } from '../model/kept-results.ts'
+import type { Job } from './job.ts'
+import type { WaitOptions } from './options.ts'
+
+/** The time limit, and where else to look than on the board. */
+export interface ResultOptions<R = Record<string, unknown>> extends WaitOptions {
+  /** The flow of the job: it gives the results their type, and their names where they are read from the logbook. */
+  readonly flow?: Flow<never, R, never>
+  /**
+   * The logbooks of the conductors: for flows whose results are not kept on the board, with `flow`; and for results that the logbooks' codec has
+   * sealed. `openPersistence` returns it.
+   */
+  readonly persistence?: ResultLogbooks
+  /** The UUID of the job's logbook, where `post` was given one; the job's own by default. */
+  readonly book?: string
+}
+
+/** The results of a job that is done. */
+export interface JobResult<R = Record<string, unknown>> {
+  readonly uuid: string
+  /** What the tasks of the flow provide, by name. They may contain secrets. */
+  readonly results: R
+}
+
+/** What is needed of logbooks (`Persistence`). */
+export interface ResultLogbooks {
+  getBook(uuid: string): Promise<{ readonly flows: readonly LoggedFlow[] }>
+  /** Undoes the codecs. Absent where results that are sealed cannot be read. */
+  unsealResults?(
+    kept: Exclude<KeptResults, { readonly notKept: string }>,
+    place: { readonly book: string; readonly flow: string },
+  ): Readonly<Record<string, unknown>>
+}
+
+interface LoggedFlow {
+  readonly uuid: string
+  readonly state: string
+  readonly atoms: readonly LoggedAtom[]
+}
+
+interface LoggedAtom {
+  readonly name: string
+  readonly state: string
+  readonly result?: unknown
+  readonly failure?: Failure
+  readonly revertFailure?: Failure
+}
+
+export interface ResultContext {
+  readonly backend: Pick<Backend, 'endedJobs' | 'uri'>
+  readonly find: (reference: string) => Promise<Job>
+}
+
+/** The end of a job, as the board or its history knows it. */
+interface KnownEnd {
+  readonly outcome: 'COMPLETE' | 'TRASHED'
+  readonly reason: string | undefined
+  readonly results: Uint8Array | undefined
+}
+
+/** @throws JobFailed, ResultNotKept, NotFound, Timeout; what board and logbooks throw */
+export async function readResult<R>(
+  job: Job | string,
+  options: ResultOptions<R>,
+  { backend, find }: ResultContext,
+): Promise<JobResult<R>> {
+  assertResultOptions(options)
+  const { timeout, signal, persistence } = options
+  const end = timeout === undefined ? undefined : monotonic() + toMilliseconds(timeout, 'timeout')
+  const toWait = (): WaitOptions => ({
+    ...defined({ signal, timeout: end === undefined ? undefined : Math.max(0, end - monotonic()) }),
+  })
+  const { uuid } = parseReference(typeof job === 'string' ? job : job.uuid)
+  let found = typeof job === 'string' ? await findUnlessGone(job, find) : job
+  for (;;) {
+    signal?.throwIfAborted()
+    const outcome = await found?.wait(toWait())
+    const [record] = (await backend.endedJobs?.([uuid])) ?? []
+    const known = toKnownEnd(record, { outcome, job: found })
+    // The job may have been restored from the trash since, or have been posted again.
+    const again = known?.outcome === 'COMPLETE' ? undefined : await findUnlessGone(uuid, find)
+    if (again) {
+      found = again
+      continue
+    }
+    const book = options.book ?? found?.book.uuid ?? uuid
+    const kept = known?.outcome === 'COMPLETE' ? toResults(uuid, { known, book, persistence }) : undefined
+    if (kept) return { uuid, results: kept as R }
+    const logged = await readLoggedFlow({ uuid, book, persistence })
+    return { uuid, results: readLogged(uuid, { logged, known, flow: options.flow, uri: backend.uri }) as R }
+  }
+}
+
+function assertResultOptions<R>({ flow, persistence, ...rest }: ResultOptions<R>): void {
+  assertOptions(rest, { timeout: true, signal: true, book: true }, 'result')
+  if (flow !== undefined && flow?.kind !== 'flow')
+    throw new InvalidArgument('result: flow must be a flow, as linear(…) makes it')
+  if (persistence !== undefined && typeof persistence?.getBook !== 'function')
+    throw new InvalidArgument('result: persistence must be logbooks, as openPersistence returns them')
+}
+
+async function findUnlessGone(reference: string, find: ResultContext['find']): Promise<Job | undefined> {
+  try {
+    return await find(reference)
+  } catch (error) {
+    if (error instanceof NotFound) return undefined
+    throw error
+  }
+}
+
+/** The board knows best how a job has ended that was seen on it; the history has the results. */
+function toKnownEnd(
+  record: EndedJob | undefined,
+  { outcome, job }: { readonly outcome: KnownEnd['outcome'] | undefined; readonly job: Job | undefined },
+): KnownEnd | undefined {
+  if (record && (outcome === undefined || record.outcome === outcome))
+    return { outcome: record.outcome, reason: record.reason, results: record.results }
+  return outcome && { outcome, reason: job?.attempts.at(-1)?.reason, results: undefined }
+}
+
+/** Returns the results that the board has kept; undefined if it has none. @throws ResultNotKept */
+function toResults(
+  uuid: string,
+  asked: { known: KnownEnd; book: string; persistence: ResultLogbooks | undefined },
+): Readonly<Record<string, unknown>> | undefined {
+  const { known, book, persistence } = asked
+  const kept = known.results && decodeKeptResults(known.results)
+  if (!kept) return undefined
+  if ('notKept' in kept) {
+    if (persistence) return undefined
+    throw new ResultNotKept(
+      `job ${uuid} is done, and its results were not kept: ${kept.notKept}; pass persistence and flow to read its logbook`,
+    )
+  }
+  // Logbooks whose codec is required refuse results that did not go through it.
+  if (persistence?.unsealResults) return persistence.unsealResults(kept, { book, flow: uuid })
+  if ('values' in kept) return kept.values
+  throw new ResultNotKept(
+    `job ${uuid} is done, and its results are sealed by ${kept.sealed.by.join(', ')}: pass persistence, opened with that codec`,
+  )
+}
+
+async function readLoggedFlow({
+  uuid,
+  book,
+  persistence,
+}: {
+  readonly uuid: string
+  readonly book: string
+  readonly persistence: ResultLogbooks | undefined
+}): Promise<LoggedFlow | undefined> {
+  try {
+    return (await persistence?.getBook(book))?.flows.find((flow) => flow.uuid === uuid)
+  } catch (error) {
+    if (error instanceof NotFound) return undefined
+    throw error
+  }
+}
+
+interface Logged {
+  readonly logged: LoggedFlow | undefined
+  readonly known: KnownEnd | undefined
+  readonly flow: AnyFlow | undefined
+  readonly uri: string
+}
+
+function readerOf({ atoms }: LoggedFlow): (name: string) => LoggedAtom | undefined {
+  const byName = new Map(atoms.map((atom) => [atom.name, atom]))
+  return (name) => byName.get(name)
+}
+
+/** Returns the results that the logbook has. @throws JobFailed, ResultNotKept, NotFound */
+function readLogged(uuid: string, { logged, known, flow, uri }: Logged): Record<string, unknown> {
+  const isReverted = logged?.state === 'REVERTED' || logged?.state === 'FAILURE'
+  if (known?.outcome === 'TRASHED' || (isReverted && logged)) {
+    const failures = (logged?.atoms ?? []).flatMap(({ failure, revertFailure }) =>
+      [failure, revertFailure].filter((each) => each !== undefined),
+    )
+    const reason = known?.reason ?? failures[0]?.message ?? 'its flow was reverted'
+    throw new JobFailed(`job ${uuid} failed: ${reason}`, { uuid, reason, failures })
+  }
+  if (logged?.state === 'SUCCESS' && flow) return collectProvided(compile(flow), readerOf(logged))
+  if (!known && !logged) throw new NotFound(`job ${uuid} is not on ${uri} nor in its history; check the uuid`)
+  throw new ResultNotKept(
+    `job ${uuid} is done, and its results were not kept: set keepResults on its flow, or pass persistence and flow to read its logbook`,
+  )
+}

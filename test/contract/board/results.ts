@@ -1,0 +1,119 @@
+/** The results that a board keeps with the end of a job. */
+import { expect, test } from 'vitest'
+import type { BackendCapabilities } from '../../../src/board/backend.ts'
+import { newUuid } from '../../../src/core/uuid.ts'
+import { rejectionOf } from '../../board/events.ts'
+import { claimed } from '../../board/jobs.ts'
+import type { Place } from '../board.ts'
+
+export function resultsContract({ open }: Place, { keys, cancel }: BackendCapabilities): void {
+  test('are read before, during and after the end of the job, by its poster and by others', async () => {
+    const [here, there] = await Promise.all([open({ who: 'here' }), open({ who: 'there' })])
+    const job = await here.post('flow', {}, { name: 'job' })
+    const early = [here.result(job), there.result(job.uuid), there.result(job.ref)]
+    await (await claimed(there, 'job')).consume({ results: { pages: 12, at: [1, null, 'x'] } })
+    const results = { uuid: job.uuid, results: { pages: 12, at: [1, null, 'x'] } }
+    expect(await Promise.all(early)).toEqual([results, results, results])
+    const late = await Promise.all([here.result(job), here.result(job.uuid), there.result(job.ref, { timeout: '10s' })])
+    expect(late).toEqual([results, results, results])
+  })
+
+  test('of a job that failed are its reason, also after its removal from the trash', async () => {
+    const board = await open()
+    const job = await board.post('flow', {}, { name: 'job' })
+    const early = rejectionOf(board.result(job))
+    await (await board.claim(job)).trash({ reason: 'it broke' })
+    const failed = { code: 'JOBBOARD_JOB_FAILED', uuid: job.uuid, reason: 'it broke' }
+    expect(await early).toMatchObject(failed)
+    expect(await rejectionOf(board.result(job.uuid))).toMatchObject(failed)
+    for await (const trashed of board.trashed()) await board.purge(trashed)
+    expect(await rejectionOf(board.result(job.uuid))).toMatchObject(failed)
+  })
+
+  test.runIf(cancel)('of a job that was cancelled are its reason', async () => {
+    const board = await open()
+    const job = await board.post('flow', {})
+    await board.cancel(job, { reason: 'not needed' })
+    expect(await rejectionOf(board.result(job))).toMatchObject({
+      code: 'JOBBOARD_JOB_FAILED',
+      reason: expect.stringContaining('not needed'),
+    })
+  })
+
+  test('of a job that was restored from the trash are those of its next run', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const job = await here.post('flow', {}, { name: 'job' })
+    await (await here.claim(job)).trash()
+    for await (const trashed of here.trashed()) await here.restore(trashed)
+    const waiting = [here.result(job), there.result(job.uuid)]
+    await (await claimed(there, 'job')).consume({ results: { run: 2 } })
+    for (const { results } of await Promise.all(waiting)) expect(results).toEqual({ run: 2 })
+  })
+
+  test('that nobody kept are refused by name', async () => {
+    const board = await open()
+    const jobs = await Promise.all(['plain', 'performed'].map((name) => board.post('flow', {}, { name })))
+    await (await claimed(board, 'plain')).consume()
+    await (await claimed(board, 'performed')).perform(() => 'a return value')
+    for (const job of jobs)
+      expect(await rejectionOf(board.result(job))).toMatchObject({
+        code: 'JOBBOARD_RESULT_NOT_KEPT',
+        message: expect.stringContaining(job.uuid),
+      })
+  })
+
+  test('are kept up to 64 KiB; larger ones are refused, and the job can still be settled', async () => {
+    const board = await open()
+    const job = await board.post('flow', {})
+    const claim = await board.claim(job)
+    expect(await rejectionOf(claim.consume({ results: { text: 'x'.repeat(65_600) } }))).toMatchObject({
+      code: 'JOBBOARD_INVALID_ARGUMENT',
+      message: expect.stringContaining('a board keeps 65536'),
+    })
+    const text = 'x'.repeat(65_000)
+    await claim.consume({ results: { text } })
+    expect((await board.result(job)).results).toEqual({ text })
+  })
+
+  test('bad input is refused, and nothing is settled', async () => {
+    const board = await open()
+    const job = await board.post('flow', {})
+    const claim = await board.claim(job)
+    for (const results of ['text', 7, null, [1], { call: () => 1 }, { big: 10n ** 400n }])
+      expect(await rejectionOf(claim.consume({ results } as never))).toMatchObject({
+        code: 'JOBBOARD_INVALID_ARGUMENT',
+      })
+    expect(await rejectionOf(claim.consume({ result: {} } as never))).toMatchObject({
+      code: 'JOBBOARD_INVALID_ARGUMENT',
+    })
+    expect(claim.settled).toBe(false)
+    await claim.consume({ results: {} })
+    expect((await board.result(job)).results).toEqual({})
+    for (const options of [{ timeout: -1 }, { wait: 3 }, { flow: 'flow' }, { persistence: 'memory:' }])
+      expect(await rejectionOf(board.result(job, options as never))).toMatchObject({
+        code: 'JOBBOARD_INVALID_ARGUMENT',
+      })
+    expect(await rejectionOf(board.result('not a uuid'))).toMatchObject({ code: expect.any(String) })
+    expect(await rejectionOf(board.result(newUuid()))).toMatchObject({ code: 'JOBBOARD_NOT_FOUND' })
+  })
+
+  test('are awaited no longer than the timeout, and until the signal', async () => {
+    const board = await open()
+    const job = await board.post('flow', {})
+    expect(await rejectionOf(board.result(job, { timeout: 20 }))).toMatchObject({ code: 'JOBBOARD_TIMEOUT' })
+    const reason = new Error('enough')
+    expect(await rejectionOf(board.result(job, { signal: AbortSignal.abort(reason) }))).toBe(reason)
+    await (await board.claim(job)).consume({ results: { done: true } })
+    expect((await board.result(job, { timeout: 0 })).results).toEqual({ done: true })
+  })
+
+  test.runIf(keys)('are those of the job with that uuid, whatever its key', async () => {
+    const board = await open()
+    const first = await board.post('flow', {}, { key: 'one' })
+    await (await board.claim(first)).consume({ results: { n: 1 } })
+    const second = await board.post('flow', {}, { key: 'one' })
+    await (await board.claim(second)).consume({ results: { n: 2 } })
+    expect((await board.result(first)).results).toEqual({ n: 1 })
+    expect((await board.result(second.uuid)).results).toEqual({ n: 2 })
+  })
+}
