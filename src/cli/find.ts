@@ -18,6 +18,8 @@ const MIN_PART_LENGTH = 4
  * meant.
  */
 const MIN_PART_LENGTH_TO_CHANGE = 13
+/** The most jobs that one read of the history returns. */
+const MAX_HISTORY = 10_000
 
 /** The purpose of a search: a change needs a longer part of the uuid than a look does. */
 export type Purpose = 'look' | 'change'
@@ -89,7 +91,8 @@ export async function wholeUuid(
   for await (const job of board.jobs({ ensureFresh: true })) note(job)
   for await (const job of board.trashed()) note(job)
   if (logbooks) for await (const book of logbooks.persistence.listBooks()) note(book)
-  const where = `on ${board.uri}, in its trash${logbooks ? ` or in ${logbooks.uri}` : ''}`
+  if (board.keepsHistory) for (const ended of await board.history({ limit: MAX_HISTORY })) note(ended)
+  const where = `on ${board.uri}, in its trash${board.keepsHistory ? ', its history' : ''}${logbooks ? ` or in ${logbooks.uri}` : ''}`
   const { uuid: whole } = requireOne([...found.values()], { uuid, where })
   return { uuid: whole, reference: whole }
 }

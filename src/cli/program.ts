@@ -16,6 +16,7 @@ import { defineLimits } from './commands/limits.ts'
 import { defineLogbook } from './commands/logbook/logbook.ts'
 import { definePause, defineResume } from './commands/pause.ts'
 import { definePost } from './commands/post/post.ts'
+import { defineResult } from './commands/result.ts'
 import { defineRun } from './commands/run.ts'
 import { defineSchedule } from './commands/schedule.ts'
 import { defineShow } from './commands/show.ts'
@@ -89,7 +90,7 @@ const NAMED_OPTIONS: readonly string[] = ['board', 'persistence']
 
 /** The commands in the order of the help. */
 const COMMANDS = [
-  ...[definePost, defineJobs, defineShow, defineTrack, defineWait, defineCancel],
+  ...[definePost, defineJobs, defineShow, defineTrack, defineWait, defineResult, defineCancel],
   ...[defineRun, defineConductor, defineConductors, defineInfo, defineDoctor, definePause, defineResume],
   ...[
     defineFlows,

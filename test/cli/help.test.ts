@@ -12,6 +12,7 @@ const COMMANDS = [
   'show',
   'track',
   'wait',
+  'result',
   'cancel',
   'run',
   'conductor',

@@ -29,7 +29,7 @@ import {
 import { boardIsNamed, openConductorsLogbooks, openNamedBoard } from '../opening.ts'
 import type { AtomLines, AtomLinesOptions } from '../output/atom-lines.ts'
 import { printJson, printLines, render, reportError } from '../output/output.ts'
-import { jsonable } from '../views/tracked-view.ts'
+import { redactResults } from '../views/tracked-view.ts'
 import { failureView } from '../views/views.ts'
 
 interface RunCommandOptions extends SharedOptions, ResourceFlags, PoolFlags {
@@ -227,8 +227,4 @@ function assertNoBoardOptions({ alone, exclusive, shared, within, priority, limi
 async function openRunLogbooks(options: SharedOptions, context: CliContext): Promise<Persistence> {
   if (persistenceUri(options, context) !== undefined) return openConductorsLogbooks(options, context)
   return (await import('../../persistence/index.ts')).openPersistence('memory:')
-}
-
-function redactResults(results: object, redaction: Redactor): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(results).map(([name, value]) => [name, jsonable(redaction.value(value))]))
 }

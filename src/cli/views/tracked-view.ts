@@ -77,7 +77,7 @@ function statusView(tracked: Known, redaction: Redactor): TrackedView {
       return pendingView(tracked, redaction)
     case 'done': {
       const { results, ...rest } = tracked
-      return { ...rest, results: mapValues(results, (result) => jsonable(redaction.value(result))) }
+      return { ...rest, results: redactResults(results, redaction) }
     }
     case 'failed':
     case 'trashed': {
@@ -93,8 +93,13 @@ function pendingView<T extends { readonly cancellation?: CancellationView }>(pen
   return cancellation ? { ...pending, cancellation: cancellationView(cancellation, redaction) } : pending
 }
 
+/** Returns the results of a flow as JSON can encode them, with the values of the redacted keys hidden. */
+export function redactResults(results: object, redaction: Redactor): Record<string, unknown> {
+  return mapValues(redaction.value(results) as Record<string, unknown>, jsonable)
+}
+
 /** Returns a value that JSON can encode: large integers as text, bytes as base64. */
-export function jsonable(value: unknown): unknown {
+function jsonable(value: unknown): unknown {
   if (typeof value === 'bigint') return String(value)
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
   if (typeof value !== 'object' || value === null || value instanceof Date) return value
