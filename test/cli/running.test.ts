@@ -34,7 +34,7 @@ describe('without a board', () => {
     )
     expect(await place.bare(['run', 'hello', ...ADA, '--json', '--quiet', '--redact', 'text'])).toEqual({
       exitCode: 0,
-      stdout: '{"flow":"hello","version":"2.1","state":"SUCCESS","results":{"text":"Hello, Ada"}}\n',
+      stdout: '{"flow":"hello","version":"2.1","state":"SUCCESS","results":{"text":"[redacted]"}}\n',
       stderr: '',
     })
   })

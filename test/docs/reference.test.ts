@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import ts from 'typescript'
 import { beforeAll, describe, expect, test } from 'vitest'
 import * as errors from '../../src/core/errors.ts'
-import { TooManyRequests, WrappedFailure } from '../../src/core/failure.ts'
+import { JobFailed, TooManyRequests, WrappedFailure } from '../../src/core/failure.ts'
 import { PostgresError } from '../../src/postgres/index.ts'
 import * as zookeeper from '../../src/zookeeper/index.ts'
 import { ensureBuilt, ROOT } from '../support/build.ts'
@@ -43,6 +43,7 @@ describe('the reference of errors', () => {
   for (const value of new Set<unknown>([
     ...Object.values(errors),
     ...Object.values(zookeeper),
+    JobFailed,
     TooManyRequests,
     WrappedFailure,
   ])) {

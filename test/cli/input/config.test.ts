@@ -32,7 +32,7 @@ redact: [text]
     const run = await place.bare(['run', 'hello', '--store', '{"name":"Ada"}', '--quiet'], {
       env: { BOARD: place.board },
     })
-    expect(run).toEqual({ exitCode: 0, stdout: 'text  "Hello, Ada"\n', stderr: '' })
+    expect(run).toEqual({ exitCode: 0, stdout: 'text  "[redacted]"\n', stderr: '' })
     await using persistence = await openPersistence(`directory:${await realpath(place.cwd)}/logbooks`)
     const books: string[] = []
     for await (const { name } of persistence.listBooks()) books.push(name)

@@ -23,6 +23,7 @@ describe('linear', () => {
       atoms: [greet, print],
       requires: ['name', 'paper'],
       provides: ['text'],
+      keepResults: false,
     })
     expect([hello, hello.atoms, hello.requires, hello.provides].every(Object.isFrozen)).toBe(true)
   })
