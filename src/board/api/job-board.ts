@@ -46,6 +46,7 @@ import { type BoardEvents, ErrorReporter } from './events.ts'
 import { type EndedJob, type HistoryOptions, readHistory } from './history.ts'
 import { Job } from './job.ts'
 import { type JobDependencies, readJobDependencies } from './job-dependencies.ts'
+import { type JobEnd, type JobEndsRequest, readJobEnds } from './job-ends.ts'
 import { type JobResult, type ResultOptions, readResult } from './job-result.ts'
 import type { JobsOptions } from './listed.ts'
 import { Lookup } from './lookup.ts'
@@ -446,6 +447,12 @@ export class JobBoard implements AsyncDisposable {
   async result<R = Record<string, unknown>>(job: Job | string, options: ResultOptions<R> = {}): Promise<JobResult<R>> {
     this.#lifecycle.assertRunning()
     return readResult(job, options, { backend: this.#backend, find: (reference) => this.#lookup.find(reference) })
+  }
+
+  /** @internal Returns how jobs ended, many at once and without waiting. @throws SealedLogbook, StorageFailure, NotConnected */
+  async readEnds(asked: JobEndsRequest): Promise<readonly JobEnd[]> {
+    this.#lifecycle.assertRunning()
+    return readJobEnds(asked, this.#backend)
   }
 
   /**

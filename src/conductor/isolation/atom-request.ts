@@ -39,10 +39,14 @@ export interface AtomRequest {
     | undefined
 }
 
-/** What a task under way asks for: tokens of a limit, or that its encoded checkpoint is saved. The answer is empty. */
+/**
+ * What a task under way asks for: tokens of a limit, or that its encoded checkpoint is saved, both with an empty answer; or how the jobs ended
+ * after which its job is run, with an encoded answer.
+ */
 export type AtomQuestion =
   | { readonly take: { readonly key: string; readonly cost?: number } }
   | { readonly save: Uint8Array }
+  | { readonly read: 'dependencies' }
 
 /** A note of a task under way. */
 export type AtomNote = { readonly progress: number; readonly message?: string } | { readonly log: string }

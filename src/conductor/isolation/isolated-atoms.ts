@@ -232,14 +232,20 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
   }
 }
 
-/** Does what a task in a child has asked for. */
-function answerQuestion(
+/** Does what a task in a child has asked for, and returns the answer. */
+async function answerQuestion(
   question: AtomQuestion,
   { context, signal }: { readonly context: IsolatedAtom['context']; readonly signal: AbortSignal },
-): Promise<void> {
-  if ('save' in question) return context.checkpoint.save(decode(question.save, 'msgpack'))
+): Promise<Uint8Array | undefined> {
+  if ('save' in question) {
+    await context.checkpoint.save(decode(question.save, 'msgpack'))
+    return undefined
+  }
+  if ('read' in question)
+    return encodeFor('a result of a job on which this one depends', await context.dependencies.read())
   const { key, ...options } = question.take
-  return context.limits.take(key, { ...options, signal })
+  await context.limits.take(key, { ...options, signal })
+  return undefined
 }
 
 /** Returns the error with what follows from it for the job. */
