@@ -90,7 +90,7 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     onGate: (node) => (node ? gate.noteRead(node) : gate.refresh()),
     onIdle: () => sweep({ ...parts, dependencies, now: clock.now(), mayExist: (uuid) => sink.mayExist(uuid) }),
   })
-  const dependencies = new DependencyNodes(parts)
+  const dependencies = new DependencyNodes({ zookeeper, layout, committer })
   const history = new HistoryNodes(parts)
   const folders = new ResourceNodes(parts)
   const limits = new LimitNodes({ ...parts, now: () => clock.now() })

@@ -45,7 +45,13 @@ import {
 import type { SequenceNumbers } from './commit/sequence-numbers.ts'
 import type { TransactionStep } from './commit/transactions.ts'
 import * as transactions from './commit/transactions.ts'
-import { type DependencyNodes, DependentsChanged, isDependentsConflict, type JobOutcome } from './dependency-nodes.ts'
+import {
+  DependencyGoneSignal,
+  type DependencyNodes,
+  DependentsChanged,
+  isDependentsConflict,
+  type JobOutcome,
+} from './dependency-nodes.ts'
 import { GateWriter, type GateWriterOptions } from './gate-writer.ts'
 import type { HistoryNodes } from './history-nodes.ts'
 import type { LimitNodes, LimitReservation } from './limit-nodes.ts'
@@ -147,8 +153,11 @@ export class ZooKeeperWriter {
   async post({ posting, takeOver, after = [] }: PostRequest): Promise<Posted> {
     const { reader, committer } = this.#options
     const what = `post of ${toJobName(posting)}`
+    const { dependencies } = this.#options
     let revision = takeOver
     while (true) {
+      const gone = dependencies.findGone(after)
+      if (gone !== undefined) return { created: false, gone }
       const request = { posting, after, ...(revision === undefined ? {} : { takeOver: revision }) }
       const { steps, touches, toPosted, ...prepared } = this.preparePost(request)
       const { key } = prepared
@@ -158,11 +167,12 @@ export class ZooKeeperWriter {
           onCommitted: ({ zxid, results: [created] }) =>
             toPosted(created && 'path' in created ? created.path : undefined, zxid),
           onRecovered: ({ zxid }) => this.recoverPosted(zxid, prepared),
-          ...(key ? { precheck: this.#keyPrecheck(key) } : {}),
+          ...this.#prechecks(key, after),
+          getConflict: () => this.#goneError(after),
           repair: (step, error) => this.createMissingFolder(step, error),
           // A taken key, and a number that another poster has created too, are results to examine and not errors yet.
           toRejection: (error, step) =>
-            goneDependency(error, step) ?? (isKeyTaken(error, step) ? new KeyTakenSignal() : error),
+            this.#goneDependency(error, step) ?? (isKeyTaken(error, step) ? new KeyTakenSignal() : error),
         })
         .catch((error: unknown): Posted | undefined => {
           if (error instanceof KeyTakenSignal) return undefined
@@ -419,7 +429,7 @@ export class ZooKeeperWriter {
       touches: touchedNames({ id: entry.id, key: posting.key }),
       repair: (step, error) => this.createMissingFolder(step, error),
       toRejection: (error, step) => {
-        const gone = goneDependency(error, step)
+        const gone = this.#goneDependency(error, step)
         if (gone) return gone
         if (isKeyTaken(error, step) && step !== 'guard' && step?.subject === 'posting') return new KeyTakenSignal()
         if (isKeyTaken(error, step))
@@ -477,6 +487,28 @@ export class ZooKeeperWriter {
       `${toJobName(posting)}: its claim, with all of its resources, would have ${size} bytes; this board accepts ${MAX_CLAIM_BYTES}; ` +
         'name fewer resources, or put large data elsewhere',
     )
+  }
+
+  /** Returns the reads that show whether a post would be refused, because of its key or of a job on which it would depend. */
+  #prechecks(key: PreparedPost['key'], after: readonly Dependency[]): Pick<Transaction<unknown>, 'prechecks'> {
+    if (!key && after.length === 0) return {}
+    return { prechecks: [...(key ? [this.#keyPrecheck(key)] : []), ...this.#options.dependencies.prechecks(after)] }
+  }
+
+  /** Returns the reason to refuse a post without a request, because one of its dependencies is known to have left the board. */
+  #goneError(after: readonly Dependency[]): DependencyGoneSignal | undefined {
+    const gone = this.#options.dependencies.findGone(after)
+    return gone === undefined ? undefined : new DependencyGoneSignal(gone)
+  }
+
+  #goneDependency(
+    error: ZooKeeperError,
+    step: TransactionStep | 'guard' | undefined,
+  ): DependencyGoneSignal | undefined {
+    if (step === undefined || step === 'guard' || step.dependency === undefined) return undefined
+    if (!(error instanceof NoNode)) return undefined
+    this.#options.dependencies.noteGone(step.dependency)
+    return new DependencyGoneSignal(step.dependency)
   }
 
   /** Returns the check whether the key is taken. A key at the revision to take over is free. */
@@ -560,24 +592,6 @@ class WaitsSignal extends Error {}
 function isWaitConflict(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): boolean {
   const isProof = step !== undefined && step !== 'guard' && step.subject === 'proof'
   return isProof && (error instanceof NodeExists || error instanceof NoNode)
-}
-
-/** Internal signal: a job on which another one would depend has left the board. */
-class DependencyGoneSignal extends Error {
-  readonly id: string
-
-  constructor(id: string) {
-    super()
-    this.id = id
-  }
-}
-
-function goneDependency(
-  error: ZooKeeperError,
-  step: TransactionStep | 'guard' | undefined,
-): DependencyGoneSignal | undefined {
-  if (step === undefined || step === 'guard' || step.dependency === undefined) return undefined
-  return error instanceof NoNode ? new DependencyGoneSignal(step.dependency) : undefined
 }
 
 /** Internal signal: the folder of the history was removed; it is created again. */
