@@ -2,13 +2,13 @@
 --
 -- A job that waits has a field in WAITS: its rank in claim order, the end of its delay or 0, and a word for each job on which it depends:
 -- `=ID;` if that must be done, `~ID;` if it must have ended in any way. It is in RESTING with an infinite time. For each of these words
--- DEPENDENTS has `ID:DEPENDENT`, in lexicographic order.
+-- DEPENDENTS has `ID:dependent`, in lexicographic order.
 --
 -- One script changes at most MAX_RELEASED jobs that depend on those that it ends, because other clients wait meanwhile. A job that has ended
 -- while others still depend on it is in ENDING, with the cancel request for them, or nothing if it is done. The step `finish` continues,
 -- whoever sends it. It also finds jobs that have ended without any of this: by a release that knows no dependencies, or by hand.
 
-local MAX_RELEASED, MAX_SWEPT = 2000, 200
+local MAX_RELEASED, MAX_SWEPT = 1000, 200
 
 -- Whether any job is delayed, cancelled, or waits for others: read once, on first use.
 local hasDelays, hasCancels, hasWaits
@@ -49,7 +49,7 @@ end
 
 local function isWaiting(id) return doesAnyWait() and has(WAITS, id) end
 
--- The dependents that this script has added to each job: their number, and each of them by `ID:NUMBER`.
+-- The dependents that this script has added to each job: their number, and each of them by `ID:number`.
 local addedCounts, added = {}, {}
 
 -- Makes the job wait for the others, which are on the board.
