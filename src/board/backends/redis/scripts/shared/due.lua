@@ -108,6 +108,7 @@ local function meet(id, other, request)
   put(WAITS, id, place .. ':' .. due .. ':' .. others)
 end
 
+-- The number of dependents that this script has released or cancelled.
 local released = 0
 
 -- Returns some jobs that depend on this one, and whether these are all.
@@ -155,8 +156,11 @@ local function sweepDependents()
     end
     local id = string.match(member, '^(.*):[^:]*$')
     cursor = id and id .. ';' or member
-    if not id then rank(DEPENDENTS, member, false)
-    elseif not has(ROWS, id) then endDependencies(id, requestOf(id)) end
+    if not id then
+      rank(DEPENDENTS, member, false)
+    elseif not has(ROWS, id) then
+      endDependencies(id, requestOf(id))
+    end
   end
   put(BOARD, 'swept', whole(now) .. ':' .. cursor)
   return cursor ~= ''
