@@ -170,6 +170,14 @@ export class LiveView {
     return this.isOpen && this.#window.isWholeBoard && this.#index.size >= this.#index.jobCount
   }
 
+  /**
+   * Whether the view shows every job on the board, with its posting if that can be read. A window that a job has just entered, which may have
+   * been on the board for long, does not before the posting is read.
+   */
+  get showsWholeBoard(): boolean {
+    return this.isWholeBoard && !(this.#window && this.#reader.isBusy)
+  }
+
   /** Whether all due jobs of the board are in the view, and their postings read: reading on finds no more. */
   get isReadToEnd(): boolean {
     return this.isOpen && (this.#windowReader?.isReadToEnd ?? true)
