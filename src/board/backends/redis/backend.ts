@@ -89,7 +89,7 @@ interface RedisComponents {
 }
 
 export class RedisBackend implements Backend {
-  readonly capabilities = { ...ALL_CAPABILITIES, dependencies: false, history: false }
+  readonly capabilities = { ...ALL_CAPABILITIES, dependencies: false, history: false, batches: false }
   readonly uri: string
   readonly sessionTimeout: number
   readonly sections: BoardSections
