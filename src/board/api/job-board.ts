@@ -39,6 +39,9 @@ import type { ScheduleHost } from '../schedules/schedule-host.ts'
 import { Scheduler, type SchedulerOptions } from '../schedules/scheduler.ts'
 import { Schedules } from '../schedules/schedules.ts'
 import { type JobEventKind, LiveView } from '../view/live-view.ts'
+import type { Batch, BatchView } from './batches/batch.ts'
+import type { BatchOptions } from './batches/batch-options.ts'
+import { Batches, type BatchesOptions } from './batches/batches.ts'
 import { DependencyResolver } from './dependency-resolver.ts'
 import { EntityRegistry, type RegisteredEntity } from './entity-registry.ts'
 import { BackendEventRouter } from './event-router.ts'
@@ -95,6 +98,7 @@ export class JobBoard implements AsyncDisposable {
   readonly #scheduleHost: ScheduleHost
   readonly #limitBook: LimitBook
   readonly #tokens: TokenTaker
+  readonly #batches: Batches
   #limits: Limits | undefined
   #schedules: Schedules | undefined
 
@@ -130,6 +134,12 @@ export class JobBoard implements AsyncDisposable {
     this.#poster = new Poster({
       ...{ backend, view: this.#view, lookup: this.#lookup, dependencies: this.#dependencies, signal },
       keyTaken: (entry, posting) => ownKey.warnIfOwnKey(entry, posting),
+      heldMember: (batch) => this.#claims.findMember(batch),
+    })
+    this.#batches = new Batches({
+      ...{ backend, who, poster: this.#poster, lookup: this.#lookup, dependencies: this.#dependencies, signal },
+      cancel: async (job, reason) => this.#claims.cancel(await this.#lookup.toOwnEntry(job), reason),
+      assertRunning: () => this.#lifecycle.assertRunning(),
     })
     this.records = new BoardRecords({ backend, signal, onError: failed })
     this.#limitBook = new LimitBook({
@@ -154,6 +164,7 @@ export class JobBoard implements AsyncDisposable {
       entities,
       records,
       errorReporter: faults,
+      batches: this.#batches.waits,
       onError: failed,
     })
     this.#scheduleHost = toScheduleHost({ backend, who, records, claims, lookup: this.#lookup })
@@ -322,6 +333,39 @@ export class JobBoard implements AsyncDisposable {
   ): Promise<PostManyResult[]> {
     this.#lifecycle.assertRunning()
     return postMany(items, options, this.#poster)
+  }
+
+  /**
+   * Creates a batch: a group of jobs that is counted to the end of the last one, which posts a callback. Post its jobs with `batch.post`, and
+   * seal it when there are no more. One transaction.
+   *
+   * @throws InvalidArgument; for the callbacks as {@link post}; PayloadTooLarge; Duplicate when the board has a batch with the given `uuid`;
+   * UnsupportedCapability, NotConnected; OutcomeUnknown: the batch may have been created
+   * @example
+   * const batch = await board.batch({ name: 'import', onDone: { flow: report, store: { month: '2026-10' } } })
+   * await batch.postMany(files.map((file) => ({ flow: load, store: { file } })))
+   * await batch.seal()
+   */
+  async batch(options: BatchOptions): Promise<Batch> {
+    this.#lifecycle.assertRunning()
+    return this.#batches.create(options)
+  }
+
+  /** Finds a batch by its uuid; one round trip. @throws NotFound when the board has none, or keeps it no more; UnsupportedCapability */
+  async findBatch(uuid: string): Promise<Batch> {
+    this.#lifecycle.assertRunning()
+    return this.#batches.find(uuid)
+  }
+
+  /**
+   * Returns the newest batches, newest first, with their progress. Of those that have ended, a board keeps the last 1,000.
+   *
+   * @param options.limit the number of batches; 100 by default, at most 10,000
+   * @throws InvalidArgument; UnsupportedCapability where the board has no batches
+   */
+  async batches(options: BatchesOptions = {}): Promise<readonly BatchView[]> {
+    this.#lifecycle.assertRunning()
+    return this.#batches.list(options)
   }
 
   /**

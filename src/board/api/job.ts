@@ -81,6 +81,11 @@ export class Job {
     return (this.#posting.after ?? []).map(({ uuid, on }) => ({ uuid, on: on ?? 'done' }))
   }
 
+  /** The uuid of the batch that counts the job; undefined where it is in none. */
+  get batch(): string | undefined {
+    return this.#posting.batch
+  }
+
   /** The keys of the limits that the job keeps, with the tokens that a start takes; that of its flow first. Empty for `limits: 'none'`. */
   get limits(): readonly { readonly key: string; readonly cost: number }[] {
     return toLimitCosts(this.#current)

@@ -107,7 +107,7 @@ const MAX_REPORTED = 1_000
 
 export class PostgresBackend implements Backend {
   readonly uri: string
-  readonly capabilities = { ...ALL_CAPABILITIES, dependencies: false, history: false }
+  readonly capabilities = { ...ALL_CAPABILITIES, dependencies: false, history: false, batches: false }
   readonly sessionTimeout: number
   readonly sections: BoardSections
   readonly #options: PostgresBackendOptions

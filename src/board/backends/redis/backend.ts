@@ -93,7 +93,7 @@ interface RedisComponents {
 }
 
 export class RedisBackend implements Backend {
-  readonly capabilities = ALL_CAPABILITIES
+  readonly capabilities = { ...ALL_CAPABILITIES, batches: false }
   readonly uri: string
   readonly sessionTimeout: number
   readonly sections: BoardSections
