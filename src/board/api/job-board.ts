@@ -132,7 +132,7 @@ export class JobBoard implements AsyncDisposable {
     const ownKey = new OwnKeyWarning({ log, holds: (entry) => this.#claims.holds(entry) })
     this.#dependencies = new DependencyResolver({ backend, lookup: this.#lookup })
     this.#poster = new Poster({
-      ...{ backend, view: this.#view, lookup: this.#lookup, dependencies: this.#dependencies, signal },
+      ...{ who, backend, view: this.#view, lookup: this.#lookup, dependencies: this.#dependencies, signal },
       keyTaken: (entry, posting) => ownKey.warnIfOwnKey(entry, posting),
       heldMember: (batch) => this.#claims.findMember(batch),
     })

@@ -91,7 +91,10 @@ export interface JobDetails {
 
 /** What a posting says besides what lists have; each property is absent where the job has the default. */
 export interface PostingView {
+  /** The reference of the job, which has the board's own id of it. */
+  readonly ref: string
   readonly key?: string
+  readonly postedBy?: string
   readonly resources?: Resources
   readonly limits?: Job['limits']
   readonly delayedUntil?: Date
@@ -109,12 +112,12 @@ export interface PostingView {
 }
 
 export function postingView(job: Job): PostingView {
-  const { key, resources, delayedUntil, expiresAt, deadline, backOff, onOwnerLost, after } = job
+  const { ref, key, postedBy, resources, delayedUntil, expiresAt, deadline, backOff, onOwnerLost, after } = job
   // Every job has that of its flow.
   const limits = job.limits.filter((limit) => limit.key !== `flow/${job.details.flow}`)
   const hasResources = Object.keys(resources).length > 0
   return {
-    ...defined({ key, delayedUntil, expiresAt, deadline, backOff }),
+    ...defined({ ref, key, postedBy, delayedUntil, expiresAt, deadline, backOff }),
     ...(hasResources ? { resources } : {}),
     ...(limits.length > 0 ? { limits } : {}),
     ...(after.length > 0 ? { after } : {}),
