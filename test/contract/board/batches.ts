@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Batch, BatchOptions, JobBoard, PostOptions } from '../../../src/board/index.ts'
 import { Duplicate, InvalidState, NotFound, Timeout } from '../../../src/core/errors.ts'
 import { newUuid } from '../../../src/core/uuid.ts'
-import { nextSession, rejectionOf } from '../../board/events.ts'
+import { nextSession, rejectionOf, whenAborted } from '../../board/events.ts'
 import { all, claimed, namesOn } from '../../board/jobs.ts'
 import { count } from '../../support/counts.ts'
 import type { Place } from '../board.ts'
@@ -135,6 +135,7 @@ export function batchesContract({ open, expire }: Place): void {
       await expectFailed(await open(), async (board) => {
         const claim = await claimed(board, 'job')
         await board.cancel(claim.job)
+        await whenAborted(claim.cancelled)
         await claim.perform(() => expect.unreachable())
       })
     })
