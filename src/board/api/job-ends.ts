@@ -25,7 +25,7 @@ export interface JobEndsRequest {
   readonly findFlow?: (flow: { readonly name: string; readonly version: string }) => AnyFlow | undefined
 }
 
-/** How a job ended, as far as it is known. */
+/** The end of a job, as far as it is known. */
 export interface KnownJobEnd {
   readonly uuid: string
   readonly name: string | undefined

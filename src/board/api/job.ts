@@ -115,7 +115,7 @@ export class Job {
     return this.#posting.backOff
   }
 
-  /** What becomes of the job when its owner is lost. */
+  /** The policy for a job whose owner is lost. */
   get onOwnerLost(): 'retry' | 'fail' {
     return this.#posting.onOwnerLost ?? 'retry'
   }

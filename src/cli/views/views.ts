@@ -89,7 +89,7 @@ export interface JobDetails {
   readonly attempts: readonly Attempt[]
 }
 
-/** What a posting says besides what lists have; each property is absent where the job has the default. */
+/** The fields of a posting that lists do not show; each property is absent where the job has the default. */
 export interface PostingView {
   /** The reference of the job, which has the board's own id of it. */
   readonly ref: string
@@ -107,7 +107,7 @@ export interface PostingView {
   readonly after?: Job['after']
   /** The uuids of the jobs that are run after it. */
   readonly dependents?: readonly string[]
-  /** Why the job is not run. */
+  /** The reason why the job is not run. */
   readonly waitingFor?: Pick<WaitingFor, 'kind' | 'text'>
 }
 

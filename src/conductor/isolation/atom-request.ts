@@ -15,12 +15,12 @@ export interface AtomWorkerSettings {
   readonly maxMessage: number
 }
 
-/** What a child says of itself when it is ready. */
+/** The facts that a child sends when it is ready. */
 export interface AtomWorkerFacts {
   readonly flows: readonly { readonly name: string; readonly version: string; readonly digest: string }[]
 }
 
-/** One `execute` or `revert` of a task. */
+/** A call of `execute` or `revert` of a task. */
 export interface AtomRequest {
   readonly flow: { readonly name: string; readonly version: string }
   readonly atom: string

@@ -80,7 +80,7 @@ export interface RunProgressed {
 
 export interface JobRun {
   readonly ending: RunEnding
-  /** What the tasks say of limits of other systems. */
+  /** The refusals of other systems that the tasks have reported. */
   readonly refused: readonly TooManyRequests[]
   /** Resolves when no code of the run executes any more: a task may continue after its signal fired. */
   readonly idle: Promise<void>

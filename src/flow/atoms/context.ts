@@ -114,7 +114,7 @@ export interface EndedDependency {
    * logbooks know it any more.
    */
   readonly outcome: 'COMPLETE' | 'TRASHED' | undefined
-  /** Why it is in the trash. */
+  /** The reason why the job is in the trash. */
   readonly reason: string | undefined
   /**
    * What its flow provided, by name: from the board, where its flow has `keepResults`, else from the logbooks, where this process knows its

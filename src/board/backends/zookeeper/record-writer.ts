@@ -18,7 +18,7 @@ import { encodeRecordNode, type RecordNodes } from './store/record-nodes.ts'
 import { encodeGate } from './store/records.ts'
 import { MAX_FRAME_BYTES, type PreparedPost, type ZooKeeperWriter } from './writer.ts'
 
-/** What a frame needs besides the steps of one transaction. */
+/** The bytes of a frame beside the steps of one transaction. */
 const FRAME_OVERHEAD_BYTES = 1_024
 
 export interface RecordWriterOptions {

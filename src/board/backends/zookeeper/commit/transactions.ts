@@ -65,7 +65,7 @@ export interface TransactionStep {
   readonly dependency?: string
 }
 
-/** How a job is locked, which differs on boards that are shared with TaskFlow. */
+/** The way in which a job is locked, which differs on boards that are shared with TaskFlow. */
 type LockKind = Pick<BoardKind, 'lockOps' | 'unlockOp'>
 
 /** The resources and the key that a posting requests. */
