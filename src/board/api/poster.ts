@@ -14,6 +14,7 @@ import { assertSupported } from '../claims/supported.ts'
 import { withFlowPosting } from '../model/declared.ts'
 import type { Dependency } from '../model/dependencies.ts'
 import { type JobEntry, newEntry } from '../model/entry.ts'
+import { parsePostBatch } from '../model/post-batch.ts'
 import { makePosting, type Posting, type PostOptions, type Reservation, type SqlClient } from '../model/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
 import type { DependencyResolver } from './dependency-resolver.ts'
@@ -53,25 +54,32 @@ export type PostItem = Omit<PostOptions, 'client'> & { readonly flow: AnyFlow | 
 type KeyTaken = Extract<Posted, { readonly created: false; readonly revision: number }>
 
 export class Poster {
+  readonly #who: string
   readonly #backend: Backend
   readonly #view: LiveView
   readonly #lookup: Pick<Lookup, 'refresh' | 'locate' | 'locateAll'>
   readonly #dependencies: DependencyResolver
   readonly #keyTaken: (entry: JobEntry, posting: Posting) => void
+  readonly #heldMember: (batch: string) => string | undefined
   readonly #signal: AbortSignal
 
   /** @param options.keyTaken is called when a post creates nothing, because that job has its key */
   constructor(options: {
+    who: string
     backend: Backend
     view: LiveView
     lookup: Pick<Lookup, 'refresh' | 'locate' | 'locateAll'>
     dependencies: DependencyResolver
     keyTaken: (entry: JobEntry, posting: Posting) => void
+    /** Returns the uuid of a job of the batch that this board has claimed, if there is one. */
+    heldMember: (batch: string) => string | undefined
     /** The signal that ends the background work, because the board is closed. */
     signal: AbortSignal
   }) {
+    this.#who = options.who
     this.#signal = options.signal
     this.#keyTaken = options.keyTaken
+    this.#heldMember = options.heldMember
     this.#backend = options.backend
     this.#view = options.view
     this.#lookup = options.lookup
@@ -91,7 +99,7 @@ export class Poster {
     options: PostOptions,
     reservation?: Reservation,
   ): Promise<PostedJob> {
-    const posting = await this.#toPosting(flow, store, options, reservation)
+    const posting = await this.toPosting(flow, store, options, reservation)
     const { uuid, name } = posting
     return this.#dependencies.register<PostedJob>([{ uuid, name, after: options.after }], ([after = []]) =>
       this.#postAfter(after, posting, options),
@@ -102,12 +110,12 @@ export class Poster {
   async #postAfter(
     after: readonly Dependency[],
     posting: Posting,
-    { client }: PostOptions,
+    { client, batch }: PostOptions,
   ): Promise<PostedJob | DependencyGone> {
-    if (client !== undefined) return this.#postInTransaction(client, posting, after)
+    const request = this.#toPostRequest(posting, { after, batch })
+    if (client !== undefined) return this.#postInTransaction(client, request)
     let before: KeyTaken | undefined
     const { epoch } = this.#view
-    const request = toPostRequestAfter(posting, after)
     let posted = await this.#backend.post(request)
     while (!posted.created) {
       if ('gone' in posted) return posted
@@ -133,7 +141,7 @@ export class Poster {
    */
   async postTogether(items: readonly PostItem[]): Promise<PostedJob[]> {
     const postings = await Promise.all(
-      items.map(({ flow, store = {}, ...options }) => this.#toPosting(flow, store, options)),
+      items.map(({ flow, store = {}, ...options }) => this.toPosting(flow, store, options)),
     )
     if (postings.length === 0) return []
     const { uri } = this.#backend
@@ -143,7 +151,11 @@ export class Poster {
       })
     const dependents = postings.map(({ uuid, name }, index) => ({ uuid, name, after: items[index]?.after }))
     return this.#dependencies.register<PostedJob[]>(dependents, (after) =>
-      this.#writeTogether(postings.map((posting, index) => toPostRequestAfter(posting, after[index]))),
+      this.#writeTogether(
+        postings.map((posting, index) =>
+          this.#toPostRequest(posting, { after: after[index], batch: items[index]?.batch }),
+        ),
+      ),
     )
   }
 
@@ -165,8 +177,17 @@ export class Poster {
     })
   }
 
+  #toPostRequest(
+    posting: Posting,
+    { after = [], batch }: { readonly after: readonly Dependency[] | undefined; readonly batch: PostOptions['batch'] },
+  ): PostRequest {
+    const asked = parsePostBatch(batch)
+    const member = asked && (asked.by ?? this.#heldMember(asked.uuid))
+    return { posting, ...(after.length > 0 ? { after } : {}), ...(member === undefined ? {} : { member }) }
+  }
+
   /** Makes the posting of a job. @throws InvalidPosting, InvalidArgument, MissingDependencies, UnsupportedCapability */
-  async #toPosting(
+  async toPosting(
     flow: AnyFlow | string,
     store: object,
     options: PostOptions,
@@ -176,7 +197,7 @@ export class Poster {
     const checked = typeof flow !== 'string' && flow.schema ? await checkPayload(flow, store) : store
     const request = toPostRequest(flow, store, options)
     const asked = typeof flow === 'string' ? options : withFlowPosting(flow, checked, options)
-    const posting = makePosting({ ...asked, ...request }, reservation)
+    const posting = makePosting({ ...asked, ...request, postedBy: this.#who }, reservation)
     assertSupported(this.#backend, posting)
     return posting
   }
@@ -186,19 +207,15 @@ export class Poster {
    * then `wait` throws NotFound, and `state` stays UNCLAIMED. One round trip
    * of the client; two where its driver does not know whether a transaction is open.
    */
-  async #postInTransaction(
-    client: SqlClient,
-    posting: Posting,
-    after: readonly Dependency[],
-  ): Promise<PostedJob | DependencyGone> {
+  async #postInTransaction(client: SqlClient, request: PostRequest): Promise<PostedJob | DependencyGone> {
     const { uri } = this.#backend
+    const { posting } = request
     if (!this.#backend.postInTransaction) {
       const message = `job ${posting.uuid} (${posting.name}): ${uri} cannot post in a transaction of the caller; omit client`
       throw new UnsupportedCapability(message, { capability: 'client' })
     }
     if (typeof client?.query !== 'function')
       throw new InvalidArgument('post: client must be a client of the pg package, as in await pool.connect()')
-    const request = toPostRequestAfter(posting, after)
     const posted = await this.#backend.postInTransaction(client, request)
     if (posted.created) {
       const { id = '', transaction } = posted
@@ -254,10 +271,6 @@ export class Poster {
     const waits = after.length > 0 ? { waits: true as const } : {}
     return { posting, revision, order, postedAt: now, writtenAt: now, bytes, ...waits }
   }
-}
-
-function toPostRequestAfter(posting: Posting, after: readonly Dependency[] = []): PostRequest {
-  return after.length === 0 ? { posting } : { posting, after }
 }
 
 /** @throws InvalidArgument */

@@ -111,7 +111,7 @@ const MAX_REPORTED = 1_000
 
 export class PostgresBackend implements Backend {
   readonly uri: string
-  readonly capabilities = ALL_CAPABILITIES
+  readonly capabilities = { ...ALL_CAPABILITIES, batches: false }
   readonly sessionTimeout: number
   readonly sections: BoardSections
   readonly #options: PostgresBackendOptions

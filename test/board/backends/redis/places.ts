@@ -30,7 +30,7 @@ export function redisBoards(
     .join('')
   return {
     name: `redis:${parameters}`,
-    capabilities: { ...EVERYTHING, dependencies: false, history: false },
+    capabilities: { ...EVERYTHING, batches: false },
     place: () => redisPlace(server(), { parameters }),
   }
 }
