@@ -41,6 +41,8 @@ export interface FeedSource {
 export class PostgresChangeFeed {
   readonly #options: PostgresFeedOptions
   #source: FeedSource | undefined
+  /** The source to which it was attached last, if it was not detached since. */
+  #attaching: FeedSource | undefined
   /** Set while the session has no connection: callers that wait for a poll wait until there is one. */
   #suspended: Deferred<void> | undefined
   #snapshot = ''
@@ -55,12 +57,16 @@ export class PostgresChangeFeed {
 
   /** Begins to deliver changes, from a snapshot that is older than the listing that follows. */
   async attach(source: FeedSource): Promise<void> {
+    this.#attaching = source
     await this.#begin(source)
+    // It was detached meanwhile: its timer would keep the process alive.
+    if (this.#attaching !== source) return
     this.#source = source
     this.#schedulePoll()
   }
 
   detach(): void {
+    this.#attaching = undefined
     this.#source = undefined
     clearTimeout(this.#timer)
     this.#waitForResume()
