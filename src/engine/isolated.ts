@@ -17,7 +17,7 @@ export interface IsolatedAtom {
   readonly args: Readonly<Record<string, unknown>>
   readonly context: Pick<
     Context,
-    'fence' | 'run' | 'job' | 'schedule' | 'limits' | 'signal' | 'log' | 'progress' | 'checkpoint'
+    'fence' | 'run' | 'job' | 'schedule' | 'batch' | 'limits' | 'signal' | 'log' | 'progress' | 'checkpoint'
   >
   /** What a revert has in its context. */
   readonly reverted?: {

@@ -4,7 +4,13 @@ import { InvalidArgument } from '../core/errors.ts'
 import { type Failure, failureOf } from '../core/failure.ts'
 import { type Logger, silentLog } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
-import { encodeCheckpoint, type RevertContext, type ScheduledRun, toProgressMessage } from '../flow/index.ts'
+import {
+  type BatchRun,
+  encodeCheckpoint,
+  type RevertContext,
+  type ScheduledRun,
+  toProgressMessage,
+} from '../flow/index.ts'
 
 /** The options of a fake context; all are optional. `result`, `failure` and `failures` are for reverts. */
 export interface FakeContextOptions<R = undefined> {
@@ -16,6 +22,8 @@ export interface FakeContextOptions<R = undefined> {
   readonly job?: { readonly uuid: string; readonly name: string }
   /** For a task of a scheduled job. */
   readonly schedule?: ScheduledRun
+  /** For a task of a job in a batch, or of the callback of one. */
+  readonly batch?: BatchRun
   /** What a former run of the task has saved: `ctx.checkpoint.last`. */
   readonly checkpoint?: unknown
   /** The result of `execute`. */
@@ -47,6 +55,7 @@ const KNOWN_OPTIONS: KnownOptions<FakeContextOptions & { services?: unknown }> =
   run: true,
   job: true,
   schedule: true,
+  batch: true,
   checkpoint: true,
   result: true,
   failure: true,
@@ -64,7 +73,7 @@ export function fakeContext<S = undefined, R = undefined>(
   options: FakeContextOptions<R> & { readonly services?: S } = {},
 ): FakeContext<S, R> {
   assertOptions(options, KNOWN_OPTIONS, 'fakeContext')
-  const { services, log = silentLog, fence = 0n, run = 1, job, schedule, result } = options
+  const { services, log = silentLog, fence = 0n, run = 1, job, schedule, batch, result } = options
   if (typeof fence !== 'bigint') throw new InvalidArgument('fakeContext: fence has to be a bigint, such as 7n')
   const failure = options.failure && failureOf(options.failure)
   const controller = new AbortController()
@@ -76,7 +85,18 @@ export function fakeContext<S = undefined, R = undefined>(
     signal: controller.signal,
     // Where the type says that there are services, they were given.
     services: services as S,
-    ...{ log, fence, run, job, schedule, result, failure, failures: toFailures(options.failures, failure), progressed },
+    ...{
+      log,
+      fence,
+      run,
+      job,
+      schedule,
+      batch,
+      result,
+      failure,
+      failures: toFailures(options.failures, failure),
+      progressed,
+    },
     ...{ taken, messages, saved },
     limits: {
       take: async (key, { cost = 1, signal } = {}) => {
