@@ -17,7 +17,17 @@ export interface IsolatedAtom {
   readonly args: Readonly<Record<string, unknown>>
   readonly context: Pick<
     Context,
-    'fence' | 'run' | 'job' | 'schedule' | 'limits' | 'dependencies' | 'signal' | 'log' | 'progress' | 'checkpoint'
+    | 'fence'
+    | 'run'
+    | 'job'
+    | 'schedule'
+    | 'batch'
+    | 'limits'
+    | 'dependencies'
+    | 'signal'
+    | 'log'
+    | 'progress'
+    | 'checkpoint'
   >
   /** The additional fields of a revert's context. */
   readonly reverted?: {

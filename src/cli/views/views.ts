@@ -105,6 +105,8 @@ export interface PostingView {
   readonly onOwnerLost?: 'fail'
   /** The jobs after which it is run. */
   readonly after?: Job['after']
+  /** The uuid of the batch that counts it. */
+  readonly batch?: string
   /** The uuids of the jobs that are run after it. */
   readonly dependents?: readonly string[]
   /** The reason why the job is not run. */
@@ -112,12 +114,12 @@ export interface PostingView {
 }
 
 export function postingView(job: Job): PostingView {
-  const { ref, key, postedBy, resources, delayedUntil, expiresAt, deadline, backOff, onOwnerLost, after } = job
+  const { ref, key, postedBy, resources, delayedUntil, expiresAt, deadline, backOff, onOwnerLost, after, batch } = job
   // Every job has that of its flow.
   const limits = job.limits.filter((limit) => limit.key !== `flow/${job.details.flow}`)
   const hasResources = Object.keys(resources).length > 0
   return {
-    ...defined({ ref, key, postedBy, delayedUntil, expiresAt, deadline, backOff }),
+    ...defined({ ref, key, postedBy, delayedUntil, expiresAt, deadline, backOff, batch }),
     ...(hasResources ? { resources } : {}),
     ...(limits.length > 0 ? { limits } : {}),
     ...(after.length > 0 ? { after } : {}),

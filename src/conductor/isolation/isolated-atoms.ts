@@ -154,7 +154,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
   }
 
   #toRequest({ flow, node, how, args, context, reverted }: IsolatedAtom): AtomRequest {
-    const { run, fence, job, schedule } = context
+    const { run, fence, job, schedule, batch } = context
     const { name } = node.atom
     const sent = Object.fromEntries(
       node.needs.flatMap(({ argument }) => (Object.hasOwn(args, argument) ? [[argument, args[argument]]] : [])),
@@ -172,7 +172,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
         `the arguments have ${formatBytes(encoded.length)}: each copy to a child process takes time and memory`,
       )
     return {
-      ...{ flow, atom: name, how, args: encoded, run, fence, job, schedule },
+      ...{ flow, atom: name, how, args: encoded, run, fence, job, schedule, batch },
       checkpoint: encodeFor(`the checkpoint of task ${name}`, context.checkpoint.last),
       reverted: reverted && { ...reverted, result: encodeFor(`the result of task ${name}`, reverted.result) },
     }

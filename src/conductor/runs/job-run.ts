@@ -3,7 +3,7 @@
  * and reports the result; other modules decide and settle.
  */
 import type { Claim, Job, Limits } from '../../board/index.ts'
-import { missingDeclarations, toDeclared, toScheduledRun } from '../../board/internal.ts'
+import { missingDeclarations, toBatchRun, toDeclared, toScheduledRun } from '../../board/internal.ts'
 import { abortAfter, followSignals, openOrAbort, rejectOnAbort } from '../../core/async/abort.ts'
 import { AbortFlag, type Stoppable } from '../../core/async/abort-flag.ts'
 import {
@@ -177,6 +177,7 @@ async function runClaimedFlow(
       fence: claim.fence,
       job: { uuid: job.uuid, name: job.name },
       schedule: toScheduledRun(job.details),
+      batch: toBatchRun(job),
       limits: context.limits.isSupported ? context.limits : undefined,
       dependencies: dependenciesOf(job, context),
     },

@@ -127,7 +127,13 @@ export class BatchCounter {
     const rounds = new RetryRounds(`counting job ${job.uuid} of batch ${job.batch}`)
     let isDoubtful = false
     while (true) {
-      const ending = await translateErrors(`reading batch ${job.batch}`, () => this.#toEnding(job, { isDoubtful }))
+      const ending = await translateErrors(`reading batch ${job.batch}`, () =>
+        this.#toEnding(job, { isDoubtful }),
+      ).catch((error: unknown) => {
+        // The transaction waits for a connection, and whether it is the last one is looked for afterwards.
+        if (error instanceof NotConnected && !isDoubtful) return this.#toEarlierEnding(job)
+        throw error
+      })
       try {
         const isFinished = await commit(ending)
         // Others may have ended at the same time, so that nobody was the last.
@@ -215,14 +221,20 @@ export class BatchCounter {
     // The batch is not kept any more, or somebody has removed the znode by hand.
     if (!seen || member?.isOpen === false) return NO_ENDING
     const isFailed = job.trashed && !member?.isFailed
+    if (seen.counts.open !== 1 || seen.status.endedAt !== undefined)
+      return this.#toEarlierEnding({ ...job, trashed: isFailed })
     const steps = nodes.endSteps({ ...job, trashed: isFailed })
-    const isLast = seen.counts.open === 1 && seen.status.endedAt === undefined
-    const touches: readonly TouchedName[] = [{ name: `batch ${batch}`, mode: isLast ? 'alone' : 'together' }]
-    if (!isLast) return { ...NO_ENDING, steps, touches }
+    const touches: readonly TouchedName[] = [{ name: `batch ${batch}`, mode: 'alone' }]
     // If the batch is sealed meanwhile, this end is the last one.
     if (!seen.status.sealed)
       return { ...NO_ENDING, steps: [toBatchStep(nodes.statusCheckOp(batch, seen)), ...steps], touches }
     return { steps, touches, finish: await this.#toFinish(batch, seen, { failed: isFailed ? 1 : 0 }) }
+  }
+
+  /** Returns what the end of a job adds that is not the last of its batch. */
+  #toEarlierEnding(job: EndingJob): BatchEnding {
+    const steps = this.#options.nodes.endSteps(job)
+    return { steps, finish: [], touches: [{ name: `batch ${job.batch}`, mode: 'together' }] }
   }
 
   /** Returns the steps that end the batch; none if this release cannot read its definition. @param more the jobs that end with it */

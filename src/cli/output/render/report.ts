@@ -58,6 +58,7 @@ function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'attempts'>):
     ...resourceFacts(job),
     ['limits', job.limits?.map(({ key: limit, cost }) => (cost === 1 ? limit : `${limit} (${cost})`)).join(', ')],
     ['after', job.after?.map(({ uuid, on }) => (on === 'done' ? uuid : `${uuid} (${on})`)).join(', ')],
+    ['batch', job.batch],
     ['before', job.dependents && nameSome(job.dependents)],
     ['posted', [postedAt?.toISOString(), postedBy && `by ${postedBy}`].filter(Boolean).join(' ') || undefined],
     ['reference', ref],
