@@ -1,6 +1,8 @@
 /** `jobboard batch …`, and jobs that the command line posts to a batch. */
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { openBoard } from '../../src/index.ts'
+import { batchesTable, batchLines } from '../../src/cli/output/render/batches.ts'
+import { plainPaint, type Screen } from '../../src/cli/output/render/paint.ts'
+import { type BatchView, openBoard } from '../../src/index.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { type CliFolder, createCliFolder, jsonLines, killRemaining, type Outcome } from './workplace.ts'
 
@@ -103,8 +105,44 @@ describe.skipIf(!zookeeperHosts)('batches in a shell', () => {
     expect(refused.stderr).not.toContain('cannot be reached')
   })
 
+  test('print no values that are to be hidden', async () => {
+    await using board = await openBoard(place.board)
+    const { uuid } = await board.batch({ name: 'import', meta: { token: 'secret', month: '2026-10' } })
+    for (const words of [
+      ['list', '--json'],
+      ['show', uuid],
+      ['show', uuid, '--json'],
+      ['seal', uuid],
+    ]) {
+      const { exitCode, stdout } = await batch(...words, '--redact', 'token')
+      expect([exitCode, stdout.includes('2026-10'), stdout.includes('secret')]).toEqual([0, true, false])
+    }
+  })
+
   test('there are none', async () => {
     await place.jobboard(['post', 'load'])
     expect((await batch('list')).stdout).toMatch(/^no batches on zookeeper:/)
   })
+})
+
+test('what is printed of batches is aligned, and hostile texts are escaped', () => {
+  const now = new Date('2026-06-01T12:00:00Z')
+  const screen: Screen = { paint: plainPaint, width: undefined, now }
+  const batch: BatchView = {
+    ...{ uuid: '0199c0de-0000-7000-8000-000000000001', name: 'im\u001b[2Jport', who: 'ada', createdAt: now },
+    ...{ total: 3, done: 1, failed: 1, open: 1, sealed: true, generation: 2, state: 'cancelled', endedAt: undefined },
+    ...{ reason: 'wrong\nfile', meta: { month: '2026-\u001b[2J10' } },
+  }
+  expect(batchesTable([batch], screen).map((row) => row.trimEnd())).toEqual([
+    'UUID                                  NAME           STATE      DONE  FAILED  OPEN  AGE  BY',
+    '0199c0de-0000-7000-8000-000000000001  im\\x1b[2Jport  cancelled  1/3   1       1     0s   ada',
+  ])
+  expect(batchLines(batch, screen)).toEqual([
+    'batch 0199c0de-0000-7000-8000-000000000001  im\\x1b[2Jport  cancelled',
+    '  jobs      3: 1 done, 1 failed, 1 open',
+    '  created   2026-06-01T12:00:00.000Z by ada',
+    '  reason    wrong\\nfile',
+    '  opened    2 times',
+    expect.stringMatching(/^ {2}meta +\{"month":"2026-\\+u001b\[2J10"\}$/),
+  ])
 })

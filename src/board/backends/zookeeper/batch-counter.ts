@@ -1,4 +1,4 @@
-/** Counts the jobs of batches in the transactions of posts, ends and restorations, and ends batches: see `batch-nodes.ts`. */
+/** Counts the jobs of batches in the transactions of posts, ends and restorations, and ends batches: see `store/batch-nodes.ts`. */
 import { RetryRounds } from '../../../core/async/retry.ts'
 import { asError, NotConnected, OutcomeUnknown } from '../../../core/errors.ts'
 import { BadVersion, NodeExists, NoNode, type ZooKeeperError } from '../../../zookeeper/index.ts'
@@ -6,23 +6,28 @@ import type { PostRequest } from '../../backend.ts'
 import { decodeBatch, toBatchCallback } from '../../model/job-batch.ts'
 import { closedBatchError, duplicateMemberError, unknownBatchError } from '../../model/post-batch.ts'
 import type { Posting } from '../../model/posting.ts'
-import {
-  BatchChangedSignal,
-  type BatchNodes,
-  type BatchSnapshot,
-  type EndingJob,
-  isBatchConflict,
-  toBatchStep,
-} from './batch-nodes.ts'
 import type { TouchedName, Transaction } from './commit/batch.ts'
 import type { TransactionCommitter } from './commit/committer.ts'
+import {
+  BatchChangedSignal,
+  type EndingJob,
+  endJobSteps,
+  finishBatchSteps,
+  isBatchConflict,
+  openJobSteps,
+  restoreJobSteps,
+  statusCheckStep,
+} from './commit/job-batch-steps.ts'
 import type { TransactionStep } from './commit/transactions.ts'
+import type { BatchNodes, BatchSnapshot } from './store/batch-nodes.ts'
+import type { Layout } from './store/layout.ts'
 import { translateErrors } from './store/reader.ts'
 
 /** The greatest number of batches of which the newest read is kept. */
 const MAX_KNOWN = 1_000
 
 export interface BatchCounterOptions {
+  readonly layout: Layout
   readonly nodes: BatchNodes
   readonly committer: Pick<TransactionCommitter, 'commit'>
   /** Returns the step that creates the callback of a batch. */
@@ -76,9 +81,9 @@ export class BatchCounter {
     const seen = this.#unsealed.get(batch) ?? (await this.#readForPost(batch, posting))
     const { sealed, cancelled } = seen.status
     if (cancelled || (sealed && member === undefined)) throw closedBatchError(batch, seen.status, posting)
-    const { nodes } = this.#options
-    const check = toBatchStep(nodes.statusCheckOp(batch, seen))
-    const steps = nodes.openSteps(batch, uuid, { by: sealed ? member : undefined })
+    const { layout } = this.#options
+    const check = statusCheckStep(layout, batch, seen)
+    const steps = openJobSteps(layout, batch, { uuid, by: sealed ? member : undefined })
     return {
       ...{ check, steps },
       touches: [
@@ -99,12 +104,12 @@ export class BatchCounter {
   /** Returns what a restoration adds; as {@link openPosted}. A job that its batch does not know is not counted. @throws NotConnected */
   async openRestored({ uuid, batch }: Posting, { id }: { readonly id: string }): Promise<BatchOpening> {
     if (batch === undefined) return NO_OPENING
-    const { nodes } = this.#options
+    const { nodes, layout } = this.#options
     const [seen, { isFailed }] = await translateErrors(`reading batch ${batch}`, () =>
       Promise.all([nodes.read(batch), nodes.readMember({ batch, uuid, id })]),
     )
     if (!seen || !isFailed) return NO_OPENING
-    const steps = nodes.restoreSteps(batch, seen, { uuid, id })
+    const steps = restoreJobSteps(layout, batch, { seen, uuid, id })
     return {
       steps,
       touches: [{ name: `batch ${batch}`, mode: 'alone' }],
@@ -215,7 +220,7 @@ export class BatchCounter {
 
   /** @param options.isDoubtful whether a transaction was refused, so that the job may not be in the batch as it should */
   async #toEnding(job: EndingJob, { isDoubtful }: { readonly isDoubtful: boolean }): Promise<BatchEnding> {
-    const { nodes } = this.#options
+    const { nodes, layout } = this.#options
     const { batch } = job
     const [seen, member] = await Promise.all([nodes.read(batch), isDoubtful ? nodes.readMember(job) : undefined])
     // The batch is not kept any more, or somebody has removed the znode by hand.
@@ -223,17 +228,16 @@ export class BatchCounter {
     const isFailed = job.trashed && !member?.isFailed
     if (seen.counts.open !== 1 || seen.status.endedAt !== undefined)
       return this.#toEarlierEnding({ ...job, trashed: isFailed })
-    const steps = nodes.endSteps({ ...job, trashed: isFailed })
+    const steps = endJobSteps(layout, { ...job, trashed: isFailed })
     const touches: readonly TouchedName[] = [{ name: `batch ${batch}`, mode: 'alone' }]
     // If the batch is sealed meanwhile, this end is the last one.
-    if (!seen.status.sealed)
-      return { ...NO_ENDING, steps: [toBatchStep(nodes.statusCheckOp(batch, seen)), ...steps], touches }
+    if (!seen.status.sealed) return { ...NO_ENDING, steps: [statusCheckStep(layout, batch, seen), ...steps], touches }
     return { steps, touches, finish: await this.#toFinish(batch, seen, { failed: isFailed ? 1 : 0 }) }
   }
 
   /** Returns what the end of a job adds that is not the last of its batch. */
   #toEarlierEnding(job: EndingJob): BatchEnding {
-    const steps = this.#options.nodes.endSteps(job)
+    const steps = endJobSteps(this.#options.layout, job)
     return { steps, finish: [], touches: [{ name: `batch ${job.batch}`, mode: 'together' }] }
   }
 
@@ -243,14 +247,14 @@ export class BatchCounter {
     seen: BatchSnapshot,
     more: { readonly failed: number },
   ): Promise<readonly TransactionStep[]> {
-    const { nodes, now, toCallbackStep, onError } = this.#options
+    const { nodes, layout, now, toCallbackStep, onError } = this.#options
     const bytes = await nodes.readDefinition(batch)
     const { total, failed: before } = seen.counts
     const failed = before + more.failed
     try {
       const ended = { ...seen.status, total, failed, done: total - failed }
       const callback = bytes && toBatchCallback(decodeBatch(batch, bytes), ended)
-      return [...nodes.finishSteps(batch, seen, now()), ...(callback ? [toCallbackStep(callback)] : [])]
+      return [...finishBatchSteps(layout, batch, { seen, now: now() }), ...(callback ? [toCallbackStep(callback)] : [])]
     } catch (error) {
       // A newer release has created it, and ends it.
       onError(asError(error))

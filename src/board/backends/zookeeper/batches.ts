@@ -1,4 +1,4 @@
-/** The batches of an open board: creates, lists, changes and watches them, and removes old ones. See `batch-nodes.ts`. */
+/** The batches of an open board: creates, lists, changes and watches them, and removes old ones. See `store/batch-nodes.ts`. */
 import { RetryRounds } from '../../../core/async/retry.ts'
 import { Duplicate } from '../../../core/errors.ts'
 import { NodeExists, NoNode, type Watch, type ZooKeeper, type ZooKeeperError } from '../../../zookeeper/index.ts'
@@ -7,9 +7,16 @@ import { type BatchStatus, decodeBatch, MAX_ENDED_BATCHES, type StoredBatch } fr
 import { unknownBatchError } from '../../model/post-batch.ts'
 import type { Posting } from '../../model/posting.ts'
 import { type BatchCounter, isUnfinished } from './batch-counter.ts'
-import { BatchChangedSignal, type BatchNodes, type BatchSnapshot, isBatchConflict } from './batch-nodes.ts'
 import type { TransactionCommitter } from './commit/committer.ts'
+import {
+  BatchChangedSignal,
+  createBatchSteps,
+  isBatchConflict,
+  removeBatchSteps,
+  statusStep,
+} from './commit/job-batch-steps.ts'
 import type { TransactionStep } from './commit/transactions.ts'
+import type { BatchNodes, BatchSnapshot } from './store/batch-nodes.ts'
 import type { Layout } from './store/layout.ts'
 import { missingAsUndefined, translateErrors } from './store/reader.ts'
 
@@ -37,10 +44,10 @@ export class ZooKeeperBatches implements BatchStore {
   }
 
   async create({ uuid, bytes }: NewBatch): Promise<void> {
-    const { nodes, zookeeper, layout, assertClaimable } = this.#options
+    const { zookeeper, layout, assertClaimable } = this.#options
     const { onDone, onFailed } = decodeBatch(uuid, bytes)
     for (const callback of [onDone, onFailed]) if (callback) assertClaimable(callback)
-    await this.#commit(`creation of batch ${uuid}`, uuid, nodes.createSteps(uuid, bytes), {
+    await this.#commit(`creation of batch ${uuid}`, uuid, createBatchSteps(layout, uuid, bytes), {
       repair: (step, error) =>
         error instanceof NoNode && step.op.path === layout.batch(uuid)
           ? () => zookeeper.mkdirp(layout.batchesFolder)
@@ -65,7 +72,7 @@ export class ZooKeeperBatches implements BatchStore {
   }
 
   async change(uuid: string, change: BatchChange): Promise<StoredBatch> {
-    const { nodes, counter } = this.#options
+    const { nodes, counter, layout } = this.#options
     const what = `${change.kind} of batch ${uuid}`
     const rounds = new RetryRounds(what)
     while (true) {
@@ -75,7 +82,7 @@ export class ZooKeeperBatches implements BatchStore {
       if (!next) break
       counter.forget(uuid)
       try {
-        await this.#commit(what, uuid, [nodes.statusStep(uuid, seen, next)], { toRejection: toConflict })
+        await this.#commit(what, uuid, [statusStep(layout, uuid, { seen, status: next })], { toRejection: toConflict })
         break
       } catch (error) {
         if (!(error instanceof BatchChangedSignal)) throw error
@@ -130,9 +137,9 @@ export class ZooKeeperBatches implements BatchStore {
   }
 
   async #remove(uuid: string, seen: BatchSnapshot): Promise<void> {
-    const { nodes } = this.#options
+    const steps = removeBatchSteps(this.#options.layout, uuid, seen)
     try {
-      await this.#commit(`removal of batch ${uuid}`, uuid, nodes.removeSteps(uuid, seen), { toRejection: toConflict })
+      await this.#commit(`removal of batch ${uuid}`, uuid, steps, { toRejection: toConflict })
     } catch (error) {
       // It was opened again.
       if (error instanceof BatchChangedSignal) return

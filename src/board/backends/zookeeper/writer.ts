@@ -33,9 +33,9 @@ import type { HistoryEntry } from '../../model/ended-job.ts'
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import { type BatchCounter, type BatchOpening, NO_OPENING, toGuard } from './batch-counter.ts'
-import { BatchChangedSignal, isBatchConflict } from './batch-nodes.ts'
 import type { CommittedTransaction, JournalEntry, Precheck, TouchedName, Transaction } from './commit/batch.ts'
 import type { ConflictTracker, TrackedClaim } from './commit/conflict-tracker.ts'
+import { BatchChangedSignal, isBatchConflict } from './commit/job-batch-steps.ts'
 import {
   alreadyTrashedError,
   isKeyTaken,

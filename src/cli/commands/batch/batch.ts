@@ -137,10 +137,11 @@ async function create(options: CreateOptions, context: CliContext, { args: [name
   const store = jsonObject(options.store ?? '{}', '--store')
   const toCallback = (flow: string | undefined): BatchCallback | undefined =>
     flow === undefined ? undefined : { flow, store }
+  const redaction = new Redactor(redactedKeys(options, context))
   const callbacks = definedOnly({ onDone: toCallback(onDone), onFailed: toCallback(onFailed) })
   await using opened = await openNamedBoard(options, context)
   const batch = await opened.board.batch({ name, ...callbacks, ...definedOnly({ uuid }) })
-  if (options.json) await printJson(context, [await toView(batch)])
+  if (options.json) await printJson(context, [redacted(await toView(batch), redaction)])
   else await printLines(context, [batch.uuid])
   return DONE
 }
@@ -148,7 +149,9 @@ async function create(options: CreateOptions, context: CliContext, { args: [name
 async function list(options: ListOptions, context: CliContext): Promise<ExitCode> {
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
-  const batches = await board.batches(definedOnly({ limit: options.limit }))
+  const redaction = new Redactor(redactedKeys(options, context))
+  const found = await board.batches(definedOnly({ limit: options.limit }))
+  const batches = found.map((batch) => redacted(batch, redaction))
   if (options.json) await printJson(context, batches)
   else if (batches.length === 0) await printLines(context, [`no batches on ${board.uri}`])
   else await printLines(context, await render(context, ({ batchesTable }, screen) => batchesTable(batches, screen)))
@@ -160,7 +163,7 @@ async function show(options: ShowOptions, context: CliContext, { args: [uuid = '
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   const batch = await findBatch(board, uuid, 'look')
-  const view = await toView(batch)
+  const view = redacted(await toView(batch), redaction)
   const trashed = options.failed ? await readTrash(board, (job) => job.batch === batch.uuid) : undefined
   const failed = trashed?.map((job) => trashView(job, redaction))
   if (options.json) await printJson(context, [{ ...view, ...(failed ? { failedJobs: failed } : {}) }])
@@ -184,12 +187,13 @@ async function seal(options: JsonOptions, context: CliContext, { args: [uuid = '
 
 /** @throws Timeout if the batch has not ended in time */
 async function wait(options: WaitOptions, context: CliContext, command: Command): Promise<ExitCode> {
+  const redaction = new Redactor(redactedKeys(options, context))
   const limits = options.within === undefined ? {} : { timeout: parseDuration(options.within, '--within') }
   await using opened = await openNamedBoard(options, context, { create: false })
   const batch = await findBatch(opened.board, command.args[0] ?? '', 'look')
   if (toUnlimitedWait(command).endless) context.stderr.write(UNLIMITED_WAIT_NOTICE)
   const state = await batch.wait(limits)
-  if (options.json) await printJson(context, [await toView(batch)])
+  if (options.json) await printJson(context, [redacted(await toView(batch), redaction)])
   else await printLines(context, [state])
   return state === 'done' ? DONE : FAILED
 }
@@ -223,9 +227,10 @@ async function retry(options: JsonOptions, context: CliContext, { args: [uuid = 
   return DONE
 }
 
-async function printBatch(batch: Batch, { json }: JsonOptions, context: CliContext): Promise<ExitCode> {
-  const view = await toView(batch)
-  if (json) await printJson(context, [view])
+async function printBatch(batch: Batch, options: JsonOptions, context: CliContext): Promise<ExitCode> {
+  const redaction = new Redactor(redactedKeys(options, context))
+  const view = redacted(await toView(batch), redaction)
+  if (options.json) await printJson(context, [view])
   else await printLines(context, await render(context, ({ batchLines }, screen) => batchLines(view, screen)))
   return DONE
 }
@@ -233,4 +238,14 @@ async function printBatch(batch: Batch, { json }: JsonOptions, context: CliConte
 async function toView(batch: Batch): Promise<BatchView> {
   const { uuid, name, meta, who, createdAt } = batch
   return { ...{ uuid, name, meta, who, createdAt }, ...(await batch.progress()) }
+}
+
+/** Returns the batch without the values that are not to be printed. */
+function redacted(batch: BatchView, redaction: Redactor): BatchView {
+  const { meta, reason } = batch
+  return {
+    ...batch,
+    meta: Object(redaction.value(meta)),
+    reason: reason === undefined ? undefined : redaction.text(reason),
+  }
 }

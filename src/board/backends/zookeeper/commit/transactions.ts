@@ -17,7 +17,7 @@
  * | gate, fence base  | setData gate at its revision                                                                 |
  * | dependencies      | steps of posts, claims and ends: see `dependency-nodes.ts`                                    |
  * | history           | create a znode with all jobs that the multi ends: see `history-nodes.ts`                      |
- * | batches           | steps of posts, ends and restorations: see `batch-nodes.ts`                                   |
+ * | batches           | steps of posts, ends and restorations: see `job-batch-steps.ts`                               |
  * | write             | create, or setData at its revision, each record; setData gate, if a limit changes; the steps of each post |
  * | permit, exclusive | delete resource, create it, create `x` in it: the delete fails if another job holds any of it  |
  * | limit             | setData key at the version read (one for all tokens of a batch); create slot: fails if another job holds it |

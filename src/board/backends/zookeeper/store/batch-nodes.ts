@@ -25,22 +25,12 @@
  *
  * These znodes are outside of the tree that boards watch: nobody is notified of them.
  */
-import { decode, encodePlain, toFields } from '../../../core/codec.ts'
-import {
-  BadVersion,
-  type CheckOp,
-  NodeExists,
-  NoNode,
-  NotEmpty,
-  op,
-  type ZooKeeper,
-  type ZooKeeperError,
-} from '../../../zookeeper/index.ts'
-import type { BatchJobs } from '../../backend.ts'
-import type { BatchCounts, BatchStatus, StoredBatch } from '../../model/job-batch.ts'
-import type { TransactionStep } from './commit/transactions.ts'
-import type { Layout } from './store/layout.ts'
-import { missingAsUndefined } from './store/reader.ts'
+import { decode, toFields } from '../../../../core/codec.ts'
+import { op, type ZooKeeper } from '../../../../zookeeper/index.ts'
+import type { BatchJobs } from '../../../backend.ts'
+import type { BatchCounts, BatchStatus, StoredBatch } from '../../../model/job-batch.ts'
+import type { Layout } from './layout.ts'
+import { missingAsUndefined } from './reader.ts'
 
 const READS_AT_ONCE = 500
 
@@ -52,14 +42,6 @@ export interface BatchSnapshot {
   readonly openVersion: number
   /** The transaction that created the batch. */
   readonly createdBy: bigint
-}
-
-/** A job of a batch that ends. */
-export interface EndingJob {
-  readonly batch: string
-  readonly uuid: string
-  readonly id: string
-  readonly trashed: boolean
 }
 
 export interface BatchNodesOptions {
@@ -182,100 +164,20 @@ export class BatchNodes {
     batch,
     uuid,
     id,
-  }: Pick<EndingJob, 'batch' | 'uuid' | 'id'>): Promise<{ readonly isOpen: boolean; readonly isFailed: boolean }> {
+  }: {
+    readonly batch: string
+    readonly uuid: string
+    readonly id: string
+  }): Promise<{ readonly isOpen: boolean; readonly isFailed: boolean }> {
     const { results } = await this.#zookeeper.multiRead([
       op.getData(this.#layout.batchMember(batch, uuid)),
       op.getData(this.#layout.failedMember(batch, id)),
     ])
     return { isOpen: results[0].error === undefined, isFailed: results[1].error === undefined }
   }
-
-  createSteps(batch: string, definition: Uint8Array): readonly TransactionStep[] {
-    const layout = this.#layout
-    return [
-      toBatchStep(op.create(layout.batch(batch), definition)),
-      toBatchStep(op.create(layout.batchState(batch), encodeStatus({ sealed: false, generation: 1 }))),
-      toBatchStep(op.create(layout.batchOpen(batch), null)),
-      toBatchStep(op.create(layout.batchFailed(batch), null)),
-    ]
-  }
-
-  /** Returns the check that the status of a batch is as it was read. */
-  statusCheckOp(batch: string, { stateVersion }: BatchSnapshot): CheckOp {
-    return op.check(this.#layout.batchState(batch), { version: stateVersion })
-  }
-
-  /** Returns the steps that open a job, beside the check of the status. @param by the job that adds it to a sealed batch */
-  openSteps(batch: string, uuid: string, { by }: { readonly by: string | undefined }): readonly TransactionStep[] {
-    const created = toBatchStep(op.create(this.#layout.batchMember(batch, uuid), null))
-    if (by === undefined) return [created]
-    return [toBatchStep(op.check(this.#layout.batchMember(batch, by))), created, this.#noteOpenedStep(batch)]
-  }
-
-  /** Returns the steps that count the end of a job. */
-  endSteps({ batch, uuid, id, trashed }: EndingJob): readonly TransactionStep[] {
-    const ended = toBatchStep(op.delete(this.#layout.batchMember(batch, uuid)))
-    return trashed ? [ended, toBatchStep(op.create(this.#layout.failedMember(batch, id), null))] : [ended]
-  }
-
-  /** Returns the steps that end a batch which has no open jobs, apart from the one that ends in the same transaction. */
-  finishSteps(batch: string, seen: BatchSnapshot, now: number): readonly TransactionStep[] {
-    return [
-      toBatchStep(op.check(this.#layout.batchOpen(batch), { version: seen.openVersion })),
-      this.statusStep(batch, seen, { ...seen.status, endedAt: now }),
-    ]
-  }
-
-  /** Returns the steps that open a job which is restored from the trash, where it had this id. */
-  restoreSteps(
-    batch: string,
-    seen: BatchSnapshot,
-    { uuid, id }: { readonly uuid: string; readonly id: string },
-  ): readonly TransactionStep[] {
-    const { sealed, generation, endedAt } = seen.status
-    return [
-      endedAt === undefined
-        ? toBatchStep(this.statusCheckOp(batch, seen))
-        : this.statusStep(batch, seen, { sealed, generation: generation + 1 }),
-      toBatchStep(op.delete(this.#layout.failedMember(batch, id))),
-      toBatchStep(op.create(this.#layout.batchMember(batch, uuid), null)),
-      this.#noteOpenedStep(batch),
-    ]
-  }
-
-  statusStep(batch: string, { stateVersion: version }: BatchSnapshot, status: BatchStatus): TransactionStep {
-    return toBatchStep(op.setData(this.#layout.batchState(batch), encodeStatus(status), { version }))
-  }
-
-  /** Returns the steps that remove a batch without open jobs; its definition and its failed jobs remain, and mean nothing then. */
-  removeSteps(batch: string, { stateVersion: version }: BatchSnapshot): readonly TransactionStep[] {
-    return [
-      toBatchStep(op.delete(this.#layout.batchState(batch), { version })),
-      toBatchStep(op.delete(this.#layout.batchOpen(batch))),
-    ]
-  }
-
-  /** Returns whether a refused step is about the status of a batch. */
-  isStatusStep({ op: { path } }: TransactionStep, batch: string): boolean {
-    return path === this.#layout.batchState(batch)
-  }
-
-  /** Returns the step that gives `open` another version, which the end of the last job compares. */
-  #noteOpenedStep(batch: string): TransactionStep {
-    return toBatchStep(op.setData(this.#layout.batchOpen(batch), null))
-  }
 }
 
-/** Internal signal: a batch is not as it was read; nothing was done. */
-export class BatchChangedSignal extends Error {}
-
-/** Whether a step was refused because a batch is not as it was read. */
-export function isBatchConflict(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): boolean {
-  const isBatch = step !== undefined && step !== 'guard' && step.subject === 'batch'
-  return isBatch && [BadVersion, NodeExists, NoNode, NotEmpty].some((type) => error instanceof type)
-}
-
-export function toStored(
+function toStored(
   uuid: string,
   bytes: Uint8Array | undefined,
   snapshot: BatchSnapshot | undefined,
@@ -313,10 +215,6 @@ function toSnapshot(nodes: {
   }
 }
 
-function encodeStatus(status: BatchStatus): Uint8Array {
-  return encodePlain(status, 'msgpack')
-}
-
 /** Returns undefined for bytes that no board has written. */
 function decodeStatus(data: Uint8Array | null): BatchStatus | undefined {
   try {
@@ -331,8 +229,4 @@ function decodeStatus(data: Uint8Array | null): BatchStatus | undefined {
   } catch {
     return undefined
   }
-}
-
-export function toBatchStep(taken: TransactionStep['op']): TransactionStep {
-  return { subject: 'batch', op: taken }
 }
