@@ -170,6 +170,11 @@ export function limitKeyProblem(key: unknown): string | undefined {
   return undefined
 }
 
+/** Returns whether what is set for this key or pattern concerns the key. */
+export function isLimitOf(keyOrPattern: string, key: string): boolean {
+  return keyOrPattern === key || (keyOrPattern.endsWith('*') && key.startsWith(keyOrPattern.slice(0, -1)))
+}
+
 /** What is set for a key now. */
 export interface LimitRule {
   /** The number of jobs that may run at once. */

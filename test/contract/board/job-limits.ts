@@ -162,6 +162,17 @@ export function jobLimitsContract({ open, expire }: Place): void {
       expect(await board.limits.show('tenant/1')).not.toHaveProperty('keys')
     })
 
+    test('a list shows keys of any characters', async () => {
+      const board = await open()
+      const keys = ['a\\b', 'c d/é', '["e"]', '#f', '😀'.repeat(100)]
+      await board.limits.set('*', { concurrency: 1, rate: { limit: 1, per: '1h' } })
+      await board.claim(await board.post('work', {}, { limits: keys }))
+      const listed = (await board.limits.list())[0]?.keys?.map(({ key }) => key) ?? []
+      expect(listed).toEqual(expect.arrayContaining(keys.slice(0, 4)))
+      for (const key of keys)
+        expect((await board.limits.show(key)).keys).toMatchObject([{ key, running: 1, nextStart: expect.any(Date) }])
+    })
+
     test('a limit shows how many jobs of each key wait, also to a board that has not viewed them', async () => {
       const [one, other] = [await open(), await open()]
       await one.limits.set('tenant/*', { concurrency: 1 })

@@ -48,7 +48,7 @@ export class MemoryLimits {
     for (const key of held) this.#used.set(key, (this.#used.get(key) ?? 0) + 1)
     if (held.length > 0) this.#held.set(id, held)
     for (const { key, arrivalMs } of arrivals) this.#arrivals.set(key, arrivalMs)
-    this.#forgetArrivals(nowMs)
+    this.#forgetArrivals(nowMs, arrivals.length + 1)
     return arrivals
   }
 
@@ -57,7 +57,7 @@ export class MemoryLimits {
     if (revision !== this.#revision) throw new LimitsChanged(`limit ${key}: the limits of the board were changed`)
     const { arrivalMs, ...answer } = takeTokensInOrder(this.#arrivals.get(key), wants, nowMs)
     if (answer.taken > 0 && arrivalMs !== undefined) this.#arrivals.set(key, arrivalMs)
-    this.#forgetArrivals(nowMs)
+    this.#forgetArrivals(nowMs, 2)
     return answer
   }
 
@@ -83,9 +83,11 @@ export class MemoryLimits {
   /**
    * Looks at a few arrival times, and removes those that are over: they mean the same as none. The others go to the end, so that the next
    * calls look at those behind them.
+   *
+   * @param count more than were added
    */
-  #forgetArrivals(nowMs: number): void {
-    for (const [key, arrivalMs] of firstOf(this.#arrivals, 2)) {
+  #forgetArrivals(nowMs: number, count: number): void {
+    for (const [key, arrivalMs] of firstOf(this.#arrivals, count)) {
       this.#arrivals.delete(key)
       if (arrivalMs > nowMs) this.#arrivals.set(key, arrivalMs)
     }

@@ -16,6 +16,7 @@ import { FollowedJobNodes } from './store/followed-jobs.ts'
 import { BoardGate } from './store/gate.ts'
 import { LateCancellations } from './store/late-cancellations.ts'
 import { type Layout, toDependedOn } from './store/layout.ts'
+import { LimitSweep } from './store/limit-sweep.ts'
 import { LostPosts } from './store/lost-posts.ts'
 import { batchedReader, ZooKeeperReader } from './store/reader.ts'
 import { RecordNodes } from './store/record-nodes.ts'
@@ -62,6 +63,8 @@ export interface ComponentsOptions {
   readonly created: number
   /** The count of children from which this client numbers postings itself. */
   readonly numbersFrom: number | undefined
+  /** The time for which a key of a limit is unused before it is swept, in milliseconds. */
+  readonly limitsUnusedAfterMs: number | undefined
   readonly read: Backend['read']
   readonly onError: (error: unknown) => void
 }
@@ -77,6 +80,7 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     scanPeriod,
     created,
     numbersFrom: from,
+    limitsUnusedAfterMs,
     read,
     onError,
   } = options
@@ -88,7 +92,10 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     period: scanPeriod,
     onMissed: () => reportGap(components),
     onGate: (node) => (node ? gate.noteRead(node) : gate.refresh()),
-    onIdle: () => sweep({ ...parts, dependencies, now: clock.now(), mayExist: (uuid) => sink.mayExist(uuid) }),
+    onIdle: () => {
+      const limits = kind.capabilities.limits ? limitSweep : undefined
+      return sweep({ ...parts, dependencies, limits, now: clock.now(), mayExist: (uuid) => sink.mayExist(uuid) })
+    },
   })
   const dependencies = new DependencyNodes(parts)
   const history = new HistoryNodes(parts)
@@ -132,6 +139,7 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     now: () => clock.now(),
     onChanges: (names) => sink.records(names),
   })
+  const limitSweep = new LimitSweep({ ...parts, gate, records, unusedAfterMs: limitsUnusedAfterMs })
   const recordWriter = new RecordWriter({
     ...{ committer, nodes: records, writer: changer, gate, layout },
     recordPath: (name) => layout.record(name),
