@@ -381,7 +381,7 @@ function toKeys({ rate }: LimitView, uses: readonly KeyCount[], now: number): Pi
   const claimRate = rate && toClaimRate({ intervalMs: rate.perMs / rate.limit, burst: rate.burst }, 1)
   const keys = uses.map(({ key, slots, arrivalMs, waiting }): LimitKeyUse => {
     const token = claimRate && takeTokens(arrivalMs, claimRate, now)
-    const next = token && 'until' in token ? { nextStart: toDate(token.until) } : {}
+    const next = token && 'until' in token ? { nextStart: toDate(Math.ceil(token.until)) } : {}
     return { key, running: slots, ...next, ...defined({ waiting }) }
   })
   return { keys: firstKeys(keys) }

@@ -1,6 +1,5 @@
 /** The slots and tokens of limits that claims of a memory board have taken. */
 import { LimitsChanged } from '../../../core/errors.ts'
-import { toDate } from '../../../core/time.ts'
 import {
   type ClaimLimits,
   type LimitUse,
@@ -42,7 +41,7 @@ export class MemoryLimits {
       if (!rate) return []
       const taken = takeTokens(this.#arrivals.get(key), rate, nowMs)
       if ('arrivalMs' in taken) return [{ key, arrivalMs: taken.arrivalMs }]
-      throw limitReachedError(id, { key }, toDate(taken.until))
+      throw limitReachedError(id, { key }, taken.until)
     })
     const held = wants.flatMap(({ key, concurrency }) => (concurrency === undefined ? [] : [key]))
     for (const key of held) this.#used.set(key, (this.#used.get(key) ?? 0) + 1)

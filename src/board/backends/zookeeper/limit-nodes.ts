@@ -21,7 +21,6 @@
  * - The sweep of unused keys writes it (`store/limit-sweep.ts`). The versions of a key that is created again begin at 0, so that one which was read
  *   before the sweep could be reached again.
  */
-import { toDate } from '../../../core/time.ts'
 import { NodeExists, op, type Stat, type ZooKeeper } from '../../../zookeeper/index.ts'
 import {
   type ClaimLimit,
@@ -169,13 +168,15 @@ export class LimitNodes {
   }
 
   /** Returns the first key without room, and when it has room if that is known. */
-  #findBlocked(wanted: readonly Wanted[]): { readonly want: ClaimLimit; readonly until: Date | undefined } | undefined {
+  #findBlocked(
+    wanted: readonly Wanted[],
+  ): { readonly want: ClaimLimit; readonly until: number | undefined } | undefined {
     const now = this.#options.now()
     for (const { want, node } of wanted) {
       if (want.concurrency !== undefined && node.findFreeSlot(want.concurrency) === undefined)
         return { want, until: undefined }
       const token = want.rate && takeTokens(Math.max(node.arrivalMs, now) + node.reservedMs, want.rate, now)
-      if (token && 'until' in token) return { want, until: toDate(token.until) }
+      if (token && 'until' in token) return { want, until: token.until }
     }
     return undefined
   }
