@@ -16,7 +16,6 @@ import {
   Unclaimable,
   WritesRefused,
 } from '../../../core/errors.ts'
-import { toDate } from '../../../core/time.ts'
 import { newUuid } from '../../../core/uuid.ts'
 import { advisoryKey, decodeText, encodeText } from '../../../postgres/index.ts'
 import type {
@@ -453,7 +452,7 @@ function toClaimResults(
     const limit = reached.get(at)
     if (limit) {
       const want = limits?.wants.find(({ key }) => encodeText(key) === limit.reached)
-      return { error: limitReachedError(what, want, limit.until === null ? undefined : toDate(limit.until)) }
+      return { error: limitReachedError(what, want, limit.until ?? undefined) }
     }
     const resource = resources.get(at)
     if (resource !== undefined) return { error: new Unclaimable(`${what}: another job holds resource ${resource}`) }

@@ -74,6 +74,8 @@ export interface ZooKeeperBackendOptions extends BoardPathOptions, Security {
   readonly scanPeriod?: Duration
   /** The count of children from which this client numbers postings itself; for tests. */
   readonly numbersFrom?: number
+  /** The time for which a key of a limit is unused before it is swept, in milliseconds; for tests. */
+  readonly limitsUnusedAfterMs?: number
   /** The maximum size of an answer that the client accepts; for tests. */
   readonly maxReplyBytes?: number
   readonly log?: Logger
@@ -142,6 +144,7 @@ export class ZooKeeperBackend implements Backend {
       scanPeriod: toMilliseconds(this.#options.scanPeriod ?? '10s', 'scanPeriod'),
       created,
       numbersFrom: this.#options.numbersFrom,
+      limitsUnusedAfterMs: this.#options.limitsUnusedAfterMs,
       read: (ids) => this.read(ids),
       onError: (error) => this.#onError(error, sink),
     })

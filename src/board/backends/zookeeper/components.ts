@@ -19,6 +19,7 @@ import { FollowedJobNodes } from './store/followed-jobs.ts'
 import { BoardGate } from './store/gate.ts'
 import { LateCancellations } from './store/late-cancellations.ts'
 import { type Layout, toDependedOn } from './store/layout.ts'
+import { LimitSweep } from './store/limit-sweep.ts'
 import { LostPosts } from './store/lost-posts.ts'
 import { batchedReader, ZooKeeperReader } from './store/reader.ts'
 import { RecordNodes } from './store/record-nodes.ts'
@@ -67,6 +68,8 @@ export interface ComponentsOptions {
   readonly created: number
   /** The count of children from which this client numbers postings itself. */
   readonly numbersFrom: number | undefined
+  /** The time for which a key of a limit is unused before it is swept, in milliseconds. */
+  readonly limitsUnusedAfterMs: number | undefined
   readonly read: Backend['read']
   readonly onError: (error: unknown) => void
 }
@@ -82,6 +85,7 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     scanPeriod,
     created,
     numbersFrom: from,
+    limitsUnusedAfterMs,
     read,
     onError,
   } = options
@@ -93,7 +97,11 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     period: scanPeriod,
     onMissed: () => reportGap(components),
     onGate: (node) => (node ? gate.noteRead(node) : gate.refresh()),
-    onIdle: () => sweep({ ...parts, dependencies, batches, now: clock.now(), mayExist: (uuid) => sink.mayExist(uuid) }),
+    onIdle: () => {
+      const limits = kind.capabilities.limits ? limitSweep : undefined
+      const mayExist = (uuid: string) => sink.mayExist(uuid)
+      return sweep({ ...parts, dependencies, batches, limits, now: clock.now(), mayExist })
+    },
   })
   const dependencies = new DependencyNodes({ zookeeper, layout, committer })
   const history = new HistoryNodes(parts)
@@ -149,6 +157,7 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     assertClaimable: (posting) => changer.assertClaimable(posting),
     onChanged: (batch) => sink.batchChanged(batch),
   })
+  const limitSweep = new LimitSweep({ ...parts, gate, records, unusedAfterMs: limitsUnusedAfterMs })
   const recordWriter = new RecordWriter({
     ...{ committer, nodes: records, writer: changer, gate, layout, batches: counter },
     recordPath: (name) => layout.record(name),

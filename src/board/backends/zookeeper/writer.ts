@@ -230,7 +230,9 @@ export class ZooKeeperWriter {
           throw new LimitsChanged(`${what}: the limits of the board were changed`)
         }
         const reserved = limits?.wants.length
-          ? await translateErrors(what, () => this.#options.limits.reserve(what, id, limits))
+          ? await translateErrors(what, () =>
+              this.#options.limits.reserve(what, id, { gate: seen.version, wants: limits.wants }),
+            )
           : undefined
         const at = { revision, bytes, lock, posting, kind, ...defined({ limits: reserved?.steps, proof }) }
         const steps = transactions.claimSteps(layout, id, at)
