@@ -181,6 +181,7 @@ export {
   alwaysRevert,
   alwaysRevertAll,
   type BackOffOptions,
+  type BatchRun,
   backOff,
   type Context,
   type ContextCheckpoint,

@@ -131,7 +131,7 @@ export interface Backend {
   endedJobs?(uuids: readonly string[]): Promise<readonly (EndedJob | undefined)[]>
 
   /** The batches of the board. Absent where there are none. */
-  readonly batches?: BatchStore
+  readonly batches?: BatchStore | undefined
 
   /** Lists the jobs on the board. Absent where there are sections. */
   list?(): Promise<BoardListing>

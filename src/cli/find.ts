@@ -2,7 +2,7 @@
  * Search by a uuid or a part of one. Uuids that were made at one time begin alike, so the end of a uuid is accepted,
  * too.
  */
-import type { Job, JobBoard, TrashedJob } from '../board/index.ts'
+import type { Batch, Job, JobBoard, TrashedJob } from '../board/index.ts'
 import type { Located } from '../conductor/internal.ts'
 import { InvalidArgument, NotFound } from '../core/errors.ts'
 import { parseReference } from '../core/job-reference.ts'
@@ -20,6 +20,8 @@ const MIN_PART_LENGTH = 4
 const MIN_PART_LENGTH_TO_CHANGE = 13
 /** The most jobs that one read of the history returns. */
 const MAX_HISTORY = 10_000
+/** The most batches that one read returns. */
+const MAX_BATCHES = 10_000
 
 /** The purpose of a search: a change needs a longer part of the uuid than a look does. */
 export type Purpose = 'look' | 'change'
@@ -61,6 +63,14 @@ export async function findTrashed(board: JobBoard, uuid: string): Promise<Trashe
   assertUuidPart(uuid, 'look')
   const found = await readTrash(board, (job) => matchesUuid(job, uuid, 'look'))
   return requireOne(found, { uuid, where: `in the trash of ${board.uri}` })
+}
+
+/** Finds a batch; lists the batches if only a part of a uuid is given. @throws as {@link findJobs} */
+export async function findBatch(board: JobBoard, uuid: string, purpose: Purpose): Promise<Batch> {
+  assertUuidPart(uuid, purpose)
+  if (isWholeUuid(uuid)) return board.findBatch(uuid.toLowerCase())
+  const found = (await board.batches({ limit: MAX_BATCHES })).filter((batch) => matchesUuid(batch, uuid, purpose))
+  return board.findBatch(requireOne(found, { uuid, where: `on ${board.uri}`, what: 'batch', purpose }).uuid)
 }
 
 /** Finds a logbook; lists all logbooks if only a part of a uuid is given. @throws as {@link findJobs} */
@@ -133,7 +143,7 @@ export function requireOne<T extends { readonly uuid: string; readonly name: str
   if (uuids.length === 1) return newest
   const two = uuids.slice(0, 2).join(' and ')
   throw new InvalidArgument(
-    `${uuid} matches ${uuids.length} ${what}s ${where}, ${two} among them; give more of the uuid, or its end`,
+    `${uuid} matches ${uuids.length} ${what === 'batch' ? 'batches' : `${what}s`} ${where}, ${two} among them; give more of the uuid, or its end`,
   )
 }
 

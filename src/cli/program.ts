@@ -1,6 +1,7 @@
 /** The command line for commander. A command loads what is heavy when it runs: `--help` must stay fast. */
 import { Command } from 'commander'
 import { packageVersion } from '../core/package-version.ts'
+import { defineBatch } from './commands/batch/batch.ts'
 import { defineCancel } from './commands/cancel.ts'
 import { defineCompletion } from './commands/completion.ts'
 import { defineConductor } from './commands/conductor.ts'
@@ -96,6 +97,7 @@ const COMMANDS = [
     defineFlows,
     defineSchedule,
     defineLimits,
+    defineBatch,
     defineTrash,
     defineHistory,
     defineLogbook,

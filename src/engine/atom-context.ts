@@ -28,7 +28,7 @@ export interface ProgressReport {
 }
 
 /** The values that all atoms of a run share. */
-export interface RunContext extends Pick<Context, 'fence' | 'run' | 'job' | 'schedule' | 'services'> {
+export interface RunContext extends Pick<Context, 'fence' | 'run' | 'job' | 'schedule' | 'batch' | 'services'> {
   readonly flow: string
   /** The limits of the board; undefined where there are none. */
   readonly limits: ContextLimits | undefined
@@ -56,6 +56,7 @@ export class AtomContext implements Context {
   readonly run: number
   readonly job: Context['job']
   readonly schedule: Context['schedule']
+  readonly batch: Context['batch']
   readonly services: unknown
   readonly #runContext: RunContext
   readonly #node: AtomNode
@@ -72,6 +73,7 @@ export class AtomContext implements Context {
     this.run = known.run
     this.job = known.job
     this.schedule = known.schedule
+    this.batch = known.batch
     this.services = known.services
     this.#runContext = known
     this.#node = node

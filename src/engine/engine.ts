@@ -306,6 +306,7 @@ export class Engine {
       run: log.flow.run,
       job: context?.job,
       schedule: context?.schedule,
+      batch: context?.batch,
       limits: context?.limits,
       dependencies: context?.dependencies,
       services,

@@ -2,6 +2,7 @@
 export { type AnyAtom, namesProvided, type Provides, pickPart, type Rebind } from './atoms/atom.ts'
 export { type BackOffOptions, backOff } from './atoms/back-off.ts'
 export type {
+  BatchRun,
   Context,
   ContextCheckpoint,
   ContextDependencies,

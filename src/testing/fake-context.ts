@@ -5,6 +5,7 @@ import { type Failure, failureOf } from '../core/failure.ts'
 import { type Logger, silentLog } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import {
+  type BatchRun,
   type EndedDependency,
   encodeCheckpoint,
   type RevertContext,
@@ -24,6 +25,8 @@ export interface FakeContextOptions<R = undefined> {
   readonly schedule?: ScheduledRun
   /** The jobs after which the job is run, as `ctx.dependencies.read` returns them; none by default. */
   readonly dependencies?: readonly EndedDependency[]
+  /** For a task of a job in a batch, or of the callback of one. */
+  readonly batch?: BatchRun
   /** What a former run of the task has saved: `ctx.checkpoint.last`. */
   readonly checkpoint?: unknown
   /** The result of `execute`. */
@@ -56,6 +59,7 @@ const KNOWN_OPTIONS: KnownOptions<FakeContextOptions & { services?: unknown }> =
   job: true,
   schedule: true,
   dependencies: true,
+  batch: true,
   checkpoint: true,
   result: true,
   failure: true,
@@ -73,7 +77,7 @@ export function fakeContext<S = undefined, R = undefined>(
   options: FakeContextOptions<R> & { readonly services?: S } = {},
 ): FakeContext<S, R> {
   assertOptions(options, KNOWN_OPTIONS, 'fakeContext')
-  const { services, log = silentLog, fence = 0n, run = 1, job, schedule, result } = options
+  const { services, log = silentLog, fence = 0n, run = 1, job, schedule, batch, result } = options
   if (typeof fence !== 'bigint') throw new InvalidArgument('fakeContext: fence has to be a bigint, such as 7n')
   const failure = options.failure && failureOf(options.failure)
   const controller = new AbortController()
@@ -85,7 +89,18 @@ export function fakeContext<S = undefined, R = undefined>(
     signal: controller.signal,
     // Where the type says that there are services, they were given.
     services: services as S,
-    ...{ log, fence, run, job, schedule, result, failure, failures: toFailures(options.failures, failure), progressed },
+    ...{
+      log,
+      fence,
+      run,
+      job,
+      schedule,
+      batch,
+      result,
+      failure,
+      failures: toFailures(options.failures, failure),
+      progressed,
+    },
     ...{ taken, messages, saved },
     limits: {
       take: async (key, { cost = 1, signal } = {}) => {

@@ -49,7 +49,7 @@ export const memoryBoards: BoardBackend = {
 }
 export const zookeeperBoards: BoardBackend = {
   name: 'zookeeper:',
-  capabilities: { ...EVERYTHING, batches: false },
+  capabilities: EVERYTHING,
   place: () => zookeeperPlace(),
 }
 

@@ -38,6 +38,13 @@ const COMMANDS = [
   'limits stop',
   'limits resume',
   'limits remove',
+  'batch create',
+  'batch list',
+  'batch show',
+  'batch seal',
+  'batch wait',
+  'batch cancel',
+  'batch retry',
   'trash list',
   'trash show',
   'trash restore',
@@ -81,7 +88,7 @@ test('every command there is has its place there', async () => {
   }
   const found: string[] = []
   for (const name of await commandsOf('')) {
-    const below = ['schedule', 'limits', 'trash', 'logbook'].includes(name) ? await commandsOf(name) : []
+    const below = ['schedule', 'limits', 'batch', 'trash', 'logbook'].includes(name) ? await commandsOf(name) : []
     found.push(...(below.length > 0 ? below.map((each) => `${name} ${each}`) : [name]))
   }
   expect(found.filter((name) => name !== 'help')).toEqual(COMMANDS)

@@ -49,7 +49,7 @@ import { type BoardEvents, ErrorReporter } from './events.ts'
 import { type EndedJob, type HistoryOptions, readHistory } from './history.ts'
 import { Job } from './job.ts'
 import { type JobDependencies, readJobDependencies } from './job-dependencies.ts'
-import { type JobEnd, type JobEndsRequest, readJobEnds } from './job-ends.ts'
+import { type JobEndsRequest, type KnownJobEnd, readJobEnds } from './job-ends.ts'
 import { type JobResult, type ResultOptions, readResult } from './job-result.ts'
 import type { JobsOptions } from './listed.ts'
 import { Lookup } from './lookup.ts'
@@ -132,7 +132,7 @@ export class JobBoard implements AsyncDisposable {
     const ownKey = new OwnKeyWarning({ log, holds: (entry) => this.#claims.holds(entry) })
     this.#dependencies = new DependencyResolver({ backend, lookup: this.#lookup })
     this.#poster = new Poster({
-      ...{ backend, view: this.#view, lookup: this.#lookup, dependencies: this.#dependencies, signal },
+      ...{ who, backend, view: this.#view, lookup: this.#lookup, dependencies: this.#dependencies, signal },
       keyTaken: (entry, posting) => ownKey.warnIfOwnKey(entry, posting),
       heldMember: (batch) => this.#claims.findMember(batch),
     })
@@ -494,7 +494,7 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /** @internal Returns how jobs ended, many at once and without waiting. @throws SealedLogbook, StorageFailure, NotConnected */
-  async readEnds(asked: JobEndsRequest): Promise<readonly JobEnd[]> {
+  async readEnds(asked: JobEndsRequest): Promise<readonly KnownJobEnd[]> {
     this.#lifecycle.assertRunning()
     return readJobEnds(asked, this.#backend)
   }

@@ -25,8 +25,8 @@ export interface JobEndsRequest {
   readonly findFlow?: (flow: { readonly name: string; readonly version: string }) => AnyFlow | undefined
 }
 
-/** How a job ended, as far as it is known. */
-export interface JobEnd {
+/** The end of a job, as far as it is known. */
+export interface KnownJobEnd {
   readonly uuid: string
   readonly name: string | undefined
   readonly outcome: 'COMPLETE' | 'TRASHED' | undefined
@@ -38,9 +38,9 @@ export interface JobEnd {
 export async function readJobEnds(
   { uuids, ...source }: JobEndsRequest,
   backend: Pick<Backend, 'endedJobs'>,
-): Promise<readonly JobEnd[]> {
+): Promise<readonly KnownJobEnd[]> {
   const records = (await backend.endedJobs?.(uuids)) ?? []
-  const ends: JobEnd[] = []
+  const ends: KnownJobEnd[] = []
   for (let from = 0; from < uuids.length; from += LOGBOOKS_AT_ONCE) {
     const part = uuids.slice(from, from + LOGBOOKS_AT_ONCE)
     ends.push(...(await Promise.all(part.map((uuid, index) => readJobEnd(uuid, records[from + index], source)))))
@@ -52,7 +52,7 @@ async function readJobEnd(
   uuid: string,
   record: EndedJob | undefined,
   { persistence, findFlow }: Omit<JobEndsRequest, 'uuids'>,
-): Promise<JobEnd> {
+): Promise<KnownJobEnd> {
   const kept = record?.outcome === 'COMPLETE' ? readKept(uuid, record, persistence) : undefined
   const logged =
     kept || record?.outcome === 'TRASHED' ? undefined : await readLoggedFlow({ uuid, book: uuid, persistence })
@@ -79,7 +79,7 @@ function readKept(
   return 'values' in kept ? kept.values : undefined
 }
 
-function toOutcome(logged: LoggedFlow | undefined): JobEnd['outcome'] {
+function toOutcome(logged: LoggedFlow | undefined): KnownJobEnd['outcome'] {
   switch (logged?.state) {
     case 'SUCCESS':
       return 'COMPLETE'

@@ -42,7 +42,7 @@ export interface JobResult<R = Record<string, unknown>> {
   readonly results: R
 }
 
-/** What is needed of logbooks (`Persistence`). */
+/** The part of `Persistence` by which results are read. */
 export interface ResultLogbooks {
   getBook(uuid: string): Promise<{ readonly flows: readonly LoggedFlow[] }>
   /** Undoes the codecs. Absent where results that are sealed cannot be read. */
@@ -52,7 +52,7 @@ export interface ResultLogbooks {
   ): Readonly<Record<string, unknown>>
 }
 
-/** What is read of a flow in a logbook. */
+/** The fields of a flow in a logbook that are read. */
 export interface LoggedFlow {
   readonly uuid: string
   readonly name: string

@@ -76,6 +76,11 @@ export class Job {
     return this.#posting.key
   }
 
+  /** The `who` of the board object that posted the job; undefined for jobs of schedules, of other programs and of older releases. */
+  get postedBy(): string | undefined {
+    return this.#posting.postedBy
+  }
+
   /** The jobs after which the job is run; empty for most jobs. `board.waitingFor` says which of them it still waits for. */
   get after(): readonly { readonly uuid: string; readonly on: DependencyEnd }[] {
     return (this.#posting.after ?? []).map(({ uuid, on }) => ({ uuid, on: on ?? 'done' }))
@@ -110,7 +115,7 @@ export class Job {
     return this.#posting.backOff
   }
 
-  /** What becomes of the job when its owner is lost. */
+  /** The policy for a job whose owner is lost. */
   get onOwnerLost(): 'retry' | 'fail' {
     return this.#posting.onOwnerLost ?? 'retry'
   }

@@ -24,10 +24,10 @@ export type TypedPostItem<I extends object> = Omit<PostOptions, 'client'> & {
   readonly store: NoInfer<I>
 }
 
-/** What became of an item: the job, or why nothing was posted. `job.created` is false where a job with its key is on the board. */
+/** The outcome of an item: the job, or why nothing was posted. `job.created` is false where a job with its key is on the board. */
 export type PostManyResult = { readonly job: PostedJob } | { readonly error: Error }
 
-/** How many jobs are posted with one call, and who receives the answers. */
+/** The options of a call that posts many jobs. */
 export interface PostManyOptions {
   /** Whether all jobs are posted in one transaction, or none; false by default. */
   readonly atomic?: boolean

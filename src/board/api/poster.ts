@@ -54,6 +54,7 @@ export type PostItem = Omit<PostOptions, 'client'> & { readonly flow: AnyFlow | 
 type KeyTaken = Extract<Posted, { readonly created: false; readonly revision: number }>
 
 export class Poster {
+  readonly #who: string
   readonly #backend: Backend
   readonly #view: LiveView
   readonly #lookup: Pick<Lookup, 'refresh' | 'locate' | 'locateAll'>
@@ -64,6 +65,7 @@ export class Poster {
 
   /** @param options.keyTaken is called when a post creates nothing, because that job has its key */
   constructor(options: {
+    who: string
     backend: Backend
     view: LiveView
     lookup: Pick<Lookup, 'refresh' | 'locate' | 'locateAll'>
@@ -74,6 +76,7 @@ export class Poster {
     /** The signal that ends the background work, because the board is closed. */
     signal: AbortSignal
   }) {
+    this.#who = options.who
     this.#signal = options.signal
     this.#keyTaken = options.keyTaken
     this.#heldMember = options.heldMember
@@ -194,7 +197,7 @@ export class Poster {
     const checked = typeof flow !== 'string' && flow.schema ? await checkPayload(flow, store) : store
     const request = toPostRequest(flow, store, options)
     const asked = typeof flow === 'string' ? options : withFlowPosting(flow, checked, options)
-    const posting = makePosting({ ...asked, ...request }, reservation)
+    const posting = makePosting({ ...asked, ...request, postedBy: this.#who }, reservation)
     assertSupported(this.#backend, posting)
     return posting
   }

@@ -9,7 +9,7 @@ import {
   isKnownToAny,
   toFlowReference,
 } from '../model/flow-reference.ts'
-import type { LimitBlocker } from '../queue/limit-lines.ts'
+import type { KeptTokens, LimitBlocker } from '../queue/limit-lines.ts'
 import type { ClaimQueue } from '../queue/queue.ts'
 import type { UnacceptedFlows } from '../view/unaccepted-flows.ts'
 import { Job } from './job.ts'
@@ -43,6 +43,8 @@ export type WaitingFor = { readonly text: string } & (
       readonly used: number
       /** The time from which a job can start as far as this limit is concerned, if it is known. */
       readonly until?: Date
+      /** The job before it for which the limit keeps its tokens, because it takes more of them than there are. */
+      readonly job?: Job
     }
   | { readonly kind: 'flow'; readonly flow: string }
 )
@@ -56,6 +58,7 @@ export interface WaitingContext {
 }
 
 export interface FullWaitingContext extends WaitingContext {
+  readonly queue: Pick<ClaimQueue, 'blockedBy' | 'limitOf' | 'keptFor'>
   readonly backend: Pick<Backend, 'read' | 'entities' | 'resourceHolder' | 'dependencies'>
   /** Returns the job with this id, whose posting may be unread. */
   readonly byId: (id: string) => JobEntry
@@ -96,6 +99,8 @@ export async function waitingFor(entry: JobEntry, situation: FullWaitingContext)
   const still = localReason(entry, situation)
   const first = queue.blockedBy(entry)?.entry
   const unknown = isUnknownFlow(first ?? entry, conductors)
+  const kept = still || unknown ? undefined : queue.keptFor(entry)
+  if (kept) return toKeptReason(kept)
   if (!unknown) return still ?? (await findOutsideHolder(entry, backend))
   const text = `no conductor here knows flow ${formatFlowReference(unknown)}`
   if (!still) return { kind: 'flow', flow: unknown.flow, text }
@@ -144,9 +149,15 @@ async function findOutsideHolder(
   }
 }
 
-function toLimitReason({ key, rule, used, until }: LimitBlocker): WaitingFor {
+function toKeptReason({ first, ...kept }: KeptTokens): WaitingFor {
+  const job = new Job(first.entry)
+  const reason = toLimitReason(kept)
+  return { ...reason, job, text: `${job} is before it, and takes more tokens: ${reason.text}` }
+}
+
+function toLimitReason({ key, rule, used, until }: LimitBlocker): Extract<WaitingFor, { kind: 'limit' }> {
   const { heldUntil = 0, ...limit } = rule
-  const at = until === undefined ? {} : { until: toDate(until) }
+  const at = until === undefined ? {} : { until: toDate(Math.ceil(until)) }
   const when = at.until ? ` until ${at.until.toISOString()}` : ''
   const isStopped = heldUntil === Number.POSITIVE_INFINITY
   const isHeld = until !== undefined && until === heldUntil

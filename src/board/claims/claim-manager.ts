@@ -367,22 +367,29 @@ export class ClaimManager {
   async #requestClaims(requests: readonly ClaimRequest[]): Promise<ReadonlyMap<ClaimRequest, Result<ClaimGrant>>> {
     if (requests.length === 0) return new Map()
     const answers = await this.#backend.claim(requests).catch((error: unknown) => requests.map(() => toFailed(error)))
-    await this.#noteLimits(answers)
+    await this.#noteLimits(requests, answers)
     return new Map(requests.map((request, index) => [request, answers[index] ?? this.#noAnswer]))
   }
 
   /** Takes in what the answers say about limits. After a refusal because limits were changed, resolves when they are known as they are now. */
-  async #noteLimits(answers: readonly Result<ClaimGrant>[]): Promise<void> {
+  async #noteLimits(requests: readonly ClaimRequest[], answers: readonly Result<ClaimGrant>[]): Promise<void> {
     const { queue } = this.#view
     let isStale = false
-    for (const answer of answers) {
+    for (const [index, answer] of answers.entries()) {
       if ('value' in answer)
         for (const { key, arrivalMs } of answer.value.arrivals ?? []) queue.noteArrival(key, arrivalMs)
-      else if (answer.error instanceof LimitReached)
-        queue.noteLimitReached(answer.error.key, answer.error.until?.getTime())
+      else if (answer.error instanceof LimitReached) this.#noteLimitReached(requests[index], answer.error)
       else isStale ||= answer.error instanceof LimitsChanged
     }
     if (isStale) await this.#limits.refresh().catch(() => undefined)
+  }
+
+  /** Jobs that cost fewer tokens may start before the one that was refused could: the arrival time of the key says when. */
+  #noteLimitReached(request: ClaimRequest | undefined, { key, until }: LimitReached): void {
+    const { queue } = this.#view
+    const rate = request?.limits?.wants.find((want) => want.key === key)?.rate
+    if (rate && until) queue.noteArrival(key, until.getTime() + rate.burstMs - rate.costMs)
+    else queue.noteLimitReached(key)
   }
 
   /**

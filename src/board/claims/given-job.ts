@@ -4,6 +4,7 @@ import type { Result } from '../../core/result.ts'
 import { Job } from '../api/job.ts'
 import { localReason } from '../api/waiting-for.ts'
 import type { Backend } from '../backend.ts'
+import type { LimitBook } from '../limits/limit-book.ts'
 import { exceededLimit } from '../model/attempts.ts'
 import { type JobEntry, type QueueEntry, toJobState } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'
@@ -16,6 +17,7 @@ const MAX_CLAIM_ATTEMPTS = 3
 export interface GivenJobClaimerOptions {
   readonly backend: Backend
   readonly view: LiveView
+  readonly limits: Pick<LimitBook, 'refresh'>
   /** Resolves when everything that was committed before the call is in the view. */
   readonly refresh: () => Promise<void>
   /** Lets a job be chosen again at once that was rejected a moment before. */
@@ -47,13 +49,21 @@ export class GivenJobClaimer {
 
   /** Returns the claim, the error that explains the refusal, or `changed` if the view was behind and has caught up. */
   async #tryToClaim(job: Job): Promise<Claim | Error | 'changed'> {
-    const { backend, view, resume, claim } = this.#options
+    const { backend, view, resume, claim, limits } = this.#options
     const entry = Job.entryFor(job)
     if (entry.ended || !entry.stored) return new NotFound(`${job} has left the board`)
     const lacking = missingCapability(backend, entry.stored.posting)
     if (lacking) return cannotClaimError(job, { lacking, uri: backend.uri })
-    view.queue.advance(backend.now())
-    const held = localReason(entry, { queue: view.queue, paused: false })
+    const reason = () => {
+      view.queue.advance(backend.now())
+      return localReason(entry, { queue: view.queue, paused: false })
+    }
+    let held = reason()
+    if (held?.kind === 'limit') {
+      // The limits may have been changed since this process has read them, also by itself.
+      await limits.refresh()
+      held = reason()
+    }
     if (held?.kind === 'limit') return new LimitReached(`${job}: ${held.text}`, held)
     if (held) return new Unclaimable(`${job}: ${held.text}`)
     if (entry.queueEntry) resume(entry.queueEntry)

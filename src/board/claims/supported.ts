@@ -1,4 +1,4 @@
-/** Which options of a job a backend cannot keep: such a job is refused where it is posted or changed, and not claimed. */
+/** Finds the options of a job that a backend cannot keep: such a job is refused where it is posted or changed, and not claimed. */
 import { UnsupportedCapability } from '../../core/errors.ts'
 import type { Backend } from '../backend.ts'
 import type { Posting } from '../model/posting.ts'

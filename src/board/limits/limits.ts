@@ -10,6 +10,7 @@ import { shortenText } from '../../core/texts.ts'
 import { type Duration, toDate, toMilliseconds } from '../../core/time.ts'
 import type { BackendCapabilities } from '../backend.ts'
 import {
+  isLimitOf,
   type LimitUse,
   limitCostProblem,
   limitKeyProblem,
@@ -380,7 +381,7 @@ function toKeys({ rate }: LimitView, uses: readonly KeyCount[], now: number): Pi
   const claimRate = rate && toClaimRate({ intervalMs: rate.perMs / rate.limit, burst: rate.burst }, 1)
   const keys = uses.map(({ key, slots, arrivalMs, waiting }): LimitKeyUse => {
     const token = claimRate && takeTokens(arrivalMs, claimRate, now)
-    const next = token && 'until' in token ? { nextStart: toDate(token.until) } : {}
+    const next = token && 'until' in token ? { nextStart: toDate(Math.ceil(token.until)) } : {}
     return { key, running: slots, ...next, ...defined({ waiting }) }
   })
   return { keys: firstKeys(keys) }
@@ -395,10 +396,8 @@ function toHeld(record: ReadRecord<HoldRecord>, now: number): LimitView['held'] 
 
 /** Returns the views that apply to the key, the most specific first. */
 function matching(key: string, views: readonly LimitView[]): LimitView[] {
-  const applies = (view: LimitView) =>
-    view.key === key || (view.key.endsWith('*') && key.startsWith(view.key.slice(0, -1)))
   const rank = (view: LimitView) => (view.key === key ? Number.POSITIVE_INFINITY : view.key.length)
-  return views.filter(applies).sort((a, b) => rank(b) - rank(a))
+  return views.filter((view) => isLimitOf(view.key, key)).sort((a, b) => rank(b) - rank(a))
 }
 
 function toRecord(key: string, settings: LimitSettings): Omit<LimitRecord, 'by' | 'at'> {

@@ -15,7 +15,8 @@
 import { v5 } from 'uuid'
 import { toFields } from '../../core/codec.ts'
 import { InvalidPosting } from '../../core/errors.ts'
-import { checkPosting, type Details, type Posting } from './posting.ts'
+import type { BatchRun } from '../../flow/index.ts'
+import { checkPosting, type Posting } from './posting.ts'
 import { decodeRecord, encodeRecord } from './record.ts'
 
 /** The number of ended batches that a board keeps; of the others it keeps all. */
@@ -122,10 +123,17 @@ export function toBatchCallback(
   }
 }
 
-/** Reads for the end of which batch a job was posted from its details; undefined for a job that is no callback. */
-export function toEndedBatch({ endedBatch }: Details): EndedBatchDetails | undefined {
-  const { uuid, name, generation, total, done, failed }: Partial<EndedBatchDetails> = Object(endedBatch)
+/** Returns the batch of a job for its tasks: the one that counts it, or the one whose end has posted it. */
+export function toBatchRun({
+  batch,
+  details,
+}: {
+  readonly batch?: string | undefined
+  readonly details: Posting['details']
+}): BatchRun | undefined {
+  if (batch !== undefined) return { uuid: batch }
+  const { uuid, name, generation, total, done, failed }: Partial<EndedBatchDetails> = Object(details['endedBatch'])
   // The application may have a field of this name with another meaning.
   if (typeof uuid !== 'string' || typeof name !== 'string' || typeof generation !== 'number') return undefined
-  return { uuid, name, generation, total: Number(total), done: Number(done), failed: Number(failed) }
+  return { uuid, ended: { name, generation, total: Number(total), done: Number(done), failed: Number(failed) } }
 }

@@ -9,6 +9,7 @@
  */
 import { InvalidPosting, LimitReached } from '../../core/errors.ts'
 import { shortenText } from '../../core/texts.ts'
+import { toDate } from '../../core/time.ts'
 
 /** The greatest length of a key, in characters: it is the id of a record. */
 export const MAX_LIMIT_KEY_LENGTH = 512
@@ -170,6 +171,11 @@ export function limitKeyProblem(key: unknown): string | undefined {
   return undefined
 }
 
+/** Returns whether what is set for this key or pattern concerns the key. */
+export function isLimitOf(keyOrPattern: string, key: string): boolean {
+  return keyOrPattern === key || (keyOrPattern.endsWith('*') && key.startsWith(keyOrPattern.slice(0, -1)))
+}
+
 /** What is set for a key now. */
 export interface LimitRule {
   /** The number of jobs that may run at once. */
@@ -223,9 +229,19 @@ export function toClaimLimits(posting: Parameters<typeof toLimitCosts>[0], rules
   })
 }
 
-/** Returns the error of a claim that a limit does not permit. @param until the time from which it would, if that is known */
-export function limitReachedError(what: string, want: ClaimLimit | undefined, until: Date | undefined): LimitReached {
+/**
+ * Returns the error of a claim that a limit does not permit.
+ *
+ * @param untilMs the time from which it would, in milliseconds since 1970, if that is known
+ */
+export function limitReachedError(
+  what: string,
+  want: ClaimLimit | undefined,
+  untilMs: number | undefined,
+): LimitReached {
   const { key = 'unknown', concurrency = 0 } = want ?? {}
+  // A date has whole milliseconds: one that is rounded down would be too early.
+  const until = untilMs === undefined ? undefined : toDate(Math.ceil(untilMs))
   const why =
     until === undefined
       ? `all ${concurrency} slots of limit ${key} are taken`

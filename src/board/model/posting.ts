@@ -64,6 +64,8 @@ export interface Posting {
   readonly amended?: number
   /** At most one job with this key is on the board. */
   readonly key?: string
+  /** The name of the board object that posted the job, for people. */
+  readonly postedBy?: string
   /** The jobs after which the job is run. */
   readonly after?: readonly StoredDependency[]
   /** The uuid of the batch that counts the job. */
@@ -200,7 +202,7 @@ export interface Reservation {
  * @throws InvalidPosting naming the invalid field; InvalidArgument when the details contain other than plain data
  */
 export function makePosting(
-  request: PostOptions & { readonly details: Details; readonly name: string },
+  request: PostOptions & { readonly details: Details; readonly name: string; readonly postedBy?: string },
   reservation?: Reservation,
 ): Posting {
   const { uuid = newUuid(), name, details, book, maxAttempts = 3, size = 'medium', resources, limits, key } = request
@@ -217,6 +219,7 @@ export function makePosting(
     ...(resources ? { resources } : {}),
     ...parseField('', () => toStoredLimits(limits)),
     ...(key === undefined ? {} : { key }),
+    ...(request.postedBy === undefined ? {} : { postedBy: request.postedBy }),
     ...(after ? { after: toStoredDependencies(after) } : {}),
     ...(batch ? { batch: batch.uuid } : {}),
     ...delayed,
@@ -458,6 +461,7 @@ type OptionalPostingKey =
   | 'delay'
   | 'expiresAfter'
   | 'reservedFor'
+  | 'postedBy'
   | 'deadline'
   | 'onOwnerLost'
   | 'amended'
@@ -466,7 +470,7 @@ function assertOptional(
   what: string,
   fields: { readonly [K in OptionalPostingKey]?: unknown },
 ): asserts fields is Pick<Posting, OptionalPostingKey> {
-  const { key, batch, delay, expiresAfter, reservedFor, deadline, onOwnerLost, amended } = fields
+  const { key, batch, delay, expiresAfter, reservedFor, postedBy, deadline, onOwnerLost, amended } = fields
   if (batch !== undefined && !(typeof batch === 'string' && validUuid(batch)))
     throw new InvalidPosting(`${what}batch must be a UUID`)
   if (amended !== undefined && !isCount(amended))
@@ -478,6 +482,9 @@ function assertOptional(
   if (reservedFor !== undefined && typeof reservedFor !== 'string')
     throw new InvalidPosting(`${what}reservedFor must be a string`)
   assertNameLength(what, 'reservedFor', reservedFor)
+  if (postedBy !== undefined && typeof postedBy !== 'string')
+    throw new InvalidPosting(`${what}postedBy must be a string`)
+  assertNameLength(what, 'postedBy', postedBy)
   if (deadline !== undefined && !isDuration(deadline))
     throw new InvalidPosting(`${what}deadline must be a number of milliseconds from 0`)
   if (onOwnerLost !== undefined && onOwnerLost !== 'fail')

@@ -95,17 +95,55 @@ export class GroupList {
   }
 }
 
-/** Returns the first key of the group without room for an entry, by default its first. */
+/** A key without room, and the time until which it has none. */
+export interface BlockedKey {
+  readonly line: KeyLine
+  /** Milliseconds since 1970; infinite where it is not known. */
+  readonly until: number
+}
+
+/**
+ * Returns the key of the group that has no room for an entry for the longest time, by default for its first. While a job waits for a slot, it keeps no
+ * tokens from others.
+ */
 export function findBlocked(
-  { keys, line }: LimitGroup,
-  { now, place = line.first, chosen }: { now: number; place?: QueueEntry; chosen?: ReadonlyMap<KeyLine, ChosenOfKey> },
-): { readonly line: KeyLine; readonly until: number } | undefined {
+  group: LimitGroup,
+  options: { now: number; place?: QueueEntry; chosen?: ReadonlyMap<KeyLine, ChosenOfKey> },
+): BlockedKey | undefined {
+  const { now, place = group.line.first, chosen } = options
   if (!place) return undefined
-  for (const key of keys) {
-    const until = blockedUntil(key, { cost: costOf(place.stored.posting, key), now, chosen: chosen?.get(key) })
-    if (until !== undefined) return { line: key, until }
+  let blocked: BlockedKey | undefined
+  for (const line of group.keys) {
+    const asked = { cost: costOf(place.stored.posting, line), now, chosen: chosen?.get(line) }
+    const until = blockedUntil(line, asked) ?? findKept(line, { group, place, now })?.until
+    if (until !== undefined && until > (blocked?.until ?? Number.NEGATIVE_INFINITY)) blocked = { line, until }
   }
-  return undefined
+  return blocked
+}
+
+/**
+ * Returns the job that goes before an entry and waits for tokens of the key, and until when. Without this rule, jobs that cost few tokens would take each
+ * token as soon as it is free, and one that costs many would never start.
+ */
+export function findKept(
+  line: KeyLine,
+  { group, place, now }: { readonly group: LimitGroup; readonly place: QueueEntry; readonly now: number },
+): { readonly first: QueueEntry; readonly until: number } | undefined {
+  const waiting = line.rule.rate && line.parked.first
+  const first = waiting?.line.first
+  if (!waiting || !first || waiting === group || !goesBefore(waiting, { group, place })) return undefined
+  const until = blockedUntil(line, { cost: costOf(first.stored.posting, line), now })
+  return until === undefined ? undefined : { first, until }
+}
+
+function goesBefore(
+  waiting: LimitGroup,
+  { group, place }: { readonly group: LimitGroup; readonly place: QueueEntry },
+): boolean {
+  const pattern = waiting.fairKey?.rule.fair
+  if (pattern !== undefined && pattern === group.fairKey?.rule.fair && group.head)
+    return compareTurns(waiting, group) < 0
+  return waiting.head !== undefined && compareClaimOrder(waiting.head, place) < 0
 }
 
 /** Returns the time until which the key has no room, infinite where it is not known; undefined if it has room. */

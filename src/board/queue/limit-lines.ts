@@ -8,7 +8,10 @@
  *     open ──a key was found without room──→ parked under the key ──the key has room again──→ open
  *
  * A key has room again when a claim of it ends, or at a known time: a token is due, or a hold ends. Then as many groups as there is room
- * for are opened, the first in claim order first, and more only if a caller accepts none of their jobs.
+ * for are opened, the first in claim order first, and more only if a caller accepts none of their jobs. A group that still waits for another key is
+ * parked there, and takes none of the room.
+ *
+ * A job that costs more tokens than there are keeps those that come from the jobs behind it, of whichever groups: it would never start if they took them.
  *
  * Only the transaction of a claim decides: slots and tokens that others have taken meanwhile cost a refused claim.
  */
@@ -44,6 +47,11 @@ export interface LimitBlocker {
   readonly used: number
   /** Milliseconds since 1970. */
   readonly until?: number
+}
+
+/** A key that keeps its tokens for a job that costs more of them than there are. */
+export interface KeptTokens extends LimitBlocker {
+  readonly first: QueueEntry
 }
 
 const NO_KEYS: readonly LimitedKey[] = []
@@ -89,6 +97,8 @@ export class LimitLines {
         line.rule = rules.ruleOf(line.key) ?? {}
       })
       line.refusedUntil = 0
+      // Boards forget the tokens of a key without a limit: here they would count again when a rate is set.
+      if (!line.rule.rate) line.arrivalMs = 0
       this.#wake(line)
     }
     for (const group of this.#groups.values()) this.#replacing([group], () => setFairKey(group))
@@ -172,10 +182,10 @@ export class LimitLines {
     if (line) line.arrivalMs = Math.max(line.arrivalMs, arrivalMs)
   }
 
-  /** Takes in a refusal of the server. @param until the time from which a claim would succeed, if the server knows it */
-  noteRefused(key: string, { until, now }: { readonly until: number | undefined; readonly now: number }): void {
+  /** Takes in a refusal of the server that does not say until when. */
+  noteRefused(key: string, now: number): void {
     const line = this.#keys.get(key)
-    if (line) line.refusedUntil = Math.max(line.refusedUntil, until ?? now + REFUSED_PAUSE_MS)
+    if (line) line.refusedUntil = now + REFUSED_PAUSE_MS
   }
 
   /** Notes which keys may have room again by now. Returns whether any may. */
@@ -195,6 +205,17 @@ export class LimitLines {
       if (until === undefined) continue
       const { key, rule, used } = line
       return { key, rule, used, ...(until === Number.POSITIVE_INFINITY ? {} : { until }) }
+    }
+    return undefined
+  }
+
+  /** Returns the job before an entry for which one of its keys keeps its tokens; undefined if there is none. */
+  keptFor(place: QueueEntry, now: number): KeptTokens | undefined {
+    for (const line of this.#keysOf(place)) {
+      const firsts = line.rule.rate ? [...line.groups].flatMap(({ line: { first } }) => first ?? []) : []
+      const [first] = firsts.filter((each) => compareClaimOrder(each, place) < 0).sort(compareClaimOrder)
+      const until = first && blockedUntil(line, { cost: costOf(first.stored.posting, line), now })
+      if (first && until !== undefined) return { key: line.key, rule: line.rule, used: line.used, until, first }
     }
     return undefined
   }
@@ -335,7 +356,8 @@ export class LimitLines {
   #openParked(times: number, now: number): boolean {
     let opened = false
     for (const line of [...this.#awake]) {
-      for (let left = times * roomOf(line, now); left > 0; left -= 1) {
+      let left = times * roomOf(line, now)
+      while (left > 0) {
         const group = line.parked.first
         if (!group) break
         const blocked = findBlocked(group, { now })
@@ -344,8 +366,10 @@ export class LimitLines {
           this.#awake.delete(line)
           break
         }
+        // A group that waits for another key takes none of the room: one behind it can have it.
         if (blocked) this.#park(group, blocked.line, blocked.until)
         else {
+          left -= 1
           line.parked.delete(group)
           group.parkedUnder = undefined
           this.#open.add(group)

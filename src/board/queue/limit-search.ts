@@ -8,6 +8,7 @@
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
 import {
+  type BlockedKey,
   type ChosenOfKey,
   costOf,
   findBlocked,
@@ -39,8 +40,10 @@ interface Cursor extends ClaimOrderKey {
 export class LimitSearch {
   readonly #options: SearchOptions
   readonly #chosen = new Map<KeyLine, ChosenOfKey>()
-  readonly #full = new Map<LimitGroup, { readonly line: KeyLine; readonly until: number }>()
+  readonly #full = new Map<LimitGroup, BlockedKey>()
   readonly #yielded = new Set<QueueEntry>()
+  /** Keys with too few tokens for a job that this scan has looked at: jobs behind it leave it the rest. */
+  readonly #kept = new Set<KeyLine>()
 
   constructor(options: SearchOptions) {
     this.#options = options
@@ -73,6 +76,7 @@ export class LimitSearch {
   }
 
   *#scan(): Generator<QueueEntry, void, undefined> {
+    this.#kept.clear()
     const cursors = new SortedList<Cursor, ClaimOrderKey>(compareClaimOrder)
     const patterns = new Set<string>()
     const groups = this.#options.open[Symbol.iterator]()
@@ -111,12 +115,18 @@ export class LimitSearch {
     return turns.take()
   }
 
-  /** Returns whether the group has no room for this job. Jobs behind it in the group wait, too: they must not overtake it. */
+  /**
+   * Returns whether the group has no room for this job. Jobs behind it in the group wait, too, and jobs of other groups leave it the tokens that it
+   * waits for: they must not overtake it.
+   */
   #isFull({ group, place }: Cursor): boolean {
     const { now } = this.#options
     const blocked = findBlocked(group, { now, place })
     if (blocked) this.#full.set(group, blocked)
-    return blocked !== undefined || findBlocked(group, { now, place, chosen: this.#chosen }) !== undefined
+    else if (group.keys.some((line) => this.#kept.has(line))) return true
+    const first = blocked ?? findBlocked(group, { now, place, chosen: this.#chosen })
+    if (first?.line.rule.rate) this.#kept.add(first.line)
+    return first !== undefined
   }
 }
 

@@ -28,7 +28,7 @@ import type { LimitRules } from '../model/limits.ts'
 import type { Posting } from '../model/posting.ts'
 import { toResourceWants } from '../model/resources.ts'
 import { ExpiringJobs } from './expiring-jobs.ts'
-import { type LimitBlocker, type LimitedKey, LimitLines } from './limit-lines.ts'
+import { type KeptTokens, type LimitBlocker, type LimitedKey, LimitLines } from './limit-lines.ts'
 import { type Blocker, ResourceLines } from './resource-lines.ts'
 import { SortedList } from './sorted.ts'
 import { Threshold } from './threshold.ts'
@@ -158,9 +158,9 @@ export class ClaimQueue {
     this.#limits.noteArrival(key, arrivalMs)
   }
 
-  /** Takes in that a claim was refused for a limit. @param until the time from which it would succeed, if it is known */
-  noteLimitReached(key: string, until: number | undefined): void {
-    this.#limits.noteRefused(key, { until, now: this.#now })
+  /** Takes in that a claim was refused for a limit, and that it is not known until when. */
+  noteLimitReached(key: string): void {
+    this.#limits.noteRefused(key, this.#now)
   }
 
   /** Ends the count of entries of which a claim was tried: their slots and tokens are taken, or free. */
@@ -176,6 +176,11 @@ export class ClaimQueue {
   /** Returns the limit for which a due job waits. */
   limitOf({ queueEntry }: JobEntry): LimitBlocker | undefined {
     return queueEntry?.state === 'waiting' ? this.#limits.blockerOf(queueEntry, this.#now) : undefined
+  }
+
+  /** Returns the job before a due job for which a limit keeps its tokens. */
+  keptFor({ queueEntry }: JobEntry): KeptTokens | undefined {
+    return queueEntry?.state === 'waiting' ? this.#limits.keptFor(queueEntry, this.#now) : undefined
   }
 
   /** Returns the keys of the flows of which jobs with resources were claimed since the last call, here or elsewhere. */

@@ -40,7 +40,7 @@ export interface OwnPostOptions {
   readonly isCovered: boolean
 }
 
-/** What this process can do to a job. */
+/** The rights of this process to a job. */
 export type OwnChange = 'consumed' | 'trashed' | 'released' | 'cancelled'
 
 /** A job in a part of the board that was read. */

@@ -82,7 +82,7 @@ export class LiveView {
   readonly #subscription: Subscription
   /** Whether the board was listed, and its postings read, since the view was opened. */
   #isEntered = false
-  /** Why the board could not be listed since the last gap; without a connection, another gap follows. */
+  /** The reason why the board could not be listed since the last gap; without a connection, another gap follows. */
   #listError: NotConnected | undefined
   #gaps = 0
   #received = 0

@@ -17,6 +17,7 @@ interface JobsCommandOptions extends SharedOptions, WatchFlags {
   readonly name?: string
   readonly priority?: Priority
   readonly size?: Size
+  readonly batch?: string
   readonly limit?: number
   readonly json?: boolean
 }
@@ -34,6 +35,7 @@ export function defineJobs(program: Command, run: RunAction): void {
       choiceParser('--priority', PRIORITY_CHOICES),
     )
     .option('--size <size>', `only jobs of this size: ${SIZE_CHOICES.join(', ')}`, choiceParser('--size', SIZE_CHOICES))
+    .option('--batch <uuid>', 'only jobs of this batch')
     .option('--limit <n>', 'only the first n jobs', countParser('--limit'))
     .option('--json', 'print each job as a JSON object on a line of its own; with --watch, each job when it changes')
   addWatchFlags(command)
@@ -62,8 +64,8 @@ async function jobs(options: JobsCommandOptions, context: CliContext): Promise<E
   return opened.unreadable.length > 0 ? FAILED : DONE
 }
 
-function toFilter({ unclaimed, name, priority, size }: JobsCommandOptions): JobsOptions {
-  return { ...(unclaimed ? { onlyUnclaimed: true } : {}), ...definedOnly({ name, priority, size }) }
+function toFilter({ unclaimed, name, priority, size, batch }: JobsCommandOptions): JobsOptions {
+  return { ...(unclaimed ? { onlyUnclaimed: true } : {}), ...definedOnly({ name, priority, size, batch }) }
 }
 
 interface EndedJobLine {

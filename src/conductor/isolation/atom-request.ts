@@ -4,7 +4,7 @@
  */
 import type { Failure } from '../../core/failure.ts'
 import type { Performing } from '../../engine/index.ts'
-import type { ScheduledRun } from '../../flow/index.ts'
+import type { BatchRun, ScheduledRun } from '../../flow/index.ts'
 
 /** The settings of a child, sent once. */
 export interface AtomWorkerSettings {
@@ -15,12 +15,12 @@ export interface AtomWorkerSettings {
   readonly maxMessage: number
 }
 
-/** What a child says of itself when it is ready. */
+/** The facts that a child sends when it is ready. */
 export interface AtomWorkerFacts {
   readonly flows: readonly { readonly name: string; readonly version: string; readonly digest: string }[]
 }
 
-/** One `execute` or `revert` of a task. */
+/** A call of `execute` or `revert` of a task. */
 export interface AtomRequest {
   readonly flow: { readonly name: string; readonly version: string }
   readonly atom: string
@@ -31,6 +31,7 @@ export interface AtomRequest {
   readonly fence: bigint
   readonly job: { readonly uuid: string; readonly name: string } | undefined
   readonly schedule: ScheduledRun | undefined
+  readonly batch: BatchRun | undefined
   /** The encoded checkpoint that a former run of the task has saved last. */
   readonly checkpoint: Uint8Array
   /** The encoded result of `execute`, and its failure; for a revert. */

@@ -130,7 +130,7 @@ function openCheckpoint({ atom, checkpoint }: AtomRequest, context: WorkContext)
 }
 
 function createContext(request: AtomRequest, work: AtomWork): RevertContext<unknown> {
-  const { run, fence, job, schedule, reverted } = request
+  const { run, fence, job, schedule, batch, reverted } = request
   const { services, settings, context } = work
   let checkpoint: ContextCheckpoint | undefined
   const post = (note: AtomNote) => context.post(note)
@@ -143,7 +143,7 @@ function createContext(request: AtomRequest, work: AtomWork): RevertContext<unkn
       log ??= pino({ level: settings.logLevel, base: null, timestamp: false }, destination)
       return log
     },
-    ...{ run, fence, job, schedule, services },
+    ...{ run, fence, job, schedule, batch, services },
     limits: { take: takeTokens(context) },
     dependencies: { read: readDependencies(context) },
     get checkpoint() {

@@ -31,7 +31,7 @@ export interface IsolatedAtomsOptions {
   readonly flows: readonly AnyFlow[]
   /** The module that exports these flows: a URL, an absolute path, or a path relative to the working directory. */
   readonly module: string | URL
-  /** Which tasks are isolated: those that declare it, or all. */
+  /** The tasks that are isolated: those that declare it, or all. */
   readonly isolate: 'declared' | 'all'
   readonly output: 'log' | 'stderr'
   readonly settings: PoolSettings
@@ -97,7 +97,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
     return this.#isolated.size < this.#options.flows.length || this.hasRoom
   }
 
-  /** Why no child can be started; undefined while one can. */
+  /** The reason why no child can be started; undefined while one can. */
   get refusal(): Error | undefined {
     return this.#pool.refusal
   }
@@ -154,7 +154,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
   }
 
   #toRequest({ flow, node, how, args, context, reverted }: IsolatedAtom): AtomRequest {
-    const { run, fence, job, schedule } = context
+    const { run, fence, job, schedule, batch } = context
     const { name } = node.atom
     const sent = Object.fromEntries(
       node.needs.flatMap(({ argument }) => (Object.hasOwn(args, argument) ? [[argument, args[argument]]] : [])),
@@ -172,7 +172,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
         `the arguments have ${formatBytes(encoded.length)}: each copy to a child process takes time and memory`,
       )
     return {
-      ...{ flow, atom: name, how, args: encoded, run, fence, job, schedule },
+      ...{ flow, atom: name, how, args: encoded, run, fence, job, schedule, batch },
       checkpoint: encodeFor(`the checkpoint of task ${name}`, context.checkpoint.last),
       reverted: reverted && { ...reverted, result: encodeFor(`the result of task ${name}`, reverted.result) },
     }
@@ -264,7 +264,7 @@ export function isolatedFlows(flows: readonly AnyFlow[]): readonly AnyFlow[] {
 /** The children of a conductor, for its health and its entity. */
 export interface ChildrenHealth {
   readonly available: boolean
-  /** Why no child can be started. */
+  /** The reason why no child can be started. */
   readonly reason?: string
   readonly idle: number
   readonly busy: number

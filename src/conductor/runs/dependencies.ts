@@ -1,12 +1,12 @@
 /** Reads how the jobs ended after which a job is run, for `ctx.dependencies` of its tasks. */
 import type { Job } from '../../board/index.ts'
-import type { JobEnd, JobEndsRequest } from '../../board/internal.ts'
+import type { JobEndsRequest, KnownJobEnd } from '../../board/internal.ts'
 import type { ContextDependencies } from '../../flow/index.ts'
 import type { Persistence } from '../../persistence/index.ts'
 import type { KnownFlows } from '../claiming/known-flows.ts'
 
 /** Reads how jobs ended, from the board and the logbooks. */
-export type EndReader = (asked: JobEndsRequest) => Promise<readonly JobEnd[]>
+export type EndReader = (asked: JobEndsRequest) => Promise<readonly KnownJobEnd[]>
 
 /** Returns what reads the dependencies of a job; undefined for a job that has none. */
 export function dependenciesOf(

@@ -3,7 +3,7 @@
  * and reports the result; other modules decide and settle.
  */
 import type { Claim, Job, Limits } from '../../board/index.ts'
-import { missingDeclarations, toDeclared, toScheduledRun } from '../../board/internal.ts'
+import { missingDeclarations, toBatchRun, toDeclared, toScheduledRun } from '../../board/internal.ts'
 import { abortAfter, followSignals, openOrAbort, rejectOnAbort } from '../../core/async/abort.ts'
 import { AbortFlag, type Stoppable } from '../../core/async/abort-flag.ts'
 import {
@@ -80,7 +80,7 @@ export interface RunProgressed {
 
 export interface JobRun {
   readonly ending: RunEnding
-  /** What the tasks say of limits of other systems. */
+  /** The refusals of other systems that the tasks have reported. */
   readonly refused: readonly TooManyRequests[]
   /** Resolves when no code of the run executes any more: a task may continue after its signal fired. */
   readonly idle: Promise<void>
@@ -177,6 +177,7 @@ async function runClaimedFlow(
       fence: claim.fence,
       job: { uuid: job.uuid, name: job.name },
       schedule: toScheduledRun(job.details),
+      batch: toBatchRun(job),
       limits: context.limits.isSupported ? context.limits : undefined,
       dependencies: dependenciesOf(job, context),
     },

@@ -28,6 +28,8 @@ export interface Context<S = unknown> {
   readonly job: { readonly uuid: string; readonly name: string } | undefined
   /** The schedule that has posted the job, and the time for which it was posted; undefined for other jobs. */
   readonly schedule: ScheduledRun | undefined
+  /** The batch that counts the job, or whose end has posted it; undefined for other jobs. */
+  readonly batch: BatchRun | undefined
   /** The limits of the board: `ctx.limits.take` waits for tokens of a rate. */
   readonly limits: ContextLimits
   /** The jobs after which the job is run: `ctx.dependencies.read` returns how they ended, and their results. */
@@ -114,7 +116,7 @@ export interface EndedDependency {
    * logbooks know it any more.
    */
   readonly outcome: 'COMPLETE' | 'TRASHED' | undefined
-  /** Why it is in the trash. */
+  /** The reason why the job is in the trash. */
   readonly reason: string | undefined
   /**
    * What its flow provided, by name: from the board, where its flow has `keepResults`, else from the logbooks, where this process knows its
@@ -141,6 +143,23 @@ export interface ScheduledRun {
   readonly backfill: boolean
   /** The tenant, of a schedule that has several. */
   readonly tenant?: string
+}
+
+/** The batch of a job. */
+export interface BatchRun {
+  readonly uuid: string
+  /** Set for the callback of a batch: how the batch has ended. The others are jobs of the batch. */
+  readonly ended?: {
+    /** The name of the batch. */
+    readonly name: string
+    /** 1, and one more each time that the batch was opened again after its end. */
+    readonly generation: number
+    /** The number of its jobs. */
+    readonly total: number
+    readonly done: number
+    /** The number of those in the trash. */
+    readonly failed: number
+  }
 }
 
 /** The context of a task that is reverted: the result of `execute`, and the reasons for the revert. */

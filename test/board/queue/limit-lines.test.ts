@@ -93,6 +93,21 @@ describe('slots', () => {
   })
 })
 
+describe('a slot that is free', () => {
+  test('goes to the first job with room in all of its keys, behind any number that wait for others', () => {
+    const own = Array.from({ length: 20 }, (_, n) => `own/${n}`)
+    const holders = [limited('holder', ['k']), ...own.map((key) => limited(`holder of ${key}`, [key]))]
+    const entries = [...own.map((key) => limited(key, ['k', key])), limited('wanted', ['k'])]
+    const rules = Object.fromEntries(['k', ...own].map((key) => [key, { concurrency: 1 }]))
+    const queue = queueOf(rules, entries)
+    for (const entry of holders) change(queue, entry, { claimed: true })
+    expect(claimable(queue)).toEqual([])
+    const [holder] = holders
+    if (holder) change(queue, holder, { ended: 'COMPLETE' })
+    expect(claimable(queue)).toEqual(['wanted'])
+  })
+})
+
 describe('rules', () => {
   test('that change take effect at once', () => {
     const entries = namesOf('abc', ['k'])
@@ -147,14 +162,24 @@ describe('tokens', () => {
     expect(claimable(queue)).toEqual(['a'])
   })
 
-  test('a refusal of the server says when', () => {
+  test('of a key whose rate was removed do not count when another one is set', () => {
+    const entries = namesOf('a', ['k'])
+    const queue = queueOf({ k: { rate } }, entries)
+    queue.noteArrival('k', NOW + 86_400_000)
+    expect(claimable(queue)).toEqual([])
+    queue.setLimits(rulesOf({ k: { concurrency: 1 } }), entries)
+    queue.setLimits(rulesOf({ k: { rate } }), entries)
+    expect(claimable(queue)).toEqual(['a'])
+  })
+
+  test('a refusal of the server holds the key for a moment', () => {
     const entries = namesOf('ab', ['k'])
     const queue = queueOf({ k: { rate } }, entries)
-    queue.noteLimitReached('k', NOW + 700)
+    queue.noteLimitReached('k')
     expect(claimable(queue)).toEqual([])
     const [first] = entries
-    expect(first && queue.limitOf(first)).toMatchObject({ key: 'k', until: NOW + 700, used: 0 })
-    queue.advance(NOW + 700)
+    expect(first && queue.limitOf(first)).toMatchObject({ key: 'k', until: NOW + 50, used: 0 })
+    queue.advance(NOW + 50)
     expect(claimable(queue)).toEqual(['a', 'b'])
   })
 
@@ -164,6 +189,45 @@ describe('tokens', () => {
     expect(claimable(queue)).toEqual([])
     queue.advance(NOW + INTERVAL_MS)
     expect(claimable(queue)).toEqual(['dear'])
+  })
+
+  test('a job that costs many is not overtaken by cheap ones of other keys, however they come', () => {
+    const entries = [limited('dear', [{ key: 'k', cost: 2 }]), limited('cheap', ['k', 'other'])]
+    const queue = queueOf({ k: { rate }, other: { concurrency: 9 } }, entries)
+    queue.noteArrival('k', NOW + INTERVAL_MS)
+    expect(claimable(queue)).toEqual([])
+    for (const name of ['another', 'next']) {
+      queue.update(limited(name, ['k', name]))
+      expect(claimable(queue)).toEqual([])
+    }
+    queue.update(limited('urgent', ['k', 'other'], { priority: 'HIGH' }))
+    expect(claimable(queue)).toEqual(['urgent'])
+    expect(queue.nextDue).toBe(NOW + INTERVAL_MS)
+    queue.advance(NOW + INTERVAL_MS)
+    // The tokens of the urgent one are taken before.
+    queue.noteArrival('k', NOW + 2 * INTERVAL_MS)
+    expect(claimable(queue, { accept: ({ name }) => name !== 'urgent' })).toEqual([])
+    queue.advance(NOW + 2 * INTERVAL_MS)
+    expect(claimable(queue, { accept: ({ name }) => name !== 'urgent' })).toEqual(['dear'])
+  })
+
+  test('a job that costs many and that nobody here accepts keeps no token that it could have', () => {
+    const entries = [limited('dear', [{ key: 'k', cost: 2 }]), limited('cheap', ['k', 'other'])]
+    const queue = queueOf({ k: { rate }, other: { concurrency: 9 } }, entries)
+    const accept = ({ name }: { name: string }) => name === 'cheap'
+    expect(claimable(queue, { accept })).toEqual(['cheap'])
+    queue.noteArrival('k', NOW + INTERVAL_MS)
+    expect(claimable(queue, { accept })).toEqual([])
+    queue.advance(NOW + INTERVAL_MS)
+    expect(claimable(queue, { accept })).toEqual(['cheap'])
+  })
+
+  test('a job that waits for a slot keeps no tokens', () => {
+    const entries = [limited('slot', [{ key: 'k', cost: 2 }, 'full']), limited('cheap', ['k'])]
+    const queue = queueOf({ k: { rate }, full: { concurrency: 0 } }, entries)
+    expect(claimable(queue)).toEqual(['cheap'])
+    queue.noteArrival('k', NOW + INTERVAL_MS)
+    expect(claimable(queue)).toEqual(['cheap'])
   })
 })
 

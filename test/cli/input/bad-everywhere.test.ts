@@ -25,6 +25,13 @@ const ON_BOARDS: readonly Words[] = [
   ['info'],
   ['pause'],
   ['resume'],
+  ['batch', 'create', 'import'],
+  ['batch', 'list'],
+  ['batch', 'show', UUID],
+  ['batch', 'seal', UUID],
+  ['batch', 'wait', UUID],
+  ['batch', 'cancel', UUID, '--yes'],
+  ['batch', 'retry', UUID],
   ['trash', 'list'],
   ['trash', 'show', UUID],
   ['trash', 'restore', UUID],
@@ -44,6 +51,10 @@ const ON_LOGBOOKS: readonly Words[] = [
 const BY_UUID: readonly Words[] = [
   ['wait'],
   ['cancel'],
+  ['batch', 'show'],
+  ['batch', 'seal'],
+  ['batch', 'wait'],
+  ['batch', 'retry'],
   ['trash', 'show'],
   ['trash', 'restore'],
   ['trash', 'purge'],
@@ -69,6 +80,7 @@ beforeAll(async () => {
   await using persistence = await openPersistence(place.persistence)
   for (const uuid of TWINS) {
     await board.post('twin', {}, { uuid })
+    await board.batch({ name: 'twin', uuid })
     await persistence.createBook({ uuid, name: 'hello' })
   }
 })
@@ -106,13 +118,16 @@ describe.each(ON_BOARDS)('%s %s', (...args) => {
   })
 })
 
-describe.each(ON_BOARDS.filter(([name = '']) => !MAKING.includes(name)))('%s %s', (...args) => {
-  test('a board that is not there', async () => {
-    const outcome = await place.jobboard([...args, '--board', `${place.board}-elsewhere`])
-    const { exitCode, line } = complaint(outcome)
-    expect([exitCode, line]).toEqual([1, expect.stringContaining('there is no board at')])
-  })
-})
+describe.each(ON_BOARDS.filter(([name = '', action]) => !MAKING.includes(name) && action !== 'create'))(
+  '%s %s',
+  (...args) => {
+    test('a board that is not there', async () => {
+      const outcome = await place.jobboard([...args, '--board', `${place.board}-elsewhere`])
+      const { exitCode, line } = complaint(outcome)
+      expect([exitCode, line]).toEqual([1, expect.stringContaining('there is no board at')])
+    })
+  },
+)
 
 describe.each(ON_LOGBOOKS)('%s %s', (...args) => {
   test('logbooks whose URI is none', async () => {

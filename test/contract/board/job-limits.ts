@@ -162,6 +162,17 @@ export function jobLimitsContract({ open, expire }: Place): void {
       expect(await board.limits.show('tenant/1')).not.toHaveProperty('keys')
     })
 
+    test('a list shows keys of any characters', async () => {
+      const board = await open()
+      const keys = ['a\\b', 'c d/é', '["e"]', '#f', '😀'.repeat(100)]
+      await board.limits.set('*', { concurrency: 1, rate: { limit: 1, per: '1h' } })
+      await board.claim(await board.post('work', {}, { limits: keys }))
+      const listed = (await board.limits.list())[0]?.keys?.map(({ key }) => key) ?? []
+      expect(listed).toEqual(expect.arrayContaining(keys.slice(0, 4)))
+      for (const key of keys)
+        expect((await board.limits.show(key)).keys).toMatchObject([{ key, running: 1, nextStart: expect.any(Date) }])
+    })
+
     test('a limit shows how many jobs of each key wait, also to a board that has not viewed them', async () => {
       const [one, other] = [await open(), await open()]
       await one.limits.set('tenant/*', { concurrency: 1 })
@@ -278,6 +289,27 @@ export function jobLimitsContract({ open, expire }: Place): void {
       expect((await claimAll(board)).map(({ job }) => job.name)).toEqual(['job 0'])
     })
 
+    test('a job that costs many is not overtaken by cheap ones of other keys, which say for whom they wait', async () => {
+      const [board, other] = [await open(), await open()]
+      await board.limits.set('api', { rate: { limit: 10, per: '1h', burst: 10 } })
+      await board.limits.set('tenant/*', { concurrency: 5 })
+      await board.claim(await board.post('work', {}, { limits: [{ key: 'api', cost: 6 }] }))
+      const dear = await board.post('work', {}, { name: 'dear', limits: [{ key: 'api', cost: 6 }, 'tenant/1'] })
+      const cheap = await board.post('work', {}, { name: 'cheap', limits: ['api', 'tenant/2'] })
+      expect(await claimAll(board)).toEqual([])
+      const later = await board.post('work', {}, { name: 'later', limits: ['api'] })
+      expect(await claimAll(board)).toEqual([])
+      for (const job of [cheap, later]) {
+        const why = await board.waitingFor(job)
+        expect(why).toMatchObject({ kind: 'limit', key: 'api', job: { uuid: dear.uuid }, until: expect.any(Date) })
+        expect(why?.text).toContain('dear')
+      }
+      await other.post('work', {}, { name: 'urgent', limits: ['api'], priority: 'HIGH' })
+      expect((await claimAll(board)).map(({ job }) => job.name)).toEqual(['urgent'])
+      await board.limits.set('api', { rate: { limit: 10, per: '1h', burst: 20 } })
+      expect((await claimAll(other)).map(({ job }) => job.name)).toEqual(['dear', 'cheap', 'later'])
+    })
+
     test('a token that was taken is gone, also when the claim has ended', async () => {
       const board = await open()
       await board.limits.set('api', { rate: { limit: 1, per: '1h' } })
@@ -363,6 +395,20 @@ export function jobLimitsContract({ open, expire }: Place): void {
     expect(await claimAll(one)).toEqual([])
     await other.limits.resume('api')
     expect(await one.claimNext({ timeout: '10s' })).toHaveLength(1)
+  })
+
+  test('a job that is claimed by name keeps changes that its board has not received', async () => {
+    const [one, other] = [await open(), await open()]
+    const job = await one.post('work', {}, { limits: ['api'] })
+    for (const board of [other, one, other]) {
+      await board.limits.stop('api')
+      expect(await rejectionOf(one.claim(job))).toBeInstanceOf(LimitReached)
+      await board.limits.resume('api')
+      await board.limits.set('api', { concurrency: 0 })
+      expect(await rejectionOf(one.claim(job))).toBeInstanceOf(LimitReached)
+      await board.limits.set('api', { concurrency: 1 })
+      await (await one.claim(job)).abandon()
+    }
   })
 
   test('a job that is claimed by name is refused with the key, and stays', async () => {

@@ -1,6 +1,5 @@
 /** The slots and tokens of limits that claims of a memory board have taken. */
 import { LimitsChanged } from '../../../core/errors.ts'
-import { toDate } from '../../../core/time.ts'
 import {
   type ClaimLimits,
   type LimitUse,
@@ -42,13 +41,13 @@ export class MemoryLimits {
       if (!rate) return []
       const taken = takeTokens(this.#arrivals.get(key), rate, nowMs)
       if ('arrivalMs' in taken) return [{ key, arrivalMs: taken.arrivalMs }]
-      throw limitReachedError(id, { key }, toDate(taken.until))
+      throw limitReachedError(id, { key }, taken.until)
     })
     const held = wants.flatMap(({ key, concurrency }) => (concurrency === undefined ? [] : [key]))
     for (const key of held) this.#used.set(key, (this.#used.get(key) ?? 0) + 1)
     if (held.length > 0) this.#held.set(id, held)
     for (const { key, arrivalMs } of arrivals) this.#arrivals.set(key, arrivalMs)
-    this.#forgetArrivals(nowMs)
+    this.#forgetArrivals(nowMs, arrivals.length + 1)
     return arrivals
   }
 
@@ -57,7 +56,7 @@ export class MemoryLimits {
     if (revision !== this.#revision) throw new LimitsChanged(`limit ${key}: the limits of the board were changed`)
     const { arrivalMs, ...answer } = takeTokensInOrder(this.#arrivals.get(key), wants, nowMs)
     if (answer.taken > 0 && arrivalMs !== undefined) this.#arrivals.set(key, arrivalMs)
-    this.#forgetArrivals(nowMs)
+    this.#forgetArrivals(nowMs, 2)
     return answer
   }
 
@@ -83,9 +82,11 @@ export class MemoryLimits {
   /**
    * Looks at a few arrival times, and removes those that are over: they mean the same as none. The others go to the end, so that the next
    * calls look at those behind them.
+   *
+   * @param count more than were added
    */
-  #forgetArrivals(nowMs: number): void {
-    for (const [key, arrivalMs] of firstOf(this.#arrivals, 2)) {
+  #forgetArrivals(nowMs: number, count: number): void {
+    for (const [key, arrivalMs] of firstOf(this.#arrivals, count)) {
       this.#arrivals.delete(key)
       if (arrivalMs > nowMs) this.#arrivals.set(key, arrivalMs)
     }

@@ -1,6 +1,6 @@
 /** Reads what is taken of limits, and takes tokens outside of claims. Claims take theirs with `functions/claiming.sql`. */
 import { LimitsChanged } from '../../../core/errors.ts'
-import { encodeText, type SqlDriver } from '../../../postgres/index.ts'
+import { decodeText, encodeText, type SqlDriver } from '../../../postgres/index.ts'
 import { type LimitUse, MAX_USED_KEYS, type TokenRequest, type TokensTaken } from '../../model/limits.ts'
 import { translateErrors } from './errors.ts'
 import type { FunctionCaller } from './function-caller.ts'
@@ -35,11 +35,11 @@ export class LimitRows {
     const text = `SELECT k.key, k.arrival, (SELECT count(*) FROM ${schema}.slots s WHERE s.key = k.key AND s.board = k.board) AS slots
       FROM ${schema}.limit_keys k WHERE k.board = $1 AND ($2::text[] IS NULL OR k.key = ANY($2)) ORDER BY 3 DESC, 2 DESC LIMIT $3`
     const { rows } = await translateErrors('reading the use of limits', () =>
-      driver.query(text, [board, keys ?? null, MAX_USED_KEYS]),
+      driver.query(text, [board, keys?.map(encodeText) ?? null, MAX_USED_KEYS]),
     )
     const found = rows.map(({ key, arrival, slots }) => {
       const arrivalMs = Number(arrival) > 0 ? Number(arrival) : undefined
-      return { key: String(key), slots: Number(slots), arrivalMs }
+      return { key: decodeText(String(key)), slots: Number(slots), arrivalMs }
     })
     return found.filter(({ slots, arrivalMs }) => slots > 0 || arrivalMs !== undefined)
   }

@@ -17,7 +17,7 @@ import {
 import type { Logger } from '../../../core/log.ts'
 import { catchError, type Result } from '../../../core/result.ts'
 import { shortenText } from '../../../core/texts.ts'
-import { toDate, withinTime } from '../../../core/time.ts'
+import { withinTime } from '../../../core/time.ts'
 import {
   ALL_CAPABILITIES,
   type Backend,
@@ -503,8 +503,7 @@ function claimRejection(
       return new LimitsChanged(`${what}: the limits of the board were changed`)
     case 'limit': {
       const want = limits?.wants.find(({ key }) => fieldName(key) === asked.resource)
-      const until = asked.until === undefined ? undefined : toDate(Number(asked.until))
-      return limitReachedError(what, want, until)
+      return limitReachedError(what, want, asked.until === undefined ? undefined : Number(asked.until))
     }
     default:
       return new Unclaimable(`${what} (${id}) was claimed or changed by another owner`)

@@ -4,7 +4,8 @@
  *
  * ```
  * {prefix}:board      hash      format, paused, version (of the log), sequence (of ids), fence, secret (of publications), limits
- *                               (the revision of the limits), swept (how far the dependents were checked, and when)
+ *                               (the revision of the limits), swept (how far the dependents were checked, and when), limits-swept (when
+ *                               keys of limits were swept)
  * {prefix}:jobs       hash      id → posting
  * {prefix}:rows       hash      id → revision:posted:written:owner, and a + where resources are granted
  * {prefix}:order      zset      ids in claim order

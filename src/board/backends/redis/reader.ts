@@ -150,7 +150,8 @@ export class BoardReader {
     const [taken, times] = [numbers(counts), numbers(arrivals)]
     return fields.flatMap((field, index) => {
       const [count = 0, arrivalMs] = [taken[index], times[index]]
-      return count > 0 || arrivalMs !== undefined ? [{ key: toText(field), slots: count, arrivalMs }] : []
+      const key = keys?.[index] ?? toText(field)
+      return count > 0 || arrivalMs !== undefined ? [{ key, slots: count, arrivalMs }] : []
     })
   }
 
@@ -158,7 +159,8 @@ export class BoardReader {
     const [, fields] = toList(await this.#session.command('hscan', slots, '0', 'COUNT', String(MAX_USED_KEYS)))
     const held = texts(fields).filter((_, index) => index % 2 === 0)
     const newest = texts(await this.#session.command('zrevrange', rates, '0', String(MAX_USED_KEYS - 1)))
-    return [...new Set([...held, ...newest])].slice(0, MAX_USED_KEYS)
+    // The name of a very long key is a hash, of which the key is not known.
+    return [...new Set([...held, ...newest])].filter((field) => !field.startsWith('#')).slice(0, MAX_USED_KEYS)
   }
 
   async #value(key: string, id: string): Promise<Uint8Array | undefined> {

@@ -23,6 +23,7 @@ import type {
   Backend,
   BackendCapabilities,
   BackendSink,
+  BatchStore,
   BoardListing,
   Cancellation,
   CancelRequest,
@@ -73,6 +74,8 @@ export interface ZooKeeperBackendOptions extends BoardPathOptions, Security {
   readonly scanPeriod?: Duration
   /** The count of children from which this client numbers postings itself; for tests. */
   readonly numbersFrom?: number
+  /** The time for which a key of a limit is unused before it is swept, in milliseconds; for tests. */
+  readonly limitsUnusedAfterMs?: number
   /** The maximum size of an answer that the client accepts; for tests. */
   readonly maxReplyBytes?: number
   readonly log?: Logger
@@ -141,6 +144,7 @@ export class ZooKeeperBackend implements Backend {
       scanPeriod: toMilliseconds(this.#options.scanPeriod ?? '10s', 'scanPeriod'),
       created,
       numbersFrom: this.#options.numbersFrom,
+      limitsUnusedAfterMs: this.#options.limitsUnusedAfterMs,
       read: (ids) => this.read(ids),
       onError: (error) => this.#onError(error, sink),
     })
@@ -197,6 +201,7 @@ export class ZooKeeperBackend implements Backend {
   async close(): Promise<void> {
     this.#board?.scan.stop()
     await this.#committer.idle()
+    await this.#board?.counter.idle()
     await this.#board?.history.idle()
     await this.#zookeeper.close()
   }
@@ -225,6 +230,11 @@ export class ZooKeeperBackend implements Backend {
 
   async takeTokens(request: TokenRequest): Promise<TokensTaken> {
     return this.#requireOpen.tokens.take(request)
+  }
+
+  /** Undefined where the board has none. */
+  get batches(): BatchStore | undefined {
+    return this.capabilities.batches ? this.#requireOpen.batches : undefined
   }
 
   async settle(settlement: Settlement): Promise<void> {

@@ -3,6 +3,8 @@
 import type { WatchEvent, ZooKeeper } from '../../../zookeeper/index.ts'
 import type { Backend, BackendSink } from '../../backend.ts'
 import type { ServerClock } from '../server-clock.ts'
+import { BatchCounter } from './batch-counter.ts'
+import { ZooKeeperBatches } from './batches.ts'
 import type { TransactionCommitter } from './commit/committer.ts'
 import { ConflictTracker } from './commit/conflict-tracker.ts'
 import { SequenceNumbers } from './commit/sequence-numbers.ts'
@@ -10,12 +12,14 @@ import { DependencyNodes } from './dependency-nodes.ts'
 import { HistoryNodes } from './history-nodes.ts'
 import { LimitNodes } from './limit-nodes.ts'
 import { RecordWriter } from './record-writer.ts'
+import { BatchNodes } from './store/batch-nodes.ts'
 import type { BoardKind, ReleaseFilter } from './store/board-kind.ts'
 import { EntityNodes } from './store/entity-nodes.ts'
 import { FollowedJobNodes } from './store/followed-jobs.ts'
 import { BoardGate } from './store/gate.ts'
 import { LateCancellations } from './store/late-cancellations.ts'
 import { type Layout, toDependedOn } from './store/layout.ts'
+import { LimitSweep } from './store/limit-sweep.ts'
 import { LostPosts } from './store/lost-posts.ts'
 import { batchedReader, ZooKeeperReader } from './store/reader.ts'
 import { RecordNodes } from './store/record-nodes.ts'
@@ -43,6 +47,8 @@ export interface ZooKeeperComponents {
   readonly tokens: TokenWriter
   readonly dependencies: DependencyNodes
   readonly history: HistoryNodes
+  readonly counter: BatchCounter
+  readonly batches: ZooKeeperBatches
   readonly followed: FollowedJobNodes
   readonly records: RecordNodes
   readonly recordWriter: RecordWriter
@@ -62,6 +68,8 @@ export interface ComponentsOptions {
   readonly created: number
   /** The count of children from which this client numbers postings itself. */
   readonly numbersFrom: number | undefined
+  /** The time for which a key of a limit is unused before it is swept, in milliseconds. */
+  readonly limitsUnusedAfterMs: number | undefined
   readonly read: Backend['read']
   readonly onError: (error: unknown) => void
 }
@@ -77,6 +85,7 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     scanPeriod,
     created,
     numbersFrom: from,
+    limitsUnusedAfterMs,
     read,
     onError,
   } = options
@@ -88,7 +97,11 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     period: scanPeriod,
     onMissed: () => reportGap(components),
     onGate: (node) => (node ? gate.noteRead(node) : gate.refresh()),
-    onIdle: () => sweep({ ...parts, dependencies, now: clock.now(), mayExist: (uuid) => sink.mayExist(uuid) }),
+    onIdle: () => {
+      const limits = kind.capabilities.limits ? limitSweep : undefined
+      const mayExist = (uuid: string) => sink.mayExist(uuid)
+      return sweep({ ...parts, dependencies, batches, limits, now: clock.now(), mayExist })
+    },
   })
   const dependencies = new DependencyNodes({ zookeeper, layout, committer })
   const history = new HistoryNodes(parts)
@@ -97,18 +110,25 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
   const tokens = new TokenWriter({ layout, committer, gate, limits })
   const lateCancellations = new LateCancellations(parts)
   const conflicts = new ConflictTracker()
+  const numbers: SequenceNumbers = new SequenceNumbers({
+    newPosting: layout.newPosting,
+    count: () => scan.count,
+    created,
+    ...(from === undefined ? {} : { from }),
+  })
+  const nodes = new BatchNodes(parts)
+  const counter: BatchCounter = new BatchCounter({
+    ...{ ...parts, nodes, committer },
+    toCallbackStep: (posting) => changer.toCallbackStep(posting),
+    now: () => clock.now(),
+  })
   const changer = new ZooKeeperWriter({
     ...parts,
-    ...{ committer, reader, gate, conflicts, folders, limits, lateCancellations, dependencies, history },
+    ...{ committer, reader, gate, conflicts, folders, limits, lateCancellations, dependencies, history, numbers },
+    batches: counter,
     session: () => zookeeper.session,
     now: () => clock.now(),
     lostPosts: new LostPosts(reader),
-    numbers: new SequenceNumbers({
-      newPosting: layout.newPosting,
-      count: () => scan.count,
-      created,
-      ...(from === undefined ? {} : { from }),
-    }),
   })
   const onChanges: BackendSink['changes'] = (changes) => sink.changes(changes)
   const marks: TrashMarks = new TrashMarks({
@@ -132,14 +152,20 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     now: () => clock.now(),
     onChanges: (names) => sink.records(names),
   })
+  const batches: ZooKeeperBatches = new ZooKeeperBatches({
+    ...{ ...parts, nodes, counter, committer },
+    assertClaimable: (posting) => changer.assertClaimable(posting),
+    onChanged: (batch) => sink.batchChanged(batch),
+  })
+  const limitSweep = new LimitSweep({ ...parts, gate, records, unusedAfterMs: limitsUnusedAfterMs })
   const recordWriter = new RecordWriter({
-    ...{ committer, nodes: records, writer: changer, gate, layout },
+    ...{ committer, nodes: records, writer: changer, gate, layout, batches: counter },
     recordPath: (name) => layout.record(name),
   })
   const components: ZooKeeperComponents = {
     ...{ kind, layout, reader, changer, entities, gate, scan, releases },
     ...{ marks, conflicts, lateCancellations, folders, limits, tokens, followed, records, recordWriter, sink },
-    ...{ dependencies, history },
+    ...{ dependencies, history, counter, batches },
   }
   return components
 }

@@ -42,7 +42,7 @@ const MAX_GONE = 10_000
 const MAX_LOOKED_AT = 1_000
 const SETTLED_SUFFIX = '.settled'
 
-/** What the end of a job does to the jobs that depend on it. */
+/** The effect of the end of a job on the jobs that depend on it. */
 export type JobOutcome =
   | { readonly outcome: 'done' }
   | { readonly outcome: 'trashed'; readonly cancellation: Uint8Array }

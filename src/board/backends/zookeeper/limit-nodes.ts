@@ -15,13 +15,15 @@
  *     arrival time = max(time before, modification time) + moved by
  *
  * What is cached of a key may be old. If it shows no room, or a claim was refused by it, the key is read again before anything is decided. After
- * a change of the limits, too: where a concurrency was lowered, jobs hold slots above it, with which no znode of a new claim collides.
+ * a write of the gate, too: every claim checks the version of the gate, so that no claim is granted by what was read before.
+ *
+ * - A change of a limit writes the gate. Where a concurrency was lowered, jobs hold slots above it, with which no znode of a new claim collides.
+ * - The sweep of unused keys writes it (`store/limit-sweep.ts`). The versions of a key that is created again begin at 0, so that one which was read
+ *   before the sweep could be reached again.
  */
-import { toDate } from '../../../core/time.ts'
 import { NodeExists, op, type Stat, type ZooKeeper } from '../../../zookeeper/index.ts'
 import {
   type ClaimLimit,
-  type ClaimLimits,
   type ClaimRate,
   type LimitUse,
   limitReachedError,
@@ -33,6 +35,7 @@ import {
 import type { Addition, SharedSum } from './commit/batch.ts'
 import type { TransactionStep } from './commit/transactions.ts'
 import { isHashed, type Layout } from './store/layout.ts'
+import { decodeTokens, encodeTokens, toArrival } from './store/token-data.ts'
 
 /** The number of keys of which something is cached. */
 const MAX_CACHED_KEYS = 10_000
@@ -75,8 +78,10 @@ export class LimitNodes {
   /** The slots that claims of this client hold, by job. */
   readonly #held = new Map<string, readonly { readonly key: string; readonly slot: number }[]>()
   readonly #reading = new Map<string, Promise<KeyNode>>()
-  /** The revision of the limits by which slots were last taken. */
-  #revision = 0
+  /** The version of the gate by which slots and tokens were last reserved. */
+  #gateVersion: number | undefined
+  /** The number of times that the gate had another version. */
+  #epoch = 0
 
   constructor(options: LimitNodesOptions) {
     this.#options = options
@@ -85,10 +90,15 @@ export class LimitNodes {
   /**
    * Reserves what a claim takes.
    *
+   * @param gate the version of the gate that the claim will check
    * @throws LimitReached
    */
-  async reserve(what: string, id: string, { revision, wants }: ClaimLimits): Promise<LimitReservation> {
-    this.#follow(revision)
+  async reserve(
+    what: string,
+    id: string,
+    { gate, wants }: { readonly gate: number; readonly wants: readonly ClaimLimit[] },
+  ): Promise<LimitReservation> {
+    this.#follow(gate)
     const known = (key: string) => {
       const node = this.#keys.get(key)
       return node && !node.isStale ? node : this.#read(key)
@@ -158,13 +168,15 @@ export class LimitNodes {
   }
 
   /** Returns the first key without room, and when it has room if that is known. */
-  #findBlocked(wanted: readonly Wanted[]): { readonly want: ClaimLimit; readonly until: Date | undefined } | undefined {
+  #findBlocked(
+    wanted: readonly Wanted[],
+  ): { readonly want: ClaimLimit; readonly until: number | undefined } | undefined {
     const now = this.#options.now()
     for (const { want, node } of wanted) {
       if (want.concurrency !== undefined && node.findFreeSlot(want.concurrency) === undefined)
         return { want, until: undefined }
       const token = want.rate && takeTokens(Math.max(node.arrivalMs, now) + node.reservedMs, want.rate, now)
-      if (token && 'until' in token) return { want, until: toDate(token.until) }
+      if (token && 'until' in token) return { want, until: token.until }
     }
     return undefined
   }
@@ -198,10 +210,11 @@ export class LimitNodes {
     }
   }
 
-  /** Has every key read again after a change of the limits: from then on no claim by the former limits is granted. */
-  #follow(revision: number): void {
-    if (revision === this.#revision) return
-    this.#revision = revision
+  /** Has every key read again after a write of the gate: from then on no claim by what was read before is granted. */
+  #follow(gateVersion: number): void {
+    if (gateVersion === this.#gateVersion) return
+    this.#gateVersion = gateVersion
+    this.#epoch += 1
     for (const node of this.#keys.values()) node.isStale = true
   }
 
@@ -217,15 +230,15 @@ export class LimitNodes {
     const { zookeeper, layout } = this.#options
     const path = layout.limitKey(key)
     while (true) {
-      const revision = this.#revision
+      const epoch = this.#epoch
       const { results } = await zookeeper.multiRead([op.getData(path), op.getChildren(path)])
       const [data, children] = results
-      // The answer may be older than a change of the limits of which this process has heard meanwhile.
-      if (revision !== this.#revision) continue
+      // The answer may be older than a write of the gate of which this process has heard meanwhile.
+      if (epoch !== this.#epoch) continue
       if (!data.error && !children.error) {
         const known = this.#keys.get(key)
         // After a change by another process, claims that have reserved tokens before it must be refused: they keep the old version.
-        const node = known?.version === data.stat.version ? known : new KeyNode(key, path, data)
+        const node = known?.isAt(data.stat) ? known : new KeyNode(key, path, data)
         node.setTaken(children.names)
         this.#remember(node)
         return node
@@ -255,18 +268,22 @@ class KeyNode implements SharedSum {
   /** Whether the znode has to be read before anything else is reserved. */
   isStale = false
   readonly #path: string
+  /** The transaction that has created the znode: one that was swept and created again has another one. */
+  readonly #createdBy: bigint
   #version: number
   #arrivalMs: number
 
   constructor(key: string, path: string, { data, stat }: { readonly data: Uint8Array | null; readonly stat: Stat }) {
     this.key = key
     this.#path = path
+    this.#createdBy = stat.czxid
     this.#version = stat.version
     this.#arrivalMs = toArrival(decodeTokens(data), stat)
   }
 
-  get version(): number {
-    return this.#version
+  /** Returns whether the znode has not changed since this was read or written. */
+  isAt({ czxid, version }: Stat): boolean {
+    return czxid === this.#createdBy && version === this.#version
   }
 
   get arrivalMs(): number {
@@ -322,29 +339,4 @@ function take({ want, node }: Wanted): Taken {
   if (slot !== undefined) node.reservedSlots.add(slot)
   node.reservedMs += costMs
   return { node, slot, costMs }
-}
-
-/** What is written: see the top of the file. */
-interface TakenTokens {
-  readonly beforeMs: number
-  readonly movedMs: number
-}
-
-function toArrival({ beforeMs, movedMs }: TakenTokens, stat: Pick<Stat, 'mtime'> | undefined): number {
-  // Nothing was taken: the time at which the znode was created may be ahead of what this process knows of the servers' clock.
-  if (movedMs === 0) return beforeMs
-  return Math.max(beforeMs, stat?.mtime ?? 0) + movedMs
-}
-
-function encodeTokens({ beforeMs, movedMs }: TakenTokens): Uint8Array {
-  return Buffer.from(`${beforeMs} ${movedMs}`)
-}
-
-/** Anything that is not two numbers counts as no tokens: they are taken from now on. */
-function decodeTokens(bytes: Uint8Array | null): TakenTokens {
-  const [beforeMs = 0, movedMs = 0] = Buffer.from(bytes ?? [])
-    .toString()
-    .split(' ')
-    .map(Number)
-  return Number.isFinite(beforeMs) && Number.isFinite(movedMs) ? { beforeMs, movedMs } : { beforeMs: 0, movedMs: 0 }
 }

@@ -56,7 +56,7 @@ export class TokenWriter {
       if (last)
         reserved = await translateErrors(what, () =>
           limits.reserve(what, what, {
-            revision: seen.limits,
+            gate: seen.version,
             wants: [{ key, rate: { costMs, burstMs: last.burstMs } }],
           }),
         )

@@ -137,7 +137,8 @@ async function printCounts(counts: Counts, { json }: PostFromOptions, context: C
 
 /** Returns why no line is posted any more. */
 function toReason(error: unknown): string {
-  if (error instanceof InvalidArgument) return oneLine(error)
+  // A batch that is sealed takes none of the lines.
+  if (error instanceof InvalidArgument || error instanceof InvalidState) return oneLine(error)
   return isOutage(asError(error)) ? 'the board cannot be reached' : 'the output cannot be written'
 }
 

@@ -43,6 +43,7 @@ interface PostCommandOptions extends SharedOptions, ResourceFlags {
   readonly key?: string
   readonly after?: readonly string[]
   readonly afterSettled?: readonly string[]
+  readonly batch?: string
   readonly delay?: string
   readonly expiresAfter?: string
   readonly deadline?: string
@@ -66,7 +67,7 @@ export function definePost(program: Command, run: RunAction): void {
     .option(
       '--from <file>',
       'post a job for each line of a file, or of standard input (-): a JSON object with flow, store, name, key, uuid, priority, size, delay, ' +
-        'expiresAfter, after, deadline, maxAttempts, resources, limits, details; options of the command line are for lines that lack them',
+        'expiresAfter, after, batch, deadline, maxAttempts, resources, limits, details; options of the command line are for lines that lack them',
     )
     .option(
       '--from-line <n>',
@@ -104,6 +105,7 @@ export function definePost(program: Command, run: RunAction): void {
     )
     .option('--after <uuid>', 'job after which it is run, once that job is done; may be repeated', collectText)
     .option('--after-settled <uuid>', 'the same, also if that job goes to the trash; may be repeated', collectText)
+    .option('--batch <uuid>', 'batch that counts it to its end: see batch create')
     .option('--delay <duration>', 'time until it can be claimed (default: none)')
     .option('--expires-after <duration>', 'trash it if nobody has started it after this time (default: never)')
     .option('--deadline <duration>', 'how long one run may take before it fails (default: for ever)')
@@ -156,6 +158,8 @@ async function postLines(
   const { flows: module } = options
   const known = module === undefined ? undefined : await loadFlows(module, context)
   await using opened = await openNamedBoard(options, context)
+  // Otherwise each line would be refused.
+  if (options.batch !== undefined) await opened.board.findBatch(options.batch)
   const { fromLine = 1, rejects, resume = false, json = false } = options
   return await postFrom(
     opened.board,
@@ -192,10 +196,10 @@ function postToBoard(
 }
 
 function postOptions(options: PostCommandOptions): PostOptions {
-  const { name, priority, size, maxAttempts, uuid, key, delay, expiresAfter, deadline } = options
+  const { name, priority, size, maxAttempts, uuid, key, batch, delay, expiresAfter, deadline } = options
   return {
     ...toResourceOptions(options),
-    ...definedOnly({ name, priority, size, maxAttempts, uuid, key, limits: options.limit }),
+    ...definedOnly({ name, priority, size, maxAttempts, uuid, key, batch, limits: options.limit }),
     ...toDependencies(options),
     ...(delay === undefined ? {} : { delay: parseDuration(delay, '--delay') }),
     ...(expiresAfter === undefined ? {} : { expiresAfter: parseDuration(expiresAfter, '--expires-after') }),

@@ -1,6 +1,7 @@
 /** What prints results for people, and the packages that it needs; commands load it when they do not print JSON. */
 
 export { findingLines, verdictLine } from '../../doctor/finding.ts'
+export { batchesTable, batchLines } from './batches.ts'
 export { infoLines } from './info.ts'
 export { limitKeysTable, limitsTable } from './limits.ts'
 export { conductorsTable, flowsTable, historyTable, jobsTable, logbooksTable, trashTable } from './lists.ts'

@@ -68,7 +68,9 @@ const TONES_BY_STATE: Readonly<Record<string, Tone>> = {
   ok: 'good',
   warning: 'odd',
   error: 'bad',
+  done: 'good',
   failed: 'bad',
+  cancelled: 'odd',
   died: 'bad',
 }
 

@@ -25,3 +25,12 @@ test('a token that comes back later than any date is refused as others are', () 
   limits.take('one', want, NOW)
   expect(() => limits.take('other', want, NOW)).toThrow(LimitReached)
 })
+
+test('claims that take of many keys leave no more behind than those of one', () => {
+  const limits = new MemoryLimits()
+  for (let n = 0; n < 500; n += 1) {
+    const wants = Array.from({ length: 32 }, (_, at) => ({ key: `${n}/${at}`, rate: { costMs: 1, burstMs: 1 } }))
+    limits.take(`job ${n}`, { revision: 0, wants }, NOW + 10 * n)
+  }
+  expect(limits.use().length).toBeLessThan(100)
+})

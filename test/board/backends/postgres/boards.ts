@@ -34,7 +34,7 @@ export function postgresBoards(
     .join('')
   return {
     name: `postgres:${parameters}`,
-    capabilities: { ...EVERYTHING, dependencies: false, history: false, batches: false },
+    capabilities: { ...EVERYTHING, batches: false },
     place: () => postgresPlaceOn(server().uri, { schema, parameters }),
   }
 }

@@ -16,8 +16,8 @@ END $function$;
 -- Records a change. Notifies the sessions that listen to the board, which read it with changes_since; and the followers of the
 -- jobs, on the channel of their session, with the kind and the number of the job. Deletes the followers of jobs that have ended.
 --
--- p_kind: posted, claimed, abandoned, freed, consumed, trashed, cancelled, paused or resumed. p_jobs: the numbers of the
--- jobs. p_ranks, p_dues: of posted jobs, where any of them differs from the default. The name of the channel ends with
+-- p_kind: posted, ready, claimed, abandoned, freed, consumed, trashed, cancelled, paused or resumed. p_jobs: the numbers of the
+-- jobs. p_ranks, p_dues: of posted and ready jobs, where any of them differs from the default. The name of the channel ends with
 -- p_board; that of a session's own channel, which receives the changes of jobs that the session follows, with its number.
 CREATE OR REPLACE FUNCTION :SCHEMA.log_change(p_board integer, p_kind text, p_jobs bigint[], p_ranks smallint[] DEFAULT NULL,
   p_dues float8[] DEFAULT NULL)
@@ -55,8 +55,8 @@ AS $function$
     ) c)
 $function$;
 
--- Deletes changes that every living participant has read, and old receipts. Does nothing if another participant does so now,
--- or has done so within the last 2 minutes. Returns nothing.
+-- Deletes changes that every living participant has read, old receipts, and what is left of limits of which nothing is taken. Does nothing
+-- if another participant does so now, or has done so within the last 2 minutes. Returns nothing.
 --
 -- A participant polls at least once within 60 seconds, or else lists the board again. So the changes that were visible in a
 -- snapshot that is 2 minutes old (the horizon) are not needed any more.
@@ -71,9 +71,15 @@ BEGIN
   IF NOT FOUND THEN RETURN; END IF;
   DELETE FROM :SCHEMA.changes WHERE board = p_board AND transaction < pg_snapshot_xmax(v_horizon)
     AND pg_visible_in_snapshot(transaction, v_horizon);
-  -- A time that has passed means the same as none.
-  DELETE FROM :SCHEMA.limit_keys WHERE (key, board) IN (SELECT key, board FROM :SCHEMA.limit_keys
-    WHERE board = p_board AND arrival < extract(epoch FROM clock_timestamp())::float8 * 1000 FOR UPDATE SKIP LOCKED);
+  -- A time that has passed means the same as none, and that of a key which no limit concerns any more means nothing: while the row of the board is
+  -- locked, no limit is set.
+  DELETE FROM :SCHEMA.limit_keys WHERE (key, board) IN (SELECT k.key, k.board FROM :SCHEMA.limit_keys k
+    WHERE k.board = p_board AND (k.arrival < extract(epoch FROM clock_timestamp())::float8 * 1000 OR NOT EXISTS (
+      SELECT FROM :SCHEMA.records r WHERE r.board = p_board AND r.kind = 'limit'
+        AND (r.id = k.key OR (right(r.id, 1) = '*' AND starts_with(k.key, left(r.id, -1))))))
+    FOR UPDATE OF k SKIP LOCKED);
+  -- Slots of claimed jobs that were deleted by hand. The number of a job is never used again.
+  DELETE FROM :SCHEMA.slots s WHERE s.board = p_board AND NOT EXISTS (SELECT FROM :SCHEMA.jobs j WHERE j.id = s.job);
   DELETE FROM :SCHEMA.receipts WHERE at < clock_timestamp() - interval '1 day';
   UPDATE :SCHEMA.boards SET horizon = pg_current_snapshot(), horizon_at = clock_timestamp() WHERE id = p_board;
 END $function$;

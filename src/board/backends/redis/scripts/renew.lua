@@ -8,10 +8,13 @@
 
 --- @include "shared/board.lua"
 --- @include "shared/status.lua"
+--- @include "shared/limit-sweep.lua"
 
 local id, ttl, seen = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 -- A value that is not a number, or a key that is not a hash, counts as a missing key.
 local last = tonumber(redis.pcall('HGET', OWNER, 'number') or '-1') or -1
 if last < tonumber(ARGV[4]) or last > tonumber(ARGV[5]) then return { pack({ false, last }) } end
 renew(id, ttl)
+-- What cannot be swept, because somebody has changed the keys, keeps no owner from living.
+pcall(sweepRates)
 return { pack({ true }), status(seen) }

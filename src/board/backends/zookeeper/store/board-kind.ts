@@ -63,7 +63,7 @@ const ENCODING = 'msgpack'
 /** The kind of a board that only this library uses. */
 export const ownBoard: BoardKind = {
   encoding: ENCODING,
-  capabilities: { ...ALL_CAPABILITIES, batches: false },
+  capabilities: ALL_CAPABILITIES,
   encodePosting: (posting, { limit }) => encodePosting(posting, { encoding: ENCODING, limit }),
   decodePosting: (bytes) => readSizedPosting(bytes, ENCODING),
   encodeTrash: (entry, options) =>

@@ -1,6 +1,7 @@
 /**
  * Deletes what other boards, or people, have left: orphaned claims and unused znodes. Unused are resources that have not
- * been held for a while, keys and cancel requests of jobs that no longer exist, and what is left of dependencies. A job that is removed by hand leaves
+ * been held for a while, keys of limits of which nothing is taken (`limit-sweep.ts`), keys and cancel requests of jobs that no
+ * longer exist, what is left of dependencies, and old batches. A job that is removed by hand leaves
  * both. A cancel request also stays when it is created while the job ends, and the board that ends the job dies or does
  * not know cancel requests (TaskFlow's, the native client's). Any board may sweep, and several may at once: the server
  * refuses to delete a znode that is in use again.
@@ -11,6 +12,7 @@ import type { OrphanedClaim } from '../../../backend.ts'
 import { pickAtRandom } from '../../../model/claim-order.ts'
 import { toResourceWants } from '../../../model/resources.ts'
 import type { Layout } from './layout.ts'
+import type { LimitSweep } from './limit-sweep.ts'
 import { missingAsUndefined } from './reader.ts'
 import { decodeKey } from './records.ts'
 
@@ -23,6 +25,9 @@ export interface SweepOptions {
   readonly zookeeper: Pick<ZooKeeperDriver, 'delete' | 'exists' | 'getChildren' | 'getData'>
   readonly layout: Layout
   readonly dependencies: { sweep(names: readonly string[]): Promise<void> }
+  readonly batches: { sweep(): Promise<void> }
+  /** Absent on a board without limits. */
+  readonly limits?: Pick<LimitSweep, 'run'> | undefined
   readonly encoding: Encoding
   /** The current time of the servers' clock, in milliseconds since 1970. */
   readonly now: number
@@ -36,13 +41,15 @@ export interface SweepOptions {
  * @returns whether something may become unused later, even if nothing happens on the board until then
  */
 export async function sweep(options: SweepOptions): Promise<boolean> {
-  const [resting] = await Promise.all([
+  const [areResourcesResting, areLimitsResting = false] = await Promise.all([
     sweepResources(options),
+    options.limits?.run(options.now),
     sweepKeys(options),
     sweepCancellations(options),
     sweepWaits(options),
+    options.batches.sweep(),
   ])
-  return resting
+  return areResourcesResting || areLimitsResting
 }
 
 /** @returns whether a resource is unused, but not yet for long enough */

@@ -1,0 +1,251 @@
+/** The commands `jobboard batch …`: create, list, show, seal, await, cancel and retry batches of jobs. */
+import type { Command } from 'commander'
+import type { Batch, BatchCallback, BatchView } from '../../../board/index.ts'
+import { Redactor } from '../../../core/redaction.ts'
+import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../../context.ts'
+import { findBatch, readTrash } from '../../find.ts'
+import { confirm } from '../../input/for-each.ts'
+import {
+  countParser,
+  definedOnly,
+  jsonObject,
+  parseDuration,
+  redactedKeys,
+  type SharedOptions,
+  toUnlimitedWait,
+  UNLIMITED_WAIT_NOTICE,
+} from '../../input/shared-options.ts'
+import { openNamedBoard } from '../../opening.ts'
+import { printJson, printLines, render } from '../../output/output.ts'
+import { trashView } from '../../views/views.ts'
+
+interface JsonOptions extends SharedOptions {
+  readonly json?: boolean
+}
+
+interface CreateOptions extends JsonOptions {
+  readonly onDone?: string
+  readonly onFailed?: string
+  readonly store?: string
+  readonly uuid?: string
+}
+
+interface ListOptions extends JsonOptions {
+  readonly limit?: number
+}
+
+interface ShowOptions extends JsonOptions {
+  readonly failed?: boolean
+}
+
+interface WaitOptions extends JsonOptions {
+  readonly within?: string
+}
+
+interface CancelOptions extends JsonOptions {
+  readonly reason?: string
+  readonly yes?: boolean
+}
+
+/** The most batches that one read returns. */
+const MAX_LIMIT = 10_000
+const UUID_HELP = 'uuid of the batch, its beginning or its end'
+const UUID_TO_CHANGE_HELP = 'uuid of the batch, its first 13 characters or more, or its end'
+
+export function defineBatch(program: Command, run: RunAction): void {
+  const batch = program
+    .command('batch')
+    .summary('count groups of jobs to their ends')
+    .description('Creates, shows and changes batches: groups of jobs that are counted to the end of the last one.')
+    .helpCommand(false)
+  batch
+    .command('create')
+    .summary('create a batch')
+    .description(
+      'Creates a batch, and prints its uuid. Post its jobs with post --batch, and seal it when there are no more: it ends with the last of ' +
+        'its jobs, and posts a job of the flow that is named for that.',
+    )
+    .argument('<name>', 'name of the batch, for people')
+    .option('--on-done <flow>', 'flow of the job that is posted when all jobs are done')
+    .option('--on-failed <flow>', 'flow of the job that is posted when all have ended, some in the trash')
+    .option('--store <json>', 'the inputs of these flows, a JSON object (default: {})')
+    .option('--uuid <uuid>', 'uuid of the batch (default: a new one)')
+    .option('--json', 'print the batch as a JSON object')
+    .addHelpText('after', '\nExample:\n  $ jobboard batch create import --on-done report')
+    .action(run(create))
+  batch
+    .command('list')
+    .summary('list the batches')
+    .description('Lists the newest batches, newest first, with how far they are.')
+    .option('--limit <n>', `how many (default: 100, at most ${MAX_LIMIT})`, countParser('--limit', { most: MAX_LIMIT }))
+    .option('--json', 'print each batch as a JSON object on a line of its own')
+    .addHelpText('after', '\nExample:\n  $ jobboard batch list --board zookeeper://127.0.0.1:2181/demo')
+    .action(run(list))
+  batch
+    .command('show')
+    .summary('show how far a batch is')
+    .description('Shows a batch: its state, and how many of its jobs are done, failed and open.')
+    .argument('<uuid>', UUID_HELP)
+    .option('--failed', 'list its jobs in the trash, too, with why they are there')
+    .option('--json', 'print a JSON object')
+    .addHelpText('after', '\nExample:\n  $ jobboard batch show 0199c0de --failed')
+    .action(run(show))
+  batch
+    .command('seal')
+    .summary('add no more jobs')
+    .description('Seals a batch: only its own jobs can add jobs to it from now on, and it ends with the last of them.')
+    .argument('<uuid>', UUID_TO_CHANGE_HELP)
+    .option('--json', 'print the batch as a JSON object')
+    .addHelpText('after', '\nExample:\n  $ jobboard batch seal 0199c0de-85f8')
+    .action(run(seal))
+  batch
+    .command('wait')
+    .summary('wait until a batch has ended')
+    .description(
+      'Waits until a batch has ended, and prints how: done, failed or cancelled. The exit code is 0 for done, and 1 otherwise, also when ' +
+        '--within is over first.',
+    )
+    .argument('<uuid>', UUID_HELP)
+    .option('--within <duration>', 'how long to wait (default: for ever)')
+    .option('--json', 'print the batch as a JSON object')
+    .addHelpText('after', '\nExample:\n  $ jobboard batch wait 0199c0de --within 1h')
+    .action(run(wait))
+  batch
+    .command('cancel')
+    .summary('cancel a batch and its jobs')
+    .description('Cancels a batch: it takes no more jobs and posts no job at its end, and its jobs are cancelled.')
+    .argument('<uuid>', UUID_TO_CHANGE_HELP)
+    .option('--reason <text>', 'reason for people, kept with each job in the trash (default: cancelled)')
+    .option('--yes', 'do not ask; needed where there is no terminal')
+    .option('--json', 'print the batch as a JSON object')
+    .addHelpText('after', "\nExample:\n  $ jobboard batch cancel 0199c0de-85f8 --reason 'wrong file'")
+    .action(run(cancel))
+  batch
+    .command('retry')
+    .summary('put the failed jobs of a batch back on the board')
+    .description(
+      'Puts the jobs of a batch that are in the trash back on the board, and prints the uuid of each. The batch ends again with the last of them.',
+    )
+    .argument('<uuid>', UUID_TO_CHANGE_HELP)
+    .option('--json', 'print each job as a JSON object on a line of its own')
+    .addHelpText('after', '\nExample:\n  $ jobboard batch retry 0199c0de-85f8')
+    .action(run(retry))
+}
+
+async function create(options: CreateOptions, context: CliContext, { args: [name = ''] }: Command): Promise<ExitCode> {
+  const { uuid, onDone, onFailed } = options
+  const store = jsonObject(options.store ?? '{}', '--store')
+  const toCallback = (flow: string | undefined): BatchCallback | undefined =>
+    flow === undefined ? undefined : { flow, store }
+  const redaction = new Redactor(redactedKeys(options, context))
+  const callbacks = definedOnly({ onDone: toCallback(onDone), onFailed: toCallback(onFailed) })
+  await using opened = await openNamedBoard(options, context)
+  const batch = await opened.board.batch({ name, ...callbacks, ...definedOnly({ uuid }) })
+  if (options.json) await printJson(context, [redacted(await toView(batch), redaction)])
+  else await printLines(context, [batch.uuid])
+  return DONE
+}
+
+async function list(options: ListOptions, context: CliContext): Promise<ExitCode> {
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const { board } = opened
+  const redaction = new Redactor(redactedKeys(options, context))
+  const found = await board.batches(definedOnly({ limit: options.limit }))
+  const batches = found.map((batch) => redacted(batch, redaction))
+  if (options.json) await printJson(context, batches)
+  else if (batches.length === 0) await printLines(context, [`no batches on ${board.uri}`])
+  else await printLines(context, await render(context, ({ batchesTable }, screen) => batchesTable(batches, screen)))
+  return DONE
+}
+
+async function show(options: ShowOptions, context: CliContext, { args: [uuid = ''] }: Command): Promise<ExitCode> {
+  const redaction = new Redactor(redactedKeys(options, context))
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const { board } = opened
+  const batch = await findBatch(board, uuid, 'look')
+  const view = redacted(await toView(batch), redaction)
+  const trashed = options.failed ? await readTrash(board, (job) => job.batch === batch.uuid) : undefined
+  const failed = trashed?.map((job) => trashView(job, redaction))
+  if (options.json) await printJson(context, [{ ...view, ...(failed ? { failedJobs: failed } : {}) }])
+  else {
+    await printLines(context, await render(context, ({ batchLines }, screen) => batchLines(view, screen)))
+    if (failed && failed.length > 0)
+      await printLines(context, [
+        '',
+        ...(await render(context, ({ trashTable }, screen) => trashTable(failed, screen))),
+      ])
+  }
+  return DONE
+}
+
+async function seal(options: JsonOptions, context: CliContext, { args: [uuid = ''] }: Command): Promise<ExitCode> {
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const batch = await findBatch(opened.board, uuid, 'change')
+  await batch.seal()
+  return printBatch(batch, options, context)
+}
+
+/** @throws Timeout if the batch has not ended in time */
+async function wait(options: WaitOptions, context: CliContext, command: Command): Promise<ExitCode> {
+  const redaction = new Redactor(redactedKeys(options, context))
+  const limits = options.within === undefined ? {} : { timeout: parseDuration(options.within, '--within') }
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const batch = await findBatch(opened.board, command.args[0] ?? '', 'look')
+  if (toUnlimitedWait(command).endless) context.stderr.write(UNLIMITED_WAIT_NOTICE)
+  const state = await batch.wait(limits)
+  if (options.json) await printJson(context, [redacted(await toView(batch), redaction)])
+  else await printLines(context, [state])
+  return state === 'done' ? DONE : FAILED
+}
+
+async function cancel(options: CancelOptions, context: CliContext, { args: [uuid = ''] }: Command): Promise<ExitCode> {
+  const { yes, reason } = options
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const batch = await findBatch(opened.board, uuid, 'change')
+  const { open } = await batch.progress()
+  const question = `cancel ${batch}, ${open} of whose jobs have not ended?`
+  if (!(await confirm(question, { yes, offTerminal: 'refuse' }, context))) return DONE
+  await batch.cancel(definedOnly({ reason }))
+  return printBatch(batch, options, context)
+}
+
+async function retry(options: JsonOptions, context: CliContext, { args: [uuid = ''] }: Command): Promise<ExitCode> {
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const batch = await findBatch(opened.board, uuid, 'change')
+  const restored = await batch.retryFailed()
+  if (options.json)
+    await printJson(
+      context,
+      restored.map(({ uuid: job, name }) => ({ uuid: job, name })),
+    )
+  else if (restored.length === 0) context.stderr.write(`no job of batch ${batch.uuid} is in the trash\n`)
+  else
+    await printLines(
+      context,
+      restored.map((job) => job.uuid),
+    )
+  return DONE
+}
+
+async function printBatch(batch: Batch, options: JsonOptions, context: CliContext): Promise<ExitCode> {
+  const redaction = new Redactor(redactedKeys(options, context))
+  const view = redacted(await toView(batch), redaction)
+  if (options.json) await printJson(context, [view])
+  else await printLines(context, await render(context, ({ batchLines }, screen) => batchLines(view, screen)))
+  return DONE
+}
+
+async function toView(batch: Batch): Promise<BatchView> {
+  const { uuid, name, meta, who, createdAt } = batch
+  return { ...{ uuid, name, meta, who, createdAt }, ...(await batch.progress()) }
+}
+
+/** Returns the batch without the values that are not to be printed. */
+function redacted(batch: BatchView, redaction: Redactor): BatchView {
+  const { meta, reason } = batch
+  return {
+    ...batch,
+    meta: Object(redaction.value(meta)),
+    reason: reason === undefined ? undefined : redaction.text(reason),
+  }
+}
