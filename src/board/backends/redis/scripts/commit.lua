@@ -69,7 +69,7 @@ flushWrites()
 trimHistory()
 publish(channel)
 for _, name in ipairs(changedRecords) do redis.pcall('PUBLISH', channel .. ':records', name) end
-for _, uuid in ipairs(changedBatches) do redis.pcall('PUBLISH', channel .. ':batches', uuid) end
+for uuid in pairs(changedBatches) do redis.pcall('PUBLISH', channel .. ':batches', uuid) end
 answers = pack(answers)
 call('HSET', OWNER, 'number', whole(number), 'serial', serial, 'answers', answers)
 local dead = refused and expiredOwners() or {}

@@ -24,7 +24,7 @@ function steps.changeBatch(uuid, kind, request)
     batch.isSealed, batch.request = true, ARGV[request]
   end
   closeBatch(uuid, batch)
-  changedBatches[#changedBatches + 1] = uuid
+  changedBatches[uuid] = true
   local who, reason = cancellationOf(batch)
   return {
     true, batch.generation, batch.isSealed, batch.ended, batch.open, batch.failed, batch.total, who, reason,

@@ -23,7 +23,7 @@ local function isAnyCounted()
   return hasMembers
 end
 
--- The uuids of the batches whose status this script has changed.
+-- The batches whose status this script has changed, by uuid.
 local changedBatches = {}
 
 local function openName(uuid, job) return uuid .. ':o:' .. job end
@@ -98,7 +98,7 @@ local function closeBatch(uuid, batch)
   if batch.isSealed and batch.ended == 0 and batch.open <= 0 then
     batch.ended = now
     rank(ENDED_BATCHES, uuid, whole(nextSequence()))
-    changedBatches[#changedBatches + 1] = uuid
+    changedBatches[uuid] = true
     if batch.request == '' then postCallback(uuid, batch) end
   end
   putBatch(uuid, batch)
@@ -163,7 +163,7 @@ local function restoreMember(uuid, job, former, id)
   put(MEMBERS, id, uuid .. ':' .. job)
   rank(BATCH_JOBS, openName(uuid, job), 0)
   if batch.ended ~= 0 then reopenBatch(uuid, batch, true) end
-  changedBatches[#changedBatches + 1] = uuid
+  changedBatches[uuid] = true
   putBatch(uuid, batch)
 end
 
