@@ -29,7 +29,7 @@ import type { AlarmClock } from '../core/time.ts'
 import type { ClaimOrderKey } from './model/claim-order.ts'
 import type { Dependency } from './model/dependencies.ts'
 import type { EndedJob, HistoryEntry } from './model/ended-job.ts'
-import type { StoredBatch } from './model/job-batch.ts'
+import type { BatchCounts, BatchStatus, StoredBatch } from './model/job-batch.ts'
 import type { ClaimLimits, LimitUse, TokenRequest, TokensTaken } from './model/limits.ts'
 import type { Posting, SqlClient } from './model/posting.ts'
 import type { RecordChange, RecordName, StoredRecord } from './model/record.ts'
@@ -365,9 +365,9 @@ export interface BatchStore {
   list(asked: { readonly limit: number }): Promise<readonly StoredBatch[]>
   /**
    * Changes the status of a batch in one transaction, which also ends the batch if it is sealed and no job of it is open. Does nothing where
-   * the change has no effect. Returns the batch after it. Errors: NotConnected, NotFound, OutcomeUnknown.
+   * the change has no effect. Returns its numbers and its status after it. Errors: NotConnected, NotFound, OutcomeUnknown.
    */
-  change(uuid: string, change: BatchChange): Promise<StoredBatch>
+  change(uuid: string, change: BatchChange): Promise<BatchCounts & BatchStatus>
   /** Returns the jobs of a batch that are open, and those that have failed. Errors: NotConnected, NotFound. */
   jobs(uuid: string): Promise<BatchJobs>
   /**

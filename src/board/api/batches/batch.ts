@@ -8,6 +8,7 @@ import {
   type BatchCounts,
   type BatchDefinition,
   type BatchState,
+  type BatchStatus,
   decodeBatch,
   type StoredBatch,
   toBatchState,
@@ -51,7 +52,7 @@ export interface BatchHost {
   readonly assertRunning: () => void
   /** @throws NotFound */
   readonly read: (uuid: string) => Promise<StoredBatch>
-  readonly change: (uuid: string, change: BatchChange) => Promise<StoredBatch>
+  readonly change: (uuid: string, change: BatchChange) => Promise<BatchCounts & BatchStatus>
   /** Cancels the open jobs of a batch. */
   readonly cancelJobs: (uuid: string, reason: string) => Promise<void>
   /** Restores the jobs of a batch that are in the trash; returns those that were restored. */
@@ -194,7 +195,7 @@ export class Batch {
 }
 
 /** Returns the numbers and the state of a batch. */
-function toProgress(batch: StoredBatch): BatchProgress {
+function toProgress(batch: BatchCounts & BatchStatus): BatchProgress {
   const { total, done, failed, open, sealed, generation, endedAt, cancelled } = batch
   return {
     ...{ total, done, failed, open, sealed, generation, state: toBatchState(batch) },

@@ -22,6 +22,7 @@ import {
   ALL_CAPABILITIES,
   type Backend,
   type BackendSink,
+  type BatchStore,
   type BoardSections,
   type Cancellation,
   type CancelRequest,
@@ -47,6 +48,7 @@ import type { EndedJob } from '../../model/ended-job.ts'
 import { type LimitUse, limitReachedError, type TokenRequest, type TokensTaken } from '../../model/limits.ts'
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
+import { RedisBatches, toBatchRefusal } from './batches.ts'
 import { NO_REPLY, StepCommitter, type StepReply } from './committer.ts'
 import { fieldName, Layout, toOrder } from './layout.ts'
 import type { RedisLocation } from './place.ts'
@@ -93,10 +95,11 @@ interface RedisComponents {
 }
 
 export class RedisBackend implements Backend {
-  readonly capabilities = { ...ALL_CAPABILITIES, batches: false }
+  readonly capabilities = ALL_CAPABILITIES
   readonly uri: string
   readonly sessionTimeout: number
   readonly sections: BoardSections
+  readonly batches: BatchStore
   readonly #options: RedisBackendOptions
   readonly #layout: Layout
   readonly #reported = new Set<string>()
@@ -116,6 +119,11 @@ export class RedisBackend implements Backend {
       session: () => this.#requireOpen.session,
       uuids: this.#layout.key('uuids'),
       misplaced: (id) => this.#misplaced(id),
+    })
+    this.batches = new RedisBatches({
+      layout: this.#layout,
+      session: () => this.#requireOpen.session,
+      submit: (step) => this.#submitStep(step),
     })
   }
 
@@ -177,6 +185,7 @@ export class RedisBackend implements Backend {
   async post(request: PostRequest): Promise<Posted> {
     const bytes = encodePostingWithin(request.posting, { limit: MAX_POSTING_BYTES })
     const reply = await this.#submitStep(postStep(request, { bytes }))
+    if (!reply.done && reply.details[0] === 'batch') throw toBatchRefusal(reply.details, request.posting)
     const posted = toPosted(reply, { bytes: toCountedBytes(bytes, 'msgpack') })
     return reply.isRepeated ? this.#locatePosted(posted) : posted
   }
@@ -291,6 +300,8 @@ export class RedisBackend implements Backend {
   async write(request: WriteRequest): Promise<Written> {
     const { step, postings } = writeStep(request)
     const { done, details, isRepeated } = await this.#submitStep(step)
+    const refused = done || details[0] !== 'batch' ? undefined : request.posts[Number(details[3])]
+    if (refused) throw toBatchRefusal(details, refused.posting)
     if (!done) return { done: false, conflict: toConflict(details, request) }
     const [revisions, ids] = details as [readonly string[], readonly string[]]
     const posted = postings.map((bytes, index): Posted => {
@@ -313,11 +324,11 @@ export class RedisBackend implements Backend {
   }
 
   async watchRecords(kind: string): Promise<void> {
-    await this.#requireOpen.session.watchRecords(kind)
+    await this.#requireOpen.session.watch('records', kind)
   }
 
   async unwatchRecords(kind: string): Promise<void> {
-    await this.#board?.session.unwatchRecords(kind)
+    await this.#board?.session.unwatch('records', kind)
   }
 
   async register(entity: Entity): Promise<void> {

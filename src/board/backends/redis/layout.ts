@@ -31,9 +31,14 @@
  * {prefix}:ending     hash      id → cancel request, of a job that has ended while others still depend on it
  * {prefix}:history    hash      uuid → the end of the job
  * {prefix}:ended      zset      uuids in the order in which the jobs ended
+ * {prefix}:batches    hash      uuid → definition of a batch; uuid:state, uuid:done and uuid:failed: see `scripts/shared/batches.lua`
+ * {prefix}:members    hash      id → batch:uuid, of a job that a batch counts
+ * {prefix}:batch-jobs zset      batch:o:uuid of an open job, batch:f:id of one in the trash, in lexicographic order
+ * {prefix}:batch-order zset     uuids of batches in the order of their creation
+ * {prefix}:ended-batches zset   uuids of batches in the order in which they ended
  * {prefix}:owner:ID   hash      a living owner: number and answers of its newest batch; with a TTL
  * {prefix}:changes    channel   changes, signed with the secret; with :ID the changes of jobs that an owner follows; with :records
- *                               the names of records that have changed
+ *                               the names of records that have changed; with :batches the uuids of batches whose status has
  * ```
  */
 import { createHash } from 'node:crypto'
@@ -49,7 +54,12 @@ const NAMES = [
 const LATER_NAMES = [
   ...['followers', 'records', 'slots', 'rates'],
   ...['waits', 'dependents', 'ending', 'history', 'ended'],
+  ...['batches', 'members', 'batch-jobs', 'batch-order', 'ended-batches'],
 ] as const
+
+/** What has a channel of its own, on which the scripts publish the names of what has changed. */
+export const WATCHABLE = ['records', 'batches'] as const
+export type Watchable = (typeof WATCHABLE)[number]
 
 /** Limit of the length of a field's name; longer names are hashed. */
 const MAX_NAME_LENGTH = 200
@@ -57,8 +67,6 @@ const MAX_NAME_LENGTH = 200
 export class Layout {
   readonly prefix: string
   readonly channel: string
-  /** The channel of changes of records. */
-  readonly recordsChannel: string
   readonly #shared: readonly string[]
   readonly #later: readonly string[]
 
@@ -70,13 +78,17 @@ export class Layout {
       )
     this.prefix = prefix
     this.channel = this.key('changes')
-    this.recordsChannel = `${this.channel}:records`
     this.#shared = NAMES.map((name) => this.key(name))
     this.#later = LATER_NAMES.map((name) => this.key(name))
   }
 
   key(name: string): string {
     return `{${this.prefix}}:${name}`
+  }
+
+  /** Returns the channel of the changes of records, or of batches. */
+  watchChannel(what: Watchable): string {
+    return `${this.channel}:${what}`
   }
 
   /** Returns the channel of the changes of jobs that this owner follows. */

@@ -81,14 +81,15 @@ export class RecordReader {
   }
 }
 
-function toPostWords({ posting, after = [] }: PostRequest, length: number): string[] {
-  const { priority, uuid, delay } = posting
+function toPostWords({ posting, after = [], member = '' }: PostRequest, length: number): string[] {
+  const { priority, uuid, delay, batch = '' } = posting
   return [
     String(rank(priority)),
     String(length),
     uuid,
     toKeyField(posting) ?? '',
     delay === undefined ? '' : String(delay),
+    ...[batch, member],
     String(after.length),
     ...toDependencyWords(after),
   ]

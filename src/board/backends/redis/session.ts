@@ -28,7 +28,7 @@ import { ServerClock } from '../server-clock.ts'
 import { type Argument, loadDriver, RedisConnection } from './connection.ts'
 import { accessDeniedError, notConnectedError, toErrorKind } from './errors.ts'
 import { type FeedPosition, RedisChangeFeed, toFollowedChanges } from './feed.ts'
-import { type Layout, parseRecordField } from './layout.ts'
+import { type Layout, parseRecordField, WATCHABLE, type Watchable } from './layout.ts'
 import { OwnerLease } from './lease.ts'
 import { boardEmptiedError, type OwnerConnection, OwnerKeys, type OwnerStatus } from './owner-keys.ts'
 import type { RedisLocation } from './place.ts'
@@ -80,8 +80,8 @@ export class RedisSession {
   #joinedBefore = false
   /** Whether changes are to be reported. */
   #isSubscribed = false
-  /** The kinds of records whose changes are reported. */
-  readonly #watchedKinds = new Set<string>()
+  /** The kinds of records, and the uuids of batches, whose changes are reported. */
+  readonly #watched = { records: new Set<string>(), batches: new Set<string>() }
   /** The owner and connection that receive the changes of followed jobs. */
   #followingOn: OwnerConnection | undefined
   #running: Promise<void> | undefined
@@ -150,19 +150,20 @@ export class RedisSession {
     await this.#attached?.connection.unsubscribe(this.#options.layout.channel)
   }
 
-  /** Reports changes of records of this kind, on this connection and on later ones. @throws NotConnected */
-  async watchRecords(kind: string): Promise<void> {
+  /** Reports changes of records of a kind, or of a batch, on this connection and on later ones. @throws NotConnected */
+  async watch(what: Watchable, name: string): Promise<void> {
     const there = this.#requireAttached()
-    this.#watchedKinds.add(kind)
-    await there.connection
-      .subscribe(this.#options.layout.recordsChannel)
-      .catch((error: unknown) => this.#reportError(error))
+    this.#watched[what].add(name)
+    const subscribing = there.connection.subscribe(this.#options.layout.watchChannel(what))
+    await subscribing.catch((error: unknown) => this.#reportError(error))
     if (this.#attached !== there) throw notConnectedError(this.uri, new Error('the session is over'))
   }
 
-  async unwatchRecords(kind: string): Promise<void> {
-    this.#watchedKinds.delete(kind)
-    if (this.#watchedKinds.size === 0) await this.#attached?.connection.unsubscribe(this.#options.layout.recordsChannel)
+  /** Ends what {@link watch} began. */
+  async unwatch(what: Watchable, name: string): Promise<void> {
+    this.#watched[what].delete(name)
+    if (this.#watched[what].size > 0) return
+    await this.#attached?.connection.unsubscribe(this.#options.layout.watchChannel(what))
   }
 
   /** Follows these jobs, and returns the answer of the script. @throws NotConnected */
@@ -303,7 +304,8 @@ export class RedisSession {
       try {
         connection = await RedisConnection.open(driver, { location, timeoutMs, onMessage, signal })
         if (this.#isSubscribed) await connection.subscribe(layout.channel)
-        if (this.#watchedKinds.size > 0) await connection.subscribe(layout.recordsChannel)
+        for (const what of WATCHABLE)
+          if (this.#watched[what].size > 0) await connection.subscribe(layout.watchChannel(what))
         await this.#serve(connection, () => {
           isServed = true
           first.resolve()
@@ -396,7 +398,8 @@ export class RedisSession {
       sink.paused(toFeedPosition(status).paused)
     }
     // Publications of the time without a connection are lost.
-    if (this.#watchedKinds.size > 0) sink.records()
+    if (this.#watched.records.size > 0) sink.records()
+    if (this.#watched.batches.size > 0) sink.batchChanged()
     sink.session({ state: 'connected', session: id })
     this.#options.onAttached(there)
     this.#proven.notify()
@@ -463,8 +466,9 @@ export class RedisSession {
    * them. A socket's event calls this method, so an error that it throws would end the process.
    */
   #onMessage(channel: string, message: Buffer): void {
-    if (channel === this.#options.layout.recordsChannel) {
-      this.#onRecordPublished(message)
+    const watched = WATCHABLE.find((what) => channel === this.#options.layout.watchChannel(what))
+    if (watched) {
+      this.#onHint(watched, message.toString())
       return
     }
     const part = parsePublication(message, this.#secret)
@@ -483,11 +487,15 @@ export class RedisSession {
     this.#refreshSoon()
   }
 
-  #onRecordPublished(message: Buffer): void {
+  #onHint(what: Watchable, message: string): void {
     const { sink } = this.#options
-    const name = parseRecordField(message.toString())
+    if (what === 'batches') {
+      if (this.#watched.batches.has(message)) sink.batchChanged(message)
+      return
+    }
+    const name = parseRecordField(message)
     if (!name) sink.records()
-    else if (this.#watchedKinds.has(name.kind)) sink.records([name])
+    else if (this.#watched.records.has(name.kind)) sink.records([name])
   }
 
   /** Schedules a refresh; one at a time, however many publications arrive. */

@@ -41,10 +41,11 @@ const SMALL_STEP_BYTES = 100
 /** The size of a dependency in a step, and of its removal. */
 const DEPENDENCY_BYTES = 40
 
-export function postStep({ posting, after = [] }: PostRequest, { bytes }: StoredPosting): ScriptStep {
+export function postStep({ posting, after = [], member }: PostRequest, { bytes }: StoredPosting): ScriptStep {
   const { uuid, priority, delay = null } = posting
+  const batch = [posting.batch ?? null, member ?? null] as const
   return {
-    arguments: ['post', rank(priority), bytes, uuid, toKeyField(posting), delay, toDependencyWords(after)],
+    arguments: ['post', rank(priority), bytes, uuid, toKeyField(posting), delay, toDependencyWords(after), ...batch],
     what: `post of ${toJobName(posting)}`,
     bytes: bytes.length + SMALL_STEP_BYTES + DEPENDENCY_BYTES * after.length,
     grows: true,
@@ -137,10 +138,10 @@ export const FINISH_STEP: ScriptStep = {
 }
 
 export function restoreStep(entry: TrashedEntry, posting: Posting, { after = [] }: RestoreOptions = {}): ScriptStep {
-  const { uuid, priority } = posting
+  const { uuid, priority, batch = null } = posting
   const bytes = encodePostingWithin(posting)
   return {
-    arguments: ['restore', entry.id, rank(priority), bytes, uuid, toKeyField(posting), toDependencyWords(after)],
+    arguments: ['restore', entry.id, rank(priority), bytes, uuid, toKeyField(posting), toDependencyWords(after), batch],
     what: `restore of ${toJobName(posting)}`,
     bytes: bytes.length + SMALL_STEP_BYTES + DEPENDENCY_BYTES * after.length,
     grows: true,

@@ -30,7 +30,7 @@ export function redisBoards(
     .join('')
   return {
     name: `redis:${parameters}`,
-    capabilities: { ...EVERYTHING, batches: false },
+    capabilities: EVERYTHING,
     place: () => redisPlace(server(), { parameters }),
   }
 }

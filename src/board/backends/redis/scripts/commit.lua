@@ -11,7 +11,8 @@
 --
 -- Returns false and the number of the newest batch if the batch was not accepted. Otherwise returns two values: [true, the
 -- clock, the version, the changes since the seen version, whether the board is paused, expired owners if a step was refused,
--- whether the batch was repeated, the damage that was found, whether ends of jobs are not finished], and the answers of all steps.
+-- whether the batch was repeated, the damage that was found, whether the step `finish` has something to do], and the answers of
+-- all steps.
 
 --- @include "shared/board.lua"
 --- @include "shared/writes.lua"
@@ -37,7 +38,10 @@ local sequence = counter('sequence', numbers[1], 1577836800000000 + 2 ^ 50 - 2 ^
 local fence, isFenceExhausted = counter('fence', numbers[2], 1e308) or 0, false
 local refused = false
 
+--- @include "shared/posting.lua"
+--- @include "shared/batches.lua"
 --- @include "shared/steps.lua"
+--- @include "shared/batch-steps.lua"
 
 -- A repeated batch is answered without a write, because the server may refuse all writes now.
 if last == number then
@@ -65,7 +69,9 @@ flushWrites()
 trimHistory()
 publish(channel)
 for _, name in ipairs(changedRecords) do redis.pcall('PUBLISH', channel .. ':records', name) end
+for _, uuid in ipairs(changedBatches) do redis.pcall('PUBLISH', channel .. ':batches', uuid) end
 answers = pack(answers)
 call('HSET', OWNER, 'number', whole(number), 'serial', serial, 'answers', answers)
-local dead, isUnfinished = refused and expiredOwners() or {}, call('EXISTS', ENDING) == 1
+local dead = refused and expiredOwners() or {}
+local isUnfinished = call('EXISTS', ENDING) == 1 or excessBatches() > 0
 return { pack({ true, whole(now), whole(version), since(seen), paused, dead, false, faults, isUnfinished }), answers }

@@ -22,6 +22,7 @@ local LOG, OWNERS, ENTITIES, RESTING = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
 local UUIDS, OWNER, FOLLOWERS, RECORDS = KEYS[17], KEYS[18], KEYS[19], KEYS[20]
 local SLOTS, RATES = KEYS[21], KEYS[22]
 local WAITS, DEPENDENTS, ENDING, HISTORY, ENDED = KEYS[23], KEYS[24], KEYS[25], KEYS[26], KEYS[27]
+local BATCHES, MEMBERS, BATCH_JOBS, BATCH_ORDER, ENDED_BATCHES = KEYS[28], KEYS[29], KEYS[30], KEYS[31], KEYS[32]
 local call = redis.call
 local pack, unpacked = cmsgpack.pack, cmsgpack.unpack
 
@@ -138,4 +139,13 @@ local function sweepState()
   local at, cursor = string.match(call('HGET', BOARD, 'swept') or '', '^(%d+):(.*)$')
   -- A time that is ahead was written before the clock was set back.
   return not at or cursor ~= '' or math.abs(now - tonumber(at)) >= SWEEP_PERIOD_MS, cursor or ''
+end
+
+-- The number of ended batches that a board keeps, as in model/job-batch.ts.
+local MAX_ENDED_BATCHES = 1000
+
+-- Returns the number of ended batches that are still to be removed. It cannot fail, whatever somebody has written there.
+local function excessBatches()
+  local count = redis.pcall('ZCARD', ENDED_BATCHES)
+  return type(count) == 'number' and math.max(count - MAX_ENDED_BATCHES, 0) or 0
 end

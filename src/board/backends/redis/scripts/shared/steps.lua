@@ -1,46 +1,9 @@
--- The steps of commit.lua, one function for each kind of step, after jobs.lua. A step returns a list: true and its results,
+-- The steps of commit.lua, one function for each kind of step, after batches.lua. A step returns a list: true and its results,
 -- or false and the reason of the refusal.
 --
 -- It uses owner, sequence, fence and isFenceExhausted of commit.lua. A byte value is given by its index in ARGV.
 
 local steps = {}
-
-local function nextSequence()
-  -- The number is at least the clock, so that a server that has lost data assigns no id twice.
-  sequence = math.max(sequence + 1, micros)
-  return sequence
-end
-
-local function placeInOrder(id, place, number)
-  rank(ORDER, id, whole(place * 2 ^ 50 + number - 1577836800000000))
-end
-
-local function addJob(place, posting, uuid, key, delay, others)
-  local number = nextSequence()
-  local id = 'job' .. whole(number)
-  put(JOBS, id, posting)
-  putRow(id, { revision = 0, posted = now, written = now, owner = '', more = '' })
-  placeInOrder(id, place, number)
-  rank(UUIDS, uuid .. ':' .. id, 0)
-  if key then put(TAKEN, key, id .. ':' .. uuid) end
-  local due = delay and whole(now + delay) or '0'
-  if others and #others > 0 then
-    beginWait(id, place, due, others)
-    due = 'Infinity'
-  elseif delay then
-    beginDelay(id, due)
-  end
-  logChange('P' .. id .. placeText(place, due))
-  return { true, id }
-end
-
--- Returns the uuid of the job that has the key, if that job exists. A value that names no job is overwritten.
-local function holderOf(key)
-  local holder = key and get(TAKEN, key)
-  if not holder then return end
-  local id, uuid = string.match(holder, '^([^:]*):(.*)$')
-  if id and has(JOBS, id) then return uuid end
-end
 
 local function removeJob(id, row, key, uuid)
   releaseResources(id, row)
@@ -62,18 +25,25 @@ local function moveToTrash(id, entry)
   logChange('T' .. id)
 end
 
--- Notes the end of a job, which was logged just now, in the history and for the jobs that depend on it; request cancels these.
+-- Notes the end of a job, which was logged just now, in the history, for the jobs that depend on it, and in its batch. A job in the trash has
+-- the request that cancels those that depend on it.
 local function noteEnd(id, uuid, record, keep, request)
   if record then recordEnd(uuid, ARGV[record], keep) end
   if doesAnyWait() then endDependencies(id, request and ARGV[request]) end
+  endMember(id, request ~= nil)
 end
 
-function steps.post(place, bytes, uuid, key, delay, others)
+function steps.post(place, bytes, uuid, key, delay, others, batch, member)
   local gone = others and firstGone(others)
   if gone then return { false, 'dependency', gone } end
+  local why, reason
+  if batch then why, reason = batchRefusal(batch, uuid, member) end
+  if why then return { false, 'batch', why, reason } end
   local holder = holderOf(key)
   if holder then return { false, 'key', holder } end
-  return addJob(place, ARGV[bytes], uuid, key, delay, others)
+  local answer = addJob(place, ARGV[bytes], uuid, key, delay, others)
+  if batch then addMember(batch, uuid, answer[2]) end
+  return answer
 end
 
 -- Returns the first of these resources that cannot be granted now; nil if all can.
@@ -196,13 +166,15 @@ local function removeFromTrash(id)
   rank(TRASHED, id, false)
 end
 
-function steps.restore(id, place, bytes, uuid, key, others)
+function steps.restore(id, place, bytes, uuid, key, others, batch)
   if not has(TRASH, id) then return { false, 'gone' } end
   local gone = others and firstGone(others)
   if gone then return { false, 'dependency', gone } end
   if holderOf(key) then return { false, 'key' } end
   removeFromTrash(id)
-  return addJob(place, ARGV[bytes], uuid, key, nil, others)
+  local answer = addJob(place, ARGV[bytes], uuid, key, nil, others)
+  if batch then restoreMember(batch, uuid, id, answer[2]) end
+  return answer
 end
 
 function steps.purge(id)
@@ -242,9 +214,10 @@ function steps.mend(id)
   return { true }
 end
 
--- Continues the ends of jobs that are not finished. Returns whether there is more to do.
+-- Continues the ends of jobs that are not finished, and removes batches that are not kept. Returns whether there is more to do.
 function steps.finish()
-  return { true, continueEnds() }
+  local isMore = continueEnds()
+  return { true, forgetBatches() or isMore }
 end
 
 -- The names of the records that this batch has changed.
@@ -259,17 +232,20 @@ local function nextRevision()
   return whole(recordRevision)
 end
 
--- Parses the posts of a write: six words for each job (place, length, uuid, key, delay, number of dependencies), and a word for each
--- dependency; key and delay are empty where there is none.
+local function unlessEmpty(word) return word ~= '' and word or nil end
+
+-- Parses the posts of a write: eight words for each job (place, length, uuid, key, delay, batch, the job of the batch on whose behalf it is posted,
+-- number of dependencies), and a word for each dependency; words are empty where there is nothing.
 local function postsIn(words)
   local posts, at = {}, 1
   while at <= #words do
-    local key, count = words[at + 3], tonumber(words[at + 5])
+    local count = tonumber(words[at + 7])
     posts[#posts + 1] = {
-      place = tonumber(words[at]), length = tonumber(words[at + 1]), uuid = words[at + 2], key = key ~= '' and key or nil,
-      delay = tonumber(words[at + 4]), others = { unpack(words, at + 6, at + 5 + count) },
+      place = tonumber(words[at]), length = tonumber(words[at + 1]), uuid = words[at + 2], key = unlessEmpty(words[at + 3]),
+      delay = tonumber(words[at + 4]), batch = unlessEmpty(words[at + 5]), member = unlessEmpty(words[at + 6]),
+      others = { unpack(words, at + 8, at + 7 + count) },
     }
-    at = at + 6 + count
+    at = at + 8 + count
   end
   return posts
 end
@@ -282,6 +258,16 @@ local function firstRefused(posts)
     if post.key then taken[post.key] = true end
     local gone = firstGone(post.others)
     if gone then return { false, 'dependency', gone } end
+  end
+  local names = {}
+  for at, post in ipairs(posts) do
+    if post.batch then
+      local why, reason = batchRefusal(post.batch, post.uuid, post.member)
+      local name = openName(post.batch, post.uuid)
+      if names[name] then why = why or 'duplicate' end
+      if why then return { false, 'batch', why, reason or '', at - 1 } end
+      names[name] = true
+    end
   end
 end
 
@@ -312,6 +298,7 @@ function steps.write(names, revisions, lengths, posts, bytes)
   end
   for _, post in ipairs(posts) do
     ids[#ids + 1] = addJob(post.place, take(post.length), post.uuid, post.key, post.delay, post.others)[2]
+    if post.batch then addMember(post.batch, post.uuid, ids[#ids]) end
   end
   limitsChanged(names)
   for _, name in ipairs(names) do changedRecords[#changedRecords + 1] = name end

@@ -5,9 +5,11 @@
 local pending = {
   [BOARD] = {}, [JOBS] = {}, [ROWS] = {}, [HELD] = {}, [GRANTED] = {}, [EXCLUSIVE] = {}, [SHARED] = {}, [TAKEN] = {},
   [CANCELS] = {}, [TRASH] = {}, [ENTITIES] = {}, [RECORDS] = {}, [SLOTS] = {}, [WAITS] = {}, [ENDING] = {}, [HISTORY] = {},
+  [BATCHES] = {}, [MEMBERS] = {},
 }
 local scored = {
   [ORDER] = {}, [RESTING] = {}, [UUIDS] = {}, [TRASHED] = {}, [RATES] = {}, [DEPENDENTS] = {}, [ENDED] = {},
+  [BATCH_JOBS] = {}, [BATCH_ORDER] = {}, [ENDED_BATCHES] = {},
 }
 
 -- For each change since the last mark: the table, the name in it, and the former value.
@@ -55,6 +57,12 @@ local function has(key, field)
   local value = pending[key][field]
   if value == nil then return call('HEXISTS', key, field) == 1 end
   return value ~= false
+end
+
+local function isRanked(key, member)
+  local score = scored[key][member]
+  if score == nil then return call('ZSCORE', key, member) ~= false end
+  return score ~= false
 end
 
 local function all(key)

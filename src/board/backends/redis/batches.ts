@@ -1,0 +1,193 @@
+/** The batches of a board: reads them, and creates and changes them by steps. `scripts/shared/batches.lua` counts their jobs. */
+import { encodePlain } from '../../../core/codec.ts'
+import { Duplicate } from '../../../core/errors.ts'
+import type { BatchChange, BatchJobs, BatchStore, NewBatch } from '../../backend.ts'
+import { rank } from '../../model/claim-order.ts'
+import {
+  type BatchCounts,
+  type BatchStatus,
+  decodeBatch,
+  type StoredBatch,
+  toBatchCallback,
+} from '../../model/job-batch.ts'
+import { closedBatchError, duplicateMemberError, unknownBatchError } from '../../model/post-batch.ts'
+import { MAX_POSTING_BYTES, type Posting } from '../../model/posting.ts'
+import type { StepReply } from './committer.ts'
+import type { Layout } from './layout.ts'
+import { decodeCancellation, decodeText, encodeCancellation, encodePostingWithin } from './records.ts'
+import { toList } from './replies.ts'
+import type { RedisSession } from './session.ts'
+import type { ScriptStep } from './steps.ts'
+
+/** The number of batches in one answer: each may have a definition of 256 KiB. */
+const BATCH_PAGE_SIZE = 100
+const JOBS_PAGE_SIZE = 5_000
+/** The assumed size of a step without byte values. */
+const SMALL_STEP_BYTES = 100
+const COLON = 58
+
+export interface RedisBatchesOptions {
+  readonly layout: Layout
+  readonly session: () => RedisSession
+  readonly submit: (step: ScriptStep) => Promise<StepReply>
+}
+
+export class RedisBatches implements BatchStore {
+  readonly #options: RedisBatchesOptions
+
+  constructor(options: RedisBatchesOptions) {
+    this.#options = options
+  }
+
+  async create(batch: NewBatch): Promise<void> {
+    const { done } = await this.#options.submit(createStep(batch))
+    if (!done) throw new Duplicate(`batch ${batch.uuid} is on the board already`)
+  }
+
+  async change(uuid: string, change: BatchChange): Promise<BatchCounts & BatchStatus> {
+    const { done, details } = await this.#options.submit(changeStep(uuid, change))
+    if (!done) throw unknownBatchError(uuid)
+    const [generation, sealed, endedAt, open, failed, total, who, reason] = details
+    return {
+      ...toCounts({ open: Number(open), failed: Number(failed), total: Number(total) }),
+      ...{ generation: Number(generation), sealed: sealed === true },
+      ...(Number(endedAt) === 0 ? {} : { endedAt: Number(endedAt) }),
+      ...(typeof who === 'string' ? { cancelled: { who, reason: String(reason) } } : {}),
+    }
+  }
+
+  async find(uuid: string): Promise<StoredBatch | undefined> {
+    return (await this.#read([uuid]))[0]
+  }
+
+  async list({ limit }: { readonly limit: number }): Promise<readonly StoredBatch[]> {
+    const newest = await this.#command('zrevrange', 'batch-order', '0', String(limit - 1))
+    const uuids = toTexts(newest)
+    const found: StoredBatch[] = []
+    for (let from = 0; from < uuids.length; from += BATCH_PAGE_SIZE)
+      for (const batch of await this.#read(uuids.slice(from, from + BATCH_PAGE_SIZE))) if (batch) found.push(batch)
+    return found
+  }
+
+  async jobs(uuid: string): Promise<BatchJobs> {
+    if (!(await this.find(uuid))) throw unknownBatchError(uuid)
+    return { open: await this.#names(`${uuid}:o`), failed: await this.#names(`${uuid}:f`) }
+  }
+
+  watch(uuid: string): Promise<void> {
+    return this.#options.session().watch('batches', uuid)
+  }
+
+  unwatch(uuid: string): Promise<void> {
+    return this.#options.session().unwatch('batches', uuid)
+  }
+
+  /** Returns the batches; undefined for one that is not kept. */
+  async #read(uuids: readonly string[]): Promise<(StoredBatch | undefined)[]> {
+    const values = toList(await this.#command('hmget', 'batches', ...uuids.flatMap((uuid) => [uuid, `${uuid}:state`])))
+    return uuids.map((uuid, index) => parseBatch(uuid, values[2 * index], values[2 * index + 1]))
+  }
+
+  /** Returns what follows the prefix and a colon in the entries of jobs. */
+  async #names(prefix: string): Promise<string[]> {
+    const names: string[] = []
+    for (let after = `[${prefix}:`; ; ) {
+      const range = [after, `(${prefix};`, 'LIMIT', '0', String(JOBS_PAGE_SIZE)]
+      const page = toTexts(await this.#command('zrangebylex', 'batch-jobs', ...range))
+      for (const name of page) names.push(name.slice(prefix.length + 1))
+      if (page.length < JOBS_PAGE_SIZE) return names
+      after = `(${page.at(-1)}`
+    }
+  }
+
+  #command(command: string, key: string, ...args: string[]): Promise<unknown> {
+    const { layout, session } = this.#options
+    return session().command(command, layout.key(key), ...args)
+  }
+}
+
+/** Returns the error of a post that its batch has refused, from the details of the answer. */
+export function toBatchRefusal([, why, reason]: readonly unknown[], posting: Posting): Error {
+  const { batch = '' } = posting
+  if (why === 'unknown') return unknownBatchError(batch, posting)
+  if (why === 'duplicate') return duplicateMemberError(batch, posting)
+  return closedBatchError(batch, why === 'cancelled' ? { cancelled: { reason: String(reason) } } : {}, posting)
+}
+
+/** @throws PayloadTooLarge for a callback that could not be posted */
+function createStep({ uuid, bytes }: NewBatch): ScriptStep {
+  const definition = decodeBatch(uuid, bytes)
+  const [done, failed] = [encodeCallback(definition, 'done'), encodeCallback(definition, 'failed')]
+  return {
+    arguments: ['createBatch', uuid, bytes, done, failed],
+    what: `creating batch ${uuid} (${definition.name})`,
+    bytes: SMALL_STEP_BYTES + bytes.length + (done?.length ?? 0) + (failed?.length ?? 0),
+    grows: true,
+  }
+}
+
+function changeStep(uuid: string, change: BatchChange): ScriptStep {
+  const { kind } = change
+  const request = kind === 'cancel' ? encodeCancellation(change) : null
+  return {
+    arguments: ['changeBatch', uuid, kind, request],
+    what: `${kind} of batch ${uuid}`,
+    bytes: SMALL_STEP_BYTES + (request?.length ?? 0),
+  }
+}
+
+/**
+ * Encodes a callback for the script, which cannot decode a posting: the posting without its uuid and its numbers, and where they belong. The
+ * posting is made with random numbers, which are found in its bytes and cut out.
+ */
+function encodeCallback(definition: Parameters<typeof toBatchCallback>[0], kind: 'done' | 'failed'): Uint8Array | null {
+  const [generation, total, done] = [Math.random(), Math.random(), Math.random()]
+  const failed = kind === 'done' ? 0 : Math.random()
+  const posting = toBatchCallback(definition, { generation, total, done, failed, sealed: true })
+  if (!posting) return null
+  const bytes = Buffer.from(encodePostingWithin(posting, { limit: MAX_POSTING_BYTES }))
+  const values = { g: generation, t: total, d: done, ...(failed === 0 ? {} : { f: failed }) }
+  const slots = Object.entries(values).map(([letter, value]) => {
+    const encoded = encodePlain(value, 'msgpack')
+    return { letter, at: bytes.indexOf(encoded), length: encoded.length }
+  })
+  slots.push({ letter: 'u', at: bytes.indexOf(posting.uuid), length: posting.uuid.length })
+  slots.sort((a, b) => a.at - b.at)
+  const parts: Uint8Array[] = []
+  let [head, from, kept] = ['', 0, 0]
+  for (const { letter, at, length } of slots) {
+    parts.push(bytes.subarray(from, at))
+    kept += at - from
+    from = at + length
+    head += `${letter}${kept}`
+  }
+  const { priority, delay = '' } = posting
+  return Buffer.concat([Buffer.from(`${rank(priority)}:${delay}:${head}:`), ...parts, bytes.subarray(from)])
+}
+
+/** Parses the definition and the state of a batch, as `putBatch` writes it; undefined for anything else. */
+function parseBatch(uuid: string, bytes: unknown, state: unknown): StoredBatch | undefined {
+  if (!(bytes instanceof Uint8Array) || !(state instanceof Uint8Array)) return undefined
+  const parts: number[] = []
+  let from = 0
+  for (let at = state.indexOf(COLON); at >= 0 && parts.length < 6; at = state.indexOf(COLON, from)) {
+    parts.push(Number(decodeText(state.subarray(from, at))))
+    from = at + 1
+  }
+  const [generation = 0, sealed, endedAt = 0, open = 0, failed = 0, total = 0] = parts
+  if (parts.length < 6 || !parts.every(Number.isSafeInteger)) return undefined
+  return {
+    ...{ uuid, bytes, generation, sealed: sealed === 1 },
+    ...toCounts({ open, failed, total }),
+    ...(endedAt === 0 ? {} : { endedAt }),
+    ...(from === state.length ? {} : { cancelled: decodeCancellation(state.subarray(from)) }),
+  }
+}
+
+function toCounts({ open, failed, total }: Omit<BatchCounts, 'done'>): BatchCounts {
+  return { total, failed, open, done: total - failed - open }
+}
+
+function toTexts(answer: unknown): string[] {
+  return toList(answer).map((value) => (value instanceof Uint8Array ? decodeText(value) : String(value)))
+}
