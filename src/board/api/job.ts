@@ -76,6 +76,13 @@ export class Job {
     return this.#posting.key
   }
 
+  /** The time until which the key stays taken although the job has left the board; undefined for a key without a window. May be in the past. */
+  get keyTakenUntil(): Date | undefined {
+    const { stored } = this.#entry
+    const { keyFor } = this.#current
+    return stored && keyFor !== undefined ? toDate(stored.postedAt + keyFor) : undefined
+  }
+
   /** The jobs after which the job is run; empty for most jobs. `board.waitingFor` says which of them it still waits for. */
   get after(): readonly { readonly uuid: string; readonly on: DependencyEnd }[] {
     return (this.#posting.after ?? []).map(({ uuid, on }) => ({ uuid, on: on ?? 'done' }))

@@ -14,6 +14,7 @@ import type { BoardKind, ReleaseFilter } from './store/board-kind.ts'
 import { EntityNodes } from './store/entity-nodes.ts'
 import { FollowedJobNodes } from './store/followed-jobs.ts'
 import { BoardGate } from './store/gate.ts'
+import { KeyNodes } from './store/key-nodes.ts'
 import { LateCancellations } from './store/late-cancellations.ts'
 import { type Layout, toDependedOn } from './store/layout.ts'
 import { LostPosts } from './store/lost-posts.ts'
@@ -100,6 +101,7 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
   const changer = new ZooKeeperWriter({
     ...parts,
     ...{ committer, reader, gate, conflicts, folders, limits, lateCancellations, dependencies, history },
+    keys: new KeyNodes({ ...parts, now: () => clock.now() }),
     session: () => zookeeper.session,
     now: () => clock.now(),
     lostPosts: new LostPosts(reader),

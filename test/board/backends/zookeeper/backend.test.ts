@@ -195,12 +195,12 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       const errors: string[] = []
       board.on('error', ({ error }) => errors.push(error.message))
       for (const name of ['jobs', 'job1', 'note', 'job0000000001x']) await place.witness.create(`${place.path}/${name}`)
-      const posting = { uuid: '00000000-0000-7000-8000-000000000000', name: 'later', details: {}, format: 3 }
+      const posting = { uuid: '00000000-0000-7000-8000-000000000000', name: 'later', details: {}, format: 99 }
       const reported = nextEvent(board, 'error')
       const id = await place.putRaw(encode(posting, 'msgpack'))
       await reported
       expect(await namesOn(board)).toEqual([])
-      expect(errors).toEqual([expect.stringMatching(new RegExp(`${id}.*format 3.*upgrade`))])
+      expect(errors).toEqual([expect.stringMatching(new RegExp(`${id}.*format 99.*upgrade`))])
     })
 
     test('a posting that is repaired becomes a job, one that is spoilt stops being claimable', async () => {

@@ -170,7 +170,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     const { data } = await place.witness.getData(path)
     const posting = Object(decode(data ?? new Uint8Array(), 'msgpack'))
     const told = nextEvent(board, 'error')
-    await place.witness.setData(path, encode({ ...posting, format: 3 }, 'msgpack'))
+    await place.witness.setData(path, encode({ ...posting, format: 99 }, 'msgpack'))
     await told
     expect(await rejectionOf(board.post('flow', {}, { key: 'one' }))).toBeInstanceOf(Duplicate)
     expect(await place.jobNodes()).toEqual([jobIdFor(job)])
