@@ -18,7 +18,10 @@
  *    the tokens of rates. While the board is paused no claim is granted.
  * 6. The end of a job and what follows from it for the jobs that depend on it (`model/dependencies.ts`) is one step. A job is not granted
  *    before all of its dependencies are met, unless it is cancelled.
- * 7. A key is taken while its job is on the board, and until its window is over by the servers' clock (`model/key.ts`). The transaction of a
+ * 7. A job whose posting names a batch is counted by the transactions that post, end and restore it (`model/job-batch.ts`). The one that leaves a
+ *    sealed batch without open jobs ends it, and posts its callback (`toBatchCallback`). Where two jobs end at the same time, so that neither
+ *    transaction sees the other, a further transaction may do it. The end of a job whose batch is not kept any more counts nowhere.
+ * 8. A key is taken while its job is on the board, and until its window is over by the servers' clock (`model/key.ts`). The transaction of a
  *    post decides it, and of posts that find it free at the same time one takes it.
  */
 
@@ -28,6 +31,7 @@ import type { AlarmClock } from '../core/time.ts'
 import type { ClaimOrderKey } from './model/claim-order.ts'
 import type { Dependency } from './model/dependencies.ts'
 import type { EndedJob, HistoryEntry } from './model/ended-job.ts'
+import type { StoredBatch } from './model/job-batch.ts'
 import type { ClaimLimits, LimitUse, TokenRequest, TokensTaken } from './model/limits.ts'
 import type { Posting, SqlClient } from './model/posting.ts'
 import type { RecordChange, RecordName, StoredRecord } from './model/record.ts'
@@ -133,6 +137,9 @@ export interface Backend {
   history?(asked: { readonly limit: number }): Promise<readonly EndedJob[]>
   /** Returns the newest record of each of these jobs in the history. Errors: NotConnected. */
   endedJobs?(uuids: readonly string[]): Promise<readonly (EndedJob | undefined)[]>
+
+  /** The batches of the board. Absent where there are none. */
+  readonly batches?: BatchStore | undefined
 
   /** Lists the jobs on the board. Absent where there are sections. */
   list?(): Promise<BoardListing>
@@ -246,11 +253,13 @@ export interface BackendCapabilities {
   readonly dependencies: boolean
   /** Whether the board keeps a history of the jobs that have ended. */
   readonly history: boolean
+  /** Whether the board counts the jobs of batches. */
+  readonly batches: boolean
   /**
    * The features of jobs that a claim of this backend cannot grant or free: a job that uses one stays for other boards of the same
    * path. Absent where all jobs can be claimed.
    */
-  readonly unclaimable?: readonly ('keys' | 'resources' | 'limits' | 'dependencies')[]
+  readonly unclaimable?: readonly ('keys' | 'resources' | 'limits' | 'dependencies' | 'batches')[]
 }
 
 /** The capabilities of a backend that lacks none. */
@@ -266,6 +275,7 @@ export const ALL_CAPABILITIES: BackendCapabilities = {
   limits: true,
   dependencies: true,
   history: true,
+  batches: true,
 }
 
 /** The most jobs that {@link Backend.dependencies} returns of each kind. */
@@ -285,6 +295,8 @@ export interface BackendSink {
    * hints: the receiver reads the records.
    */
   records(names?: readonly RecordName[]): void
+  /** Reports that a watched batch has changed, or may have; without a uuid, that each of them may have. A hint: the receiver reads the batch. */
+  batchChanged(uuid?: string): void
   /** Reports that changes may have been missed: an open view lists the board again. */
   gap(): void
   /** Reports whether the board is paused: once it is known, and, while subscribed, whenever it changes. */
@@ -351,6 +363,30 @@ export interface BoardSections {
   find(uuid: string): Promise<string | undefined>
 }
 
+/** Keeps the batches of a board. Posts, ends and restorations of jobs count them: see rule 7. */
+export interface BatchStore {
+  /** Creates an empty batch in one transaction. Errors: NotConnected, Duplicate, OutcomeUnknown. */
+  create(batch: NewBatch): Promise<void>
+  /** Returns a batch; undefined if there is none. Errors: NotConnected. */
+  find(uuid: string): Promise<StoredBatch | undefined>
+  /** Returns the newest batches by their creation, newest first, at most `limit`. Errors: NotConnected. */
+  list(asked: { readonly limit: number }): Promise<readonly StoredBatch[]>
+  /**
+   * Changes the status of a batch in one transaction, which also ends the batch if it is sealed and no job of it is open. Does nothing where
+   * the change has no effect. Returns the batch after it. Errors: NotConnected, NotFound, OutcomeUnknown.
+   */
+  change(uuid: string, change: BatchChange): Promise<StoredBatch>
+  /** Returns the jobs of a batch that are open, and those that have failed. Errors: NotConnected, NotFound. */
+  jobs(uuid: string): Promise<BatchJobs>
+  /**
+   * Reports to `batchChanged` of the sink when the status of this batch may have changed, on every connection, until {@link unwatch}. Absent
+   * where callers have to ask. Errors: NotConnected.
+   */
+  watch?(uuid: string): Promise<void>
+  /** Ends what {@link watch} began. Resolves also without a connection. */
+  unwatch?(uuid: string): Promise<void>
+}
+
 /**
  * `connected`: operations succeed. `disconnected`: no operation succeeds, claims are still held. `lost`: the session has ended,
  * and with it every claim that it held; a new session with another id follows. `closed`: the backend is closed.
@@ -370,6 +406,31 @@ export interface PostRequest {
   readonly takeOver?: number
   /** The jobs on the board after which the job is run; without those that are known to have ended as the job needs it. */
   readonly after?: readonly Dependency[]
+  /**
+   * The uuid of an open job of the posting's batch on whose behalf the job is posted: the batch may be sealed. A post to a batch is refused
+   * with NotFound if the board has no such batch; with InvalidState if it is sealed and there is no such open job, or if it is cancelled; with
+   * Duplicate if a job with the same uuid is open in it.
+   */
+  readonly member?: string
+}
+
+/** A batch to create. */
+export type NewBatch = Pick<StoredBatch, 'uuid' | 'bytes'>
+
+/**
+ * A change of the status of a batch. `seal`: no more jobs. `cancel`: nor any from its jobs, and no callback; has no effect on a batch that has
+ * ended. `reopen`: takes jobs again, in the next generation if it has ended; ends a cancel request, too.
+ */
+export type BatchChange =
+  | { readonly kind: 'seal' | 'reopen' }
+  | { readonly kind: 'cancel'; readonly who: string; readonly reason: string }
+
+/** The jobs of a batch that have not been done. */
+export interface BatchJobs {
+  /** The uuids of those that have not ended. */
+  readonly open: readonly string[]
+  /** The ids of those that have ended in the trash; they may have been purged from it. */
+  readonly failed: readonly string[]
 }
 
 /** A post that did nothing, because a job on which it would depend has left the board. */

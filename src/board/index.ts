@@ -1,5 +1,8 @@
 /** Public exports of the board: posting jobs, listing them, and claiming each by one owner at a time. */
 
+export type { Batch, BatchPostItem, BatchProgress, BatchView } from './api/batches/batch.ts'
+export type { BatchCallback, BatchOptions } from './api/batches/batch-options.ts'
+export type { BatchesOptions } from './api/batches/batches.ts'
 export type { RegisteredEntity } from './api/entity-registry.ts'
 export type { BoardEvents, JobEvent } from './api/events.ts'
 export type { EndedJob, HistoryOptions } from './api/history.ts'
@@ -16,8 +19,8 @@ export type {
   PostAndClaimOptions,
   WaitOptions,
 } from './api/options.ts'
-export type { PostManyOptions, PostManyResult, TypedPostItem as PostItem } from './api/post-many.ts'
-export type { PostedJob } from './api/poster.ts'
+export type { PostManyOptions, PostManyResult, TypedPostItem as PostItem } from './api/posting/post-many.ts'
+export type { PostedJob } from './api/posting/poster.ts'
 export type { HoldOptions, ResourceHold } from './api/resource-hold.ts'
 export type { RestoreOptions } from './api/restoring.ts'
 export type { TrashedJob } from './api/trashed-job.ts'
@@ -38,8 +41,10 @@ export type { Attempt } from './model/attempts.ts'
 export type { PostBackOff } from './model/back-off.ts'
 export { PRIORITIES, type Priority } from './model/claim-order.ts'
 export type { DependencyEnd, PostDependency } from './model/dependencies.ts'
+export type { BatchState, EndedBatchDetails } from './model/job-batch.ts'
 export type { KeyOptions, KeyTakenReason, PostKey } from './model/key.ts'
 export type { PostLimit } from './model/limits.ts'
+export type { PostBatch } from './model/post-batch.ts'
 export { type Details, type Posting, type PostOptions, SIZES, type Size, type SqlClient } from './model/posting.ts'
 export type { Resources } from './model/resources.ts'
 export { type OpenBoardOptions, openBoard } from './open.ts'

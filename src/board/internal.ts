@@ -1,5 +1,6 @@
 /** Exports of the board for other folders of this project, not for users. */
 
+export type { JobEndsRequest, KnownJobEnd } from './api/job-ends.ts'
 export { type RedisServerInfo, redisServerInfo } from './backends/redis/internal.ts'
 export { memoryTestBackend } from './memory-place.ts'
 export { countTrailingDeaths, isOutage, isSuspect } from './model/attempts.ts'

@@ -1,4 +1,4 @@
-/** What a command is given and what it returns: the parts of the process that it may use, which tests replace. */
+/** The context of a command, and its exit code: the parts of the process that it may use, which tests replace. */
 import { createInterface } from 'node:readline/promises'
 import type { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'

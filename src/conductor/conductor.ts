@@ -108,6 +108,7 @@ export class Conductor implements AsyncDisposable {
       isolator: parts.isolator ?? (parts.isolates ? undefined : IN_PROCESS),
       disclosure: new DisclosurePolicy({ ...parts, encrypted: parts.persistence.encrypts === true }),
       limits: parts.board.limits,
+      readEnds: (asked) => parts.board.readEnds(asked),
       boardId: boardId(parts.board.uri),
       clock: parts.board.clock,
       draining: this.#draining.signal,

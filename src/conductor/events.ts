@@ -22,7 +22,7 @@ export interface ChildDiedEvent {
   readonly signal: string | null
   /** Whether the conductor has ended it. */
   readonly expected: boolean
-  /** What happened, in words. */
+  /** A description of the event. */
   readonly reason: string
   readonly outOfMemory: boolean
   /** The number of tasks that it has begun. */
@@ -51,7 +51,7 @@ export interface ScheduleSkipped {
   /** The first and the last nominal time. */
   readonly from: Date
   readonly to: Date
-  /** Why the board refused the job. */
+  /** The reason why the board refused the job. */
   readonly error?: string
 }
 

@@ -9,7 +9,7 @@ const PERIOD_MS = { least: 1_000, most: 3_600_000 } as const
 export interface PeriodicRemoval {
   /** The age at which something is removed, in milliseconds. */
   readonly age: number
-  /** What is removed, for the log: `logbooks`. */
+  /** The name of the things that are removed, for the log: `logbooks`. */
   readonly what: string
   readonly log: Logger
   /** Removes what is old now, and returns how much that was. */

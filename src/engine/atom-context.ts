@@ -4,13 +4,20 @@
  * claim or the process.
  */
 
-import { abortAfter, type FollowingSignal, followSignals } from '../core/async/abort.ts'
+import { abortAfter, type FollowingSignal, followSignals, rejectOnAbort } from '../core/async/abort.ts'
 import type { Stoppable } from '../core/async/abort-flag.ts'
 import { InvalidState, Timeout } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { assertOptions } from '../core/options.ts'
 import type { AlarmClock } from '../core/time.ts'
-import type { AtomNode, Context, ContextCheckpoint, ContextLimits, ContextTakeOptions } from '../flow/index.ts'
+import type {
+  AtomNode,
+  Context,
+  ContextCheckpoint,
+  ContextDependencies,
+  ContextLimits,
+  ContextTakeOptions,
+} from '../flow/index.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import type { EngineOptions } from './options.ts'
 
@@ -25,6 +32,8 @@ export interface RunContext extends Pick<Context, 'fence' | 'run' | 'job' | 'sch
   readonly flow: string
   /** The limits of the board; undefined where there are none. */
   readonly limits: ContextLimits | undefined
+  /** Undefined where the job is run after no others. */
+  readonly dependencies: ContextDependencies | undefined
   readonly flowVersion: string
   readonly isolator: EngineOptions['isolator']
   readonly clock: AlarmClock
@@ -102,6 +111,11 @@ export class AtomContext implements Context {
 
   get limits(): ContextLimits {
     return { take: (key, options) => this.#take(key, options) }
+  }
+
+  get dependencies(): ContextDependencies {
+    const { dependencies } = this.#runContext
+    return { read: async () => (dependencies ? await rejectOnAbort(dependencies.read(), this.#follow()) : []) }
   }
 
   /**

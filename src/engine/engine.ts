@@ -307,6 +307,7 @@ export class Engine {
       job: context?.job,
       schedule: context?.schedule,
       limits: context?.limits,
+      dependencies: context?.dependencies,
       services,
       flow: this.#flow.name,
       flowVersion: this.#flow.version,

@@ -1,4 +1,4 @@
-/** What an engine reports: every transition, after it is recorded; progress; and at last, how its run ended. */
+/** The events of an engine: every transition, after it is recorded; progress; and at last, how its run ended. */
 import type { Failure } from '../core/failure.ts'
 import type { AtomState, EndState, EngineState, FlowState } from '../core/states.ts'
 

@@ -1,2 +1,2 @@
-/** What other folders of this project need of the engine, and users do not. */
+/** Exports of the engine for other folders of this project, not for users. */
 export { mergeErrors } from './atom-runner.ts'

@@ -4,10 +4,10 @@ import { InvalidState } from '../core/errors.ts'
 import type { Failure } from '../core/failure.ts'
 import type { AtomNode, Context, Isolation } from '../flow/index.ts'
 
-/** What an engine has an atom do. */
+/** The work of an atom: its `execute` or its `revert`. */
 export type Performing = 'execute' | 'revert'
 
-/** One `execute` or `revert` of a task. */
+/** A call of `execute` or `revert` of a task. */
 export interface IsolatedAtom {
   /** The name and the version of the flow that the engine runs. */
   readonly flow: { readonly name: string; readonly version: string }
@@ -17,9 +17,9 @@ export interface IsolatedAtom {
   readonly args: Readonly<Record<string, unknown>>
   readonly context: Pick<
     Context,
-    'fence' | 'run' | 'job' | 'schedule' | 'limits' | 'signal' | 'log' | 'progress' | 'checkpoint'
+    'fence' | 'run' | 'job' | 'schedule' | 'limits' | 'dependencies' | 'signal' | 'log' | 'progress' | 'checkpoint'
   >
-  /** What a revert has in its context. */
+  /** The additional fields of a revert's context. */
   readonly reverted?: {
     readonly result: unknown
     readonly failure: Failure | undefined

@@ -6,7 +6,7 @@ import type { TooManyRequests } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { type AlarmClock, type Duration, toMilliseconds } from '../core/time.ts'
-import type { AnyFlow, ContextLimits, ScheduledRun } from '../flow/index.ts'
+import type { AnyFlow, ContextDependencies, ContextLimits, ScheduledRun } from '../flow/index.ts'
 import type { FlowLog } from '../persistence/index.ts'
 import type { AtomIsolator, Performing } from './isolated.ts'
 import type { Store } from './scope.ts'
@@ -24,13 +24,15 @@ export interface EngineOptions {
    * fire on timers, which are late in a process that was paused.
    */
   readonly assertOwner?: () => void
-  /** The fence, the job, its schedule and the limits in the context of tasks; the number of the run comes from the log. */
+  /** The fence, the job, its schedule, its dependencies and the limits in the context of tasks; the number of the run comes from the log. */
   readonly context?: {
     readonly fence?: bigint
     readonly job?: { readonly uuid: string; readonly name: string }
     readonly schedule?: ScheduledRun | undefined
     /** Takes tokens for tasks; without it, `ctx.limits.take` resolves at once. */
     readonly limits?: ContextLimits | undefined
+    /** Reads how the jobs ended after which this one is run; without it, there are none. */
+    readonly dependencies?: ContextDependencies | undefined
   }
   /** The services for tasks, `ctx.services`; the engine does not dispose of them. */
   readonly services?: unknown

@@ -4,8 +4,10 @@ export { type BackOffOptions, backOff } from './atoms/back-off.ts'
 export type {
   Context,
   ContextCheckpoint,
+  ContextDependencies,
   ContextLimits,
   ContextTakeOptions,
+  EndedDependency,
   RevertContext,
   ScheduledRun,
 } from './atoms/context.ts'

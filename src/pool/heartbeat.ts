@@ -24,7 +24,7 @@ export class Heartbeat implements Disposable {
   #lifeline: Duplex | undefined
   #unansweredBeats = 0
   #lastBeatMs = monotonic()
-  /** How long the child may live after the last beat. */
+  /** The time for which the child may live after the last beat, in milliseconds. */
   #allowedMs = Number.POSITIVE_INFINITY
   #wasSilent = false
 
@@ -37,7 +37,7 @@ export class Heartbeat implements Disposable {
     return this.#wasSilent
   }
 
-  /** How long the child was allowed to live after the last beat, in milliseconds. */
+  /** The time for which the child was allowed to live after the last beat, in milliseconds. */
   get allowedMs(): number {
     return this.#allowedMs
   }

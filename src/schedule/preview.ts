@@ -17,7 +17,7 @@ export interface Occurrence {
   readonly at: Date
   /** The local time of the schedule's zone, with its offset: `2027-03-28T03:00:00+02:00`. */
   readonly local: string
-  /** What a change of the clock does here; absent where it does nothing. */
+  /** The effect of a change of the clock; absent where there is none. */
   readonly note?: string
 }
 

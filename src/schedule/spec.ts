@@ -42,13 +42,13 @@ export interface CalendarSpec {
   readonly zone?: string
 }
 
-/** One time. A text without an offset is a local time of the zone. */
+/** A single time. A text without an offset is a local time of the zone. */
 export interface AtSpec {
   readonly at: string | Date
   readonly zone?: string
 }
 
-/** What bounds the times of every kind of rule. */
+/** The bounds of the times of every kind of rule. */
 export interface SpecBounds {
   /** Nothing occurs before it. A calendar rule counts from it. */
   readonly start?: string | Date
@@ -58,7 +58,7 @@ export interface SpecBounds {
   readonly exclude?: readonly (string | CronSpec | CalendarSpec)[]
 }
 
-/** When a schedule fires: one rule, and its bounds. */
+/** The times at which a schedule fires: a rule, and its bounds. */
 export type ScheduleSpec = (CronSpec | EverySpec | CalendarSpec | AtSpec) & SpecBounds
 
 const KNOWN: KnownOptions<CronSpec & EverySpec & CalendarSpec & AtSpec & SpecBounds> = {

@@ -4,7 +4,13 @@ import { InvalidArgument } from '../core/errors.ts'
 import { type Failure, failureOf } from '../core/failure.ts'
 import { type Logger, silentLog } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
-import { encodeCheckpoint, type RevertContext, type ScheduledRun, toProgressMessage } from '../flow/index.ts'
+import {
+  type EndedDependency,
+  encodeCheckpoint,
+  type RevertContext,
+  type ScheduledRun,
+  toProgressMessage,
+} from '../flow/index.ts'
 
 /** The options of a fake context; all are optional. `result`, `failure` and `failures` are for reverts. */
 export interface FakeContextOptions<R = undefined> {
@@ -16,6 +22,8 @@ export interface FakeContextOptions<R = undefined> {
   readonly job?: { readonly uuid: string; readonly name: string }
   /** For a task of a scheduled job. */
   readonly schedule?: ScheduledRun
+  /** The jobs after which the job is run, as `ctx.dependencies.read` returns them; none by default. */
+  readonly dependencies?: readonly EndedDependency[]
   /** What a former run of the task has saved: `ctx.checkpoint.last`. */
   readonly checkpoint?: unknown
   /** The result of `execute`. */
@@ -47,6 +55,7 @@ const KNOWN_OPTIONS: KnownOptions<FakeContextOptions & { services?: unknown }> =
   run: true,
   job: true,
   schedule: true,
+  dependencies: true,
   checkpoint: true,
   result: true,
   failure: true,
@@ -82,6 +91,12 @@ export function fakeContext<S = undefined, R = undefined>(
       take: async (key, { cost = 1, signal } = {}) => {
         for (const each of [controller.signal, signal]) each?.throwIfAborted()
         taken.push({ key, cost })
+      },
+    },
+    dependencies: {
+      read: async () => {
+        controller.signal.throwIfAborted()
+        return options.dependencies ?? []
       },
     },
     checkpoint: {

@@ -1,5 +1,5 @@
 /**
- * Many posts with one call: `postMany` beside the bulk calls of other queues, on the same servers, in one process that does nothing else. The
+ * Jobs that depend on each other: see `many-shapes.ts`. And many posts with one call: `postMany` beside the bulk calls of other queues, on the same servers, in one process that does nothing else. The
  * others are given as many jobs at a time as is fastest for them; `postMany` is given all of them.
  */
 import { cpus } from 'node:os'
@@ -7,8 +7,10 @@ import { openBoard } from 'jobboard'
 import { ensureInstalled } from '../support/npm-folder.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
-import { startBenchServer } from './board-processes.ts'
+import { startBenchServer, transactions } from './board-processes.ts'
 import { times } from './brief.ts'
+import { printGoals } from './goals.ts'
+import { measureShapes } from './many-shapes.ts'
 import { BATCH, openPgBoss, PEER_QUEUES, type PeerName, peerVersion } from './peer-queues.ts'
 import { PEERS } from './peers-folder.ts'
 import { median, spread } from './spread.ts'
@@ -59,6 +61,15 @@ export default async function many(): Promise<void> {
     console.log(`${what}: ${spread(figures, 0)} jobs/s${ratio}`)
   }
   for (const poster of posters) await poster[Symbol.asyncDispose]()
+  printGoals([
+    ...(await measureShapes({
+      what: 'ZooKeeper, fsync',
+      uriOf: (name) => `zookeeper://${zookeeper.hosts}/${name}`,
+      transactions: () => transactions(zookeeper),
+    })),
+    ...(await measureShapes({ what: 'Postgres, fsync', uriOf: (name) => `${postgres.uri}?board=${name}` })),
+    ...(await measureShapes({ what: 'Redis, no fsync', uriOf: (name) => `${redis.uri}/0?prefix=${name}` })),
+  ])
 }
 
 async function board(what: string, uri: string, beside: string): Promise<Poster> {

@@ -25,6 +25,7 @@ export const EVERYTHING = {
   limits: true,
   dependencies: true,
   history: true,
+  batches: true,
 }
 
 /** Keeps a board viewing until it is closed: what others do is seen without a wait. */

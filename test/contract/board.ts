@@ -5,6 +5,8 @@
 import { afterEach, beforeEach, describe } from 'vitest'
 import type { BackendCapabilities } from '../../src/board/backend.ts'
 import type { Job, JobBoard, OpenBoardOptions } from '../../src/board/index.ts'
+import { batchChangesContract } from './board/batch-changes.ts'
+import { batchesContract } from './board/batches.ts'
 import { cancellingContract } from './board/cancelling.ts'
 import { capabilitiesContract } from './board/capabilities.ts'
 import { claimingContract } from './board/claiming.ts'
@@ -142,6 +144,8 @@ type PartName =
   | 'many posts'
   | 'jobs after jobs'
   | 'history'
+  | 'batches'
+  | 'changes of batches'
   | 'results'
 
 /** How boards are opened: kept viewing, or as users open them, so that each is viewed only while something needs it. */
@@ -204,7 +208,8 @@ function contractOf(
     beginAnew: () => there().beginAnew(),
   }
   // What it cannot do is not left out: that it is refused is tested with the capabilities.
-  const { keys, resources, delays, expiry, cancel, records, limits, dependencies, history } = backend.capabilities
+  const { keys, resources, delays, expiry, cancel, records, limits, dependencies, history, batches } =
+    backend.capabilities
   part('posting and looking', () => postingContract(use, backend))
   part('claiming', () => claimingContract(use))
   part('settling', () => settlingContract(use))
@@ -236,6 +241,8 @@ function contractOf(
   if (records) part('schedules', () => (keys ? schedulesContract(use) : schedulesWithoutKeysContract(use)))
   if (records && keys) part('many posts', () => manyContract(use))
   if (dependencies) part('jobs after jobs', () => dependenciesContract(use))
+  if (batches) part('batches', () => batchesContract(use))
+  if (batches) part('changes of batches', () => batchChangesContract(use))
   if (history) part('history', () => historyContract(use))
   if (history) part('results', () => resultsContract(use, backend.capabilities))
   if (!backend.neverPolls) part('waiting on a busy board', () => idlePollingContract(use, backend.capabilities))

@@ -11,6 +11,16 @@ type Query = PostgresPlace['query']
 const INTEGERS = ['0', '-1', '1', '2147483647', '-2147483648']
 const BIG_INTEGERS = [...INTEGERS, '9007199254740993', '9223372036854775807', '-9223372036854775808']
 const INSTANTS = ['infinity', '-infinity', '4714-11-24 BC', '294276-12-31', '1970-01-01', '2100-01-01']
+const ENDED = {
+  uuid: 'u',
+  name: 'n',
+  outcome: 'COMPLETE',
+  who: 'w',
+  runs: 1,
+  postedAt: 0,
+  endedAt: 0,
+  results: new Uint8Array(1),
+}
 const LIFE = { runs: 1, attempts: [{ who: 'w', at: new Date(0), ended: 'failed' }] }
 
 export async function plantRows(place: PostgresPlace, make: RecordMaker, random: Random): Promise<void> {
@@ -38,6 +48,7 @@ export async function plantRows(place: PostgresPlace, make: RecordMaker, random:
       posted_at: () => random.pick(INSTANTS),
       written_at: () => random.pick(INSTANTS),
       due_at: () => random.pick(INSTANTS),
+      due_when_ready: () => random.pick([...INSTANTS, null]),
     },
     id: () => random.pick(BIG_INTEGERS),
   }
@@ -97,6 +108,18 @@ export async function plantRows(place: PostgresPlace, make: RecordMaker, random:
           ...[random.pick(INSTANTS), random.pick(['0', null]), random.pick([...INTEGERS, null]), random.pick(INTEGERS)],
         ],
       ),
+    () =>
+      query('INSERT INTO @.dependencies (board, job, waits_for, settled) VALUES ($1, $2, $3, $4)', [
+        ...[board, random.pick([number, ...BIG_INTEGERS]), random.pick([number, ...BIG_INTEGERS]), random.next() < 0.5],
+      ]),
+    () =>
+      query(
+        'INSERT INTO @.history (board, uuid, record, body, life, who, reason, posted_at, ended_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)',
+        [
+          ...[board, text(), random.next() < 0.5 ? null : bytes(ENDED), bytes(postingRecord()), bytes(LIFE), text()],
+          ...[random.pick([text(), null]), random.pick([...INSTANTS, null]), random.pick(INSTANTS)],
+        ],
+      ),
     () => query('SELECT pg_notify($1, $2)', [channelName(place.schema, Number(board)), text()]),
   ]
   for (let count = random.between(1, 3); count > 0; count -= 1) await random.pick(writes)()
@@ -132,7 +155,7 @@ export async function damageBoardRow(
   }
 }
 
-const KINDS = ['posted', 'claimed', 'abandoned', 'freed', 'consumed', 'trashed', 'cancelled', 'resumed']
+const KINDS = ['posted', 'ready', 'claimed', 'abandoned', 'freed', 'consumed', 'trashed', 'cancelled', 'resumed']
 
 function some(random: Random, items: readonly unknown[]): unknown[] | null {
   if (random.next() < 0.2) return null

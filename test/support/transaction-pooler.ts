@@ -13,6 +13,20 @@ export interface TransactionPooler extends AsyncDisposable {
 const WELCOME = Buffer.from('R\0\0\0\b\0\0\0\0K\0\0\0\f\0\0\0\x01\0\0\0\x01Z\0\0\0\x05I', 'latin1')
 const READY = 0x5a
 
+/** `Query` and `Sync`: the server answers them with `ReadyForQuery`. */
+const LAST_OF_REQUEST = [0x51, 0x53]
+
+/** Returns the end of the first request, which can be larger than what arrives at once; 0 where some of it is missing. */
+function requestEnd(received: Buffer): number {
+  for (let at = 0; at + 5 <= received.length; ) {
+    const end = at + 1 + received.readUInt32BE(at + 1)
+    if (end > received.length) return 0
+    if (LAST_OF_REQUEST.includes(received[at] ?? 0)) return end
+    at = end
+  }
+  return 0
+}
+
 export async function startTransactionPooler(server: number): Promise<TransactionPooler> {
   const upstream = connect({ port: server, host: '127.0.0.1' })
   await once(upstream, 'connect')
@@ -48,14 +62,19 @@ export async function startTransactionPooler(server: number): Promise<Transactio
   const listening = createServer((client) => {
     clients.add(client)
     let started = false
+    let received: Buffer = Buffer.alloc(0)
     client.on('error', () => undefined)
     client.on('close', () => clients.delete(client))
-    client.on('data', (asked) => {
+    client.on('data', (chunk) => {
       if (!started) {
         started = true
         client.write(WELCOME)
-      } else if (asked[0] !== 0x58) {
-        waiting.push({ client, asked })
+        return
+      }
+      received = Buffer.concat([received, chunk])
+      for (let end = requestEnd(received); end > 0; end = requestEnd(received)) {
+        waiting.push({ client, asked: received.subarray(0, end) })
+        received = received.subarray(end)
         if (!current && welcomed) next()
       }
     })

@@ -8,8 +8,11 @@
  * | is in the trash, by the history | InvalidState | is met: left out |
  * | is neither | NotFound | NotFound |
  *
- * A job may end between this and the post. The post then does nothing and names it, and it is looked up again.
+ * A job may end between this and the post. The post then does nothing and names it, and it is looked up again: in the history first, where most
+ * are found done. Many posts may name jobs that end meanwhile: they share the reads of the history, and jobs that are known to be done are
+ * remembered by their ids, which are never used again.
  */
+import { BatchCommit } from '../../core/async/group-commit.ts'
 import { InvalidState, NotFound } from '../../core/errors.ts'
 import type { Backend } from '../backend.ts'
 import { type Dependency, type NamedDependency, type PostDependency, parseDependencies } from '../model/dependencies.ts'
@@ -35,13 +38,29 @@ interface OpenDependency {
   readonly index: number
   readonly named: NamedDependency
   id: string | undefined
+  /** The id that it had when a write said that the job had left the board. */
+  goneId?: string
 }
+
+/** The number of jobs whose ids are remembered as done. */
+const MAX_DONE = 10_000
+/** The number of uuids in one read of the history. */
+const MAX_READ = 2_000
 
 export class DependencyResolver {
   readonly #options: DependencyResolverOptions
+  /** The ids of jobs that are done. The oldest are forgotten. */
+  readonly #done = new Set<string>()
+  /** Reads of the history, which all that wait share. */
+  readonly #ended: BatchCommit<readonly string[], readonly (EndedJob | undefined)[]>
 
   constructor(options: DependencyResolverOptions) {
     this.#options = options
+    this.#ended = new BatchCommit({
+      commit: (asked) => this.#readEnded(asked),
+      bytesOf: (uuids) => uuids.length,
+      limits: { items: MAX_READ, bytes: MAX_READ },
+    })
   }
 
   /**
@@ -55,7 +74,9 @@ export class DependencyResolver {
     write: (after: readonly (readonly Dependency[])[]) => Promise<T | { readonly gone: string }>,
   ): Promise<T> {
     let open = dependents.flatMap((dependent, index) =>
-      toNamed(dependent).map((named): OpenDependency => ({ dependent, index, named, id: named.id })),
+      toNamed(dependent)
+        .filter(({ id }) => id === undefined || !this.#done.has(id))
+        .map((named): OpenDependency => ({ dependent, index, named, id: named.id })),
     )
     while (true) {
       open = await this.#locate(open)
@@ -64,19 +85,45 @@ export class DependencyResolver {
       const written = await write(after)
       if (!isGone(written)) return written
       // A reference may be of the time before the job was restored: it is looked for by its uuid.
-      for (const dependency of open) if (dependency.id === written.gone) dependency.id = undefined
+      for (const dependency of open)
+        if (dependency.id === written.gone) Object.assign(dependency, { id: undefined, goneId: written.gone })
+      open = await this.#withoutDone(open)
     }
+  }
+
+  /** Returns the dependencies without those on jobs of which the history says that they are done. */
+  async #withoutDone(open: readonly OpenDependency[]): Promise<OpenDependency[]> {
+    const gone = open.filter(({ id, goneId }) => id === undefined && goneId !== undefined)
+    const ended = await this.#ended.add(gone.map(({ named }) => named.uuid))
+    const done = new Set(gone.filter((_, index) => ended[index]?.outcome === 'COMPLETE'))
+    for (const { goneId = '' } of done) this.#noteDone(goneId)
+    return open.filter((dependency) => !done.has(dependency))
+  }
+
+  #noteDone(id: string): void {
+    this.#done.add(id)
+    const [oldest] = this.#done
+    if (oldest !== undefined && this.#done.size > MAX_DONE) this.#done.delete(oldest)
+  }
+
+  async #readEnded(
+    asked: readonly (readonly string[])[],
+  ): Promise<readonly { readonly value: readonly (EndedJob | undefined)[] }[]> {
+    const uuids = [...new Set(asked.flat())]
+    const read = uuids.length === 0 ? [] : ((await this.#options.backend.endedJobs?.(uuids)) ?? [])
+    const ended = new Map(uuids.map((uuid, index) => [uuid, read[index]]))
+    return asked.map((each) => ({ value: each.map((uuid) => ended.get(uuid)) }))
   }
 
   /** Finds the ids of the jobs that have none. Returns the dependencies that are not met. */
   async #locate(open: readonly OpenDependency[]): Promise<OpenDependency[]> {
     const unknown = open.filter(({ id }) => id === undefined)
     if (unknown.length === 0) return [...open]
-    const { lookup, backend } = this.#options
+    const { lookup } = this.#options
     const entries = await lookup.locateAll(unknown.map(({ named }) => named.uuid))
     for (const [index, dependency] of unknown.entries()) dependency.id = entries[index]?.id
     const missing = unknown.filter(({ id }) => id === undefined)
-    const ended = (await backend.endedJobs?.(missing.map(({ named }) => named.uuid))) ?? []
+    const ended = await this.#ended.add(missing.map(({ named }) => named.uuid))
     for (const [index, dependency] of missing.entries()) this.#assertMet(dependency, ended[index])
     return open.filter(({ id }) => id !== undefined)
   }

@@ -3,6 +3,7 @@ import type { BackendSink, BoardSessionEvent, SessionState } from '../backend.ts
 import type { ClaimManager } from '../claims/claim-manager.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 import type { LiveView } from '../view/live-view.ts'
+import type { BatchWaits } from './batches/batch-waits.ts'
 import type { EntityRegistry } from './entity-registry.ts'
 import type { ErrorReporter } from './events.ts'
 
@@ -12,6 +13,8 @@ export interface BackendEventRouterOptions {
   readonly entities: EntityRegistry
   readonly records: BoardRecords
   readonly errorReporter: ErrorReporter
+  /** Receives the hints that batches have changed. */
+  readonly batches: Pick<BatchWaits, 'onHint'>
   readonly onError: (error: Error) => void
 }
 
@@ -25,14 +28,16 @@ export class BackendEventRouter {
 
   constructor(options: BackendEventRouterOptions) {
     this.#options = options
-    const { view, records, onError } = options
+    const { view, records, batches, onError } = options
     this.sink = {
       changes: (batch) => view.apply(batch),
       followed: (batch) => view.follower.onChanges(batch),
       gap: () => {
         view.resync()
         records.onGap()
+        batches.onHint()
       },
+      batchChanged: (uuid) => batches.onHint(uuid),
       records: (names) => records.onHints(names),
       jobCount: (jobs) => view.setJobCount(jobs),
       mayExist: (uuid) => view.mayContain(uuid),

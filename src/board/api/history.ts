@@ -4,7 +4,7 @@ import { assertOptions } from '../../core/options.ts'
 import type { Backend } from '../backend.ts'
 import type { EndedJob as StoredEndedJob } from '../model/ended-job.ts'
 
-/** Which part of the history to read. */
+/** The part of the history to read. */
 export interface HistoryOptions {
   /** The number of jobs, the newest ones; 100 by default, at most 10,000. */
   readonly limit?: number
@@ -25,7 +25,7 @@ export interface EndedJob {
   /** The begin of its last run; undefined for a job that never ran. */
   readonly startedAt: Date | undefined
   readonly endedAt: Date
-  /** Why it is in the trash. */
+  /** The reason why the job is in the trash. */
   readonly reason: string | undefined
 }
 

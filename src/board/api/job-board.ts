@@ -39,6 +39,9 @@ import type { ScheduleHost } from '../schedules/schedule-host.ts'
 import { Scheduler, type SchedulerOptions } from '../schedules/scheduler.ts'
 import { Schedules } from '../schedules/schedules.ts'
 import { type JobEventKind, LiveView } from '../view/live-view.ts'
+import type { Batch, BatchView } from './batches/batch.ts'
+import type { BatchOptions } from './batches/batch-options.ts'
+import { Batches, type BatchesOptions } from './batches/batches.ts'
 import { DependencyResolver } from './dependency-resolver.ts'
 import { EntityRegistry, type RegisteredEntity } from './entity-registry.ts'
 import { BackendEventRouter } from './event-router.ts'
@@ -46,6 +49,7 @@ import { type BoardEvents, ErrorReporter } from './events.ts'
 import { type EndedJob, type HistoryOptions, readHistory } from './history.ts'
 import { Job } from './job.ts'
 import { type JobDependencies, readJobDependencies } from './job-dependencies.ts'
+import { type JobEndsRequest, type KnownJobEnd, readJobEnds } from './job-ends.ts'
 import { type JobResult, type ResultOptions, readResult } from './job-result.ts'
 import type { JobsOptions } from './listed.ts'
 import { Lookup } from './lookup.ts'
@@ -62,8 +66,8 @@ import {
   postAndClaimSettings,
   type WaitOptions,
 } from './options.ts'
-import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from './post-many.ts'
-import { OwnKeyWarning, type PostedJob, Poster } from './poster.ts'
+import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from './posting/post-many.ts'
+import { OwnKeyWarning, type PostedJob, Poster } from './posting/poster.ts'
 import { HOLD_EXPIRES_AFTER, type HoldOptions, ResourceHold, toHoldPost } from './resource-hold.ts'
 import { type RestoreOptions, restore } from './restoring.ts'
 import { toScheduleHost } from './schedule-host.ts'
@@ -94,6 +98,7 @@ export class JobBoard implements AsyncDisposable {
   readonly #scheduleHost: ScheduleHost
   readonly #limitBook: LimitBook
   readonly #tokens: TokenTaker
+  readonly #batches: Batches
   #limits: Limits | undefined
   #schedules: Schedules | undefined
 
@@ -127,8 +132,14 @@ export class JobBoard implements AsyncDisposable {
     const ownKey = new OwnKeyWarning({ log, holds: (entry) => this.#claims.holds(entry) })
     this.#dependencies = new DependencyResolver({ backend, lookup: this.#lookup })
     this.#poster = new Poster({
-      ...{ backend, view: this.#view, lookup: this.#lookup, dependencies: this.#dependencies, signal },
+      ...{ who, backend, view: this.#view, lookup: this.#lookup, dependencies: this.#dependencies, signal },
       keyTaken: (entry, posting) => ownKey.warnIfOwnKey(entry, posting),
+      heldMember: (batch) => this.#claims.findMember(batch),
+    })
+    this.#batches = new Batches({
+      ...{ backend, who, poster: this.#poster, lookup: this.#lookup, dependencies: this.#dependencies, signal },
+      cancel: async (job, reason) => this.#claims.cancel(await this.#lookup.toOwnEntry(job), reason),
+      assertRunning: () => this.#lifecycle.assertRunning(),
     })
     this.records = new BoardRecords({ backend, signal, onError: failed })
     this.#limitBook = new LimitBook({
@@ -153,6 +164,7 @@ export class JobBoard implements AsyncDisposable {
       entities,
       records,
       errorReporter: faults,
+      batches: this.#batches.waits,
       onError: failed,
     })
     this.#scheduleHost = toScheduleHost({ backend, who, records, claims, lookup: this.#lookup })
@@ -324,6 +336,39 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
+   * Creates a batch: a group of jobs that is counted to the end of the last one, which posts a callback. Post its jobs with `batch.post`, and
+   * seal it when there are no more. One transaction.
+   *
+   * @throws InvalidArgument; for the callbacks as {@link post}; PayloadTooLarge; Duplicate when the board has a batch with the given `uuid`;
+   * UnsupportedCapability, NotConnected; OutcomeUnknown: the batch may have been created
+   * @example
+   * const batch = await board.batch({ name: 'import', onDone: { flow: report, store: { month: '2026-10' } } })
+   * await batch.postMany(files.map((file) => ({ flow: load, store: { file } })))
+   * await batch.seal()
+   */
+  async batch(options: BatchOptions): Promise<Batch> {
+    this.#lifecycle.assertRunning()
+    return this.#batches.create(options)
+  }
+
+  /** Finds a batch by its uuid; one round trip. @throws NotFound when the board has none, or keeps it no more; UnsupportedCapability */
+  async findBatch(uuid: string): Promise<Batch> {
+    this.#lifecycle.assertRunning()
+    return this.#batches.find(uuid)
+  }
+
+  /**
+   * Returns the newest batches, newest first, with their progress. Of those that have ended, a board keeps the last 1,000.
+   *
+   * @param options.limit the number of batches; 100 by default, at most 10,000
+   * @throws InvalidArgument; UnsupportedCapability where the board has no batches
+   */
+  async batches(options: BatchesOptions = {}): Promise<readonly BatchView[]> {
+    this.#lifecycle.assertRunning()
+    return this.#batches.list(options)
+  }
+
+  /**
    * Posts a job and claims it here; no other board can claim it first. The job waits for its resources as every job does. Two
    * transactions.
    *
@@ -446,6 +491,12 @@ export class JobBoard implements AsyncDisposable {
   async result<R = Record<string, unknown>>(job: Job | string, options: ResultOptions<R> = {}): Promise<JobResult<R>> {
     this.#lifecycle.assertRunning()
     return readResult(job, options, { backend: this.#backend, find: (reference) => this.#lookup.find(reference) })
+  }
+
+  /** @internal Returns how jobs ended, many at once and without waiting. @throws SealedLogbook, StorageFailure, NotConnected */
+  async readEnds(asked: JobEndsRequest): Promise<readonly KnownJobEnd[]> {
+    this.#lifecycle.assertRunning()
+    return readJobEnds(asked, this.#backend)
   }
 
   /**

@@ -42,7 +42,7 @@ export interface JobResult<R = Record<string, unknown>> {
   readonly results: R
 }
 
-/** What is needed of logbooks (`Persistence`). */
+/** The part of `Persistence` by which results are read. */
 export interface ResultLogbooks {
   getBook(uuid: string): Promise<{ readonly flows: readonly LoggedFlow[] }>
   /** Undoes the codecs. Absent where results that are sealed cannot be read. */
@@ -52,8 +52,11 @@ export interface ResultLogbooks {
   ): Readonly<Record<string, unknown>>
 }
 
-interface LoggedFlow {
+/** The fields of a flow in a logbook that are read. */
+export interface LoggedFlow {
   readonly uuid: string
+  readonly name: string
+  readonly version: string
   readonly state: string
   readonly atoms: readonly LoggedAtom[]
 }
@@ -160,7 +163,8 @@ function toResults(
   )
 }
 
-async function readLoggedFlow({
+/** Returns what the logbook knows of a job; undefined without logbooks, and where they do not know it. */
+export async function readLoggedFlow({
   uuid,
   book,
   persistence,
@@ -184,9 +188,10 @@ interface Logged {
   readonly uri: string
 }
 
-function readerOf({ atoms }: LoggedFlow): (name: string) => LoggedAtom | undefined {
+/** Returns what the flow has provided, from the records of its atoms. */
+export function collectLogged({ atoms }: LoggedFlow, flow: AnyFlow): Record<string, unknown> {
   const byName = new Map(atoms.map((atom) => [atom.name, atom]))
-  return (name) => byName.get(name)
+  return collectProvided(compile(flow), (name) => byName.get(name))
 }
 
 /** Returns the results that the logbook has. @throws JobFailed, ResultNotKept, NotFound */
@@ -199,7 +204,7 @@ function readLogged(uuid: string, { logged, known, flow, uri }: Logged): Record<
     const reason = known?.reason ?? failures[0]?.message ?? 'its flow was reverted'
     throw new JobFailed(`job ${uuid} failed: ${reason}`, { uuid, reason, failures })
   }
-  if (logged?.state === 'SUCCESS' && flow) return collectProvided(compile(flow), readerOf(logged))
+  if (logged?.state === 'SUCCESS' && flow) return collectLogged(logged, flow)
   if (!known && !logged) throw new NotFound(`job ${uuid} is not on ${uri} nor in its history; check the uuid`)
   throw new ResultNotKept(
     `job ${uuid} is done, and its results were not kept: set keepResults on its flow, or pass persistence and flow to read its logbook`,

@@ -14,8 +14,8 @@ import { expiryTime } from '../model/expiry.ts'
 import { toLimitCosts } from '../model/limits.ts'
 import type { Details, Posting, Size } from '../model/posting.ts'
 import type { Resources } from '../model/resources.ts'
-import type { ExpectedPost } from './expected-job.ts'
 import { assertWaitOptions, type WaitOptions } from './options.ts'
+import type { ExpectedPost } from './posting/expected-job.ts'
 
 /**
  * A job as this board knows it: its posting, its state, and a method to wait for its end. Its properties are read from memory. Reading
@@ -83,9 +83,19 @@ export class Job {
     return stored && keyFor !== undefined ? toDate(stored.postedAt + keyFor) : undefined
   }
 
+  /** The `who` of the board object that posted the job; undefined for jobs of schedules, of other programs and of older releases. */
+  get postedBy(): string | undefined {
+    return this.#posting.postedBy
+  }
+
   /** The jobs after which the job is run; empty for most jobs. `board.waitingFor` says which of them it still waits for. */
   get after(): readonly { readonly uuid: string; readonly on: DependencyEnd }[] {
     return (this.#posting.after ?? []).map(({ uuid, on }) => ({ uuid, on: on ?? 'done' }))
+  }
+
+  /** The uuid of the batch that counts the job; undefined where it is in none. */
+  get batch(): string | undefined {
+    return this.#posting.batch
   }
 
   /** The keys of the limits that the job keeps, with the tokens that a start takes; that of its flow first. Empty for `limits: 'none'`. */
@@ -112,7 +122,7 @@ export class Job {
     return this.#posting.backOff
   }
 
-  /** What becomes of the job when its owner is lost. */
+  /** The policy for a job whose owner is lost. */
   get onOwnerLost(): 'retry' | 'fail' {
     return this.#posting.onOwnerLost ?? 'retry'
   }

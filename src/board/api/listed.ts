@@ -12,6 +12,8 @@ export interface JobsOptions {
   readonly name?: string
   readonly priority?: Priority
   readonly size?: Size
+  /** The uuid of a batch: only its jobs are listed. */
+  readonly batch?: string
 }
 
 interface ListedEntry extends ClaimOrderKey {
@@ -26,11 +28,12 @@ export function filterAndSort(entries: Iterable<JobEntry>, options: JobsOptions)
 }
 
 export function matchesFilter(entry: JobEntry, options: JobsOptions): boolean {
-  const { onlyUnclaimed = false, name, priority, size } = options
+  const { onlyUnclaimed = false, name, priority, size, batch } = options
   if (!entry.stored) return false
   const { posting } = entry.stored
   if (entry.content === 'unreadable' || entry.ended || (onlyUnclaimed && entry.claimed)) return false
   if (name !== undefined && posting.name !== name) return false
+  if (batch !== undefined && posting.batch !== batch) return false
   if (priority !== undefined && posting.priority !== priority) return false
   return size === undefined || posting.size === size
 }

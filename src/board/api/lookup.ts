@@ -57,7 +57,7 @@ export class Lookup {
     using _view = this.#view.hold()
     await (filter.ensureFresh ? this.refresh() : this.#view.whenEntered({ signal: this.#signal }))
     const { sections } = this.#backend
-    if (sections && !this.#view.isWholeBoard) {
+    if (sections && !this.#view.showsWholeBoard) {
       yield* this.#listByPages(filter, sections)
       return
     }
@@ -173,7 +173,7 @@ export class Lookup {
     await this.refresh()
     const entry = this.#view.byUuid(uuid)
     if (entry) return { entry }
-    if (this.#view.isWholeBoard) return undefined
+    if (this.#view.showsWholeBoard) return undefined
     return id === undefined ? this.#askFor(uuid) : this.#read(id, uuid)
   }
 

@@ -122,9 +122,11 @@ export function assertClaimsOptions(options: ClaimsOptions): void {
 
 /** Checks the filter, and parses priority and size, which may be in any case. @throws InvalidArgument */
 export function jobsFilter(options: JobsOptions): JobsOptions {
-  assertOptions(options, { onlyUnclaimed: true, ensureFresh: true, name: true, priority: true, size: true }, 'jobs')
+  const known = { onlyUnclaimed: true, ensureFresh: true, name: true, priority: true, size: true, batch: true } as const
+  assertOptions<JobsOptions>(options, known, 'jobs')
   for (const name of ['onlyUnclaimed', 'ensureFresh'] as const) assertBoolean(options[name], `jobs: ${name}`)
   assertText(options.name, 'jobs: name')
+  assertText(options.batch, 'jobs: batch')
   const { priority, size } = options
   return {
     ...options,

@@ -20,7 +20,7 @@ const HOLD_FLOW = 'jobboard/hold'
 /** The age from which the job of a hold goes to the trash once the process that waits for it does not live. */
 export const HOLD_EXPIRES_AFTER = '1m'
 
-/** What to own, how the hold is called, and how long to wait for it. */
+/** The resources to own, the name of the hold, and how long to wait for it. */
 export type HoldOptions = Resources &
   WaitOptions & {
     /** The name of the job in lists and in `waitingFor` of others; `hold` by default. */

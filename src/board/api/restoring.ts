@@ -6,7 +6,7 @@ import type { DependencyResolver } from './dependency-resolver.ts'
 import { assertBoolean } from './options.ts'
 import { TrashedJob } from './trashed-job.ts'
 
-/** Which jobs to restore with one, and whether it waits for others. */
+/** The jobs to restore with one, and whether it waits for others. */
 export interface RestoreOptions {
   /** Whether the jobs in the trash that depend on the job are restored with it, and those that depend on them; false by default. */
   readonly dependents?: boolean

@@ -39,6 +39,11 @@ export class TrashedJob {
     return (this.#entry.posting.after ?? []).map(({ uuid, on }) => ({ uuid, on: on ?? 'done' }))
   }
 
+  /** The uuid of the batch that counts the job; undefined where it is in none. */
+  get batch(): string | undefined {
+    return this.#entry.posting.batch
+  }
+
   get attempts(): readonly Attempt[] {
     return toAttempts(this.#entry.posting)
   }

@@ -204,6 +204,12 @@ export class ClaimManager {
     throw new NotOwner(`${job} is claimed by ${owner ?? 'another owner'}, not through this board object`)
   }
 
+  /** Returns the uuid of a job of this batch that is claimed here, if there is one. */
+  findMember(batch: string): string | undefined {
+    for (const { stored } of this.#claims.keys()) if (stored?.posting.batch === batch) return stored.posting.uuid
+    return undefined
+  }
+
   pausedChanged(paused: boolean): void {
     this.#paused = paused
   }

@@ -8,7 +8,7 @@ import { exceededLimit } from '../model/attempts.ts'
 import { type JobEntry, type QueueEntry, toJobState } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'
 import { Claim } from './claim.ts'
-import { missingCapability } from './supported.ts'
+import { type ClaimedCapability, missingCapability } from './supported.ts'
 
 /** The maximum number of tries to claim a given job while other boards change it at the same time. */
 const MAX_CLAIM_ATTEMPTS = 3
@@ -86,10 +86,7 @@ export class GivenJobClaimer {
   }
 }
 
-function cannotClaimError(
-  job: Job,
-  { lacking, uri }: { lacking: 'keys' | 'resources' | 'limits' | 'dependencies'; uri: string },
-): Error {
+function cannotClaimError(job: Job, { lacking, uri }: { lacking: ClaimedCapability; uri: string }): Error {
   const message = `${job}: ${uri} does not support ${lacking}, which this job needs; claim it with a board that does`
   return new UnsupportedCapability(message, { capability: lacking })
 }

@@ -44,7 +44,7 @@ export interface WaitingViewOptions {
   readonly onError: (error: Error) => void
 }
 
-/** One caller that waits for jobs. It holds the view until it is disposed, except while it polls. */
+/** A caller that waits for jobs. It holds the view until it is disposed, except while it polls. */
 export interface Waiter extends Disposable {
   /**
    * Begins to poll if the caller, which has found nothing in the view, should poll now; otherwise returns undefined. The result resolves

@@ -18,7 +18,7 @@ import { type LimitCost, parseLimits, type StoredLimits, toLimitCosts } from './
 import type { Posting, PostOptions } from './posting.ts'
 import { parseResources, type Resources, toResourceWants } from './resources.ts'
 
-/** What a flow declares for the store of one job. */
+/** The declarations of a flow for the store of one job. */
 export interface Declared {
   readonly resources?: Resources
   readonly limits?: readonly LimitCost[]
@@ -28,7 +28,7 @@ export interface Declared {
 /** The resources and limits of a job whose posting lacked some of them. */
 export type AddedDeclarations = Pick<Posting, 'resources' | 'limits'>
 
-/** What decides which resources and limits a job has. */
+/** The fields that decide which resources and limits a job has. */
 type Locks = Pick<Posting, 'resources' | 'limits' | 'details'>
 
 /**

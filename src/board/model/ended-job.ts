@@ -20,7 +20,7 @@ export interface EndedJob {
   /** The begin of its last run; absent for a job that never ran. */
   readonly startedAt?: number
   readonly endedAt: number
-  /** Why it is in the trash. */
+  /** The reason why the job is in the trash. */
   readonly reason?: string
   /** The results of its flow, if they are kept on the board: see `kept-results.ts`. */
   readonly results?: Uint8Array
@@ -40,7 +40,7 @@ export function toEndedJobRecord(
   return { uuid, name, outcome, who, runs, postedAt, endedAt, ...defined({ flow, startedAt, reason, results }) }
 }
 
-/** What the end of a job adds to the history, and how many jobs the history keeps; older ones may be removed. */
+/** The record that the end of a job adds to the history, and how many jobs the history keeps; older ones may be removed. */
 export interface HistoryEntry {
   readonly job: EndedJob
   readonly keep: number

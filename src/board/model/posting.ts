@@ -25,15 +25,18 @@ import { type PostDependency, parseDependencies, type StoredDependency, toStored
 import { toExpiresAfter } from './expiry.ts'
 import { type PostKey, toKeyFields } from './key.ts'
 import { type PostLimit, parseLimits, type StoredLimits } from './limits.ts'
+import { type PostBatch, parsePostBatch } from './post-batch.ts'
 import { parseResources, type Resources } from './resources.ts'
 
 /** The newest version of the posting's layout. A larger one was written by a newer release, and is left to processes that can read it. */
-const NEWEST_FORMAT = 3
+const NEWEST_FORMAT = 4
 /** The version of most postings. Those with dependencies have the next one: a release that does not know them would run the job at once. */
 export const POSTING_FORMAT = 1
 const FORMAT_WITH_DEPENDENCIES = 2
+/** The version of postings in batches: a release that does not know them would not count the end of the job. */
+const FORMAT_WITH_BATCH = 3
 /** The version of postings whose key has a window: a release that does not know windows would free the key with the end of the job. */
-const FORMAT_WITH_WINDOW = 3
+const FORMAT_WITH_WINDOW = 4
 
 /**
  * The maximum size of a posting when it is posted, on every board: half a frame of ZooKeeper, less the rest of the request.
@@ -66,8 +69,12 @@ export interface Posting {
   readonly key?: string
   /** The window of the key: milliseconds after the post, by the server's clock, for which it stays taken. See `key.ts`. */
   readonly keyFor?: number
+  /** The name of the board object that posted the job, for people. */
+  readonly postedBy?: string
   /** The jobs after which the job is run. */
   readonly after?: readonly StoredDependency[]
+  /** The uuid of the batch that counts the job. */
+  readonly batch?: string
   /** Milliseconds after the last write, by the server's clock, before which the job is not claimed. A claim removes the delay. */
   readonly delay?: number
   /** Milliseconds after the post, by the server's clock, after which a job that was never claimed goes to the trash: see `expiry.ts`. */
@@ -132,6 +139,8 @@ export interface PostOptions {
    * when the other one does; with `on: 'settled'` it is run then, too. A uuid that is neither on the board nor in its history is refused.
    */
   readonly after?: readonly PostDependency[]
+  /** The batch that counts the job to its end: a `Batch`, or its uuid. See `board.batch`. */
+  readonly batch?: PostBatch
   /** The time after the post before which the job is not claimed. */
   readonly delay?: Duration
   /**
@@ -179,6 +188,7 @@ export const POST_OPTIONS: KnownOptions<PostOptions> = {
   limits: true,
   key: true,
   after: true,
+  batch: true,
   delay: true,
   expiresAfter: true,
   deadline: true,
@@ -203,12 +213,13 @@ export interface Reservation {
  * @throws InvalidPosting naming the invalid field; InvalidArgument when the details contain other than plain data
  */
 export function makePosting(
-  request: PostOptions & { readonly details: Details; readonly name: string },
+  request: PostOptions & { readonly details: Details; readonly name: string; readonly postedBy?: string },
   reservation?: Reservation,
 ): Posting {
   const { uuid = newUuid(), name, details, book, maxAttempts = 3, size = 'medium', resources, limits } = request
   const key = toKeyFields(request.key)
   const after = parseDependencies(request.after, { uuid })
+  const batch = parsePostBatch(request.batch)
   const delayed = parseDurationOption('delay', reservation?.delay ?? request.delay)
   const posting: Posting = {
     uuid,
@@ -220,7 +231,9 @@ export function makePosting(
     ...(resources ? { resources } : {}),
     ...parseField('', () => toStoredLimits(limits)),
     ...key,
+    ...(request.postedBy === undefined ? {} : { postedBy: request.postedBy }),
     ...(after ? { after: toStoredDependencies(after) } : {}),
+    ...(batch ? { batch: batch.uuid } : {}),
     ...delayed,
     ...toExpiresAfter(request.expiresAfter, reservation ? {} : delayed),
     ...(reservation?.reservedFor === undefined ? {} : { reservedFor: reservation.reservedFor }),
@@ -229,7 +242,7 @@ export function makePosting(
     ...toOnOwnerLost(request.onOwnerLost),
     maxAttempts,
     ...(request.backOff === undefined ? {} : { backOff: makeBackOff(request.backOff) }),
-    format: toFormat({ after, ...key }),
+    format: toFormat({ after, batch, ...key }),
     runs: 0,
     attempts: [],
   }
@@ -237,9 +250,10 @@ export function makePosting(
 }
 
 /** Returns the version of a posting's layout: the oldest one whose releases keep all that it says. */
-export function toFormat({ after, keyFor }: { readonly after?: unknown; readonly keyFor?: number }): number {
+export function toFormat({ after, batch, keyFor }: { after?: unknown; batch?: unknown; keyFor?: number }): number {
   if (keyFor !== undefined) return FORMAT_WITH_WINDOW
-  return after === undefined ? POSTING_FORMAT : FORMAT_WITH_DEPENDENCIES
+  if (batch) return FORMAT_WITH_BATCH
+  return after ? FORMAT_WITH_DEPENDENCIES : POSTING_FORMAT
 }
 
 /** @throws InvalidPosting */
@@ -459,9 +473,11 @@ export function toSize(value: unknown): Size {
 type OptionalPostingKey =
   | 'key'
   | 'keyFor'
+  | 'batch'
   | 'delay'
   | 'expiresAfter'
   | 'reservedFor'
+  | 'postedBy'
   | 'deadline'
   | 'onOwnerLost'
   | 'amended'
@@ -470,7 +486,9 @@ function assertOptional(
   what: string,
   fields: { readonly [K in OptionalPostingKey]?: unknown },
 ): asserts fields is Pick<Posting, OptionalPostingKey> {
-  const { key, keyFor, delay, expiresAfter, reservedFor, deadline, onOwnerLost, amended } = fields
+  const { key, keyFor, batch, delay, expiresAfter, reservedFor, postedBy, deadline, onOwnerLost, amended } = fields
+  if (batch !== undefined && !(typeof batch === 'string' && validUuid(batch)))
+    throw new InvalidPosting(`${what}batch must be a UUID`)
   if (amended !== undefined && !isCount(amended))
     throw new InvalidPosting(`${what}amended must be a whole number from 0`)
   if (delay !== undefined && !isDuration(delay))
@@ -480,6 +498,9 @@ function assertOptional(
   if (reservedFor !== undefined && typeof reservedFor !== 'string')
     throw new InvalidPosting(`${what}reservedFor must be a string`)
   assertNameLength(what, 'reservedFor', reservedFor)
+  if (postedBy !== undefined && typeof postedBy !== 'string')
+    throw new InvalidPosting(`${what}postedBy must be a string`)
+  assertNameLength(what, 'postedBy', postedBy)
   if (deadline !== undefined && !isDuration(deadline))
     throw new InvalidPosting(`${what}deadline must be a number of milliseconds from 0`)
   if (onOwnerLost !== undefined && onOwnerLost !== 'fail')

@@ -14,7 +14,7 @@ export const MAX_WRITE_ITEMS = 100
 export const MAX_RECORD_ID_LENGTH = 512
 
 export interface RecordName {
-  /** What the record is: `schedule`, `limit`. */
+  /** The kind of the record: `schedule`, `limit`. */
   readonly kind: string
   /** Unique among the records of its kind. */
   readonly id: string

@@ -9,7 +9,7 @@ import type { RecordKind } from './record-store.ts'
 
 /** A flow that a conductor of the board has, or has had. */
 export interface ListedFlow extends FlowOutline {
-  /** When a conductor first had this structure. */
+  /** The time at which a conductor first had this structure. */
   readonly since: Date
 }
 

@@ -26,7 +26,7 @@ export interface SkippedTimes {
   readonly count: number
   readonly from: number
   readonly to: number
-  /** Why the board refused the job. */
+  /** The reason why the board refused the job. */
   readonly error?: string
 }
 

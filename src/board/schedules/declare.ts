@@ -18,7 +18,7 @@ export interface DeclaredSchedules {
   readonly prune?: boolean
 }
 
-/** What a declaration has done. */
+/** The result of a declaration. */
 export interface DeclareReport {
   readonly put: readonly string[]
   /** The schedules that a newer version has declared: they were left as they are. */

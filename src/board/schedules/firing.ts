@@ -17,7 +17,7 @@ import { type Firing, isOver, type Overlap, type ScheduleCounts, type ScheduleRe
 import type { RuleCache } from './rule-cache.ts'
 import { postsPerWrite, queuedKey, scheduleKey, toScheduledPost } from './scheduled-post.ts'
 
-/** What one transaction has done for a schedule. */
+/** The outcome of one transaction for a schedule. */
 export interface Fired {
   readonly id: string
   readonly tenant: string | undefined

@@ -19,7 +19,7 @@ export interface ResumeScheduleOptions {
   readonly catchUp?: 'none' | 'latest'
 }
 
-/** What `board.schedules.resume` has done. */
+/** The result of `board.schedules.resume`. */
 export interface Resumed {
   /** The number of times that have passed. */
   readonly passed: number

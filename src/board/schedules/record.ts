@@ -8,17 +8,17 @@ import type { Posting } from '../model/posting.ts'
 import type { RecordKind } from '../records/record-store.ts'
 
 export const CATCH_UPS = ['none', 'latest', 'all'] as const
-/** Which of the times that passed while no conductor was running are caught up: posted afterwards. */
+/** The times that are caught up (posted afterwards), of those that passed while no conductor was running. */
 export type CatchUp = (typeof CATCH_UPS)[number]
 
 export const OVERLAPS = ['skip', 'queueOne', 'queueAll', 'cancelPrevious', 'allow'] as const
-/** What happens when a job of the schedule is due while an earlier one is still on the board. */
+/** The policy for a job that is due while an earlier one of the schedule is still on the board. */
 export type Overlap = (typeof OVERLAPS)[number]
 
-/** Why a time was not run. */
+/** The reason why a time was not run. */
 export type SkipReason = 'missed' | 'overlap' | 'paused' | 'refused'
 
-/** What the jobs of a schedule have in common. */
+/** The template for the jobs of a schedule. */
 export type JobTemplate = Pick<Posting, 'name' | 'details' | 'priority' | 'size' | 'maxAttempts'> &
   Pick<Partial<Posting>, 'resources' | 'limits' | 'expiresAfter' | 'deadline' | 'onOwnerLost' | 'backOff'>
 
@@ -37,10 +37,10 @@ export interface SchedulePolicies {
   readonly pauseAfterFailures?: number
 }
 
-/** What the schedule has done at one time, or at several times in a row that were skipped for one reason. */
+/** The outcome at one time, or at several times in a row that were skipped for one reason. */
 export interface Firing {
   readonly nominal: number
-  /** When it was decided. */
+  /** The time of the decision. */
   readonly at: number
   readonly why: 'time' | 'manual' | 'backfill'
   /** The job that was posted. */
@@ -48,7 +48,7 @@ export interface Firing {
   readonly skipped?: SkipReason
   /** The number of times that were skipped; 1 if absent. */
   readonly count?: number
-  /** Why the board refused the job. */
+  /** The reason why the board refused the job. */
   readonly error?: string
 }
 
@@ -77,11 +77,11 @@ export interface ScheduleRecord {
   readonly last?: { readonly nominal: number; readonly uuid: string }
 }
 
-/** What a schedule has done so far. */
+/** The counters of a schedule since its creation. */
 export interface ScheduleCounts {
   /** The jobs that were posted because their time had come. */
   readonly fired: number
-  /** Those of them that were posted more than a minute after their time, and the jitter. */
+  /** The number of jobs that were posted more than a minute after their time and the jitter. */
   readonly late: number
   readonly manual: number
   readonly backfilled: number

@@ -10,7 +10,7 @@ import type { ScheduleHost } from './schedule-host.ts'
 /** The maximum number of attempts of a change, when other processes change the schedule at the same time: it changes a few times a second. */
 export const MAX_ATTEMPTS = 20
 
-/** What a change writes: the new value, and the jobs that are posted in the same transaction. */
+/** The writes of a change: the new value, and the jobs that are posted in the same transaction. */
 export interface Change {
   readonly value: ScheduleRecord
   readonly posts?: readonly PostRequest[]

@@ -1,4 +1,4 @@
-/** What schedules need of the board they are on. */
+/** The interface by which schedules use their board. */
 import type { AlarmClock } from '../../core/time.ts'
 import type { BackendCapabilities } from '../backend.ts'
 import type { BoardRecords } from '../records/board-records.ts'

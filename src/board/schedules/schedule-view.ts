@@ -44,7 +44,7 @@ export interface ScheduleView {
   readonly error?: Error
 }
 
-/** What a schedule has done at one time. */
+/** The outcome of a schedule at one time. */
 export interface ScheduleFiring extends Omit<Firing, 'nominal' | 'at'> {
   readonly nominal: Date
   readonly at: Date

@@ -1,4 +1,4 @@
-/** How a program declares a schedule: `schedule('nightly', { cron: '30 2 * * *' }, report, { region: 'eu' })`. */
+/** Declares a schedule in a program: `schedule('nightly', { cron: '30 2 * * *' }, report, { region: 'eu' })`. */
 import { InvalidArgument, InvalidPosting, MissingDependencies } from '../../core/errors.ts'
 import { assertOptions, defined, type KnownOptions } from '../../core/options.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
@@ -41,7 +41,7 @@ export interface ScheduleOptions {
   readonly pauseAfterFailures?: number
   /** Options of its jobs, as for `board.post`. */
   readonly post?: Pick<PostOptions, SchedulePostOption>
-  /** One schedule for each of these names, with the id `ID/NAME`; the value replaces parts of the store. */
+  /** The tenants: there is a schedule for each name, with the id `ID/NAME`; the value replaces parts of the store. */
   readonly tenants?: Readonly<Record<string, object>>
   /**
    * The version of the declaration; 0 by default. A declaration with a lower version than the schedule on the board changes nothing: so old
@@ -72,7 +72,7 @@ export interface DeclaredSchedule {
   readonly options: ScheduleOptions
 }
 
-/** What a record has of its declaration. */
+/** The declaration of a schedule, as its record keeps it. */
 export type ScheduleDefinition = Pick<ScheduleRecord, 'spec' | 'job' | 'policies'> & { readonly tenant?: string }
 
 const KNOWN_CHANGES: KnownOptions<Omit<ScheduleChanges, 'spec' | 'store'>> = {
@@ -150,7 +150,7 @@ export async function toDefinitions(
   )
 }
 
-/** What an edit changes of a schedule; the rest stays. */
+/** The fields that an edit changes; the others stay. */
 export interface ScheduleChanges extends Omit<ScheduleOptions, 'post' | 'tenants' | 'version'> {
   readonly spec?: ScheduleSpec
   /** Replaces the whole store. */

@@ -9,7 +9,7 @@ import type { ScheduleRecord } from './record.ts'
 /** The namespace of the uuids of scheduled jobs. */
 const NAMESPACE = 'b0a5a3f4-6d0c-4a55-9c52-1f7d2e0a9b11'
 
-/** Why a scheduled job was posted: the field `schedule` of its details. Times are texts of ISO 8601. */
+/** The reason why a scheduled job was posted: the field `schedule` of its details. Times are texts of ISO 8601. */
 export interface ScheduledDetails {
   /** The id of the schedule. */
   readonly id: string
@@ -59,7 +59,7 @@ export interface ScheduledPost {
 
 /** The bytes of jobs that one write posts: with the records they fit into one request of every server. */
 const MAX_BYTES_PER_WRITE = 400_000
-/** What a job has besides its template. */
+/** The fields of a job that its template does not have. */
 const BYTES_PER_JOB = 1_000
 const MAX_POSTS_PER_WRITE = 100
 

@@ -38,7 +38,7 @@ export interface PauseScheduleOptions {
 /** `foreign`: another owner has declared it. */
 type PutOutcome = 'put' | 'unchanged' | 'newer' | 'foreign' | 'exists' | 'missing'
 
-/** What is put, and where: `put` creates or replaces, `add` only creates, `edit` only changes. */
+/** A schedule to put, and how: `put` creates or replaces, `add` only creates, `edit` only changes. */
 type PutRequest =
   | { readonly mode: 'put'; readonly definition: ScheduleDefinition; readonly declared?: Declared }
   | { readonly mode: 'add'; readonly definition: ScheduleDefinition }

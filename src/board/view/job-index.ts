@@ -40,7 +40,7 @@ export interface OwnPostOptions {
   readonly isCovered: boolean
 }
 
-/** What this process can do to a job. */
+/** The rights of this process to a job. */
 export type OwnChange = 'consumed' | 'trashed' | 'released' | 'cancelled'
 
 /** What a write of this process has made of a posting. */

@@ -82,7 +82,7 @@ export class LiveView {
   readonly #subscription: Subscription
   /** Whether the board was listed, and its postings read, since the view was opened. */
   #isEntered = false
-  /** Why the board could not be listed since the last gap; without a connection, another gap follows. */
+  /** The reason why the board could not be listed since the last gap; without a connection, another gap follows. */
   #listError: NotConnected | undefined
   #gaps = 0
   #received = 0
@@ -168,6 +168,14 @@ export class LiveView {
   get isWholeBoard(): boolean {
     if (!this.#window) return this.isOpen
     return this.isOpen && this.#window.isWholeBoard && this.#index.size >= this.#index.jobCount
+  }
+
+  /**
+   * Whether the view shows every job on the board, with its posting if that can be read. A window that a job has just entered, which may have
+   * been on the board for long, does not before the posting is read.
+   */
+  get showsWholeBoard(): boolean {
+    return this.isWholeBoard && !(this.#window && this.#reader.isBusy)
   }
 
   /** Whether all due jobs of the board are in the view, and their postings read: reading on finds no more. */

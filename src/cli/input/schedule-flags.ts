@@ -34,7 +34,7 @@ const OVERLAP_CHOICES = [
   'allow',
 ] as const satisfies readonly Overlap[]
 
-/** What a rule may be, for help texts. */
+/** The kinds of rules, for help texts. */
 export const RULE_HELP =
   "cron expression ('30 2 * * 1-5'), interval (5m), calendar rule ('FREQ=MONTHLY;BYDAY=-1FR') or one time (2027-03-28T09:00)"
 

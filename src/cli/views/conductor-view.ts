@@ -17,7 +17,7 @@ export interface ConductorView {
   readonly jobs?: readonly string[]
   /** Its child processes for isolated tasks. */
   readonly children?: readonly ChildView[]
-  /** Why no child process can be started. */
+  /** The reason why no child process can be started. */
   readonly noChild?: string
   readonly startedAt?: Date
   /** The version of its time-zone data. */

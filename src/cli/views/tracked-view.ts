@@ -15,7 +15,7 @@ export interface TrackedView {
   readonly progress?: Readonly<Record<string, number>>
   /** The messages of their last progress reports. */
   readonly messages?: Readonly<Record<string, string>>
-  /** What tasks have saved for their next run, by the tasks' names. */
+  /** The checkpoints of tasks, by their names. */
   readonly checkpoints?: Readonly<Record<string, SavedCheckpoint>>
   readonly owner?: string
   readonly run?: number

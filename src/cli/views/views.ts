@@ -89,11 +89,14 @@ export interface JobDetails {
   readonly attempts: readonly Attempt[]
 }
 
-/** What a posting says besides what lists have; each property is absent where the job has the default. */
+/** The fields of a posting that lists do not show; each property is absent where the job has the default. */
 export interface PostingView {
+  /** The reference of the job, which has the board's own id of it. */
+  readonly ref: string
   readonly key?: string
   /** The end of the window of the key. */
   readonly keyTakenUntil?: Date
+  readonly postedBy?: string
   readonly resources?: Resources
   readonly limits?: Job['limits']
   readonly delayedUntil?: Date
@@ -106,17 +109,29 @@ export interface PostingView {
   readonly after?: Job['after']
   /** The uuids of the jobs that are run after it. */
   readonly dependents?: readonly string[]
-  /** Why the job is not run. */
+  /** The reason why the job is not run. */
   readonly waitingFor?: Pick<WaitingFor, 'kind' | 'text'>
 }
 
 export function postingView(job: Job): PostingView {
-  const { key, keyTakenUntil, resources, delayedUntil, expiresAt, deadline, backOff, onOwnerLost, after } = job
+  const {
+    ref,
+    key,
+    keyTakenUntil,
+    postedBy,
+    resources,
+    delayedUntil,
+    expiresAt,
+    deadline,
+    backOff,
+    onOwnerLost,
+    after,
+  } = job
   // Every job has that of its flow.
   const limits = job.limits.filter((limit) => limit.key !== `flow/${job.details.flow}`)
   const hasResources = Object.keys(resources).length > 0
   return {
-    ...defined({ key, keyTakenUntil, delayedUntil, expiresAt, deadline, backOff }),
+    ...defined({ ref, key, keyTakenUntil, postedBy, delayedUntil, expiresAt, deadline, backOff }),
     ...(hasResources ? { resources } : {}),
     ...(limits.length > 0 ? { limits } : {}),
     ...(after.length > 0 ? { after } : {}),

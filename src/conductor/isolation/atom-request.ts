@@ -15,12 +15,12 @@ export interface AtomWorkerSettings {
   readonly maxMessage: number
 }
 
-/** What a child says of itself when it is ready. */
+/** The facts that a child sends when it is ready. */
 export interface AtomWorkerFacts {
   readonly flows: readonly { readonly name: string; readonly version: string; readonly digest: string }[]
 }
 
-/** One `execute` or `revert` of a task. */
+/** A call of `execute` or `revert` of a task. */
 export interface AtomRequest {
   readonly flow: { readonly name: string; readonly version: string }
   readonly atom: string
@@ -39,10 +39,14 @@ export interface AtomRequest {
     | undefined
 }
 
-/** What a task under way asks for: tokens of a limit, or that its encoded checkpoint is saved. The answer is empty. */
+/**
+ * What a task under way asks for: tokens of a limit, or that its encoded checkpoint is saved, both with an empty answer; or how the jobs ended
+ * after which its job is run, with an encoded answer.
+ */
 export type AtomQuestion =
   | { readonly take: { readonly key: string; readonly cost?: number } }
   | { readonly save: Uint8Array }
+  | { readonly read: 'dependencies' }
 
 /** A note of a task under way. */
 export type AtomNote = { readonly progress: number; readonly message?: string } | { readonly log: string }

@@ -15,9 +15,11 @@ import { mergeErrors } from '../../engine/internal.ts'
 import {
   type AnyFlow,
   type ContextCheckpoint,
+  type ContextDependencies,
   type ContextLimits,
   type ContextTakeOptions,
   compile,
+  type EndedDependency,
   type ExecutableTask,
   encodeCheckpoint,
   flowDigest,
@@ -98,6 +100,17 @@ function takeTokens(context: WorkContext): ContextLimits['take'] {
   }
 }
 
+/** Asks the parent how the jobs ended after which this one is run: it has the connections to the board and the logbooks. */
+function readDependencies(context: WorkContext): ContextDependencies['read'] {
+  return async () => {
+    const question: AtomQuestion = { read: 'dependencies' }
+    return decode(
+      (await context.ask(question, { signal: context.signal })) as Uint8Array,
+      'msgpack',
+    ) as EndedDependency[]
+  }
+}
+
 /** Returns the checkpoint of a task: what was saved came with the request, and the parent's run of the flow writes. */
 function openCheckpoint({ atom, checkpoint }: AtomRequest, context: WorkContext): ContextCheckpoint {
   const save = async (value: unknown) => {
@@ -132,6 +145,7 @@ function createContext(request: AtomRequest, work: AtomWork): RevertContext<unkn
     },
     ...{ run, fence, job, schedule, services },
     limits: { take: takeTokens(context) },
+    dependencies: { read: readDependencies(context) },
     get checkpoint() {
       checkpoint ??= openCheckpoint(request, context)
       return checkpoint

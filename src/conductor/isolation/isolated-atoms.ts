@@ -31,7 +31,7 @@ export interface IsolatedAtomsOptions {
   readonly flows: readonly AnyFlow[]
   /** The module that exports these flows: a URL, an absolute path, or a path relative to the working directory. */
   readonly module: string | URL
-  /** Which tasks are isolated: those that declare it, or all. */
+  /** The tasks that are isolated: those that declare it, or all. */
   readonly isolate: 'declared' | 'all'
   readonly output: 'log' | 'stderr'
   readonly settings: PoolSettings
@@ -97,7 +97,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
     return this.#isolated.size < this.#options.flows.length || this.hasRoom
   }
 
-  /** Why no child can be started; undefined while one can. */
+  /** The reason why no child can be started; undefined while one can. */
   get refusal(): Error | undefined {
     return this.#pool.refusal
   }
@@ -232,14 +232,20 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
   }
 }
 
-/** Does what a task in a child has asked for. */
-function answerQuestion(
+/** Does what a task in a child has asked for, and returns the answer. */
+async function answerQuestion(
   question: AtomQuestion,
   { context, signal }: { readonly context: IsolatedAtom['context']; readonly signal: AbortSignal },
-): Promise<void> {
-  if ('save' in question) return context.checkpoint.save(decode(question.save, 'msgpack'))
+): Promise<Uint8Array | undefined> {
+  if ('save' in question) {
+    await context.checkpoint.save(decode(question.save, 'msgpack'))
+    return undefined
+  }
+  if ('read' in question)
+    return encodeFor('a result of a job on which this one depends', await context.dependencies.read())
   const { key, ...options } = question.take
-  return context.limits.take(key, { ...options, signal })
+  await context.limits.take(key, { ...options, signal })
+  return undefined
 }
 
 /** Returns the error with what follows from it for the job. */
@@ -258,7 +264,7 @@ export function isolatedFlows(flows: readonly AnyFlow[]): readonly AnyFlow[] {
 /** The children of a conductor, for its health and its entity. */
 export interface ChildrenHealth {
   readonly available: boolean
-  /** Why no child can be started. */
+  /** The reason why no child can be started. */
   readonly reason?: string
   readonly idle: number
   readonly busy: number

@@ -14,7 +14,7 @@ export interface ConductorPool extends PoolLimits {
   readonly module: string | URL
   /** `declared` (the default): tasks and flows say what is isolated. `all`: every task is, unless it has `isolate: false`. */
   readonly isolate?: 'declared' | 'all'
-  /** Where the lines go that children print: into the log of the task (the default), or to this process's standard error. */
+  /** The destination of the lines that children print: into the log of the task (the default), or to this process's standard error. */
   readonly output?: 'log' | 'stderr'
 }
 

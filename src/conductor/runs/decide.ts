@@ -33,7 +33,7 @@ export type RunEnding =
       readonly results?: Uint8Array
       /** The cancellation of the job, if there was one. */
       readonly cancelled?: Cancelled
-      /** Why the flow was suspended, if a task has to begin again later. */
+      /** The reason why the flow was suspended, if a task has to begin again later. */
       readonly putOff?: TooManyRequests
     }
   | { readonly kind: 'shutdown' }

@@ -8,8 +8,10 @@ import { newUuid } from '../../core/uuid.ts'
 import type { Ending, EngineOptions } from '../../engine/index.ts'
 import type { AnyFlow } from '../../flow/index.ts'
 import type { BookRequest, Persistence } from '../../persistence/index.ts'
+import { KnownFlows } from '../claiming/known-flows.ts'
 import { toBookRequest } from './book-owner.ts'
 import type { Verdict } from './decide.ts'
+import { dependenciesOf } from './dependencies.ts'
 import { type DisclosureOptions, DisclosurePolicy } from './disclosure.ts'
 import { toKeptResults } from './kept-results.ts'
 import { settle } from './settle.ts'
@@ -99,6 +101,11 @@ export async function runOnBoard(
         fence,
         job: { uuid: job.uuid, name: job.name },
         limits: board.limits.isSupported ? board.limits : undefined,
+        dependencies: dependenciesOf(job, {
+          readEnds: (asked) => board.readEnds(asked),
+          persistence,
+          flows: new KnownFlows([flow]),
+        }),
       },
       clock: board.clock,
     },

@@ -31,6 +31,7 @@ import type { AcquireRequest, FlowLog, Persistence } from '../../persistence/ind
 import type { KnownFlows } from '../claiming/known-flows.ts'
 import { toBookRequest } from './book-owner.ts'
 import type { RunEnding } from './decide.ts'
+import { dependenciesOf, type EndReader } from './dependencies.ts'
 import { toKeptResults } from './kept-results.ts'
 import type { TaskWatch } from './task-watch.ts'
 import { jobStopWatch, type StopIgnored } from './unstopped-jobs.ts'
@@ -42,6 +43,8 @@ export interface JobRunContext {
   readonly persistence: Persistence
   /** The limits of the board, of which tasks take tokens. */
   readonly limits: Pick<Limits, 'take' | 'isSupported'>
+  /** Reads how jobs ended after which others are run. */
+  readonly readEnds: EndReader
   /** The object that tasks find as `ctx.services`. */
   readonly services: unknown
   /** Runs isolated tasks. */
@@ -77,7 +80,7 @@ export interface RunProgressed {
 
 export interface JobRun {
   readonly ending: RunEnding
-  /** What the tasks say of limits of other systems. */
+  /** The refusals of other systems that the tasks have reported. */
   readonly refused: readonly TooManyRequests[]
   /** Resolves when no code of the run executes any more: a task may continue after its signal fired. */
   readonly idle: Promise<void>
@@ -175,6 +178,7 @@ async function runClaimedFlow(
       job: { uuid: job.uuid, name: job.name },
       schedule: toScheduledRun(job.details),
       limits: context.limits.isSupported ? context.limits : undefined,
+      dependencies: dependenciesOf(job, context),
     },
     services: context.services,
     isolator: context.isolator,

@@ -30,6 +30,8 @@ export interface Context<S = unknown> {
   readonly schedule: ScheduledRun | undefined
   /** The limits of the board: `ctx.limits.take` waits for tokens of a rate. */
   readonly limits: ContextLimits
+  /** The jobs after which the job is run: `ctx.dependencies.read` returns how they ended, and their results. */
+  readonly dependencies: ContextDependencies
   /**
    * The services for all tasks of the flow, such as a database: the option `services` of the conductor, of `runFlow`, or of
    * the engine. Undefined if the option is absent.
@@ -87,6 +89,38 @@ export interface ContextTakeOptions {
   readonly cost?: number
   /** Ends the wait, as the signal of the task does. */
   readonly signal?: AbortSignal
+}
+
+/** The jobs after which the task's job is run (the option `after` of its post), as `ctx.dependencies`. */
+export interface ContextDependencies {
+  /**
+   * Reads how these jobs ended, in the order in which the post named them; an empty list for a job that is run after none, and without a
+   * board. One round trip to the board, and one to the logbooks for each job whose results the board does not keep. Ends with the reason of
+   * the task's signal.
+   *
+   * @throws SealedLogbook where codecs do not match; StorageFailure, NotConnected
+   * @example const sizes = (await ctx.dependencies.read()).map(({ results }) => results?.size)
+   */
+  read(): Promise<readonly EndedDependency[]>
+}
+
+/** A job after which another one is run, and how it ended. */
+export interface EndedDependency {
+  readonly uuid: string
+  /** The name of the job; undefined where the history of the board does not know it any more. */
+  readonly name: string | undefined
+  /**
+   * COMPLETE: done. TRASHED: in the trash, which only happens with `on: 'settled'`. Undefined where neither the history of the board nor the
+   * logbooks know it any more.
+   */
+  readonly outcome: 'COMPLETE' | 'TRASHED' | undefined
+  /** The reason why the job is in the trash. */
+  readonly reason: string | undefined
+  /**
+   * What its flow provided, by name: from the board, where its flow has `keepResults`, else from the logbooks, where this process knows its
+   * flow. Undefined where there are no results, or they cannot be read.
+   */
+  readonly results: Readonly<Record<string, unknown>> | undefined
 }
 
 /** The time for which a schedule has posted a job. */

@@ -27,7 +27,7 @@ export interface OutlineNode {
   readonly isolated?: true
   /** The positions of the nodes that follow it. */
   readonly next?: readonly number[]
-  /** Those of them about which a decider decides. */
+  /** The parts about which a decider decides. */
   readonly decides?: readonly number[]
   /** The position of the retry that it follows when it fails. */
   readonly retry?: number

@@ -81,7 +81,7 @@ export function checkPostingDefaults(flow: string, given: unknown): PostingDefau
   return Object.freeze(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)))
 }
 
-/** What a flow declares for one store. The values are not checked yet. */
+/** The declarations of a flow for one store. The values are not checked yet. */
 export type Declarations = Readonly<Partial<Record<'resources' | 'key' | 'limits', unknown>>>
 
 const NO_DECLARATIONS: Declarations = {}

@@ -1,7 +1,7 @@
 /** Time zones: converts instants to local times and back with the data of `Intl`. Instants are milliseconds since 1970. */
 import { InvalidArgument } from '../../core/errors.ts'
 
-/** What a clock on the wall shows. */
+/** The date and time that a clock on the wall shows. */
 export interface LocalTime {
   readonly year: number
   /** 1 to 12. */
@@ -12,7 +12,7 @@ export interface LocalTime {
   readonly second: number
 }
 
-/** How a local time became an instant: clocks that go forward leave out local times, clocks that go back repeat some. */
+/** The way in which a local time became an instant: clocks that go forward leave out local times, clocks that go back repeat some. */
 export type LocalTimeKind = 'exact' | 'left out' | 'repeated'
 
 const DAY_MS = 86_400_000

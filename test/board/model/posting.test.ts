@@ -74,7 +74,7 @@ describe('decoding', () => {
     ['priority', 2n ** 60n],
     ['priority', 'URGENT'],
     ['size', 'huge'],
-    ['format', 4],
+    ['format', 99],
     ['format', { toString: 1 }],
     ['format', -1],
     ['format', Number.NaN],

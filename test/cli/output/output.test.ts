@@ -59,7 +59,12 @@ test('jobs --json, post --json and show --json', async () => {
   expect(jsonLines(show.stdout)).toEqual([
     {
       uuid,
-      job: { ...claimed, storeKeys: ['name'], attempts: [{ who: 'somebody', at: INSTANT }] },
+      job: {
+        ...claimed,
+        ...{ storeKeys: ['name'], attempts: [{ who: 'somebody', at: INSTANT }] },
+        ref: expect.stringMatching(`^${uuid}\\.job\\d+$`),
+        postedBy: expect.stringMatching(/:\d+$/),
+      },
       logbook: null,
     },
   ])
@@ -105,6 +110,8 @@ test('show says all that was posted, and why the job waits', async () => {
   for (const line of [
     /^ *waits for +it rests until \d{4}-.*Z$/m,
     /^ *key +k$/m,
+    /^ *posted +\d{4}-.*Z by \S+:\d+$/m,
+    new RegExp(`^ *reference +${job.ref.replace('.', '\\.')}$`, 'm'),
     /^ *exclusive +disk$/m,
     /^ *shared +room, tape$/m,
     /^ *limits +api, mail \(3\)$/m,
@@ -120,6 +127,8 @@ test('show says all that was posted, and why the job waits', async () => {
     job: {
       ...{
         key: 'k',
+        ref: job.ref,
+        postedBy: board.who,
         resources: shared,
         deadline: 300_000,
         onOwnerLost: 'fail',

@@ -109,11 +109,15 @@ const ATTEMPTS = [
 ] as const
 const REPORTS: Readonly<Record<string, JobReport>> = {
   'show-claimed': {
-    job: { ...(JOBS[0] as JobView), storeKeys: ['folder', 'password'], attempts: ATTEMPTS },
+    job: {
+      ...(JOBS[0] as JobView),
+      ...{ ref: `${uuid(1)}.job0000000001`, postedBy: 'web-3:812' },
+      ...{ storeKeys: ['folder', 'password'], attempts: ATTEMPTS },
+    },
     logbook: null,
   },
   'show-trashed': { job: { ...TRASHED, storeKeys: [], attempts: ATTEMPTS }, logbook: LOGBOOK },
-  'show-resting': { job: { ...(JOBS[1] as JobView), storeKeys: [], attempts: [] }, logbook: RESTING },
+  'show-resting': { job: { ...(JOBS[1] as JobView), ref: uuid(2), storeKeys: [], attempts: [] }, logbook: RESTING },
   'show-done': { logbook: LOGBOOK },
 }
 const CONDUCTORS: readonly ConductorView[] = [

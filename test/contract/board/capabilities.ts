@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import type { PostOptions } from '../../../src/board/index.ts'
+import { newUuid } from '../../../src/core/uuid.ts'
 import { rejectionOf } from '../../board/events.ts'
 import { all, namesOn } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
@@ -38,6 +39,19 @@ export function capabilitiesContract({ open }: Place, capabilities: BackendCapab
         capability: 'dependencies',
       })
     expect(await board.countJobs()).toBe(capabilities.dependencies ? 2 : 1)
+  })
+
+  test(`a batch is ${capabilities.batches ? 'taken' : 'refused'}, and a job of one`, async () => {
+    const board = await open()
+    const creating = board.batch({ name: 'import' })
+    if (capabilities.batches) await (await creating).post('flow', {})
+    else
+      for (const asking of [creating, board.batches(), board.post('flow', {}, { batch: newUuid() })])
+        expect(await rejectionOf(asking)).toMatchObject({
+          code: 'JOBBOARD_UNSUPPORTED_CAPABILITY',
+          capability: 'batches',
+        })
+    expect(await board.countJobs()).toBe(capabilities.batches ? 1 : 0)
   })
 
   test(`to give a job back with further resources is ${capabilities.resources ? 'taken' : 'refused, and the claim is kept'}`, async () => {

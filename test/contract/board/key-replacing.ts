@@ -22,7 +22,7 @@ async function replaced(board: JobBoard, [old, newer]: readonly [PostOptions, Po
 
 export function keyReplacingContract(
   { open }: Place,
-  { capabilities: { dependencies, records, history } }: BoardBackend,
+  { capabilities: { batches, dependencies, records, history } }: BoardBackend,
 ): void {
   test('the newest post is what runs; uuid, key and place in the queue stay', async () => {
     const [here, there] = await Promise.all([open(), open()])
@@ -269,6 +269,23 @@ export function keyReplacingContract(
       await (await here.claim(one)).consume()
       const claims = [(await there.claimNext())[0], (await there.claimNext())[0]]
       expect(claims.map((claim) => claim.job.name)).toEqual(['two', 'same'])
+    })
+
+  if (batches)
+    test('a job of a batch stays in it; a post that names another one is refused', async () => {
+      const [here, there] = await Promise.all([open(), open()])
+      const [batch, other] = await Promise.all([here.batch({ name: 'one' }), here.batch({ name: 'other' })])
+      const first = await batch.post('flow', { n: 1 }, { key: KEY })
+      expect(await there.post('flow', { n: 2 }, { key: KEY })).toMatchObject({ ...REPLACED, uuid: first.uuid })
+      expect(await batch.post('flow', { n: 3 }, { key: KEY })).toMatchObject({ ...REPLACED, uuid: first.uuid })
+      expect(await rejectionOf(other.post('flow', {}, { key: KEY }))).toBeInstanceOf(InvalidState)
+      await batch.seal()
+      await (await there.claim(await there.find(first.uuid))).consume()
+      expect(await batch.wait()).toBe('done')
+      expect(await batch.progress()).toMatchObject({ total: 1, done: 1 })
+      const alone = await here.post('flow', {}, { key: KEY })
+      expect(await rejectionOf(other.post('flow', {}, { key: KEY }))).toBeInstanceOf(InvalidState)
+      expect((await here.find(alone.uuid)).details.store).toEqual({})
     })
 
   test('a job that is trashed after it was replaced has the new posting there', async () => {

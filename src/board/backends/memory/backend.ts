@@ -10,6 +10,7 @@ import {
   ALL_CAPABILITIES,
   type Backend,
   type BackendSink,
+  type BatchStore,
   type BoardListing,
   type Cancellation,
   type CancelRequest,
@@ -62,12 +63,32 @@ export class MemoryBackend implements Backend {
   #unsubscribe: (() => void) | undefined
   readonly #followed = new Set<string>()
   readonly #recordWatches = new Map<string, () => void>()
+  readonly #batchWatches = new Map<string, () => void>()
   #unfollow: (() => void) | undefined
 
   constructor(options: { uri: string; space: MemorySpace }) {
     this.uri = options.uri
     this.#space = options.space
     this.clock = options.space.clock
+  }
+
+  readonly batches: BatchStore = {
+    create: async (batch) => this.#openSpace().batches.create(batch),
+    find: async (uuid) => this.#openSpace().batches.find(uuid),
+    list: async ({ limit }) => this.#openSpace().batches.newest(limit),
+    change: async (uuid, change) => this.#openSpace().changeBatch(uuid, change),
+    jobs: async (uuid) => this.#openSpace().batches.jobs(uuid),
+    watch: async (uuid) => {
+      const { sink } = this.#requireOpen()
+      const onChange = (changed: string) => {
+        if (changed === uuid) sink.batchChanged(uuid)
+      }
+      if (!this.#batchWatches.has(uuid)) this.#batchWatches.set(uuid, this.#space.batches.watch(onChange))
+    },
+    unwatch: async (uuid) => {
+      this.#batchWatches.get(uuid)?.()
+      this.#batchWatches.delete(uuid)
+    },
   }
 
   async open(sink: BackendSink): Promise<void> {
@@ -125,8 +146,10 @@ export class MemoryBackend implements Backend {
     this.#unsubscribe?.()
     this.#unsubscribe = undefined
     this.#forget([...this.#followed])
-    for (const unwatch of this.#recordWatches.values()) unwatch()
-    this.#recordWatches.clear()
+    for (const watches of [this.#recordWatches, this.#batchWatches]) {
+      for (const unwatch of watches.values()) unwatch()
+      watches.clear()
+    }
     // The owner is notified first: it must know before another board can claim.
     open.sink.session({ state: 'closed', session: open.session })
     this.#space.endSession(open.session)
@@ -327,14 +350,19 @@ export class MemoryBackend implements Backend {
     return this.#open?.session === session
   }
 
+  #openSpace(): MemorySpace {
+    this.#requireOpen()
+    return this.#space
+  }
+
   #requireOpen(): { sink: BackendSink; session: string } {
     if (this.#open) return this.#open
     throw new InvalidState(`board ${this.uri} is not open`)
   }
 }
 
-function toMemoryPost({ posting, after }: PostRequest): MemoryPost {
-  return { posting, bytes: encodeWithinLimit(posting, { limit: MAX_POSTING_BYTES }), after }
+function toMemoryPost({ posting, after, member }: PostRequest): MemoryPost {
+  return { posting, bytes: encodeWithinLimit(posting, { limit: MAX_POSTING_BYTES }), after, member }
 }
 
 /** Encodes a posting. Only a post is limited: attempts and a failure are added to the posting later. */

@@ -1,4 +1,4 @@
-/** Which jobs of a memory board depend on which: of each dependency that is not met. */
+/** The dependencies between jobs of a memory board that are not met. */
 import type { Dependency, DependencyEnd } from '../../model/dependencies.ts'
 
 export class MemoryDependencies {

@@ -7,8 +7,10 @@
 
 import { decode, encode } from '../../../core/codec.ts'
 import { Duplicate, NotFound, Unclaimable } from '../../../core/errors.ts'
+import { defined } from '../../../core/options.ts'
 import { type AlarmClock, systemAlarmClock } from '../../../core/time.ts'
 import type {
+  BatchChange,
   BoardChange,
   BoardListing,
   Cancellation,
@@ -28,9 +30,11 @@ import type {
 } from '../../backend.ts'
 import { cascadeCancellation, type Dependency } from '../../model/dependencies.ts'
 import type { HistoryEntry } from '../../model/ended-job.ts'
+import type { StoredBatch } from '../../model/job-batch.ts'
 import type { ClaimLimits } from '../../model/limits.ts'
-import { decodePosting, type Posting, toCountedBytes } from '../../model/posting.ts'
+import { decodePosting, encodePosting, type Posting, toCountedBytes } from '../../model/posting.ts'
 import { changesLimits, type RecordChange } from '../../model/record.ts'
+import { MemoryBatches } from './batches.ts'
 import { MemoryDependencies } from './dependencies.ts'
 import { MemoryHistory } from './history.ts'
 import { MemoryKeys } from './keys.ts'
@@ -43,9 +47,12 @@ interface MemoryClaim {
   readonly session: string
 }
 
+/** The fields of a posting that the space needs itself. */
+type KeptPosting = Pick<Posting, 'uuid' | 'key' | 'resources' | 'batch'>
+
 interface MemoryJob {
   bytes: Uint8Array
-  posting: Pick<Posting, 'uuid' | 'key' | 'resources'>
+  posting: KeptPosting
   revision: number
   readonly order: bigint
   readonly postedAt: number
@@ -60,6 +67,8 @@ export interface MemoryPost {
   readonly posting: Posting
   readonly bytes: Uint8Array
   readonly after?: readonly Dependency[] | undefined
+  /** The open job of the batch on whose behalf it is posted. */
+  readonly member?: string | undefined
 }
 
 /** The end of a job in the trash. */
@@ -90,6 +99,7 @@ export class MemorySpace {
   readonly limits = new MemoryLimits()
   readonly dependencies = new MemoryDependencies()
   readonly history = new MemoryHistory()
+  readonly batches = new MemoryBatches()
   readonly #ownClock: AlarmClock | undefined
   #paused = false
   #sequence = 0
@@ -131,11 +141,14 @@ export class MemorySpace {
     }
   }
 
-  post({ posting, bytes, after = [] }: MemoryPost): Posted {
+  post(post: MemoryPost): Posted {
+    const { posting, bytes, after = [] } = post
     const gone = this.#findGone(after)
     if (gone !== undefined) return { created: false, gone }
+    this.batches.assertTakes([post])
     const holder = this.keys.holderOf(posting.key)
     if (holder) return { created: false, ...holder, revision: 0 }
+    this.batches.add(posting)
     return { created: true, ...this.#add(posting, bytes, after) }
   }
 
@@ -155,6 +168,7 @@ export class MemorySpace {
     }
     const gone = this.#findGone(posts.flatMap(({ after = [] }) => after))
     if (gone !== undefined) return { done: false, conflict: { dependency: gone } }
+    this.batches.assertTakes(posts)
     if (changesLimits(changes)) this.limits.noteChange()
     const revisions = this.records.apply(changes)
     return { done: true, revisions, posted: posts.map((post) => this.post(post)) }
@@ -259,8 +273,19 @@ export class MemorySpace {
       throw new Duplicate(`job ${posting.uuid}: its key is taken on the board; restore it when the key is free`)
     }
     this.#trash.delete(entry.id)
+    this.batches.restore(posting, entry.id)
     this.#add(posting, bytes, after)
     return { restored: true }
+  }
+
+  changeBatch(uuid: string, change: BatchChange): StoredBatch {
+    const { batch, callback } = this.batches.change(uuid, change, this.clock.now())
+    this.#postCallback(callback)
+    return batch
+  }
+
+  #postCallback(posting: Posting | undefined): void {
+    if (posting) this.#add(posting, encodePosting(posting, { encoding: ENCODING, limit: Number.POSITIVE_INFINITY }))
   }
 
   purge(entry: TrashedEntry): void {
@@ -322,7 +347,7 @@ export class MemorySpace {
   }
 
   #add(
-    posting: Pick<Posting, 'uuid' | 'key' | 'keyFor' | 'resources'> & AlarmedPosting,
+    posting: KeptPosting & Pick<Posting, 'keyFor'> & AlarmedPosting,
     bytes: Uint8Array,
     after: readonly Dependency[] = [],
   ): { id: string; revision: number; order: bigint; bytes: number } {
@@ -377,6 +402,8 @@ export class MemorySpace {
     }
     if (history) this.history.add(history)
     this.#notify(...changes, ...this.#endDependencies(id, trash))
+    const counted = { id, trashed: trash !== undefined, now: this.clock.now() }
+    if (row) this.#postCallback(this.batches.end(row.posting, counted))
   }
 
   /** Frees the jobs that depend on one that has ended, or requests to cancel them. */
@@ -413,9 +440,8 @@ function clearAlarms({ alarms }: MemoryJob): void {
   for (const alarm of alarms.splice(0)) alarm[Symbol.dispose]()
 }
 
-/** Returns the fields of a posting that the space needs itself. */
-function toKept({ uuid, key, resources }: MemoryJob['posting']): MemoryJob['posting'] {
-  return { uuid, ...(key === undefined ? {} : { key }), ...(resources ? { resources } : {}) }
+function toKept({ uuid, key, resources, batch }: KeptPosting): KeptPosting {
+  return { uuid, ...defined({ key, resources, batch }) }
 }
 
 function notInTrashError({ posting }: TrashedEntry): NotFound {

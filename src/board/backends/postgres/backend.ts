@@ -33,6 +33,7 @@ import {
   type PostedInTransaction,
   type PostRequest,
   type ResourceHolder,
+  type RestoreOptions,
   type RestoreOutcome,
   type SessionHold,
   type Settlement,
@@ -43,6 +44,7 @@ import {
   type WriteRequest,
   type Written,
 } from '../../backend.ts'
+import type { EndedJob } from '../../model/ended-job.ts'
 import type { LimitUse, TokenRequest, TokensTaken } from '../../model/limits.ts'
 import type { Posting, SqlClient } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
@@ -54,6 +56,7 @@ import { CleanUp } from './clean-up.ts'
 import { translateErrors } from './errors.ts'
 import { type FeedSource, PostgresChangeFeed, parseFollowed } from './feed.ts'
 import { FunctionCaller } from './function-caller.ts'
+import { HistoryRows } from './history-rows.ts'
 import { LimitRows } from './limit-rows.ts'
 import { BoardReader } from './reader.ts'
 import { parseRecordNotification, RecordRows } from './record-rows.ts'
@@ -91,6 +94,7 @@ interface PostgresComponents {
   readonly locks: ResourceLocks
   readonly records: RecordRows
   readonly limits: LimitRows
+  readonly history: HistoryRows
   readonly requests: readonly FunctionCaller[]
 }
 
@@ -107,7 +111,7 @@ const MAX_REPORTED = 1_000
 
 export class PostgresBackend implements Backend {
   readonly uri: string
-  readonly capabilities = { ...ALL_CAPABILITIES, dependencies: false, history: false }
+  readonly capabilities = { ...ALL_CAPABILITIES, batches: false }
   readonly sessionTimeout: number
   readonly sections: BoardSections
   readonly #options: PostgresBackendOptions
@@ -251,13 +255,26 @@ export class PostgresBackend implements Backend {
     await this.#requireOpen.changer.request(request)
   }
 
-  async restore(entry: TrashedEntry, posting: Posting): Promise<RestoreOutcome> {
-    await this.#requireOpen.changer.restore(entry, posting)
-    return { restored: true }
+  async restore(entry: TrashedEntry, posting: Posting, options: RestoreOptions = {}): Promise<RestoreOutcome> {
+    return this.#requireOpen.changer.restore(entry, posting, options)
   }
 
   async purge(entry: TrashedEntry): Promise<void> {
     await this.#requireOpen.changer.purge(entry)
+  }
+
+  async dependencies(
+    id: string,
+  ): Promise<{ readonly waitsFor: readonly string[]; readonly dependents: readonly string[] }> {
+    return translateErrors(`looking for the dependencies of ${id}`, () => this.#requireOpen.reader.dependencies(id))
+  }
+
+  async history({ limit }: { readonly limit: number }): Promise<readonly EndedJob[]> {
+    return translateErrors(`reading the history of ${this.uri}`, () => this.#requireOpen.history.newest(limit))
+  }
+
+  async endedJobs(uuids: readonly string[]): Promise<readonly (EndedJob | undefined)[]> {
+    return translateErrors(`reading the history of ${this.uri}`, () => this.#requireOpen.history.find(uuids))
   }
 
   async write(request: WriteRequest): Promise<Written> {
@@ -531,6 +548,7 @@ export class PostgresBackend implements Backend {
       catchUp: () => feed.caughtUp(),
       statusOf: (jobs) => reader.statusOf(jobs),
     })
-    return { sink, reader, sections, changer, feed, keeper, locks, records, limits, requests }
+    const history = new HistoryRows({ driver: this.#pool, schema, board })
+    return { sink, reader, sections, changer, feed, keeper, locks, records, limits, history, requests }
   }
 }

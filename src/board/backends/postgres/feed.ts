@@ -41,6 +41,8 @@ export interface FeedSource {
 export class PostgresChangeFeed {
   readonly #options: PostgresFeedOptions
   #source: FeedSource | undefined
+  /** The source to which it was attached last, if it was not detached since. */
+  #attaching: FeedSource | undefined
   /** Set while the session has no connection: callers that wait for a poll wait until there is one. */
   #suspended: Deferred<void> | undefined
   #snapshot = ''
@@ -55,12 +57,16 @@ export class PostgresChangeFeed {
 
   /** Begins to deliver changes, from a snapshot that is older than the listing that follows. */
   async attach(source: FeedSource): Promise<void> {
+    this.#attaching = source
     await this.#begin(source)
+    // It was detached meanwhile: its timer would keep the process alive.
+    if (this.#attaching !== source) return
     this.#source = source
     this.#schedulePoll()
   }
 
   detach(): void {
+    this.#attaching = undefined
     this.#source = undefined
     clearTimeout(this.#timer)
     this.#waitForResume()
@@ -168,7 +174,8 @@ export class PostgresChangeFeed {
       if (kind === 'paused' || kind === 'resumed') this.#options.sink.paused(kind === 'paused')
       for (const [index, job] of jobs.entries()) {
         if (!isJobNumber(job)) this.#options.misnumbered(job)
-        else if (kind === 'posted') batch.push(toPostedChange(job, ranks?.[index], dues?.[index]))
+        else if (kind === 'posted' || kind === 'ready')
+          batch.push(toPlacedChange(kind, { job, rank: ranks?.[index], due: dues?.[index] }))
         else for (const change of CHANGES_BY_KIND[kind] ?? []) batch.push({ kind: change, id: jobId(job) })
       }
     }
@@ -184,13 +191,25 @@ export function parseFollowed(payload: string): BoardChange[] {
   return changes && isJobNumber(job) ? changes.map((change) => ({ kind: change, id: jobId(job) })) : []
 }
 
-/** The changes of one kind in a transaction. Posts include ranks that are not the default, and due times. */
-type TransactionPart = readonly [kind: string, jobs: readonly unknown[], ranks: number[] | null, dues: number[] | null]
+/**
+ * The changes of one kind in a transaction. Posted and ready jobs include ranks that are not the default, and due times: `'Infinity'` for a job that
+ * waits for others, since JSON has no such number.
+ */
+type TransactionPart = readonly [
+  kind: string,
+  jobs: readonly unknown[],
+  ranks: number[] | null,
+  dues: (number | string)[] | null,
+]
 
-function toPostedChange(job: number, rank: number | undefined, dueAt = 0): BoardChange {
+/** Returns a change with the place of the job in claim order. */
+function toPlacedChange(
+  kind: 'posted' | 'ready',
+  { job, rank, due = 0 }: { job: number; rank: number | undefined; due: number | string | undefined },
+): BoardChange {
   const id = jobId(job)
   const priority = (rank === undefined ? undefined : PRIORITIES[rank]) ?? 'NORMAL'
-  return { kind: 'posted', id, at: { id, priority, order: BigInt(job), dueAt } }
+  return { kind, id, at: { id, priority, order: BigInt(job), dueAt: Number(due) } }
 }
 
 /** The changes of a job for each kind in the table. */
@@ -201,4 +220,5 @@ const CHANGES_BY_KIND: Readonly<Record<string, readonly BoardChange['kind'][]>> 
   consumed: ['gone', 'released'],
   trashed: ['trashed', 'gone', 'released'],
   cancelled: ['cancelled'],
+  ready: ['ready'],
 }

@@ -3,6 +3,7 @@ import { encode } from '../../../core/codec.ts'
 import { Duplicate, NotConnected } from '../../../core/errors.ts'
 import { decodeText, encodeText, type SqlDriver } from '../../../postgres/index.ts'
 import type { Cancellation, Entity, JobStatus, StoredJob, TrashedEntry, UnreadableJob } from '../../backend.ts'
+import { readDependencies } from './dependency-rows.ts'
 import {
   jobId,
   jobNumbers,
@@ -86,6 +87,12 @@ WHERE NOT EXISTS (SELECT FROM @.jobs j WHERE j.board = $1 AND j.id = a.id)`,
       'SELECT cancelled_by, cancel_reason FROM @.jobs WHERE board = $1 AND id = $2 AND cancelled_by IS NOT NULL'
     const [row] = (await this.#query(text, jobNumbers([id]))).rows
     return row && { who: decodeText(String(row['cancelled_by'])), reason: decodeText(String(row['cancel_reason'])) }
+  }
+
+  async dependencies(
+    id: string,
+  ): Promise<{ readonly waitsFor: readonly string[]; readonly dependents: readonly string[] }> {
+    return readDependencies(id, { driver: this.#driver, schema: this.#schema })
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {

@@ -5,7 +5,7 @@ import { encodePosting, MAX_POSTING_BYTES } from '../../model/posting.ts'
 import { describeWrite, type RecordChange, type RecordName, type StoredRecord } from '../../model/record.ts'
 import { translateErrors } from './errors.ts'
 import type { FunctionCaller } from './function-caller.ts'
-import { textDigest } from './records.ts'
+import { jobId, textDigest } from './records.ts'
 import { type EncodedPost, type PostAnswer, toPostParameters, toPosts } from './writer.ts'
 
 export interface RecordRowsOptions {
@@ -22,6 +22,7 @@ type WriteAnswer =
   | { readonly revisions: readonly (number | null)[]; readonly posted: PostAnswer | null }
   | { readonly record: number }
   | { readonly post: number }
+  | { readonly dependency: number }
 
 export class RecordRows {
   readonly #options: RecordRowsOptions
@@ -63,6 +64,7 @@ export class RecordRows {
       return { done: false, conflict: { kind, id } }
     }
     if ('post' in answer) return { done: false, conflict: { key: posts[answer.post]?.request.posting.key ?? '' } }
+    if ('dependency' in answer) return { done: false, conflict: { dependency: jobId(answer.dependency) } }
     const ids = answer.posted?.ids ?? []
     const fates = wasRecovered ? await this.#options.statusOf(ids) : new Map()
     const posted: Posted[] = answer.posted ? toPosts(posts, answer.posted, fates) : []

@@ -32,7 +32,7 @@ export function textDigest(...texts: readonly string[]): Buffer {
 }
 
 /** Columns that {@link parseStoredJob} reads; `at` as milliseconds since 1970. */
-export const STORED_COLUMNS = `id, body, life, revision, extract(epoch FROM posted_at)::float8 * 1000::float8 AS posted_at,
+export const STORED_COLUMNS = `id, body, life, revision, due_when_ready IS NOT NULL AS waits, extract(epoch FROM posted_at)::float8 * 1000::float8 AS posted_at,
   extract(epoch FROM written_at)::float8 * 1000::float8 AS written_at`
 
 export function parseStoredJob(row: Row): StoredJob | UnreadableJob {
@@ -45,6 +45,7 @@ export function parseStoredJob(row: Row): StoredJob | UnreadableJob {
       order: BigInt(String(row['id'])),
       postedAt: Number(row['posted_at']),
       writtenAt: Number(row['written_at']),
+      ...(row['waits'] === true ? { waits: true } : {}),
     }
   } catch (cause) {
     const message = `${id} ${cause instanceof Error ? cause.message : cause}; it is not claimed here, remove it`
@@ -75,7 +76,8 @@ export function parseEntity(row: Row): Entity {
   }
 }
 
-function parsePosting(row: Row): Posting {
+/** @throws InvalidPosting */
+export function parsePosting(row: Row): Posting {
   return decodePosting(readBytes(row, 'body') ?? new Uint8Array(), 'msgpack', readBytes(row, 'life'))
 }
 
@@ -88,7 +90,7 @@ function tryDecode(bytes: Uint8Array | undefined): unknown {
   }
 }
 
-function readBytes(row: Row, column: string): Uint8Array | undefined {
+export function readBytes(row: Row, column: string): Uint8Array | undefined {
   const value = row[column]
   return value instanceof Uint8Array ? value : undefined
 }

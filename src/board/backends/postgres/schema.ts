@@ -8,7 +8,8 @@
  * instead of raising an error, which would roll back the other elements.
  *
  * **Order of locks**, the same everywhere to avoid deadlocks: the session's row, the table of boards (the gate), resources by
- * lock number, jobs by id, keys of limits, followers by job and session. A session's row is locked FOR KEY SHARE: it cannot be deleted meanwhile, but heartbeats can update it.
+ * lock number, jobs by id, the jobs that depend on these by id, keys of limits, followers by job and session. A session's row is locked
+ * FOR KEY SHARE: it cannot be deleted meanwhile, but heartbeats can update it.
  *
  * **Names** are resolved in Postgres' own schema only (`search_path`). Otherwise a role that may create functions in `public`
  * could have its functions called instead of Postgres' own, as the user of the board (CVE-2018-1058).
@@ -18,8 +19,10 @@ import { fillScript } from '../../../core/script-file.ts'
 import { advisoryClass, encodeText, type Migrations, migrate, type SqlDriver } from '../../../postgres/index.ts'
 
 /** The files with functions, in the order in which they are created: a function may call functions of files before its own. */
-const FUNCTION_FILES =
-  'changes receipts sessions posting limits claiming settling trash requests sections following records'.split(' ')
+const FUNCTION_FILES = (
+  'changes receipts dependencies history sessions posting limits claiming settling trash requests sections following ' +
+  'records'
+).split(' ')
 
 /**
  * Returns the numbered migration steps. A released step never changes; changes are made in a new step. The functions are kept
@@ -50,6 +53,7 @@ export function boardMigrations(schema: string): Migrations {
       FUNCTIONS_MOVED,
       fill('./migrations/5-limits.sql'),
       FUNCTIONS_MOVED,
+      fill('./migrations/6-dependencies.sql'),
       functions,
     ],
   }

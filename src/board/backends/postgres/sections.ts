@@ -15,8 +15,8 @@ export interface PostgresSectionsOptions {
   readonly misnumbered: (number: unknown) => void
 }
 
-/** The summary of a job as the SQL functions return it. */
-type JobTuple = readonly [id: number, rank: number, dueAt: number, claimed: boolean, cancelled: boolean]
+/** The summary of a job as the SQL functions return it. The due time of a job that waits for others is `'Infinity'`: JSON has no such number. */
+type JobTuple = readonly [id: number, rank: number, dueAt: number | string, claimed: boolean, cancelled: boolean]
 
 export class PostgresSections implements Omit<BoardSections, 'window' | 'windowBytes'> {
   readonly #options: PostgresSectionsOptions
@@ -94,5 +94,5 @@ function positionAfter([id, place]: JobTuple): readonly [rank: number, id: numbe
 
 function toJobSummary([id, place, dueAt, claimed, cancelled]: JobTuple): JobSummary {
   const priority = PRIORITIES[place] ?? 'NORMAL'
-  return { id: jobId(id), order: BigInt(id), priority, dueAt, claimed, cancelled }
+  return { id: jobId(id), order: BigInt(id), priority, dueAt: Number(dueAt), claimed, cancelled }
 }

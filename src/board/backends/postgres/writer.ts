@@ -8,6 +8,7 @@ import { encode } from '../../../core/codec.ts'
 import {
   ClaimLost,
   Duplicate,
+  InvalidState,
   JobboardError,
   LimitsChanged,
   NotConnected,
@@ -27,9 +28,12 @@ import type {
   Posted,
   PostedInTransaction,
   PostRequest,
+  RestoreOptions,
+  RestoreOutcome,
   Settlement,
   TrashedEntry,
 } from '../../backend.ts'
+import { encodeEndedJob } from '../../model/ended-job.ts'
 import { limitReachedError } from '../../model/limits.ts'
 import {
   encodeLife,
@@ -41,8 +45,10 @@ import {
 } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import { assertInTransaction, toPostName } from './caller-transaction.ts'
+import { DEPENDENCY_BYTES, toAfterParameters, toDependencyParameters } from './dependency-rows.ts'
 import { translateErrors } from './errors.ts'
 import type { FunctionCaller, FunctionResult } from './function-caller.ts'
+import { toHistoryParameters } from './history-rows.ts'
 import { jobId, jobNumber, textDigest } from './records.ts'
 import type { ResourceLocks } from './resource-locks.ts'
 import type { PostgresSession } from './session.ts'
@@ -88,10 +94,9 @@ export class BoardWriter {
 
   constructor(options: BoardWriterOptions) {
     this.#options = options
-    const bytesOf = ({ bytes }: { readonly bytes: Uint8Array }) => bytes.length
     this.#posts = new BatchCommit<Encoded<PostRequest>, Posted>({
       commit: (batch) => this.#postAll(batch),
-      bytesOf,
+      bytesOf: ({ bytes, request: { after = [] } }) => bytes.length + DEPENDENCY_BYTES * after.length,
       limits: MAX_BATCH,
     })
     this.#claims = new BatchCommit({
@@ -102,7 +107,7 @@ export class BoardWriter {
     })
     this.#settles = new BatchCommit<Encoded<Settlement>, void>({
       commit: (batch) => this.#settleAll(batch),
-      bytesOf,
+      bytesOf: ({ bytes, request: { history } }) => bytes.length + (history?.job.results?.length ?? 0),
       limits: MAX_BATCH,
       keyOf: ({ request }) => request.id,
     })
@@ -118,22 +123,31 @@ export class BoardWriter {
   }
 
   /** Posts with one statement in a transaction of the caller. The answer is not kept: its recovery is up to the caller. */
-  async postInTransaction(client: SqlClient, { posting }: PostRequest): Promise<PostedInTransaction> {
+  async postInTransaction(client: SqlClient, request: PostRequest): Promise<PostedInTransaction> {
+    const { posting } = request
     const { schema, board } = this.#options
     const bytes = encodePosting(posting, { encoding: 'msgpack', limit: MAX_POSTING_BYTES })
     await assertInTransaction(client, { what: `post of ${toJobName(posting)}`, schema })
     const receipt = newUuid()
-    const values = [receipt, board, ...toPostParameters([{ request: { posting }, bytes }])]
-    const text = `SELECT ${schema}.post($1, 1, $2, $3, $4, $5, $6, $7, $8, $9, $10)::text AS answer,
+    const values = [receipt, board, ...toPostParameters([{ request, bytes }])]
+    const text = `SELECT ${schema}.post($1, 1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)::text AS answer,
       pg_current_xact_id()::text AS transaction`
     const { rows } = await translateErrors(`post of ${toJobName(posting)}`, () => client.query(text, values))
     const { answer, transaction } = rows[0] ?? {}
-    const { ids, taken } = JSON.parse(String(answer)) as PostAnswer
-    const holder = taken?.[0]
-    const made = holder
-      ? toKeyTaken(holder)
-      : toPosted(ids[0] ?? 0, { bytes: toCountedBytes(bytes, 'msgpack'), fate: undefined })
+    const [made] = toPosts([{ request, bytes }], JSON.parse(String(answer)) as PostAnswer, NO_STATUSES)
+    if (!made) throw new InvalidState(`post of ${toJobName(posting)}: the server did not answer`)
+    if ('gone' in made) await this.#assertGone(made.gone, posting)
     return { ...made, transaction: toPostName({ transaction: String(transaction), receipt }) }
+  }
+
+  /** Checks that a job which the caller's transaction does not see is not on the board. @throws InvalidState */
+  async #assertGone(id: string, posting: Posting): Promise<void> {
+    const number = jobNumber(id)
+    if ((await this.#options.statusOf([number])).has(number)) return
+    throw new InvalidState(
+      `post of ${toJobName(posting)}: it is to be run after ${id}, which the transaction does not see, because it was posted after the ` +
+        'snapshot of the transaction: use the isolation level READ COMMITTED, or post that job first',
+    )
   }
 
   async claim(request: ClaimRequest): Promise<ClaimGrant> {
@@ -150,11 +164,12 @@ export class BoardWriter {
     return this.#afterCatchUp(this.#settles.add({ request, bytes }))
   }
 
-  async discard({ id, revision, posting, who, reason, failure }: DiscardRequest): Promise<void> {
+  async discard({ id, revision, posting, who, reason, failure, history }: DiscardRequest): Promise<void> {
     const what = `removal of ${toJobName(posting)}`
     const life = encodeLife(posting, 'msgpack')
     const parameters = [encodeText(who), encodeText(reason), failure ? encode(failure, 'msgpack') : null]
-    const answer = await this.#callOnce(what, 'discard', [jobNumber(id), revision, life, ...parameters])
+    const added = history ? [encodeEndedJob(history.job), history.keep] : [null, null]
+    const answer = await this.#callOnce(what, 'discard', [jobNumber(id), revision, life, ...parameters, ...added])
     if (answer === 'gone') throw new NotFound(`${what}: it has left the board`)
     if (answer === 'changed') throw new Unclaimable(`${what}: it was claimed or changed by another owner`)
   }
@@ -171,7 +186,7 @@ export class BoardWriter {
     if (answer === 'gone') throw new NotFound(`${what}: it has left the board`)
   }
 
-  async restore({ id }: TrashedEntry, posting: Posting): Promise<void> {
+  async restore({ id }: TrashedEntry, posting: Posting, { after = [] }: RestoreOptions = {}): Promise<RestoreOutcome> {
     const what = `restoration of ${toJobName(posting)}`
     const { priority, onOwnerLost = null } = posting
     const life = encodeLife(posting, 'msgpack')
@@ -181,10 +196,13 @@ export class BoardWriter {
       priority,
       toKeyDigest(posting),
       onOwnerLost,
+      ...toAfterParameters(after),
     ])
     if (answer === 'taken')
       throw new Duplicate(`${what}: its key is taken on the board; restore it when the key is free`)
     if (answer === 'gone') throw notInTrashError(what)
+    const { dependency }: { readonly dependency?: number } = Object(answer)
+    return dependency === undefined ? { restored: true } : { restored: false, gone: jobId(dependency) }
   }
 
   async purge({ id, posting }: TrashedEntry): Promise<void> {
@@ -345,6 +363,7 @@ export class BoardWriter {
           settlement.kind === 'trash' && settlement.failure ? encode(settlement.failure, 'msgpack') : null,
         ),
         this.#hasTakenSlots || postings.some(({ resources }) => resources !== undefined),
+        ...toHistoryParameters(settlements),
       ],
     })
     const { over, lost } = answer as { over?: true; lost?: number[] }
@@ -364,18 +383,21 @@ export interface PostAnswer {
   readonly ids: readonly number[]
   /** The uuid and number of the job that has the key, by the index of the request. */
   readonly taken: Readonly<Record<string, readonly [string | null, number | null]>> | null
+  /** The number of the job on which a job would depend and which is not on the board, by the index of the request. */
+  readonly gone: Readonly<Record<string, number>> | null
 }
 
 /** Returns what became of each post. @param fates the status of jobs that have left the board since */
 export function toPosts(
   posts: readonly EncodedPost[],
-  { ids, taken }: PostAnswer,
+  { ids, taken, gone }: PostAnswer,
   fates: ReadonlyMap<number, 'gone' | 'trashed'>,
 ): Posted[] {
   return posts.map(({ bytes }, index) => {
     const number = ids[index] ?? 0
-    const holder = taken?.[index]
+    const [holder, missing] = [taken?.[index], gone?.[index]]
     const fate = fates.get(number)
+    if (missing !== undefined) return { created: false, gone: jobId(missing) }
     return holder ? toKeyTaken(holder) : toPosted(number, { bytes: toCountedBytes(bytes, 'msgpack'), fate })
   })
 }
@@ -388,7 +410,7 @@ interface ClaimAnswer {
   readonly outOfFences?: true
   readonly granted?: readonly number[] | null
   readonly fences?: readonly number[] | null
-  readonly refused?: readonly (readonly [number, 'gone' | 'changed'])[] | null
+  readonly refused?: readonly (readonly [number, 'gone' | 'changed' | 'waits'])[] | null
   readonly busy?: readonly (readonly [number, 'busy', string])[]
   /** Whether the limits have another revision, so that nothing is granted. */
   readonly limits?: true
@@ -427,6 +449,7 @@ function toClaimResults(
         ),
       }
     if (reasons.get(at) === 'gone') return { error: new NotFound(`${what}: it has left the board`) }
+    if (reasons.get(at) === 'waits') return { error: new Unclaimable(`${what}: it waits for other jobs`) }
     const limit = reached.get(at)
     if (limit) {
       const want = limits?.wants.find(({ key }) => encodeText(key) === limit.reached)
@@ -459,6 +482,7 @@ export function toPostParameters(items: readonly EncodedPost[]): unknown[] {
     postings.map(toKeyDigest),
     postings.map(({ onOwnerLost = null }) => onOwnerLost),
     postings.map(({ delay = null }) => delay),
+    ...toDependencyParameters(items.map(({ request }) => request)),
   ]
 }
 

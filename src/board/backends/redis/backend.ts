@@ -3,6 +3,7 @@
  * the steps. `committer.ts` sends steps and resolves their outcome. `session.ts` keeps the owner's session alive.
  */
 import {
+  asError,
   ClaimLost,
   Duplicate,
   InvalidPosting,
@@ -32,6 +33,7 @@ import {
   type JobStatus,
   type Posted,
   type PostRequest,
+  type RestoreOptions,
   type RestoreOutcome,
   type SessionHold,
   type Settlement,
@@ -41,6 +43,7 @@ import {
   type WriteRequest,
   type Written,
 } from '../../backend.ts'
+import type { EndedJob } from '../../model/ended-job.ts'
 import { type LimitUse, limitReachedError, type TokenRequest, type TokensTaken } from '../../model/limits.ts'
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
@@ -56,6 +59,7 @@ import { CLOSE_TIMEOUT_MS, RedisSession } from './session.ts'
 import {
   claimStep,
   discardStep,
+  FINISH_STEP,
   postStep,
   purgeStep,
   registerStep,
@@ -89,7 +93,7 @@ interface RedisComponents {
 }
 
 export class RedisBackend implements Backend {
-  readonly capabilities = { ...ALL_CAPABILITIES, dependencies: false, history: false }
+  readonly capabilities = { ...ALL_CAPABILITIES, batches: false }
   readonly uri: string
   readonly sessionTimeout: number
   readonly sections: BoardSections
@@ -98,6 +102,7 @@ export class RedisBackend implements Backend {
   readonly #reported = new Set<string>()
   #failed: (error: Error) => void = () => undefined
   #board: RedisComponents | undefined
+  #finishing: Promise<void> | undefined
 
   /** @throws InvalidArgument for an invalid prefix */
   constructor(options: RedisBackendOptions) {
@@ -122,6 +127,7 @@ export class RedisBackend implements Backend {
       onAttached: () => committer.attached(),
       onLost: (id) => committer.sessionLost(id),
       onInconsistent: () => this.#repair(),
+      onUnfinished: () => this.#finishEnds(),
       damaged: (fault) => this.#damaged(fault),
     })
     const failed = (error: Error) => sink.error(error)
@@ -133,6 +139,7 @@ export class RedisBackend implements Backend {
       session: () => session,
       onError: failed,
       damaged,
+      onUnfinished: () => this.#finishEnds(),
     })
     const reader = new BoardReader({ session, layout, failed })
     this.#board = { session, committer, reader, records: new RecordReader({ session, layout }) }
@@ -230,9 +237,10 @@ export class RedisBackend implements Backend {
     if (!(await this.#submitStep(step)).done) throw new NotFound(`${job} has left the board`)
   }
 
-  async restore(entry: TrashedEntry, posting: Posting): Promise<RestoreOutcome> {
-    const { done, details } = await this.#submitStep(restoreStep(entry, posting))
+  async restore(entry: TrashedEntry, posting: Posting, options?: RestoreOptions): Promise<RestoreOutcome> {
+    const { done, details } = await this.#submitStep(restoreStep(entry, posting, options))
     if (done) return { restored: true }
+    if (details[0] === 'dependency') return { restored: false, gone: String(details[1]) }
     if (details[0] === 'key')
       throw new Duplicate(`${toJobName(posting)}: its key is taken on the board; restore it when the key is free`)
     throw notInTrashError(entry)
@@ -240,6 +248,20 @@ export class RedisBackend implements Backend {
 
   async purge(entry: TrashedEntry): Promise<void> {
     if (!(await this.#submitStep(purgeStep(entry))).done) throw notInTrashError(entry)
+  }
+
+  async dependencies(
+    id: string,
+  ): Promise<{ readonly waitsFor: readonly string[]; readonly dependents: readonly string[] }> {
+    return this.#requireOpen.reader.dependencies(id)
+  }
+
+  async history({ limit }: { readonly limit: number }): Promise<readonly EndedJob[]> {
+    return this.#requireOpen.reader.history(limit)
+  }
+
+  async endedJobs(uuids: readonly string[]): Promise<readonly (EndedJob | undefined)[]> {
+    return this.#requireOpen.reader.endedJobs(uuids)
   }
 
   async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
@@ -372,6 +394,24 @@ export class RedisBackend implements Backend {
     return { ...rest, ...(await this.#requireOpen.reader.locatePosted(id).catch(() => ({ id }))) }
   }
 
+  /**
+   * Releases the jobs that still depend on one that has ended, in the background. If that fails, the next status asks for it again,
+   * on this board or on another.
+   */
+  #finishEnds(): void {
+    this.#finishing ??= this.#finishAll()
+      .catch((error: unknown) => {
+        if (!(error instanceof JobboardError)) this.#failed(asError(error))
+      })
+      .finally(() => {
+        this.#finishing = undefined
+      })
+  }
+
+  async #finishAll(): Promise<void> {
+    for (let isMore = true; isMore; ) isMore = (await this.#submitStep(FINISH_STEP)).details[0] === true
+  }
+
   /** Repairs postings without a row and rows without a posting, which were made by hand; the view receives the changes. */
   async #repair(): Promise<void> {
     const { reader } = this.#requireOpen
@@ -393,10 +433,9 @@ function toJobStatus(status: unknown): JobStatus {
 }
 
 function toPosted({ done, details }: StepReply, { bytes }: { readonly bytes: number }): Posted {
-  const id = String(details[0])
-  return done
-    ? { created: true, id, revision: 0, order: toOrder(id), bytes }
-    : { created: false, uuid: id, revision: 0 }
+  const [first = '', other = ''] = details.map(String)
+  if (done) return { created: true, id: first, revision: 0, order: toOrder(first), bytes }
+  return first === 'dependency' ? { created: false, gone: other } : { created: false, uuid: other, revision: 0 }
 }
 
 function toGrant(choice: ClaimRequest, { done, details, session }: StepReply): ClaimGrant {
@@ -447,6 +486,8 @@ function claimRejection(
       )
     case 'resource':
       return new Unclaimable(`${what}: another job holds one of its resources, ${String(asked.resource)}`)
+    case 'waits':
+      return new Unclaimable(`${what}: it waits for other jobs`)
     case 'limits':
       return new LimitsChanged(`${what}: the limits of the board were changed`)
     case 'limit': {

@@ -51,6 +51,7 @@ type BatchReply = readonly [
   late: readonly string[],
   again: boolean,
   faults: readonly string[],
+  unfinished: boolean,
 ]
 
 interface QueuedStep extends QueuedRequest {
@@ -78,6 +79,8 @@ export interface StepCommitterOptions {
   readonly onError: (error: Error) => void
   /** Called with a sentence for each damage that the script has found. */
   readonly damaged: (fault: string) => void
+  /** Called when ends of jobs are not finished, because many jobs depend on them. */
+  readonly onUnfinished: () => void
 }
 
 export class StepCommitter {
@@ -223,7 +226,8 @@ export class StepCommitter {
     if (this.#batch !== batch) return
     const session = this.#session
     const [head, answers] = answer
-    const [accepted, now, version, changes, paused, late, again, faults = []] = decodeReply<BatchReply>(head)
+    const [accepted, now, version, changes, paused, late, again, faults = [], unfinished] =
+      decodeReply<BatchReply>(head)
     if (!accepted) {
       // This includes a missing key. The second element is the number that the key holds.
       session.markLost(sessionExpiredError(session.uri, Number(now)))
@@ -236,6 +240,7 @@ export class StepCommitter {
     if (!again) session.noteAnswer(there.id, sentAt)
     // The feed receives the changes before callers receive their answers.
     if (session.attached === there) session.feed.applyReply(changes, { version: Number(version), paused })
+    if (unfinished) this.#options.onUnfinished()
     // A receiver may have found the lease expired; then all waiting callers were rejected already.
     if (this.#batch !== batch) return
     this.#endBatch(batch)

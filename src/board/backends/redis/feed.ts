@@ -2,7 +2,7 @@
  * Delivers the log of changes to the sink, each change once and in order, from two sources. Answers of scripts contain all
  * missing changes in order; publications may arrive before those answers, late, or never.
  */
-import type { BackendSink, BoardChange } from '../../backend.ts'
+import type { BackendSink, BoardChange, QueueKey } from '../../backend.ts'
 import { PRIORITIES, type Priority } from '../../model/claim-order.ts'
 import { toOrder } from './layout.ts'
 
@@ -23,8 +23,11 @@ const CHANGES_BY_LETTER: Readonly<Record<string, readonly BoardChange['kind'][]>
 }
 
 const GATE_LETTER = 'G'
-/** The letter of a post; the entry adds the rank, unless it is the default, and the due time: `Pjob42:1:1790000000000`. */
-const POSTED_LETTER = 'P'
+/**
+ * The letters of a post, and of a job that waits for others no more. The entry adds the rank, unless it is the default, and the due time:
+ * `Pjob42:1:1790000000000`.
+ */
+const PLACED_LETTERS: Readonly<Record<string, 'posted' | 'ready'>> = { P: 'posted', R: 'ready' }
 
 /** Limit of kept messages that are ahead of the seen version; with more, a message is missing for good. */
 const MAX_MESSAGES_AHEAD = 100
@@ -108,7 +111,8 @@ export class RedisChangeFeed {
         this.#sink.paused(id === '1')
         continue
       }
-      if (letter === POSTED_LETTER) batch.push(toPostedChange(id))
+      const placed = PLACED_LETTERS[letter]
+      if (placed) batch.push(toPlacedChange(placed, id))
       for (const kind of CHANGES_BY_LETTER[letter] ?? []) batch.push({ kind, id })
     }
     if (batch.length > 0) this.#sink.changes(batch)
@@ -123,14 +127,14 @@ export function toFollowedChanges(entries: readonly string[]): BoardChange[] {
   })
 }
 
-function toPostedChange(entry: string): BoardChange {
+function toPlacedChange(kind: 'posted' | 'ready', entry: string): BoardChange {
   // The default: due at once, with the default priority.
-  if (!entry.includes(':')) return toQueueKey(entry, { priority: 'NORMAL', dueAt: 0 })
+  if (!entry.includes(':')) return { kind, id: entry, at: toQueueKey(entry, { priority: 'NORMAL', dueAt: 0 }) }
   const [id = '', rank, dueAt = 0] = entry.split(':')
   const priority = (rank === undefined ? undefined : PRIORITIES[Number(rank)]) ?? 'NORMAL'
-  return toQueueKey(id, { priority, dueAt: Number(dueAt) })
+  return { kind, id, at: toQueueKey(id, { priority, dueAt: Number(dueAt) }) }
 }
 
-function toQueueKey(id: string, position: { readonly priority: Priority; readonly dueAt: number }): BoardChange {
-  return { kind: 'posted', id, at: { id, order: toOrder(id), ...position } }
+function toQueueKey(id: string, position: { readonly priority: Priority; readonly dueAt: number }): QueueKey {
+  return { id, order: toOrder(id), ...position }
 }

@@ -4,11 +4,11 @@
  *
  * ```
  * {prefix}:board      hash      format, paused, version (of the log), sequence (of ids), fence, secret (of publications), limits
- *                               (the revision of the limits)
+ *                               (the revision of the limits), swept (how far the dependents were checked, and when)
  * {prefix}:jobs       hash      id → posting
  * {prefix}:rows       hash      id → revision:posted:written:owner, and a + where resources are granted
  * {prefix}:order      zset      ids in claim order
- * {prefix}:resting    zset      ids of delayed jobs, by the end of their delay
+ * {prefix}:resting    zset      ids of delayed jobs, by the end of their delay; infinite for jobs that wait for others
  * {prefix}:uuids      zset      uuid:id, in lexicographic order
  * {prefix}:held       hash      id → owner:who
  * {prefix}:granted    hash      id → names of resources, and keys of slots
@@ -25,6 +25,11 @@
  * {prefix}:records    hash      kind/name of a record → revision:record
  * {prefix}:slots      hash      key of a limit → number of jobs that hold a slot
  * {prefix}:rates      zset      keys of limits, by their arrival times
+ * {prefix}:waits      hash      id → rank:delay:others, of a job that waits for others; see `scripts/shared/due.lua`
+ * {prefix}:dependents zset      id:dependent, in lexicographic order
+ * {prefix}:ending     hash      id → cancel request, of a job that has ended while others still depend on it
+ * {prefix}:history    hash      uuid → the end of the job
+ * {prefix}:ended      zset      uuids in the order in which the jobs ended
  * {prefix}:owner:ID   hash      a living owner: number and answers of its newest batch; with a TTL
  * {prefix}:changes    channel   changes, signed with the secret; with :ID the changes of jobs that an owner follows; with :records
  *                               the names of records that have changed
@@ -34,10 +39,15 @@ import { createHash } from 'node:crypto'
 import { InvalidArgument } from '../../../core/errors.ts'
 import type { RecordName } from '../../model/record.ts'
 
-/** Names of the shared keys, in the order of KEYS in the scripts. */
+/** Names of the shared keys before the key of the owner, in the order of KEYS in the scripts. */
 const NAMES = [
   ...['board', 'jobs', 'rows', 'order', 'held', 'granted', 'exclusive', 'shared'],
   ...['keys', 'cancels', 'trash', 'trashed', 'log', 'owners', 'entities', 'resting', 'uuids'],
+] as const
+/** Names of the shared keys after it. */
+const LATER_NAMES = [
+  ...['followers', 'records', 'slots', 'rates'],
+  ...['waits', 'dependents', 'ending', 'history', 'ended'],
 ] as const
 
 /** Limit of the length of a field's name; longer names are hashed. */
@@ -49,6 +59,7 @@ export class Layout {
   /** The channel of changes of records. */
   readonly recordsChannel: string
   readonly #shared: readonly string[]
+  readonly #later: readonly string[]
 
   /** @throws InvalidArgument for a prefix that could not be separated from the rest of a key */
   constructor(prefix: string) {
@@ -60,6 +71,7 @@ export class Layout {
     this.channel = this.key('changes')
     this.recordsChannel = `${this.channel}:records`
     this.#shared = NAMES.map((name) => this.key(name))
+    this.#later = LATER_NAMES.map((name) => this.key(name))
   }
 
   key(name: string): string {
@@ -73,14 +85,7 @@ export class Layout {
 
   /** Returns all keys that a script may use, including the key of this owner. */
   keys(owner: string): string[] {
-    return [
-      ...this.#shared,
-      this.key(`owner:${owner}`),
-      this.key('followers'),
-      this.key('records'),
-      this.key('slots'),
-      this.key('rates'),
-    ]
+    return [...this.#shared, this.key(`owner:${owner}`), ...this.#later]
   }
 }
 

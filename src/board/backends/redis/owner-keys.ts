@@ -35,6 +35,7 @@ export type OwnerStatus = readonly [
   jobs: number,
   secret: string,
   faults: readonly string[],
+  unfinished: boolean,
 ]
 
 export class OwnerKeys {

@@ -1,6 +1,14 @@
 /** Reads a board. Long lists are read in pages, so that no client waits while Redis builds one long answer. */
 import { asError } from '../../../core/errors.ts'
-import type { Cancellation, Entity, StoredJob, TrashedEntry, UnreadableJob } from '../../backend.ts'
+import {
+  type Cancellation,
+  type Entity,
+  MAX_SHOWN_DEPENDENCIES,
+  type StoredJob,
+  type TrashedEntry,
+  type UnreadableJob,
+} from '../../backend.ts'
+import { decodeEndedJob, type EndedJob } from '../../model/ended-job.ts'
 import { type LimitUse, MAX_USED_KEYS } from '../../model/limits.ts'
 import { pagesOf } from '../trash-pages.ts'
 import { fieldName, type Layout } from './layout.ts'
@@ -10,6 +18,8 @@ import { SCRIPTS } from './scripts.ts'
 import type { RedisSession } from './session.ts'
 
 const PAGE_SIZE = 5_000
+/** The number of records of the history in one answer: each may have results of 64 KiB. */
+const ENDED_PAGE_SIZE = 100
 
 export class BoardReader {
   readonly #session: RedisSession
@@ -24,8 +34,11 @@ export class BoardReader {
 
   async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
     if (ids.length === 0) return []
-    const both = toList(await this.#session.run(SCRIPTS.read, ids))
-    return ids.map((id, index) => parseStoredJob(id, both[2 * index], both[2 * index + 1]))
+    const found = toList(await this.#session.run(SCRIPTS.read, ids))
+    return ids.map((id, index) => {
+      const [row, bytes, waits] = found.slice(3 * index, 3 * index + 3)
+      return parseStoredJob(id, { row, bytes, waits })
+    })
   }
 
   /** Returns the id of a posted job while it is on the board, otherwise whether it is in the trash. */
@@ -43,6 +56,38 @@ export class BoardReader {
   async cancellation(id: string): Promise<Cancellation | undefined> {
     const value = await this.#value('cancels', id)
     return value && decodeCancellation(value)
+  }
+
+  /** Returns the jobs for which this one waits, and those that wait for it. */
+  async dependencies(id: string): Promise<{ readonly waitsFor: string[]; readonly dependents: string[] }> {
+    const key = this.#layout.key('dependents')
+    const range = [`[${id}:`, `(${id};`, 'LIMIT', '0', String(MAX_SHOWN_DEPENDENCIES)]
+    const [wait, members] = await Promise.all([
+      this.#value('waits', id),
+      this.#session.command('zrangebylex', key, ...range),
+    ])
+    const others = wait ? [...decodeText(wait).matchAll(/[=~]([^;]+);/g)].map(([, other = '']) => other) : []
+    return {
+      waitsFor: others.slice(0, MAX_SHOWN_DEPENDENCIES),
+      dependents: texts(members).map((member) => member.slice(id.length + 1)),
+    }
+  }
+
+  /** Returns the newest jobs of the history, newest first. */
+  async history(limit: number): Promise<EndedJob[]> {
+    const uuids = texts(await this.#session.command('zrevrange', this.#layout.key('ended'), '0', String(limit - 1)))
+    return (await this.endedJobs(uuids)).filter((job) => job !== undefined)
+  }
+
+  /** Returns the end of each of these jobs, as far as the history has it. */
+  async endedJobs(uuids: readonly string[]): Promise<(EndedJob | undefined)[]> {
+    const found: (EndedJob | undefined)[] = []
+    for (let from = 0; from < uuids.length; from += ENDED_PAGE_SIZE) {
+      const page = uuids.slice(from, from + ENDED_PAGE_SIZE)
+      const values = toList(await this.#session.command('hmget', this.#layout.key('history'), ...page))
+      for (const value of values) found.push(value instanceof Uint8Array ? decodeEndedJob(value) : undefined)
+    }
+    return found
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {

@@ -8,7 +8,7 @@ import { type Layout, recordField } from './layout.ts'
 import { encodePostingWithin } from './records.ts'
 import { toList } from './replies.ts'
 import type { RedisSession } from './session.ts'
-import { type ScriptStep, toKeyField } from './steps.ts'
+import { type ScriptStep, toDependencyWords, toKeyField } from './steps.ts'
 
 /** The number of fields that one command of a scan looks at. */
 const SCAN_COUNT = '1000'
@@ -42,7 +42,8 @@ export function writeStep({ changes, posts }: WriteRequest): {
 export function toConflict(
   [what, index]: readonly unknown[],
   { changes, posts }: WriteRequest,
-): RecordName | { readonly key: string } {
+): RecordName | { readonly key: string } | { readonly dependency: string } {
+  if (what === 'dependency') return { dependency: String(index) }
   if (what === 'post') return { key: posts[Number(index)]?.posting.key ?? '' }
   const { kind = '', id = '' }: Partial<RecordChange> = changes[Number(index)] ?? {}
   return { kind, id }
@@ -80,7 +81,7 @@ export class RecordReader {
   }
 }
 
-function toPostWords({ posting }: PostRequest, length: number): string[] {
+function toPostWords({ posting, after = [] }: PostRequest, length: number): string[] {
   const { priority, uuid, delay } = posting
   return [
     String(rank(priority)),
@@ -88,6 +89,8 @@ function toPostWords({ posting }: PostRequest, length: number): string[] {
     uuid,
     toKeyField(posting) ?? '',
     delay === undefined ? '' : String(delay),
+    String(after.length),
+    ...toDependencyWords(after),
   ]
 }
 

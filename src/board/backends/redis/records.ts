@@ -24,12 +24,20 @@ export function encodePostingWithin(posting: Posting, { limit = Number.POSITIVE_
   return encodePosting(posting, { encoding: ENCODING, limit })
 }
 
-/** Parses a stored job. Returns undefined if the row or the posting is missing: a posting without a row was added by hand. */
-export function parseStoredJob(id: string, row: unknown, bytes: unknown): StoredJob | UnreadableJob | undefined {
+/**
+ * Parses a stored job. Returns undefined if the row or the posting is missing: a posting without a row was added by hand.
+ *
+ * @param read.waits 1 for a job that waits for others
+ */
+export function parseStoredJob(
+  id: string,
+  { row, bytes, waits }: { readonly row: unknown; readonly bytes: unknown; readonly waits: unknown },
+): StoredJob | UnreadableJob | undefined {
   if (!(row instanceof Uint8Array) || !(bytes instanceof Uint8Array)) return undefined
   const { revision, postedAt, writtenAt } = parseRow(decodeText(row))
   try {
-    return { id, ...readSizedPosting(bytes, ENCODING), revision, postedAt, writtenAt, order: toOrder(id) }
+    const stored = { id, ...readSizedPosting(bytes, ENCODING), revision, postedAt, writtenAt, order: toOrder(id) }
+    return waits === 1 ? { ...stored, waits: true } : stored
   } catch (error) {
     const cause = asError(error)
     return {

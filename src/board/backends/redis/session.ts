@@ -57,6 +57,8 @@ export interface RedisSessionOptions {
   readonly onLost: (id: string) => void
   /** Called with a sentence for each damage that scripts have found. */
   readonly damaged: (fault: string) => void
+  /** Called when ends of jobs are not finished, because many jobs depend on them, or because nothing has released these. */
+  readonly onUnfinished: () => void
   /** Called when postings were added or removed by hand. */
   readonly onInconsistent: () => Promise<void>
 }
@@ -436,8 +438,9 @@ export class RedisSession {
   }
 
   async #applyStatus(there: OwnerConnection, status: OwnerStatus): Promise<void> {
-    const [now, version, changes, , late, , uneven, jobs, secret, faults] = status
+    const [now, version, changes, , late, , uneven, jobs, secret, faults, unfinished] = status
     this.#secret = secret
+    if (unfinished) this.#options.onUnfinished()
     for (const fault of faults) this.#options.damaged(fault)
     this.clock.observe(Number(now))
     if (this.#attached === there) this.feed.applyReply(changes, toFeedPosition(status))

@@ -1,11 +1,21 @@
 /** Builds the steps of the commit script, with their arguments in the order of the script's functions. */
-import type { ClaimRequest, DiscardRequest, Entity, PostRequest, Settlement, TrashedEntry } from '../../backend.ts'
+import type {
+  ClaimRequest,
+  DiscardRequest,
+  Entity,
+  PostRequest,
+  RestoreOptions,
+  Settlement,
+  TrashedEntry,
+} from '../../backend.ts'
 import { rank } from '../../model/claim-order.ts'
+import { cascadeCancellation, type Dependency } from '../../model/dependencies.ts'
+import { encodeEndedJob } from '../../model/ended-job.ts'
 import type { ClaimLimits, TokenRequest } from '../../model/limits.ts'
 import type { Posting } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import { fieldName } from './layout.ts'
-import { encodeEntity, encodePostingWithin, encodeTrash, type StoredPosting } from './records.ts'
+import { encodeCancellation, encodeEntity, encodePostingWithin, encodeTrash, type StoredPosting } from './records.ts'
 
 /** The name of a step and its arguments. A missing argument is null, because the script cannot skip one. */
 export type StepArguments = readonly [
@@ -28,12 +38,15 @@ export interface ScriptStep {
 /** The assumed size of a step without byte values. */
 const SMALL_STEP_BYTES = 100
 
-export function postStep({ posting }: PostRequest, { bytes }: StoredPosting): ScriptStep {
+/** The size of a dependency in a step, and of its removal. */
+const DEPENDENCY_BYTES = 40
+
+export function postStep({ posting, after = [] }: PostRequest, { bytes }: StoredPosting): ScriptStep {
   const { uuid, priority, delay = null } = posting
   return {
-    arguments: ['post', rank(priority), bytes, uuid, toKeyField(posting), delay],
+    arguments: ['post', rank(priority), bytes, uuid, toKeyField(posting), delay, toDependencyWords(after)],
     what: `post of ${toJobName(posting)}`,
-    bytes: bytes.length + SMALL_STEP_BYTES,
+    bytes: bytes.length + SMALL_STEP_BYTES + DEPENDENCY_BYTES * after.length,
     grows: true,
   }
 }
@@ -79,32 +92,57 @@ export function tokensStep({ key, revision, wants }: TokenRequest): ScriptStep {
 export function settleStep(settlement: Settlement): ScriptStep {
   const { id, revision, posting, session, kind } = settlement
   const what = `${kind} of ${toJobName(posting)}`
-  const key = toKeyField(posting)
-  const { uuid, delay = null } = posting
-  if (kind === 'consume')
-    return { arguments: ['consume', id, revision, key, uuid], what, bytes: SMALL_STEP_BYTES, session }
-  const bytes = kind === 'trash' ? encodeTrash(settlement) : encodePostingWithin(posting)
-  const more = kind === 'trash' ? [key, uuid] : [delay]
-  return { arguments: [kind, id, revision, bytes, ...more], what, bytes: bytes.length + SMALL_STEP_BYTES, session }
+  if (kind === 'trash') return { ...trashStep(kind, settlement), session }
+  if (kind === 'abandon') {
+    const bytes = encodePostingWithin(posting)
+    const words = [kind, id, revision, bytes, posting.delay ?? null] as const
+    return { arguments: words, what, bytes: bytes.length + SMALL_STEP_BYTES, session }
+  }
+  const { words, bytes } = toHistoryWords(settlement)
+  return { arguments: [kind, id, revision, toKeyField(posting), posting.uuid, ...words], what, bytes, session }
 }
 
 export function discardStep(discarded: DiscardRequest): ScriptStep {
-  const { id, revision, posting } = discarded
-  const entry = encodeTrash(discarded)
+  return trashStep('discard', discarded)
+}
+
+/** Returns the step that moves a job to the trash, with the cancel request for the jobs that depend on it. */
+function trashStep(kind: 'trash' | 'discard', trashed: DiscardRequest): ScriptStep {
+  const { id, revision, posting } = trashed
+  const entry = encodeTrash(trashed)
+  const { words, bytes } = toHistoryWords(trashed)
+  const request = encodeCancellation(cascadeCancellation(trashed))
   return {
-    arguments: ['discard', id, revision, entry, toKeyField(posting), posting.uuid],
+    arguments: [kind, id, revision, entry, toKeyField(posting), posting.uuid, ...words, request],
     what: `trash of ${toJobName(posting)}`,
-    bytes: entry.length + SMALL_STEP_BYTES,
+    bytes: entry.length + request.length + bytes,
   }
 }
 
-export function restoreStep(entry: TrashedEntry, posting: Posting): ScriptStep {
+/** Returns the words that add the end of a job to the history, and the approximate size of the step without other byte values. */
+function toHistoryWords({ posting, history }: Pick<DiscardRequest, 'posting' | 'history'>): {
+  readonly words: readonly [record: Uint8Array | null, keep: number]
+  readonly bytes: number
+} {
+  const record = history && encodeEndedJob(history.job)
+  const bytes = SMALL_STEP_BYTES + (record?.length ?? 0) + DEPENDENCY_BYTES * (posting.after?.length ?? 0)
+  return { words: [record ?? null, history?.keep ?? 0], bytes }
+}
+
+/** The step that continues the ends of jobs on which many others depend: see `scripts/shared/due.lua`. */
+export const FINISH_STEP: ScriptStep = {
+  arguments: ['finish'],
+  what: 'release of jobs after one that has ended',
+  bytes: SMALL_STEP_BYTES,
+}
+
+export function restoreStep(entry: TrashedEntry, posting: Posting, { after = [] }: RestoreOptions = {}): ScriptStep {
   const { uuid, priority } = posting
   const bytes = encodePostingWithin(posting)
   return {
-    arguments: ['restore', entry.id, rank(priority), bytes, uuid, toKeyField(posting)],
+    arguments: ['restore', entry.id, rank(priority), bytes, uuid, toKeyField(posting), toDependencyWords(after)],
     what: `restore of ${toJobName(posting)}`,
-    bytes: bytes.length + SMALL_STEP_BYTES,
+    bytes: bytes.length + SMALL_STEP_BYTES + DEPENDENCY_BYTES * after.length,
     grows: true,
   }
 }
@@ -127,6 +165,11 @@ export function registerStep(entity: Entity, session: string): ScriptStep {
 export function unregisterStep({ kind, name, instance }: Entity): ScriptStep {
   const words = ['unregister', fieldName(kind, name), fieldName(instance)] as const
   return { arguments: words, what: `unregistering ${kind} ${name}`, bytes: SMALL_STEP_BYTES }
+}
+
+/** Returns a word for each job on which another one depends: `=ID` if it must be done, `~ID` if it must have ended in any way. */
+export function toDependencyWords(after: readonly Dependency[]): readonly string[] {
+  return after.map(({ id, on }) => `${on === 'settled' ? '~' : '='}${id}`)
 }
 
 /** Returns the field of the posting's key. */

@@ -23,6 +23,7 @@ import type {
   Backend,
   BackendCapabilities,
   BackendSink,
+  BatchStore,
   BoardListing,
   Cancellation,
   CancelRequest,
@@ -199,6 +200,7 @@ export class ZooKeeperBackend implements Backend {
   async close(): Promise<void> {
     this.#board?.scan.stop()
     await this.#committer.idle()
+    await this.#board?.counter.idle()
     await this.#board?.history.idle()
     await this.#zookeeper.close()
   }
@@ -231,6 +233,11 @@ export class ZooKeeperBackend implements Backend {
 
   async takeTokens(request: TokenRequest): Promise<TokensTaken> {
     return this.#requireOpen.tokens.take(request)
+  }
+
+  /** Undefined where the board has none. */
+  get batches(): BatchStore | undefined {
+    return this.capabilities.batches ? this.#requireOpen.batches : undefined
   }
 
   async settle(settlement: Settlement): Promise<void> {

@@ -3,6 +3,9 @@
 import type { WatchEvent, ZooKeeper } from '../../../zookeeper/index.ts'
 import type { Backend, BackendSink } from '../../backend.ts'
 import type { ServerClock } from '../server-clock.ts'
+import { BatchCounter } from './batch-counter.ts'
+import { BatchNodes } from './batch-nodes.ts'
+import { ZooKeeperBatches } from './batches.ts'
 import type { TransactionCommitter } from './commit/committer.ts'
 import { ConflictTracker } from './commit/conflict-tracker.ts'
 import { SequenceNumbers } from './commit/sequence-numbers.ts'
@@ -44,6 +47,8 @@ export interface ZooKeeperComponents {
   readonly tokens: TokenWriter
   readonly dependencies: DependencyNodes
   readonly history: HistoryNodes
+  readonly counter: BatchCounter
+  readonly batches: ZooKeeperBatches
   readonly followed: FollowedJobNodes
   readonly records: RecordNodes
   readonly recordWriter: RecordWriter
@@ -89,28 +94,35 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     period: scanPeriod,
     onMissed: () => reportGap(components),
     onGate: (node) => (node ? gate.noteRead(node) : gate.refresh()),
-    onIdle: () => sweep({ ...parts, dependencies, now: clock.now(), mayExist: (uuid) => sink.mayExist(uuid) }),
+    onIdle: () => sweep({ ...parts, dependencies, batches, now: clock.now(), mayExist: (uuid) => sink.mayExist(uuid) }),
   })
-  const dependencies = new DependencyNodes(parts)
+  const dependencies = new DependencyNodes({ zookeeper, layout, committer })
   const history = new HistoryNodes(parts)
   const folders = new ResourceNodes(parts)
   const limits = new LimitNodes({ ...parts, now: () => clock.now() })
   const tokens = new TokenWriter({ layout, committer, gate, limits })
   const lateCancellations = new LateCancellations(parts)
   const conflicts = new ConflictTracker()
+  const numbers: SequenceNumbers = new SequenceNumbers({
+    newPosting: layout.newPosting,
+    count: () => scan.count,
+    created,
+    ...(from === undefined ? {} : { from }),
+  })
+  const nodes = new BatchNodes(parts)
+  const counter: BatchCounter = new BatchCounter({
+    ...{ ...parts, nodes, committer },
+    toCallbackStep: (posting) => changer.toCallbackStep(posting),
+    now: () => clock.now(),
+  })
   const changer = new ZooKeeperWriter({
     ...parts,
-    ...{ committer, reader, gate, conflicts, folders, limits, lateCancellations, dependencies, history },
+    ...{ committer, reader, gate, conflicts, folders, limits, lateCancellations, dependencies, history, numbers },
+    batches: counter,
     keys: new KeyNodes({ ...parts, now: () => clock.now() }),
     session: () => zookeeper.session,
     now: () => clock.now(),
     lostPosts: new LostPosts(reader),
-    numbers: new SequenceNumbers({
-      newPosting: layout.newPosting,
-      count: () => scan.count,
-      created,
-      ...(from === undefined ? {} : { from }),
-    }),
   })
   const onChanges: BackendSink['changes'] = (changes) => sink.changes(changes)
   const marks: TrashMarks = new TrashMarks({
@@ -134,14 +146,19 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     now: () => clock.now(),
     onChanges: (names) => sink.records(names),
   })
+  const batches: ZooKeeperBatches = new ZooKeeperBatches({
+    ...{ ...parts, nodes, counter, committer },
+    assertClaimable: (posting) => changer.assertClaimable(posting),
+    onChanged: (batch) => sink.batchChanged(batch),
+  })
   const recordWriter = new RecordWriter({
-    ...{ committer, nodes: records, writer: changer, gate, layout },
+    ...{ committer, nodes: records, writer: changer, gate, layout, batches: counter },
     recordPath: (name) => layout.record(name),
   })
   const components: ZooKeeperComponents = {
     ...{ kind, layout, reader, changer, entities, gate, scan, releases },
     ...{ marks, conflicts, lateCancellations, folders, limits, tokens, followed, records, recordWriter, sink },
-    ...{ dependencies, history },
+    ...{ dependencies, history, counter, batches },
   }
   return components
 }

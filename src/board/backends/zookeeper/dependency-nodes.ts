@@ -16,9 +16,21 @@
  * Two jobs that end at the same time may both have read that the other dependency is not met. Then each looks again after its transaction, and
  * `.waits/<dependent>` is deleted by one of them; if both die before that, by the next sweep.
  */
-import { NodeExists, NoNode, NotEmpty, op, type ZooKeeper, ZooKeeperError } from '../../../zookeeper/index.ts'
+import { BatchCommit } from '../../../core/async/group-commit.ts'
+import {
+  NodeExists,
+  NoNode,
+  NotEmpty,
+  op,
+  type ReadData,
+  type ReadResult,
+  type ZooKeeper,
+  ZooKeeperError,
+} from '../../../zookeeper/index.ts'
 import { MAX_SHOWN_DEPENDENCIES } from '../../backend.ts'
 import type { Dependency, DependencyEnd } from '../../model/dependencies.ts'
+import type { Precheck } from './commit/batch.ts'
+import type { TransactionCommitter } from './commit/committer.ts'
 import type { TransactionStep } from './commit/transactions.ts'
 import { isJob, type Layout } from './store/layout.ts'
 import { missingAsUndefined } from './store/reader.ts'
@@ -26,9 +38,11 @@ import { missingAsUndefined } from './store/reader.ts'
 /** The most dependents that one transaction frees, so that it fits into a request. */
 const MAX_FREED_AT_ONCE = 500
 const READS_AT_ONCE = 500
+const MAX_GONE = 10_000
+const MAX_LOOKED_AT = 1_000
 const SETTLED_SUFFIX = '.settled'
 
-/** What the end of a job does to the jobs that depend on it. */
+/** The effect of the end of a job on the jobs that depend on it. */
 export type JobOutcome =
   | { readonly outcome: 'done' }
   | { readonly outcome: 'trashed'; readonly cancellation: Uint8Array }
@@ -42,24 +56,41 @@ export interface Release {
 
 const NO_RELEASE: Release = { steps: [], lookAgain: [] }
 
-interface Dependent {
+/** A job that depends on another one. */
+export interface Dependent {
   readonly id: string
   /** The name of its znode under the other job. */
   readonly name: string
   readonly on: DependencyEnd
-  /** The number of jobs for which it waits; undefined if it does not. */
-  readonly waitsFor: number | undefined
+}
+
+export interface DependencyNodesOptions {
+  readonly zookeeper: ZooKeeper
+  readonly layout: Layout
+  readonly committer: Pick<TransactionCommitter, 'commit'>
 }
 
 export class DependencyNodes {
   readonly #zookeeper: ZooKeeper
   readonly #layout: Layout
+  readonly #committer: DependencyNodesOptions['committer']
   /** Jobs of the view on which others depend, as far as changes and reads have shown. */
   readonly #dependedOn = new Set<string>()
+  /** Jobs that are known to have left the board; their ids are never used again. The oldest are forgotten. */
+  readonly #gone = new Set<string>()
 
-  constructor({ zookeeper, layout }: { readonly zookeeper: ZooKeeper; readonly layout: Layout }) {
+  /** Looks again at jobs that may be ready. Jobs that end together share the reads. */
+  readonly #looks: BatchCommit<string, void>
+
+  constructor({ zookeeper, layout, committer }: DependencyNodesOptions) {
     this.#zookeeper = zookeeper
     this.#layout = layout
+    this.#committer = committer
+    this.#looks = new BatchCommit({
+      commit: (ids) => this.#freeReady([...new Set(ids)]).then(() => ids.map(() => ({ value: undefined }))),
+      bytesOf: () => 1,
+      limits: { items: MAX_LOOKED_AT, bytes: MAX_LOOKED_AT },
+    })
   }
 
   /** Returns the steps of a post that register its dependencies. The dependent job has the given id. */
@@ -105,6 +136,33 @@ export class DependencyNodes {
     this.#dependedOn.delete(id)
   }
 
+  /** Notes a job that has left the board: posts that would depend on it need not be sent. */
+  noteGone(id: string): void {
+    this.#gone.add(id)
+    const [oldest] = this.#gone
+    if (oldest !== undefined && this.#gone.size > MAX_GONE) this.#gone.delete(oldest)
+  }
+
+  /** Returns the first of the dependencies that is known to have left the board. */
+  findGone(after: readonly Dependency[]): string | undefined {
+    return after.find(({ id }) => this.#gone.has(id))?.id
+  }
+
+  /**
+   * Returns the reads that show which of the dependencies have left the board, once one of a batch has. A server that has answered a refused
+   * multi has also applied all that was committed before it: what such a read does not find is gone.
+   */
+  prechecks(after: readonly Dependency[]): readonly Precheck[] {
+    return after.map(({ id }) => ({
+      op: op.getData(this.#layout.posting(id)),
+      judge: ({ error }) => {
+        if (!(error instanceof NoNode)) return undefined
+        this.noteGone(id)
+        return new DependencyGoneSignal(id)
+      },
+    }))
+  }
+
   clear(): void {
     this.#dependedOn.clear()
   }
@@ -139,6 +197,7 @@ export class DependencyNodes {
         const rest = dependents.length === 0 ? NO_RELEASE : await this.#toRelease(id, dependents, job.outcome)
         await job.commit(rest.steps)
         this.forget(id)
+        this.noteGone(id)
         await this.#lookAgain(rest)
         return
       } catch (error) {
@@ -198,36 +257,29 @@ export class DependencyNodes {
     )
   }
 
-  async #readDependents(id: string): Promise<Pick<Dependent, 'id' | 'name' | 'on'>[]> {
+  async #readDependents(id: string): Promise<Dependent[]> {
     const listed = await missingAsUndefined(this.#zookeeper.getChildren(this.#layout.posting(id)))
     return (listed?.names ?? []).map(toDependent)
   }
 
-  async #toRelease(
-    id: string,
-    named: readonly Pick<Dependent, 'id' | 'name' | 'on'>[],
-    outcome: JobOutcome,
-  ): Promise<Release> {
+  async #toRelease(id: string, named: readonly Dependent[], outcome: JobOutcome): Promise<Release> {
     const layout = this.#layout
     const { results } = await this.#zookeeper.multiRead(
-      named.flatMap((dependent) => [
-        op.getChildren(layout.wait(dependent.id)),
-        op.getData(layout.cancel(dependent.id)),
-      ]),
+      named.flatMap((dependent) => [op.getData(layout.wait(dependent.id)), op.getData(layout.cancel(dependent.id))]),
     )
     const steps: TransactionStep[] = []
     const lookAgain: string[] = []
     for (const [index, dependent] of named.entries()) {
       const [waits, cancel] = [results[2 * index], results[2 * index + 1]]
-      const waitsFor = waits && 'names' in waits && !waits.error ? waits.names.length : undefined
+      const left = waitsFor(waits)
       steps.push(toDelete(layout.dependent(id, dependent.name)))
-      if (waitsFor === undefined) continue
+      if (left === undefined) continue
       if (outcome.outcome === 'trashed' && dependent.on === 'done') {
         if (!isFound(cancel)) steps.push(toStep(op.create(layout.cancel(dependent.id), outcome.cancellation)))
         continue
       }
       steps.push(toDelete(layout.waitFor(dependent.id, id)))
-      if (waitsFor === 1) steps.push(toDelete(layout.wait(dependent.id)))
+      if (left === 1) steps.push(toDelete(layout.wait(dependent.id)))
       else lookAgain.push(dependent.id)
     }
     return { steps, lookAgain }
@@ -235,7 +287,40 @@ export class DependencyNodes {
 
   /** Frees those of the jobs that wait for nothing any more: others may have ended at the same time. */
   async #lookAgain({ lookAgain }: Release): Promise<void> {
-    await Promise.all(lookAgain.map((id) => this.#deleteUnused(this.#layout.wait(id))))
+    await Promise.all(lookAgain.map((id) => this.#looks.add(id)))
+  }
+
+  /**
+   * Frees those of the jobs that wait for nothing. It reads from a server that has applied the end of the caller: of jobs that end at the same
+   * time, the one that is committed last sees all. Without a connection, the sweep frees them.
+   */
+  async #freeReady(ids: readonly string[]): Promise<void> {
+    try {
+      const ready: string[] = []
+      for (let from = 0; from < ids.length; from += READS_AT_ONCE) {
+        const part = ids.slice(from, from + READS_AT_ONCE)
+        const { results } = await this.#zookeeper.multiRead(part.map((id) => op.getData(this.#layout.wait(id))))
+        ready.push(...part.filter((_, index) => waitsFor(results[index]) === 0))
+      }
+      await Promise.all(ready.map((id) => this.#free(id)))
+    } catch (error) {
+      if (!(error instanceof ZooKeeperError)) throw error
+    }
+  }
+
+  /** Deletes the wait of a job that waits for nothing, in one transaction with those of others. */
+  async #free(id: string): Promise<void> {
+    await this.#committer
+      .commit<void>({
+        what: `release of ${id}`,
+        steps: [toDelete(this.#layout.wait(id))],
+        touches: [{ name: `wait ${id}`, mode: 'alone' }],
+        onCommitted: () => undefined,
+        onRecovered: () => undefined,
+        toRejection: (error) => error,
+      })
+      // The sweep deletes it.
+      .catch(() => undefined)
   }
 
   /** Deletes a znode unless it has children. If there is no connection, the sweep deletes it. */
@@ -243,6 +328,16 @@ export class DependencyNodes {
     await this.#zookeeper.delete(path).catch((error: unknown) => {
       if (!(error instanceof ZooKeeperError)) throw error
     })
+  }
+}
+
+/** Internal signal: a job on which another one would depend has left the board. */
+export class DependencyGoneSignal extends Error {
+  readonly id: string
+
+  constructor(id: string) {
+    super()
+    this.id = id
   }
 }
 
@@ -269,9 +364,14 @@ function toName({ id, on }: Dependency): string {
 }
 
 /** Returns the dependent job of this name under the one on which it depends. */
-export function toDependent(name: string): Pick<Dependent, 'id' | 'name' | 'on'> {
+export function toDependent(name: string): Dependent {
   if (!name.endsWith(SETTLED_SUFFIX)) return { id: name, name, on: 'done' }
   return { id: name.slice(0, -SETTLED_SUFFIX.length), name, on: 'settled' }
+}
+
+/** Returns for how many jobs a job waits, by its znode in the folder of waits; undefined if it does not wait. */
+function waitsFor(read: ReadResult<ReadData> | undefined): number | undefined {
+  return read && !read.error ? read.stat.numChildren : undefined
 }
 
 function isFound(result: { readonly error?: unknown } | undefined): boolean {

@@ -4,6 +4,8 @@ import { defined } from '../../../core/options.ts'
 import { BadVersion, NodeExists, NoNode, type ZooKeeperError } from '../../../zookeeper/index.ts'
 import type { Posted, PostRequest, WriteRequest, Written } from '../../backend.ts'
 import { changesLimits, describeWrite, type RecordChange, type RecordName } from '../../model/record.ts'
+import { type BatchCounter, type BatchOpening, NO_OPENING } from './batch-counter.ts'
+import { BatchChangedSignal } from './batch-nodes.ts'
 import type { Applied, CommittedTransaction, TouchedName } from './commit/batch.ts'
 import type { TransactionCommitter } from './commit/committer.ts'
 import { isKeyTaken } from './commit/refused-steps.ts'
@@ -17,7 +19,7 @@ import { encodeRecordNode, type RecordNodes } from './store/record-nodes.ts'
 import { encodeGate } from './store/records.ts'
 import { MAX_FRAME_BYTES, type PreparedPost, type ZooKeeperWriter } from './writer.ts'
 
-/** What a frame needs besides the steps of one transaction. */
+/** The bytes of a frame beside the steps of one transaction. */
 const FRAME_OVERHEAD_BYTES = 1_024
 
 export interface RecordWriterOptions {
@@ -28,6 +30,7 @@ export interface RecordWriterOptions {
   readonly recordPath: (name: RecordName) => string
   readonly gate: Pick<BoardGate, 'seen' | 'read' | 'noteWritten'>
   readonly layout: Layout
+  readonly batches: Pick<BatchCounter, 'openPosted'>
 }
 
 /** A change with the version of the znode that it replaces: of a record that was removed, too. */
@@ -49,6 +52,8 @@ export class RecordWriter {
     let posts = asked
     while (true) {
       const refused = await this.#tryToWrite(prepared, posts)
+      // A batch was changed meanwhile.
+      if (refused === 'again') continue
       if (!(refused instanceof RefusedStep)) return refused
       const { step } = refused
       if (step.subject === 'gate') {
@@ -71,15 +76,20 @@ export class RecordWriter {
     }
   }
 
-  async #tryToWrite(changes: readonly PreparedChange[], posts: readonly PostRequest[]): Promise<Written | RefusedStep> {
-    const { committer, nodes, writer, recordPath } = this.#options
+  async #tryToWrite(
+    changes: readonly PreparedChange[],
+    posts: readonly PostRequest[],
+  ): Promise<Written | RefusedStep | 'again'> {
+    const { committer, nodes, writer, recordPath, batches } = this.#options
     const what = describeWrite({ changes: changes.map(({ change }) => change), posts })
-    const prepared = posts.map((post) => writer.preparePost(post))
+    const openings = await Promise.all(posts.map((post) => batches.openPosted(post)))
+    const prepared = posts.map((post, index) => writer.preparePost(post, openings[index] ?? NO_OPENING))
     const recordSteps = changes.map(({ change, version }) =>
       transactions.recordStep(recordPath(change), encodeRecordNode(change.id, change.bytes), version),
     )
     const gateStep = await this.#limitsStep(what, changes)
-    const steps = [...recordSteps, ...gateStep.steps, ...prepared.flatMap((post) => post.steps)]
+    const before = [...recordSteps, ...gateStep.steps, ...toChecks(openings)]
+    const steps = [...before, ...prepared.flatMap((post) => post.steps)]
     const size = committer.sizeOf(steps) + FRAME_OVERHEAD_BYTES
     if (size > MAX_FRAME_BYTES)
       throw new PayloadTooLarge(
@@ -105,13 +115,15 @@ export class RecordWriter {
         onCommitted: (applied) => ({
           done: true,
           revisions,
-          posted: postedFrom(prepared, applied, recordSteps.length + gateStep.steps.length),
+          posted: postedFrom(prepared, applied, before.length),
         }),
         onRecovered: async (done) => ({ done: true, revisions, posted: await this.#recover(prepared, done) }),
-        toRejection: (error, step) => (isConflict(error, step) ? new RefusedStep(step) : error),
+        toRejection: (error, step) =>
+          toBatchRejection(openings, error, step) ?? (isConflict(error, step) ? new RefusedStep(step) : error),
       })
     } catch (error) {
       if (error instanceof RefusedStep) return error
+      if (error instanceof BatchChangedSignal) return 'again'
       throw error
     }
   }
@@ -183,6 +195,24 @@ function isConflict(error: ZooKeeperError, step: TransactionStep | 'guard' | und
   if (step.dependency !== undefined) return error instanceof NoNode
   if (step.subject !== 'record') return isKeyTaken(error, step)
   return error instanceof NodeExists || error instanceof BadVersion || error instanceof NoNode
+}
+
+/** Returns the checks of the batches, one for each. */
+function toChecks(openings: readonly BatchOpening[]): readonly TransactionStep[] {
+  const checks = openings.flatMap(({ check }) => check ?? [])
+  return [...new Map(checks.map((check) => [check.op.path, check])).values()]
+}
+
+function toBatchRejection(
+  openings: readonly BatchOpening[],
+  error: ZooKeeperError,
+  step: TransactionStep | 'guard' | undefined,
+): Error | undefined {
+  for (const opening of openings) {
+    const rejection = opening.toRejection(error, step)
+    if (rejection) return rejection
+  }
+  return undefined
 }
 
 /** Returns what became of the posts, from the results of the transaction. */

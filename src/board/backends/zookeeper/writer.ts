@@ -35,6 +35,8 @@ import { cascadeCancellation, type Dependency } from '../../model/dependencies.t
 import type { HistoryEntry } from '../../model/ended-job.ts'
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
+import { type BatchCounter, type BatchOpening, NO_OPENING, toGuard } from './batch-counter.ts'
+import { BatchChangedSignal, isBatchConflict } from './batch-nodes.ts'
 import type { CommittedTransaction, JournalEntry, Precheck, TouchedName, Transaction } from './commit/batch.ts'
 import type { ConflictTracker, TrackedClaim } from './commit/conflict-tracker.ts'
 import {
@@ -48,7 +50,13 @@ import {
 import type { SequenceNumbers } from './commit/sequence-numbers.ts'
 import type { TransactionStep } from './commit/transactions.ts'
 import * as transactions from './commit/transactions.ts'
-import { type DependencyNodes, DependentsChanged, isDependentsConflict, type JobOutcome } from './dependency-nodes.ts'
+import {
+  DependencyGoneSignal,
+  type DependencyNodes,
+  DependentsChanged,
+  isDependentsConflict,
+  type JobOutcome,
+} from './dependency-nodes.ts'
 import { GateWriter, type GateWriterOptions } from './gate-writer.ts'
 import type { HistoryNodes } from './history-nodes.ts'
 import type { LimitNodes, LimitReservation } from './limit-nodes.ts'
@@ -65,6 +73,8 @@ import type { ResourceNodes } from './store/resource-nodes.ts'
 export const MAX_FRAME_BYTES = 1_048_575
 /** The maximum size of a claim when its job is posted: attempts are added later. */
 const MAX_CLAIM_BYTES = MAX_FRAME_BYTES - 64 * 1_024
+/** The maximum size of the end of a job with that of its batch. */
+const MAX_END_BYTES = MAX_FRAME_BYTES - 64 * 1_024
 
 export interface ZooKeeperWriterOptions extends GateWriterOptions {
   readonly kind: BoardKind
@@ -78,6 +88,7 @@ export interface ZooKeeperWriterOptions extends GateWriterOptions {
   readonly lateCancellations: LateCancellations
   readonly dependencies: DependencyNodes
   readonly history: HistoryNodes
+  readonly batches: BatchCounter
 }
 
 /** A post that can be sent, alone or in a transaction with others. */
@@ -126,18 +137,21 @@ export class ZooKeeperWriter {
     return this.#gate.set(request)
   }
 
-  /** Prepares the steps of a post. @throws PayloadTooLarge */
-  preparePost({ posting, takeOver, after = [] }: PostRequest): PreparedPost {
+  /** Prepares the steps of a post. @param opening what it adds for its batch @throws PayloadTooLarge */
+  preparePost({ posting, takeOver, after = [] }: PostRequest, opening: BatchOpening): PreparedPost {
     const { layout, numbers, kind } = this.#options
     const bytes = this.#encodePosting(posting, { limit: MAX_POSTING_BYTES })
-    this.#assertClaimable(posting, bytes)
+    this.assertClaimable(posting, bytes)
     const counted = toCountedBytes(bytes, kind.encoding)
     const { path, dependencies } = this.#place(posting, after)
     const key = this.#keyToTake(posting, { path, takenOverAt: takeOver })
     return {
       ...{ uuid: posting.uuid, path, bytes: counted, key },
-      steps: transactions.postSteps(layout, { bytes, dependencies, ...(path === undefined ? {} : { path }) }, key),
-      touches: touchedNames({ key: posting.key }),
+      steps: [
+        ...transactions.postSteps(layout, { bytes, dependencies, ...(path === undefined ? {} : { path }) }, key),
+        ...opening.steps,
+      ],
+      touches: [...touchedNames({ key: posting.key }), ...opening.touches],
       toPosted: (created, zxid) => {
         if (created !== undefined) numbers.note(created)
         const id = created === undefined ? {} : { id: layout.toJobId(created) }
@@ -159,28 +173,36 @@ export class ZooKeeperWriter {
     return { path, dependencies: path === undefined ? [] : dependencies.postSteps(layout.toJobId(path), after) }
   }
 
-  async post({ posting, takeOver, after = [] }: PostRequest): Promise<Posted> {
-    const { committer } = this.#options
+  async post({ takeOver, ...rest }: PostRequest): Promise<Posted> {
+    const { committer, batches, dependencies } = this.#options
+    const { posting, after = [] } = rest
     const what = `post of ${toJobName(posting)}`
     let revision = takeOver
     while (true) {
-      const request = { posting, after, ...(revision === undefined ? {} : { takeOver: revision }) }
-      const { steps, touches, toPosted, ...prepared } = this.preparePost(request)
+      const gone = dependencies.findGone(after)
+      if (gone !== undefined) return { created: false, gone }
+      // A job without a batch is sent in this turn of the event loop: a close waits for what is under way.
+      const opening = posting.batch === undefined ? NO_OPENING : await batches.openPosted(rest)
+      const request = { ...rest, ...(revision === undefined ? {} : { takeOver: revision }) }
+      const { steps, touches, toPosted, ...prepared } = this.preparePost(request, opening)
       const { key } = prepared
       const posted = await committer
         .commit<Posted | undefined>({
-          ...{ what, steps, touches },
+          ...{ what, steps, touches, ...toGuard(opening) },
           onCommitted: ({ zxid, results: [created] }) =>
             toPosted(created && 'path' in created ? created.path : undefined, zxid),
           onRecovered: ({ zxid }) => this.recoverPosted(zxid, prepared),
-          ...(key ? { precheck: this.#keyPrecheck(key) } : {}),
+          ...this.#prechecks(key, after),
+          getConflict: () => this.#goneError(after),
           repair: (step, error) => this.createMissingFolder(step, error),
           // A taken key, and a number that another poster has created too, are results to examine and not errors yet.
           toRejection: (error, step) =>
-            goneDependency(error, step) ?? (isKeyTaken(error, step) ? new KeyTakenSignal() : error),
+            opening.toRejection(error, step) ??
+            this.#goneDependency(error, step) ??
+            (isKeyTaken(error, step) ? new KeyTakenSignal() : error),
         })
         .catch((error: unknown): Posted | undefined => {
-          if (error instanceof KeyTakenSignal) return undefined
+          if (error instanceof KeyTakenSignal || error instanceof BatchChangedSignal) return undefined
           if (error instanceof DependencyGoneSignal) return { created: false, gone: error.id }
           throw error
         })
@@ -204,7 +226,7 @@ export class ZooKeeperWriter {
     const { layout, committer, kind } = this.#options
     const what = `replacement of ${toJobName(posting)}`
     const bytes = this.#encodePosting(posting, { limit: MAX_POSTING_BYTES })
-    this.#assertClaimable(posting, bytes)
+    this.assertClaimable(posting, bytes)
     const { uuid, key: name = '' } = posting
     const record = { uuid, ...(window === undefined ? {} : { window: { id, ms: window } }) }
     const key = { name, bytes: encodeKey(record, kind.encoding), takenOverAt: keyRevision }
@@ -347,8 +369,9 @@ export class ZooKeeperWriter {
 
   /** Ends a job, with what follows for the jobs that depend on it, and adds it to the history. */
   async #end(ended: EndedRequest, transaction: Transaction<void>): Promise<void> {
-    const { layout, committer, dependencies, history, kind: boardKind } = this.#options
+    const { layout, committer, dependencies, history, batches, kind: boardKind } = this.#options
     const { id, revision, posting } = ended
+    const { batch, uuid } = posting
     const { reason } = ended
     const cancellation = reason === undefined ? undefined : cascadeCancellation({ ...ended, reason })
     const outcome: JobOutcome = cancellation
@@ -356,12 +379,19 @@ export class ZooKeeperWriter {
       : { outcome: 'done' }
     const toRejection: Transaction<void>['toRejection'] = (error, step) => {
       if (isDependentsConflict(error, step)) return new DependentsChanged()
+      if (isBatchConflict(error, step)) return new BatchChangedSignal()
       return isHistoryGone(error, step) ? new HistoryGoneSignal() : transaction.toRejection(error, step)
     }
-    const commit = async (steps: readonly TransactionStep[], entry?: JournalEntry): Promise<void> => {
-      const sent = { ...transaction, steps: [...steps, ...transaction.steps], toRejection }
-      await committer.commit<void>(entry ? { ...sent, entry } : sent)
-    }
+    const job = batch === undefined ? undefined : { batch, uuid, id, trashed: cancellation !== undefined }
+    const commit = (steps: readonly TransactionStep[], entry?: JournalEntry): Promise<void> =>
+      batches.end(job, async ({ steps: counting, finish, touches }) => {
+        const needed = [...steps, ...transaction.steps, ...counting]
+        const whole = [...needed, ...finish]
+        const fits = finish.length > 0 && committer.sizeOf(whole) + (entry?.bytes.length ?? 0) <= MAX_END_BYTES
+        const sent = { steps: fits ? whole : needed, touches: [...transaction.touches, ...touches] }
+        await committer.commit<void>({ ...transaction, ...sent, toRejection, ...(entry ? { entry } : {}) })
+        return fits
+      })
     await dependencies.end(id, {
       outcome,
       // The job is done, and stays on the board until all that depend on it are free: if its owner dies meanwhile, another one goes on.
@@ -444,21 +474,22 @@ export class ZooKeeperWriter {
     posting: Posting,
     { after = [] }: { readonly after?: readonly Dependency[] } = {},
   ): Promise<RestoreOutcome> {
-    const { layout, committer } = this.#options
+    const { layout, committer, batches } = this.#options
     const what = `restoration of ${toJobName(posting)}`
     const bytes = this.#encodePosting(posting)
     let takenOverAt: number | undefined
     while (true) {
+      const opening = posting.batch === undefined ? NO_OPENING : await batches.openRestored(posting, entry)
       const { path, dependencies } = this.#place(posting, after)
       const created = { bytes, dependencies, ...(path === undefined ? {} : { path }) }
       const key = this.#keyToTake(posting, { path, takenOverAt })
       const restoring = committer.commit({
-        ...effectOnly(what, transactions.restoreSteps(layout, entry, created, key)),
-        touches: touchedNames({ id: entry.id, key: posting.key }),
+        ...effectOnly(what, [...transactions.restoreSteps(layout, entry, created, key), ...opening.steps]),
+        touches: [...touchedNames({ id: entry.id, key: posting.key }), ...opening.touches],
         repair: (step, error) => this.createMissingFolder(step, error),
         toRejection: (error, step) => {
-          const gone = goneDependency(error, step)
-          if (gone) return gone
+          const other = opening.toRejection(error, step) ?? this.#goneDependency(error, step)
+          if (other) return other
           return isKeyTaken(error, step) ? new KeyTakenSignal() : notInTrashError(what, error)
         },
       })
@@ -467,9 +498,9 @@ export class ZooKeeperWriter {
         return { restored: true }
       } catch (error) {
         if (error instanceof DependencyGoneSignal) return { restored: false, gone: error.id }
-        if (!(error instanceof KeyTakenSignal)) throw error
+        if (!(error instanceof KeyTakenSignal || error instanceof BatchChangedSignal)) throw error
       }
-      // Either the key is taken, or another poster has created the same number; then the next one is free.
+      // The key is taken, or another poster has created the same number, and the next one is free; or the batch was changed meanwhile.
       const holder = posting.key === undefined ? undefined : await this.findKey(what, posting.key)
       const isOwn = holder?.state === 'window' && holder.id === entry.id
       if (holder && holder.state !== 'free' && !isOwn)
@@ -486,6 +517,14 @@ export class ZooKeeperWriter {
       touches: touchedNames({ id }),
       toRejection: (error) => notInTrashError(what, error),
     })
+  }
+
+  /** Returns the step that creates the callback of a batch, in the transaction of the last count. */
+  toCallbackStep(posting: Posting): TransactionStep {
+    const { layout, numbers } = this.#options
+    const path = numbers.next()
+    const bytes = this.#encodePosting(posting)
+    return transactions.callbackStep(layout, { bytes, ...(path === undefined ? {} : { path }) })
   }
 
   /** Finds a posted job whose answer was lost: other clients may have claimed, consumed or trashed it since. */
@@ -505,7 +544,7 @@ export class ZooKeeperWriter {
    * Refuses a posting whose claim would be too large: every resource adds some steps, each with the board's ACL.
    * @throws PayloadTooLarge
    */
-  #assertClaimable(posting: Posting, bytes: Uint8Array): void {
+  assertClaimable(posting: Posting, bytes: Uint8Array = this.#encodePosting(posting)): void {
     if (!posting.resources) return
     const { layout, committer, kind } = this.#options
     const at = { revision: 0, bytes, lock: new Uint8Array(), posting, kind }
@@ -515,6 +554,28 @@ export class ZooKeeperWriter {
       `${toJobName(posting)}: its claim, with all of its resources, would have ${size} bytes; this board accepts ${MAX_CLAIM_BYTES}; ` +
         'name fewer resources, or put large data elsewhere',
     )
+  }
+
+  /** Returns the reads that show whether a post would be refused, because of its key or of a job on which it would depend. */
+  #prechecks(key: PreparedPost['key'], after: readonly Dependency[]): Pick<Transaction<unknown>, 'prechecks'> {
+    if (!key && after.length === 0) return {}
+    return { prechecks: [...(key ? [this.#keyPrecheck(key)] : []), ...this.#options.dependencies.prechecks(after)] }
+  }
+
+  /** Returns the reason to refuse a post without a request, because one of its dependencies is known to have left the board. */
+  #goneError(after: readonly Dependency[]): DependencyGoneSignal | undefined {
+    const gone = this.#options.dependencies.findGone(after)
+    return gone === undefined ? undefined : new DependencyGoneSignal(gone)
+  }
+
+  #goneDependency(
+    error: ZooKeeperError,
+    step: TransactionStep | 'guard' | undefined,
+  ): DependencyGoneSignal | undefined {
+    if (step === undefined || step === 'guard' || step.dependency === undefined) return undefined
+    if (!(error instanceof NoNode)) return undefined
+    this.#options.dependencies.noteGone(step.dependency)
+    return new DependencyGoneSignal(step.dependency)
   }
 
   /** Returns the check whether the key is taken. A key at the revision to take over is free. */
@@ -564,7 +625,7 @@ export class ZooKeeperWriter {
       case 'abandon': {
         const bytes = this.#encodePosting(posting)
         if (!settlement.held) return transactions.abandonSteps(layout, id, { ...at, bytes })
-        this.#assertClaimable(posting, bytes)
+        this.assertClaimable(posting, bytes)
         // The permits of other names may be those of other jobs.
         return transactions.abandonSteps(layout, id, { ...at, posting: settlement.held, bytes })
       }
@@ -610,24 +671,6 @@ class WaitsSignal extends Error {}
 function isWaitConflict(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): boolean {
   const isProof = step !== undefined && step !== 'guard' && step.subject === 'proof'
   return isProof && (error instanceof NodeExists || error instanceof NoNode)
-}
-
-/** Internal signal: a job on which another one would depend has left the board. */
-class DependencyGoneSignal extends Error {
-  readonly id: string
-
-  constructor(id: string) {
-    super()
-    this.id = id
-  }
-}
-
-function goneDependency(
-  error: ZooKeeperError,
-  step: TransactionStep | 'guard' | undefined,
-): DependencyGoneSignal | undefined {
-  if (step === undefined || step === 'guard' || step.dependency === undefined) return undefined
-  return error instanceof NoNode ? new DependencyGoneSignal(step.dependency) : undefined
 }
 
 /** Internal signal: the folder of the history was removed; it is created again. */

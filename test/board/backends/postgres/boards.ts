@@ -35,7 +35,7 @@ export function postgresBoards(
   return {
     name: `postgres:${parameters}`,
     plainKeys: true,
-    capabilities: { ...EVERYTHING, dependencies: false, history: false },
+    capabilities: { ...EVERYTHING, batches: false },
     place: () => postgresPlaceOn(server().uri, { schema, parameters }),
   }
 }

@@ -115,6 +115,32 @@ const CASES: readonly Case[] = [
     done: counted("@.changes WHERE kind = 'consumed'"),
   },
   {
+    name: 'post after another job',
+    ready: async ({ board }) => {
+      const first = await board.post('flow', {})
+      return () => board.post('flow', {}, { after: [first] })
+    },
+    done: counted('@.dependencies'),
+  },
+  {
+    name: 'consume of a job on which others depend',
+    ready: async ({ board }) => {
+      const claim = await claimOn(board)
+      for (const name of ['one', 'two']) await board.post('flow', {}, { name, after: [claim.job] })
+      return () => claim.consume()
+    },
+    done: counted("@.changes WHERE kind = 'ready' AND cardinality(jobs) = 2"),
+  },
+  {
+    name: 'trash of a job on which another one depends',
+    ready: async ({ board }) => {
+      const claim = await claimOn(board)
+      await board.post('flow', {}, { after: [claim.job] })
+      return () => claim.trash({ reason: 'why' })
+    },
+    done: counted("@.jobs WHERE cancel_reason LIKE '%why'"),
+  },
+  {
     name: 'abandon',
     ready: async ({ board }) => {
       const claim = await claimOn(board)

@@ -17,6 +17,8 @@ afterAll(() => server.stop())
 /** `#` is the board's number, `$1` a posting, which each uses. */
 const INSERT = `INSERT INTO @.jobs (board, uuid, name, priority, body`
 const TRASH = `INSERT INTO @.trash (board, uuid, name, who, reason, body, id`
+const DEPENDENCY = 'INSERT INTO @.dependencies (board, job, waits_for, settled) SELECT #,'
+const END = 'INSERT INTO @.history (board, uuid'
 const CHANGE = `INSERT INTO @.changes (board, kind, jobs, ranks, dues) SELECT #,`
 const WRITES: readonly (readonly [what: string, statement: string])[] = [
   ['a revision that cannot grow', `${INSERT}, revision) VALUES (#, 'u', 'n', 'NORMAL', $1, 2147483647)`],
@@ -33,6 +35,15 @@ const WRITES: readonly (readonly [what: string, statement: string])[] = [
   ['a cancellation without a reason', `${INSERT}, cancelled_by) VALUES (#, 'u', 'n', 'NORMAL', $1, 'w')`],
   ['a life that is no record', `${INSERT}, life) VALUES (#, 'u', 'n', 'NORMAL', $1, '\\x00')`],
   ['what is done at an end of its owner', `${INSERT}, on_owner_lost) VALUES (#, 'u', 'n', 'NORMAL', $1, 'x')`],
+  ['a wait for no job', `${INSERT}, due_when_ready) VALUES (#, 'u', 'n', 'NORMAL', $1, 'infinity')`],
+  ['a dependency of no job', `${DEPENDENCY} -1, -2, true WHERE $1::bytea IS NOT NULL`],
+  [
+    'a job that waits for itself',
+    `WITH made AS (${INSERT}, due_when_ready) VALUES (#, 'u', 'n', 'NORMAL', $1, '-infinity') RETURNING id) ${DEPENDENCY} id, id, false FROM made`,
+  ],
+  ['an end of no job', `${END}) SELECT #, '' WHERE $1::bytea IS NOT NULL`],
+  ['an end that is no record', `${END}, record) SELECT #, 'u', '\\x00' WHERE $1::bytea IS NOT NULL`],
+  ['an end in infinity', `${END}, body, posted_at, ended_at) VALUES (#, 'u', $1, 'infinity', '-infinity')`],
   ['a trash entry in infinity', `${TRASH}, trashed_at) VALUES (#, 'u', 'n', 'w', 'r', $1, 1, 'infinity')`],
   ['a trash entry before all', `${TRASH}, trashed_at) VALUES (#, 'u', 'n', 'w', 'r', $1, 1, '-infinity')`],
   ['a trash entry with a failure that is none', `${TRASH}, failure) VALUES (#, 'u', 'n', 'w', 'r', $1, 1, '\\x00')`],
@@ -123,11 +134,13 @@ describe('an innocent job is done beside', () => {
       await (await claimed(each, 'innocent')).consume()
       expect(await job.wait()).toBe('COMPLETE')
       for await (const _ of each.trashed());
+      await each.history()
       await each.entities('conductor')
     }
     // A job that can be claimed is; what comes of it keeps no other from being claimed beside it.
-    const both = await late.post('flow', {}, { name: 'beside' })
-    await (await claimed(late, 'beside')).consume()
+    const before = await late.post('flow', {}, { name: 'before' })
+    const both = await late.post('flow', {}, { name: 'beside', after: [before] })
+    for (const name of ['before', 'beside']) await (await claimed(late, name)).consume()
     expect(await both.wait()).toBe('COMPLETE')
   })
 })

@@ -43,6 +43,26 @@ test('a claim and a settle read the jobs that they are about, where statistics s
   expect(await board.countJobs()).toBeLessThanOrEqual(MANY)
 })
 
+test.each(['consume', 'trash'])(
+  'the end of a job reads the jobs that depend on it, and no others (%s)',
+  async (kind) => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    await using witness = await Witness.open(server.uri, place.schema)
+    const session = Number(await witness.ask("SELECT @.open_session((SELECT max(id) FROM @.boards), 'witness', 60000)"))
+    await place.query('VACUUM ANALYZE @.jobs, @.dependencies, @.trash')
+    const firsts = await Promise.all(Array.from({ length: 10 }, () => board.post('flow', {})))
+    const ids = await witness.ids()
+    const dependents = firsts.flatMap((first) =>
+      Array.from({ length: FEW }, () => board.post('flow', {}, { after: [first] })),
+    )
+    await Promise.all([...dependents, ...Array.from({ length: MANY }, () => board.post('flow', {}))])
+    await witness.claim(ids, session)
+    for (const id of ids) expect(await witness.settle([id], session, kind)).toBeLessThan(5 * FEW)
+    expect(await witness.ask('SELECT count(*) FROM @.dependencies')).toBe('0')
+  },
+)
+
 /** One connection, whose transactions count what they read. */
 class Witness implements AsyncDisposable {
   readonly #connection: PostgresConnection
@@ -75,13 +95,13 @@ class Witness implements AsyncDisposable {
     )
   }
 
-  settle(ids: readonly number[], session: number): Promise<number> {
+  settle(ids: readonly number[], session: number, kind = 'consume'): Promise<number> {
     return this.#counted(
       `SELECT @.settle(NULL, NULL, (SELECT max(id) FROM @.boards), $1, $2::bigint[], array_fill(1, ARRAY[$3::integer]),
-        array_fill('consume'::text, ARRAY[$3]), '', array_fill(0, ARRAY[$3]), array_fill(NULL::float8, ARRAY[$3]),
+        array_fill($4::text, ARRAY[$3]), '', array_fill(0, ARRAY[$3]), array_fill(NULL::float8, ARRAY[$3]),
         array_fill('w'::text, ARRAY[$3]),
-        array_fill(NULL::text, ARRAY[$3]), array_fill(NULL::bytea, ARRAY[$3]), false)`,
-      [session, ids, ids.length],
+        array_fill('why'::text, ARRAY[$3]), array_fill(NULL::bytea, ARRAY[$3]), false, '{}', '', '{}', NULL)`,
+      [session, ids, ids.length, kind],
     )
   }
 
@@ -99,7 +119,7 @@ class Witness implements AsyncDisposable {
   /** So far, in this transaction and, perhaps, in those before it. */
   async #read(): Promise<number> {
     const text = `SELECT coalesce(sum(seq_tup_read + idx_tup_fetch), 0)
-      FROM pg_stat_xact_user_tables WHERE relid = '@.jobs'::regclass`
+      FROM pg_stat_xact_user_tables WHERE relid IN ('@.jobs'::regclass, '@.dependencies'::regclass)`
     return Number(await this.ask(text))
   }
 

@@ -8,7 +8,7 @@ import {
   sessionChannel,
   sessionLockClass,
 } from '../../../../src/board/backends/postgres/schema.ts'
-import { openBoard } from '../../../../src/board/index.ts'
+import { openBoard, type TrashedJob } from '../../../../src/board/index.ts'
 import { examinePostgres } from '../../../../src/cli/doctor/postgres.ts'
 import { Unclaimable } from '../../../../src/core/errors.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
@@ -128,6 +128,16 @@ describe('a role that may make functions in public', () => {
       const trashed = await other.post('flow', {}, { name: 'a', key: 'a', resources })
       for (const name of ['b', 'c', 'd']) await other.post('flow', {}, { name, key: name, resources })
       await other.post('flow', {}, { name: 'late', priority: 'HIGH', delay: '1h' })
+      const before = await other.post('flow', {}, { name: 'before' })
+      const after = await other.post('flow', {}, { name: 'after', after: [before] })
+      await other.post('flow', {}, { name: 'failed', after: [after] })
+      expect((await board.dependencies(await board.find(after.ref))).waitsFor).toHaveLength(1)
+      await (await claimed(board, 'before')).consume({ results: { n: 1 } })
+      await (await claimed(board, 'after')).trash()
+      await board.purge((await all(board.trashed()))[0] as TrashedJob)
+      await (await claimed(board, 'failed')).consume()
+      expect((await board.history()).map(({ name }) => name)).toEqual(['failed', 'after', 'before'])
+      expect((await board.result(before)).results).toEqual({ n: 1 })
       const first = await claimed(board, 'a')
       await first.abandon({ reason: 'later', delay: '1ms' })
       const unviewed = await openBoard(`${uri}?board=b&sessionTimeout=1s`)
@@ -200,10 +210,12 @@ test('tables that another role adds later belong to the owner of the others, who
   )
   await using board = await openBoard(uri)
   await using worker = await openBoard(uri)
-  const job = await board.post('flow', {})
+  const before = await board.post('flow', {}, { name: 'before' })
+  const job = await board.post('flow', {}, { name: 'job', after: [before] })
   const ended = job.wait()
-  await (await worker.claim(job)).consume()
+  for (const name of ['before', 'job']) await (await claimed(worker, name)).consume()
   expect(await ended).toBe('COMPLETE')
+  expect(await worker.history()).toHaveLength(2)
 })
 
 test('a role that sends notifications in the name of a board ends no wait', async () => {

@@ -10,6 +10,7 @@ function listening(): { feed: RedisChangeFeed; told: string[] } {
   const sink: BackendSink = {
     followed: () => undefined,
     records: () => undefined,
+    batchChanged: () => undefined,
     changes: (batch) => told.push(...batch.map(({ kind, id }) => `${kind} ${id}`)),
     gap: () => told.push('gap'),
     paused: (paused) => told.push(paused ? 'paused' : 'resumed'),

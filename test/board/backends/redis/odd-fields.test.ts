@@ -54,11 +54,21 @@ const WRITES: readonly (readonly [what: string, write: Write])[] = [
   ['an owner that is long dead', ({ witness, key }) => witness.zadd(key('owners'), '-inf', 'x')],
   ['an owner that lives for ever', ({ witness, key }) => witness.zadd(key('owners'), 'inf', 'x')],
   ['a key that names no job', ({ witness, key }) => witness.hset(key('keys'), '["k"]', '')],
+  ['a wait of no job', ({ witness, key }) => witness.hset(key('waits'), 'x', 'x')],
+  ['a wait for no job', ({ witness, key }, id) => witness.hset(key('waits'), id, '2:0:=job1;')],
+  ['a dependent without a colon', ({ witness, key }) => witness.zadd(key('dependents'), 0, 'x')],
+  ['a dependent with a score', ({ witness, key }, id) => witness.zadd(key('dependents'), 7, `${id}:x`, 0, `${id}:y`)],
+  ['an end that is not finished', ({ witness, key }, id) => witness.hset(key('ending'), id, 'x', '', '')],
+  ['a time of the last look that is none', ({ witness, key }) => witness.hset(key('board'), 'swept', 'x')],
+  ['a history that is no record', ({ witness, key }) => witness.hset(key('history'), 'x', 'x')],
+  ['an end without a history', ({ witness, key }) => witness.zadd(key('ended'), 'inf', 'x', '-inf', 'y')],
   ['a shared resource that is not counted', ({ witness, key }) => witness.hset(key('shared'), 'x', 'x')],
-  ...['', 'P', 'Px:1:y', 'P:::', `P${LONG_ID}`, 'z', 'C', 'D', 'X__proto__', 'T'].map((entry): [string, Write] => [
-    `the change ${JSON.stringify(entry.slice(0, 9))}`,
-    ({ witness, key }) => witness.multi().rpush(key('log'), entry).hincrby(key('board'), 'version', 1).exec(),
-  ]),
+  ...['', 'P', 'Px:1:y', 'P:::', `P${LONG_ID}`, 'z', 'C', 'D', 'X__proto__', 'T', 'R', 'Rx:1:y'].map(
+    (entry): [string, Write] => [
+      `the change ${JSON.stringify(entry.slice(0, 9))}`,
+      ({ witness, key }) => witness.multi().rpush(key('log'), entry).hincrby(key('board'), 'version', 1).exec(),
+    ],
+  ),
 ]
 
 describe('a changed record in the place of the grants of a job', () => {
@@ -106,6 +116,7 @@ describe('an innocent job is done beside', () => {
       expect(await job.wait()).toBe('COMPLETE')
       for await (const _ of each.trashed()) void before
       await each.entities('conductor')
+      expect((await each.history())[0]).toMatchObject({ name: 'innocent' })
     }
   })
 })

@@ -1,7 +1,7 @@
 /** Every operation that changes a board, each made ready so that it is one step; and what has to be so when it was done, once. */
 import { expect } from 'vitest'
 import type { Claim, Job, JobBoard } from '../../../../src/board/index.ts'
-import { all, namesOn, refresh } from '../../jobs.ts'
+import { all, claimed, namesOn, refresh } from '../../jobs.ts'
 import { checkWritten, writeOn } from '../../records.ts'
 import type { ProxiedRedisBoard } from './scene.ts'
 
@@ -29,7 +29,7 @@ async function leaves(scene: ProxiedRedisBoard, left: Partial<Record<'jobs' | 't
   const { place } = scene
   expect(await place.jobIds()).toHaveLength(left.jobs ?? 0)
   expect(await place.trashIds()).toHaveLength(left.trash ?? 0)
-  for (const key of ['held', 'granted', 'exclusive', 'shared', 'cancels'])
+  for (const key of ['held', 'granted', 'exclusive', 'shared', 'cancels', 'waits', 'dependents', 'ending'])
     expect(await place.witness.exists(place.key(key)), key).toBe(0)
 }
 
@@ -103,6 +103,48 @@ export const OPERATIONS: readonly Operation[] = [
     check: async (scene) => {
       expect(await namesOn(scene.board)).toEqual([])
       await leaves(scene)
+    },
+  },
+  {
+    name: 'post after another job',
+    says: /^post of job .* \(job\)/,
+    ready: async ({ board }) => {
+      const first = await board.post('flow', {}, { name: 'first' })
+      return () => board.post('flow', {}, { name: 'job', after: [first] })
+    },
+    check: async (scene, result) => {
+      expect(await scene.place.witness.hlen(scene.place.key('waits'))).toBe(1)
+      await (await claimed(scene.other, 'first')).consume()
+      await (await scene.board.claim(result as Job)).consume()
+      await leaves(scene)
+    },
+  },
+  {
+    name: 'consume of a job on which another one depends',
+    says: /^consume of job .* \(job\)/,
+    ready: async ({ board }) => {
+      const claim = await claimOn(board)
+      await board.post('flow', {}, { name: 'after', after: [claim.job] })
+      return () => claim.consume()
+    },
+    check: async (scene) => {
+      await (await claimed(scene.other, 'after')).consume()
+      expect((await scene.board.history()).map(({ name }) => name)).toEqual(['after', 'job'])
+      await leaves(scene)
+    },
+  },
+  {
+    name: 'trash of a job on which another one depends',
+    says: /^trash of job .* \(job\)/,
+    ready: async ({ board }) => {
+      const claim = await claimOn(board)
+      await board.post('flow', {}, { name: 'after', after: [claim.job] })
+      return () => claim.trash({ reason: 'why' })
+    },
+    check: async (scene) => {
+      expect(await (await claimed(scene.other, 'after')).perform(() => undefined)).toBe('trashed')
+      expect((await scene.board.history()).map(({ name }) => name)).toEqual(['after', 'job'])
+      await leaves(scene, { trash: 2 })
     },
   },
   {

@@ -31,7 +31,7 @@ export function redisBoards(
   return {
     name: `redis:${parameters}`,
     plainKeys: true,
-    capabilities: { ...EVERYTHING, dependencies: false, history: false },
+    capabilities: { ...EVERYTHING, batches: false },
     place: () => redisPlace(server(), { parameters }),
   }
 }

@@ -73,6 +73,7 @@ export class BareBackend implements AsyncDisposable {
       changes: (batch) => this.changes.push(...batch),
       followed: () => undefined,
       records: () => undefined,
+      batchChanged: () => undefined,
       gap: () => {
         this.gaps += 1
         this.backend.list().catch(() => undefined)

@@ -1,16 +1,23 @@
 /** Dependencies as znodes: what is left when owners die between two transactions, and answers that get lost. */
 import { beforeAll, describe, expect, test } from 'vitest'
+
 import { DependencyNodes } from '../../../../src/board/backends/zookeeper/dependency-nodes.ts'
 import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
 import type { Job, JobBoard } from '../../../../src/board/index.ts'
 import { Timeout, UnsupportedCapability } from '../../../../src/core/errors.ts'
 import { zookeeperHosts } from '../../../support/namespace.ts'
 import { COMPILING_LIMIT_MS, ensureNativePackage, nativeLeftOut } from '../../../support/native-package.ts'
-import { jobIdFor, zookeeperPlace } from '../../boards.ts'
+import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from '../../boards.ts'
 import { ProxiedBoard } from '../../broken-scene.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
 import { nativeBoardAt } from './native/boards.ts'
+
+/** Returns what sweeps the dependencies of a board, which commits nothing. */
+function sweeper({ witness, path }: ZooKeeperPlace): DependencyNodes {
+  const commit = () => Promise.reject(new Error('a sweep commits nothing'))
+  return new DependencyNodes({ zookeeper: witness, layout: new Layout(path), committer: { commit } })
+}
 
 function postAfter(board: JobBoard, name: string, after: readonly Job[] = []): Promise<Job> {
   return board.post('flow', {}, { name, after })
@@ -45,8 +52,7 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
     await (await board.claim(first)).abandon({ delay: '1h' })
     expect(await rejectionOf(board.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
     const next = board.claimNext()
-    const nodes = new DependencyNodes({ zookeeper: witness, layout: new Layout(path) })
-    await nodes.sweep([id])
+    await sweeper(place).sweep([id])
     expect((await next)[0].job.uuid).toBe(second.uuid)
   })
 
@@ -57,7 +63,7 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
     const second = await postAfter(board, 'second', [first])
     await place.removeRaw(second)
     const { witness, path } = place
-    await new DependencyNodes({ zookeeper: witness, layout: new Layout(path) }).sweep([jobIdFor(second)])
+    await sweeper(place).sweep([jobIdFor(second)])
     expect((await witness.getChildren(`${path}/.waits`)).names).toEqual([])
     await (await board.claim(first)).consume()
     expect(await place.jobNodes()).toEqual([])

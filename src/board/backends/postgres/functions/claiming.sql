@@ -25,7 +25,7 @@ END $function$;
 -- revisions of the limits by which they were found; none for a client that knows of none.
 --
 -- Returns {granted, fences, refused, busy, limited, arrivals}: the indexes of the granted jobs from 0, the fence of each, and for the other
--- jobs [index, gone or changed], [index, busy, resource] or [index, what take_limits has returned]; arrivals has [index, arrival times].
+-- jobs [index, gone, changed or waits], [index, busy, resource] or [index, what take_limits has returned]; arrivals has [index, arrival times].
 -- Returns {limits} if the limits have another revision. Returns {over} if the session has ended, {paused} if the board is
 -- paused, and {outOfFences} near 2^53 - 1, the largest number that JavaScript and JSON represent exactly: two claims above
 -- it could get the same fence. The limit leaves a margin of a million for numbers that are drawn concurrently.
@@ -45,6 +45,7 @@ SET search_path TO pg_catalog, pg_temp
 AS $function$
 DECLARE
   v_refused json;
+  v_waiting bigint[];
   v_busy json[] := '{}';
   v_blocked integer[] := '{}';
   v_stuck integer[] := '{}';
@@ -84,10 +85,14 @@ BEGIN
         GROUP BY n ORDER BY n) AS sorted;
     END;
   END IF;
-  PERFORM FROM :SCHEMA.jobs WHERE id = ANY(p_ids) AND session IS NULL ORDER BY id FOR NO KEY UPDATE;
+  SELECT array_agg(id) FILTER (WHERE due_when_ready IS NOT NULL) INTO v_waiting FROM (
+    SELECT id, due_when_ready FROM :SCHEMA.jobs WHERE id = ANY(p_ids) AND session IS NULL ORDER BY id FOR NO KEY UPDATE) AS locked;
+  IF v_waiting IS NOT NULL THEN
+    SELECT array_agg(at) INTO v_blocked FROM unnest(p_ids) WITH ORDINALITY AS a(id, at) WHERE id = ANY(v_waiting);
+  END IF;
   FOR v_at IN SELECT DISTINCT asking FROM unnest(p_asking) AS asking
     JOIN :SCHEMA.jobs j ON j.id = ANY(ARRAY[p_ids[asking]]) AND j.session IS NULL AND j.revision = p_revisions[asking]
-    ORDER BY asking
+    WHERE asking <> ALL(v_blocked) ORDER BY asking
   LOOP
     SELECT a.name INTO v_name FROM unnest(p_asking, p_resources, p_names, p_exclusive) AS a(asking, resource, name, exclusive)
     WHERE a.asking = v_at AND ((a.resource >> 32)::integer # p_board = ANY(v_stuck) OR EXISTS (
@@ -132,9 +137,10 @@ BEGIN
   SELECT array_agg(id), array_agg(at), array_agg(fence) INTO v_granted, v_places, v_fences FROM granted;
   IF v_granted IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'claimed', v_granted); END IF;
   IF v_granted IS NULL OR cardinality(v_granted) < cardinality(p_ids) THEN
-    SELECT json_agg(json_build_array(a.at - 1, CASE WHEN j.id IS NULL THEN 'gone' ELSE 'changed' END)) INTO v_refused
+    SELECT json_agg(json_build_array(a.at - 1,
+      CASE WHEN j.id IS NULL THEN 'gone' WHEN a.id = ANY(v_waiting) THEN 'waits' ELSE 'changed' END)) INTO v_refused
     FROM unnest(p_ids) WITH ORDINALITY AS a(id, at) LEFT JOIN :SCHEMA.jobs j ON j.id = ANY(ARRAY[a.id])
-    WHERE (v_granted IS NULL OR a.id <> ALL(v_granted)) AND a.at <> ALL(v_blocked);
+    WHERE (v_granted IS NULL OR a.id <> ALL(v_granted)) AND (a.at <> ALL(v_blocked) OR a.id = ANY(v_waiting));
   END IF;
   RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('granted', v_places, 'fences', v_fences, 'refused', v_refused,
     'busy', array_to_json(v_busy), 'limited', array_to_json(v_limited), 'arrivals', array_to_json(v_arrivals)));

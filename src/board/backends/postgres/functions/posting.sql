@@ -12,16 +12,20 @@
 -- A query that needs a disabled plan, such as a read of a sequence, seems so expensive that Postgres compiles it first. That
 -- took a tenth of a second for the first claim of each session, so JIT compilation is disabled, too.
 
--- Posts a batch of jobs. A job whose key is taken is not posted.
+-- Posts a batch of jobs. A job whose key is taken is not posted, nor one that depends on a job which is not on the board.
 --
 -- p_bodies: the postings, joined; p_lengths: the length of each; then arrays with one element for each job: uuid, name, priority,
--- digest of the key or null, onOwnerLost or null, delay in milliseconds or null. Returns {ids, taken}: the numbers of the
--- jobs, and for each job that was not posted, by its index: the uuid and the number of the job that has the key.
+-- digest of the key or null, onOwnerLost or null, delay in milliseconds or null. Arrays with one element for each dependency: p_dependents (the
+-- index of the job, from 1), p_after (the number of the other job) and p_settled (whether it is met also by the end in the trash).
+--
+-- Returns {ids, taken, gone}: the numbers of the jobs; for each job that was not posted because of its key, by its index: the uuid and the number
+-- of the job that has the key; and for each that depends on a job which is not on the board, by its index, the number of that job.
 --
 -- Rank 2 is the rank of the default priority, NORMAL.
 CREATE OR REPLACE FUNCTION :SCHEMA.post(
   p_lane uuid, p_number bigint, p_board integer, p_bodies bytea, p_lengths integer[], p_uuids text[],
-  p_names text[], p_priorities text[], p_keys bytea[], p_owner_lost text[], p_delays float8[])
+  p_names text[], p_priorities text[], p_keys bytea[], p_owner_lost text[], p_delays float8[], p_dependents integer[],
+  p_after bigint[], p_settled boolean[])
 RETURNS json LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
 SET search_path TO pg_catalog, pg_temp
@@ -32,28 +36,47 @@ DECLARE
   v_ranks smallint[];
   v_dues float8[];
   v_taken json;
+  v_waiting bigint[];
+  v_missing bigint[];
+  v_refused bigint[] := '{}';
+  v_gone json;
 BEGIN
   SELECT array_agg(nextval(':SCHEMA.job_ids')) INTO v_ids FROM generate_subscripts(p_lengths, 1);
+  IF p_after <> '{}' THEN
+    v_missing := :SCHEMA.lock_dependencies(p_board, p_after);
+    SELECT array_agg(DISTINCT at) INTO v_waiting FROM unnest(p_dependents) AS at;
+  END IF;
+  IF v_missing IS NOT NULL THEN
+    SELECT json_object_agg(at - 1, other), array_agg(at) INTO v_gone, v_refused FROM (
+      SELECT at, min(other) AS other FROM unnest(p_dependents, p_after) AS a(at, other) WHERE other = ANY(v_missing) GROUP BY at
+    ) AS refused;
+  END IF;
   WITH asked AS (
-    SELECT *, sum(length) OVER (ORDER BY at) - length + 1 AS start, clock_timestamp() AS now
+    SELECT *, sum(length) OVER (ORDER BY at) - length + 1 AS start, clock_timestamp() AS now, at = ANY(v_waiting) AS waits
     FROM unnest(v_ids, p_lengths, p_uuids, p_names, p_priorities, p_keys, p_owner_lost, p_delays)
       WITH ORDINALITY AS a(id, length, uuid, name, priority, key, owner_lost, delay, at)
   ), made AS (
-    INSERT INTO :SCHEMA.jobs (id, board, uuid, name, priority, key, on_owner_lost, body, posted_at, written_at, due_at)
+    INSERT INTO :SCHEMA.jobs (id, board, uuid, name, priority, key, on_owner_lost, body, posted_at, written_at, due_at, due_when_ready)
     SELECT id, p_board, uuid, name, priority, key, owner_lost, substring(p_bodies FROM start::integer FOR length), now, now,
-      coalesce(now + delay * interval '1 ms', '-infinity')
-    FROM asked ORDER BY key, id
+      CASE WHEN waits THEN 'infinity' ELSE coalesce(now + delay * interval '1 ms', '-infinity') END,
+      CASE WHEN waits THEN coalesce(now + delay * interval '1 ms', '-infinity') END
+    FROM asked WHERE at <> ALL(v_refused) ORDER BY key, id
     ON CONFLICT (board, key) WHERE key IS NOT NULL DO NOTHING RETURNING id, rank, due_at
   )
   SELECT array_agg(id ORDER BY id), CASE WHEN bool_or(rank <> 2) THEN array_agg(rank ORDER BY id) END,
     CASE WHEN bool_or(due_at > '-infinity') THEN array_agg(:SCHEMA.milliseconds(due_at) ORDER BY id) END
   INTO v_made, v_ranks, v_dues FROM made;
+  IF v_waiting IS NOT NULL THEN
+    INSERT INTO :SCHEMA.dependencies (board, job, waits_for, settled)
+    SELECT p_board, v_ids[at], other, settled FROM unnest(p_dependents, p_after, p_settled) AS a(at, other, settled)
+    WHERE v_ids[at] = ANY(v_made) ON CONFLICT (waits_for, job) DO NOTHING;
+  END IF;
   IF v_made IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'posted', v_made, v_ranks, v_dues); END IF;
   IF v_made IS NULL OR cardinality(v_made) < cardinality(v_ids) THEN
     SELECT json_object_agg(a.at - 1, json_build_array(j.uuid, j.id)) INTO v_taken
     FROM unnest(v_ids, p_keys) WITH ORDINALITY AS a(id, key, at)
     LEFT JOIN :SCHEMA.jobs j ON j.board = p_board AND j.key = ANY(ARRAY[a.key])
-    WHERE a.id <> ALL(coalesce(v_made, '{}'));
+    WHERE a.id <> ALL(coalesce(v_made, '{}')) AND a.at <> ALL(v_refused);
   END IF;
-  RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('ids', v_ids, 'taken', v_taken));
+  RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('ids', v_ids, 'taken', v_taken, 'gone', v_gone));
 END $function$;

@@ -1,15 +1,16 @@
 -- Functions that cancel a job, and pause or resume a board.
 
--- Marks a job as cancelled; a delayed job becomes due at once. The first request is kept. Returns done, or gone if the job
--- has left the board.
+-- Marks a job as cancelled; a delayed job, and one that waits for others, becomes due at once. The first request is kept. Returns done, or gone
+-- if the job has left the board.
 CREATE OR REPLACE FUNCTION :SCHEMA.cancel(p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_who text, p_reason text)
 RETURNS json LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp
 AS $function$
 BEGIN
-  UPDATE :SCHEMA.jobs SET cancelled_by = p_who, cancel_reason = p_reason, due_at = '-infinity'
+  UPDATE :SCHEMA.jobs SET cancelled_by = p_who, cancel_reason = p_reason, due_at = '-infinity', due_when_ready = NULL
   WHERE id = p_id AND cancelled_by IS NULL;
   IF FOUND THEN
+    DELETE FROM :SCHEMA.dependencies WHERE job = p_id;
     PERFORM :SCHEMA.log_change(p_board, 'cancelled', ARRAY[p_id]);
     RETURN :SCHEMA.answer(p_lane, p_number, '"done"');
   END IF;

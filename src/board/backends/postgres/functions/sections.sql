@@ -2,7 +2,8 @@
 -- them may read a long board for a short answer, whatever the statistics of the table are. So their settings make them read
 -- an index in its order and sort nothing.
 --
--- They return a job as [number, rank, end of its delay in milliseconds since 1970 or 0, whether claimed, whether cancelled].
+-- They return a job as [number, rank, end of its delay in milliseconds since 1970 or 0, whether claimed, whether cancelled]. The delay of a job that
+-- waits for others ends at infinity.
 
 -- Returns a time in milliseconds since 1970; 0 for a job without delay. Postgres inlines this function, so it must have no
 -- settings (also no search_path), and qualifies all names itself.
@@ -40,7 +41,7 @@ BEGIN
 END $function$;
 
 -- Returns up to p_limit unclaimed jobs whose delay ends after p_after (in milliseconds since 1970), by the end of their
--- delay.
+-- delay; without those that wait for others.
 CREATE OR REPLACE FUNCTION :SCHEMA.resting(p_board integer, p_after float8, p_limit integer)
 RETURNS json LANGUAGE sql STABLE
 SET enable_seqscan TO off SET enable_sort TO off SET enable_bitmapscan TO off
@@ -50,7 +51,7 @@ AS $function$
     json_build_array(id, rank, :SCHEMA.milliseconds(due_at), session IS NOT NULL, cancelled_by IS NOT NULL)
     ORDER BY due_at), '[]') FROM (
     SELECT * FROM :SCHEMA.jobs
-    WHERE board = p_board AND due_at > to_timestamp(p_after / 1000) AND due_at > '-infinity' AND session IS NULL
+    WHERE board = p_board AND due_at > to_timestamp(p_after / 1000) AND due_at > '-infinity' AND due_at < 'infinity' AND session IS NULL
     ORDER BY due_at LIMIT p_limit) AS first
 $function$;
 

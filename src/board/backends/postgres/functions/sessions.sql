@@ -106,7 +106,7 @@ BEGIN
 END $function$;
 
 -- Ends a session: releases its claims, moves jobs with onOwnerLost = fail to the trash, and removes its entities. Returns
--- nothing.
+-- nothing. The history of a board keeps a million jobs at most, whoever ends them.
 CREATE OR REPLACE FUNCTION :SCHEMA.end_session(p_session integer)
 RETURNS void LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
@@ -116,15 +116,21 @@ DECLARE
   v_session :SCHEMA.sessions;
   v_trashed bigint[];
   v_freed bigint[];
+  v_dependents bigint[];
 BEGIN
   DELETE FROM :SCHEMA.sessions WHERE id = p_session RETURNING * INTO v_session;
   IF NOT FOUND THEN RETURN; END IF;
   PERFORM FROM :SCHEMA.jobs WHERE session = p_session ORDER BY id FOR UPDATE;
+  v_dependents := :SCHEMA.lock_dependents(ARRAY(SELECT id FROM :SCHEMA.jobs WHERE session = p_session AND on_owner_lost = 'fail'));
   WITH gone AS (
-    DELETE FROM :SCHEMA.jobs WHERE session = p_session AND on_owner_lost = 'fail' RETURNING *
+    DELETE FROM :SCHEMA.jobs WHERE session = p_session AND on_owner_lost = 'fail'
+    RETURNING *, 'its owner ' || who || ' was lost' AS reason
+  ), ended AS (
+    INSERT INTO :SCHEMA.history (board, uuid, body, life, who, reason, posted_at)
+    SELECT board, uuid, body, life, who, reason, posted_at FROM gone
   ), kept AS (
     INSERT INTO :SCHEMA.trash (id, board, uuid, name, body, life, who, reason)
-    SELECT id, board, uuid, name, body, life, who, 'its owner ' || who || ' was lost' FROM gone RETURNING id
+    SELECT id, board, uuid, name, body, life, who, reason FROM gone RETURNING id
   )
   SELECT array_agg(id ORDER BY id) INTO v_trashed FROM kept;
   WITH freed AS (
@@ -137,7 +143,11 @@ BEGIN
   PERFORM FROM :SCHEMA.followers
   WHERE session = p_session OR (job = ANY(v_trashed) AND board = v_session.board) ORDER BY job, session FOR UPDATE;
   DELETE FROM :SCHEMA.followers WHERE session = p_session;
-  IF v_trashed IS NOT NULL THEN PERFORM :SCHEMA.log_change(v_session.board, 'trashed', v_trashed); END IF;
+  IF v_trashed IS NOT NULL THEN
+    PERFORM :SCHEMA.log_change(v_session.board, 'trashed', v_trashed);
+    PERFORM :SCHEMA.trim_history(v_session.board, 1000000);
+  END IF;
+  IF v_dependents IS NOT NULL THEN PERFORM :SCHEMA.release_dependents(v_session.board, NULL, v_trashed); END IF;
   IF v_freed IS NOT NULL THEN PERFORM :SCHEMA.log_change(v_session.board, 'freed', v_freed); END IF;
 END $function$;
 

@@ -4,13 +4,14 @@
 --
 -- Arrays with one element for each job: number, revision, kind (consume, abandon or trash), length of its part of p_lives
 -- (where the parts of postings that claims change are joined), delay of an abandoned job in milliseconds or null. For a
--- trashed job also: the name of the owner, the reason, and the failure. p_holding: whether any of the jobs may hold resources or slots.
+-- trashed job also: the name of the owner, the reason, and the failure. p_holding: whether any of the jobs may hold resources or slots. For the
+-- history: p_uuids, p_records, p_record_lengths and p_keep, as of add_history; p_keep is null if no job is added.
 -- Returns {lost}: the indexes of the claims that this session no longer has, from 0; {} if it had all; {over} if the session
 -- has ended.
 CREATE OR REPLACE FUNCTION :SCHEMA.settle(
   p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
   p_kinds text[], p_lives bytea, p_lengths integer[], p_delays float8[], p_whos text[], p_reasons text[], p_failures bytea[],
-  p_holding boolean)
+  p_holding boolean, p_uuids text[], p_records bytea, p_record_lengths integer[], p_keep integer)
 RETURNS json LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
 SET search_path TO pg_catalog, pg_temp
@@ -20,9 +21,11 @@ DECLARE
   v_abandoned bigint[];
   v_trashed bigint[];
   v_done bigint[];
+  v_dependents bigint[];
 BEGIN
   IF NOT :SCHEMA.lives(p_session) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"over": true}'); END IF;
   PERFORM FROM :SCHEMA.jobs WHERE id = ANY(p_ids) AND coalesce(session, 0) = p_session ORDER BY id FOR UPDATE;
+  v_dependents := :SCHEMA.lock_dependents(ARRAY(SELECT id FROM unnest(p_ids, p_kinds) AS a(id, kind) WHERE kind <> 'abandon'));
   IF 'consume' = ANY(p_kinds) AND 'trash' = ANY(p_kinds) THEN PERFORM :SCHEMA.lock_followers(p_board, p_ids); END IF;
   IF 'consume' = ANY(p_kinds) THEN
     WITH consumed AS (
@@ -66,6 +69,10 @@ BEGIN
     )
     SELECT array_agg(id) INTO v_trashed FROM trashed;
     IF v_trashed IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'trashed', v_trashed); END IF;
+  END IF;
+  IF v_dependents IS NOT NULL THEN PERFORM :SCHEMA.release_dependents(p_board, v_consumed, v_trashed); END IF;
+  IF p_keep IS NOT NULL AND (v_consumed IS NOT NULL OR v_trashed IS NOT NULL) THEN
+    PERFORM :SCHEMA.add_history(p_board, p_ids, v_consumed || v_trashed, p_uuids, p_records, p_record_lengths, p_keep);
   END IF;
   v_done := v_consumed || v_abandoned || v_trashed;
   IF p_holding THEN

@@ -1,32 +1,43 @@
 -- Functions that move an unclaimed job to the trash, restore it, or purge it. Each returns done, or the reason of the
 -- refusal.
 
--- Moves an unclaimed job to the trash. p_life: the part of its posting that claims change. Returns done, changed if the job
--- is claimed or has another revision, or gone if it has left the board.
+-- Moves an unclaimed job to the trash. p_life: the part of its posting that claims change. p_record: its record for the history, of which
+-- p_keep jobs are kept; null if it is not added. Returns done, changed if the job is claimed or has another revision, or gone if it has left the
+-- board.
 CREATE OR REPLACE FUNCTION :SCHEMA.discard(
   p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_revision integer, p_life bytea,
-  p_who text, p_reason text, p_failure bytea)
+  p_who text, p_reason text, p_failure bytea, p_record bytea, p_keep integer)
 RETURNS json LANGUAGE plpgsql
+SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
 SET search_path TO pg_catalog, pg_temp
 AS $function$
-DECLARE v_job :SCHEMA.jobs;
+DECLARE
+  v_job :SCHEMA.jobs;
+  v_dependents bigint[];
 BEGIN
   DELETE FROM :SCHEMA.jobs WHERE id = p_id AND session IS NULL AND revision = p_revision RETURNING * INTO v_job;
   IF NOT FOUND THEN
     PERFORM FROM :SCHEMA.jobs WHERE id = p_id;
     RETURN :SCHEMA.answer(p_lane, p_number, CASE WHEN FOUND THEN '"changed"'::json ELSE '"gone"' END);
   END IF;
+  v_dependents := :SCHEMA.lock_dependents(ARRAY[p_id]);
+  DELETE FROM :SCHEMA.dependencies WHERE job = p_id;
   INSERT INTO :SCHEMA.trash (id, board, uuid, name, body, life, who, reason, failure)
   VALUES (v_job.id, p_board, v_job.uuid, v_job.name, v_job.body, p_life, p_who, p_reason, p_failure);
   PERFORM :SCHEMA.log_change(p_board, 'trashed', ARRAY[p_id]);
+  IF v_dependents IS NOT NULL THEN PERFORM :SCHEMA.release_dependents(p_board, NULL, ARRAY[p_id]); END IF;
+  IF p_record IS NOT NULL THEN
+    PERFORM :SCHEMA.add_history(p_board, ARRAY[p_id], ARRAY[p_id], ARRAY[v_job.uuid], p_record, ARRAY[length(p_record)], p_keep);
+  END IF;
   RETURN :SCHEMA.answer(p_lane, p_number, '"done"');
 END $function$;
 
--- Moves an entry of the trash back to the board, as a new job. p_life: the part of its posting that claims change. Returns
--- done, gone if there is no such entry, or taken if the key is taken.
+-- Moves an entry of the trash back to the board, as a new job. p_life: the part of its posting that claims change. p_after and p_settled: its
+-- dependencies, as of the function post. Returns done, gone if there is no such entry, taken if the key is taken, or {dependency}, the number of a
+-- job on which it would depend and which is not on the board.
 CREATE OR REPLACE FUNCTION :SCHEMA.restore(
   p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_life bytea, p_priority text,
-  p_key bytea, p_owner_lost text)
+  p_key bytea, p_owner_lost text, p_after bigint[], p_settled boolean[])
 RETURNS json LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp
 AS $function$
@@ -34,15 +45,26 @@ DECLARE
   v_entry :SCHEMA.trash;
   v_id bigint;
   v_rank smallint;
+  v_missing bigint[];
+  v_waits boolean := p_after <> '{}';
 BEGIN
   SELECT * INTO v_entry FROM :SCHEMA.trash WHERE board = p_board AND id = p_id FOR UPDATE;
   IF NOT FOUND THEN RETURN :SCHEMA.answer(p_lane, p_number, '"gone"'); END IF;
-  INSERT INTO :SCHEMA.jobs (board, uuid, name, priority, key, on_owner_lost, body, life)
-  VALUES (p_board, v_entry.uuid, v_entry.name, p_priority, p_key, p_owner_lost, v_entry.body, p_life)
+  v_missing := CASE WHEN v_waits THEN :SCHEMA.lock_dependencies(p_board, p_after) END;
+  IF v_missing IS NOT NULL THEN
+    RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('dependency', v_missing[1]));
+  END IF;
+  INSERT INTO :SCHEMA.jobs (board, uuid, name, priority, key, on_owner_lost, body, life, due_at, due_when_ready)
+  VALUES (p_board, v_entry.uuid, v_entry.name, p_priority, p_key, p_owner_lost, v_entry.body, p_life,
+    CASE WHEN v_waits THEN 'infinity' ELSE '-infinity' END::timestamptz, CASE WHEN v_waits THEN '-infinity'::timestamptz END)
   ON CONFLICT (board, key) WHERE key IS NOT NULL DO NOTHING RETURNING id, rank INTO v_id, v_rank;
   IF v_id IS NULL THEN RETURN :SCHEMA.answer(p_lane, p_number, '"taken"'); END IF;
   DELETE FROM :SCHEMA.trash WHERE board = p_board AND id = p_id;
-  PERFORM :SCHEMA.log_change(p_board, 'posted', ARRAY[v_id], ARRAY[v_rank]);
+  IF v_waits THEN
+    INSERT INTO :SCHEMA.dependencies (board, job, waits_for, settled)
+    SELECT p_board, v_id, other, settled FROM unnest(p_after, p_settled) AS a(other, settled) ON CONFLICT (waits_for, job) DO NOTHING;
+  END IF;
+  PERFORM :SCHEMA.log_change(p_board, 'posted', ARRAY[v_id], ARRAY[v_rank], CASE WHEN v_waits THEN ARRAY['infinity'::float8] END);
   RETURN :SCHEMA.answer(p_lane, p_number, '"done"');
 END $function$;
 

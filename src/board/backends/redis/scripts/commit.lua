@@ -11,12 +11,14 @@
 --
 -- Returns false and the number of the newest batch if the batch was not accepted. Otherwise returns two values: [true, the
 -- clock, the version, the changes since the seen version, whether the board is paused, expired owners if a step was refused,
--- whether the batch was repeated, the damage that was found], and the answers of all steps.
+-- whether the batch was repeated, the damage that was found, whether ends of jobs are not finished], and the answers of all steps.
 
 --- @include "shared/board.lua"
 --- @include "shared/writes.lua"
 --- @include "shared/limits.lua"
 --- @include "shared/jobs.lua"
+--- @include "shared/due.lua"
+--- @include "shared/history.lua"
 
 local owner, channel = ARGV[1], ARGV[2]
 local head = unpacked(ARGV[3])
@@ -39,7 +41,7 @@ local refused = false
 
 -- A repeated batch is answered without a write, because the server may refuse all writes now.
 if last == number then
-  return { pack({ true, whole(now), whole(version), since(seen), paused, {}, true, faults }), call('HGET', OWNER, 'answers') }
+  return { pack({ true, whole(now), whole(version), since(seen), paused, {}, true, faults, false }), call('HGET', OWNER, 'answers') }
 end
 -- If the batch adds data, the first write is one that Redis refuses when its memory is full: then nothing was changed.
 if grows then call('HSET', OWNER, 'answers', '') end
@@ -47,7 +49,7 @@ renew(owner, ttl)
 local answers = {}
 for index, step in ipairs(unpacked(ARGV[4])) do
   mark()
-  local done, answer = pcall(steps[step[1]], unpack(step, 2, 8))
+  local done, answer = pcall(steps[step[1]], unpack(step, 2, 9))
   if not done then
     undo()
     local problem = errorText(answer)
@@ -60,8 +62,10 @@ end
 put(BOARD, 'sequence', whole(sequence))
 put(BOARD, 'fence', whole(fence))
 flushWrites()
+trimHistory()
 publish(channel)
 for _, name in ipairs(changedRecords) do redis.pcall('PUBLISH', channel .. ':records', name) end
 answers = pack(answers)
 call('HSET', OWNER, 'number', whole(number), 'serial', serial, 'answers', answers)
-return { pack({ true, whole(now), whole(version), since(seen), paused, refused and expiredOwners() or {}, false, faults }), answers }
+local dead, isUnfinished = refused and expiredOwners() or {}, call('EXISTS', ENDING) == 1
+return { pack({ true, whole(now), whole(version), since(seen), paused, dead, false, faults, isUnfinished }), answers }

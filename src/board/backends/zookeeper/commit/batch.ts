@@ -72,10 +72,10 @@ export interface Transaction<T> {
    */
   getConflict?(): Error | undefined
   /**
-   * A read that shows whether the transaction would be refused. The prechecks of a batch are read together when the
-   * batch was refused because of another transaction with a precheck.
+   * Reads that show whether the transaction would be refused. The prechecks of a batch are read together when the batch was refused because of
+   * another transaction with prechecks: else each refusal would cost a round.
    */
-  readonly precheck?: Precheck
+  readonly prechecks?: readonly Precheck[]
   /** Returns a repair to run before the transaction is tried again, or undefined if the refusal is final. */
   repair?(step: TransactionStep, error: ZooKeeperError): (() => Promise<unknown>) | undefined
   onCommitted(applied: Applied): T

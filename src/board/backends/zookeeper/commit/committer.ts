@@ -26,6 +26,8 @@ import {
   BadVersion,
   NoAuth,
   NoNode,
+  type ReadData,
+  type ReadResult,
   RequestTooLarge,
   SessionExpired,
   toTenantError,
@@ -38,6 +40,7 @@ import {
   type CommittedTransaction,
   type ComposedMulti,
   compose,
+  type Precheck,
   type QueuedTransaction,
   shareMulti,
   stepBytes,
@@ -51,6 +54,8 @@ import type { TransactionStep } from './transactions.ts'
  * the cause.
  */
 const MAX_BROKEN_CONNECTIONS = 4
+/** The number of prechecks in one read. */
+const PRECHECKS_AT_ONCE = 500
 
 export class TransactionCommitter {
   readonly #zookeeper: ZooKeeper
@@ -165,8 +170,8 @@ export class TransactionCommitter {
       this.#handleRefusedStep(failed, error)
     }
     const rest = batch.filter((turn) => !refused.has(turn) && !rejectIfConflicting(turn))
-    const needsPrecheck = 'turn' in failed && failed.turn.transaction.precheck !== undefined
-    this.#group.requeue(needsPrecheck ? await this.#withoutPrecheckFailures(rest) : rest)
+    const needsPrechecks = 'turn' in failed && failed.turn.transaction.prechecks !== undefined
+    this.#group.requeue(needsPrechecks ? await this.#withoutPrecheckFailures(rest) : rest)
   }
 
   /**
@@ -174,26 +179,34 @@ export class TransactionCommitter {
    * returns the others.
    */
   async #withoutPrecheckFailures(turns: readonly QueuedTransaction[]): Promise<readonly QueuedTransaction[]> {
-    const checked = turns.flatMap((turn) => {
-      const { precheck } = turn.transaction
-      return precheck ? [{ turn, ...precheck }] : []
-    })
+    const checked = turns.flatMap((turn) => (turn.transaction.prechecks ?? []).map((precheck) => ({ turn, precheck })))
     if (checked.length === 0) return turns
-    const reading = this.#zookeeper.multiRead(checked.map(({ op }) => op))
-    // If the read fails, the transactions are sent and refused one by one.
-    const results = await reading.then(
-      (answer) => answer.results,
-      () => [],
-    )
+    const found = await this.#readPrechecks(checked.map(({ precheck }) => precheck))
     const refused = new Set<QueuedTransaction>()
-    for (const [index, { turn, judge }] of checked.entries()) {
-      const found = results[index]
-      const error = found && judge(found)
+    for (const { turn, precheck } of checked) {
+      const read = found.get(precheck.op.path)
+      const error = read && !refused.has(turn) ? precheck.judge(read) : undefined
       if (!error) continue
       refused.add(turn)
       turn.reject(error)
     }
     return turns.filter((turn) => !refused.has(turn))
+  }
+
+  /** Reads each path once. If the read fails, the transactions are sent and refused one by one. */
+  async #readPrechecks(prechecks: readonly Precheck[]): Promise<ReadonlyMap<string, ReadResult<ReadData>>> {
+    const ops = [...new Map(prechecks.map(({ op }) => [op.path, op])).values()]
+    const found = new Map<string, ReadResult<ReadData>>()
+    try {
+      for (let from = 0; from < ops.length; from += PRECHECKS_AT_ONCE) {
+        const part = ops.slice(from, from + PRECHECKS_AT_ONCE)
+        const { results } = await this.#zookeeper.multiRead(part)
+        for (const [index, result] of results.entries()) found.set(part[index]?.path ?? '', result)
+      }
+    } catch (error) {
+      if (!(error instanceof ZooKeeperError)) throw error
+    }
+    return found
   }
 
   #handleRefusedStep({ turn, step }: { turn: QueuedTransaction; step: TransactionStep }, error: ZooKeeperError): void {

@@ -18,6 +18,7 @@
  * | gate, fence base  | setData gate at its revision                                                                 |
  * | dependencies      | steps of posts, claims and ends: see `dependency-nodes.ts`                                    |
  * | history           | create a znode with all jobs that the multi ends: see `history-nodes.ts`                      |
+ * | batches           | steps of posts, ends and restorations: see `batch-nodes.ts`                                   |
  * | write             | create, or setData at its revision, each record; setData gate, if a limit changes; the steps of each post |
  * | permit, exclusive | delete resource, create it, create `x` in it: the delete fails if another job holds any of it  |
  * | limit             | setData key at the version read (one for all tokens of a batch); create slot: fails if another job holds it |
@@ -50,6 +51,7 @@ export type StepSubject =
   | 'wait'
   | 'proof'
   | 'history'
+  | 'batch'
 
 export interface TransactionStep {
   readonly op: Op
@@ -64,7 +66,7 @@ export interface TransactionStep {
   readonly dependency?: string
 }
 
-/** How a job is locked, which differs on boards that are shared with TaskFlow. */
+/** The way in which a job is locked, which differs on boards that are shared with TaskFlow. */
 type LockKind = Pick<BoardKind, 'lockOps' | 'unlockOp'>
 
 /** The resources and the key that a posting requests. */
@@ -87,6 +89,11 @@ interface PostingToCreate {
   readonly path?: string
   /** The steps that register its dependencies. */
   readonly dependencies?: readonly TransactionStep[]
+}
+
+/** Returns the step that creates the callback of a batch. */
+export function callbackStep(layout: Layout, posting: PostingToCreate): TransactionStep {
+  return { ...createStep(layout, posting), subject: 'batch' }
 }
 
 /** Returns the steps that replace the posting of a job that was never claimed: a claim would have changed its revision. */

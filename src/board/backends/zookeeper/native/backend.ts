@@ -77,7 +77,8 @@ const CAPABILITIES: BackendCapabilities = {
   limits: false,
   dependencies: false,
   history: false,
-  unclaimable: ['keys', 'resources', 'limits', 'dependencies'],
+  batches: false,
+  unclaimable: ['keys', 'resources', 'limits', 'dependencies', 'batches'],
 }
 
 export class WithoutMultiBackend implements Backend {

@@ -16,6 +16,7 @@
  *     <dirname>/.<basename>-sessions/…    a client's marker (ephemeral), outside the watched tree
  *     <dirname>/.<basename>-sessions/.limits/<key>/<n>  a slot of a limit (ephemeral): see `limit-nodes.ts`
  *     <dirname>/.<basename>-sessions/.history/…  jobs that have ended: see `history-nodes.ts`
+ *     <dirname>/.<basename>-sessions/.batches/…  batches and their jobs: see `batch-nodes.ts`
  */
 import { createHash } from 'node:crypto'
 import type { WatchEvent } from '../../../../zookeeper/index.ts'
@@ -163,6 +164,36 @@ export class Layout {
   /** Created with the first job that ends. */
   get historyFolder(): string {
     return `${this.sessionsFolder}/.history`
+  }
+
+  /** Created with the first batch. */
+  get batchesFolder(): string {
+    return `${this.sessionsFolder}/.batches`
+  }
+
+  batch(uuid: string): string {
+    return `${this.batchesFolder}/${encodeNodeName(uuid)}`
+  }
+
+  batchState(uuid: string): string {
+    return `${this.batch(uuid)}/state`
+  }
+
+  batchOpen(uuid: string): string {
+    return `${this.batch(uuid)}/open`
+  }
+
+  batchMember(uuid: string, job: string): string {
+    return `${this.batchOpen(uuid)}/${encodeNodeName(job)}`
+  }
+
+  batchFailed(uuid: string): string {
+    return `${this.batch(uuid)}/failed`
+  }
+
+  /** @param id the id that the job had when it went to the trash */
+  failedMember(uuid: string, id: string): string {
+    return `${this.batchFailed(uuid)}/${id}`
   }
 
   marker(client: string): string {

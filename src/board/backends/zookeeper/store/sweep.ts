@@ -1,7 +1,8 @@
 /**
  * Deletes what other boards, or people, have left: orphaned claims and unused znodes. Unused are resources that have not
- * been held for a while, keys and cancel requests of jobs that no longer exist, and what is left of dependencies. A job that is removed by hand
- * leaves both. A key with a window stays until the window is over, and is deleted by the first sweep after that. A cancel request also stays when it is created while the job ends, and the board that ends the job dies or does
+ * been held for a while, keys and cancel requests of jobs that no longer exist, what is left of dependencies, and old batches. A job that is removed by hand leaves
+ * both. A key with a window stays until the window is over, and is deleted by the first sweep after that. A cancel request also stays when it is
+ * created while the job ends, and the board that ends the job dies or does
  * not know cancel requests (TaskFlow's, the native client's). Any board may sweep, and several may at once: the server
  * refuses to delete a znode that is in use again.
  */
@@ -24,6 +25,7 @@ export interface SweepOptions {
   readonly zookeeper: Pick<ZooKeeperDriver, 'delete' | 'exists' | 'getChildren' | 'getData'>
   readonly layout: Layout
   readonly dependencies: { sweep(names: readonly string[]): Promise<void> }
+  readonly batches: { sweep(): Promise<void> }
   readonly encoding: Encoding
   /** The current time of the servers' clock, in milliseconds since 1970. */
   readonly now: number
@@ -42,6 +44,7 @@ export async function sweep(options: SweepOptions): Promise<boolean> {
     sweepKeys(options),
     sweepCancellations(options),
     sweepWaits(options),
+    options.batches.sweep(),
   ])
   return resting
 }

@@ -33,6 +33,7 @@ export const sharedBoard: BoardKind = {
       limits: false,
       dependencies: false,
       history: false,
+      batches: false,
     },
   },
   encodePosting: encodeSharedPosting,

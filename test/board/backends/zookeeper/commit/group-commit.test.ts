@@ -56,6 +56,34 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
     expect(count).toBe(3)
   })
 
+  test('posts after jobs that another board has ended are refused together, and the ends of those they wait for free them together', async () => {
+    await using place = await zookeeperPlace(server.hosts)
+    await using board = await openBusy(place)
+    await using other = await openBusy(place)
+    const endElsewhere = async (count: number) => {
+      const refs = await Promise.all(Array.from({ length: count }, async () => (await board.post('flow', {})).ref))
+      const claims = []
+      while (claims.length < count) claims.push(...(await other.claimNext({ max: count - claims.length })))
+      await Promise.all(claims.map((claim) => claim.consume()))
+      return refs
+    }
+    const refs = await endElsewhere(100)
+    const posted = await transactionsOf(() => Promise.all(refs.map((ref) => board.post('flow', {}, { after: [ref] }))))
+    // One that is refused, and one of posts without dependencies.
+    expect(posted).toBeLessThanOrEqual(4)
+    const again = await transactionsOf(() => Promise.all(refs.map((ref) => board.post('flow', {}, { after: [ref] }))))
+    expect(again).toBe(1)
+    const firsts = await board.claimNext({ max: 200 })
+    await Promise.all(firsts.map(({ job }) => board.post('flow', {}, { name: 'last', after: [job] })))
+    const lasts = await Promise.all(
+      [1, 2].map(() => board.post('flow', {}, { name: 'collector', after: firsts.map(({ job }) => job) })),
+    )
+    const ended = await transactionsOf(() => Promise.all(firsts.map((claim) => claim.consume())))
+    expect(ended).toBeLessThanOrEqual(8)
+    const ready = await other.claimNext({ max: 1_000 })
+    expect(ready.length).toBe(firsts.length + lasts.length)
+  })
+
   test.each(['consume', 'abandon', 'trash'] as const)(
     'two hundred posts, claims and settles (%s) in one turn each are three',
     async (settle) => {

@@ -50,6 +50,7 @@ export const nativeBoards: BoardBackend = {
     limits: false,
     dependencies: false,
     history: false,
+    batches: false,
   },
   place: async () => {
     const place = await zookeeperPlace()

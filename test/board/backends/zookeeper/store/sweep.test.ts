@@ -24,7 +24,11 @@ describe.skipIf(!zookeeperHosts)('sweeping', () => {
     const layout = new Layout(place.path)
     await sweep({
       ...{ zookeeper: place.witness, layout },
-      dependencies: new DependencyNodes({ zookeeper: place.witness, layout }),
+      dependencies: new DependencyNodes({
+        ...{ zookeeper: place.witness, layout },
+        committer: { commit: () => Promise.reject(new Error('a sweep commits nothing')) },
+      }),
+      batches: { sweep: async () => undefined },
       encoding: 'msgpack',
       now: Date.now() + later,
       mayExist: (uuid) => uuids.includes(uuid),

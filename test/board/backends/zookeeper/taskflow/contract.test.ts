@@ -17,6 +17,7 @@ const sharedBoards: BoardBackend = {
     limits: false,
     dependencies: false,
     history: false,
+    batches: false,
   },
   jsonOnly: true,
   place: async () => {

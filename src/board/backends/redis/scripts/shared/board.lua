@@ -21,6 +21,7 @@ local TAKEN, CANCELS, TRASH, TRASHED = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local LOG, OWNERS, ENTITIES, RESTING = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
 local UUIDS, OWNER, FOLLOWERS, RECORDS = KEYS[17], KEYS[18], KEYS[19], KEYS[20]
 local SLOTS, RATES = KEYS[21], KEYS[22]
+local WAITS, DEPENDENTS, ENDING, HISTORY, ENDED = KEYS[23], KEYS[24], KEYS[25], KEYS[26], KEYS[27]
 local call = redis.call
 local pack, unpacked = cmsgpack.pack, cmsgpack.unpack
 
@@ -76,7 +77,7 @@ local function notifyFollowers(channel)
   local entries = {}
   for _, change in ipairs(changes) do
     local letter, id = string.match(change, '^(%u)(.*)$')
-    local owners = letter ~= 'P' and letter ~= 'G' and redis.pcall('HGET', FOLLOWERS, id)
+    local owners = not string.find('PRG', letter, 1, true) and redis.pcall('HGET', FOLLOWERS, id)
     if type(owners) == 'string' then
       for owner in string.gmatch(owners, '[^,]+') do
         entries[owner] = entries[owner] or {}
@@ -126,4 +127,15 @@ local function expiredOwners()
     found[#found + 1] = id
   end
   return found
+end
+
+-- The time between two looks for jobs that have left the board while others depended on them.
+local SWEEP_PERIOD_MS = 60000
+
+-- Returns whether such a look has to begin or to continue, and after which member of DEPENDENTS.
+local function sweepState()
+  if call('EXISTS', DEPENDENTS) == 0 then return false, '' end
+  local at, cursor = string.match(call('HGET', BOARD, 'swept') or '', '^(%d+):(.*)$')
+  -- A time that is ahead was written before the clock was set back.
+  return not at or cursor ~= '' or math.abs(now - tonumber(at)) >= SWEEP_PERIOD_MS, cursor or ''
 end

@@ -15,20 +15,7 @@ local function placeInOrder(id, place, number)
   rank(ORDER, id, whole(place * 2 ^ 50 + number - 1577836800000000))
 end
 
--- Whether any job is delayed: read once, on first use.
-local hasDelays
-
-local function endDelay(id)
-  if hasDelays == nil then hasDelays = call('EXISTS', RESTING) == 1 end
-  if hasDelays then rank(RESTING, id, false) end
-end
-
-local function beginDelay(id, delay)
-  hasDelays = true
-  rank(RESTING, id, whole(now + delay))
-end
-
-local function addJob(place, posting, uuid, key, delay)
+local function addJob(place, posting, uuid, key, delay, others)
   local number = nextSequence()
   local id = 'job' .. whole(number)
   put(JOBS, id, posting)
@@ -36,12 +23,14 @@ local function addJob(place, posting, uuid, key, delay)
   placeInOrder(id, place, number)
   rank(UUIDS, uuid .. ':' .. id, 0)
   if key then put(TAKEN, key, id .. ':' .. uuid) end
-  if delay then
-    beginDelay(id, delay)
-    logChange('P' .. id .. ':' .. place .. ':' .. whole(now + delay))
-  else
-    logChange(place == 2 and 'P' .. id or 'P' .. id .. ':' .. place)
+  local due = delay and whole(now + delay) or '0'
+  if others and #others > 0 then
+    beginWait(id, place, due, others)
+    due = 'Infinity'
+  elseif delay then
+    beginDelay(id, due)
   end
+  logChange('P' .. id .. placeText(place, due))
   return { true, id }
 end
 
@@ -53,9 +42,6 @@ local function holderOf(key)
   if id and has(JOBS, id) then return uuid end
 end
 
--- Whether any job is cancelled: read once, on first use.
-local hasCancels
-
 local function removeJob(id, row, key, uuid)
   releaseResources(id, row)
   if row.owner == '' then endDelay(id) end
@@ -63,8 +49,8 @@ local function removeJob(id, row, key, uuid)
   put(JOBS, id, false)
   put(ROWS, id, false)
   rank(ORDER, id, false)
-  if hasCancels == nil then hasCancels = call('EXISTS', CANCELS) == 1 end
-  if hasCancels then put(CANCELS, id, false) end
+  endCancel(id)
+  endWait(id)
   if not key then return end
   local holder = get(TAKEN, key)
   if holder and string.sub(holder, 1, #id + 1) == id .. ':' then put(TAKEN, key, false) end
@@ -76,10 +62,18 @@ local function moveToTrash(id, entry)
   logChange('T' .. id)
 end
 
-function steps.post(place, bytes, uuid, key, delay)
+-- Notes the end of a job, which was logged just now, in the history and for the jobs that depend on it; request cancels these.
+local function noteEnd(id, uuid, record, keep, request)
+  if record then recordEnd(uuid, ARGV[record], keep) end
+  if doesAnyWait() then endDependencies(id, request and ARGV[request]) end
+end
+
+function steps.post(place, bytes, uuid, key, delay, others)
+  local gone = others and firstGone(others)
+  if gone then return { false, 'dependency', gone } end
   local holder = holderOf(key)
-  if holder then return { false, holder } end
-  return addJob(place, ARGV[bytes], uuid, key, delay)
+  if holder then return { false, 'key', holder } end
+  return addJob(place, ARGV[bytes], uuid, key, delay, others)
 end
 
 -- Returns the first of these resources that cannot be granted now; nil if all can.
@@ -107,6 +101,7 @@ function steps.claim(id, revision, who, bytes, exclusive, shared, limits)
   local row = rowOf(id)
   if not row or not has(JOBS, id) then return { false, 'gone' } end
   if row.owner ~= '' or row.revision ~= revision then return { false, 'taken' } end
+  if isWaiting(id) and not has(CANCELS, id) then return { false, 'waits' } end
   if not isFenceAvailable() then return { false, 'fences' } end
   local name = exclusive and firstBlocked(exclusive, shared)
   if name then return { false, 'resource', name } end
@@ -140,11 +135,12 @@ local function ownRow(id, revision)
   if row and row.owner == owner and row.revision == revision then return row end
 end
 
-function steps.consume(id, revision, key, uuid)
+function steps.consume(id, revision, key, uuid, record, keep)
   local row = ownRow(id, revision)
   if not row then return { false } end
   removeJob(id, row, key, uuid)
   logChange('D' .. id)
+  noteEnd(id, uuid, record, keep)
   return { true }
 end
 
@@ -156,36 +152,33 @@ function steps.abandon(id, revision, bytes, delay)
   row.revision, row.written = revision + 1, now
   putRow(id, row)
   -- A cancelled job is due at once.
-  if delay and not has(CANCELS, id) then beginDelay(id, delay) end
+  if delay and not has(CANCELS, id) then beginDelay(id, whole(now + delay)) end
   logChange('A' .. id)
   return { true }
 end
 
-function steps.trash(id, revision, entry, key, uuid)
+function steps.trash(id, revision, entry, key, uuid, record, keep, request)
   local row = ownRow(id, revision)
   if not row then return { false } end
   removeJob(id, row, key, uuid)
   moveToTrash(id, entry)
+  noteEnd(id, uuid, record, keep, request)
   return { true }
 end
 
-function steps.discard(id, revision, entry, key, uuid)
+function steps.discard(id, revision, entry, key, uuid, record, keep, request)
   local row = rowOf(id)
   if not row then return { false, 'gone' } end
   if row.owner ~= '' or row.revision ~= revision then return { false, 'taken' } end
   removeJob(id, row, key, uuid)
   moveToTrash(id, entry)
+  noteEnd(id, uuid, record, keep, request)
   return { true }
 end
 
 function steps.cancel(id, request)
   if not has(ROWS, id) then return { false } end
-  hasCancels = true
-  if not has(CANCELS, id) then
-    put(CANCELS, id, ARGV[request])
-    endDelay(id)
-    logChange('X' .. id)
-  end
+  cancelJob(id, ARGV[request])
   return { true }
 end
 
@@ -203,11 +196,13 @@ local function removeFromTrash(id)
   rank(TRASHED, id, false)
 end
 
-function steps.restore(id, place, bytes, uuid, key)
+function steps.restore(id, place, bytes, uuid, key, others)
   if not has(TRASH, id) then return { false, 'gone' } end
+  local gone = others and firstGone(others)
+  if gone then return { false, 'dependency', gone } end
   if holderOf(key) then return { false, 'key' } end
   removeFromTrash(id)
-  return addJob(place, ARGV[bytes], uuid, key)
+  return addJob(place, ARGV[bytes], uuid, key, nil, others)
 end
 
 function steps.purge(id)
@@ -235,6 +230,7 @@ function steps.mend(id)
   if row and not posting then
     removeJob(id, row)
     logChange('D' .. id)
+    noteEnd(id)
   elseif posting and not row then
     putRow(id, { revision = 0, posted = now, written = now, owner = '', more = '' })
     -- The claim order uses the time in the id, as for a normal post.
@@ -244,6 +240,11 @@ function steps.mend(id)
     logChange('P' .. id)
   end
   return { true }
+end
+
+-- Continues the ends of jobs that are not finished. Returns whether there is more to do.
+function steps.finish()
+  return { true, continueEnds() }
 end
 
 -- The names of the records that this batch has changed.
@@ -258,20 +259,42 @@ local function nextRevision()
   return whole(recordRevision)
 end
 
+-- Parses the posts of a write: six words for each job (place, length, uuid, key, delay, number of dependencies), and a word for each
+-- dependency; key and delay are empty where there is none.
+local function postsIn(words)
+  local posts, at = {}, 1
+  while at <= #words do
+    local key, count = words[at + 3], tonumber(words[at + 5])
+    posts[#posts + 1] = {
+      place = tonumber(words[at]), length = tonumber(words[at + 1]), uuid = words[at + 2], key = key ~= '' and key or nil,
+      delay = tonumber(words[at + 4]), others = { unpack(words, at + 6, at + 5 + count) },
+    }
+    at = at + 6 + count
+  end
+  return posts
+end
+
+-- Returns why the posts cannot be done, and the index of the first that cannot; nil if all can.
+local function firstRefused(posts)
+  local taken = {}
+  for at, post in ipairs(posts) do
+    if post.key and (taken[post.key] or holderOf(post.key)) then return { false, 'post', at - 1 } end
+    if post.key then taken[post.key] = true end
+    local gone = firstGone(post.others)
+    if gone then return { false, 'dependency', gone } end
+  end
+end
+
 -- Changes records and posts jobs, or does nothing of it. Lists with one element for each change: the name of the record, the revision
--- that it must have (empty if it must not exist), and the length of its part of the byte value (empty to remove it). posts has five
--- elements for each job: place, length, uuid, key and delay; key and delay are empty where there is none.
+-- that it must have (empty if it must not exist), and the length of its part of the byte value (empty to remove it).
 function steps.write(names, revisions, lengths, posts, bytes)
   for at, name in ipairs(names) do
     local found = get(RECORDS, name)
     if (found and string.match(found, '^(%d+):') or '') ~= revisions[at] then return { false, 'record', at - 1 } end
   end
-  local taken = {}
-  for at = 1, #posts, 5 do
-    local key = posts[at + 3]
-    if key ~= '' and (taken[key] or holderOf(key)) then return { false, 'post', (at - 1) / 5 } end
-    taken[key] = true
-  end
+  posts = postsIn(posts)
+  local refused = firstRefused(posts)
+  if refused then return refused end
   local values, from = ARGV[bytes], 1
   local function take(length)
     from = from + length
@@ -287,10 +310,8 @@ function steps.write(names, revisions, lengths, posts, bytes)
       put(RECORDS, name, made[at] .. ':' .. take(tonumber(lengths[at])))
     end
   end
-  for at = 1, #posts, 5 do
-    local key, delay = posts[at + 3], tonumber(posts[at + 4])
-    local added = addJob(tonumber(posts[at]), take(tonumber(posts[at + 1])), posts[at + 2], key ~= '' and key or nil, delay)
-    ids[#ids + 1] = added[2]
+  for _, post in ipairs(posts) do
+    ids[#ids + 1] = addJob(post.place, take(post.length), post.uuid, post.key, post.delay, post.others)[2]
   end
   limitsChanged(names)
   for _, name in ipairs(names) do changedRecords[#changedRecords + 1] = name end

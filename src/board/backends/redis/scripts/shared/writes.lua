@@ -4,9 +4,11 @@
 
 local pending = {
   [BOARD] = {}, [JOBS] = {}, [ROWS] = {}, [HELD] = {}, [GRANTED] = {}, [EXCLUSIVE] = {}, [SHARED] = {}, [TAKEN] = {},
-  [CANCELS] = {}, [TRASH] = {}, [ENTITIES] = {}, [RECORDS] = {}, [SLOTS] = {},
+  [CANCELS] = {}, [TRASH] = {}, [ENTITIES] = {}, [RECORDS] = {}, [SLOTS] = {}, [WAITS] = {}, [ENDING] = {}, [HISTORY] = {},
 }
-local scored = { [ORDER] = {}, [RESTING] = {}, [UUIDS] = {}, [TRASHED] = {}, [RATES] = {} }
+local scored = {
+  [ORDER] = {}, [RESTING] = {}, [UUIDS] = {}, [TRASHED] = {}, [RATES] = {}, [DEPENDENTS] = {}, [ENDED] = {},
+}
 
 -- For each change since the last mark: the table, the name in it, and the former value.
 local journal, noted = {}, 0

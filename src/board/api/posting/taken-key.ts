@@ -4,12 +4,12 @@
  * A replacement is one transaction at the revision of the posting that was read. A claim increments the revision, so either the claim gets the
  * new posting as a whole, or the replacement is refused and the post looks again.
  */
-import { InvalidState, NotFound, Unclaimable } from '../../core/errors.ts'
-import type { Backend, KeyTaken, StoredJob } from '../backend.ts'
-import { type JobEntry, newEntry } from '../model/entry.ts'
-import type { KeyTakenReason, OnTakenKey } from '../model/key.ts'
-import { type Posting, toFormat } from '../model/posting.ts'
-import type { LiveView } from '../view/live-view.ts'
+import { InvalidState, NotFound, Unclaimable } from '../../../core/errors.ts'
+import type { Backend, KeyTaken, StoredJob } from '../../backend.ts'
+import { type JobEntry, newEntry } from '../../model/entry.ts'
+import type { KeyTakenReason, OnTakenKey } from '../../model/key.ts'
+import { type Posting, toFormat } from '../../model/posting.ts'
+import type { LiveView } from '../../view/live-view.ts'
 
 /** A posting to post, and what becomes of the post if its key is taken. */
 export interface AskedPost {
@@ -43,7 +43,7 @@ export class TakenKeys {
   /**
    * Returns what the post has come to; undefined if the job has changed or left the board since it was found: then the caller posts again.
    *
-   * @throws InvalidState where the post names other dependencies than the job that it would replace
+   * @throws InvalidState where the post names other dependencies, or another batch, than the job that it would replace
    */
   async settle(
     found: { entry: JobEntry; stored: StoredJob },
@@ -68,7 +68,7 @@ export class TakenKeys {
     const { posting: current, revision } = stored
     if (current.runs > 0 || current.reserved || cancellation)
       return { entry, posting: current, taken: { because: 'running' } }
-    assertSameDependencies(current, asked)
+    assertReplaceable(current, asked)
     const now = backend.now()
     const posting = toReplacement(stored, asked, { elapsedMs: Math.max(0, now - stored.postedAt) })
     try {
@@ -115,27 +115,37 @@ function toReplacement(
   asked: Posting,
   { elapsedMs }: { readonly elapsedMs: number },
 ): Posting {
-  const { after: _, keyFor, expiresAfter, ...rest } = asked
+  const { after: _, batch: __, keyFor, expiresAfter, ...rest } = asked
   const passed = Math.ceil(elapsedMs / EXPIRY_STEP_MS) * EXPIRY_STEP_MS
   const fields = {
     ...(current.after ? { after: current.after } : {}),
+    ...(current.batch === undefined ? {} : { batch: current.batch }),
     ...(keyFor === undefined ? {} : { keyFor: elapsedMs + keyFor }),
     ...(expiresAfter === undefined ? {} : { expiresAfter: passed + expiresAfter }),
   }
   return { ...rest, ...fields, uuid: current.uuid, format: toFormat(fields) }
 }
 
-/** Refuses a post that must wait for other jobs than the one that it would replace: it would not wait for them. @throws InvalidState */
-function assertSameDependencies(current: Posting, { after }: Posting): void {
-  if (after === undefined) return
-  const toSet = (list: Posting['after'] = []) =>
-    list
-      .map(({ uuid, on = 'done' }) => `${uuid} ${on}`)
-      .sort()
-      .join()
-  if (toSet(after) === toSet(current.after)) return
+/**
+ * Refuses a post that names other dependencies, or another batch, than the job that it would replace: the job would not wait for them, or the
+ * batch would not count it.
+ *
+ * @throws InvalidState
+ */
+function assertReplaceable(current: Posting, { after, batch }: Posting): void {
+  const differs =
+    (after !== undefined && toSet(after) !== toSet(current.after) && 'after') ||
+    (batch !== undefined && batch !== current.batch && 'batch')
+  if (!differs) return
   throw new InvalidState(
-    `job ${current.uuid} (${current.name}) waits with this key for other jobs than those of \`after\`: nothing was changed; ` +
-      'omit after, or cancel that job first',
+    `job ${current.uuid} (${current.name}), which waits with this key, has another \`${differs}\`: nothing was changed; ` +
+      `omit ${differs}, or cancel that job first`,
   )
+}
+
+function toSet(dependencies: Posting['after'] = []): string {
+  return dependencies
+    .map(({ uuid, on = 'done' }) => `${uuid} ${on}`)
+    .sort()
+    .join()
 }

@@ -6,22 +6,23 @@ import {
   InvalidState,
   MissingDependencies,
   UnsupportedCapability,
-} from '../../core/errors.ts'
-import type { Logger } from '../../core/log.ts'
-import { type AnyFlow, checkStore, missingInputs } from '../../flow/index.ts'
-import type { Backend, DependencyGone, KeyTaken, Posted, PostRequest, StoredJob } from '../backend.ts'
-import { assertSupported } from '../claims/supported.ts'
-import { withFlowPosting } from '../model/declared.ts'
-import type { Dependency } from '../model/dependencies.ts'
-import { type JobEntry, newEntry } from '../model/entry.ts'
-import { type KeyTakenReason, toOnTakenKey } from '../model/key.ts'
-import { makePosting, type Posting, type PostOptions, type Reservation, type SqlClient } from '../model/posting.ts'
-import type { LiveView } from '../view/live-view.ts'
-import type { DependencyResolver } from './dependency-resolver.ts'
+} from '../../../core/errors.ts'
+import type { Logger } from '../../../core/log.ts'
+import { type AnyFlow, checkStore, missingInputs } from '../../../flow/index.ts'
+import type { Backend, DependencyGone, KeyTaken, Posted, PostRequest, StoredJob } from '../../backend.ts'
+import { assertSupported } from '../../claims/supported.ts'
+import { withFlowPosting } from '../../model/declared.ts'
+import type { Dependency } from '../../model/dependencies.ts'
+import { type JobEntry, newEntry } from '../../model/entry.ts'
+import { type KeyTakenReason, toOnTakenKey } from '../../model/key.ts'
+import { parsePostBatch } from '../../model/post-batch.ts'
+import { makePosting, type Posting, type PostOptions, type Reservation, type SqlClient } from '../../model/posting.ts'
+import type { LiveView } from '../../view/live-view.ts'
+import type { DependencyResolver } from '../dependency-resolver.ts'
+import { Job } from '../job.ts'
+import type { Lookup } from '../lookup.ts'
+import { readJob } from '../read-jobs.ts'
 import { ExpectedPost } from './expected-job.ts'
-import { Job } from './job.ts'
-import type { Lookup } from './lookup.ts'
-import { readJob } from './read-jobs.ts'
 import { type AskedPost, type TakenJob, TakenKeys } from './taken-key.ts'
 
 /** A job as `post` returns it. */
@@ -67,26 +68,33 @@ export class PostedJob extends Job {
 export type PostItem = Omit<PostOptions, 'client'> & { readonly flow: AnyFlow | string; readonly store?: object }
 
 export class Poster {
+  readonly #who: string
   readonly #backend: Backend
   readonly #view: LiveView
   readonly #lookup: Pick<Lookup, 'refresh' | 'locate' | 'locateAll'>
   readonly #dependencies: DependencyResolver
   readonly #keyTaken: (entry: JobEntry, posting: Posting) => void
   readonly #takenKeys: TakenKeys
+  readonly #heldMember: (batch: string) => string | undefined
   readonly #signal: AbortSignal
 
   /** @param options.keyTaken is called when a post creates nothing, because that job has its key */
   constructor(options: {
+    who: string
     backend: Backend
     view: LiveView
     lookup: Pick<Lookup, 'refresh' | 'locate' | 'locateAll'>
     dependencies: DependencyResolver
     keyTaken: (entry: JobEntry, posting: Posting) => void
+    /** Returns the uuid of a job of the batch that this board has claimed, if there is one. */
+    heldMember: (batch: string) => string | undefined
     /** The signal that ends the background work, because the board is closed. */
     signal: AbortSignal
   }) {
+    this.#who = options.who
     this.#signal = options.signal
     this.#keyTaken = options.keyTaken
+    this.#heldMember = options.heldMember
     this.#backend = options.backend
     this.#view = options.view
     this.#lookup = options.lookup
@@ -122,13 +130,13 @@ export class Poster {
   async #postAfter(
     after: readonly Dependency[],
     asked: AskedPost,
-    { client }: PostOptions,
+    { client, batch }: PostOptions,
   ): Promise<PostedJob | DependencyGone> {
     const { posting } = asked
-    if (client !== undefined) return this.#postInTransaction(client, asked, after)
+    const request = this.#toPostRequest(posting, { after, batch })
+    if (client !== undefined) return this.#postInTransaction(client, request, asked)
     let before: KeyTaken | undefined
     const { epoch } = this.#view
-    const request = toPostRequestAfter(posting, after)
     let posted = await this.#backend.post(request)
     while (!posted.created) {
       if ('gone' in posted) return posted
@@ -183,7 +191,11 @@ export class Poster {
       })
     const dependents = postings.map(({ uuid, name }, index) => ({ uuid, name, after: items[index]?.after }))
     return this.#dependencies.register<PostedJob[]>(dependents, (after) =>
-      this.#writeTogether(postings.map((posting, index) => toPostRequestAfter(posting, after[index]))),
+      this.#writeTogether(
+        postings.map((posting, index) =>
+          this.#toPostRequest(posting, { after: after[index], batch: items[index]?.batch }),
+        ),
+      ),
     )
   }
 
@@ -207,7 +219,21 @@ export class Poster {
     })
   }
 
+  #toPostRequest(
+    posting: Posting,
+    { after = [], batch }: { readonly after: readonly Dependency[] | undefined; readonly batch: PostOptions['batch'] },
+  ): PostRequest {
+    const asked = parsePostBatch(batch)
+    const member = asked && (asked.by ?? this.#heldMember(asked.uuid))
+    return { posting, ...(after.length > 0 ? { after } : {}), ...(member === undefined ? {} : { member }) }
+  }
+
   /** Makes the posting of a job. @throws InvalidPosting, InvalidArgument, MissingDependencies, UnsupportedCapability */
+  async toPosting(flow: AnyFlow | string, store: object, options: PostOptions): Promise<Posting> {
+    return (await this.#toAskedPost(flow, store, options)).posting
+  }
+
+  /** @throws as {@link toPosting} */
   async #toAskedPost(
     flow: AnyFlow | string,
     store: object,
@@ -218,7 +244,7 @@ export class Poster {
     const checked = typeof flow !== 'string' && flow.schema ? await checkPayload(flow, store) : store
     const request = toPostRequest(flow, store, options)
     const asked = typeof flow === 'string' ? options : withFlowPosting(flow, checked, options)
-    const posting = makePosting({ ...asked, ...request }, reservation)
+    const posting = makePosting({ ...asked, ...request, postedBy: this.#who }, reservation)
     assertSupported(this.#backend, posting)
     const onTaken = toOnTakenKey(asked.key)
     if ((onTaken === 'replace' || posting.keyFor !== undefined) && !this.#backend.replace)
@@ -238,18 +264,17 @@ export class Poster {
    */
   async #postInTransaction(
     client: SqlClient,
+    request: PostRequest,
     asked: AskedPost,
-    after: readonly Dependency[],
   ): Promise<PostedJob | DependencyGone> {
-    const { posting } = asked
     const { uri } = this.#backend
+    const { posting } = request
     if (!this.#backend.postInTransaction) {
       const message = `job ${posting.uuid} (${posting.name}): ${uri} cannot post in a transaction of the caller; omit client`
       throw new UnsupportedCapability(message, { capability: 'client' })
     }
     if (typeof client?.query !== 'function')
       throw new InvalidArgument('post: client must be a client of the pg package, as in await pool.connect()')
-    const request = toPostRequestAfter(posting, after)
     const posted = await this.#backend.postInTransaction(client, request)
     if (posted.created) {
       const { id = '', transaction } = posted
@@ -305,10 +330,6 @@ export class Poster {
 
 function toPostedJob({ entry, posting, taken }: TakenJob): PostedJob {
   return new PostedJob(entry, { posting, taken })
-}
-
-function toPostRequestAfter(posting: Posting, after: readonly Dependency[] = []): PostRequest {
-  return after.length === 0 ? { posting } : { posting, after }
 }
 
 /** @throws InvalidArgument */

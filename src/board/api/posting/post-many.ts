@@ -9,13 +9,13 @@
  * So many posts are under way at once that the next transaction is full when the one before it is answered. The items are read as they are
  * needed: a long source needs no memory, and one that reads a file is not read ahead.
  */
-import { createDeferred, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
-import type { Stoppable } from '../../core/async/abort-flag.ts'
-import { asError, InvalidArgument } from '../../core/errors.ts'
-import { assertOptions } from '../../core/options.ts'
-import type { Flow } from '../../flow/index.ts'
-import type { PostDependency } from '../model/dependencies.ts'
-import { POST_OPTIONS, type PostOptions } from '../model/posting.ts'
+import { createDeferred, followSignals, rejectOnAbort } from '../../../core/async/abort.ts'
+import type { Stoppable } from '../../../core/async/abort-flag.ts'
+import { asError, InvalidArgument } from '../../../core/errors.ts'
+import { assertOptions } from '../../../core/options.ts'
+import type { Flow } from '../../../flow/index.ts'
+import type { PostDependency } from '../../model/dependencies.ts'
+import { POST_OPTIONS, type PostOptions } from '../../model/posting.ts'
 import type { PostedJob, Poster, PostItem } from './poster.ts'
 
 /** A job to post with others: its flow, a store that fits the inputs of the flow, and the options of `post`. */
@@ -24,10 +24,10 @@ export type TypedPostItem<I extends object> = Omit<PostOptions, 'client'> & {
   readonly store: NoInfer<I>
 }
 
-/** What became of an item: the job, or why nothing was posted. `job.created` is false where a job with its key is on the board. */
+/** The outcome of an item: the job, or why nothing was posted. `job.created` is false where a job with its key is on the board. */
 export type PostManyResult = { readonly job: PostedJob } | { readonly error: Error }
 
-/** How many jobs are posted with one call, and who receives the answers. */
+/** The options of a call that posts many jobs. */
 export interface PostManyOptions {
   /** Whether all jobs are posted in one transaction, or none; false by default. */
   readonly atomic?: boolean

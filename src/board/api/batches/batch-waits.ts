@@ -1,0 +1,109 @@
+/** Waits for the ends of batches: by hints of the backend where it gives any, and by asking from time to time. */
+import { abortAfter, Condition, followSignals, rejectOnAbort } from '../../../core/async/abort.ts'
+import { keepAlive } from '../../../core/async/lifecycle.ts'
+import { NotConnected, Timeout } from '../../../core/errors.ts'
+import { withinTime } from '../../../core/time.ts'
+import type { BatchStore } from '../../backend.ts'
+import { type StoredBatch, toBatchState } from '../../model/job-batch.ts'
+import type { WaitOptions } from '../options.ts'
+
+/** The pause between two looks at a batch of which the backend reports changes, and of another one. */
+const WATCHED_PAUSE_MS = 10_000
+const UNWATCHED_PAUSE_MS = 500
+
+interface Watched {
+  readonly changed: Condition
+  waiters: number
+  isWatched: boolean
+}
+
+export class BatchWaits {
+  readonly #toStore: () => BatchStore | undefined
+  /** Fires when the board is closed. */
+  readonly #signal: AbortSignal
+  readonly #watched = new Map<string, Watched>()
+
+  constructor(options: { readonly store: () => BatchStore | undefined; readonly signal: AbortSignal }) {
+    this.#toStore = options.store
+    this.#signal = options.signal
+  }
+
+  /** Wakes those who wait for this batch, or for any. */
+  onHint(uuid?: string): void {
+    if (uuid !== undefined) this.#watched.get(uuid)?.changed.notify()
+    else for (const { changed } of this.#watched.values()) changed.notify()
+  }
+
+  /**
+   * Resolves with the state in which the batch has ended.
+   *
+   * @param read reads the batch, and throws NotFound where there is none
+   * @throws Timeout, the signal's reason; what `read` throws, but not NotConnected
+   */
+  async wait(
+    batch: { readonly uuid: string; toString(): string },
+    read: () => Promise<StoredBatch>,
+    { signal, timeout }: WaitOptions,
+  ): Promise<'done' | 'failed' | 'cancelled'> {
+    using _alive = keepAlive()
+    using stop = followSignals([this.#signal, signal])
+    let last: StoredBatch | undefined
+    using _timer = abortAfter(stop, timeout, (time) => toTimeout(batch, last, time))
+    const watched = this.#enter(batch.uuid)
+    try {
+      for (;;) {
+        stop.throwIfAborted()
+        // From before the look on: a change between the two is not missed.
+        const changed = watched.changed.wait()
+        await rejectOnAbort(this.#watch(batch.uuid, watched), stop)
+        last = (await rejectOnAbort(unlessNotConnected(read), stop)) ?? last
+        const state = last?.endedAt === undefined ? undefined : toBatchState(last)
+        if (state && state !== 'open' && state !== 'running') return state
+        const pause = watched.isWatched ? WATCHED_PAUSE_MS : UNWATCHED_PAUSE_MS
+        await rejectOnAbort(withinTime(pause, changed), stop)
+      }
+    } finally {
+      await this.#leave(batch.uuid, watched)
+    }
+  }
+
+  #enter(uuid: string): Watched {
+    const watched = this.#watched.get(uuid) ?? { changed: new Condition(), waiters: 0, isWatched: false }
+    watched.waiters += 1
+    this.#watched.set(uuid, watched)
+    return watched
+  }
+
+  async #watch(uuid: string, watched: Watched): Promise<void> {
+    const store = this.#toStore()
+    if (watched.isWatched || !store?.watch) return
+    await unlessNotConnected(async () => {
+      await store.watch?.(uuid)
+      watched.isWatched = true
+    })
+  }
+
+  async #leave(uuid: string, watched: Watched): Promise<void> {
+    watched.waiters -= 1
+    if (watched.waiters > 0) return
+    this.#watched.delete(uuid)
+    if (watched.isWatched) await this.#toStore()?.unwatch?.(uuid)
+  }
+}
+
+function toTimeout(batch: { toString(): string }, last: StoredBatch | undefined, time: string): Timeout {
+  const known = last
+    ? ` is still ${toBatchState(last)}, with ${last.open} of ${last.total} jobs open`
+    : ' has not ended'
+  return new Timeout(`${batch}${known} after ${time}`)
+}
+
+/** A wait goes on while there is no connection. */
+async function unlessNotConnected<T>(work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof NotConnected) return undefined
+    throw error
+  }
+}

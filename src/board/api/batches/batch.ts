@@ -1,0 +1,227 @@
+/** A batch, as its users hold it: see `model/job-batch.ts` for what is counted. */
+import { InvalidArgument } from '../../../core/errors.ts'
+import { assertOptions } from '../../../core/options.ts'
+import { toDate } from '../../../core/time.ts'
+import type { Flow } from '../../../flow/index.ts'
+import type { BatchChange } from '../../backend.ts'
+import {
+  type BatchCounts,
+  type BatchDefinition,
+  type BatchState,
+  decodeBatch,
+  type StoredBatch,
+  toBatchState,
+} from '../../model/job-batch.ts'
+import { POST_OPTIONS, type PostOptions } from '../../model/posting.ts'
+import { assertCancelOptions, assertWaitOptions, type CancelOptions, NO_REASON, type WaitOptions } from '../options.ts'
+import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from '../posting/post-many.ts'
+import type { PostedJob, Poster } from '../posting/poster.ts'
+import type { TrashedJob } from '../trashed-job.ts'
+import type { BatchWaits } from './batch-waits.ts'
+
+/** How far a batch is. `done`, `failed` and `open` are numbers of jobs, and `total` is their sum. */
+export interface BatchProgress extends BatchCounts {
+  readonly state: BatchState
+  readonly sealed: boolean
+  /** 1, and one more each time that the batch was opened again after its end. */
+  readonly generation: number
+  /** The time of its end; undefined for a batch that has not ended. A cancelled batch ends when its running jobs have ended. */
+  readonly endedAt: Date | undefined
+  /** Why it is cancelled. */
+  readonly reason: string | undefined
+}
+
+/** A batch and its progress, as `board.batches` lists it. */
+export interface BatchView extends BatchProgress {
+  readonly uuid: string
+  readonly name: string
+  /** Plain data of the application. */
+  readonly meta: Readonly<Record<string, unknown>>
+  /** The owner name of the board that created it. */
+  readonly who: string
+  readonly createdAt: Date
+}
+
+/** What a batch needs of its board. */
+export interface BatchHost {
+  readonly who: string
+  readonly poster: Poster
+  readonly waits: BatchWaits
+  /** @throws InvalidState when the board is closed */
+  readonly assertRunning: () => void
+  /** @throws NotFound */
+  readonly read: (uuid: string) => Promise<StoredBatch>
+  readonly change: (uuid: string, change: BatchChange) => Promise<StoredBatch>
+  /** Cancels the open jobs of a batch. */
+  readonly cancelJobs: (uuid: string, reason: string) => Promise<void>
+  /** Restores the jobs of a batch that are in the trash; returns those that were restored. */
+  readonly restoreJobs: (uuid: string, begin: () => Promise<void>) => Promise<readonly TrashedJob[]>
+}
+
+/** A job to post with others to one batch. */
+export type BatchPostItem<I extends object> = Omit<TypedPostItem<I>, 'batch'>
+
+/** A group of jobs that is counted to the end of the last one. Returned by `board.batch` and `board.findBatch`. */
+export class Batch {
+  readonly #definition: BatchDefinition
+  readonly #host: BatchHost
+
+  /** @internal Boards create batches. */
+  constructor(definition: BatchDefinition, host: BatchHost) {
+    this.#definition = definition
+    this.#host = host
+  }
+
+  get uuid(): string {
+    return this.#definition.uuid
+  }
+
+  get name(): string {
+    return this.#definition.name
+  }
+
+  /** A copy of the plain data of the application. */
+  get meta(): Readonly<Record<string, unknown>> {
+    return structuredClone(this.#definition.meta)
+  }
+
+  /** The owner name of the board that created the batch. */
+  get who(): string {
+    return this.#definition.who
+  }
+
+  get createdAt(): Date {
+    return toDate(this.#definition.createdAt)
+  }
+
+  /**
+   * Posts a job of the batch, as `board.post` does.
+   *
+   * @throws InvalidState for a batch that is sealed, unless this board has claimed a job of it; for one that is cancelled; Duplicate when a
+   * job with the given `uuid` is open in the batch; NotFound when the batch is not kept any more; else as `board.post`
+   */
+  async post<I extends object>(
+    flow: Flow<I> | string,
+    store: NoInfer<I>,
+    options: Omit<PostOptions, 'batch'> = {},
+  ): Promise<PostedJob> {
+    this.#host.assertRunning()
+    const { batch: _, ...known } = POST_OPTIONS
+    assertOptions<object>(options, known, 'batch.post')
+    return this.#host.poster.post(flow, store, { ...options, batch: this.uuid })
+  }
+
+  /** Posts many jobs of the batch, as `board.postMany` does. An item that the batch refuses has its error as the answer. */
+  async postMany<I extends object>(
+    items: Iterable<BatchPostItem<I>> | AsyncIterable<BatchPostItem<I>>,
+    options: PostManyOptions = {},
+  ): Promise<PostManyResult[]> {
+    this.#host.assertRunning()
+    const named = isIterable(items) ? withBatch(items, this.uuid) : items
+    return postMany(named, options, this.#host.poster)
+  }
+
+  /**
+   * Seals the batch: only its own jobs can add jobs to it from now on, and it ends with the last of them; at once if there is none. A batch
+   * that is sealed already stays so. One transaction.
+   *
+   * @throws NotFound when the batch is not kept any more; OutcomeUnknown: seal it again
+   */
+  async seal(): Promise<BatchProgress> {
+    this.#host.assertRunning()
+    return toProgress(await this.#host.change(this.uuid, { kind: 'seal' }))
+  }
+
+  /** Returns the numbers of its jobs and its state, as they are now. One round trip. @throws NotFound when the batch is not kept any more */
+  async progress(): Promise<BatchProgress> {
+    this.#host.assertRunning()
+    return toProgress(await this.#host.read(this.uuid))
+  }
+
+  /**
+   * Resolves with the state in which the batch has ended; it never does before the batch is sealed or cancelled. Reads the state of the batch,
+   * so that it does not matter whether it ends before, during or after the call.
+   *
+   * @throws Timeout; NotFound when the batch is not kept any more
+   * @example if ((await batch.wait({ timeout: '1h' })) === 'failed') await batch.retryFailed()
+   */
+  async wait(options: WaitOptions = {}): Promise<'done' | 'failed' | 'cancelled'> {
+    this.#host.assertRunning()
+    assertWaitOptions(options)
+    return this.#host.waits.wait(this, () => this.#host.read(this.uuid), options)
+  }
+
+  /**
+   * Cancels the batch: it takes no more jobs, posts no callback, and its jobs are cancelled as `board.cancel` does. It has ended when those that
+   * run have ended. Does nothing to a batch that has ended. If this process ends meanwhile, cancel the batch again.
+   *
+   * @throws NotFound when the batch is not kept any more
+   */
+  async cancel(options: CancelOptions = {}): Promise<BatchProgress> {
+    this.#host.assertRunning()
+    assertCancelOptions(options)
+    const { reason = NO_REASON } = options
+    const cancelled = await this.#host.change(this.uuid, { kind: 'cancel', who: this.#host.who, reason })
+    if (cancelled.open > 0) await this.#host.cancelJobs(this.uuid, `batch ${this.uuid} (${this.name}): ${reason}`)
+    return this.progress()
+  }
+
+  /**
+   * Restores the jobs of the batch that are in the trash, also those of a cancelled batch, and returns them. The batch is open meanwhile, and
+   * posts no callback; afterwards it is sealed again if it was. If this process ends meanwhile, the batch stays open: call this again, and seal
+   * it. Jobs that were purged from the trash stay counted as failed.
+   *
+   * @throws NotFound when the batch is not kept any more; Duplicate when the key of a job is taken: the others are restored
+   */
+  async retryFailed(): Promise<readonly TrashedJob[]> {
+    this.#host.assertRunning()
+    const { sealed } = await this.#host.read(this.uuid)
+    let isReopened = false
+    try {
+      return await this.#host.restoreJobs(this.uuid, async () => {
+        await this.#host.change(this.uuid, { kind: 'reopen' })
+        isReopened = true
+      })
+    } finally {
+      if (isReopened && sealed) await this.#host.change(this.uuid, { kind: 'seal' })
+    }
+  }
+
+  /** Returns uuid and name for messages. */
+  toString(): string {
+    return `batch ${this.uuid} (${this.name})`
+  }
+}
+
+/** Returns the numbers and the state of a batch. */
+function toProgress(batch: StoredBatch): BatchProgress {
+  const { total, done, failed, open, sealed, generation, endedAt, cancelled } = batch
+  return {
+    ...{ total, done, failed, open, sealed, generation, state: toBatchState(batch) },
+    endedAt: endedAt === undefined ? undefined : toDate(endedAt),
+    reason: cancelled?.reason,
+  }
+}
+
+/** @throws IncompatibleVersion, InvalidPosting for a batch that this release cannot read */
+export function toBatchView(batch: StoredBatch): BatchView {
+  const { uuid, name, meta, who, createdAt } = decodeBatch(batch.uuid, batch.bytes)
+  return { ...{ uuid, name, meta, who, createdAt: toDate(createdAt) }, ...toProgress(batch) }
+}
+
+function isIterable(items: unknown): boolean {
+  return (
+    typeof Object(items)[Symbol.iterator] === 'function' || typeof Object(items)[Symbol.asyncIterator] === 'function'
+  )
+}
+
+/** @throws InvalidArgument for an item that names a batch */
+async function* withBatch<I extends object>(
+  items: Iterable<BatchPostItem<I>> | AsyncIterable<BatchPostItem<I>>,
+  batch: string,
+): AsyncGenerator<TypedPostItem<I>, void, undefined> {
+  for await (const item of items) {
+    if ('batch' in Object(item)) throw new InvalidArgument('batch.postMany: an item names a batch: omit it')
+    yield { ...item, batch }
+  }
+}

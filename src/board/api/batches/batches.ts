@@ -1,0 +1,160 @@
+/** Creates, finds and lists the batches of a board, and changes all jobs of one. */
+import { InvalidArgument, InvalidState, NotFound, UnsupportedCapability } from '../../../core/errors.ts'
+import { assertOptions } from '../../../core/options.ts'
+import type { Backend, BatchStore } from '../../backend.ts'
+import { decodeBatch, encodeBatch } from '../../model/job-batch.ts'
+import { unknownBatchError } from '../../model/post-batch.ts'
+import type { DependencyResolver } from '../dependency-resolver.ts'
+import type { Job } from '../job.ts'
+import type { Lookup } from '../lookup.ts'
+import type { Poster } from '../posting/poster.ts'
+import { readJobs } from '../read-jobs.ts'
+import { restore } from '../restoring.ts'
+import { TrashedJob } from '../trashed-job.ts'
+import { Batch, type BatchHost, type BatchView, toBatchView } from './batch.ts'
+import { type BatchOptions, toBatchDefinition } from './batch-options.ts'
+import { BatchWaits } from './batch-waits.ts'
+
+/** Which batches to list. */
+export interface BatchesOptions {
+  /** The number of batches, the newest ones; 100 by default, at most 10,000. */
+  readonly limit?: number
+}
+
+export interface BatchesParts {
+  readonly backend: Backend
+  readonly who: string
+  readonly poster: Poster
+  readonly lookup: Pick<Lookup, 'locateAll'>
+  readonly dependencies: DependencyResolver
+  /** Cancels a job. @throws NotFound */
+  readonly cancel: (job: Job, reason: string) => Promise<void>
+  /** @throws InvalidState when the board is closed */
+  readonly assertRunning: () => void
+  /** Fires when the board is closed. */
+  readonly signal: AbortSignal
+}
+
+const DEFAULT_LIMIT = 100
+const MAX_LIMIT = 10_000
+/** The number of jobs that are cancelled, or restored, at the same time. */
+const JOBS_AT_ONCE = 200
+
+export class Batches {
+  readonly #parts: BatchesParts
+  readonly #host: BatchHost
+  /** Waits for the ends of batches. */
+  readonly waits: BatchWaits
+
+  constructor(parts: BatchesParts) {
+    const { backend, who, poster, assertRunning, signal } = parts
+    this.#parts = parts
+    this.waits = new BatchWaits({ store: () => backend.batches, signal })
+    this.#host = {
+      ...{ who, poster, assertRunning, waits: this.waits },
+      read: async (uuid) => {
+        const found = await this.#store.find(uuid)
+        if (found) return found
+        throw unknownBatchError(uuid)
+      },
+      change: (uuid, change) => this.#store.change(uuid, change),
+      cancelJobs: (uuid, reason) => this.#cancelJobs(uuid, reason),
+      restoreJobs: (uuid, begin) => this.#restoreJobs(uuid, begin),
+    }
+  }
+
+  async create(options: BatchOptions): Promise<Batch> {
+    const { poster, who, backend } = this.#parts
+    const store = this.#store
+    const definition = await toBatchDefinition(options, { poster, who, now: backend.now() })
+    await store.create({ uuid: definition.uuid, bytes: encodeBatch(definition) })
+    return new Batch(definition, this.#host)
+  }
+
+  /** @throws NotFound */
+  async find(uuid: unknown): Promise<Batch> {
+    const store = this.#store
+    if (typeof uuid !== 'string' || uuid === '')
+      throw new InvalidArgument('findBatch: uuid must be the UUID of a batch, as in board.findBatch(batch.uuid)')
+    const found = await store.find(uuid)
+    if (!found) throw unknownBatchError(uuid)
+    return new Batch(decodeBatch(uuid, found.bytes), this.#host)
+  }
+
+  /** @throws InvalidArgument */
+  async list(options: BatchesOptions): Promise<readonly BatchView[]> {
+    assertOptions(options, { limit: true }, 'batches')
+    const { limit = DEFAULT_LIMIT } = options
+    if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
+      throw new InvalidArgument(`batches: limit must be a whole number from 1 to ${MAX_LIMIT}, got ${String(limit)}`)
+    return (await this.#store.list({ limit })).map(toBatchView)
+  }
+
+  async #cancelJobs(uuid: string, reason: string): Promise<void> {
+    const { lookup, cancel } = this.#parts
+    const { open } = await this.#store.jobs(uuid)
+    for (let from = 0; from < open.length; from += JOBS_AT_ONCE) {
+      const entries = (await lookup.locateAll(open.slice(from, from + JOBS_AT_ONCE))).filter((entry) => !!entry)
+      const jobs: Job[] = []
+      for await (const job of readJobs(entries, this.#parts.backend)) jobs.push(job)
+      await Promise.all(jobs.map((job) => cancel(job, reason).catch(ignoreEnded)))
+    }
+  }
+
+  /** @param begin is called before the first job is restored, if there is one */
+  async #restoreJobs(uuid: string, begin: () => Promise<void>): Promise<readonly TrashedJob[]> {
+    const { failed } = await this.#store.jobs(uuid)
+    const restored: TrashedJob[] = []
+    let left = await this.#readTrashed(failed)
+    if (left.length > 0) await begin()
+    // A job that depends on another one is restored after it.
+    for (let count = -1; left.length > 0 && restored.length > count; ) {
+      count = restored.length
+      left = await this.#restoreEach(left, restored)
+    }
+    return restored
+  }
+
+  async #readTrashed(ids: readonly string[]): Promise<TrashedJob[]> {
+    const jobs: TrashedJob[] = []
+    for (let from = 0; from < ids.length; from += JOBS_AT_ONCE) {
+      const part = ids.slice(from, from + JOBS_AT_ONCE)
+      const entries = await Promise.all(part.map((id) => this.#parts.backend.trashedEntry?.(id)))
+      jobs.push(...entries.flatMap((entry) => (entry ? [new TrashedJob(entry)] : [])))
+    }
+    return jobs
+  }
+
+  /** Restores the jobs; returns those that depend on others in the trash. */
+  async #restoreEach(jobs: readonly TrashedJob[], restored: TrashedJob[]): Promise<TrashedJob[]> {
+    const left: TrashedJob[] = []
+    for (let from = 0; from < jobs.length; from += JOBS_AT_ONCE) {
+      const part = jobs.slice(from, from + JOBS_AT_ONCE)
+      const results = await Promise.allSettled(part.map((job) => restore(job, {}, this.#restoring)))
+      for (const [index, result] of results.entries()) {
+        const job = part[index]
+        if (!job) continue
+        if (result.status === 'fulfilled') restored.push(job)
+        else if (result.reason instanceof InvalidState) left.push(job)
+        else ignoreEnded(result.reason)
+      }
+    }
+    return left
+  }
+
+  get #restoring() {
+    return { backend: this.#parts.backend, dependencies: this.#parts.dependencies }
+  }
+
+  /** @throws UnsupportedCapability */
+  get #store(): BatchStore {
+    const { batches, uri } = this.#parts.backend
+    if (batches) return batches
+    throw new UnsupportedCapability(`board ${uri} does not support batches`, { capability: 'batches' })
+  }
+}
+
+/** The job has ended, or left the trash, meanwhile. */
+function ignoreEnded(error: unknown): void {
+  if (!(error instanceof NotFound)) throw error
+}

@@ -1,0 +1,178 @@
+-- When jobs are due: delays, cancel requests, and jobs that wait for others. After jobs.lua.
+--
+-- A job that waits has a field in WAITS: its rank in claim order, the end of its delay or 0, and a word for each job on which it depends:
+-- `=ID;` if that must be done, `~ID;` if it must have ended in any way. It is in RESTING with an infinite time. For each of these words
+-- DEPENDENTS has `ID:dependent`, in lexicographic order.
+--
+-- One script changes at most MAX_RELEASED jobs that depend on those that it ends, because other clients wait meanwhile. A job that has ended
+-- while others still depend on it is in ENDING, with the cancel request for them, or nothing if it is done. The step `finish` continues,
+-- whoever sends it. It also finds jobs that have ended without any of this: by a release that knows no dependencies, or by hand.
+
+local MAX_RELEASED, MAX_SWEPT = 1000, 200
+
+-- Whether any job is delayed, cancelled, or waits for others: read once, on first use.
+local hasDelays, hasCancels, hasWaits
+
+local function endDelay(id)
+  if hasDelays == nil then hasDelays = call('EXISTS', RESTING) == 1 end
+  if hasDelays then rank(RESTING, id, false) end
+end
+
+local function beginDelay(id, due)
+  hasDelays = true
+  rank(RESTING, id, due)
+end
+
+-- Returns what the log says of a job with this place in the queue: the default is left out.
+local function placeText(place, due)
+  if due ~= '0' then return ':' .. place .. ':' .. due end
+  return tonumber(place) == 2 and '' or ':' .. place
+end
+
+local function cancelJob(id, request)
+  hasCancels = true
+  if has(CANCELS, id) then return end
+  put(CANCELS, id, request)
+  endDelay(id)
+  logChange('X' .. id)
+end
+
+local function endCancel(id)
+  if hasCancels == nil then hasCancels = call('EXISTS', CANCELS) == 1 end
+  if hasCancels then put(CANCELS, id, false) end
+end
+
+local function doesAnyWait()
+  if hasWaits == nil then hasWaits = call('EXISTS', WAITS) == 1 end
+  return hasWaits
+end
+
+local function isWaiting(id) return doesAnyWait() and has(WAITS, id) end
+
+-- The dependents that this script has added to each job: their number, and each of them by `ID:number`.
+local addedCounts, added = {}, {}
+
+-- Makes the job wait for the others, which are on the board.
+local function beginWait(id, place, due, others)
+  hasWaits = true
+  put(WAITS, id, place .. ':' .. due .. ':' .. table.concat(others, ';') .. ';')
+  beginDelay(id, 'inf')
+  for _, word in ipairs(others) do
+    local other = string.sub(word, 2)
+    local count = (addedCounts[other] or 0) + 1
+    note(addedCounts, other, count)
+    note(added, other .. ':' .. count, id)
+    rank(DEPENDENTS, other .. ':' .. id, 0)
+  end
+end
+
+-- Removes what is left of the dependencies of a job that leaves the board.
+local function endWait(id)
+  local wait = doesAnyWait() and get(WAITS, id)
+  if not wait then return end
+  for other in string.gmatch(wait, '[=~]([^;]+);') do rank(DEPENDENTS, other .. ':' .. id, false) end
+  put(WAITS, id, false)
+end
+
+-- Returns the first of these jobs that is not on the board; nil if all are.
+local function firstGone(others)
+  for _, word in ipairs(others) do
+    local id = string.sub(word, 2)
+    if not has(ROWS, id) or string.find(id, ';', 1, true) then return id end
+  end
+end
+
+-- Makes a job ready that waits for nothing any more.
+local function makeReady(id, place, due)
+  put(WAITS, id, false)
+  if has(CANCELS, id) or tonumber(due) <= now then due = '0' end
+  if due == '0' then endDelay(id) else beginDelay(id, due) end
+  logChange('R' .. id .. placeText(place, due))
+end
+
+-- Notes for a dependent job that another one has ended; in the trash if there is a cancel request.
+local function meet(id, other, request)
+  local wait = get(WAITS, id)
+  if not wait then return end
+  local place, due, others = string.match(wait, '^(%d):(%d+):(.*)$')
+  if not place then
+    fault('the field ' .. id .. ' of ' .. WAITS .. ' was not valid; that job waits until it is cancelled')
+    return
+  end
+  local from, to = string.find(others, '=' .. other .. ';', 1, true)
+  if from and request then return cancelJob(id, request) end
+  if not from then from, to = string.find(others, '~' .. other .. ';', 1, true) end
+  if not from then return end
+  others = string.sub(others, 1, from - 1) .. string.sub(others, to + 1)
+  if others == '' then return makeReady(id, place, due) end
+  put(WAITS, id, place .. ':' .. due .. ':' .. others)
+end
+
+-- The number of dependents that this script has released or cancelled.
+local released = 0
+
+-- Returns some jobs that depend on this one, and whether these are all.
+local function dependentsOf(id)
+  local prefix, limit = id .. ':', MAX_RELEASED - released
+  local found, listed = {}, {}
+  if limit > 0 then listed = call('ZRANGEBYLEX', DEPENDENTS, '[' .. prefix, '(' .. id .. ';', 'LIMIT', 0, limit) end
+  for _, member in ipairs(listed) do
+    if scored[DEPENDENTS][member] ~= false then found[#found + 1] = string.sub(member, #prefix + 1) end
+  end
+  for at = 1, addedCounts[id] or 0 do
+    local dependent = added[prefix .. at]
+    if scored[DEPENDENTS][prefix .. dependent] then found[#found + 1] = dependent end
+  end
+  return found, #listed < limit
+end
+
+-- Releases the jobs that depend on one that has ended, or requests to cancel them. Returns whether these are all.
+local function endDependencies(id, request)
+  local dependents, areAll = dependentsOf(id)
+  for _, dependent in ipairs(dependents) do
+    rank(DEPENDENTS, id .. ':' .. dependent, false)
+    meet(dependent, id, request)
+  end
+  released = released + #dependents
+  if not areAll then put(ENDING, id, request or '') end
+  return areAll
+end
+
+-- Returns the request that cancels the jobs that depend on this one, if it is in the trash.
+local function requestOf(id)
+  if not has(TRASH, id) then return end
+  return pack({ who = 'an unknown owner', reason = id .. ', on which it depends, is in the trash' })
+end
+
+-- Looks for jobs that have left the board while others depended on them. Returns whether there is more to look at.
+local function sweepDependents()
+  local isDue, cursor = sweepState()
+  if not isDue then return false end
+  for _ = 1, MAX_SWEPT do
+    local member = call('ZRANGEBYLEX', DEPENDENTS, cursor == '' and '-' or '(' .. cursor, '+', 'LIMIT', 0, 1)[1]
+    if not member then
+      cursor = ''
+      break
+    end
+    local id = string.match(member, '^(.*):[^:]*$')
+    cursor = id and id .. ';' or member
+    if not id then
+      rank(DEPENDENTS, member, false)
+    elseif not has(ROWS, id) then
+      endDependencies(id, requestOf(id))
+    end
+  end
+  put(BOARD, 'swept', whole(now) .. ':' .. cursor)
+  return cursor ~= ''
+end
+
+-- Continues the ends of jobs that are not finished. Returns whether there is more to do.
+local function continueEnds()
+  local isMore = false
+  for _, id in ipairs(call('HKEYS', ENDING)) do
+    if released >= MAX_RELEASED then return true end
+    local request = get(ENDING, id)
+    if endDependencies(id, request ~= '' and request or nil) then put(ENDING, id, false) else isMore = true end
+  end
+  return isMore or sweepDependents()
+end

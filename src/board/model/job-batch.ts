@@ -1,0 +1,131 @@
+/**
+ * Batches: groups of jobs that are counted to their ends. Each transaction that ends a job of a batch counts it, and the one that ends the last
+ * job ends the batch and posts its callback. A backend keeps the definition of a batch as bytes, and counts itself:
+ *
+ * | number | changes |
+ * |---|---|
+ * | open | the jobs on the board: a post and a restoration add one, an end removes one |
+ * | failed | the jobs that have ended in the trash: a restoration removes one, a purge none |
+ * | done | the others that have ended |
+ * | total | the sum |
+ *
+ * A batch ends when it is sealed and no job of it is open. If a job is restored from the trash afterwards, the batch is open again, in the next
+ * generation, and its later end posts a callback of that generation.
+ */
+import { v5 } from 'uuid'
+import { toFields } from '../../core/codec.ts'
+import { InvalidPosting } from '../../core/errors.ts'
+import { checkPosting, type Details, type Posting } from './posting.ts'
+import { decodeRecord, encodeRecord } from './record.ts'
+
+/** The number of ended batches that a board keeps; of the others it keeps all. */
+export const MAX_ENDED_BATCHES = 1_000
+
+/** What a batch is: never changed. */
+export interface BatchDefinition {
+  readonly uuid: string
+  /** The name for people, which need not be unique. */
+  readonly name: string
+  readonly meta: Readonly<Record<string, unknown>>
+  /** The owner name of the board that created it. */
+  readonly who: string
+  /** The time of its creation in milliseconds since 1970, by the board's clock as its creator knew it. */
+  readonly createdAt: number
+  /** The job that is posted when all jobs are done; its uuid is replaced. */
+  readonly onDone?: Posting
+  /** The job that is posted when all jobs have ended, some of them in the trash; its uuid is replaced. */
+  readonly onFailed?: Posting
+}
+
+export interface BatchCounts {
+  readonly total: number
+  readonly done: number
+  readonly failed: number
+  /** The number of jobs that have not ended. */
+  readonly open: number
+}
+
+/** Where a batch is in its life. */
+export interface BatchStatus {
+  /** Whether only jobs of the batch can add jobs to it. */
+  readonly sealed: boolean
+  /** 1 for a new batch; one more after each time that it was opened again after its end. */
+  readonly generation: number
+  /** The request to cancel the batch. */
+  readonly cancelled?: { readonly who: string; readonly reason: string }
+  /** The time of its end in milliseconds since 1970; absent for a batch that has not ended. */
+  readonly endedAt?: number
+}
+
+/** A batch as a backend stores it. */
+export interface StoredBatch extends BatchCounts, BatchStatus {
+  readonly uuid: string
+  /** The definition, as {@link encodeBatch} has encoded it. */
+  readonly bytes: Uint8Array
+}
+
+/** `open`: not sealed. `running`: sealed. The others: as it has ended, or `cancelled` from the request on. */
+export type BatchState = 'open' | 'running' | 'done' | 'failed' | 'cancelled'
+
+/** Why a callback was posted: the field `endedBatch` of its details. */
+export interface EndedBatchDetails extends Omit<BatchCounts, 'open'> {
+  readonly uuid: string
+  readonly name: string
+  readonly generation: number
+}
+
+/** The version of the layout of a definition. */
+const BATCH_FORMAT = 1
+/** The namespace of the uuids of callbacks. */
+const NAMESPACE = '6f3c7a52-52a8-4ee1-8d04-0c9b6ad3f7c5'
+
+/** Returns the state of a batch. */
+export function toBatchState({ sealed, cancelled, endedAt, failed }: BatchStatus & BatchCounts): BatchState {
+  if (cancelled) return 'cancelled'
+  if (endedAt === undefined) return sealed ? 'running' : 'open'
+  return failed > 0 ? 'failed' : 'done'
+}
+
+/** @throws InvalidArgument for meta that is not plain data, PayloadTooLarge */
+export function encodeBatch(definition: BatchDefinition): Uint8Array {
+  return encodeRecord(definition, { kind: 'batch', id: definition.uuid, format: BATCH_FORMAT })
+}
+
+/** Decodes a definition. @throws IncompatibleVersion for one of a newer release; InvalidPosting for other bytes */
+export function decodeBatch(uuid: string, bytes: Uint8Array): BatchDefinition {
+  const fields = toFields(decodeRecord(bytes, { kind: 'batch', id: uuid, format: BATCH_FORMAT })) ?? {}
+  const { name, meta, who, createdAt, onDone, onFailed } = fields
+  if (typeof name !== 'string' || typeof who !== 'string' || typeof createdAt !== 'number')
+    throw new InvalidPosting(`batch ${uuid} is not a record of a batch`)
+  return {
+    ...{ uuid, name, who, createdAt, meta: toFields(meta) ?? {} },
+    ...(onDone === undefined ? {} : { onDone: checkPosting(Object(onDone)) }),
+    ...(onFailed === undefined ? {} : { onFailed: checkPosting(Object(onFailed)) }),
+  }
+}
+
+/**
+ * Returns the job that the end of a batch posts; undefined for none. Its uuid follows from the batch and the generation, so that it is the same
+ * whoever makes it.
+ */
+export function toBatchCallback(
+  { uuid, name, onDone, onFailed }: BatchDefinition,
+  { generation, cancelled, total, done, failed }: Omit<StoredBatch, 'bytes' | 'uuid' | 'open'>,
+): Posting | undefined {
+  const template = failed > 0 ? onFailed : onDone
+  if (cancelled || !template) return undefined
+  const endedBatch: EndedBatchDetails = { uuid, name, generation, total, done, failed }
+  return {
+    ...template,
+    uuid: v5([uuid, generation].join('\n'), NAMESPACE),
+    details: { ...template.details, endedBatch },
+  }
+}
+
+/** Reads for the end of which batch a job was posted from its details; undefined for a job that is no callback. */
+export function toEndedBatch({ endedBatch }: Details): EndedBatchDetails | undefined {
+  const { uuid, name, generation, total, done, failed }: Partial<EndedBatchDetails> = Object(endedBatch)
+  // The application may have a field of this name with another meaning.
+  if (typeof uuid !== 'string' || typeof name !== 'string' || typeof generation !== 'number') return undefined
+  return { uuid, name, generation, total: Number(total), done: Number(done), failed: Number(failed) }
+}
