@@ -245,11 +245,13 @@ export function keyReplacingContract(
     const [here, there] = await Promise.all([open(), open()])
     const first = await replaced(here, [{}, { key: { ...KEY, for: '1h' } }], there)
     expect(first.keyTakenUntil).toBeInstanceOf(Date)
+    await refresh(here)
     await (await here.claim(await here.find(first.uuid))).consume()
     expect(await there.post('flow', {}, { key: KEY })).toMatchObject({ ...UNCHANGED, because: 'window' })
     const other = { name: 'other', on: 'replace' } as const
     const second = await here.post('flow', {}, { key: { ...other, for: '1h' } })
     expect(await there.post('flow', {}, { key: other })).toMatchObject({ ...REPLACED, keyTakenUntil: undefined })
+    await refresh(here)
     await (await here.claim(await here.find(second.uuid))).consume()
     expect(await here.post('flow', {}, { key: other })).toMatchObject({ created: true })
   })
