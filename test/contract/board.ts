@@ -91,6 +91,7 @@ export const WINDOW_PARTS: readonly PartName[] = [
   'levels',
   'views that are opened again',
   'jobs after jobs',
+  'keys that replace',
 ]
 
 /** The parts that sharing a board with TaskFlow can change: records are JSON, locks have a revision, trash is its own. */

@@ -34,7 +34,6 @@ export function postgresBoards(
     .join('')
   return {
     name: `postgres:${parameters}`,
-    plainKeys: true,
     capabilities: { ...EVERYTHING, batches: false },
     place: () => postgresPlaceOn(server().uri, { schema, parameters }),
   }
