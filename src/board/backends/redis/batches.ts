@@ -120,7 +120,7 @@ function createStep({ uuid, bytes }: NewBatch): ScriptStep {
   const [done, failed] = [encodeCallback(definition, 'done'), encodeCallback(definition, 'failed')]
   return {
     arguments: ['createBatch', uuid, bytes, done, failed],
-    what: `creating batch ${uuid} (${definition.name})`,
+    what: `creation of batch ${uuid} (${definition.name})`,
     bytes: SMALL_STEP_BYTES + bytes.length + (done?.length ?? 0) + (failed?.length ?? 0),
     grows: true,
   }

@@ -62,6 +62,15 @@ const WRITES: readonly (readonly [what: string, write: Write])[] = [
   ['a time of the last look that is none', ({ witness, key }) => witness.hset(key('board'), 'swept', 'x')],
   ['a history that is no record', ({ witness, key }) => witness.hset(key('history'), 'x', 'x')],
   ['an end without a history', ({ witness, key }) => witness.zadd(key('ended'), 'inf', 'x', '-inf', 'y')],
+  ['a batch that is none', ({ witness, key }) => witness.hset(key('batches'), 'x', 'x', 'x:state', 'x', '', '')],
+  ['a batch without a definition', ({ witness, key }) => witness.hset(key('batches'), 'x:state', '1:1:0:0:0:0:')],
+  ['a job of no batch', ({ witness, key }, id) => witness.hset(key('members'), id, '', 'x', 'x:y', 'y', ':')],
+  [
+    'an open job of no batch',
+    ({ witness, key }, id) => witness.zadd(key('batch-jobs'), 0, 'x', 7, 'x:o:y', 0, `x:f:${id}`),
+  ],
+  ['an order of no batches', ({ witness, key }) => witness.zadd(key('batch-order'), 'inf', 'x', '-inf', 'y')],
+  ['ends of no batches', ({ witness, key }) => witness.zadd(key('ended-batches'), 'inf', 'x', '-inf', 'y')],
   ['a shared resource that is not counted', ({ witness, key }) => witness.hset(key('shared'), 'x', 'x')],
   ...['', 'P', 'Px:1:y', 'P:::', `P${LONG_ID}`, 'z', 'C', 'D', 'X__proto__', 'T', 'R', 'Rx:1:y'].map(
     (entry): [string, Write] => [
@@ -117,6 +126,9 @@ describe('an innocent job is done beside', () => {
       for await (const _ of each.trashed()) void before
       await each.entities('conductor')
       expect((await each.history())[0]).toMatchObject({ name: 'innocent' })
+      const batch = await each.batch({ name: 'innocent' })
+      await batch.seal()
+      expect((await each.batches()).find(({ uuid }) => uuid === batch.uuid)).toMatchObject({ state: 'done' })
     }
   })
 })

@@ -1,6 +1,6 @@
 /** Every operation that changes a board, each made ready so that it is one step; and what has to be so when it was done, once. */
 import { expect } from 'vitest'
-import type { Claim, Job, JobBoard } from '../../../../src/board/index.ts'
+import type { Batch, Claim, Job, JobBoard } from '../../../../src/board/index.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
 import { checkWritten, writeOn } from '../../records.ts'
 import type { ProxiedRedisBoard } from './scene.ts'
@@ -29,8 +29,31 @@ async function leaves(scene: ProxiedRedisBoard, left: Partial<Record<'jobs' | 't
   const { place } = scene
   expect(await place.jobIds()).toHaveLength(left.jobs ?? 0)
   expect(await place.trashIds()).toHaveLength(left.trash ?? 0)
-  for (const key of ['held', 'granted', 'exclusive', 'shared', 'cancels', 'waits', 'dependents', 'ending'])
+  for (const key of ['held', 'granted', 'exclusive', 'shared', 'cancels', 'waits', 'dependents', 'ending', 'members'])
     expect(await place.witness.exists(place.key(key)), key).toBe(0)
+}
+
+const ENDED = { flow: 'flow', name: 'ended' }
+
+/** Claims the only job of a sealed batch, whose callbacks have the name `ended`. */
+async function lastOfBatch(board: JobBoard): Promise<Claim> {
+  const batch = await board.batch({ name: 'import', onDone: ENDED, onFailed: ENDED })
+  const job = await batch.post('flow', {}, { name: 'job' })
+  await batch.seal()
+  return board.claim(job)
+}
+
+/** Consumes the callback of the only batch, which was posted once. */
+async function checkEnded(
+  { board, other }: ProxiedRedisBoard,
+  counts: Readonly<Record<string, number>>,
+): Promise<void> {
+  const [batch, ...others] = await other.batches()
+  expect([batch, others]).toMatchObject([{ open: 0, generation: 1, endedAt: expect.any(Date), ...counts }, []])
+  expect(await namesOn(board)).toEqual(['ended'])
+  const claim = await claimed(other, 'ended')
+  expect(claim.job.details['endedBatch']).toMatchObject({ uuid: batch?.uuid, ...counts })
+  await claim.consume()
 }
 
 export const OPERATIONS: readonly Operation[] = [
@@ -145,6 +168,83 @@ export const OPERATIONS: readonly Operation[] = [
       expect(await (await claimed(scene.other, 'after')).perform(() => undefined)).toBe('trashed')
       expect((await scene.board.history()).map(({ name }) => name)).toEqual(['after', 'job'])
       await leaves(scene, { trash: 2 })
+    },
+  },
+  {
+    name: 'creation of a batch',
+    says: /^creation of batch .* \(import\)/,
+    ready:
+      async ({ board }) =>
+      () =>
+        board.batch({ name: 'import' }),
+    check: async (scene, result) => {
+      expect(await scene.board.batches()).toHaveLength(1)
+      expect(await (await scene.other.findBatch((result as Batch).uuid)).seal()).toMatchObject({ state: 'done' })
+    },
+  },
+  {
+    name: 'post to a batch',
+    says: /^post of job .* \(job\)/,
+    ready: async ({ board }) => {
+      const batch = await board.batch({ name: 'import' })
+      return () => batch.post('flow', {}, { name: 'job' })
+    },
+    check: async (scene, result) => {
+      const { batch } = result as Job
+      const counting = await scene.other.findBatch(batch ?? '')
+      expect(await counting.seal()).toMatchObject({ total: 1, open: 1, state: 'running' })
+      await (await scene.board.claim(result as Job)).consume()
+      expect(await counting.progress()).toMatchObject({ total: 1, done: 1, state: 'done' })
+      await leaves(scene)
+    },
+  },
+  {
+    name: 'consume of the last job of a batch',
+    says: /^consume of job .* \(job\)/,
+    ready: async ({ board }) => {
+      const claim = await lastOfBatch(board)
+      return () => claim.consume()
+    },
+    check: async (scene) => {
+      await checkEnded(scene, { total: 1, done: 1, failed: 0 })
+      await leaves(scene)
+    },
+  },
+  {
+    name: 'trash of the last job of a batch',
+    says: /^trash of job .* \(job\)/,
+    ready: async ({ board }) => {
+      const claim = await lastOfBatch(board)
+      return () => claim.trash({ reason: 'why' })
+    },
+    check: async (scene) => {
+      await checkEnded(scene, { total: 1, done: 0, failed: 1 })
+      await leaves(scene, { trash: 1 })
+    },
+  },
+  {
+    name: 'seal of a batch',
+    says: /^seal of batch/,
+    ready: async ({ board }) => {
+      const batch = await board.batch({ name: 'import', onDone: ENDED })
+      return () => batch.seal()
+    },
+    check: (scene) => checkEnded(scene, { total: 0, done: 0, failed: 0 }),
+  },
+  {
+    name: 'restore of a job of a batch',
+    says: /^restore of job .* \(job\)/,
+    ready: async ({ board }) => {
+      await (await lastOfBatch(board)).trash({ reason: 'why' })
+      await (await claimed(board, 'ended')).consume()
+      const [trashed] = await all(board.trashed())
+      return async () => trashed && board.restore(trashed)
+    },
+    check: async (scene) => {
+      expect((await scene.other.batches())[0]).toMatchObject({ open: 1, failed: 0, generation: 2 })
+      await (await claimed(scene.other, 'job')).consume()
+      await checkEnded(scene, { total: 1, done: 1, failed: 0, generation: 2 })
+      await leaves(scene)
     },
   },
   {

@@ -1,8 +1,8 @@
 -- Batches, after posting.lua: the script that ends a job of a batch counts it, and the last end posts the callback.
 --
--- BATCHES has up to four fields for each batch: `UUID` is its definition; `UUID:state` its state, see putBatch; `UUID:done` and
--- `<uuid>:failed` are its callbacks. MEMBERS has `<batch>:<uuid>` for the id of each job on the board that is counted. BATCH_JOBS has
--- `<batch>:o:<uuid>` for each of them, and `<batch>:f:<id>` for each job that has ended in the trash, in lexicographic order.
+-- BATCHES has up to four fields for each batch: `uuid` is its definition; `uuid:state` its state, see putBatch; `uuid:done` and
+-- `uuid:failed` are its callbacks. MEMBERS has `batch:uuid` for the id of each job on the board that is counted. BATCH_JOBS has
+-- `batch:o:uuid` for each of them, and `batch:f:id` for each job that has ended in the trash, in lexicographic order.
 --
 -- A callback is the rank of its job, its delay or nothing, its slots, and its posting without what is different each time. A slot is a letter and
 -- the number of bytes before it: u for the uuid, g for the generation, and t, d and f for the numbers of jobs.
