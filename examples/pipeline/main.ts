@@ -38,7 +38,6 @@ const report = linear(
 
 await using board = await openBoard('memory:')
 await using persistence = await openPersistence('memory:')
-await using _conductor = await startConductor({ board, persistence, flows: [count, report] })
 
 const parts = await Promise.all(
   ['one', 'two', 'three'].map((chapter) => board.post(count, { chapter }, { name: `chapter ${chapter}` })),
@@ -48,6 +47,8 @@ const parts = await Promise.all(
 const draft = await board.post(report, {}, { name: 'draft', after: parts.map(({ uuid }) => ({ uuid, on: 'settled' })) })
 const whole = await board.post(report, {}, { name: 'report', after: parts })
 
+// Started here, so that no part has failed before the report is posted: such a post is refused.
+await using _conductor = await startConductor({ board, persistence, flows: [count, report] })
 console.log('draft:', (await board.result(draft, { flow: report })).results.text)
 // The reason names the job that failed, with its uuid.
 const reason = (await whole.wait()) === 'TRASHED' ? whole.attempts.at(-1)?.reason : undefined

@@ -21,6 +21,8 @@
  * 7. A job whose posting names a batch is counted by the transactions that post, end and restore it (`model/job-batch.ts`). The one that leaves a
  *    sealed batch without open jobs ends it, and posts its callback (`toBatchCallback`). Where two jobs end at the same time, so that neither
  *    transaction sees the other, a further transaction may do it. The end of a job whose batch is not kept any more counts nowhere.
+ * 8. A key is taken while its job is on the board, and until its window is over by the servers' clock (`model/key.ts`). The transaction of a
+ *    post decides it, and of posts that find it free at the same time one takes it.
  */
 
 import type { Failure } from '../core/failure.ts'
@@ -99,6 +101,12 @@ export interface Backend {
    * OutcomeUnknown, LimitsChanged at another revision of the limits.
    */
   takeTokens?(request: TokenRequest): Promise<TokensTaken>
+  /**
+   * Replaces the posting of a job that nobody has ever claimed, at its revision, in one transaction: with it change its due time, its place by
+   * priority, and the window of its key. Its id, and its place in the order of posts, stay. Absent where there are no keys. Errors:
+   * NotConnected, NotFound, Unclaimable if it was claimed or changed meanwhile, OutcomeUnknown, PayloadTooLarge.
+   */
+  replace?(request: ReplaceRequest): Promise<Replaced>
   /** Settles a claim in one transaction. Errors: NotConnected, ClaimLost, OutcomeUnknown. */
   settle(settlement: Settlement): Promise<void>
   /** Trashes an unclaimed job in one transaction. Errors: NotConnected, NotFound, Unclaimable, OutcomeUnknown. */
@@ -312,7 +320,7 @@ export type BoardChange = {
   /** `ready`: all dependencies of the job are met. */
   readonly kind: 'posted' | 'updated' | 'ready' | 'gone' | 'claimed' | 'released' | 'trashed' | 'cancelled'
   readonly id: string
-  /** The queue key of a posted or ready job, where there are sections. */
+  /** The queue key of a posted or ready job, or of one whose posting was replaced, where there are sections. */
   readonly at?: QueueKey
   /** Set where the change may have been reported before; it is not counted twice. */
   readonly again?: true
@@ -445,14 +453,37 @@ export type Posted =
       /** The counted size of the posting, as in {@link StoredJob}. */
       readonly bytes: number
     }
-  | {
-      /** False: nothing was posted, because the key is taken. */
-      readonly created: false
-      /** The uuid of the job that has the key, if that job is still on the board. */
-      readonly uuid?: string
-      /** The revision of the key. */
-      readonly revision: number
-    }
+  | KeyTaken
+
+/** A post that did nothing, because its key is taken. */
+export interface KeyTaken {
+  readonly created: false
+  /** The uuid of the job that has the key, if that job is still on the board, or the window of the key is not over. */
+  readonly uuid?: string
+  /** The revision of the key. */
+  readonly revision: number
+  /** The id of a job that has left the board, whose window is not over: the key cannot be taken over. */
+  readonly inWindowOf?: string
+}
+
+/** The new posting of a job that waits. */
+export interface ReplaceRequest {
+  readonly id: string
+  /** The revision of the posting that is replaced. */
+  readonly revision: number
+  /** The revision of the key, as the refused post reported it. */
+  readonly keyRevision: number
+  /** The new posting, with the uuid and the key of the job. */
+  readonly posting: Posting
+  /** The window of the key from this write on, in milliseconds; absent for none. */
+  readonly window?: number
+}
+
+export interface Replaced {
+  readonly revision: number
+  /** The counted size of the posting, as in {@link StoredJob}. */
+  readonly bytes: number
+}
 
 /** The result of a post in a transaction of the caller, with the name of the transaction, by which its end can be looked up. */
 export type PostedInTransaction = Posted & { readonly transaction: string }

@@ -19,8 +19,8 @@ export type {
   PostAndClaimOptions,
   WaitOptions,
 } from './api/options.ts'
-export type { PostManyOptions, PostManyResult, TypedPostItem as PostItem } from './api/post-many.ts'
-export type { PostedJob } from './api/poster.ts'
+export type { PostManyOptions, PostManyResult, TypedPostItem as PostItem } from './api/posting/post-many.ts'
+export type { PostedJob } from './api/posting/poster.ts'
 export type { HoldOptions, ResourceHold } from './api/resource-hold.ts'
 export type { RestoreOptions } from './api/restoring.ts'
 export type { TrashedJob } from './api/trashed-job.ts'
@@ -42,6 +42,7 @@ export type { PostBackOff } from './model/back-off.ts'
 export { PRIORITIES, type Priority } from './model/claim-order.ts'
 export type { DependencyEnd, PostDependency } from './model/dependencies.ts'
 export type { BatchState, EndedBatchDetails } from './model/job-batch.ts'
+export type { KeyOptions, KeyTakenReason, PostKey } from './model/key.ts'
 export type { PostLimit } from './model/limits.ts'
 export type { PostBatch } from './model/post-batch.ts'
 export { type Details, type Posting, type PostOptions, SIZES, type Size, type SqlClient } from './model/posting.ts'

@@ -189,11 +189,23 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     const again = await place.jobboard(['post', 'hello', '--key', 'tidy'])
     expect(again).toMatchObject({ exitCode: 0, stdout: `${first}\n` })
     expect(again.stderr).toMatch(/^a job with this key is on the board already: job .+ \(hello\)\n$/)
+    const replacing = ['post', 'hello', '--key', 'tidy', '--key-on', 'replace', '--key-for', '2h', '--delay', '1h']
+    const newest = await place.jobboard([...replacing, '--name', 'newest', '--exclusive', 'disk', '--json'])
+    expect(newest.stderr).toMatch(/^the posting of the job that waits with this key was replaced: job .+ \(newest\)\n$/)
+    expect(JSON.parse(newest.stdout)).toMatchObject({ uuid: first, created: false, because: 'waiting', replaced: true })
+    const shown = await place.jobboard(['show', first])
+    expect(shown.stdout).toMatch(/key +tidy, taken until \d{4}-.+ or its end, whichever is later\n/)
+    const { job } = JSON.parse((await place.jobboard(['show', first, '--json'])).stdout)
+    expect(job).toMatchObject({ key: 'tidy', keyTakenUntil: expect.stringMatching(/^\d{4}-/) })
     expect((await place.jobboard(['track', first.slice(-12)])).stdout).toMatch(/because +it rests until /)
     await using board = await openBoard(place.board)
     await using holder = await board.claim(
-      await board.find(await post('hello', '--exclusive', 'tape', '--deadline', '5m')),
+      await board.find(
+        await post('hello', '--exclusive', 'tape', '--deadline', '5m', '--key', 'tape', '--key-for', '1h'),
+      ),
     )
+    const running = await place.jobboard(['post', 'hello', '--key', 'tape', '--key-on', 'replace'])
+    expect(running.stderr).toMatch(/^a job with this key is on the board already, and was started: job /)
     expect(holder.job.deadline).toBe(300_000)
     const blocked = await post('hello', '--exclusive', 'tape')
     expect((await place.jobboard(['track', blocked])).stdout).toContain('resource tape is held by job')

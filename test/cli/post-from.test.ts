@@ -185,6 +185,11 @@ test.each([
   [['post', '--from', 'none.ndjson'], 'cannot be read'],
   [['post', 'hello', '--rejects', 'x'], '--rejects needs --from FILE'],
   [['post', '--from', '-', '--key', 'a'], '--key is for one job'],
+  [['post', '--from', '-', '--key-for', '1h'], '--key-for is for one job'],
+  [['post', 'hello', '--key-for', '1h'], '--key-for needs --key'],
+  [['post', 'hello', '--key-on', 'replace'], '--key-on needs --key'],
+  [['post', 'hello', '--key', 'a', '--key-on', 'again'], '--key-on must be'],
+  [['post', 'hello', '--key', 'a', '--key-for', 'soon'], '--key-for'],
 ])('%j is refused', async (args, complaint) => {
   const outcome = await place.jobboard(args)
   expect(outcome.exitCode).toBe(2)

@@ -20,6 +20,8 @@ import { expiryContract } from './board/expiry.ts'
 import { historyContract } from './board/history.ts'
 import { idlePollingContract } from './board/idle-polling.ts'
 import { jobLimitsContract, noLimitsContract } from './board/job-limits.ts'
+import { keyReplacingContract } from './board/key-replacing.ts'
+import { keyWindowsContract } from './board/key-windows.ts'
 import { keysContract } from './board/keys.ts'
 import { levelsContract } from './board/levels.ts'
 import { limitTokensContract } from './board/limit-tokens.ts'
@@ -50,6 +52,8 @@ export interface BoardBackend {
   readonly viewsOnly?: boolean
   /** Changes cost nothing, or are always received: a caller without work stays in the view of a busy board. */
   readonly neverPolls?: boolean
+  /** Keys have no windows, and replace nothing. */
+  readonly plainKeys?: boolean
   /** The clock of its boards is that of the process. */
   readonly hasProcessClock?: boolean
   /** An empty place for boards. */
@@ -87,6 +91,7 @@ export const WINDOW_PARTS: readonly PartName[] = [
   'levels',
   'views that are opened again',
   'jobs after jobs',
+  'keys that replace',
 ]
 
 /** The parts that sharing a board with TaskFlow can change: records are JSON, locks have a revision, trash is its own. */
@@ -122,6 +127,8 @@ type PartName =
   | 'what a job waits for'
   | 'what is known of jobs that run elsewhere'
   | 'keys'
+  | 'windows of keys'
+  | 'keys that replace'
   | 'resources'
   | 'delays and deadlines'
   | 'expiry'
@@ -218,6 +225,8 @@ function contractOf(
   part('the trash', () => trashContract(use, backend.capabilities))
   part('what a job waits for', () => waitingContract(use, backend.capabilities))
   if (keys) part('keys', () => keysContract(use))
+  if (keys && !backend.plainKeys) part('windows of keys', () => keyWindowsContract(use, backend))
+  if (keys && !backend.plainKeys) part('keys that replace', () => keyReplacingContract(use, backend))
   if (resources) part('resources', () => resourcesContract(use))
   if (delays) part('delays and deadlines', () => delaysContract(use, backend.capabilities))
   if (expiry) part('expiry', () => expiryContract(use, backend))

@@ -1,4 +1,5 @@
 /** Writes what a board on Postgres keeps, as every role can that may write to its tables. */
+import { textDigest } from '../../src/board/backends/postgres/records.ts'
 import { channelName } from '../../src/board/backends/postgres/schema.ts'
 import type { PostgresPlace } from '../board/backends/postgres/boards.ts'
 import { postingRecord } from '../support/poison.ts'
@@ -114,6 +115,11 @@ export async function plantRows(place: PostgresPlace, make: RecordMaker, random:
       ]),
     () =>
       query(
+        'INSERT INTO @.key_windows (board, key, job, uuid, until) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (key, board) DO UPDATE SET until = $5',
+        [board, textDigest('one'), random.pick([number, ...BIG_INTEGERS]), text(), random.pick(INSTANTS)],
+      ),
+    () =>
+      query(
         'INSERT INTO @.history (board, uuid, record, body, life, who, reason, posted_at, ended_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)',
         [
           ...[board, text(), random.next() < 0.5 ? null : bytes(ENDED), bytes(postingRecord()), bytes(LIFE), text()],
@@ -155,7 +161,18 @@ export async function damageBoardRow(
   }
 }
 
-const KINDS = ['posted', 'ready', 'claimed', 'abandoned', 'freed', 'consumed', 'trashed', 'cancelled', 'resumed']
+const KINDS = [
+  'posted',
+  'ready',
+  'replaced',
+  'claimed',
+  'abandoned',
+  'freed',
+  'consumed',
+  'trashed',
+  'cancelled',
+  'resumed',
+]
 
 function some(random: Random, items: readonly unknown[]): unknown[] | null {
   if (random.next() < 0.2) return null

@@ -66,8 +66,8 @@ import {
   postAndClaimSettings,
   type WaitOptions,
 } from './options.ts'
-import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from './post-many.ts'
-import { OwnKeyWarning, type PostedJob, Poster } from './poster.ts'
+import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from './posting/post-many.ts'
+import { OwnKeyWarning, type PostedJob, Poster } from './posting/poster.ts'
 import { HOLD_EXPIRES_AFTER, type HoldOptions, ResourceHold, toHoldPost } from './resource-hold.ts'
 import { type RestoreOptions, restore } from './restoring.ts'
 import { toScheduleHost } from './schedule-host.ts'

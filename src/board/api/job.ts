@@ -14,8 +14,8 @@ import { expiryTime } from '../model/expiry.ts'
 import { toLimitCosts } from '../model/limits.ts'
 import type { Details, Posting, Size } from '../model/posting.ts'
 import type { Resources } from '../model/resources.ts'
-import type { ExpectedPost } from './expected-job.ts'
 import { assertWaitOptions, type WaitOptions } from './options.ts'
+import type { ExpectedPost } from './posting/expected-job.ts'
 
 /**
  * A job as this board knows it: its posting, its state, and a method to wait for its end. Its properties are read from memory. Reading
@@ -74,6 +74,13 @@ export class Job {
   /** The key of the job, which no other job on the board has; undefined where it has none. */
   get key(): string | undefined {
     return this.#posting.key
+  }
+
+  /** The time until which the key stays taken although the job has left the board; undefined for a key without a window. May be in the past. */
+  get keyTakenUntil(): Date | undefined {
+    const { stored } = this.#entry
+    const { keyFor } = this.#current
+    return stored && keyFor !== undefined ? toDate(stored.postedAt + keyFor) : undefined
   }
 
   /** The `who` of the board object that posted the job; undefined for jobs of schedules, of other programs and of older releases. */

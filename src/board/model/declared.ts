@@ -13,6 +13,7 @@
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
 import { isTooLong, MAX_NAME_BYTES } from '../../core/texts.ts'
 import { type AnyFlow, evaluateDeclarations } from '../../flow/index.ts'
+import { type KeyOptions, mergeKeys, toKeyFields, toKeyOptions } from './key.ts'
 import { type LimitCost, parseLimits, type StoredLimits, toLimitCosts } from './limits.ts'
 import type { Posting, PostOptions } from './posting.ts'
 import { parseResources, type Resources, toResourceWants } from './resources.ts'
@@ -21,7 +22,7 @@ import { parseResources, type Resources, toResourceWants } from './resources.ts'
 export interface Declared {
   readonly resources?: Resources
   readonly limits?: readonly LimitCost[]
-  readonly key?: string
+  readonly key?: KeyOptions
 }
 
 /** The resources and limits of a job whose posting lacked some of them. */
@@ -48,20 +49,18 @@ export function toDeclared(flow: AnyFlow, store: object): Declared {
 /**
  * Returns the options of a post, with the defaults of the flow and what it declares.
  *
- * @throws InvalidArgument for a key other than the declared one; InvalidPosting for resources or limits of the caller that are not valid
+ * @throws InvalidArgument for a key other than the declared one, or with another window or `on`; InvalidPosting for resources or limits of the caller that are not valid
  */
 export function withFlowPosting(flow: AnyFlow, store: object, options: PostOptions): PostOptions {
   const { resources: _, key: __, limits: ___, ...defaults } = flow.posting ?? {}
   const declared = toDeclared(flow, store)
-  if (declared.key !== undefined && options.key !== undefined && options.key !== declared.key)
-    throw new InvalidArgument(`flow ${flow.name} declares the key of its jobs: omit key, or give the same one`)
   const { resources, limits } = options
   return {
     ...defaults,
     ...options,
     ...(declared.resources ? { resources: mergeResources(parseResources(resources), declared.resources) } : {}),
     ...(declared.limits ? { limits: mergeLimits(parseLimits(limits), declared.limits) } : {}),
-    ...(declared.key === undefined ? {} : { key: declared.key }),
+    ...(declared.key === undefined ? {} : { key: mergeKeys(flow.name, options.key, declared.key) }),
   }
 }
 
@@ -137,8 +136,12 @@ function parseDeclaredLimits(value: unknown): Declared {
 }
 
 function parseDeclaredKey(value: unknown): Declared {
-  if (typeof value !== 'string' || value === '')
+  const isOptions = typeof value === 'object' && value !== null
+  if (!isOptions && (typeof value !== 'string' || value === ''))
     throw new InvalidArgument(`a key must be a non-empty string, got ${value === '' ? 'an empty one' : typeof value}`)
-  if (isTooLong(value)) throw new InvalidArgument(`a key must have at most ${MAX_NAME_BYTES} bytes`)
-  return { key: value }
+  // A value of another type is refused by name.
+  const key = toKeyOptions(value as string | KeyOptions)
+  if (isTooLong(key.name)) throw new InvalidArgument(`a key must have at most ${MAX_NAME_BYTES} bytes`)
+  toKeyFields(key)
+  return { key }
 }

@@ -23,17 +23,20 @@ import { makeBackOff, type PostBackOff, parseBackOff, type StoredBackOff } from 
 import { type Priority, toPriority } from './claim-order.ts'
 import { type PostDependency, parseDependencies, type StoredDependency, toStoredDependencies } from './dependencies.ts'
 import { toExpiresAfter } from './expiry.ts'
+import { type PostKey, toKeyFields } from './key.ts'
 import { type PostLimit, parseLimits, type StoredLimits } from './limits.ts'
 import { type PostBatch, parsePostBatch } from './post-batch.ts'
 import { parseResources, type Resources } from './resources.ts'
 
 /** The newest version of the posting's layout. A larger one was written by a newer release, and is left to processes that can read it. */
-const NEWEST_FORMAT = 3
+const NEWEST_FORMAT = 4
 /** The version of most postings. Those with dependencies have the next one: a release that does not know them would run the job at once. */
 export const POSTING_FORMAT = 1
 const FORMAT_WITH_DEPENDENCIES = 2
 /** The version of postings in batches: a release that does not know them would not count the end of the job. */
 const FORMAT_WITH_BATCH = 3
+/** The version of postings whose key has a window: a release that does not know windows would free the key with the end of the job. */
+const FORMAT_WITH_WINDOW = 4
 
 /**
  * The maximum size of a posting when it is posted, on every board: half a frame of ZooKeeper, less the rest of the request.
@@ -64,6 +67,8 @@ export interface Posting {
   readonly amended?: number
   /** At most one job with this key is on the board. */
   readonly key?: string
+  /** The window of the key: milliseconds after the post, by the server's clock, for which it stays taken. See `key.ts`. */
+  readonly keyFor?: number
   /** The name of the board object that posted the job, for people. */
   readonly postedBy?: string
   /** The jobs after which the job is run. */
@@ -76,6 +81,8 @@ export interface Posting {
   readonly expiresAfter?: number
   /** The incarnation of the owner that claims its own post: while it lives, the job does not expire. See `claims/incarnation.ts`. */
   readonly reservedFor?: string
+  /** Whether its poster claims the job itself: then no other post replaces it. */
+  readonly reserved?: true
   /** The maximum duration of one run, in milliseconds from its claim. */
   readonly deadline?: number
   /** With `fail`, the job is trashed when its owner dies, or loses its session and lives. If absent, it is run again. */
@@ -121,8 +128,12 @@ export interface PostOptions {
    * limit, for work for which a person waits.
    */
   readonly limits?: readonly PostLimit[] | 'none'
-  /** The key of the job. At most one job with a key is on the board: posting it again resolves to the existing job. */
-  readonly key?: string
+  /**
+   * The key of the job. At most one job with a key is on the board: posting it again resolves to the existing job. With `{ name, for }` the key
+   * stays taken for that time after the post, also when the job has left the board; with `on: 'replace'` a job that nobody has claimed yet
+   * gets the posting of the newest post.
+   */
+  readonly key?: PostKey
   /**
    * The jobs after which the job is run, at most 1,000: jobs, references or uuids. With `on: 'done'`, the default, the job goes to the trash
    * when the other one does; with `on: 'settled'` it is run then, too. A uuid that is neither on the board nor in its history is refused.
@@ -205,7 +216,8 @@ export function makePosting(
   request: PostOptions & { readonly details: Details; readonly name: string; readonly postedBy?: string },
   reservation?: Reservation,
 ): Posting {
-  const { uuid = newUuid(), name, details, book, maxAttempts = 3, size = 'medium', resources, limits, key } = request
+  const { uuid = newUuid(), name, details, book, maxAttempts = 3, size = 'medium', resources, limits } = request
+  const key = toKeyFields(request.key)
   const after = parseDependencies(request.after, { uuid })
   const batch = parsePostBatch(request.batch)
   const delayed = parseDurationOption('delay', reservation?.delay ?? request.delay)
@@ -218,25 +230,28 @@ export function makePosting(
     size,
     ...(resources ? { resources } : {}),
     ...parseField('', () => toStoredLimits(limits)),
-    ...(key === undefined ? {} : { key }),
+    ...key,
     ...(request.postedBy === undefined ? {} : { postedBy: request.postedBy }),
     ...(after ? { after: toStoredDependencies(after) } : {}),
     ...(batch ? { batch: batch.uuid } : {}),
     ...delayed,
     ...toExpiresAfter(request.expiresAfter, reservation ? {} : delayed),
     ...(reservation?.reservedFor === undefined ? {} : { reservedFor: reservation.reservedFor }),
+    ...(reservation ? { reserved: true as const } : {}),
     ...parseDurationOption('deadline', request.deadline),
     ...toOnOwnerLost(request.onOwnerLost),
     maxAttempts,
     ...(request.backOff === undefined ? {} : { backOff: makeBackOff(request.backOff) }),
-    format: toFormat({ after, batch }),
+    format: toFormat({ after, batch, ...key }),
     runs: 0,
     attempts: [],
   }
   return checkPosting(Object(roundTrip(posting)))
 }
 
-function toFormat({ after, batch }: { readonly after: unknown; readonly batch: unknown }): number {
+/** Returns the version of a posting's layout: the oldest one whose releases keep all that it says. */
+export function toFormat({ after, batch, keyFor }: { after?: unknown; batch?: unknown; keyFor?: number }): number {
+  if (keyFor !== undefined) return FORMAT_WITH_WINDOW
   if (batch) return FORMAT_WITH_BATCH
   return after ? FORMAT_WITH_DEPENDENCIES : POSTING_FORMAT
 }
@@ -457,6 +472,7 @@ export function toSize(value: unknown): Size {
 
 type OptionalPostingKey =
   | 'key'
+  | 'keyFor'
   | 'batch'
   | 'delay'
   | 'expiresAfter'
@@ -470,7 +486,7 @@ function assertOptional(
   what: string,
   fields: { readonly [K in OptionalPostingKey]?: unknown },
 ): asserts fields is Pick<Posting, OptionalPostingKey> {
-  const { key, batch, delay, expiresAfter, reservedFor, postedBy, deadline, onOwnerLost, amended } = fields
+  const { key, keyFor, batch, delay, expiresAfter, reservedFor, postedBy, deadline, onOwnerLost, amended } = fields
   if (batch !== undefined && !(typeof batch === 'string' && validUuid(batch)))
     throw new InvalidPosting(`${what}batch must be a UUID`)
   if (amended !== undefined && !isCount(amended))
@@ -492,6 +508,8 @@ function assertOptional(
   if (key !== undefined && (typeof key !== 'string' || key === ''))
     throw new InvalidPosting(`${what}key must be a non-empty string`)
   assertNameLength(what, 'key', key)
+  if (keyFor !== undefined && !(isDuration(keyFor) && keyFor !== 0))
+    throw new InvalidPosting(`${what}keyFor must be a number of milliseconds above 0`)
 }
 
 /** Parses the known fields of the book; other fields are not checked and not kept. @throws InvalidPosting */

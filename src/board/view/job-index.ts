@@ -7,7 +7,7 @@
  * | report | unread or unknown job | job in the view |
  * |---|---|---|
  * | posted | enters the view if the window holds it | – |
- * | updated | – | its posting is read again, at once or when its claim is released |
+ * | updated | with a new place, enters the view if the window holds it | its posting is read again, at once or when its claim is released |
  * | claimed | enters the view, because it holds resources | holds its resources |
  * | released | – | waits again; leaves the view if the window does not hold it |
  * | cancelled | enters the view, because it is due at once | is due at once |
@@ -42,6 +42,9 @@ export interface OwnPostOptions {
 
 /** The rights of this process to a job. */
 export type OwnChange = 'consumed' | 'trashed' | 'released' | 'cancelled'
+
+/** What a write of this process has made of a posting. */
+export type OwnWrite = Pick<StoredJob, 'posting' | 'revision'> & Partial<Pick<StoredJob, 'writtenAt' | 'bytes'>>
 
 /** A job in a part of the board that was read. */
 export type ShownJob = QueueKey & { readonly cancelled?: boolean }
@@ -234,7 +237,7 @@ export class JobIndex {
       this.toRead.add(entry)
     }
     if ((kind === 'updated' || kind === 'ready') && held?.stored) held.content = 'stale'
-    if (kind === 'ready') this.#addReady(id, at)
+    if (kind === 'ready' || (kind === 'updated' && at)) this.#addMoved(id, at)
     if (kind === 'trashed') this.#ends.noteTrashing(id)
     if (kind !== 'gone') return
     const end = this.#ends.noteGone(id)
@@ -254,8 +257,8 @@ export class JobIndex {
     this.toRead.add(entry)
   }
 
-  /** Takes in that a job outside the view has become due, because the jobs on which it depended have ended. */
-  #addReady(id: string, at: QueueKey | undefined): void {
+  /** Takes in that a job outside the view has become due, because the jobs on which it depended have ended, or has another place. */
+  #addMoved(id: string, at: QueueKey | undefined): void {
     if (at && this.#window?.judgePosted(at) === 'outside') return
     const entry = this.#addLate(id)
     entry.queueKey = at
@@ -401,8 +404,8 @@ export class JobIndex {
     return entry
   }
 
-  /** Takes in what a claim or settle of this process has written; the claim itself is reported as a change. */
-  takeOwnWrite(entry: JobEntry, written: { readonly posting: StoredJob['posting']; readonly revision: number }): void {
+  /** Takes in what a claim, a settle or a replacement of this process has written; the claim itself is reported as a change. */
+  takeOwnWrite(entry: JobEntry, written: OwnWrite): void {
     if (!entry.stored) return
     entry.stored = { ...entry.stored, ...written }
     this.queue.update(entry)

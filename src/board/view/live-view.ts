@@ -23,7 +23,7 @@ import type { ClaimQueue } from '../queue/queue.ts'
 import { ContentReader } from './content-reader.ts'
 import { FollowedJobs } from './followed-jobs.ts'
 import { JobFollower } from './job-follower.ts'
-import { type Effect, type JobEventKind, JobIndex, type OwnChange } from './job-index.ts'
+import { type Effect, type JobEventKind, JobIndex, type OwnChange, type OwnWrite } from './job-index.ts'
 import { Resync } from './resync.ts'
 import { Subscription } from './subscription.ts'
 import { UnacceptedFlows } from './unaccepted-flows.ts'
@@ -338,8 +338,8 @@ export class LiveView {
     await this.#findEnd(entry, stored.id)
   }
 
-  /** Takes in what a claim or settle of this process has written. */
-  addOwnWrite(entry: JobEntry, written: { posting: StoredJob['posting']; revision: number }): void {
+  /** Takes in what a claim, a settle or a replacement of this process has written. */
+  addOwnWrite(entry: JobEntry, written: OwnWrite): void {
     this.#index.takeOwnWrite(entry, written)
   }
 

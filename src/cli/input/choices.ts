@@ -1,5 +1,5 @@
 /** Words and limits of options. They are listed here because `--help` must not load the board. */
-import type { Priority, Size } from '../../board/index.ts'
+import type { KeyOptions, Priority, Size } from '../../board/index.ts'
 import type { FlowState } from '../../core/states.ts'
 
 export const PRIORITY_CHOICES = [
@@ -10,6 +10,8 @@ export const PRIORITY_CHOICES = [
   'VERY_LOW',
 ] as const satisfies readonly Priority[]
 export const SIZE_CHOICES = ['small', 'medium', 'large'] as const satisfies readonly Size[]
+/** What a post can do that finds its key taken. */
+export const KEY_ON_CHOICES = ['ignore', 'replace'] as const satisfies readonly NonNullable<KeyOptions['on']>[]
 export const FLOW_STATE_CHOICES = [
   'PENDING',
   'RUNNING',

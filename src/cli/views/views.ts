@@ -2,7 +2,7 @@
  * The views of the command line, as plain data: `--json` prints them unchanged, tables are made from them. A view has
  * only the names of the keys of a store, because its values may be secret.
  */
-import type { Attempt, Job, Priority, Resources, Size, TrashedJob, WaitingFor } from '../../board/index.ts'
+import type { Attempt, Job, PostedJob, Priority, Resources, Size, TrashedJob, WaitingFor } from '../../board/index.ts'
 import type { Failure } from '../../core/failure.ts'
 import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
@@ -94,6 +94,8 @@ export interface PostingView {
   /** The reference of the job, which has the board's own id of it. */
   readonly ref: string
   readonly key?: string
+  /** The end of the window of the key. */
+  readonly keyTakenUntil?: Date
   readonly postedBy?: string
   readonly resources?: Resources
   readonly limits?: Job['limits']
@@ -114,12 +116,25 @@ export interface PostingView {
 }
 
 export function postingView(job: Job): PostingView {
-  const { ref, key, postedBy, resources, delayedUntil, expiresAt, deadline, backOff, onOwnerLost, after, batch } = job
+  const {
+    ref,
+    key,
+    keyTakenUntil,
+    postedBy,
+    resources,
+    delayedUntil,
+    expiresAt,
+    deadline,
+    backOff,
+    onOwnerLost,
+    after,
+    batch,
+  } = job
   // Every job has that of its flow.
   const limits = job.limits.filter((limit) => limit.key !== `flow/${job.details.flow}`)
   const hasResources = Object.keys(resources).length > 0
   return {
-    ...defined({ ref, key, postedBy, delayedUntil, expiresAt, deadline, backOff, batch }),
+    ...defined({ ref, key, keyTakenUntil, postedBy, delayedUntil, expiresAt, deadline, backOff, batch }),
     ...(hasResources ? { resources } : {}),
     ...(limits.length > 0 ? { limits } : {}),
     ...(after.length > 0 ? { after } : {}),
@@ -147,9 +162,22 @@ export function jobView(job: Job): JobView | undefined {
   return toJobView(job, claimed ? { state: 'CLAIMED', owner: newest.who } : { state: 'UNCLAIMED' })
 }
 
+/** What became of a post. */
+export interface PostView {
+  readonly created: boolean
+  /** Why nothing was created. */
+  readonly because?: NonNullable<PostedJob['because']>
+  /** Present if the posting of a job that waits was replaced. */
+  readonly replaced?: true
+}
+
 /** Returns the view of a job that was just posted, whatever has happened to it since. */
-export function postedView(job: Job): JobView {
-  return toJobView(job, { state: job.state })
+export function postedView(job: PostedJob): JobView & PostView {
+  return { ...toJobView(job, { state: job.state }), ...postView(job) }
+}
+
+export function postView({ created, because, replaced }: PostedJob): PostView {
+  return { created, ...defined({ because }), ...(replaced ? { replaced: true } : {}) }
 }
 
 function toJobView(job: Job, state: Pick<JobView, 'state' | 'owner'>): JobView {

@@ -10,6 +10,15 @@ type AnyStore = Readonly<Record<string, unknown>>
 /** A value, or a function that computes it from the store of a job; undefined for nothing. */
 type FromStore<T, S> = T | ((store: Readonly<S>) => T | undefined)
 
+/** A key with its window, and what becomes of a post that finds it taken. */
+interface DeclaredKey {
+  readonly name: string
+  readonly for?: Duration
+  readonly on?: 'ignore' | 'replace'
+  /** A property of functions, which have a name, too: a function that computes something else must not count as a key. */
+  readonly apply?: never
+}
+
 /**
  * The options of `post` that depend on the kind of work. They are written into the posting, so that they hold for every
  * conductor. A post by name alone, without the flow's code, does not have them.
@@ -23,8 +32,8 @@ type FromStore<T, S> = T | ((store: Readonly<S>) => T | undefined)
 export interface PostingDefaults<S = AnyStore> {
   /** The resources that each job owns while it runs. */
   readonly resources?: FromStore<Readonly<Partial<Record<'exclusive' | 'shared', readonly string[]>>>, S>
-  /** The key of each job: at most one job with it is on the board. */
-  readonly key?: FromStore<string, S>
+  /** The key of each job: at most one job with it is on the board. With `{ name, for, on }` it has a window, or replaces jobs that wait. */
+  readonly key?: FromStore<string | DeclaredKey, S>
   /** The keys of the limits that each job keeps, besides that of its flow. */
   readonly limits?: FromStore<readonly (string | { readonly key: string; readonly cost?: number })[], S>
   /** The number of runs that may fail before a job is trashed. */

@@ -83,6 +83,42 @@ describe('a post with the code of the flow', () => {
     expect(await board.countJobs()).toBe(0)
   })
 
+  test('may declare a key with a window, or that replaces; a caller adds what is not declared, and changes nothing', async () => {
+    await using board = await openBoard('memory:')
+    const flow = flowWith({ key: ({ n }: { n?: number }) => ({ name: `sync ${n ?? 0}`, for: '10m' }) })
+    const job = await board.post(flow, {})
+    expect(job.key).toBe('sync 0')
+    expect(job.keyTakenUntil?.getTime()).toBe((job.postedAt?.getTime() ?? Number.NaN) + 600_000)
+    const same = { name: 'sync 0', for: 600_000, on: 'replace' } as const
+    expect(await board.post(flow, {}, { key: same })).toMatchObject({ replaced: true, uuid: job.uuid })
+    expect(await board.post(flow, {}, { key: 'sync 0' })).toMatchObject({ because: 'waiting', replaced: false })
+    for (const key of ['other', { name: 'sync 0', for: '1h' }] as const) {
+      const refused = await rejectionOf(board.post(flow, {}, { key }))
+      expect(refused).toBeInstanceOf(InvalidArgument)
+      expect(String(refused)).toMatch(/flow .+ declares (the key|key\.for) of its jobs/)
+    }
+    const replacing = flowWith({ key: { name: 'one', on: 'replace' } })
+    await board.post(replacing, {})
+    expect(await board.post(replacing, {})).toMatchObject({ replaced: true })
+    expect(await rejectionOf(board.post(replacing, {}, { key: { name: 'one', on: 'ignore' } }))).toBeInstanceOf(
+      InvalidArgument,
+    )
+  })
+
+  test.each([
+    { name: '' },
+    { name: 'x', for: 0 },
+    { name: 'x', for: 'soon' },
+    { name: 'x', on: 'again' },
+    { nme: 'x' },
+    { name: 'l'.repeat(1_025) },
+  ])('a declared key %j is refused with the name of the flow', async (key) => {
+    await using board = await openBoard('memory:')
+    const refused = await rejectionOf(board.post(flowWith({ key: () => key }), {}))
+    expect(refused).toBeInstanceOf(InvalidArgument)
+    expect(String(refused)).toMatch(/flow \S+: posting\.key is not valid: /)
+  })
+
   test('may have values instead of functions, and functions that declare nothing', async () => {
     await using board = await openBoard('memory:')
     const fixed = await board.post(flowWith({ resources: { shared: ['db'] }, limits: ['api'], key: 'one' }), {})

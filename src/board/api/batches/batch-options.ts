@@ -8,7 +8,7 @@ import { newUuid } from '../../../core/uuid.ts'
 import type { AnyFlow } from '../../../flow/index.ts'
 import type { BatchDefinition } from '../../model/job-batch.ts'
 import { POST_OPTIONS, type Posting, type PostOptions } from '../../model/posting.ts'
-import type { Poster } from '../poster.ts'
+import type { Poster } from '../posting/poster.ts'
 
 /** A job that the end of a batch posts: a flow or the name of one, its store, and options of `post`. */
 export type BatchCallback = Omit<PostOptions, 'client' | 'key' | 'after' | 'batch' | 'uuid'> & {

@@ -15,8 +15,8 @@ import {
 } from '../../model/job-batch.ts'
 import { POST_OPTIONS, type PostOptions } from '../../model/posting.ts'
 import { assertCancelOptions, assertWaitOptions, type CancelOptions, NO_REASON, type WaitOptions } from '../options.ts'
-import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from '../post-many.ts'
-import type { PostedJob, Poster } from '../poster.ts'
+import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from '../posting/post-many.ts'
+import type { PostedJob, Poster } from '../posting/poster.ts'
 import type { TrashedJob } from '../trashed-job.ts'
 import type { BatchWaits } from './batch-waits.ts'
 

@@ -23,6 +23,8 @@ import {
   MAX_SHOWN_DEPENDENCIES,
   type Posted,
   type PostRequest,
+  type Replaced,
+  type ReplaceRequest,
   type RestoreOptions,
   type RestoreOutcome,
   type SessionHold,
@@ -191,6 +193,11 @@ export class MemoryBackend implements Backend {
   async takeTokens(request: TokenRequest): Promise<TokensTaken> {
     this.#requireOpen()
     return this.#space.limits.takeTokens(request, this.clock.now())
+  }
+
+  async replace(request: ReplaceRequest): Promise<Replaced> {
+    this.#requireOpen()
+    return this.#space.replace(request, encodeWithinLimit(request.posting, { limit: MAX_POSTING_BYTES }))
   }
 
   async settle(settlement: Settlement): Promise<void> {

@@ -20,6 +20,8 @@ import type {
   Entity,
   JobStatus,
   Posted,
+  Replaced,
+  ReplaceRequest,
   RestoreOutcome,
   Settlement,
   TrashedEntry,
@@ -35,6 +37,7 @@ import { changesLimits, type RecordChange } from '../../model/record.ts'
 import { MemoryBatches } from './batches.ts'
 import { MemoryDependencies } from './dependencies.ts'
 import { MemoryHistory } from './history.ts'
+import { MemoryKeys } from './keys.ts'
 import { MemoryLimits } from './limits.ts'
 import { Permits } from './permits.ts'
 import { MemoryRecords } from './records.ts'
@@ -87,8 +90,7 @@ const ENCODING = 'msgpack'
 export class MemorySpace {
   readonly #rows = new Map<string, MemoryJob>()
   readonly #trash = new Map<string, MemoryTrashEntry>()
-  /** The id of the job of each key. */
-  readonly #keys = new Map<string, string>()
+  readonly keys = new MemoryKeys({ isOnBoard: (id) => this.#rows.has(id), now: () => this.clock.now() })
   readonly #permits = new Permits()
   readonly #cancellations = new Map<string, Cancellation>()
   readonly #entities = new Map<string, { entity: Entity; session: string }>()
@@ -144,9 +146,8 @@ export class MemorySpace {
     const gone = this.#findGone(after)
     if (gone !== undefined) return { created: false, gone }
     this.batches.assertTakes([post])
-    const holder = posting.key === undefined ? undefined : this.#keys.get(posting.key)
-    const there = holder === undefined ? undefined : this.#rows.get(holder)
-    if (there) return { created: false, uuid: there.posting.uuid, revision: 0 }
+    const holder = this.keys.holderOf(posting.key)
+    if (holder) return { created: false, ...holder, revision: 0 }
     this.batches.add(posting)
     return { created: true, ...this.#add(posting, bytes, after) }
   }
@@ -162,8 +163,7 @@ export class MemorySpace {
     const keys = new Set<string>()
     for (const { key } of posts.map(({ posting }) => posting)) {
       if (key === undefined) continue
-      const holder = this.#keys.get(key)
-      if (keys.has(key) || (holder !== undefined && this.#rows.has(holder))) return { done: false, conflict: { key } }
+      if (keys.has(key) || this.keys.holderOf(key)) return { done: false, conflict: { key } }
       keys.add(key)
     }
     const gone = this.#findGone(posts.flatMap(({ after = [] }) => after))
@@ -232,6 +232,16 @@ export class MemorySpace {
     return true
   }
 
+  replace({ id, revision, posting, window }: ReplaceRequest, bytes: Uint8Array): Replaced {
+    const row = this.#requireUnclaimed(id, revision)
+    this.#write(row, bytes)
+    row.posting = toKept(posting)
+    if (posting.key !== undefined) this.keys.take(posting.key, { id, uuid: posting.uuid }, window)
+    this.#notify({ kind: 'updated', id })
+    this.#setAlarms(posting, row)
+    return { revision: row.revision, bytes: toCountedBytes(bytes, ENCODING) }
+  }
+
   discard(discarded: DiscardRequest, bytes: Uint8Array): void {
     this.#requireUnclaimed(discarded.id, discarded.revision)
     this.#remove(discarded.id, { ...discarded, bytes }, discarded.history)
@@ -257,7 +267,9 @@ export class MemorySpace {
     if (!this.#trash.has(entry.id)) throw notInTrashError(entry)
     const gone = this.#findGone(after)
     if (gone !== undefined) return { restored: false, gone }
-    if (posting.key !== undefined && this.#keys.has(posting.key)) {
+    const holder = this.keys.holderOf(posting.key)
+    // Its own window does not keep a job in the trash.
+    if (holder && holder.inWindowOf !== entry.id) {
       throw new Duplicate(`job ${posting.uuid}: its key is taken on the board; restore it when the key is free`)
     }
     this.#trash.delete(entry.id)
@@ -335,7 +347,7 @@ export class MemorySpace {
   }
 
   #add(
-    posting: KeptPosting & AlarmedPosting,
+    posting: KeptPosting & Pick<Posting, 'keyFor'> & AlarmedPosting,
     bytes: Uint8Array,
     after: readonly Dependency[] = [],
   ): { id: string; revision: number; order: bigint; bytes: number } {
@@ -345,7 +357,7 @@ export class MemorySpace {
     this.#sequence += 1
     const added: MemoryJob = { ...row, posting: toKept(posting), held: undefined, alarms: [] }
     this.#rows.set(id, added)
-    if (posting.key !== undefined) this.#keys.set(posting.key, id)
+    if (posting.key !== undefined) this.keys.take(posting.key, { id, uuid: posting.uuid }, posting.keyFor)
     this.dependencies.add(id, after)
     this.#notify({ kind: 'posted', id })
     this.#setAlarms(posting, added)
@@ -382,7 +394,7 @@ export class MemorySpace {
     if (row) clearAlarms(row)
     this.#rows.delete(id)
     this.#cancellations.delete(id)
-    if (row?.posting.key !== undefined) this.#keys.delete(row.posting.key)
+    if (row?.posting.key !== undefined) this.keys.release(row.posting.key, id)
     if (trash) {
       const { bytes, who, reason, failure } = trash
       this.#trash.set(id, { bytes, who, reason, at: new Date(this.clock.now()), ...(failure ? { failure } : {}) })
@@ -409,12 +421,14 @@ export class MemorySpace {
    * Sets the alarms for a job that is delayed or expires, on the space's own clock. Boards set timers of the process themselves; of
    * another clock they know only the current time.
    */
-  #setAlarms({ delay, expiresAfter, runs = 0 }: AlarmedPosting, { alarms }: MemoryJob): void {
+  #setAlarms({ delay, expiresAfter, runs = 0 }: AlarmedPosting, { alarms, postedAt }: MemoryJob): void {
     const clock = this.#ownClock
     if (!clock) return
     const ring = () => this.#notify()
     if (delay !== undefined) alarms.push(clock.alarm(delay, { kind: 'delay', ring }))
-    if (expiresAfter !== undefined && runs === 0) alarms.push(clock.alarm(expiresAfter, { kind: 'expiry', ring }))
+    if (expiresAfter === undefined || runs > 0) return
+    const left = Math.max(0, postedAt + expiresAfter - clock.now())
+    alarms.push(clock.alarm(left, { kind: 'expiry', ring }))
   }
 
   #notify(...batch: BoardChange[]): void {

@@ -32,6 +32,8 @@ import {
   type Posted,
   type PostedInTransaction,
   type PostRequest,
+  type Replaced,
+  type ReplaceRequest,
   type ResourceHolder,
   type RestoreOptions,
   type RestoreOutcome,
@@ -227,6 +229,10 @@ export class PostgresBackend implements Backend {
     return translateErrors('looking for the end of a transaction', () =>
       readTransactionState(this.#pool, { post: transaction, schema }),
     )
+  }
+
+  async replace(request: ReplaceRequest): Promise<Replaced> {
+    return this.#requireOpen.changer.replace(request)
   }
 
   async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {

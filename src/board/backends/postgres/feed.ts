@@ -174,8 +174,8 @@ export class PostgresChangeFeed {
       if (kind === 'paused' || kind === 'resumed') this.#options.sink.paused(kind === 'paused')
       for (const [index, job] of jobs.entries()) {
         if (!isJobNumber(job)) this.#options.misnumbered(job)
-        else if (kind === 'posted' || kind === 'ready')
-          batch.push(toPlacedChange(kind, { job, rank: ranks?.[index], due: dues?.[index] }))
+        else if (isPlacedKind(kind))
+          batch.push(toPlacedChange(PLACED_CHANGES[kind], { job, rank: ranks?.[index], due: dues?.[index] }))
         else for (const change of CHANGES_BY_KIND[kind] ?? []) batch.push({ kind: change, id: jobId(job) })
       }
     }
@@ -192,7 +192,7 @@ export function parseFollowed(payload: string): BoardChange[] {
 }
 
 /**
- * The changes of one kind in a transaction. Posted and ready jobs include ranks that are not the default, and due times: `'Infinity'` for a job that
+ * The changes of one kind in a transaction. Posted, ready and replaced jobs include ranks that are not the default, and due times: `'Infinity'` for a job that
  * waits for others, since JSON has no such number.
  */
 type TransactionPart = readonly [
@@ -202,9 +202,16 @@ type TransactionPart = readonly [
   dues: (number | string)[] | null,
 ]
 
+/** The kinds of changes that include the place of the job. */
+const PLACED_CHANGES = { posted: 'posted', ready: 'ready', replaced: 'updated' } as const
+
+function isPlacedKind(kind: string): kind is keyof typeof PLACED_CHANGES {
+  return Object.hasOwn(PLACED_CHANGES, kind)
+}
+
 /** Returns a change with the place of the job in claim order. */
 function toPlacedChange(
-  kind: 'posted' | 'ready',
+  kind: BoardChange['kind'],
   { job, rank, due = 0 }: { job: number; rank: number | undefined; due: number | string | undefined },
 ): BoardChange {
   const id = jobId(job)
@@ -221,4 +228,5 @@ const CHANGES_BY_KIND: Readonly<Record<string, readonly BoardChange['kind'][]>> 
   trashed: ['trashed', 'gone', 'released'],
   cancelled: ['cancelled'],
   ready: ['ready'],
+  replaced: ['updated'],
 }

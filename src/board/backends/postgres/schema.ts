@@ -20,7 +20,7 @@ import { advisoryClass, encodeText, type Migrations, migrate, type SqlDriver } f
 
 /** The files with functions, in the order in which they are created: a function may call functions of files before its own. */
 const FUNCTION_FILES = (
-  'changes receipts dependencies history sessions posting limits claiming settling trash requests sections following ' +
+  'changes receipts dependencies history sessions keys posting limits claiming settling trash requests sections following ' +
   'records'
 ).split(' ')
 
@@ -54,6 +54,8 @@ export function boardMigrations(schema: string): Migrations {
       fill('./migrations/5-limits.sql'),
       FUNCTIONS_MOVED,
       fill('./migrations/6-dependencies.sql'),
+      FUNCTIONS_MOVED,
+      fill('./migrations/7-keys.sql'),
       functions,
     ],
   }

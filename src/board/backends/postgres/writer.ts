@@ -27,6 +27,8 @@ import type {
   Posted,
   PostedInTransaction,
   PostRequest,
+  Replaced,
+  ReplaceRequest,
   RestoreOptions,
   RestoreOutcome,
   Settlement,
@@ -129,7 +131,7 @@ export class BoardWriter {
     await assertInTransaction(client, { what: `post of ${toJobName(posting)}`, schema })
     const receipt = newUuid()
     const values = [receipt, board, ...toPostParameters([{ request, bytes }])]
-    const text = `SELECT ${schema}.post($1, 1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)::text AS answer,
+    const text = `SELECT ${schema}.post($1, 1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)::text AS answer,
       pg_current_xact_id()::text AS transaction`
     const { rows } = await translateErrors(`post of ${toJobName(posting)}`, () => client.query(text, values))
     const { answer, transaction } = rows[0] ?? {}
@@ -161,6 +163,19 @@ export class BoardWriter {
   async settle(request: Settlement): Promise<void> {
     const bytes = request.kind === 'consume' ? NO_BYTES : encodeLife(request.posting, 'msgpack')
     return this.#afterCatchUp(this.#settles.add({ request, bytes }))
+  }
+
+  /** Replaces the posting of a job that was never claimed: a claim would have changed its revision. */
+  async replace({ id, revision, posting, window }: ReplaceRequest): Promise<Replaced> {
+    const what = `replacement of ${toJobName(posting)}`
+    const bytes = encodePosting(posting, { encoding: 'msgpack', limit: MAX_POSTING_BYTES })
+    const { name, priority, onOwnerLost = null, delay = null } = posting
+    const key = toKeyDigest(posting)
+    const values = [jobNumber(id), revision, bytes, encodeText(name), priority, key, onOwnerLost, delay, window ?? null]
+    const answer = await this.#callOnce(what, 'replace_posting', values)
+    if (answer === 'gone') throw new NotFound(`${what}: it has left the board`)
+    if (answer === 'changed') throw new Unclaimable(`${what}: it was claimed or changed by another owner`)
+    return { revision: revision + 1, bytes: toCountedBytes(bytes, 'msgpack') }
   }
 
   async discard({ id, revision, posting, who, reason, failure, history }: DiscardRequest): Promise<void> {
@@ -196,6 +211,7 @@ export class BoardWriter {
       toKeyDigest(posting),
       onOwnerLost,
       ...toAfterParameters(after),
+      posting.keyFor ?? null,
     ])
     if (answer === 'taken')
       throw new Duplicate(`${what}: its key is taken on the board; restore it when the key is free`)
@@ -377,11 +393,13 @@ const NO_STATUSES: ReadonlyMap<number, 'gone' | 'trashed'> = new Map()
 /** A post with its encoded posting. */
 export type EncodedPost = Encoded<PostRequest>
 
+type TakenKey = readonly [uuid: string | null, job: number | null, isInWindow?: true]
+
 /** What the function `post` answers. */
 export interface PostAnswer {
   readonly ids: readonly number[]
-  /** The uuid and number of the job that has the key, by the index of the request. */
-  readonly taken: Readonly<Record<string, readonly [string | null, number | null]>> | null
+  /** The uuid and number of the job that has the key, and whether it is in a window, by the index of the request. */
+  readonly taken: Readonly<Record<string, TakenKey>> | null
   /** The number of the job on which a job would depend and which is not on the board, by the index of the request. */
   readonly gone: Readonly<Record<string, number>> | null
 }
@@ -466,8 +484,9 @@ function toPosted(number: number, { bytes, fate }: { bytes: number; fate: 'gone'
   return { ...made, id: jobId(number) }
 }
 
-function toKeyTaken([uuid, job]: readonly [string | null, number | null]): Posted {
-  return { created: false, ...(uuid === null ? {} : { uuid }), revision: job ?? 0 }
+function toKeyTaken([uuid, job, isInWindow]: TakenKey): Posted {
+  const window = isInWindow && job !== null ? { inWindowOf: jobId(job) } : {}
+  return { created: false, ...(uuid === null ? {} : { uuid }), revision: job ?? 0, ...window }
 }
 
 /** Returns the arguments of the function `post` after the board. */
@@ -482,6 +501,7 @@ export function toPostParameters(items: readonly EncodedPost[]): unknown[] {
     postings.map(({ onOwnerLost = null }) => onOwnerLost),
     postings.map(({ delay = null }) => delay),
     ...toDependencyParameters(items.map(({ request }) => request)),
+    postings.map(({ keyFor = null }) => keyFor),
   ]
 }
 

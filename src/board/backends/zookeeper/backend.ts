@@ -36,6 +36,8 @@ import type {
   OrphanedClaim,
   Posted,
   PostRequest,
+  Replaced,
+  ReplaceRequest,
   RestoreOptions,
   RestoreOutcome,
   SessionHold,
@@ -208,6 +210,10 @@ export class ZooKeeperBackend implements Backend {
 
   async post(request: PostRequest): Promise<Posted> {
     return this.#requireOpen.changer.post(request)
+  }
+
+  async replace(request: ReplaceRequest): Promise<Replaced> {
+    return this.#requireOpen.changer.replace(request)
   }
 
   async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {

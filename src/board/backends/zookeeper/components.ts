@@ -17,6 +17,7 @@ import type { BoardKind, ReleaseFilter } from './store/board-kind.ts'
 import { EntityNodes } from './store/entity-nodes.ts'
 import { FollowedJobNodes } from './store/followed-jobs.ts'
 import { BoardGate } from './store/gate.ts'
+import { KeyNodes } from './store/key-nodes.ts'
 import { LateCancellations } from './store/late-cancellations.ts'
 import { type Layout, toDependedOn } from './store/layout.ts'
 import { LimitSweep } from './store/limit-sweep.ts'
@@ -126,6 +127,7 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     ...parts,
     ...{ committer, reader, gate, conflicts, folders, limits, lateCancellations, dependencies, history, numbers },
     batches: counter,
+    keys: new KeyNodes({ ...parts, now: () => clock.now() }),
     session: () => zookeeper.session,
     now: () => clock.now(),
     lostPosts: new LostPosts(reader),

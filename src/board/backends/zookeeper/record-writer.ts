@@ -1,5 +1,6 @@
 /** Changes records, and posts jobs in the same transaction. */
 import { PayloadTooLarge } from '../../../core/errors.ts'
+import { defined } from '../../../core/options.ts'
 import { BadVersion, NodeExists, NoNode, type ZooKeeperError } from '../../../zookeeper/index.ts'
 import type { Posted, PostRequest, WriteRequest, Written } from '../../backend.ts'
 import { changesLimits, describeWrite, type RecordChange, type RecordName } from '../../model/record.ts'
@@ -25,7 +26,7 @@ export interface RecordWriterOptions {
   readonly committer: TransactionCommitter
   readonly nodes: RecordNodes
   /** Prepares posts as it does alone. */
-  readonly writer: Pick<ZooKeeperWriter, 'preparePost' | 'recoverPosted' | 'createMissingFolder'>
+  readonly writer: Pick<ZooKeeperWriter, 'preparePost' | 'recoverPosted' | 'createMissingFolder' | 'findKey'>
   readonly recordPath: (name: RecordName) => string
   readonly gate: Pick<BoardGate, 'seen' | 'read' | 'noteWritten'>
   readonly layout: Layout
@@ -46,8 +47,9 @@ export class RecordWriter {
   }
 
   /** @throws NotConnected, OutcomeUnknown, PayloadTooLarge */
-  async write({ changes, posts }: WriteRequest): Promise<Written> {
+  async write({ changes, posts: asked }: WriteRequest): Promise<Written> {
     let prepared: readonly PreparedChange[] = changes.map((change) => ({ change, version: change.revision }))
+    let posts = asked
     while (true) {
       const refused = await this.#tryToWrite(prepared, posts)
       // A batch was changed meanwhile.
@@ -60,7 +62,13 @@ export class RecordWriter {
       }
       // Another poster has created the same number; the next one is free.
       if (step.subject === 'posting') continue
-      if (step.subject === 'key') return { done: false, conflict: { key: keyOf(posts, step) } }
+      if (step.subject === 'key') {
+        const key = keyOf(posts, step)
+        const free = await this.#takeOver(posts, key)
+        if (!free) return { done: false, conflict: { key } }
+        posts = free
+        continue
+      }
       if (step.dependency !== undefined) return { done: false, conflict: { dependency: step.dependency } }
       const replaced = await this.#withRemoved(prepared, step)
       if ('conflict' in replaced) return { done: false, conflict: replaced.conflict }
@@ -131,6 +139,20 @@ export class RecordWriter {
     assertIntact(seen, layout.gate)
     const { version, ...record } = seen
     return { steps: transactions.gateSteps(layout, encodeGate({ ...record, limits: record.limits + 1 }), { version }) }
+  }
+
+  /** Returns the posts as they take a key over whose window is over; undefined for a key that is taken. */
+  async #takeOver(posts: readonly PostRequest[], key: string): Promise<readonly PostRequest[] | undefined> {
+    const holder = await this.#options.writer.findKey(`looking for key ${key}`, key)
+    const withKey = posts.filter(({ posting }) => posting.key === key)
+    const [tried] = withKey.flatMap(({ takeOver }) => takeOver ?? [])
+    const isFree = holder ? holder.state === 'free' && holder.revision !== tried : tried !== undefined
+    if (!isFree) return undefined
+    return posts.map(({ takeOver, ...post }) => {
+      if (!withKey.some(({ posting }) => posting === post.posting)) return { ...post, ...defined({ takeOver }) }
+      // Without a holder, the key was deleted since: there is nothing to take over any more.
+      return { ...post, ...defined({ takeOver: holder?.revision }) }
+    })
   }
 
   #recover(posts: readonly PreparedPost[], { zxid }: CommittedTransaction): Promise<Posted[]> {

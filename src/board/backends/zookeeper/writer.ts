@@ -21,8 +21,11 @@ import type {
   ClaimRequest,
   DiscardRequest,
   GateRequest,
+  KeyTaken,
   Posted,
   PostRequest,
+  Replaced,
+  ReplaceRequest,
   RestoreOutcome,
   Settlement,
   TrashedEntry,
@@ -59,6 +62,7 @@ import type { HistoryNodes } from './history-nodes.ts'
 import type { LimitNodes, LimitReservation } from './limit-nodes.ts'
 import { type BoardKind, decodeTrashMark } from './store/board-kind.ts'
 import type { GateSnapshot } from './store/gate.ts'
+import type { KeyHolder, KeyNodes } from './store/key-nodes.ts'
 import type { LateCancellations } from './store/late-cancellations.ts'
 import type { LostPosts } from './store/lost-posts.ts'
 import { type MarkedJob, translateErrors, type ZooKeeperReader } from './store/reader.ts'
@@ -75,6 +79,7 @@ const MAX_END_BYTES = MAX_FRAME_BYTES - 64 * 1_024
 export interface ZooKeeperWriterOptions extends GateWriterOptions {
   readonly kind: BoardKind
   readonly reader: ZooKeeperReader
+  readonly keys: KeyNodes
   readonly conflicts: ConflictTracker
   readonly folders: ResourceNodes
   readonly limits: LimitNodes
@@ -93,11 +98,18 @@ export interface PreparedPost {
   readonly path: string | undefined
   /** The counted size of the posting. */
   readonly bytes: number
-  readonly key: { readonly name: string; readonly bytes: Uint8Array; readonly takenOverAt?: number } | undefined
+  readonly key: KeyToTake | undefined
   readonly steps: readonly TransactionStep[]
   readonly touches: readonly TouchedName[]
   /** Returns what became of it. @param created the path that was created */
   toPosted(created: string | undefined, zxid: bigint): Posted
+}
+
+/** A key that a transaction creates, or takes over at a revision. */
+interface KeyToTake {
+  readonly name: string
+  readonly bytes: Uint8Array
+  readonly takenOverAt?: number
 }
 
 /** A granted claim, with the session of its transaction. */
@@ -131,8 +143,8 @@ export class ZooKeeperWriter {
     const bytes = this.#encodePosting(posting, { limit: MAX_POSTING_BYTES })
     this.assertClaimable(posting, bytes)
     const counted = toCountedBytes(bytes, kind.encoding)
-    const { path, dependencies } = this.#placeAfter(after)
-    const key = this.#keyStep(posting, takeOver)
+    const { path, dependencies } = this.#place(posting, after)
+    const key = this.#keyToTake(posting, { path, takenOverAt: takeOver })
     return {
       ...{ uuid: posting.uuid, path, bytes: counted, key },
       steps: [
@@ -148,18 +160,21 @@ export class ZooKeeperWriter {
     }
   }
 
-  /** Returns the path of a posting if it has to be known, and the steps that register its dependencies, which need it. */
-  #placeAfter(after: readonly Dependency[]): {
+  /** Returns the path of a posting if it has to be known, and the steps that register its dependencies: they need it, as a window does. */
+  #place(
+    { keyFor }: Posting,
+    after: readonly Dependency[],
+  ): {
     readonly path: string | undefined
     readonly dependencies: readonly TransactionStep[]
   } {
     const { layout, numbers, dependencies } = this.#options
-    const path = after.length === 0 ? numbers.next() : numbers.own()
+    const path = after.length === 0 && keyFor === undefined ? numbers.next() : numbers.own()
     return { path, dependencies: path === undefined ? [] : dependencies.postSteps(layout.toJobId(path), after) }
   }
 
   async post({ takeOver, ...rest }: PostRequest): Promise<Posted> {
-    const { reader, committer, batches, dependencies } = this.#options
+    const { committer, batches, dependencies } = this.#options
     const { posting, after = [] } = rest
     const what = `post of ${toJobName(posting)}`
     let revision = takeOver
@@ -193,19 +208,39 @@ export class ZooKeeperWriter {
         })
       if (posted) return posted
       if (posting.key === undefined) continue
-      const { key: name } = posting
-      const holder = await translateErrors(what, () => reader.key(name))
+      const holder = await this.findKey(what, posting.key)
       // If the key has the revision to take over, the number was taken and not the key.
-      if (holder && holder.revision !== revision) {
-        return {
-          created: false,
-          ...(holder.uuid === undefined ? {} : { uuid: holder.uuid }),
-          revision: holder.revision,
-        }
-      }
-      // The key was deleted since: there is nothing to take over any more.
-      if (!holder) revision = undefined
+      if (holder && holder.state !== 'free' && holder.revision !== revision) return toKeyTaken(holder)
+      // Without a holder, the key was deleted since: there is nothing to take over any more.
+      revision = holder?.revision
     }
+  }
+
+  /** Returns the holder of a key. @throws NotConnected */
+  findKey(what: string, name: string): Promise<KeyHolder | undefined> {
+    return translateErrors(what, () => this.#options.keys.find(name))
+  }
+
+  /** Replaces the posting of a job that was never claimed. @throws NotFound, Unclaimable, PayloadTooLarge */
+  async replace({ id, revision, keyRevision, posting, window }: ReplaceRequest): Promise<Replaced> {
+    const { layout, committer, kind } = this.#options
+    const what = `replacement of ${toJobName(posting)}`
+    const bytes = this.#encodePosting(posting, { limit: MAX_POSTING_BYTES })
+    this.assertClaimable(posting, bytes)
+    const { uuid, key: name = '' } = posting
+    const record = { uuid, ...(window === undefined ? {} : { window: { id, ms: window } }) }
+    const key = { name, bytes: encodeKey(record, kind.encoding), takenOverAt: keyRevision }
+    await committer.commit({
+      ...effectOnly(what, transactions.replaceSteps(layout, id, { revision, bytes }, key)),
+      touches: touchedNames({ id, key: name }),
+      toRejection: (error, step) => {
+        // The key is that of the job as long as it has this revision.
+        if (step !== 'guard' && step?.subject === 'key' && isKeyTaken(error, step))
+          return new Unclaimable(`${what}: its key was changed`)
+        return notClaimedError(what, error, step)
+      },
+    })
+    return { revision: revision + 1, bytes: toCountedBytes(bytes, kind.encoding) }
   }
 
   async claim({ id, who, revision, posting, limits }: ClaimRequest): Promise<SessionClaimGrant> {
@@ -444,35 +479,35 @@ export class ZooKeeperWriter {
     const { layout, committer, batches } = this.#options
     const what = `restoration of ${toJobName(posting)}`
     const bytes = this.#encodePosting(posting)
-    const opening = posting.batch === undefined ? NO_OPENING : await batches.openRestored(posting, entry)
-    const { path, dependencies } = this.#placeAfter(after)
-    const created = { bytes, dependencies, ...(path === undefined ? {} : { path }) }
-    const restoring = committer.commit({
-      ...effectOnly(what, [
-        ...transactions.restoreSteps(layout, entry, created, this.#keyStep(posting)),
-        ...opening.steps,
-      ]),
-      touches: [...touchedNames({ id: entry.id, key: posting.key }), ...opening.touches],
-      repair: (step, error) => this.createMissingFolder(step, error),
-      toRejection: (error, step) => {
-        const other = opening.toRejection(error, step) ?? this.#goneDependency(error, step)
-        if (other) return other
-        if (isKeyTaken(error, step) && step !== 'guard' && step?.subject === 'posting') return new KeyTakenSignal()
-        if (isKeyTaken(error, step))
-          return new Duplicate(`${what}: its key is taken on the board; restore it when the key is free`, {
-            cause: error,
-          })
-        return notInTrashError(what, error)
-      },
-    })
-    try {
-      await restoring
-      return { restored: true }
-    } catch (error) {
-      if (error instanceof DependencyGoneSignal) return { restored: false, gone: error.id }
-      if (!(error instanceof KeyTakenSignal || error instanceof BatchChangedSignal)) throw error
-      // Another poster has created the same number, and the next one is free; or the batch was changed meanwhile.
-      return this.restore(entry, posting, { after })
+    let takenOverAt: number | undefined
+    while (true) {
+      const opening = posting.batch === undefined ? NO_OPENING : await batches.openRestored(posting, entry)
+      const { path, dependencies } = this.#place(posting, after)
+      const created = { bytes, dependencies, ...(path === undefined ? {} : { path }) }
+      const key = this.#keyToTake(posting, { path, takenOverAt })
+      const restoring = committer.commit({
+        ...effectOnly(what, [...transactions.restoreSteps(layout, entry, created, key), ...opening.steps]),
+        touches: [...touchedNames({ id: entry.id, key: posting.key }), ...opening.touches],
+        repair: (step, error) => this.createMissingFolder(step, error),
+        toRejection: (error, step) => {
+          const other = opening.toRejection(error, step) ?? this.#goneDependency(error, step)
+          if (other) return other
+          return isKeyTaken(error, step) ? new KeyTakenSignal() : notInTrashError(what, error)
+        },
+      })
+      try {
+        await restoring
+        return { restored: true }
+      } catch (error) {
+        if (error instanceof DependencyGoneSignal) return { restored: false, gone: error.id }
+        if (!(error instanceof KeyTakenSignal || error instanceof BatchChangedSignal)) throw error
+      }
+      // The key is taken, or another poster has created the same number, and the next one is free; or the batch was changed meanwhile.
+      const holder = posting.key === undefined ? undefined : await this.findKey(what, posting.key)
+      const isOwn = holder?.state === 'window' && holder.id === entry.id
+      if (holder && holder.state !== 'free' && !isOwn)
+        throw new Duplicate(`${what}: its key is taken on the board; restore it when the key is free`)
+      takenOverAt = holder?.revision
     }
   }
 
@@ -546,7 +581,7 @@ export class ZooKeeperWriter {
   }
 
   /** Returns the check whether the key is taken. A key at the revision to take over is free. */
-  #keyPrecheck({ name, takenOverAt }: { readonly name: string; readonly takenOverAt?: number }): Precheck {
+  #keyPrecheck({ name, takenOverAt }: KeyToTake): Precheck {
     const judge = ({ error, stat }: ReadResult<ReadData>) => {
       if (error) return undefined
       return stat.version === takenOverAt ? undefined : new KeyTakenSignal()
@@ -569,13 +604,17 @@ export class ZooKeeperWriter {
     return isMissing ? () => this.#options.dependencies.createFolder() : undefined
   }
 
-  #keyStep(
-    posting: Posting,
-    takenOverAt?: number,
-  ): { readonly name: string; readonly bytes: Uint8Array; readonly takenOverAt?: number } | undefined {
-    if (posting.key === undefined) return undefined
-    const bytes = encodeKey(posting.uuid, this.#options.kind.encoding)
-    return { name: posting.key, bytes, ...(takenOverAt === undefined ? {} : { takenOverAt }) }
+  /** Returns the key that the transaction of a posting takes. @param at.path the path of the posting, known for one whose key has a window */
+  #keyToTake(
+    { uuid, key: name, keyFor }: Posting,
+    { path, takenOverAt }: { readonly path: string | undefined; readonly takenOverAt?: number | undefined },
+  ): KeyToTake | undefined {
+    if (name === undefined) return undefined
+    const { layout, kind } = this.#options
+    const window =
+      keyFor === undefined || path === undefined ? {} : { window: { id: layout.toJobId(path), ms: keyFor } }
+    const bytes = encodeKey({ uuid, ...window }, kind.encoding)
+    return { name, bytes, ...(takenOverAt === undefined ? {} : { takenOverAt }) }
   }
 
   #settleSteps(settlement: Settlement): readonly TransactionStep[] {
@@ -603,6 +642,14 @@ export class ZooKeeperWriter {
 
   #encodeTrashEntry(entry: TrashReason & { posting: Posting; who: string }): Uint8Array {
     return this.#options.kind.encodeTrash({ ...entry, at: new Date() }, { limit: MAX_FRAME_BYTES })
+  }
+}
+
+function toKeyTaken({ uuid, revision, state, id }: KeyHolder): KeyTaken {
+  return {
+    ...{ created: false, revision },
+    ...(uuid === undefined ? {} : { uuid }),
+    ...(state === 'window' && id !== undefined ? { inWindowOf: id } : {}),
   }
 }
 

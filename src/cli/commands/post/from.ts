@@ -1,5 +1,5 @@
 /** `jobboard post --from FILE`: posts a job for each line of a file, and reports the lines that were not posted. */
-import type { JobBoard, PostItem, PostManyResult, PostOptions } from '../../../board/index.ts'
+import type { JobBoard, PostedJob, PostItem, PostManyResult, PostOptions } from '../../../board/index.ts'
 import {
   AccessDenied,
   asError,
@@ -16,6 +16,7 @@ import { type JsonLine, openLines, readJsonLines } from '../../input/json-lines.
 import { oneLine, printLines } from '../../output/output.ts'
 import { openRejects } from '../../output/rejects.ts'
 import { toPrintableJson } from '../../output/render/text.ts'
+import { postView } from '../../views/views.ts'
 
 export interface PostFromOptions {
   readonly from: string
@@ -39,7 +40,10 @@ const PROGRESS_PERIOD_MS = 10_000
 
 interface Counts {
   posted: number
+  replaced: number
   existed: number
+  /** Lines whose job has left the board, and whose key is taken by its window. */
+  inWindow: number
   refused: number
 }
 
@@ -53,7 +57,7 @@ export async function postFrom(board: JobBoard, options: PostFromOptions, contex
   await using rejects = await openRejects(options.rejects, { from: options.from, cwd: context.cwd, onError })
   const signal = AbortSignal.any([interruption.signal, outage.signal, context.stdout.failed])
   let next = options.fromLine
-  const counts: Counts = { posted: 0, existed: 0, refused: 0 }
+  const counts: Counts = { posted: 0, replaced: 0, existed: 0, inWindow: 0, refused: 0 }
   const items: JsonLine[] = []
   const refuse = (line: JsonLine, error: unknown) => {
     counts.refused += 1
@@ -71,10 +75,10 @@ export async function postFrom(board: JobBoard, options: PostFromOptions, contex
       // The lines after it would be refused, too: they are left for the next call.
       if (isOutage(result.error)) outage.abort(result.error)
     } else {
-      if (result.job.created) counts.posted += 1
-      else counts.existed += 1
-      const { uuid, created } = result.job
-      if (options.json) context.stdout.write(`${toPrintableJson({ line: line.number, uuid, created })}\n`)
+      const { job } = result
+      counts[toCount(job)] += 1
+      if (options.json)
+        context.stdout.write(`${toPrintableJson({ line: line.number, uuid: job.uuid, ...postView(job) })}\n`)
     }
     if (performance.now() - shownAt < PROGRESS_PERIOD_MS) return
     shownAt = performance.now()
@@ -168,9 +172,18 @@ async function isOnBoard(board: JobBoard, uuid: unknown): Promise<boolean> {
   }
 }
 
-function describeCounts({ posted, existed, refused }: Counts): string {
+/** Returns what a post counts as. */
+function toCount({ created, because, replaced }: PostedJob): keyof Counts {
+  if (created) return 'posted'
+  if (replaced) return 'replaced'
+  return because === 'window' ? 'inWindow' : 'existed'
+}
+
+function describeCounts({ posted, replaced, existed, inWindow, refused }: Counts): string {
   const parts = [`${posted} posted`]
+  if (replaced > 0) parts.push(`${replaced} replaced`)
   if (existed > 0) parts.push(`${existed} on the board already`)
+  if (inWindow > 0) parts.push(`${inWindow} in the window of their key`)
   if (refused > 0) parts.push(`${refused} not posted`)
   return parts.join(', ')
 }

@@ -1,10 +1,10 @@
 /** The command `jobboard post`: posts one job. */
 import type { Command } from 'commander'
-import type { Job, JobBoard, PostOptions, Priority, Size } from '../../../board/index.ts'
+import type { Job, JobBoard, KeyOptions, PostedJob, PostOptions, Priority, Size } from '../../../board/index.ts'
 import { InvalidArgument } from '../../../core/errors.ts'
 import type { AnyFlow } from '../../../flow/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../../context.ts'
-import { MAX_ATTEMPTS, PRIORITY_CHOICES, SIZE_CHOICES } from '../../input/choices.ts'
+import { KEY_ON_CHOICES, MAX_ATTEMPTS, PRIORITY_CHOICES, SIZE_CHOICES } from '../../input/choices.ts'
 import { chooseFlow, flowNamed, loadFlows } from '../../input/flows-module.ts'
 import {
   checkStore,
@@ -41,6 +41,8 @@ interface PostCommandOptions extends SharedOptions, ResourceFlags {
   readonly maxAttempts?: number
   readonly limit?: readonly string[]
   readonly key?: string
+  readonly keyFor?: string
+  readonly keyOn?: NonNullable<KeyOptions['on']>
   readonly after?: readonly string[]
   readonly afterSettled?: readonly string[]
   readonly batch?: string
@@ -66,7 +68,7 @@ export function definePost(program: Command, run: RunAction): void {
     .option('--store <json>', "the flow's inputs, a JSON object; - reads it from standard input (default: {})")
     .option(
       '--from <file>',
-      'post a job for each line of a file, or of standard input (-): a JSON object with flow, store, name, key, uuid, priority, size, delay, ' +
+      'post a job for each line of a file, or of standard input (-): a JSON object with flow, store, name, key (or { name, for, on }), uuid, priority, size, delay, ' +
         'expiresAfter, after, batch, deadline, maxAttempts, resources, limits, details; options of the command line are for lines that lack them',
     )
     .option(
@@ -103,6 +105,15 @@ export function definePost(program: Command, run: RunAction): void {
       '--key <key>',
       'at most one job with this key is on the board: if there is one already, its uuid is printed',
     )
+    .option(
+      '--key-for <duration>',
+      'with --key, how long the key stays taken, also after its job (default: as long as its job)',
+    )
+    .option(
+      '--key-on <action>',
+      'with --key, what to do if the key is taken: ignore, or replace a job that nobody has claimed yet (default: ignore)',
+      choiceParser('--key-on', KEY_ON_CHOICES),
+    )
     .option('--after <uuid>', 'job after which it is run, once that job is done; may be repeated', collectText)
     .option('--after-settled <uuid>', 'the same, also if that job goes to the trash; may be repeated', collectText)
     .option('--batch <uuid>', 'batch that counts it to its end: see batch create')
@@ -115,7 +126,7 @@ export function definePost(program: Command, run: RunAction): void {
     .option('--json', 'print the job as a JSON object; with --wait, once it is done')
     .addHelpText(
       'after',
-      `\nExamples:\n  $ jobboard post hello --flows ./flows.js --store '{"name":"Ada"}' --priority HIGH\n  $ jobboard post hello --store - --wait --within 10m < store.json\n  $ jobboard post tidy --exclusive disk --key tidy --delay 1h`,
+      `\nExamples:\n  $ jobboard post hello --flows ./flows.js --store '{"name":"Ada"}' --priority HIGH\n  $ jobboard post hello --store - --wait --within 10m < store.json\n  $ jobboard post tidy --exclusive disk --key tidy --delay 1h\n  $ jobboard post sync --key fedora --key-on replace --key-for 10m`,
     )
     .action(run(post))
 }
@@ -134,8 +145,7 @@ async function post(options: PostCommandOptions, context: CliContext, command: C
   await using opened = await openNamedBoard(options, context)
   await using logbooks = options.wait ? await logbooksToFollow(options, context) : undefined
   const job = await postToBoard(opened.board, { flow, store, options: posting })
-  if (!job.created)
-    context.stderr.write(`a job with this key is on the board already: ${escapeUnprintable(String(job))}\n`)
+  if (!job.created) context.stderr.write(`${describeTakenKey(job)}: ${escapeUnprintable(String(job))}\n`)
   if (!options.json) await printLines(context, [job.uuid])
   else if (!options.wait) await printJson(context, [postedView(job)])
   await warnOfUnknownFlow(job, opened.board, context)
@@ -147,13 +157,24 @@ async function post(options: PostCommandOptions, context: CliContext, command: C
   return state === 'COMPLETE' ? DONE : FAILED
 }
 
+/** The options that one job has, with their names. */
+const ONE_JOB_FLAGS = [
+  ['store', 'store'],
+  ['key', 'key'],
+  ['keyFor', 'key-for'],
+  ['keyOn', 'key-on'],
+  ['uuid', 'uuid'],
+  ['wait', 'wait'],
+  ['within', 'within'],
+] as const
+
 async function postLines(
   options: PostCommandOptions,
   { from, context, command }: { readonly from: string; readonly context: CliContext; readonly command: Command },
 ): Promise<ExitCode> {
-  for (const flag of ['store', 'key', 'uuid', 'wait', 'within'] as const)
+  for (const [flag, name] of ONE_JOB_FLAGS)
     if (options[flag] !== undefined)
-      throw new InvalidArgument(`--${flag} is for one job: with --from, each line has its own`)
+      throw new InvalidArgument(`--${name} is for one job: with --from, each line has its own`)
   const [flow] = command.args
   const { flows: module } = options
   const known = module === undefined ? undefined : await loadFlows(module, context)
@@ -182,6 +203,15 @@ function assertOneJob(options: PostCommandOptions): void {
     if (value !== undefined) throw new InvalidArgument(`${flag} needs --from FILE`)
 }
 
+/** Returns what a post has done that created nothing. */
+function describeTakenKey({ because, replaced }: PostedJob): string {
+  if (replaced) return 'the posting of the job that waits with this key was replaced'
+  if (because === 'window') return 'a job with this key was posted before, and the window of the key is not over'
+  return because === 'running'
+    ? 'a job with this key is on the board already, and was started'
+    : 'a job with this key is on the board already'
+}
+
 /** Warns of a flow that no conductor knows: the job of a misspelt name is posted like any other, and is never run. */
 async function warnOfUnknownFlow(job: Job, board: JobBoard, { stderr }: CliContext): Promise<void> {
   const held = await board.waitingFor(job).catch(() => undefined)
@@ -196,15 +226,30 @@ function postToBoard(
 }
 
 function postOptions(options: PostCommandOptions): PostOptions {
-  const { name, priority, size, maxAttempts, uuid, key, batch, delay, expiresAfter, deadline } = options
+  const { name, priority, size, maxAttempts, uuid, batch, delay, expiresAfter, deadline } = options
   return {
     ...toResourceOptions(options),
-    ...definedOnly({ name, priority, size, maxAttempts, uuid, key, batch, limits: options.limit }),
+    ...definedOnly({ name, priority, size, maxAttempts, uuid, batch, limits: options.limit }),
+    ...toKey(options),
     ...toDependencies(options),
     ...(delay === undefined ? {} : { delay: parseDuration(delay, '--delay') }),
     ...(expiresAfter === undefined ? {} : { expiresAfter: parseDuration(expiresAfter, '--expires-after') }),
     ...(deadline === undefined ? {} : { deadline: parseDuration(deadline, '--deadline') }),
   }
+}
+
+/** Returns the key of the job. @throws InvalidArgument for options of a key without one */
+function toKey({ key, keyFor, keyOn }: PostCommandOptions): Pick<PostOptions, 'key'> {
+  if (key !== undefined) {
+    const window = keyFor === undefined ? {} : { for: parseDuration(keyFor, '--key-for') }
+    return { key: { name: key, ...window, ...definedOnly({ on: keyOn }) } }
+  }
+  for (const [flag, value] of [
+    ['--key-for', keyFor],
+    ['--key-on', keyOn],
+  ] as const)
+    if (value !== undefined) throw new InvalidArgument(`${flag} needs --key`)
+  return {}
 }
 
 /** Returns the jobs after which the job is run. */

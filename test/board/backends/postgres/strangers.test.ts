@@ -127,7 +127,10 @@ describe('a role that may make functions in public', () => {
       await other.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
       const trashed = await other.post('flow', {}, { name: 'a', key: 'a', resources })
       for (const name of ['b', 'c', 'd']) await other.post('flow', {}, { name, key: name, resources })
-      await other.post('flow', {}, { name: 'late', priority: 'HIGH', delay: '1h' })
+      await other.post('flow', {}, { name: 'late', priority: 'HIGH', delay: '1h', key: { name: 'late', for: '1h' } })
+      const replacing = { name: 'late', for: '2h', on: 'replace' } as const
+      const late = await other.post('flow', {}, { name: 'late', priority: 'HIGH', delay: '1h', key: replacing })
+      expect(late.replaced).toBe(true)
       const before = await other.post('flow', {}, { name: 'before' })
       const after = await other.post('flow', {}, { name: 'after', after: [before] })
       await other.post('flow', {}, { name: 'failed', after: [after] })

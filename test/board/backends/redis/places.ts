@@ -30,6 +30,7 @@ export function redisBoards(
     .join('')
   return {
     name: `redis:${parameters}`,
+    plainKeys: true,
     capabilities: EVERYTHING,
     place: () => redisPlace(server(), { parameters }),
   }

@@ -91,7 +91,8 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       deadline: '1h',
     }
     const sizeWith = (text: string) => {
-      const posting = makePosting({ ...options, name: 'flow', details: { flow: 'flow', store: { text } } })
+      const details = { flow: 'flow', store: { text } }
+      const posting = makePosting({ ...options, name: 'flow', details, postedBy: board.who })
       return encodePosting(posting, { encoding: 'msgpack', limit: Number.POSITIVE_INFINITY }).length
     }
     const almost = 'x'.repeat(400_000)

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ClaimRequest } from '../../../../src/board/backend.ts'
 import type { JobBoard } from '../../../../src/board/index.ts'
-import { Unclaimable } from '../../../../src/core/errors.ts'
+import { InvalidState, Unclaimable } from '../../../../src/core/errors.ts'
 import { type Ensemble, startEnsemble } from '../../../support/ensemble.ts'
 import { zookeeperHosts } from '../../../support/namespace.ts'
 import { zookeeperPlace } from '../../boards.ts'
@@ -68,6 +68,29 @@ describe.skipIf(!zookeeperHosts)('a board on an ensemble', () => {
       expect(job.runs).toBe(0)
       await boss.resume()
       await (await boss.claim(job)).consume()
+    }
+  })
+
+  test('a batch is the same at all servers, and the last two jobs that end at two of them end it once', async () => {
+    await using place = await zookeeperPlace(leader)
+    await using one = await place.openAt(followers[0] ?? '')
+    await using two = await place.openAt(followers[1] ?? '')
+    for (let round = 0; round < 20; round++) {
+      const batch = await one.batch({ name: 'import', onDone: { flow: 'report' } })
+      // The other server may not have it yet.
+      const same = await two.findBatch(batch.uuid)
+      const jobs = await Promise.all([batch.post('flow', {}, { name: 'a' }), same.post('flow', {}, { name: 'b' })])
+      await batch.seal()
+      expect(await rejectionOf(same.post('flow', {}))).toBeInstanceOf(InvalidState)
+      const claims = await Promise.all(
+        [one, two].map(async (board, n) => board.claim(await board.find(jobs[n]?.ref ?? ''))),
+      )
+      await Promise.all(claims.map((claim) => claim.consume()))
+      expect(await same.wait({ timeout: '20s' })).toBe('done')
+      expect(await same.progress()).toMatchObject({ total: 2, done: 2, generation: 1 })
+      expect(await namesOn(two)).toEqual(['report'])
+      const [claim] = await two.claimNext()
+      await claim.consume()
     }
   })
 

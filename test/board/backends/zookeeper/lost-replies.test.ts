@@ -1,12 +1,18 @@
 /** What becomes of an operation when the connection breaks in the middle of it: found out, exactly. */
 import { describe, expect, test } from 'vitest'
+import { zooKeeperBackend } from '../../../../src/board/backends/zookeeper/index.ts'
 import type { BoardEvents, Claim, Job, JobBoard } from '../../../../src/board/index.ts'
 import { ClaimLost, NotFound, OutcomeUnknown } from '../../../../src/core/errors.ts'
+import { parseUri } from '../../../../src/core/uri.ts'
 import { expireSession } from '../../../support/expire-session.ts'
 import { zookeeperHosts } from '../../../support/namespace.ts'
+import { startProxy } from '../../../support/proxy.ts'
+import { portOf } from '../../../zookeeper/clients.ts'
+import { zookeeperPlace } from '../../boards.ts'
 import { CUTS, ProxiedBoard, waitForStableConnection } from '../../broken-scene.ts'
 import { nextEvent, nextSession, recordEvents, rejectionOf, whenLost } from '../../events.ts'
 import { all, namesOn, refresh } from '../../jobs.ts'
+import { openReplacing, replaceUnheard } from '../../lost-replacement.ts'
 import { takeUnheard } from '../../lost-tokens.ts'
 import { checkWritten, writeOn } from '../../records.ts'
 
@@ -251,6 +257,26 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       expect(await namesOn(board)).toEqual(kind === 'consumed' ? [] : ['job'])
     },
   )
+
+  test('a replacement whose answer is lost is found to be done, once', async () => {
+    await using place = await zookeeperPlace()
+    await using other = await place.open()
+    await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
+    const uri = parseUri(`zookeeper://${proxy.hosts}${place.path}?sessionTimeout=30s`, 'board')
+    await using board = await openReplacing(await zooKeeperBackend(uri, {}), () => {
+      proxy.mode = 'swallow-replies'
+    })
+    const { replacing, uuid } = await replaceUnheard(board, other)
+    proxy.mode = 'pass'
+    proxy.resetAll()
+    expect(await replacing).toMatchObject({ created: false, because: 'waiting', replaced: true, uuid })
+    const [id] = await place.jobNodes()
+    expect((await place.witness.getData(`${place.path}/${id}`)).stat.version).toBe(1)
+    const [claim] = await other.claimNext()
+    expect(claim.job.details.store).toEqual({ n: 2 })
+    await claim.consume()
+    expect(await other.post('flow', {}, { key: 'sync' })).toMatchObject({ because: 'window', uuid })
+  })
 
   test('tokens whose answer is lost are taken once', async () => {
     await using scene = await ProxiedBoard.set()

@@ -16,8 +16,8 @@ END $function$;
 -- Records a change. Notifies the sessions that listen to the board, which read it with changes_since; and the followers of the
 -- jobs, on the channel of their session, with the kind and the number of the job. Deletes the followers of jobs that have ended.
 --
--- p_kind: posted, ready, claimed, abandoned, freed, consumed, trashed, cancelled, paused or resumed. p_jobs: the numbers of the
--- jobs. p_ranks, p_dues: of posted and ready jobs, where any of them differs from the default. The name of the channel ends with
+-- p_kind: posted, ready, replaced, claimed, abandoned, freed, consumed, trashed, cancelled, paused or resumed. p_jobs: the numbers of the
+-- jobs. p_ranks, p_dues: of posted, ready and replaced jobs, where any of them differs from the default. The name of the channel ends with
 -- p_board; that of a session's own channel, which receives the changes of jobs that the session follows, with its number.
 CREATE OR REPLACE FUNCTION :SCHEMA.log_change(p_board integer, p_kind text, p_jobs bigint[], p_ranks smallint[] DEFAULT NULL,
   p_dues float8[] DEFAULT NULL)
@@ -80,6 +80,8 @@ BEGIN
     FOR UPDATE OF k SKIP LOCKED);
   -- Slots of claimed jobs that were deleted by hand. The number of a job is never used again.
   DELETE FROM :SCHEMA.slots s WHERE s.board = p_board AND NOT EXISTS (SELECT FROM :SCHEMA.jobs j WHERE j.id = s.job);
+  DELETE FROM :SCHEMA.key_windows WHERE (key, board) IN (SELECT key, board FROM :SCHEMA.key_windows
+    WHERE board = p_board AND until < clock_timestamp() FOR UPDATE SKIP LOCKED);
   DELETE FROM :SCHEMA.receipts WHERE at < clock_timestamp() - interval '1 day';
   UPDATE :SCHEMA.boards SET horizon = pg_current_snapshot(), horizon_at = clock_timestamp() WHERE id = p_board;
 END $function$;

@@ -16,16 +16,17 @@
 --
 -- p_bodies: the postings, joined; p_lengths: the length of each; then arrays with one element for each job: uuid, name, priority,
 -- digest of the key or null, onOwnerLost or null, delay in milliseconds or null. Arrays with one element for each dependency: p_dependents (the
--- index of the job, from 1), p_after (the number of the other job) and p_settled (whether it is met also by the end in the trash).
+-- index of the job, from 1), p_after (the number of the other job) and p_settled (whether it is met also by the end in the trash). p_windows: for
+-- each job the window of its key in milliseconds, or null.
 --
 -- Returns {ids, taken, gone}: the numbers of the jobs; for each job that was not posted because of its key, by its index: the uuid and the number
--- of the job that has the key; and for each that depends on a job which is not on the board, by its index, the number of that job.
+-- of the job that has the key, and true if that job has left the board and its window is not over; and for each that depends on a job which is not on the board, by its index, the number of that job.
 --
 -- Rank 2 is the rank of the default priority, NORMAL.
 CREATE OR REPLACE FUNCTION :SCHEMA.post(
   p_lane uuid, p_number bigint, p_board integer, p_bodies bytea, p_lengths integer[], p_uuids text[],
   p_names text[], p_priorities text[], p_keys bytea[], p_owner_lost text[], p_delays float8[], p_dependents integer[],
-  p_after bigint[], p_settled boolean[])
+  p_after bigint[], p_settled boolean[], p_windows float8[])
 RETURNS json LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
 SET search_path TO pg_catalog, pg_temp
@@ -40,6 +41,7 @@ DECLARE
   v_missing bigint[];
   v_refused bigint[] := '{}';
   v_gone json;
+  v_in_window bigint[];
 BEGIN
   SELECT array_agg(nextval(':SCHEMA.job_ids')) INTO v_ids FROM generate_subscripts(p_lengths, 1);
   IF p_after <> '{}' THEN
@@ -66,6 +68,15 @@ BEGIN
   SELECT array_agg(id ORDER BY id), CASE WHEN bool_or(rank <> 2) THEN array_agg(rank ORDER BY id) END,
     CASE WHEN bool_or(due_at > '-infinity') THEN array_agg(:SCHEMA.milliseconds(due_at) ORDER BY id) END
   INTO v_made, v_ranks, v_dues FROM made;
+  IF v_made IS NOT NULL AND num_nonnulls(VARIADIC p_keys) > 0 THEN
+    SELECT :SCHEMA.take_keys(p_board, array_agg(id), array_agg(key), array_agg(uuid), array_agg(length)) INTO v_in_window
+    FROM unnest(v_ids, p_keys, p_uuids, p_windows) AS a(id, key, uuid, length) WHERE id = ANY(v_made) AND key IS NOT NULL;
+  END IF;
+  IF v_in_window IS NOT NULL THEN
+    DELETE FROM :SCHEMA.jobs WHERE id = ANY(v_in_window);
+    SELECT array_agg(id ORDER BY id), array_agg(rank ORDER BY id), array_agg(:SCHEMA.milliseconds(due_at) ORDER BY id)
+    INTO v_made, v_ranks, v_dues FROM :SCHEMA.jobs WHERE id = ANY(v_made);
+  END IF;
   IF v_waiting IS NOT NULL THEN
     INSERT INTO :SCHEMA.dependencies (board, job, waits_for, settled)
     SELECT p_board, v_ids[at], other, settled FROM unnest(p_dependents, p_after, p_settled) AS a(at, other, settled)
@@ -73,9 +84,11 @@ BEGIN
   END IF;
   IF v_made IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'posted', v_made, v_ranks, v_dues); END IF;
   IF v_made IS NULL OR cardinality(v_made) < cardinality(v_ids) THEN
-    SELECT json_object_agg(a.at - 1, json_build_array(j.uuid, j.id)) INTO v_taken
+    SELECT json_object_agg(a.at - 1, CASE WHEN j.id IS NULL AND w.job IS NOT NULL THEN json_build_array(w.uuid, w.job, true)
+      ELSE json_build_array(j.uuid, j.id) END) INTO v_taken
     FROM unnest(v_ids, p_keys) WITH ORDINALITY AS a(id, key, at)
     LEFT JOIN :SCHEMA.jobs j ON j.board = p_board AND j.key = ANY(ARRAY[a.key])
+    LEFT JOIN :SCHEMA.key_windows w ON w.board = p_board AND w.key = ANY(ARRAY[a.key]) AND w.until > clock_timestamp()
     WHERE a.id <> ALL(coalesce(v_made, '{}')) AND a.at <> ALL(v_refused);
   END IF;
   RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('ids', v_ids, 'taken', v_taken, 'gone', v_gone));

@@ -33,11 +33,12 @@ BEGIN
 END $function$;
 
 -- Moves an entry of the trash back to the board, as a new job. p_life: the part of its posting that claims change. p_after and p_settled: its
--- dependencies, as of the function post. Returns done, gone if there is no such entry, taken if the key is taken, or {dependency}, the number of a
+-- dependencies, and p_window: the window of its key, as of the function post. Returns done, gone if there is no such entry, taken if the key is
+-- taken, also by the window of another job, or {dependency}, the number of a
 -- job on which it would depend and which is not on the board.
 CREATE OR REPLACE FUNCTION :SCHEMA.restore(
   p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_life bytea, p_priority text,
-  p_key bytea, p_owner_lost text, p_after bigint[], p_settled boolean[])
+  p_key bytea, p_owner_lost text, p_after bigint[], p_settled boolean[], p_window float8)
 RETURNS json LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp
 AS $function$
@@ -59,6 +60,11 @@ BEGIN
     CASE WHEN v_waits THEN 'infinity' ELSE '-infinity' END::timestamptz, CASE WHEN v_waits THEN '-infinity'::timestamptz END)
   ON CONFLICT (board, key) WHERE key IS NOT NULL DO NOTHING RETURNING id, rank INTO v_id, v_rank;
   IF v_id IS NULL THEN RETURN :SCHEMA.answer(p_lane, p_number, '"taken"'); END IF;
+  IF p_key IS NOT NULL AND
+      :SCHEMA.take_keys(p_board, ARRAY[v_id], ARRAY[p_key], ARRAY[v_entry.uuid], ARRAY[p_window], p_id) IS NOT NULL THEN
+    DELETE FROM :SCHEMA.jobs WHERE id = v_id;
+    RETURN :SCHEMA.answer(p_lane, p_number, '"taken"');
+  END IF;
   DELETE FROM :SCHEMA.trash WHERE board = p_board AND id = p_id;
   IF v_waits THEN
     INSERT INTO :SCHEMA.dependencies (board, job, waits_for, settled)

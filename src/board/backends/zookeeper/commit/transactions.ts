@@ -5,6 +5,7 @@
  * | operation         | one multi of                                                                                |
  * |-------------------|---------------------------------------------------------------------------------------------|
  * | post              | create posting (+ create key, or take over the key of a removed job, at its revision)        |
+ * | replace           | setData posting at the revision seen, setData key at its revision                            |
  * | claim             | check gate, setData posting at the revision seen (next run, its attempt), permits, limits, create lock |
  * | consume           | delete posting at the revision this claim wrote, permits, slots, key, cancel request, lock    |
  * | abandon           | setData posting at that revision, permits, lock                                              |
@@ -69,7 +70,7 @@ export interface TransactionStep {
 type LockKind = Pick<BoardKind, 'lockOps' | 'unlockOp'>
 
 /** The resources and the key that a posting requests. */
-type KeyAndResources = Pick<Posting, 'resources' | 'key'>
+type KeyAndResources = Pick<Posting, 'resources' | 'key' | 'keyFor'>
 
 /** Returns the steps of a post. */
 export function postSteps(
@@ -93,6 +94,19 @@ interface PostingToCreate {
 /** Returns the step that creates the callback of a batch. */
 export function callbackStep(layout: Layout, posting: PostingToCreate): TransactionStep {
   return { ...createStep(layout, posting), subject: 'batch' }
+}
+
+/** Returns the steps that replace the posting of a job that was never claimed: a claim would have changed its revision. */
+export function replaceSteps(
+  layout: Layout,
+  id: string,
+  at: { readonly revision: number; readonly bytes: Uint8Array },
+  key: { readonly name: string; readonly bytes: Uint8Array; readonly takenOverAt?: number },
+): TransactionStep[] {
+  return [
+    { subject: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
+    keyStep(layout, key),
+  ]
 }
 
 /** Returns the step that creates the posting. ZooKeeper appends the digits, unless the given path has them. */
@@ -307,7 +321,8 @@ function forgetSteps(
   id: string,
   at: Pick<SettledClaim, 'posting' | 'cancelRequested'>,
 ): readonly TransactionStep[] {
-  const { key } = at.posting
+  // A key with a window outlives its job: the next post decides whether the window is over, and sweeps remove it.
+  const key = at.posting.keyFor === undefined ? at.posting.key : undefined
   if (key === undefined && !at.cancelRequested) return NO_STEPS
   const steps: TransactionStep[] = []
   if (key !== undefined) steps.push(deleteStep(op.delete(layout.key(key)), 'key'))

@@ -23,7 +23,7 @@ import type {
 } from '../../../backend.ts'
 import { type BoardKind, decodeTrashMark } from './board-kind.ts'
 import { compareDigits, isJob, isNumberedByServer, type Layout, toLockedJob } from './layout.ts'
-import { decodeCancellation, decodeKey, decodeLock } from './records.ts'
+import { decodeCancellation, decodeLock } from './records.ts'
 import type { ChildCounts } from './scan.ts'
 
 /**
@@ -102,15 +102,6 @@ export class ZooKeeperReader {
   async cancellation(id: string): Promise<Cancellation | undefined> {
     const request = await missingAsUndefined(this.#zookeeper.getData(this.#layout.cancel(id)))
     return request && decodeCancellation(request.data, this.#kind.encoding)
-  }
-
-  /**
-   * Returns the uuid of the job with this key, and the key's revision. The uuid is undefined if the key does not
-   * contain one.
-   */
-  async key(name: string): Promise<{ readonly uuid: string | undefined; readonly revision: number } | undefined> {
-    const key = await missingAsUndefined(this.#zookeeper.getData(this.#layout.key(name)))
-    return key && { uuid: decodeKey(key.data, this.#kind.encoding), revision: key.stat.version }
   }
 
   /**

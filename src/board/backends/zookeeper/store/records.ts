@@ -4,6 +4,7 @@ import { IncompatibleVersion, InvalidPosting } from '../../../../core/errors.ts'
 import { type Failure, parseFailure } from '../../../../core/failure.ts'
 import type { Cancellation, Entity, TrashedEntry } from '../../../backend.ts'
 import type { Posting } from '../../../model/posting.ts'
+import { isJob } from './layout.ts'
 
 const BOARD_FORMAT = 1
 const TRASH_FORMAT = 1
@@ -110,14 +111,23 @@ export function decodeCancellation(bytes: Uint8Array | null, encoding: Encoding)
   return { who: text(who, 'an unknown owner'), reason: text(reason, 'cancelled') }
 }
 
-export function encodeKey(uuid: string, encoding: Encoding): Uint8Array {
-  return encode({ uuid }, encoding)
+/** The record in the znode of a key. */
+export interface KeyRecord {
+  readonly uuid: string
+  /** The window of the key and the job that has it; the window counts from the last write of the znode. */
+  readonly window?: { readonly id: string; readonly ms: number }
 }
 
-/** Returns the uuid in a key, or undefined if it has none. */
-export function decodeKey(bytes: Uint8Array | null, encoding: Encoding): string | undefined {
-  const { uuid } = bytes && bytes.length > 0 ? decodeFields(() => decode(bytes, encoding)) : {}
-  return typeof uuid === 'string' ? uuid : undefined
+export function encodeKey({ uuid, window }: KeyRecord, encoding: Encoding): Uint8Array {
+  return encode(window ? { uuid, job: window.id, for: window.ms } : { uuid }, encoding)
+}
+
+/** Decodes a key; without a uuid where it has none. */
+export function decodeKey(bytes: Uint8Array | null, encoding: Encoding): Partial<KeyRecord> {
+  const { uuid, job, for: ms } = bytes && bytes.length > 0 ? decodeFields(() => decode(bytes, encoding)) : {}
+  if (typeof uuid !== 'string') return {}
+  const hasWindow = typeof job === 'string' && isJob(job) && typeof ms === 'number' && ms > 0
+  return hasWindow ? { uuid, window: { id: job, ms } } : { uuid }
 }
 
 export function encodeLock(who: string, encoding: Encoding): Uint8Array {

@@ -1,8 +1,9 @@
 /**
  * Deletes what other boards, or people, have left: orphaned claims and unused znodes. Unused are resources that have not
  * been held for a while, keys of limits of which nothing is taken (`limit-sweep.ts`), keys and cancel requests of jobs that no
- * longer exist, what is left of dependencies, and old batches. A job that is removed by hand leaves
- * both. A cancel request also stays when it is created while the job ends, and the board that ends the job dies or does
+ * longer exist, what is left of dependencies, and old batches. A job that is removed by hand leaves both. A key with a window
+ * stays until the window is over, and is deleted by the first sweep after that. A cancel request also stays when it is
+ * created while the job ends, and the board that ends the job dies or does
  * not know cancel requests (TaskFlow's, the native client's). Any board may sweep, and several may at once: the server
  * refuses to delete a znode that is in use again.
  */
@@ -11,6 +12,7 @@ import { BadVersion, NoNode, NotEmpty, type ZooKeeperDriver } from '../../../../
 import type { OrphanedClaim } from '../../../backend.ts'
 import { pickAtRandom } from '../../../model/claim-order.ts'
 import { toResourceWants } from '../../../model/resources.ts'
+import { isInWindow } from './key-nodes.ts'
 import type { Layout } from './layout.ts'
 import type { LimitSweep } from './limit-sweep.ts'
 import { missingAsUndefined } from './reader.ts'
@@ -64,13 +66,13 @@ async function sweepResources({ zookeeper, layout, now }: SweepOptions): Promise
   return resting
 }
 
-async function sweepKeys({ zookeeper, layout, encoding, mayExist }: SweepOptions): Promise<void> {
+async function sweepKeys({ zookeeper, layout, encoding, mayExist, now }: SweepOptions): Promise<void> {
   await forEachChild(zookeeper, layout.keysFolder, async (path) => {
-    const key = await missingAsUndefined(zookeeper.getData(path))
-    const uuid = key && decodeKey(key.data, encoding)
+    const node = await missingAsUndefined(zookeeper.getData(path))
+    const key = node ? decodeKey(node.data, encoding) : {}
     // A key is created together with its posting, so by the time the key is read the view knows the job.
-    if (key && uuid !== undefined && !mayExist(uuid)) {
-      await ignoreInUse(zookeeper.delete(path, { version: key.stat.version }))
+    if (node && key.uuid !== undefined && !mayExist(key.uuid) && !isInWindow(key, node.stat, now)) {
+      await ignoreInUse(zookeeper.delete(path, { version: node.stat.version }))
     }
   })
 }

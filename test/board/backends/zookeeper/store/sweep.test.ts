@@ -75,6 +75,20 @@ describe.skipIf(!zookeeperHosts)('sweeping', () => {
     await claim.consume()
   })
 
+  test('leaves a key for its window, and takes it away after that', async () => {
+    await using place = await zookeeperPlace()
+    await using board = await place.open()
+    const job = await board.post('flow', {}, { key: { name: 'import', for: '10m' } })
+    await sweepAt(place, { later: 20 * MINUTE, uuids: [job.uuid] })
+    expect(await namesIn(place, '.keys')).toEqual(['import'])
+    await (await board.claim(job)).consume()
+    await sweepAt(place, { later: 9 * MINUTE })
+    expect(await namesIn(place, '.keys')).toEqual(['import'])
+    await sweepAt(place, { later: 11 * MINUTE })
+    expect(await namesIn(place, '.keys')).toEqual([])
+    expect(await board.post('flow', {}, { key: 'import' })).toMatchObject({ created: true })
+  })
+
   test('by several at once does no harm', async () => {
     await using place = await zookeeperPlace()
     await using board = await place.open()
@@ -107,7 +121,7 @@ describe.skipIf(!zookeeperHosts)('sweeping', () => {
     await using board = await boardAt(place, { scanPeriod: '2ms' })
     const posting = { uuid: '00000000-0000-7000-8000-000000000000', name: 'later', details: {}, format: 99, key: 'one' }
     await place.putRaw(encode(posting, 'msgpack'))
-    await place.witness.create(`${place.path}/.keys/one`, encodeKey(posting.uuid, 'msgpack'))
+    await place.witness.create(`${place.path}/.keys/one`, encodeKey({ uuid: posting.uuid }, 'msgpack'))
     for (let round = 0; round < 30; round++) await (await board.claim(await board.post('flow', {}))).consume()
     await refresh(board)
     const failure = await rejectionOf(board.post('flow', {}, { key: 'one' }))

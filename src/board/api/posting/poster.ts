@@ -6,33 +6,49 @@ import {
   InvalidState,
   MissingDependencies,
   UnsupportedCapability,
-} from '../../core/errors.ts'
-import type { Logger } from '../../core/log.ts'
-import { type AnyFlow, checkStore, missingInputs } from '../../flow/index.ts'
-import type { Backend, DependencyGone, Posted, PostRequest, StoredJob } from '../backend.ts'
-import { assertSupported } from '../claims/supported.ts'
-import { withFlowPosting } from '../model/declared.ts'
-import type { Dependency } from '../model/dependencies.ts'
-import { type JobEntry, newEntry } from '../model/entry.ts'
-import { parsePostBatch } from '../model/post-batch.ts'
-import { makePosting, type Posting, type PostOptions, type Reservation, type SqlClient } from '../model/posting.ts'
-import type { LiveView } from '../view/live-view.ts'
-import type { DependencyResolver } from './dependency-resolver.ts'
+} from '../../../core/errors.ts'
+import type { Logger } from '../../../core/log.ts'
+import { type AnyFlow, checkStore, missingInputs } from '../../../flow/index.ts'
+import type { Backend, DependencyGone, KeyTaken, Posted, PostRequest, StoredJob } from '../../backend.ts'
+import { assertSupported } from '../../claims/supported.ts'
+import { withFlowPosting } from '../../model/declared.ts'
+import type { Dependency } from '../../model/dependencies.ts'
+import { type JobEntry, newEntry } from '../../model/entry.ts'
+import { type KeyTakenReason, toOnTakenKey } from '../../model/key.ts'
+import { parsePostBatch } from '../../model/post-batch.ts'
+import { makePosting, type Posting, type PostOptions, type Reservation, type SqlClient } from '../../model/posting.ts'
+import type { LiveView } from '../../view/live-view.ts'
+import type { DependencyResolver } from '../dependency-resolver.ts'
+import { Job } from '../job.ts'
+import type { Lookup } from '../lookup.ts'
+import { readJob } from '../read-jobs.ts'
 import { ExpectedPost } from './expected-job.ts'
-import { Job } from './job.ts'
-import type { Lookup } from './lookup.ts'
-import { readJob } from './read-jobs.ts'
+import { type AskedPost, type TakenJob, TakenKeys } from './taken-key.ts'
 
 /** A job as `post` returns it. */
 export class PostedJob extends Job {
-  /** Whether the job was posted; false where this is an existing job with the same key, and nothing was posted. */
+  /** Whether the job was posted; false where this is an existing job with the same key. */
   readonly created: boolean
+  /**
+   * Why the job was not posted, where `created` is false. `waiting`: the job with the key waits, and nobody has started it. `running`: it runs,
+   * or has run and waits for its next attempt; with `on: 'replace'` also where it is cancelled, or its poster claims it itself. `window`: it has
+   * left the board, and the window of its key is not over; then only its uuid, its name and its state are certain.
+   */
+  readonly because: KeyTakenReason | undefined
+  /** Whether this post has replaced the posting of the job, as `on: 'replace'` asks. */
+  readonly replaced: boolean
   readonly #expected: ExpectedPost | undefined
 
-  /** @internal @param options.expected for a job that is posted in a transaction which is still open */
-  constructor(entry: JobEntry, options: { posting: Posting; created: boolean; expected?: ExpectedPost }) {
+  /**
+   * @internal
+   * @param options.taken for a job that was there before
+   * @param options.expected for a job that is posted in a transaction which is still open
+   */
+  constructor(entry: JobEntry, options: { posting: Posting; taken?: TakenJob['taken']; expected?: ExpectedPost }) {
     super(entry, options.posting)
-    this.created = options.created
+    this.created = options.taken === undefined
+    this.because = options.taken?.because
+    this.replaced = options.taken?.replaced === true
     this.isFollowed()
     this.#expected = options.expected
   }
@@ -51,8 +67,6 @@ export class PostedJob extends Job {
 /** A job to post with others: its flow, the flow's store, and the options of `post`. */
 export type PostItem = Omit<PostOptions, 'client'> & { readonly flow: AnyFlow | string; readonly store?: object }
 
-type KeyTaken = Extract<Posted, { readonly created: false; readonly revision: number }>
-
 export class Poster {
   readonly #who: string
   readonly #backend: Backend
@@ -60,6 +74,7 @@ export class Poster {
   readonly #lookup: Pick<Lookup, 'refresh' | 'locate' | 'locateAll'>
   readonly #dependencies: DependencyResolver
   readonly #keyTaken: (entry: JobEntry, posting: Posting) => void
+  readonly #takenKeys: TakenKeys
   readonly #heldMember: (batch: string) => string | undefined
   readonly #signal: AbortSignal
 
@@ -84,6 +99,7 @@ export class Poster {
     this.#view = options.view
     this.#lookup = options.lookup
     this.#dependencies = options.dependencies
+    this.#takenKeys = new TakenKeys(options)
   }
 
   /**
@@ -99,39 +115,57 @@ export class Poster {
     options: PostOptions,
     reservation?: Reservation,
   ): Promise<PostedJob> {
-    const posting = await this.toPosting(flow, store, options, reservation)
-    const { uuid, name } = posting
+    const asked = await this.#toAskedPost(flow, store, options, reservation)
+    const { uuid, name } = asked.posting
+    if (asked.onTaken === 'replace' && (reservation || options.client)) {
+      const what = reservation ? 'postAndClaim' : 'post with client'
+      throw new InvalidArgument(`${what}: key.on must not be 'replace'; omit it`)
+    }
     return this.#dependencies.register<PostedJob>([{ uuid, name, after: options.after }], ([after = []]) =>
-      this.#postAfter(after, posting, options),
+      this.#postAfter(after, asked, options),
     )
   }
 
   /** Posts the job; returns the id of a job on which it would depend and which has ended, if nothing was posted because of that. */
   async #postAfter(
     after: readonly Dependency[],
-    posting: Posting,
+    asked: AskedPost,
     { client, batch }: PostOptions,
   ): Promise<PostedJob | DependencyGone> {
+    const { posting } = asked
     const request = this.#toPostRequest(posting, { after, batch })
-    if (client !== undefined) return this.#postInTransaction(client, request)
+    if (client !== undefined) return this.#postInTransaction(client, request, asked)
     let before: KeyTaken | undefined
     const { epoch } = this.#view
     let posted = await this.#backend.post(request)
     while (!posted.created) {
       if ('gone' in posted) return posted
-      const there = posted.uuid === undefined ? undefined : await this.#lookup.locate(posted.uuid)
-      const whole = there && (await readJob(there, this.#backend))
-      if (there && whole) {
-        this.#keyTaken(there, posting)
-        return new PostedJob(there, { posting: whole.posting, created: false })
-      }
+      const { found, job } = await this.#findTaker(posted, asked)
+      if (job) return job
       const leftBehind = before?.uuid === posted.uuid && before?.revision === posted.revision
       // A job that has become unreadable is still on the board.
-      if (leftBehind && (there || (await this.#mayHideJobs()))) throw this.#unreadableKeyError(posting)
-      before = posted
+      if (leftBehind && (found || (await this.#mayHideJobs()))) throw this.#unreadableKeyError(posting)
+      before = found?.stored ? undefined : posted
       posted = await this.#backend.post(leftBehind ? { ...request, takeOver: posted.revision } : request)
     }
-    return new PostedJob(this.#toEntry(request, posted, { epoch }), { posting, created: true })
+    return new PostedJob(this.#toEntry(request, posted, { epoch }), { posting })
+  }
+
+  /** Finds the job that has the key, and what the post has come to; without `job`, the post is tried again. */
+  async #findTaker(
+    taken: KeyTaken,
+    asked: AskedPost,
+  ): Promise<{ readonly job?: PostedJob; readonly found?: { readonly stored: StoredJob | undefined } }> {
+    const { uuid, inWindowOf } = taken
+    if (uuid === undefined) return {}
+    if (inWindowOf !== undefined) return { job: toPostedJob(await this.#takenKeys.readEnded(uuid, inWindowOf, asked)) }
+    const entry = await this.#lookup.locate(uuid)
+    if (!entry) return {}
+    const stored = await readJob(entry, this.#backend)
+    const there = stored && (await this.#takenKeys.settle({ entry, stored }, asked, taken))
+    if (!there) return { found: { stored } }
+    if (!there.taken.replaced) this.#keyTaken(entry, asked.posting)
+    return { job: toPostedJob(there), found: { stored } }
   }
 
   /**
@@ -140,9 +174,15 @@ export class Poster {
    * @throws as {@link post}; Duplicate when a key is taken, PayloadTooLarge, UnsupportedCapability where the board has no records
    */
   async postTogether(items: readonly PostItem[]): Promise<PostedJob[]> {
-    const postings = await Promise.all(
-      items.map(({ flow, store = {}, ...options }) => this.toPosting(flow, store, options)),
+    const asked = await Promise.all(
+      items.map(({ flow, store = {}, ...options }) => this.#toAskedPost(flow, store, options)),
     )
+    const postings = asked.map(({ posting }) => posting)
+    const replacing = asked.findIndex(({ onTaken }) => onTaken === 'replace')
+    if (replacing >= 0)
+      throw new InvalidArgument(
+        `postMany: item ${replacing}: key.on must not be 'replace' with atomic; omit one of them`,
+      )
     if (postings.length === 0) return []
     const { uri } = this.#backend
     if (!this.#backend.write)
@@ -168,12 +208,14 @@ export class Poster {
       if ('dependency' in written.conflict) return { gone: written.conflict.dependency }
       const key = 'key' in written.conflict ? written.conflict.key : ''
       const index = posts.findIndex(({ posting }) => posting.key === key)
-      throw new Duplicate(`postMany: a job with the key of item ${index} is on the board; nothing was posted`)
+      throw new Duplicate(
+        `postMany: the key of item ${index} is taken by a job on the board, or its window is not over; nothing was posted`,
+      )
     }
     return posts.map((request, index) => {
       const posted = written?.posted[index]
       if (!posted?.created) throw new InvalidState(`postMany: ${uri} did not answer for item ${index}`)
-      return new PostedJob(this.#toEntry(request, posted, { epoch }), { posting: request.posting, created: true })
+      return new PostedJob(this.#toEntry(request, posted, { epoch }), { posting: request.posting })
     })
   }
 
@@ -187,19 +229,32 @@ export class Poster {
   }
 
   /** Makes the posting of a job. @throws InvalidPosting, InvalidArgument, MissingDependencies, UnsupportedCapability */
-  async toPosting(
+  async toPosting(flow: AnyFlow | string, store: object, options: PostOptions): Promise<Posting> {
+    return (await this.#toAskedPost(flow, store, options)).posting
+  }
+
+  /** @throws as {@link toPosting} */
+  async #toAskedPost(
     flow: AnyFlow | string,
     store: object,
     options: PostOptions,
     reservation?: Reservation,
-  ): Promise<Posting> {
+  ): Promise<AskedPost> {
     assertFlow(flow)
     const checked = typeof flow !== 'string' && flow.schema ? await checkPayload(flow, store) : store
     const request = toPostRequest(flow, store, options)
     const asked = typeof flow === 'string' ? options : withFlowPosting(flow, checked, options)
     const posting = makePosting({ ...asked, ...request, postedBy: this.#who }, reservation)
     assertSupported(this.#backend, posting)
-    return posting
+    const onTaken = toOnTakenKey(asked.key)
+    if ((onTaken === 'replace' || posting.keyFor !== undefined) && !this.#backend.replace)
+      throw new UnsupportedCapability(
+        `job ${posting.uuid} (${posting.name}): ${this.#backend.uri} does not support keys with a window, or that replace`,
+        {
+          capability: 'keys',
+        },
+      )
+    return { posting, onTaken }
   }
 
   /**
@@ -207,7 +262,11 @@ export class Poster {
    * then `wait` throws NotFound, and `state` stays UNCLAIMED. One round trip
    * of the client; two where its driver does not know whether a transaction is open.
    */
-  async #postInTransaction(client: SqlClient, request: PostRequest): Promise<PostedJob | DependencyGone> {
+  async #postInTransaction(
+    client: SqlClient,
+    request: PostRequest,
+    asked: AskedPost,
+  ): Promise<PostedJob | DependencyGone> {
     const { uri } = this.#backend
     const { posting } = request
     if (!this.#backend.postInTransaction) {
@@ -225,15 +284,11 @@ export class Poster {
         ...{ entry, backend: this.#backend, transaction, onPosted, signal: this.#signal },
         job: `job ${posting.uuid} (${posting.name})`,
       })
-      return new PostedJob(entry, { posting, created: true, expected })
+      return new PostedJob(entry, { posting, expected })
     }
     if ('gone' in posted) return posted
-    const there = posted.uuid === undefined ? undefined : await this.#lookup.locate(posted.uuid)
-    const whole = there && (await readJob(there, this.#backend))
-    if (there && whole) {
-      this.#keyTaken(there, posting)
-      return new PostedJob(there, { posting: whole.posting, created: false })
-    }
+    const { job } = await this.#findTaker(posted, asked)
+    if (job) return job
     throw new Duplicate(
       `job ${posting.uuid} (${posting.name}): its key is taken by a job that this board does not see yet; try again`,
     )
@@ -271,6 +326,10 @@ export class Poster {
     const waits = after.length > 0 ? { waits: true as const } : {}
     return { posting, revision, order, postedAt: now, writtenAt: now, bytes, ...waits }
   }
+}
+
+function toPostedJob({ entry, posting, taken }: TakenJob): PostedJob {
+  return new PostedJob(entry, { posting, taken })
 }
 
 /** @throws InvalidArgument */

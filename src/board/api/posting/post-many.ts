@@ -9,13 +9,13 @@
  * So many posts are under way at once that the next transaction is full when the one before it is answered. The items are read as they are
  * needed: a long source needs no memory, and one that reads a file is not read ahead.
  */
-import { createDeferred, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
-import type { Stoppable } from '../../core/async/abort-flag.ts'
-import { asError, InvalidArgument } from '../../core/errors.ts'
-import { assertOptions } from '../../core/options.ts'
-import type { Flow } from '../../flow/index.ts'
-import type { PostDependency } from '../model/dependencies.ts'
-import { POST_OPTIONS, type PostOptions } from '../model/posting.ts'
+import { createDeferred, followSignals, rejectOnAbort } from '../../../core/async/abort.ts'
+import type { Stoppable } from '../../../core/async/abort-flag.ts'
+import { asError, InvalidArgument } from '../../../core/errors.ts'
+import { assertOptions } from '../../../core/options.ts'
+import type { Flow } from '../../../flow/index.ts'
+import type { PostDependency } from '../../model/dependencies.ts'
+import { POST_OPTIONS, type PostOptions } from '../../model/posting.ts'
 import type { PostedJob, Poster, PostItem } from './poster.ts'
 
 /** A job to post with others: its flow, a store that fits the inputs of the flow, and the options of `post`. */

@@ -1,0 +1,151 @@
+/**
+ * What becomes of a post that finds its key taken: it finds the job with the key, replaces its posting, or reports the window of the key.
+ *
+ * A replacement is one transaction at the revision of the posting that was read. A claim increments the revision, so either the claim gets the
+ * new posting as a whole, or the replacement is refused and the post looks again.
+ */
+import { InvalidState, NotFound, Unclaimable } from '../../../core/errors.ts'
+import type { Backend, KeyTaken, StoredJob } from '../../backend.ts'
+import { type JobEntry, newEntry } from '../../model/entry.ts'
+import type { KeyTakenReason, OnTakenKey } from '../../model/key.ts'
+import { type Posting, toFormat } from '../../model/posting.ts'
+import type { LiveView } from '../../view/live-view.ts'
+
+/** A posting to post, and what becomes of the post if its key is taken. */
+export interface AskedPost {
+  readonly posting: Posting
+  readonly onTaken: OnTakenKey
+}
+
+/** The job that has the key of a post, and what the post has done. */
+export interface TakenJob {
+  readonly entry: JobEntry
+  readonly posting: Posting
+  readonly taken: {
+    readonly because: KeyTakenReason
+    /** Whether the post has replaced the posting of the job. */
+    readonly replaced?: true
+  }
+}
+
+/** The step to which the elapsed time of an expiring job is rounded up: the reason in the trash names the time. */
+const EXPIRY_STEP_MS = 1_000
+
+export class TakenKeys {
+  readonly #backend: Backend
+  readonly #view: Pick<LiveView, 'addOwnWrite'>
+
+  constructor({ backend, view }: { readonly backend: Backend; readonly view: Pick<LiveView, 'addOwnWrite'> }) {
+    this.#backend = backend
+    this.#view = view
+  }
+
+  /**
+   * Returns what the post has come to; undefined if the job has changed or left the board since it was found: then the caller posts again.
+   *
+   * @throws InvalidState where the post names other dependencies, or another batch, than the job that it would replace
+   */
+  async settle(
+    found: { entry: JobEntry; stored: StoredJob },
+    asked: AskedPost,
+    taken: KeyTaken,
+  ): Promise<TakenJob | undefined> {
+    if (asked.onTaken === 'replace') return this.#replace(found.entry, asked, taken)
+    const { entry, stored } = found
+    const isStarted = entry.claimed || stored.posting.runs > 0
+    return { entry, posting: stored.posting, taken: { because: isStarted ? 'running' : 'waiting' } }
+  }
+
+  async #replace(entry: JobEntry, { posting: asked }: AskedPost, taken: KeyTaken): Promise<TakenJob | undefined> {
+    const backend = this.#backend
+    const { id = '' } = entry
+    const [[stored], cancellation] = await Promise.all([
+      backend.read([id]),
+      backend.cancellation(id),
+      backend.readClock?.(),
+    ])
+    if (!stored || !('posting' in stored)) return undefined
+    const { posting: current, revision } = stored
+    if (current.runs > 0 || current.reserved || cancellation)
+      return { entry, posting: current, taken: { because: 'running' } }
+    assertReplaceable(current, asked)
+    const now = backend.now()
+    const posting = toReplacement(stored, asked, { elapsedMs: Math.max(0, now - stored.postedAt) })
+    try {
+      const window = asked.keyFor === undefined ? {} : { window: asked.keyFor }
+      const replaced = await backend.replace?.({ id, revision, keyRevision: taken.revision, posting, ...window })
+      // A view may have read a later posting by now.
+      if (replaced && (entry.stored?.revision ?? 0) < replaced.revision)
+        this.#view.addOwnWrite(entry, { ...replaced, posting, writtenAt: now })
+      return { entry, posting, taken: { because: 'waiting', replaced: true } }
+    } catch (error) {
+      if (error instanceof Unclaimable || error instanceof NotFound) return undefined
+      throw error
+    }
+  }
+
+  /** Returns the job that has left the board, as far as the trash and the history know it. One or two round trips. */
+  async readEnded(uuid: string, id: string, { posting: asked }: AskedPost): Promise<TakenJob> {
+    const [trashed, [ended] = []] = await Promise.all([
+      this.#backend.trashedEntry?.(id),
+      this.#backend.endedJobs?.([uuid]),
+    ])
+    const entry = newEntry(id)
+    entry.ended = trashed ? 'TRASHED' : (ended?.outcome ?? 'COMPLETE')
+    const posting = trashed?.posting ?? {
+      ...{ uuid, name: ended?.name ?? asked.name, details: toFlowDetails(ended?.flow ?? asked.details.flow) },
+      ...{ priority: asked.priority, size: asked.size, maxAttempts: asked.maxAttempts, format: asked.format },
+      ...(asked.key === undefined ? {} : { key: asked.key }),
+      ...{ runs: ended?.runs ?? 0, attempts: [] },
+    }
+    return { entry, posting, taken: { because: 'window' } }
+  }
+}
+
+function toFlowDetails(flow: string | undefined): Posting['details'] {
+  return flow === undefined ? {} : { flow }
+}
+
+/**
+ * Returns the posting that replaces another one: all that the new post asks for, for the job that is there. Times that count from the post are
+ * stored from the first one, whose time the board keeps.
+ */
+function toReplacement(
+  { posting: current }: StoredJob,
+  asked: Posting,
+  { elapsedMs }: { readonly elapsedMs: number },
+): Posting {
+  const { after: _, batch: __, keyFor, expiresAfter, ...rest } = asked
+  const passed = Math.ceil(elapsedMs / EXPIRY_STEP_MS) * EXPIRY_STEP_MS
+  const fields = {
+    ...(current.after ? { after: current.after } : {}),
+    ...(current.batch === undefined ? {} : { batch: current.batch }),
+    ...(keyFor === undefined ? {} : { keyFor: elapsedMs + keyFor }),
+    ...(expiresAfter === undefined ? {} : { expiresAfter: passed + expiresAfter }),
+  }
+  return { ...rest, ...fields, uuid: current.uuid, format: toFormat(fields) }
+}
+
+/**
+ * Refuses a post that names other dependencies, or another batch, than the job that it would replace: the job would not wait for them, or the
+ * batch would not count it.
+ *
+ * @throws InvalidState
+ */
+function assertReplaceable(current: Posting, { after, batch }: Posting): void {
+  const differs =
+    (after !== undefined && toSet(after) !== toSet(current.after) && 'after') ||
+    (batch !== undefined && batch !== current.batch && 'batch')
+  if (!differs) return
+  throw new InvalidState(
+    `job ${current.uuid} (${current.name}), which waits with this key, has another \`${differs}\`: nothing was changed; ` +
+      `omit ${differs}, or cancel that job first`,
+  )
+}
+
+function toSet(dependencies: Posting['after'] = []): string {
+  return dependencies
+    .map(({ uuid, on = 'done' }) => `${uuid} ${on}`)
+    .sort()
+    .join()
+}

@@ -1,0 +1,72 @@
+/** The keys of a memory board, with their windows. */
+
+/** The job of a key, and when its window is over, in milliseconds on the board's clock; absent without a window. */
+interface HeldKey {
+  readonly id: string
+  readonly uuid: string
+  readonly until?: number
+}
+
+/** What keeps a key from being taken. */
+export interface KeyHolder {
+  readonly uuid: string
+  /** The id of a job that has left the board, whose window is not over. */
+  readonly inWindowOf?: string
+}
+
+/** The number of keys without a job that each post examines: their windows may be over. */
+const EXAMINED_PER_POST = 2
+
+export class MemoryKeys {
+  readonly #held = new Map<string, HeldKey>()
+  /** The keys with a window whose jobs have left the board. */
+  readonly #withoutJob = new Set<string>()
+  readonly #isOnBoard: (id: string) => boolean
+  readonly #now: () => number
+
+  constructor(options: { readonly isOnBoard: (id: string) => boolean; readonly now: () => number }) {
+    this.#isOnBoard = options.isOnBoard
+    this.#now = options.now
+  }
+
+  /** Returns what has the key; undefined if it can be taken. */
+  holderOf(key: string | undefined): KeyHolder | undefined {
+    const held = key === undefined ? undefined : this.#held.get(key)
+    if (!held) return undefined
+    const { id, uuid, until = 0 } = held
+    if (this.#isOnBoard(id)) return { uuid }
+    return until > this.#now() ? { uuid, inWindowOf: id } : undefined
+  }
+
+  /** Gives the key to a job. @param window in milliseconds from now; undefined for none */
+  take(key: string, { id, uuid }: { readonly id: string; readonly uuid: string }, window: number | undefined): void {
+    this.#held.set(key, { id, uuid, ...(window === undefined ? {} : { until: this.#now() + window }) })
+    this.#withoutJob.delete(key)
+    this.#removeOver()
+  }
+
+  /** Frees the key of a job that leaves the board, unless its window is not over. */
+  release(key: string, id: string): void {
+    const held = this.#held.get(key)
+    if (held?.id !== id) return
+    if ((held.until ?? 0) > this.#now()) this.#withoutJob.add(key)
+    else this.#held.delete(key)
+  }
+
+  /** Removes keys whose windows are over. The others are examined again after all that are behind them. */
+  #removeOver(): void {
+    let left = EXAMINED_PER_POST
+    for (const key of this.#withoutJob) {
+      if (left === 0) return
+      left -= 1
+      this.#withoutJob.delete(key)
+      if ((this.#held.get(key)?.until ?? 0) > this.#now()) this.#withoutJob.add(key)
+      else this.#held.delete(key)
+    }
+  }
+
+  /** The number of keys that are kept, for tests. */
+  get size(): number {
+    return this.#held.size
+  }
+}
