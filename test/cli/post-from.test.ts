@@ -41,6 +41,10 @@ async function postLines(lines: readonly unknown[], ...flags: string[]): Promise
   return place.jobboard(['post', '--from', 'jobs.ndjson', ...flags])
 }
 
+function byLine(a: unknown, b: unknown): number {
+  return Object(a).line - Object(b).line
+}
+
 test('each line is a job, with its own options or those of the command line', async () => {
   const lines = [
     { flow: 'hello', name: 'a', priority: 'LOW' },
@@ -109,6 +113,28 @@ test('a second call leaves out what is on the board: by key, by uuid, or by the 
   expect((await postLines(lines.slice(0, 2), '--resume')).stdout).toBe('0 posted, 2 on the board already\n')
   expect((await postLines(lines, '--from-line', '3')).stdout).toBe('1 posted\n')
   expect((await names()).sort()).toEqual(['key', 'last', 'last', 'uuid'])
+})
+
+test('a line can have a key with a window, or that replaces; the last line says how many did', async () => {
+  const key = { name: 'sync', on: 'replace' }
+  const lines = [
+    { flow: 'hello', name: 'first', key },
+    { flow: 'hello', name: 'done', key: { name: 'import', for: '1h' } },
+  ]
+  await postLines(lines)
+  const [claim] = await board.claimNext({ accept: ({ name }) => name === 'done' })
+  await claim.consume()
+  const again = await postLines(
+    [{ ...lines[0], name: 'second' }, lines[1], { flow: 'hello', key: { nme: 'x' } }],
+    '--json',
+  )
+  expect(jsonLines(again.stdout).sort(byLine)).toEqual([
+    expect.objectContaining({ line: 1, created: false, because: 'waiting', replaced: true }),
+    { line: 2, uuid: claim.job.uuid, created: false, because: 'window' },
+  ])
+  expect(again.stderr).toMatch(/line 3: .*key has no option "nme"/)
+  expect(await names()).toEqual(['second'])
+  expect((await postLines(lines)).stdout).toBe('0 posted, 1 replaced, 1 in the window of their key\n')
 })
 
 test('with --flows each store is checked against the inputs of its flow', async () => {

@@ -52,8 +52,6 @@ export interface BoardBackend {
   readonly viewsOnly?: boolean
   /** Changes cost nothing, or are always received: a caller without work stays in the view of a busy board. */
   readonly neverPolls?: boolean
-  /** Keys have no windows, and replace nothing. */
-  readonly plainKeys?: boolean
   /** The clock of its boards is that of the process. */
   readonly hasProcessClock?: boolean
   /** An empty place for boards. */
@@ -225,8 +223,8 @@ function contractOf(
   part('the trash', () => trashContract(use, backend.capabilities))
   part('what a job waits for', () => waitingContract(use, backend.capabilities))
   if (keys) part('keys', () => keysContract(use))
-  if (keys && !backend.plainKeys) part('windows of keys', () => keyWindowsContract(use, backend))
-  if (keys && !backend.plainKeys) part('keys that replace', () => keyReplacingContract(use, backend))
+  if (keys) part('windows of keys', () => keyWindowsContract(use, backend))
+  if (keys) part('keys that replace', () => keyReplacingContract(use, backend))
   if (resources) part('resources', () => resourcesContract(use))
   if (delays) part('delays and deadlines', () => delaysContract(use, backend.capabilities))
   if (expiry) part('expiry', () => expiryContract(use, backend))

@@ -36,6 +36,7 @@ export async function plantFields(place: RedisPlace, make: RecordMaker, random: 
     () => witness.zadd(key('trashed'), random.pick(SCORES), odd()),
     () => witness.zadd(key('order'), random.pick(SCORES), field),
     () => witness.zadd(key('resting'), random.pick(SCORES), field),
+    () => witness.zadd(key('windows'), random.pick(SCORES), odd()),
     () => witness.zadd(key('uuids'), 0, random.pick([odd(), `${odd()}:${odd()}`])),
     () => witness.zadd(key('owners'), random.pick(SCORES), odd()),
     () => witness.hset(key('entities'), odd(), behind(random.pick([odd(), `${odd()}:y:`]), make.record(ENTITY))),

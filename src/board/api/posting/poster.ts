@@ -246,15 +246,7 @@ export class Poster {
     const asked = typeof flow === 'string' ? options : withFlowPosting(flow, checked, options)
     const posting = makePosting({ ...asked, ...request, postedBy: this.#who }, reservation)
     assertSupported(this.#backend, posting)
-    const onTaken = toOnTakenKey(asked.key)
-    if ((onTaken === 'replace' || posting.keyFor !== undefined) && !this.#backend.replace)
-      throw new UnsupportedCapability(
-        `job ${posting.uuid} (${posting.name}): ${this.#backend.uri} does not support keys with a window, or that replace`,
-        {
-          capability: 'keys',
-        },
-      )
-    return { posting, onTaken }
+    return { posting, onTaken: toOnTakenKey(asked.key) }
   }
 
   /**

@@ -34,6 +34,8 @@ import {
   type JobStatus,
   type Posted,
   type PostRequest,
+  type Replaced,
+  type ReplaceRequest,
   type RestoreOptions,
   type RestoreOutcome,
   type SessionHold,
@@ -65,6 +67,7 @@ import {
   postStep,
   purgeStep,
   registerStep,
+  replaceStep,
   restoreStep,
   type ScriptStep,
   settleStep,
@@ -188,6 +191,13 @@ export class RedisBackend implements Backend {
     if (!reply.done && reply.details[0] === 'batch') throw toBatchRefusal(reply.details, request.posting)
     const posted = toPosted(reply, { bytes: toCountedBytes(bytes, 'msgpack') })
     return reply.isRepeated ? this.#locatePosted(posted) : posted
+  }
+
+  async replace(request: ReplaceRequest): Promise<Replaced> {
+    const bytes = encodePostingWithin(request.posting, { limit: MAX_POSTING_BYTES })
+    const { done, details } = await this.#submitStep(replaceStep(request, bytes))
+    if (!done) throw claimRejection(request, { why: details[0] })
+    return { revision: request.revision + 1, bytes: toCountedBytes(bytes, 'msgpack') }
   }
 
   async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
@@ -444,9 +454,10 @@ function toJobStatus(status: unknown): JobStatus {
 }
 
 function toPosted({ done, details }: StepReply, { bytes }: { readonly bytes: number }): Posted {
-  const [first = '', other = ''] = details.map(String)
+  const [first = '', other = '', ended] = details.map(String)
   if (done) return { created: true, id: first, revision: 0, order: toOrder(first), bytes }
-  return first === 'dependency' ? { created: false, gone: other } : { created: false, uuid: other, revision: 0 }
+  if (first === 'dependency') return { created: false, gone: other }
+  return { created: false, uuid: other, revision: 0, ...(ended === undefined ? {} : { inWindowOf: ended }) }
 }
 
 function toGrant(choice: ClaimRequest, { done, details, session }: StepReply): ClaimGrant {

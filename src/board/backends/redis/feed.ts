@@ -23,11 +23,17 @@ const CHANGES_BY_LETTER: Readonly<Record<string, readonly BoardChange['kind'][]>
 }
 
 const GATE_LETTER = 'G'
+/** The letter of a job whose posting was replaced. */
+const REPLACED_LETTER = 'U'
 /**
- * The letters of a post, and of a job that waits for others no more. The entry adds the rank, unless it is the default, and the due time:
+ * The letters of a post, of a job that waits for others no more, and of one whose posting was replaced. The entry adds the rank, unless it is the default, and the due time:
  * `Pjob42:1:1790000000000`.
  */
-const PLACED_LETTERS: Readonly<Record<string, 'posted' | 'ready'>> = { P: 'posted', R: 'ready' }
+const PLACED_LETTERS: Readonly<Record<string, BoardChange['kind']>> = {
+  P: 'posted',
+  R: 'ready',
+  [REPLACED_LETTER]: 'updated',
+}
 
 /** Limit of kept messages that are ahead of the seen version; with more, a message is missing for good. */
 const MAX_MESSAGES_AHEAD = 100
@@ -122,12 +128,13 @@ export class RedisChangeFeed {
 /** Returns the changes in entries of the log, of jobs that are followed. */
 export function toFollowedChanges(entries: readonly string[]): BoardChange[] {
   return entries.flatMap((entry) => {
-    const kinds = CHANGES_BY_LETTER[entry.charAt(0)] ?? []
-    return kinds.map((kind) => ({ kind, id: entry.slice(1) }))
+    const letter = entry.charAt(0)
+    if (letter === REPLACED_LETTER) return { kind: 'updated', id: entry.slice(1).split(':', 1)[0] ?? '' }
+    return (CHANGES_BY_LETTER[letter] ?? []).map((kind) => ({ kind, id: entry.slice(1) }))
   })
 }
 
-function toPlacedChange(kind: 'posted' | 'ready', entry: string): BoardChange {
+function toPlacedChange(kind: BoardChange['kind'], entry: string): BoardChange {
   // The default: due at once, with the default priority.
   if (!entry.includes(':')) return { kind, id: entry, at: toQueueKey(entry, { priority: 'NORMAL', dueAt: 0 }) }
   const [id = '', rank, dueAt = 0] = entry.split(':')

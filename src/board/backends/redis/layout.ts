@@ -36,6 +36,7 @@
  * {prefix}:batch-jobs zset      batch:o:uuid of an open job, batch:f:id of one in the trash, in lexicographic order
  * {prefix}:batch-order zset     uuids of batches in the order of their creation
  * {prefix}:ended-batches zset   uuids of batches in the order in which they ended
+ * {prefix}:windows    zset      keys of jobs that have a window, by its end
  * {prefix}:owner:ID   hash      a living owner: number and answers of its newest batch; with a TTL
  * {prefix}:changes    channel   changes, signed with the secret; with :ID the changes of jobs that an owner follows; with :records
  *                               the names of records that have changed; with :batches the uuids of batches whose status has
@@ -55,6 +56,7 @@ const LATER_NAMES = [
   ...['followers', 'records', 'slots', 'rates'],
   ...['waits', 'dependents', 'ending', 'history', 'ended'],
   ...['batches', 'members', 'batch-jobs', 'batch-order', 'ended-batches'],
+  'windows',
 ] as const
 
 /** What has a channel of its own, on which the scripts publish the names of what has changed. */

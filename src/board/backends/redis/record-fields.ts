@@ -82,7 +82,7 @@ export class RecordReader {
 }
 
 function toPostWords({ posting, after = [], member = '' }: PostRequest, length: number): string[] {
-  const { priority, uuid, delay, batch = '' } = posting
+  const { priority, uuid, delay, keyFor, batch = '' } = posting
   return [
     String(rank(priority)),
     String(length),
@@ -90,6 +90,7 @@ function toPostWords({ posting, after = [], member = '' }: PostRequest, length: 
     toKeyField(posting) ?? '',
     delay === undefined ? '' : String(delay),
     ...[batch, member],
+    keyFor === undefined ? '' : String(keyFor),
     String(after.length),
     ...toDependencyWords(after),
   ]

@@ -4,6 +4,7 @@ import type {
   DiscardRequest,
   Entity,
   PostRequest,
+  ReplaceRequest,
   RestoreOptions,
   Settlement,
   TrashedEntry,
@@ -42,12 +43,23 @@ const SMALL_STEP_BYTES = 100
 const DEPENDENCY_BYTES = 40
 
 export function postStep({ posting, after = [], member }: PostRequest, { bytes }: StoredPosting): ScriptStep {
-  const { uuid, priority, delay = null } = posting
+  const { uuid, priority, delay = null, keyFor = null } = posting
   const batch = [posting.batch ?? null, member ?? null] as const
+  const others = toDependencyWords(after)
   return {
-    arguments: ['post', rank(priority), bytes, uuid, toKeyField(posting), delay, toDependencyWords(after), ...batch],
+    arguments: ['post', rank(priority), bytes, uuid, toKeyField(posting), delay, others, ...batch, keyFor],
     what: `post of ${toJobName(posting)}`,
     bytes: bytes.length + SMALL_STEP_BYTES + DEPENDENCY_BYTES * after.length,
+    grows: true,
+  }
+}
+
+export function replaceStep({ id, revision, posting, window }: ReplaceRequest, bytes: Uint8Array): ScriptStep {
+  const { priority, delay = null } = posting
+  return {
+    arguments: ['replace', id, revision, rank(priority), bytes, toKeyField(posting), delay, window ?? null],
+    what: `replacement of ${toJobName(posting)}`,
+    bytes: bytes.length + SMALL_STEP_BYTES,
     grows: true,
   }
 }
@@ -138,10 +150,11 @@ export const FINISH_STEP: ScriptStep = {
 }
 
 export function restoreStep(entry: TrashedEntry, posting: Posting, { after = [] }: RestoreOptions = {}): ScriptStep {
-  const { uuid, priority, batch = null } = posting
+  const { uuid, priority, batch = null, keyFor = null } = posting
   const bytes = encodePostingWithin(posting)
+  const [key, others] = [toKeyField(posting), toDependencyWords(after)]
   return {
-    arguments: ['restore', entry.id, rank(priority), bytes, uuid, toKeyField(posting), toDependencyWords(after), batch],
+    arguments: ['restore', entry.id, rank(priority), bytes, uuid, key, others, batch, keyFor],
     what: `restore of ${toJobName(posting)}`,
     bytes: bytes.length + SMALL_STEP_BYTES + DEPENDENCY_BYTES * after.length,
     grows: true,

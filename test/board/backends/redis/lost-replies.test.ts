@@ -1,12 +1,17 @@
 /** What becomes of an operation when the connection breaks in the middle of it: found out, exactly. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { redisBackend } from '../../../../src/board/backends/redis/index.ts'
 import { createDeferred } from '../../../../src/core/async/abort.ts'
 import { ClaimLost, NotFound, OutcomeUnknown } from '../../../../src/core/errors.ts'
+import { parseUri } from '../../../../src/core/uri.ts'
+import { startProxy } from '../../../support/proxy.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
 import { nextEvent, nextSession, recordEvents, rejectionOf, whenLost } from '../../events.ts'
 import { namesOn, refresh } from '../../jobs.ts'
+import { openReplacing, replaceUnheard } from '../../lost-replacement.ts'
 import { takeUnheard } from '../../lost-tokens.ts'
 import { claimOn, OPERATIONS } from './operations.ts'
+import { redisPlace } from './places.ts'
 import { ProxiedRedisBoard, waitForStableConnection } from './scene.ts'
 
 /** After how many more requests the connection breaks again. */
@@ -126,6 +131,26 @@ describe('a connection that breaks', () => {
     const second = await board.post('flow', {}, { name: 'second' })
     expect(await other.find(second.uuid)).toMatchObject({ name: 'second' })
     expect(await place.jobIds()).toHaveLength(2)
+  })
+
+  test('a replacement whose answer is lost is found to be done, once', async () => {
+    await using place = await redisPlace(server)
+    await using other = await place.open()
+    await using proxy = await startProxy({ port: server.port })
+    const uri = parseUri(place.uri.replace(/:\d+\//, `:${proxy.port}/`), 'board')
+    await using board = await openReplacing(await redisBackend(uri, {}), () => {
+      proxy.mode = 'swallow-replies'
+    })
+    const { replacing, uuid } = await replaceUnheard(board, other)
+    proxy.mode = 'pass'
+    proxy.resetAll()
+    expect(await replacing).toMatchObject({ created: false, because: 'waiting', replaced: true, uuid })
+    const [id = ''] = await place.jobIds()
+    expect(await place.witness.hget(place.key('rows'), id)).toMatch(/^1:/)
+    const [claim] = await other.claimNext()
+    expect(claim.job.details.store).toEqual({ n: 2 })
+    await claim.consume()
+    expect(await other.post('flow', {}, { key: 'sync' })).toMatchObject({ because: 'window', uuid })
   })
 
   test('tokens whose answer is lost are taken once', async () => {

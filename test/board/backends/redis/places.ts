@@ -30,7 +30,6 @@ export function redisBoards(
     .join('')
   return {
     name: `redis:${parameters}`,
-    plainKeys: true,
     capabilities: EVERYTHING,
     place: () => redisPlace(server(), { parameters }),
   }

@@ -18,6 +18,7 @@
 --- @include "shared/writes.lua"
 --- @include "shared/limits.lua"
 --- @include "shared/jobs.lua"
+--- @include "shared/keys.lua"
 --- @include "shared/due.lua"
 --- @include "shared/history.lua"
 
@@ -53,7 +54,7 @@ renew(owner, ttl)
 local answers = {}
 for index, step in ipairs(unpacked(ARGV[4])) do
   mark()
-  local done, answer = pcall(steps[step[1]], unpack(step, 2, 9))
+  local done, answer = pcall(steps[step[1]], unpack(step, 2, 10))
   if not done then
     undo()
     local problem = errorText(answer)

@@ -66,6 +66,12 @@ local function beginWait(id, place, due, others)
   end
 end
 
+-- Gives a job that waits another place and due time, for when it waits no more.
+local function moveWait(id, place, due)
+  local others = string.match(get(WAITS, id) or '', '^%d:%d+:(.*)$')
+  if others then put(WAITS, id, place .. ':' .. due .. ':' .. others) end
+end
+
 -- Removes what is left of the dependencies of a job that leaves the board.
 local function endWait(id)
   local wait = doesAnyWait() and get(WAITS, id)

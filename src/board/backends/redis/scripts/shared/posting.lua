@@ -10,14 +10,22 @@ local function placeInOrder(id, place, number)
   rank(ORDER, id, whole(place * 2 ^ 50 + number - 1577836800000000))
 end
 
-local function addJob(place, posting, uuid, key, delay, others)
+-- Gives a job another place, in the order of its post.
+local function moveInOrder(id, place)
+  local score = scored[ORDER][id]
+  if score == nil then score = call('ZSCORE', ORDER, id) end
+  score = tonumber(score or nil) or nextSequence() - 1577836800000000
+  rank(ORDER, id, whole(place * 2 ^ 50 + score % 2 ^ 50))
+end
+
+local function addJob(place, posting, uuid, key, delay, others, window)
   local number = nextSequence()
   local id = 'job' .. whole(number)
   put(JOBS, id, posting)
   putRow(id, { revision = 0, posted = now, written = now, owner = '', more = '' })
   placeInOrder(id, place, number)
   rank(UUIDS, uuid .. ':' .. id, 0)
-  if key then put(TAKEN, key, id .. ':' .. uuid) end
+  if key then takeKey(key, id, uuid, window) end
   local due = delay and whole(now + delay) or '0'
   if others and #others > 0 then
     beginWait(id, place, due, others)
@@ -27,12 +35,4 @@ local function addJob(place, posting, uuid, key, delay, others)
   end
   logChange('P' .. id .. placeText(place, due))
   return { true, id }
-end
-
--- Returns the uuid of the job that has the key, if that job exists. A value that names no job is overwritten.
-local function holderOf(key)
-  local holder = key and get(TAKEN, key)
-  if not holder then return end
-  local id, uuid = string.match(holder, '^([^:]*):(.*)$')
-  if id and has(JOBS, id) then return uuid end
 end

@@ -14,9 +14,7 @@ local function removeJob(id, row, key, uuid)
   rank(ORDER, id, false)
   endCancel(id)
   endWait(id)
-  if not key then return end
-  local holder = get(TAKEN, key)
-  if holder and string.sub(holder, 1, #id + 1) == id .. ':' then put(TAKEN, key, false) end
+  if key then freeKey(key, id) end
 end
 
 local function moveToTrash(id, entry)
@@ -33,17 +31,41 @@ local function noteEnd(id, uuid, record, keep, request)
   endMember(id, request ~= nil)
 end
 
-function steps.post(place, bytes, uuid, key, delay, others, batch, member)
+function steps.post(place, bytes, uuid, key, delay, others, batch, member, window)
   local gone = others and firstGone(others)
   if gone then return { false, 'dependency', gone } end
   local why, reason
   if batch then why, reason = batchRefusal(batch, uuid, member) end
   if why then return { false, 'batch', why, reason } end
-  local holder = holderOf(key)
-  if holder then return { false, 'key', holder } end
-  local answer = addJob(place, ARGV[bytes], uuid, key, delay, others)
+  local holder, ended = holderOf(key)
+  if holder then return { false, 'key', holder, ended } end
+  local answer = addJob(place, ARGV[bytes], uuid, key, delay, others, window)
   if batch then addMember(batch, uuid, answer[2]) end
   return answer
+end
+
+-- Gives an unclaimed job the posting of a newer post with its key.
+function steps.replace(id, revision, place, bytes, key, delay, window)
+  local row = rowOf(id)
+  if not row or not has(JOBS, id) then return { false, 'gone' } end
+  local holder, uuid = jobOf(key)
+  if row.owner ~= '' or row.revision ~= revision or holder ~= id or has(CANCELS, id) then return { false, 'taken' } end
+  put(JOBS, id, ARGV[bytes])
+  row.revision, row.written = revision + 1, now
+  putRow(id, row)
+  moveInOrder(id, place)
+  takeKey(key, id, uuid, window)
+  local due = delay and whole(now + delay) or '0'
+  if isWaiting(id) then
+    moveWait(id, place, due)
+    due = 'Infinity'
+  elseif delay then
+    beginDelay(id, due)
+  else
+    endDelay(id)
+  end
+  logChange('U' .. id .. placeText(place, due))
+  return { true, row.revision }
 end
 
 -- Returns the first of these resources that cannot be granted now; nil if all can.
@@ -166,13 +188,15 @@ local function removeFromTrash(id)
   rank(TRASHED, id, false)
 end
 
-function steps.restore(id, place, bytes, uuid, key, others, batch)
+function steps.restore(id, place, bytes, uuid, key, others, batch, window)
   if not has(TRASH, id) then return { false, 'gone' } end
   local gone = others and firstGone(others)
   if gone then return { false, 'dependency', gone } end
-  if holderOf(key) then return { false, 'key' } end
+  local holder, ended = holderOf(key)
+  -- Its own window does not keep a job in the trash.
+  if holder and ended ~= id then return { false, 'key' } end
   removeFromTrash(id)
-  local answer = addJob(place, ARGV[bytes], uuid, key, nil, others)
+  local answer = addJob(place, ARGV[bytes], uuid, key, nil, others, window)
   if batch then restoreMember(batch, uuid, id, answer[2]) end
   return answer
 end
@@ -234,18 +258,18 @@ end
 
 local function unlessEmpty(word) return word ~= '' and word or nil end
 
--- Parses the posts of a write: eight words for each job (place, length, uuid, key, delay, batch, the job of the batch on whose behalf it is posted,
--- number of dependencies), and a word for each dependency; words are empty where there is nothing.
+-- Parses the posts of a write: nine words for each job (place, length, uuid, key, delay, batch, the job of the batch on whose behalf it is posted,
+-- window, number of dependencies), and a word for each dependency; words are empty where there is nothing.
 local function postsIn(words)
   local posts, at = {}, 1
   while at <= #words do
-    local count = tonumber(words[at + 7])
+    local count = tonumber(words[at + 8])
     posts[#posts + 1] = {
       place = tonumber(words[at]), length = tonumber(words[at + 1]), uuid = words[at + 2], key = unlessEmpty(words[at + 3]),
       delay = tonumber(words[at + 4]), batch = unlessEmpty(words[at + 5]), member = unlessEmpty(words[at + 6]),
-      others = { unpack(words, at + 8, at + 7 + count) },
+      window = tonumber(words[at + 7]), others = { unpack(words, at + 9, at + 8 + count) },
     }
-    at = at + 8 + count
+    at = at + 9 + count
   end
   return posts
 end
@@ -297,7 +321,7 @@ function steps.write(names, revisions, lengths, posts, bytes)
     end
   end
   for _, post in ipairs(posts) do
-    ids[#ids + 1] = addJob(post.place, take(post.length), post.uuid, post.key, post.delay, post.others)[2]
+    ids[#ids + 1] = addJob(post.place, take(post.length), post.uuid, post.key, post.delay, post.others, post.window)[2]
     if post.batch then addMember(post.batch, post.uuid, ids[#ids]) end
   end
   limitsChanged(names)

@@ -9,7 +9,7 @@ local pending = {
 }
 local scored = {
   [ORDER] = {}, [RESTING] = {}, [UUIDS] = {}, [TRASHED] = {}, [RATES] = {}, [DEPENDENTS] = {}, [ENDED] = {},
-  [BATCH_JOBS] = {}, [BATCH_ORDER] = {}, [ENDED_BATCHES] = {},
+  [BATCH_JOBS] = {}, [BATCH_ORDER] = {}, [ENDED_BATCHES] = {}, [WINDOWS] = {},
 }
 
 -- For each change since the last mark: the table, the name in it, and the former value.
