@@ -28,6 +28,19 @@ export function capabilitiesContract({ open }: Place, capabilities: BackendCapab
     },
   )
 
+  if (!capabilities.keys)
+    test.each([
+      { name: 'one', for: '1h' },
+      { name: 'one', on: 'replace' },
+    ] as const)('a job with the key %j is refused by name', async (key) => {
+      const board = await open()
+      expect(await rejectionOf(board.post('flow', {}, { key }))).toMatchObject({
+        code: 'JOBBOARD_UNSUPPORTED_CAPABILITY',
+        capability: 'keys',
+      })
+      expect(await board.countJobs()).toBe(0)
+    })
+
   test(`a job after another one is ${capabilities.dependencies ? 'taken' : 'refused'}`, async () => {
     const board = await open()
     const first = await board.post('flow', {})
