@@ -45,7 +45,7 @@ test('jobs --json, post --json and show --json', async () => {
     maxAttempts: 3,
     postedAt: INSTANT,
   }
-  expect(posted).toEqual(job)
+  expect(posted).toEqual({ ...job, created: true })
   expect(post.stdout).toContain(String.raw`"name":"a\u009b\u202ename"`)
 
   await using board = await openBoard(place.board, { who: 'somebody' })

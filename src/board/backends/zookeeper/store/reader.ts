@@ -334,11 +334,15 @@ export async function missingAsUndefined<T>(asked: Promise<T>): Promise<T | unde
 }
 
 /**
- * Translates the errors of operations that do not change jobs: if the connection fails, it is always safe to try again.
+ * Translates the errors of operations that do not change jobs: if the connection fails, it is always safe to try again. An operation that
+ * the end of the session has interrupted is tried again once: the client has a new session by then, or waits for one.
  */
 export async function translateErrors<T>(what: string, ask: () => Promise<T>): Promise<T> {
   try {
-    return await ask()
+    return await ask().catch((error: unknown) => {
+      if (error instanceof SessionExpired) return ask()
+      throw error
+    })
   } catch (error) {
     if (!(error instanceof ZooKeeperError)) throw error
     // A server that has just ended the session answers with SessionExpired before it closes the connection.
