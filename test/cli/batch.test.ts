@@ -38,7 +38,7 @@ describe.skipIf(!zookeeperHosts)('batches in a shell', () => {
     expect((await batch('seal', uuid)).stdout).toMatch(
       new RegExp(`^batch ${uuid} +import +running\n +jobs +3: 0 done, 0 failed, 3 open\n +created +\\S+ by `),
     )
-    expect(await batch('wait', uuid, '--within', '10ms')).toMatchObject({
+    expect(await batch('wait', uuid, '--within', '1s')).toMatchObject({
       exitCode: 1,
       stderr: expect.stringContaining('is still running, with 3 of 3 jobs open'),
     })
