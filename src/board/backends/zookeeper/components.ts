@@ -91,7 +91,11 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     onError,
   } = options
   const parts = { zookeeper, layout, kind, encoding: kind.encoding, readMany: batchedReader(zookeeper), onError }
-  const reader = new ZooKeeperReader({ ...parts, onMarked: (marked) => marks.noteMarked(marked) })
+  const reader = new ZooKeeperReader({
+    ...parts,
+    onMarked: (marked) => marks.noteMarked(marked),
+    onDependedOn: (id) => dependencies.note(id),
+  })
   const gate = new BoardGate({ ...parts, onGate: (paused) => sink.paused(paused) })
   const scan = new Scan({
     ...parts,

@@ -39,6 +39,7 @@ import { missingAsUndefined } from './store/reader.ts'
 const MAX_FREED_AT_ONCE = 500
 const READS_AT_ONCE = 500
 const MAX_GONE = 10_000
+const MAX_DEPENDED_ON = 100_000
 const MAX_LOOKED_AT = 1_000
 const SETTLED_SUFFIX = '.settled'
 
@@ -74,7 +75,7 @@ export class DependencyNodes {
   readonly #zookeeper: ZooKeeper
   readonly #layout: Layout
   readonly #committer: DependencyNodesOptions['committer']
-  /** Jobs of the view on which others depend, as far as changes and reads have shown. */
+  /** Jobs on which others depend, as far as changes and reads have shown. The oldest are forgotten: without a view, nobody reports their ends. */
   readonly #dependedOn = new Set<string>()
   /** Jobs that are known to have left the board; their ids are never used again. The oldest are forgotten. */
   readonly #gone = new Set<string>()
@@ -128,7 +129,7 @@ export class DependencyNodes {
 
   /** Notes a job on which others depend, so that its end looks for them at once. */
   note(id: string): void {
-    this.#dependedOn.add(id)
+    addBounded(this.#dependedOn, id, MAX_DEPENDED_ON)
   }
 
   /** Forgets a job that has ended. */
@@ -138,9 +139,7 @@ export class DependencyNodes {
 
   /** Notes a job that has left the board: posts that would depend on it need not be sent. */
   noteGone(id: string): void {
-    this.#gone.add(id)
-    const [oldest] = this.#gone
-    if (oldest !== undefined && this.#gone.size > MAX_GONE) this.#gone.delete(oldest)
+    addBounded(this.#gone, id, MAX_GONE)
   }
 
   /** Returns the first of the dependencies that is known to have left the board. */
@@ -153,13 +152,14 @@ export class DependencyNodes {
    * multi has also applied all that was committed before it: what such a read does not find is gone.
    */
   prechecks(after: readonly Dependency[]): readonly Precheck[] {
+    const judge = (id: string, { error }: ReadResult<ReadData>) => {
+      if (!(error instanceof NoNode)) return undefined
+      this.noteGone(id)
+      return new DependencyGoneSignal(id)
+    }
     return after.map(({ id }) => ({
       op: op.getData(this.#layout.posting(id)),
-      judge: ({ error }) => {
-        if (!(error instanceof NoNode)) return undefined
-        this.noteGone(id)
-        return new DependencyGoneSignal(id)
-      },
+      judge: (found: ReadResult<ReadData>) => judge(id, found),
     }))
   }
 
@@ -175,14 +175,15 @@ export class DependencyNodes {
    * Ends a job: `commit` ends it, together with steps that free the jobs that depend on it.
    *
    * @param job.commitPart commits steps of a job that stays on the board, because its end alone would be too large
-   * @param job.commit ends the job. @throws DependentsChanged if dependents were not known, or have changed since they were read
+   * @param job.commit ends the job; the precheck shows whether it would be refused because of its dependents. @throws DependentsChanged if
+   * dependents were not known, or have changed since they were read
    */
   async end(
     id: string,
     job: {
       readonly outcome: JobOutcome
       readonly commitPart: (steps: readonly TransactionStep[]) => Promise<void>
-      readonly commit: (steps: readonly TransactionStep[]) => Promise<void>
+      readonly commit: (steps: readonly TransactionStep[], precheck: Precheck) => Promise<void>
     },
   ): Promise<void> {
     let dependents = this.isDependedOn(id) ? await this.#readDependents(id) : []
@@ -195,7 +196,7 @@ export class DependencyNodes {
           dependents = dependents.slice(MAX_FREED_AT_ONCE)
         }
         const rest = dependents.length === 0 ? NO_RELEASE : await this.#toRelease(id, dependents, job.outcome)
-        await job.commit(rest.steps)
+        await job.commit(rest.steps, this.#endPrecheck(id, dependents))
         this.forget(id)
         this.noteGone(id)
         await this.#lookAgain(rest)
@@ -204,6 +205,22 @@ export class DependencyNodes {
         if (!(error instanceof DependentsChanged)) throw error
         dependents = await this.#readDependents(id)
       }
+    }
+  }
+
+  /**
+   * Returns the read that shows whether a job has other dependents than these. Jobs that end together often have dependents that their owner did
+   * not know: it did not view the board when they were posted.
+   */
+  #endPrecheck(id: string, known: readonly Dependent[]): Precheck {
+    const names = new Set(known.map(({ name }) => name))
+    return {
+      op: op.getChildren(this.#layout.posting(id)),
+      judge: (found: ReadResult<{ readonly names: string[] }>) => {
+        if (found.error || found.names.every((name) => names.has(name))) return undefined
+        this.note(id)
+        return new DependentsChanged()
+      },
     }
   }
 
@@ -329,6 +346,13 @@ export class DependencyNodes {
       if (!(error instanceof ZooKeeperError)) throw error
     })
   }
+}
+
+/** Adds an element, and removes the oldest if there are too many. */
+function addBounded(set: Set<string>, element: string, max: number): void {
+  set.add(element)
+  const [oldest] = set
+  if (oldest !== undefined && set.size > max) set.delete(oldest)
 }
 
 /** Internal signal: a job on which another one would depend has left the board. */

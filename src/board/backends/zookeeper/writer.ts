@@ -385,13 +385,14 @@ export class ZooKeeperWriter {
       return isHistoryGone(error, step) ? new HistoryGoneSignal() : transaction.toRejection(error, step)
     }
     const job = batch === undefined ? undefined : { batch, uuid, id, trashed: cancellation !== undefined }
-    const commit = (steps: readonly TransactionStep[], entry?: JournalEntry): Promise<void> =>
+    const commit = (steps: readonly TransactionStep[], precheck: Precheck, entry?: JournalEntry): Promise<void> =>
       batches.end(job, async ({ steps: counting, finish, touches }) => {
         const needed = [...steps, ...transaction.steps, ...counting]
         const whole = [...needed, ...finish]
         const fits = finish.length > 0 && committer.sizeOf(whole) + (entry?.bytes.length ?? 0) <= MAX_END_BYTES
         const sent = { steps: fits ? whole : needed, touches: [...transaction.touches, ...touches] }
-        await committer.commit<void>({ ...transaction, ...sent, toRejection, ...(entry ? { entry } : {}) })
+        const prechecks = [...(transaction.prechecks ?? []), precheck]
+        await committer.commit<void>({ ...transaction, ...sent, prechecks, toRejection, ...(entry ? { entry } : {}) })
         return fits
       })
     await dependencies.end(id, {
@@ -402,7 +403,7 @@ export class ZooKeeperWriter {
           ...{ ...transaction, toRejection },
           steps: [transactions.postingCheckStep(layout, id, { revision }), ...steps],
         }),
-      commit: (steps) => this.#withHistory(ended.history, (entry) => commit(steps, entry)),
+      commit: (steps, precheck) => this.#withHistory(ended.history, (entry) => commit(steps, precheck, entry)),
     })
     if (ended.history) history.added(ended.history)
     // It may have ended while it waited, because it was cancelled.

@@ -10,6 +10,7 @@ import type { Admission, QueuedRequest } from '../../../../core/async/group-comm
 import type {
   Acl,
   CheckOp,
+  GetChildrenOp,
   GetDataOp,
   Op,
   ReadData,
@@ -109,11 +110,13 @@ export interface Journal {
   toStep(entries: readonly Uint8Array[]): TransactionStep
 }
 
-export interface Precheck {
-  readonly op: GetDataOp
-  /** Returns the reason to refuse the transaction, or undefined. */
-  readonly judge: (found: ReadResult<ReadData>) => Error | undefined
-}
+/** A read, and what it says: `judge` returns the reason to refuse the transaction, or undefined. */
+export type Precheck =
+  | { readonly op: GetDataOp; readonly judge: (found: ReadResult<ReadData>) => Error | undefined }
+  | {
+      readonly op: GetChildrenOp
+      readonly judge: (found: ReadResult<{ readonly names: string[] }>) => Error | undefined
+    }
 
 /** A transaction in the queue. */
 export interface QueuedTransaction extends QueuedRequest {

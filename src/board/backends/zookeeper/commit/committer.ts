@@ -57,6 +57,8 @@ const MAX_BROKEN_CONNECTIONS = 4
 /** The number of prechecks in one read. */
 const PRECHECKS_AT_ONCE = 500
 
+type PrecheckRead = ReadResult<ReadData> | ReadResult<{ readonly names: string[] }>
+
 export class TransactionCommitter {
   readonly #zookeeper: ZooKeeper
   readonly #markers: Markers
@@ -184,8 +186,9 @@ export class TransactionCommitter {
     const found = await this.#readPrechecks(checked.map(({ precheck }) => precheck))
     const refused = new Set<QueuedTransaction>()
     for (const { turn, precheck } of checked) {
-      const read = found.get(precheck.op.path)
-      const error = read && !refused.has(turn) ? precheck.judge(read) : undefined
+      const read = found.get(toKey(precheck))
+      // The read is one of this operation.
+      const error = read && !refused.has(turn) ? precheck.judge(read as never) : undefined
       if (!error) continue
       refused.add(turn)
       turn.reject(error)
@@ -194,14 +197,17 @@ export class TransactionCommitter {
   }
 
   /** Reads each path once. If the read fails, the transactions are sent and refused one by one. */
-  async #readPrechecks(prechecks: readonly Precheck[]): Promise<ReadonlyMap<string, ReadResult<ReadData>>> {
-    const ops = [...new Map(prechecks.map(({ op }) => [op.path, op])).values()]
-    const found = new Map<string, ReadResult<ReadData>>()
+  async #readPrechecks(prechecks: readonly Precheck[]): Promise<ReadonlyMap<string, PrecheckRead>> {
+    const distinct = [...new Map(prechecks.map((precheck) => [toKey(precheck), precheck])).values()]
+    const found = new Map<string, PrecheckRead>()
     try {
-      for (let from = 0; from < ops.length; from += PRECHECKS_AT_ONCE) {
-        const part = ops.slice(from, from + PRECHECKS_AT_ONCE)
-        const { results } = await this.#zookeeper.multiRead(part)
-        for (const [index, result] of results.entries()) found.set(part[index]?.path ?? '', result)
+      for (let from = 0; from < distinct.length; from += PRECHECKS_AT_ONCE) {
+        const part = distinct.slice(from, from + PRECHECKS_AT_ONCE)
+        const { results } = await this.#zookeeper.multiRead(part.map(({ op }) => op))
+        for (const [index, precheck] of part.entries()) {
+          const result = results[index]
+          if (result) found.set(toKey(precheck), result)
+        }
       }
     } catch (error) {
       if (!(error instanceof ZooKeeperError)) throw error
@@ -382,4 +388,9 @@ function outcomeUnknownError({ what }: { what: string }, cause: Error): OutcomeU
     `${what}: the connection broke before the answer, and it is not known whether it was done, because the session is over`,
     { cause },
   )
+}
+
+/** Returns the key of a precheck: transactions may have the same one. */
+function toKey({ op: { type, path } }: Precheck): string {
+  return `${type} ${path}`
 }

@@ -73,6 +73,8 @@ export interface ZooKeeperReaderOptions {
   readonly readMany: ReadMany
   /** Called for a marked posting, before the answer in which it is missing. */
   readonly onMarked: (marked: MarkedJob) => void
+  /** Called for a posting that has znodes below it: other jobs depend on the job. */
+  readonly onDependedOn?: (id: string) => void
 }
 
 export class ZooKeeperReader {
@@ -207,6 +209,7 @@ export class ZooKeeperReader {
   ): StoredJob | UnreadableJob | undefined {
     const { czxid: order, version: revision, ctime: postedAt, mtime: writtenAt } = stat
     const encoded = data ?? new Uint8Array()
+    if (stat.numChildren > 0) this.#options.onDependedOn?.(id)
     try {
       return { id, ...this.#kind.decodePosting(encoded), revision, order, postedAt, writtenAt }
     } catch (cause) {

@@ -56,6 +56,34 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
     expect(count).toBe(3)
   })
 
+  test('ends of jobs whose dependents their owner did not know are refused together', async () => {
+    await using place = await zookeeperPlace(server.hosts)
+    await using board = await openBusy(place)
+    const parts = await Promise.all(Array.from({ length: 100 }, () => board.post('flow', {}, { name: 'part' })))
+    // Nobody reports to it what is posted after its claims.
+    await using owner = await BareBackend.openUnsubscribed(place)
+    const ids = (await owner.backend.list()).jobs
+    const read = (await owner.backend.read(ids)).flatMap((stored) => (stored && 'posting' in stored ? [stored] : []))
+    const grants = await owner.backend.claim(
+      read.map(({ id, revision, posting }) => ({ id, revision, posting, who: 'owner' })),
+    )
+    await board.post('flow', {}, { name: 'collector', after: parts })
+    const settle = (index: number): Promise<void> => {
+      const [stored, grant] = [read[index], grants[index]]
+      if (!stored || !grant || !('value' in grant)) throw new Error('it was claimed')
+      const { id, posting } = stored
+      const { session, revision } = grant.value
+      return owner.backend.settle({
+        ...{ kind: 'consume', who: 'owner', cancelRequested: false },
+        ...{ id, posting, session, revision },
+      })
+    }
+    const ended = await transactionsOf(() => Promise.all(parts.map((_, index) => settle(index))))
+    expect(ended).toBeLessThanOrEqual(8)
+    const [collector] = await board.claimNext()
+    expect(collector.job.name).toBe('collector')
+  })
+
   test('posts after jobs that another board has ended are refused together, and the ends of those they wait for free them together', async () => {
     await using place = await zookeeperPlace(server.hosts)
     await using board = await openBusy(place)
