@@ -42,6 +42,8 @@ import { type RunStarted, Runs } from './runs/runs.ts'
 import { TaskWatch } from './runs/task-watch.ts'
 import { formatStopIgnored, type StopIgnored } from './runs/unstopped-jobs.ts'
 import { Scheduling } from './scheduling.ts'
+import { ServiceHealth } from './services/health.ts'
+import type { OpenServices } from './services/open.ts'
 import { retainTrash } from './trash-retention.ts'
 
 export interface ConductorParts extends ConductorSettings {
@@ -49,7 +51,7 @@ export interface ConductorParts extends ConductorSettings {
   readonly board: JobBoard
   readonly persistence: Persistence
   readonly flows: KnownFlows
-  readonly services: unknown
+  readonly services: OpenServices
   /** The child processes for isolated tasks. */
   readonly isolator: IsolatedAtoms | undefined
   /** Whether isolated tasks run in child processes; if not, they run in this process. */
@@ -81,6 +83,7 @@ export class Conductor implements AsyncDisposable {
   readonly #registration: Registration
   readonly #tasks: TaskWatch
   readonly #scheduling: Scheduling
+  readonly #serviceHealth: ServiceHealth
   readonly #draining = createSharedController()
   readonly #suspend = createSharedController()
   readonly #leave = createSharedController()
@@ -90,6 +93,7 @@ export class Conductor implements AsyncDisposable {
   #loop: Promise<void> = Promise.resolve()
   #retaining: Promise<void> = Promise.resolve()
   #publishing: Promise<void> = Promise.resolve()
+  #checking: Promise<void> = Promise.resolve()
   #fault: Error | undefined
 
   /** @internal Use `startConductor`. */
@@ -138,12 +142,18 @@ export class Conductor implements AsyncDisposable {
       hasRoomFor: (flow) => !parts.isolator?.isIsolated(flow) || parts.isolator.hasRoom,
       onRecheck: () => this.#claimLoop.recheck(),
     })
+    this.#serviceHealth = new ServiceHealth({
+      services: parts.services.checkable,
+      log: parts.log,
+      onChange: () => this.#claimLoop.recheck(),
+    })
     this.#claimLoop = new ClaimLoop({
       ...parts,
       slots: parts.concurrency,
       maxIdleTime: parts.maxIdleTime === undefined ? undefined : toMilliseconds(parts.maxIdleTime, 'maxIdleTime'),
       accept: (posting) => this.#jobFilter.accepts(posting),
       hasRoom: () => parts.isolator?.hasRoomForAny ?? true,
+      areServicesHealthy: () => this.#serviceHealth.isHealthy,
       dispatch: (claim) => this.#runs.begin(claim),
       isStorageBack: () => this.#storageIsBack(),
       onError: (error) => this.#reportError(error),
@@ -167,12 +177,13 @@ export class Conductor implements AsyncDisposable {
   }
 
   /**
-   * Whether it can claim when a slot is free: it runs, neither the board nor the logbooks are known to be away, and child processes
-   * can be started if it has a pool.
+   * Whether it can claim when a slot is free: it runs, neither the board nor the logbooks are known to be away, its services are healthy,
+   * and child processes can be started if it has a pool.
    */
   get healthy(): boolean {
     const canStartChildren = this.#parts.isolator?.refusal === undefined
-    return this.#lifecycle.state === 'running' && this.#claimLoop.isHealthy && canStartChildren
+    const canRun = canStartChildren && this.#serviceHealth.isHealthy
+    return this.#lifecycle.state === 'running' && this.#claimLoop.isHealthy && canRun
   }
 
   /** The last time at which it could have claimed a job; the present time while it waits for a job. */
@@ -217,11 +228,13 @@ export class Conductor implements AsyncDisposable {
         if (health) this.#healthServer = await serveHealth(health, { health: () => this.#health(), failed })
         await this.#registration.register(options)
         await this.#scheduling.start()
+        await this.#serviceHealth.check(this.#draining.signal)
         this.#publishing = this.#publishFlows()
         this.#alive = keepAlive()
         this.#watch = this.#watchEventLoop()
         this.#loop = this.#claimAndRun()
         this.#retaining = this.#retain()
+        this.#checking = this.#serviceHealth.run(this.#draining.signal)
         const places = { board: board.uri, persistence: persistence.uri }
         log.info({ conductor: this.name, ...places, flows: flows.names, concurrency }, 'conductor started')
       },
@@ -260,7 +273,8 @@ export class Conductor implements AsyncDisposable {
       log.info({ conductor: this.name, running: this.running }, 'conductor draining')
       this.#registration.statusChanged()
       // The other conductors fire, as this one will be gone soon.
-      await Promise.all([this.#loop, this.#retaining, this.#publishing, this.#scheduling[Symbol.asyncDispose]()])
+      const background = [this.#loop, this.#retaining, this.#publishing, this.#checking]
+      await Promise.all([...background, this.#scheduling[Symbol.asyncDispose]()])
       await this.#waitForRuns({ within: toMilliseconds(drainTimeout, 'drainTimeout'), unless: this.#suspend.signal })
       this.abort()
       await this.#waitForRuns({ within: toMilliseconds(abortTimeout, 'abortTimeout') })
@@ -402,7 +416,7 @@ export class Conductor implements AsyncDisposable {
       board: board.state,
       storage: this.#claimLoop.isStorageAway ? 'away' : 'there',
       ...(this.#parts.isolator && { children: toChildrenHealth(this.#parts.isolator) }),
-      ...defined({ lastClaimableCheck: this.lastClaimableCheck }),
+      ...defined({ services: this.#serviceHealth.status, lastClaimableCheck: this.lastClaimableCheck }),
     }
   }
 

@@ -28,6 +28,8 @@ export interface Health {
   readonly storage: 'there' | 'away'
   /** The child processes for isolated tasks. */
   readonly children?: ChildrenHealth
+  /** Each service that has a health check: `healthy`, or why it is not. */
+  readonly services?: Readonly<Record<string, string>>
   /** The last time at which it could have claimed a job. */
   readonly lastClaimableCheck?: Date
 }

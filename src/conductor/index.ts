@@ -8,8 +8,18 @@ export type { ConductorOptions } from './options.ts'
 export { type RunFlowOptions, runFlow } from './run-flow.ts'
 export type { OnFailure } from './runs/decide.ts'
 export type { FailuresOnBoard } from './runs/disclosure.ts'
-export type { ServicesFor, ServicesGiven } from './runs/services.ts'
 export type { Settled } from './runs/settle.ts'
+export {
+  type DefinedServices,
+  defineServices,
+  type ServiceContext,
+  type ServiceDefinition,
+  type ServiceOptions,
+  type ServiceScope,
+  service,
+  withServices,
+} from './services/define.ts'
+export type { ServicesFor, ServicesGiven } from './services/open.ts'
 export { startConductor } from './start-conductor.ts'
 export { type Tracked, type TrackOptions, track } from './track.ts'
 export { type Ended, type WaitForJobOptions, waitForJob } from './wait-for-job.ts'

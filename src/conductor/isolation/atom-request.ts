@@ -4,7 +4,7 @@
  */
 import type { Failure } from '../../core/failure.ts'
 import type { Performing } from '../../engine/index.ts'
-import type { BatchRun, ScheduledRun } from '../../flow/index.ts'
+import type { BatchRun, RunningJob, ScheduledRun } from '../../flow/index.ts'
 
 /** The settings of a child, sent once. */
 export interface AtomWorkerSettings {
@@ -29,7 +29,7 @@ export interface AtomRequest {
   readonly args: Uint8Array
   readonly run: number
   readonly fence: bigint
-  readonly job: { readonly uuid: string; readonly name: string } | undefined
+  readonly job: RunningJob | undefined
   readonly schedule: ScheduledRun | undefined
   readonly batch: BatchRun | undefined
   /** The encoded checkpoint that a former run of the task has saved last. */

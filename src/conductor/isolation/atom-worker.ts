@@ -28,7 +28,7 @@ import {
   toProgressMessage,
 } from '../../flow/index.ts'
 import type { OpenWorker, WorkContext } from '../../pool/index.ts'
-import { openServices } from '../runs/services.ts'
+import { type OpenServices, openServices, servicesForRun } from '../services/open.ts'
 import type { AtomNote, AtomQuestion, AtomRequest, AtomWorkerFacts, AtomWorkerSettings } from './atom-request.ts'
 
 /** The signal of a question whose answer is always needed. */
@@ -47,14 +47,14 @@ export const openWorker: OpenWorker = async (given) => {
   }
   return {
     facts,
-    run: (work, context) => runAtom(work as AtomRequest, { flows, services: opened.services, settings, context }),
+    run: (work, context) => runAtom(work as AtomRequest, { flows, opened, settings, context }),
     [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
   }
 }
 
 interface AtomWork {
   readonly flows: readonly AnyFlow[]
-  readonly services: unknown
+  readonly opened: OpenServices
   readonly settings: AtomWorkerSettings
   readonly context: WorkContext
 }
@@ -65,16 +65,20 @@ async function runAtom(request: AtomRequest, work: AtomWork): Promise<Uint8Array
     ...Object.entries(Object(decode(request.args, 'msgpack'))),
     ...Object.entries(atom.inject ?? {}),
   ])
-  const ctx = createContext(request, work)
+  // Services of a job are made for each task here: the tasks of a job may run in several children.
+  const { run, fence, job, schedule, batch } = request
+  const facts = { run, fence, job, schedule, batch, signal: work.context.signal }
+  await using made = await servicesForRun(work.opened, facts)
+  const ctx = createContext(request, { ...work, services: made.services })
   const keep = (value: unknown) => encodeResult(value, { atom: atom.name, how: request.how, ...work.settings })
   if (request.how === 'execute') {
-    return mergeErrors({
+    return await mergeErrors({
       before: () => atom.preExecute?.(args, ctx),
       work: async () => keep(await atom.execute(args, ctx)),
       after: () => atom.postExecute?.(args, ctx),
     })
   }
-  return mergeErrors({
+  return await mergeErrors({
     before: () => atom.preRevert?.(args, ctx),
     work: async () => keep(await atom.revert?.(args, ctx)),
     after: () => atom.postRevert?.(args, ctx),
@@ -129,7 +133,7 @@ function openCheckpoint({ atom, checkpoint }: AtomRequest, context: WorkContext)
   }
 }
 
-function createContext(request: AtomRequest, work: AtomWork): RevertContext<unknown> {
+function createContext(request: AtomRequest, work: AtomWork & { readonly services: unknown }): RevertContext<unknown> {
   const { run, fence, job, schedule, batch, reverted } = request
   const { services, settings, context } = work
   let checkpoint: ContextCheckpoint | undefined
