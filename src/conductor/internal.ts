@@ -2,3 +2,4 @@
 
 export { findInTrash, type JobRecord, type Located, locate, readRecord } from './locate.ts'
 export { isOfOtherBoard } from './runs/book-owner.ts'
+export { mergeServices } from './services/merge.ts'

@@ -12,14 +12,14 @@ import {
   type ConductorFlags,
   toConductorSettings,
 } from '../input/conductor-flags.ts'
-import { flowsOption, loadFlowsAndServices } from '../input/flows-module.ts'
+import { flowsOption, loadFlowsAndServices, type ModuleNames } from '../input/flows-module.ts'
 import { toPool } from '../input/pool-flags.ts'
-import { choiceParser, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { choiceParser, collectText, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
 import { openConductorsLogbooks, openNamedBoard } from '../opening.ts'
 import { escapeUnprintable } from '../output/render/text.ts'
 
 interface ConductorCommandOptions extends SharedOptions, ConductorFlags {
-  readonly flows?: string
+  readonly flows?: ModuleNames
   readonly logLevel?: (typeof LOG_LEVEL_CHOICES)[number]
 }
 
@@ -32,7 +32,7 @@ export function defineConductor(program: Command, run: RunAction): void {
         'SIGTERM lets running jobs finish, the second aborts them, the third ends the process; unfinished jobs go back to ' +
         'the board. SIGUSR2 pauses it, and resumes it when it is paused: meanwhile running jobs continue, and no job is claimed.',
     )
-    .option('--flows <module>', 'module that exports the flows: a path or a package')
+    .option('--flows <module>', 'module that exports the flows: a path or a package; may be repeated', collectText)
   addConductorFlags(command)
   command
     .option(

@@ -8,8 +8,8 @@ import type { BatchRun, RunningJob, ScheduledRun } from '../../flow/index.ts'
 
 /** The settings of a child, sent once. */
 export interface AtomWorkerSettings {
-  /** The URL of the module that exports the flows, and maybe `services`. */
-  readonly module: string
+  /** The URLs of the modules that export the flows, and maybe `services`. */
+  readonly modules: readonly string[]
   /** The level of `ctx.log`: lines below it are not sent. */
   readonly logLevel: string
   readonly maxMessage: number

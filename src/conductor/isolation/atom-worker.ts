@@ -28,6 +28,7 @@ import {
   toProgressMessage,
 } from '../../flow/index.ts'
 import type { OpenWorker, WorkContext } from '../../pool/index.ts'
+import { mergeServices } from '../services/merge.ts'
 import { type OpenServices, openServices, servicesForRun } from '../services/open.ts'
 import type { AtomNote, AtomQuestion, AtomRequest, AtomWorkerFacts, AtomWorkerSettings } from './atom-request.ts'
 
@@ -37,11 +38,15 @@ const NEVER = new AbortController().signal
 /** Opens the worker in a child. @throws what the module throws when it is imported, or its factory of services */
 export const openWorker: OpenWorker = async (given) => {
   const settings = given as AtomWorkerSettings
-  const exported: object = await import(settings.module)
-  const flows = collectExports(exported, isFlow)
+  const imported = await Promise.all(
+    settings.modules.map(async (name) => ({ name, exported: (await import(name)) as object })),
+  )
+  const flows = [...new Set(imported.flatMap(({ exported }) => collectExports(exported, isFlow)))]
+  const exports = imported.map(({ name, exported }) => ({ name, services: exportNamed(exported, 'services') }))
+  const services = mergeServices(exports.filter((each) => each.services !== undefined))
   const failed = (error: unknown) =>
     void process.stderr.write(`a service could not be disposed of: ${describeError(error)}\n`)
-  const opened = await openServices(exportNamed(exported, 'services'), { failed })
+  const opened = await openServices(services, { failed })
   const facts: AtomWorkerFacts = {
     flows: flows.map((flow) => ({ name: flow.name, version: flow.version, digest: flowDigest(flow) })),
   }

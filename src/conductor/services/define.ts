@@ -49,7 +49,7 @@ export interface ServiceDefinition<in N, out S> {
   dispose?(service: unknown): unknown
 }
 
-type Definitions = Readonly<Record<string, ServiceDefinition<never, unknown>>>
+export type Definitions = Readonly<Record<string, ServiceDefinition<never, unknown>>>
 
 type MadeBy<D extends Definitions> = {
   readonly [K in keyof D]: D[K] extends ServiceDefinition<never, infer S> ? S : never
@@ -81,8 +81,11 @@ export function isDefinedServices(value: unknown): value is DefinedServices<unkn
   return typeof value === 'object' && value !== null && Object.hasOwn(value, MARK)
 }
 
-function toDefinedServices<S>(definitions: Definitions): DefinedServices<S> {
-  return Object.freeze(Object.defineProperty({ definitions: { ...definitions } }, MARK, { value: true }))
+/** Returns the services with the mark by which they are recognized. */
+export function toDefinedServices<S>(
+  definitions: Iterable<readonly [string, Definitions[string]]>,
+): DefinedServices<S> {
+  return Object.freeze(Object.defineProperty({ definitions: Object.fromEntries(definitions) }, MARK, { value: true }))
 }
 
 const DEFAULT_TIMEOUT = '30s'
@@ -133,7 +136,7 @@ export function defineServices<D extends Definitions>(definitions: D & Fulfilled
     if (typeof definition?.make !== 'function' || definition.scope === undefined)
       throw new InvalidArgument(`defineServices: ${name} must be what service(…) returns`)
   }
-  return toDefinedServices(definitions)
+  return toDefinedServices(Object.entries(definitions))
 }
 
 /**
@@ -153,5 +156,5 @@ export function withServices<S>(
       throw new InvalidArgument(`withServices: there is no service ${name}; the services are ${known.join(', ')}`)
     definitions[name] = service(() => made, { dispose: () => undefined })
   }
-  return toDefinedServices(definitions)
+  return toDefinedServices(Object.entries(definitions))
 }
