@@ -32,6 +32,7 @@ import type { KnownFlows } from './claiming/known-flows.ts'
 import { type EventLoopBlocked, formatBlocked, watchEventLoop } from './event-loop-watch.ts'
 import { type ChildStartedEvent, CONDUCTOR_EVENTS, type ConductorEvents, toChildDied } from './events.ts'
 import { type Health, type HealthServer, serveHealth } from './health-server.ts'
+import { runBeforeClaim, subscribeHooks } from './hooks.ts'
 import { type IsolatedAtoms, toChildrenHealth } from './isolation/isolated-atoms.ts'
 import type { ConductorSettings } from './options.ts'
 import { Registration } from './registration.ts'
@@ -106,6 +107,7 @@ export class Conductor implements AsyncDisposable {
     }
     this.#events = new Emitter(listenerThrew, { events: CONDUCTOR_EVENTS })
     // The watch looks for blocks of half of the session's timeout: a task that runs for less cannot have caused one.
+    if (parts.hooks) subscribeHooks(parts.hooks, { events: this.#events, onError: (error) => this.#reportError(error) })
     this.#tasks = new TaskWatch({ minimum: (parts.board.sessionTimeout ?? 0) / 4, now: monotonic })
     this.#runs = new Runs({
       ...parts,
@@ -118,6 +120,7 @@ export class Conductor implements AsyncDisposable {
       draining: this.#draining.signal,
       suspend: this.#suspend.signal,
       leave: this.#leave.signal,
+      errorHandler: parts.onError,
       onStarted: (event) => this.#runStarted(event),
       onSettled: (event) => {
         this.#scheduling.onSettled(event)
@@ -227,6 +230,7 @@ export class Conductor implements AsyncDisposable {
         const failed = (error: unknown) => this.#reportError(error)
         if (health) this.#healthServer = await serveHealth(health, { health: () => this.#health(), failed })
         await this.#registration.register(options)
+        await this.#runBeforeClaim(options.signal)
         await this.#scheduling.start()
         await this.#serviceHealth.check(this.#draining.signal)
         this.#publishing = this.#publishFlows()
@@ -355,6 +359,13 @@ export class Conductor implements AsyncDisposable {
     this.#parts.log.info({ conductor: this.name }, `conductor stops by itself: ${over}`)
     // This must not be awaited here: a stop waits for this loop.
     this.stop().catch((error: unknown) => this.#reportError(error))
+  }
+
+  async #runBeforeClaim(signal: AbortSignal | undefined): Promise<void> {
+    const { board, hooks, release, log } = this.#parts
+    if (!hooks) return
+    using stop = followSignals([signal, this.#draining.signal])
+    await runBeforeClaim(hooks, { board, conductor: this.name, release, log, signal: stop.signal })
   }
 
   /** Writes the outlines of the flows, for people. No job waits for it, and none suffers if it fails. */

@@ -3,11 +3,13 @@
 export type { Conductor, ConductorState } from './conductor.ts'
 export { type RunConductorOptions, runConductor } from './daemon/run-conductor.ts'
 export type { ConductorEvents } from './events.ts'
+export type { BeforeClaimContext, BeforeClaimHook, ConductorHooks } from './hooks.ts'
 export type { ConductorPool } from './isolation/open-pool.ts'
 export type { ConductorOptions } from './options.ts'
 export { type RunFlowOptions, runFlow } from './run-flow.ts'
 export type { OnFailure } from './runs/decide.ts'
 export type { FailuresOnBoard } from './runs/disclosure.ts'
+export type { ErrorHandler, ErrorVerdict, FailedRun } from './runs/on-error.ts'
 export type { Settled } from './runs/settle.ts'
 export {
   type DefinedServices,

@@ -1,10 +1,12 @@
 /** The flows and services of the modules that the command line names. */
 import { pathToFileURL } from 'node:url'
+import type { ConductorHooks, ErrorHandler } from '../../conductor/index.ts'
 import { Duplicate, InvalidArgument } from '../../core/errors.ts'
 import { collectExports, exportNamed } from '../../core/module-exports.ts'
 import { isMisspelt } from '../../core/texts.ts'
 import type { AnyFlow } from '../../flow/index.ts'
 import { importModule, type ModuleOptions } from './import-module.ts'
+import { definedOnly } from './shared-options.ts'
 
 /** The names of modules: paths or packages, both resolved against the working directory. */
 export type ModuleNames = readonly string[]
@@ -30,6 +32,9 @@ export interface FlowModules {
   readonly execArgv?: readonly string[]
   /** The exports `services`, as conductors take them. */
   readonly services?: unknown
+  /** The exports `hooks` and `onError`, which conductors check. */
+  readonly hooks?: ConductorHooks
+  readonly onError?: ErrorHandler
 }
 
 /**
@@ -43,12 +48,13 @@ export async function loadFlowsAndServices(modules: ModuleNames, options: Module
   for (const module of new Set(modules)) loaded.push(await loadOne(module, options))
   assertDistinct(loaded)
   const tsx = loaded.find((each) => each.tsx !== undefined)?.tsx
-  const services = await mergeExports(loaded)
+  const { services, hooks } = await mergeExports(loaded)
+  const onError = onlyOne(loaded)
   return {
     flows: [...new Set(loaded.flatMap(({ flows }) => flows))],
     urls: loaded.map(({ url }) => url),
     ...(tsx === undefined ? {} : { execArgv: ['--import', tsx.href] }),
-    ...(services === undefined ? {} : { services }),
+    ...definedOnly({ services, hooks, onError }),
   }
 }
 
@@ -58,6 +64,8 @@ interface LoadedModule {
   readonly tsx: URL | undefined
   readonly flows: readonly AnyFlow[]
   readonly services: unknown
+  readonly hooks: ConductorHooks | undefined
+  readonly onError: ErrorHandler | undefined
 }
 
 async function loadOne(module: string, options: ModuleOptions): Promise<LoadedModule> {
@@ -77,7 +85,15 @@ async function loadOne(module: string, options: ModuleOptions): Promise<LoadedMo
       `module ${module}: services is ${JSON.stringify(services)}; export an object, or a function that makes one`,
     )
   }
-  return { module, url: pathToFileURL(file), tsx, flows, services }
+  const hooks = exportNamed(exported, 'hooks')
+  if (hooks !== undefined && (typeof hooks !== 'object' || hooks === null))
+    throw new InvalidArgument(`module ${module}: hooks must be an object, as in { settled: (event) => … }`)
+  const onError = exportNamed(exported, 'onError')
+  if (onError !== undefined && typeof onError !== 'function')
+    throw new InvalidArgument(`module ${module}: onError must be a function of a failure and its run`)
+  const url = pathToFileURL(file)
+  // Conductors check the content of both.
+  return { module, url, tsx, flows, services, hooks: hooks as ConductorHooks, onError: onError as ErrorHandler }
 }
 
 /** @throws Duplicate naming the two modules that define the same version of a flow differently */
@@ -98,12 +114,26 @@ function assertDistinct(loaded: readonly LoadedModule[]): void {
   }
 }
 
-async function mergeExports(loaded: readonly LoadedModule[]): Promise<unknown> {
-  const given = loaded.filter(({ services }) => services !== undefined)
-  // Most modules export no services; then the conductor is not loaded only to merge them.
-  if (given.length < 2) return given[0]?.services
-  const { mergeServices } = await import('../../conductor/internal.ts')
-  return mergeServices(given.map(({ module, services }) => ({ name: `module ${module}`, services })))
+async function mergeExports(loaded: readonly LoadedModule[]): Promise<Pick<FlowModules, 'services' | 'hooks'>> {
+  const [only] = loaded
+  if (only && loaded.length === 1) return definedOnly({ services: only.services, hooks: only.hooks })
+  // A command that runs one module, or only posts, does not load the conductor to merge.
+  const { mergeHooks, mergeServices } = await import('../../conductor/internal.ts')
+  const services = loaded.filter((each) => each.services !== undefined)
+  const hooks = loaded.flatMap((each) => each.hooks ?? [])
+  return definedOnly({
+    services: mergeServices(services.map((each) => ({ name: `module ${each.module}`, services: each.services }))),
+    hooks: hooks.length === 0 ? undefined : mergeHooks(hooks),
+  })
+}
+
+/** @throws InvalidArgument if several modules export different functions `onError` */
+function onlyOne(loaded: readonly LoadedModule[]): ErrorHandler | undefined {
+  const given = loaded.filter(({ onError }) => onError !== undefined)
+  const other = given.find(({ onError }) => onError !== given[0]?.onError)
+  if (other)
+    throw new InvalidArgument(`modules ${given[0]?.module} and ${other.module} both export onError; keep one of them`)
+  return given[0]?.onError
 }
 
 /** Returns the flow of a name in modules. @throws as {@link loadFlows} and {@link chooseFlow} */
