@@ -268,6 +268,49 @@ export const services = ${services}
   })
 })
 
+describe('hooks and onError', () => {
+  const MODULE = `
+import { input, linear, task } from 'jobboard'
+export const flow = linear('fail', input(), task('fail', { execute: () => { throw new Error('enough') } }))
+export const onError = (failure) => (console.log('asked about', failure.message), 'trash')
+export const hooks = {
+  beforeClaim: { name: 'migrate', once: 'release', run: () => console.log('migrated') },
+  failed: ({ settled }) => console.log('failed:', settled),
+}
+`
+  test('of the module are those of the conductor; a hook for each release needs its name', async () => {
+    await using place = await createCliFolder()
+    await place.write('flows.mjs', MODULE)
+    const args = ['conductor', '--flows', 'flows.mjs', '--max-jobs', '1', '--log-level', 'silent']
+    expect(await place.jobboard(args)).toMatchObject({
+      ...{ exitCode: 2, stderr: expect.stringContaining('name it with the option release') },
+    })
+    const steps = [
+      ['2.1', ['migrated']],
+      ['2.1', []],
+      ['2.2', ['migrated']],
+    ] as const
+    for (const [release, migrations] of steps) {
+      await place.jobboard(['post', 'fail'])
+      const { stdout, exitCode } = await place.spawned([...args, '--release', release])
+      const lines = stdout.split('\n').filter((line) => /^(asked|migrated|failed)/.test(line))
+      expect(lines).toEqual([...migrations, 'asked about enough', 'failed: trashed'])
+      expect(exitCode).toBe(0)
+    }
+  })
+
+  test.each([
+    ['hooks = 1', 'module flows.mjs: hooks must be an object, as in { settled: (event) => … }'],
+    ['onError = 1', 'module flows.mjs: onError must be a function of a failure and its run'],
+    ['hooks = { settle: () => 1 }', 'hooks has no option "settle"; did you mean'],
+  ])('of a wrong type are refused: %s', async (given, says) => {
+    await using place = await createCliFolder()
+    await place.write('flows.mjs', `${FLOWS}\nexport const ${given}\n`)
+    const refused = await place.jobboard(['conductor', '--flows', 'flows.mjs'])
+    expect(refused).toMatchObject({ exitCode: 2, stdout: '', stderr: expect.stringContaining(says) })
+  })
+})
+
 describe('a package that names its flows', () => {
   test.each([
     ['our-flows', '"./dist/flows.mjs"', ''],
