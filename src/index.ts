@@ -102,6 +102,7 @@ export {
   type BeforeClaimContext,
   type BeforeClaimHook,
   type Conductor,
+  type ConductorCounts,
   type ConductorEvents,
   type ConductorHooks,
   type ConductorOptions,

@@ -29,6 +29,7 @@ import type { PoolEvent } from '../pool/index.ts'
 import { ClaimLoop } from './claiming/claim-loop.ts'
 import { JobFilter } from './claiming/job-filter.ts'
 import type { KnownFlows } from './claiming/known-flows.ts'
+import { type ConductorCounts, RunCounters } from './counters.ts'
 import { type EventLoopBlocked, formatBlocked, watchEventLoop } from './event-loop-watch.ts'
 import { type ChildStartedEvent, CONDUCTOR_EVENTS, type ConductorEvents, toChildDied } from './events.ts'
 import { type Health, type HealthServer, serveHealth } from './health-server.ts'
@@ -85,6 +86,7 @@ export class Conductor implements AsyncDisposable {
   readonly #tasks: TaskWatch
   readonly #scheduling: Scheduling
   readonly #serviceHealth: ServiceHealth
+  readonly #counters = new RunCounters()
   readonly #draining = createSharedController()
   readonly #suspend = createSharedController()
   readonly #leave = createSharedController()
@@ -96,6 +98,7 @@ export class Conductor implements AsyncDisposable {
   #publishing: Promise<void> = Promise.resolve()
   #checking: Promise<void> = Promise.resolve()
   #fault: Error | undefined
+  #drainingSince: Date | undefined
 
   /** @internal Use `startConductor`. */
   constructor(parts: ConductorParts) {
@@ -124,6 +127,7 @@ export class Conductor implements AsyncDisposable {
       onStarted: (event) => this.#runStarted(event),
       onSettled: (event) => {
         this.#scheduling.onSettled(event)
+        this.#counters.onSettled(event)
         this.#events.emit('settled', event)
       },
       tasks: this.#tasks,
@@ -165,7 +169,10 @@ export class Conductor implements AsyncDisposable {
     this.#registration = new Registration({
       ...parts,
       flows: parts.flows,
-      status: () => ({ state: this.state, jobs: this.#runs.uuids, isolator: parts.isolator }),
+      status: () => ({
+        ...{ state: this.state, jobs: this.#runs.uuids, isolator: parts.isolator },
+        ...{ counts: this.counts, drainingSince: this.#drainingSince },
+      }),
       onError: (error) => this.#reportError(error),
     })
   }
@@ -202,6 +209,11 @@ export class Conductor implements AsyncDisposable {
   /** The number of jobs that run now. */
   get running(): number {
     return this.#runs.size
+  }
+
+  /** What it has done since its start. */
+  get counts(): ConductorCounts {
+    return this.#counters.counts
   }
 
   /** The error for which it has stopped by itself; its process should be started again. */
@@ -269,6 +281,7 @@ export class Conductor implements AsyncDisposable {
    */
   stop(): Promise<void> {
     this.#draining.abort(new ShuttingDown(`conductor ${this.name} is stopping`))
+    this.#drainingSince ??= new Date()
     return this.#lifecycle.stop(async () => {
       using _alive = this.#alive
       using _watch = this.#watch
@@ -400,6 +413,7 @@ export class Conductor implements AsyncDisposable {
   }
 
   #runStarted(event: RunStarted): void {
+    this.#counters.onStarted(event)
     this.#registration.statusChanged()
     this.#events.emit('started', event)
   }
@@ -424,6 +438,7 @@ export class Conductor implements AsyncDisposable {
       healthy: this.healthy,
       running: this.running,
       slots: concurrency,
+      counts: this.counts,
       board: board.state,
       storage: this.#claimLoop.isStorageAway ? 'away' : 'there',
       ...(this.#parts.isolator && { children: toChildrenHealth(this.#parts.isolator) }),

@@ -9,6 +9,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { InvalidArgument } from '../core/errors.ts'
+import type { ConductorCounts } from './counters.ts'
 import type { ChildrenHealth } from './isolation/isolated-atoms.ts'
 
 export interface HealthAddress {
@@ -24,6 +25,8 @@ export interface Health {
   readonly healthy: boolean
   readonly running: number
   readonly slots: number
+  /** What it has done since its start. */
+  readonly counts: ConductorCounts
   readonly board: string
   readonly storage: 'there' | 'away'
   /** The child processes for isolated tasks. */

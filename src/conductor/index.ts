@@ -1,6 +1,7 @@
 /** Conductors: claim jobs, run their flows, settle them. */
 
 export type { Conductor, ConductorState } from './conductor.ts'
+export type { ConductorCounts } from './counters.ts'
 export { type RunConductorOptions, runConductor } from './daemon/run-conductor.ts'
 export type { ConductorEvents } from './events.ts'
 export type { BeforeClaimContext, BeforeClaimHook, ConductorHooks } from './hooks.ts'
