@@ -39,7 +39,7 @@ const INNER: Readonly<Record<string, Levels>> = {
   'board/backends/zookeeper': [['store'], ['commit'], ['taskflow'], [''], ['native']],
   schedule: [['calendar'], ['']],
   persistence: [[''], ['codecs'], ['directory', 'memory', 'postgres', 'zookeeper']],
-  conductor: [['claiming'], ['runs'], ['isolation'], [''], ['daemon']],
+  conductor: [['claiming', 'services'], ['runs'], ['isolation'], [''], ['daemon']],
 }
 
 /** `Job` and `Claim` refer to each other, so these two folders of one level do import each other. */

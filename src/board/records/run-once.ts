@@ -13,7 +13,6 @@
 import { createSharedController } from '../../core/async/abort.ts'
 import { Conflict, Duplicate, InvalidPosting } from '../../core/errors.ts'
 import { sleep } from '../../core/time.ts'
-import type { RegisteredEntity } from '../api/entity-registry.ts'
 import type { Entity } from '../backend.ts'
 import type { BoardRecords } from './board-records.ts'
 import type { RecordKind } from './record-store.ts'
@@ -32,7 +31,7 @@ const LOOK_PAUSE_MS = 500
 export interface OnceHost {
   readonly who: string
   readonly records: BoardRecords
-  register(entity: Omit<Entity, 'instance'>): Promise<RegisteredEntity>
+  register(entity: Omit<Entity, 'instance'>): Promise<AsyncDisposable>
   /** Calls `lost` when the session ends, until the result is called. */
   onLost(lost: () => void): () => void
   now(): number
@@ -77,7 +76,7 @@ export async function runOnce(host: OnceHost, { id, work, signal }: RunOnceOptio
   return 'done'
 }
 
-async function takeEntity(host: OnceHost, id: string): Promise<RegisteredEntity | undefined> {
+async function takeEntity(host: OnceHost, id: string): Promise<AsyncDisposable | undefined> {
   try {
     return await host.register({ kind: ENTITY_KIND, name: id, metadata: { who: host.who } })
   } catch (error) {
