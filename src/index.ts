@@ -115,6 +115,7 @@ export {
   type ErrorVerdict,
   type FailedRun,
   type FailuresOnBoard,
+  type MetricsOptions,
   type OnFailure,
   type RunConductorOptions,
   type RunFlowOptions,

@@ -11,12 +11,11 @@ const MAX_FILES_PER_FOLDER = 22
 type Levels = readonly (readonly string[])[]
 
 /**
- * The folders of `src/`. A new one is added where it belongs: `telemetry` beside `zookeeper`, `schedule` beside
- * `engine`, `ui` beside `testing`.
+ * The folders of `src/`. A new one is added where it belongs: `ui` beside `testing`.
  */
 const LEVELS: Levels = [
   ['core'],
-  ['flow', 'postgres', 'zookeeper', 'pool', 'schedule'],
+  ['flow', 'postgres', 'zookeeper', 'pool', 'schedule', 'telemetry'],
   ['persistence', 'board'],
   ['engine'],
   ['conductor'],

@@ -34,7 +34,8 @@ import { type EventLoopBlocked, formatBlocked, watchEventLoop } from './event-lo
 import { type ChildStartedEvent, CONDUCTOR_EVENTS, type ConductorEvents, toChildDied } from './events.ts'
 import { type Health, type HealthServer, serveHealth } from './health-server.ts'
 import { runBeforeClaim, subscribeHooks } from './hooks.ts'
-import { type IsolatedAtoms, toChildrenHealth } from './isolation/isolated-atoms.ts'
+import { type IsolatedAtoms, toChildrenHealth, toStateCounts } from './isolation/isolated-atoms.ts'
+import { ConductorMetrics } from './metrics.ts'
 import type { ConductorSettings } from './options.ts'
 import { Registration } from './registration.ts'
 import { retain } from './retention.ts'
@@ -87,6 +88,7 @@ export class Conductor implements AsyncDisposable {
   readonly #scheduling: Scheduling
   readonly #serviceHealth: ServiceHealth
   readonly #counters = new RunCounters()
+  readonly #metrics: ConductorMetrics | undefined
   readonly #draining = createSharedController()
   readonly #suspend = createSharedController()
   readonly #leave = createSharedController()
@@ -110,6 +112,7 @@ export class Conductor implements AsyncDisposable {
     }
     this.#events = new Emitter(listenerThrew, { events: CONDUCTOR_EVENTS })
     // The watch looks for blocks of half of the session's timeout: a task that runs for less cannot have caused one.
+    this.#metrics = this.#createMetrics()
     if (parts.hooks) subscribeHooks(parts.hooks, { events: this.#events, onError: (error) => this.#reportError(error) })
     this.#tasks = new TaskWatch({ minimum: (parts.board.sessionTimeout ?? 0) / 4, now: monotonic })
     this.#runs = new Runs({
@@ -240,7 +243,9 @@ export class Conductor implements AsyncDisposable {
       async () => {
         const { board, persistence, flows, concurrency, health, log } = this.#parts
         const failed = (error: unknown) => this.#reportError(error)
-        if (health) this.#healthServer = await serveHealth(health, { health: () => this.#health(), failed })
+        this.#metrics?.subscribe()
+        const answers = { health: () => this.#health(), metrics: this.#metrics, failed }
+        if (health) this.#healthServer = await serveHealth(health, answers)
         await this.#registration.register(options)
         await this.#runBeforeClaim(options.signal)
         await this.#scheduling.start()
@@ -444,6 +449,19 @@ export class Conductor implements AsyncDisposable {
       ...(this.#parts.isolator && { children: toChildrenHealth(this.#parts.isolator) }),
       ...defined({ services: this.#serviceHealth.status, lastClaimableCheck: this.lastClaimableCheck }),
     }
+  }
+
+  #createMetrics(): ConductorMetrics | undefined {
+    const { metrics, board, concurrency, isolator, log } = this.#parts
+    if (!metrics) return undefined
+    return new ConductorMetrics({
+      ...(metrics === true ? {} : metrics),
+      ...{ events: this.#events, log, now: () => board.clock.now() },
+      gauges: () => ({
+        ...{ slots: concurrency, ready: this.healthy, connected: board.connected },
+        children: isolator && toStateCounts(isolator.children),
+      }),
+    })
   }
 
   #watchEventLoop(): Disposable | undefined {

@@ -6,6 +6,7 @@ export { type RunConductorOptions, runConductor } from './daemon/run-conductor.t
 export type { ConductorEvents } from './events.ts'
 export type { BeforeClaimContext, BeforeClaimHook, ConductorHooks } from './hooks.ts'
 export type { ConductorPool } from './isolation/open-pool.ts'
+export type { MetricsOptions } from './metrics.ts'
 export type { ConductorOptions } from './options.ts'
 export { type RunFlowOptions, runFlow } from './run-flow.ts'
 export type { OnFailure } from './runs/decide.ts'

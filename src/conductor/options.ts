@@ -12,6 +12,7 @@ import type { LogbookCodec, Persistence } from '../persistence/index.ts'
 import type { HealthAddress } from './health-server.ts'
 import { assertHooks, type ConductorHooks } from './hooks.ts'
 import type { ConductorPool } from './isolation/open-pool.ts'
+import { assertMetrics, type MetricsOptions } from './metrics.ts'
 import type { OnFailure } from './runs/decide.ts'
 import { assertFailuresOnBoard, type FailuresOnBoard } from './runs/disclosure.ts'
 import type { ErrorHandler } from './runs/on-error.ts'
@@ -78,6 +79,10 @@ export interface ConductorOptions {
    * left, then trashed. `consume`: as in TaskFlow.
    */
   readonly onFailure?: OnFailure
+  /**
+   * Whether it records metrics, which `/metrics` of the option `health` answers in the text format of Prometheus; false by default.
+   */
+  readonly metrics?: boolean | MetricsOptions
   /** Functions that are called before it claims, and when jobs end or children start. */
   readonly hooks?: ConductorHooks
   /** The name of the release of the application, for hooks that run once for each release. */
@@ -135,6 +140,7 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   defaultDeadline: true,
   onFailure: true,
   onError: true,
+  metrics: true,
   hooks: true,
   release: true,
   removeLogbooksAfter: true,
@@ -160,6 +166,7 @@ export type ConductorSettings = Required<Pick<ConductorOptions, DefaultedOption>
   Pick<
     ConductorOptions,
     | 'onError'
+    | 'metrics'
     | 'hooks'
     | 'release'
     | 'removeLogbooksAfter'
@@ -211,6 +218,7 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
   }
   assertChoices(settings)
   assertHealth(settings.health)
+  assertMetrics(settings.metrics)
   assertRelease(settings.release)
   assertHooks(settings.hooks, settings)
   assertFailuresOnBoard(settings.failuresOnBoard, 'a conductor')
@@ -263,6 +271,7 @@ const SETTING_NAMES: Readonly<Record<keyof ConductorSettings, true>> = {
   burst: true,
   log: true,
   onError: true,
+  metrics: true,
   hooks: true,
   release: true,
   removeLogbooksAfter: true,

@@ -281,6 +281,13 @@ export function toChildrenHealth({ refusal, children }: Pick<IsolatedAtoms, 'ref
   }
 }
 
+/** Returns how many children are in each state. */
+export function toStateCounts(children: readonly ChildStatus[]): Readonly<Record<ChildStatus['state'], number>> {
+  const counts = { starting: 0, idle: 0, busy: 0, retiring: 0, dead: 0 }
+  for (const { state } of children) counts[state] += 1
+  return counts
+}
+
 function encodeFor(what: string, value: unknown): Uint8Array {
   try {
     return encode(value, 'msgpack')
