@@ -11,12 +11,11 @@ const MAX_FILES_PER_FOLDER = 22
 type Levels = readonly (readonly string[])[]
 
 /**
- * The folders of `src/`. A new one is added where it belongs: `telemetry` beside `zookeeper`, `schedule` beside
- * `engine`, `ui` beside `testing`.
+ * The folders of `src/`. A new one is added where it belongs: `ui` beside `testing`.
  */
 const LEVELS: Levels = [
   ['core'],
-  ['flow', 'postgres', 'zookeeper', 'pool', 'schedule'],
+  ['flow', 'postgres', 'zookeeper', 'pool', 'schedule', 'telemetry'],
   ['persistence', 'board'],
   ['engine'],
   ['conductor'],
@@ -39,7 +38,7 @@ const INNER: Readonly<Record<string, Levels>> = {
   'board/backends/zookeeper': [['store'], ['commit'], ['taskflow'], [''], ['native']],
   schedule: [['calendar'], ['']],
   persistence: [[''], ['codecs'], ['directory', 'memory', 'postgres', 'zookeeper']],
-  conductor: [['claiming'], ['runs'], ['isolation'], [''], ['daemon']],
+  conductor: [['claiming', 'services'], ['runs'], ['isolation'], [''], ['daemon']],
 }
 
 /** `Job` and `Claim` refer to each other, so these two folders of one level do import each other. */

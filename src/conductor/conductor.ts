@@ -29,10 +29,13 @@ import type { PoolEvent } from '../pool/index.ts'
 import { ClaimLoop } from './claiming/claim-loop.ts'
 import { JobFilter } from './claiming/job-filter.ts'
 import type { KnownFlows } from './claiming/known-flows.ts'
+import { type ConductorCounts, RunCounters } from './counters.ts'
 import { type EventLoopBlocked, formatBlocked, watchEventLoop } from './event-loop-watch.ts'
 import { type ChildStartedEvent, CONDUCTOR_EVENTS, type ConductorEvents, toChildDied } from './events.ts'
 import { type Health, type HealthServer, serveHealth } from './health-server.ts'
-import { type IsolatedAtoms, toChildrenHealth } from './isolation/isolated-atoms.ts'
+import { runBeforeClaim, subscribeHooks } from './hooks.ts'
+import { type IsolatedAtoms, toChildrenHealth, toStateCounts } from './isolation/isolated-atoms.ts'
+import { ConductorMetrics } from './metrics.ts'
 import type { ConductorSettings } from './options.ts'
 import { Registration } from './registration.ts'
 import { retain } from './retention.ts'
@@ -42,6 +45,8 @@ import { type RunStarted, Runs } from './runs/runs.ts'
 import { TaskWatch } from './runs/task-watch.ts'
 import { formatStopIgnored, type StopIgnored } from './runs/unstopped-jobs.ts'
 import { Scheduling } from './scheduling.ts'
+import { ServiceHealth } from './services/health.ts'
+import type { OpenServices } from './services/open.ts'
 import { retainTrash } from './trash-retention.ts'
 
 export interface ConductorParts extends ConductorSettings {
@@ -49,7 +54,7 @@ export interface ConductorParts extends ConductorSettings {
   readonly board: JobBoard
   readonly persistence: Persistence
   readonly flows: KnownFlows
-  readonly services: unknown
+  readonly services: OpenServices
   /** The child processes for isolated tasks. */
   readonly isolator: IsolatedAtoms | undefined
   /** Whether isolated tasks run in child processes; if not, they run in this process. */
@@ -81,6 +86,9 @@ export class Conductor implements AsyncDisposable {
   readonly #registration: Registration
   readonly #tasks: TaskWatch
   readonly #scheduling: Scheduling
+  readonly #serviceHealth: ServiceHealth
+  readonly #counters = new RunCounters()
+  readonly #metrics: ConductorMetrics | undefined
   readonly #draining = createSharedController()
   readonly #suspend = createSharedController()
   readonly #leave = createSharedController()
@@ -90,7 +98,9 @@ export class Conductor implements AsyncDisposable {
   #loop: Promise<void> = Promise.resolve()
   #retaining: Promise<void> = Promise.resolve()
   #publishing: Promise<void> = Promise.resolve()
+  #checking: Promise<void> = Promise.resolve()
   #fault: Error | undefined
+  #drainingSince: Date | undefined
 
   /** @internal Use `startConductor`. */
   constructor(parts: ConductorParts) {
@@ -102,6 +112,8 @@ export class Conductor implements AsyncDisposable {
     }
     this.#events = new Emitter(listenerThrew, { events: CONDUCTOR_EVENTS })
     // The watch looks for blocks of half of the session's timeout: a task that runs for less cannot have caused one.
+    this.#metrics = this.#createMetrics()
+    if (parts.hooks) subscribeHooks(parts.hooks, { events: this.#events, onError: (error) => this.#reportError(error) })
     this.#tasks = new TaskWatch({ minimum: (parts.board.sessionTimeout ?? 0) / 4, now: monotonic })
     this.#runs = new Runs({
       ...parts,
@@ -114,9 +126,11 @@ export class Conductor implements AsyncDisposable {
       draining: this.#draining.signal,
       suspend: this.#suspend.signal,
       leave: this.#leave.signal,
+      errorHandler: parts.onError,
       onStarted: (event) => this.#runStarted(event),
       onSettled: (event) => {
         this.#scheduling.onSettled(event)
+        this.#counters.onSettled(event)
         this.#events.emit('settled', event)
       },
       tasks: this.#tasks,
@@ -138,12 +152,18 @@ export class Conductor implements AsyncDisposable {
       hasRoomFor: (flow) => !parts.isolator?.isIsolated(flow) || parts.isolator.hasRoom,
       onRecheck: () => this.#claimLoop.recheck(),
     })
+    this.#serviceHealth = new ServiceHealth({
+      services: parts.services.checkable,
+      log: parts.log,
+      onChange: () => this.#claimLoop.recheck(),
+    })
     this.#claimLoop = new ClaimLoop({
       ...parts,
       slots: parts.concurrency,
       maxIdleTime: parts.maxIdleTime === undefined ? undefined : toMilliseconds(parts.maxIdleTime, 'maxIdleTime'),
       accept: (posting) => this.#jobFilter.accepts(posting),
       hasRoom: () => parts.isolator?.hasRoomForAny ?? true,
+      areServicesHealthy: () => this.#serviceHealth.isHealthy,
       dispatch: (claim) => this.#runs.begin(claim),
       isStorageBack: () => this.#storageIsBack(),
       onError: (error) => this.#reportError(error),
@@ -152,7 +172,10 @@ export class Conductor implements AsyncDisposable {
     this.#registration = new Registration({
       ...parts,
       flows: parts.flows,
-      status: () => ({ state: this.state, jobs: this.#runs.uuids, isolator: parts.isolator }),
+      status: () => ({
+        ...{ state: this.state, jobs: this.#runs.uuids, isolator: parts.isolator },
+        ...{ counts: this.counts, drainingSince: this.#drainingSince },
+      }),
       onError: (error) => this.#reportError(error),
     })
   }
@@ -167,12 +190,13 @@ export class Conductor implements AsyncDisposable {
   }
 
   /**
-   * Whether it can claim when a slot is free: it runs, neither the board nor the logbooks are known to be away, and child processes
-   * can be started if it has a pool.
+   * Whether it can claim when a slot is free: it runs, neither the board nor the logbooks are known to be away, its services are healthy,
+   * and child processes can be started if it has a pool.
    */
   get healthy(): boolean {
     const canStartChildren = this.#parts.isolator?.refusal === undefined
-    return this.#lifecycle.state === 'running' && this.#claimLoop.isHealthy && canStartChildren
+    const canRun = canStartChildren && this.#serviceHealth.isHealthy
+    return this.#lifecycle.state === 'running' && this.#claimLoop.isHealthy && canRun
   }
 
   /** The last time at which it could have claimed a job; the present time while it waits for a job. */
@@ -188,6 +212,11 @@ export class Conductor implements AsyncDisposable {
   /** The number of jobs that run now. */
   get running(): number {
     return this.#runs.size
+  }
+
+  /** What it has done since its start. */
+  get counts(): ConductorCounts {
+    return this.#counters.counts
   }
 
   /** The error for which it has stopped by itself; its process should be started again. */
@@ -214,14 +243,19 @@ export class Conductor implements AsyncDisposable {
       async () => {
         const { board, persistence, flows, concurrency, health, log } = this.#parts
         const failed = (error: unknown) => this.#reportError(error)
-        if (health) this.#healthServer = await serveHealth(health, { health: () => this.#health(), failed })
+        this.#metrics?.subscribe()
+        const answers = { health: () => this.#health(), metrics: this.#metrics, failed }
+        if (health) this.#healthServer = await serveHealth(health, answers)
         await this.#registration.register(options)
+        await this.#runBeforeClaim(options.signal)
         await this.#scheduling.start()
+        await this.#serviceHealth.check(this.#draining.signal)
         this.#publishing = this.#publishFlows()
         this.#alive = keepAlive()
         this.#watch = this.#watchEventLoop()
         this.#loop = this.#claimAndRun()
         this.#retaining = this.#retain()
+        this.#checking = this.#serviceHealth.run(this.#draining.signal)
         const places = { board: board.uri, persistence: persistence.uri }
         log.info({ conductor: this.name, ...places, flows: flows.names, concurrency }, 'conductor started')
       },
@@ -252,6 +286,7 @@ export class Conductor implements AsyncDisposable {
    */
   stop(): Promise<void> {
     this.#draining.abort(new ShuttingDown(`conductor ${this.name} is stopping`))
+    this.#drainingSince ??= new Date()
     return this.#lifecycle.stop(async () => {
       using _alive = this.#alive
       using _watch = this.#watch
@@ -260,7 +295,8 @@ export class Conductor implements AsyncDisposable {
       log.info({ conductor: this.name, running: this.running }, 'conductor draining')
       this.#registration.statusChanged()
       // The other conductors fire, as this one will be gone soon.
-      await Promise.all([this.#loop, this.#retaining, this.#publishing, this.#scheduling[Symbol.asyncDispose]()])
+      const background = [this.#loop, this.#retaining, this.#publishing, this.#checking]
+      await Promise.all([...background, this.#scheduling[Symbol.asyncDispose]()])
       await this.#waitForRuns({ within: toMilliseconds(drainTimeout, 'drainTimeout'), unless: this.#suspend.signal })
       this.abort()
       await this.#waitForRuns({ within: toMilliseconds(abortTimeout, 'abortTimeout') })
@@ -343,6 +379,13 @@ export class Conductor implements AsyncDisposable {
     this.stop().catch((error: unknown) => this.#reportError(error))
   }
 
+  async #runBeforeClaim(signal: AbortSignal | undefined): Promise<void> {
+    const { board, hooks, release, log } = this.#parts
+    if (!hooks) return
+    using stop = followSignals([signal, this.#draining.signal])
+    await runBeforeClaim(hooks, { board, conductor: this.name, release, log, signal: stop.signal })
+  }
+
   /** Writes the outlines of the flows, for people. No job waits for it, and none suffers if it fails. */
   async #publishFlows(): Promise<void> {
     const { board, flows } = this.#parts
@@ -375,6 +418,7 @@ export class Conductor implements AsyncDisposable {
   }
 
   #runStarted(event: RunStarted): void {
+    this.#counters.onStarted(event)
     this.#registration.statusChanged()
     this.#events.emit('started', event)
   }
@@ -399,11 +443,25 @@ export class Conductor implements AsyncDisposable {
       healthy: this.healthy,
       running: this.running,
       slots: concurrency,
+      counts: this.counts,
       board: board.state,
       storage: this.#claimLoop.isStorageAway ? 'away' : 'there',
       ...(this.#parts.isolator && { children: toChildrenHealth(this.#parts.isolator) }),
-      ...defined({ lastClaimableCheck: this.lastClaimableCheck }),
+      ...defined({ services: this.#serviceHealth.status, lastClaimableCheck: this.lastClaimableCheck }),
     }
+  }
+
+  #createMetrics(): ConductorMetrics | undefined {
+    const { metrics, board, concurrency, isolator, log } = this.#parts
+    if (!metrics) return undefined
+    return new ConductorMetrics({
+      ...(metrics === true ? {} : metrics),
+      ...{ events: this.#events, log, now: () => board.clock.now() },
+      gauges: () => ({
+        ...{ slots: concurrency, ready: this.healthy, connected: board.connected },
+        children: isolator && toStateCounts(isolator.children),
+      }),
+    })
   }
 
   #watchEventLoop(): Disposable | undefined {

@@ -6,10 +6,14 @@
  * - `/readyz`: 200 while it can claim; 503 while it cannot, because it is paused, stopping, or its servers are away.
  *
  * Both answer with the same JSON, which names no job and no location.
+ *
+ * - `/metrics`: the metrics in the text format of Prometheus, which name flows and schedules; 404 where none are recorded.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { InvalidArgument } from '../core/errors.ts'
+import type { ConductorCounts } from './counters.ts'
 import type { ChildrenHealth } from './isolation/isolated-atoms.ts'
+import type { ConductorMetrics } from './metrics.ts'
 
 export interface HealthAddress {
   /** The port number; 0 selects any free port. */
@@ -24,10 +28,14 @@ export interface Health {
   readonly healthy: boolean
   readonly running: number
   readonly slots: number
+  /** What it has done since its start. */
+  readonly counts: ConductorCounts
   readonly board: string
   readonly storage: 'there' | 'away'
   /** The child processes for isolated tasks. */
   readonly children?: ChildrenHealth
+  /** Each service that has a health check: `healthy`, or why it is not. */
+  readonly services?: Readonly<Record<string, string>>
   /** The last time at which it could have claimed a job. */
   readonly lastClaimableCheck?: Date
 }
@@ -63,10 +71,12 @@ export async function serveHealth(
   { port, host = '127.0.0.1' }: HealthAddress,
   {
     health,
+    metrics,
     failed,
     limits: { maxConnections = MAX_CONNECTIONS, requestTimeoutMs = REQUEST_TIMEOUT_MS } = {},
   }: {
     readonly health: () => Health
+    readonly metrics?: Pick<ConductorMetrics, 'text' | 'contentType'> | undefined
     readonly failed: (error: unknown) => void
     /** The limits, for tests. */
     readonly limits?: HealthLimits
@@ -80,7 +90,10 @@ export async function serveHealth(
       connectionsCheckingInterval: Math.min(CHECK_PERIOD_MS, requestTimeoutMs),
       maxHeaderSize: MAX_HEADER_BYTES,
     },
-    (request, response) => respond(request, response, health()),
+    (request, response) => {
+      if (metrics && isMetricsRequest(request)) sendMetrics(response, metrics)
+      else respond(request, response, health())
+    },
   )
   server.maxConnections = maxConnections
   await new Promise<void>((resolve, reject) => {
@@ -115,10 +128,19 @@ function respond({ method, url = '/' }: IncomingMessage, response: ServerRespons
   response.end(`${JSON.stringify(body)}\n`)
 }
 
+function isMetricsRequest({ method, url = '/' }: IncomingMessage): boolean {
+  return (method === 'GET' || method === 'HEAD') && url.split('?')[0] === '/metrics'
+}
+
+function sendMetrics(response: ServerResponse, metrics: Pick<ConductorMetrics, 'text' | 'contentType'>): void {
+  response.writeHead(200, { 'content-type': metrics.contentType, 'cache-control': 'no-store' })
+  response.end(metrics.text())
+}
+
 const METHOD_NOT_ALLOWED = [405, { error: 'the method must be GET or HEAD' }] as const
 
 function toResponse(path: string, health: Health): readonly [status: number, body: object] {
   if (path === '/healthz') return [health.state === 'stopped' ? 503 : 200, health]
   if (path === '/readyz') return [health.healthy && READY_STATES.has(health.state) ? 200 : 503, health]
-  return [404, { error: 'not found; use /healthz or /readyz' }]
+  return [404, { error: 'not found; use /healthz, /readyz, or /metrics of a conductor with metrics' }]
 }

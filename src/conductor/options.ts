@@ -10,9 +10,12 @@ import { DEFAULT_CONCURRENCY } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { LogbookCodec, Persistence } from '../persistence/index.ts'
 import type { HealthAddress } from './health-server.ts'
+import { assertHooks, type ConductorHooks } from './hooks.ts'
 import type { ConductorPool } from './isolation/open-pool.ts'
+import { assertMetrics, type MetricsOptions } from './metrics.ts'
 import type { OnFailure } from './runs/decide.ts'
 import { assertFailuresOnBoard, type FailuresOnBoard } from './runs/disclosure.ts'
+import type { ErrorHandler } from './runs/on-error.ts'
 
 export const DEFAULT_ABORT_TIMEOUT = '5s'
 
@@ -77,6 +80,19 @@ export interface ConductorOptions {
    */
   readonly onFailure?: OnFailure
   /**
+   * Whether it records metrics, which `/metrics` of the option `health` answers in the text format of Prometheus; false by default.
+   */
+  readonly metrics?: boolean | MetricsOptions
+  /** Functions that are called before it claims, and when jobs end or children start. */
+  readonly hooks?: ConductorHooks
+  /** The name of the release of the application, for hooks that run once for each release. */
+  readonly release?: string
+  /**
+   * Is called when a job has failed, before it is given back or trashed, and may choose what becomes of it: see `ErrorHandler`. If it throws, or
+   * does not answer within ten seconds, that is logged, and the job is handled as without it.
+   */
+  readonly onError?: ErrorHandler
+  /**
    * The age, since the last change, at which finished logbooks are removed; by default they are kept forever. A flow with `keepLogbooks` decides
    * about its own.
    */
@@ -123,6 +139,10 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   abortTimeout: true,
   defaultDeadline: true,
   onFailure: true,
+  onError: true,
+  metrics: true,
+  hooks: true,
+  release: true,
   removeLogbooksAfter: true,
   removeTrashAfter: true,
   redact: true,
@@ -145,6 +165,10 @@ type DefaultedOption =
 export type ConductorSettings = Required<Pick<ConductorOptions, DefaultedOption>> &
   Pick<
     ConductorOptions,
+    | 'onError'
+    | 'metrics'
+    | 'hooks'
+    | 'release'
     | 'removeLogbooksAfter'
     | 'removeTrashAfter'
     | 'defaultDeadline'
@@ -194,6 +218,9 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
   }
   assertChoices(settings)
   assertHealth(settings.health)
+  assertMetrics(settings.metrics)
+  assertRelease(settings.release)
+  assertHooks(settings.hooks, settings)
   assertFailuresOnBoard(settings.failuresOnBoard, 'a conductor')
   return settings
 }
@@ -205,13 +232,22 @@ function assertCounts({ concurrency, flowConcurrency, maxJobs }: ConductorSettin
   }
 }
 
-function assertChoices({ onFailure, burst, sizes }: ConductorSettings): void {
+function assertChoices({ onFailure, onError, burst, sizes }: ConductorSettings): void {
+  if (onError !== undefined && typeof onError !== 'function')
+    throw new InvalidArgument('a conductor: onError must be a function of a failure and its run')
   if (onFailure !== 'retry' && onFailure !== 'consume')
     throw new InvalidArgument("a conductor: onFailure must be 'retry' or 'consume'")
   if (typeof burst !== 'boolean') throw new InvalidArgument('a conductor: burst must be true or false')
   if (sizes === undefined) return
   if (!Array.isArray(sizes) || sizes.length === 0 || !sizes.every((size) => SIZES.includes(size)))
     throw new InvalidArgument(`a conductor: sizes must be a non-empty list of ${SIZES.join(', ')}`)
+}
+
+function assertRelease(release: string | undefined): void {
+  if (release !== undefined && (typeof release !== 'string' || release === ''))
+    throw new InvalidArgument(
+      "a conductor: release must be the name of the application's release, as in release: '2.1'",
+    )
 }
 
 function assertHealth(health: HealthAddress | undefined): void {
@@ -234,6 +270,10 @@ const SETTING_NAMES: Readonly<Record<keyof ConductorSettings, true>> = {
   takeoverDelay: true,
   burst: true,
   log: true,
+  onError: true,
+  metrics: true,
+  hooks: true,
+  release: true,
   removeLogbooksAfter: true,
   removeTrashAfter: true,
   sizes: true,

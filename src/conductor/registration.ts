@@ -15,10 +15,13 @@ import { packageVersion } from '../core/package-version.ts'
 import { monotonic, withinTime } from '../core/time.ts'
 import type { ChildStatus } from '../pool/index.ts'
 import type { KnownFlows } from './claiming/known-flows.ts'
+import type { ConductorCounts } from './counters.ts'
 import type { IsolatedAtoms } from './isolation/isolated-atoms.ts'
 
 /** The shortest period between two updates of the entity. */
 const UPDATE_PERIOD_MS = 2_000
+/** The longest period between two updates: the entity of a conductor that is idle shows that it is alive. */
+const HEARTBEAT_PERIOD_MS = 60_000
 /** The pause between two attempts to register under a name that is in use. */
 const NAME_RETRY_MS = 250
 /** The time limit for the server's answer to the removal. */
@@ -34,6 +37,9 @@ export interface ConductorStatus {
   /** The UUIDs of the running jobs. */
   readonly jobs: readonly string[]
   readonly isolator: Pick<IsolatedAtoms, 'refusal' | 'children'> | undefined
+  readonly counts: ConductorCounts
+  /** The time at which it began to stop. */
+  readonly drainingSince: Date | undefined
 }
 
 export interface RegistrationOptions {
@@ -55,6 +61,7 @@ export class Registration {
   #entity: RegisteredEntity | undefined
   #timer: NodeJS.Timeout | undefined
   #publishedStatus = ''
+  #heartbeat: NodeJS.Timeout | undefined
   /** The last reported error: repeated attempts that fail with the same error report it once. */
   #fault = ''
   #unsubscribe: (() => void) | undefined
@@ -76,6 +83,7 @@ export class Registration {
       if (state === 'connected') this.#republish()
     })
     this.statusChanged()
+    this.#heartbeat = setInterval(() => this.#republish(), HEARTBEAT_PERIOD_MS).unref()
   }
 
   async #registerEntity(signal: AbortSignal | undefined): Promise<RegisteredEntity> {
@@ -120,6 +128,7 @@ export class Registration {
    */
   async unregister(): Promise<void> {
     clearTimeout(this.#timer)
+    clearInterval(this.#heartbeat)
     this.#unsubscribe?.()
     const entity = this.#entity
     this.#entity = undefined
@@ -172,7 +181,7 @@ export class Registration {
 
   #metadata(): Record<string, unknown> {
     const { flows, concurrency, sizes, status } = this.#options
-    const { state, jobs, isolator } = status()
+    const { state, jobs, isolator, counts, drainingSince } = status()
     return {
       host: hostname(),
       pid: process.pid,
@@ -186,7 +195,10 @@ export class Registration {
       }),
       concurrency,
       startedAt: this.#startedAt,
+      reportedAt: new Date(),
       state,
+      counts,
+      ...defined({ drainingSince }),
       running: jobs.length,
       jobs: jobs.slice(0, MAX_JOBS_SHOWN),
       ...(isolator && {

@@ -12,7 +12,8 @@ import { type LogbookCodec, openPersistence, type Persistence } from '../persist
 import { type ConductorPool, openPool } from './isolation/open-pool.ts'
 import { assertFailuresOnBoard, type FailuresOnBoard } from './runs/disclosure.ts'
 import { type ForegroundRun, runOnBoard, runWithoutBoard } from './runs/foreground-run.ts'
-import { openServices, type ServicesGiven } from './runs/services.ts'
+import type { ServiceContext } from './services/define.ts'
+import { openServices, type ServicesGiven, servicesForRun } from './services/open.ts'
 
 /**
  * The options of `runFlow`.
@@ -136,13 +137,14 @@ async function runTurn(turn: ForegroundRun, { flow, store, persistence, options 
     const { name, version } = flow
     const { uuid, run, book, sessionTimeout, sessionLeft } = turn
     await using log = await persistence.acquire({ book, flow: { uuid, name, version }, run, claim: newUuid() })
-    await using opened = await openServices(services, { failed: (error) => reportServices(error, logger) })
+    await using opened = await openServices(services, { failed: (error) => reportServices(error, logger), signal })
     await using isolator = await openPool({
       ...{ flows: [flow], pool, sessionTimeout, sessionLeft, log: logger ?? silentLog },
       ...{ onEvent: () => undefined, onRoom: () => undefined, onCodeChanged: () => undefined },
     })
+    await using made = await servicesForRun(opened, toServiceContext(turn, signal))
     const engine = new Engine({
-      ...{ flow, store, log, services: opened.services },
+      ...{ flow, store, log, services: made.services },
       isolator: isolator ?? (pool === false ? IN_PROCESS : undefined),
       ...turn.engine,
       signals: { ...turn.engine.signals, ...defined({ suspend: signal }) },
@@ -154,6 +156,13 @@ async function runTurn(turn: ForegroundRun, { flow, store, persistence, options 
     if (!hasBegun) await turn.withdraw()
     throw error
   }
+}
+
+const NEVER_FIRES = new AbortController().signal
+
+function toServiceContext({ run, engine }: ForegroundRun, signal: AbortSignal = NEVER_FIRES): ServiceContext {
+  const { fence = 0n, job, schedule, batch } = engine.context ?? {}
+  return { run, fence, job, schedule, batch, signal }
 }
 
 /** Logs a service that could not be disposed of: the result is not affected. */

@@ -11,7 +11,7 @@ import { Conductor } from './conductor.ts'
 import type { IsolatedAtoms } from './isolation/isolated-atoms.ts'
 import { type OpenPoolOptions, openPool } from './isolation/open-pool.ts'
 import { type ConductorOptions, conductorSettings } from './options.ts'
-import { openServices, type ServicesFor } from './runs/services.ts'
+import { openServices, type ServicesFor } from './services/open.ts'
 
 /**
  * Starts a conductor. Resolves when it has registered itself and claims jobs. The conductor keeps the process alive
@@ -36,10 +36,9 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
     if (board !== options.board) owned.unshift(board)
     warnOfLostResults(options.flows, { board, log: settings.log })
     const failed = (error: unknown) => settings.log.warn({ err: error }, 'a service could not be disposed of')
-    const opened = await openOrAbort(signal, openServices(options.services, { failed }))
-    owned.unshift(opened)
+    const services = await openOrAbort(signal, openServices(options.services, { failed, signal }))
+    owned.unshift(services)
     const name = options.name ?? nextName(board)
-    const { services } = opened
     let conductor: Conductor | undefined
     const isolator = await openOrAbort(
       signal,

@@ -6,7 +6,7 @@ import type { TooManyRequests } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { type AlarmClock, type Duration, toMilliseconds } from '../core/time.ts'
-import type { AnyFlow, BatchRun, ContextDependencies, ContextLimits, ScheduledRun } from '../flow/index.ts'
+import type { AnyFlow, BatchRun, ContextDependencies, ContextLimits, RunningJob, ScheduledRun } from '../flow/index.ts'
 import type { FlowLog } from '../persistence/index.ts'
 import type { AtomIsolator, Performing } from './isolated.ts'
 import type { Store } from './scope.ts'
@@ -27,7 +27,7 @@ export interface EngineOptions {
   /** The fence, the job, its schedule, batch and dependencies, and the limits in the context of tasks; the number of the run comes from the log. */
   readonly context?: {
     readonly fence?: bigint
-    readonly job?: { readonly uuid: string; readonly name: string }
+    readonly job?: RunningJob
     readonly schedule?: ScheduledRun | undefined
     readonly batch?: BatchRun | undefined
     /** Takes tokens for tasks; without it, `ctx.limits.take` resolves at once. */

@@ -10,6 +10,7 @@ export type {
   ContextTakeOptions,
   EndedDependency,
   RevertContext,
+  RunningJob,
   ScheduledRun,
 } from './atoms/context.ts'
 export { mapTask, reduceTask } from './atoms/functors.ts'

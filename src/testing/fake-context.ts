@@ -9,6 +9,7 @@ import {
   type EndedDependency,
   encodeCheckpoint,
   type RevertContext,
+  type RunningJob,
   type ScheduledRun,
   toProgressMessage,
 } from '../flow/index.ts'
@@ -20,7 +21,8 @@ export interface FakeContextOptions<R = undefined> {
   readonly fence?: bigint
   /** 1 by default. */
   readonly run?: number
-  readonly job?: { readonly uuid: string; readonly name: string }
+  /** The job; without details unless they are given. */
+  readonly job?: Omit<RunningJob, 'details'> & Partial<Pick<RunningJob, 'details'>>
   /** For a task of a scheduled job. */
   readonly schedule?: ScheduledRun
   /** The jobs after which the job is run, as `ctx.dependencies.read` returns them; none by default. */
@@ -93,7 +95,7 @@ export function fakeContext<S = undefined, R = undefined>(
       log,
       fence,
       run,
-      job,
+      job: job && { details: {}, ...job },
       schedule,
       batch,
       result,

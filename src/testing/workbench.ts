@@ -4,6 +4,7 @@ import { memoryTestBackend } from '../board/internal.ts'
 import {
   type ConductorEvents,
   type ConductorPool,
+  type ErrorHandler,
   type ServicesFor,
   startConductor,
   type Tracked,
@@ -35,6 +36,8 @@ export interface WorkbenchOptions {
   readonly flowConcurrency?: number
   /** A failed job: `retry` (the default) tries it again while attempts are left, `consume` is TaskFlow's way. */
   readonly onFailure?: 'retry' | 'consume'
+  /** Chooses what becomes of a job that has failed, as of a conductor. */
+  readonly onError?: ErrorHandler
 }
 
 const KNOWN_OPTIONS: KnownOptions<WorkbenchOptions> = {
@@ -45,6 +48,7 @@ const KNOWN_OPTIONS: KnownOptions<WorkbenchOptions> = {
   persistence: true,
   flowConcurrency: true,
   onFailure: true,
+  onError: true,
 }
 
 /** The options of a drain. */
@@ -147,7 +151,7 @@ export class Workbench implements AsyncDisposable {
   /** Runs jobs until nothing is left to do, or the board is closed. */
   async #work(how: { board: JobBoard; persistence: Persistence } & WaitLimit): Promise<Drained[]> {
     const { board, persistence } = how
-    const { flows, services, pool = false, flowConcurrency, onFailure } = this.#options
+    const { flows, services, pool = false, flowConcurrency, onFailure, onError } = this.#options
     const drained: Drained[] = []
     const running = new Map<string, Job>()
     const wrong: Error[] = []
@@ -155,7 +159,7 @@ export class Workbench implements AsyncDisposable {
     using _waiting = this.#clock?.skip('limit')
     const conductor = await startConductor({
       ...{ board, persistence, flows, services, pool, burst: true, concurrency: 1, abortTimeout: '1s' },
-      ...defined({ flowConcurrency, onFailure }),
+      ...defined({ flowConcurrency, onFailure, onError }),
     })
     conductor.on('started', ({ job }) => running.set(job.uuid, job))
     conductor.on('settled', (run) => {

@@ -307,14 +307,18 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     ])
     await conductor.says('Ctrl-C')
     const [titles, row] = (await place.jobboard(['conductors'])).stdout.split('\n')
-    expect(titles).toMatch(/^NAME +STATE +RUNS +SIZES +FLOWS +HOST +PID +UP +RELEASE$/)
-    expect(row).toMatch(/^one +(starting|idle) +0\/3 +large +refused 1\.0, hello 2\.1 +\S+ +\d+ +\d+s +\d+\.\d+\.\d+$/)
+    expect(titles).toMatch(/^NAME +STATE +RUNS +DONE +FAILED +SIZES +FLOWS +HOST +PID +UP +RELEASE$/)
+    expect(row).toMatch(
+      /^one +(starting|idle) +0\/3 +0 +0 +large +refused 1\.0, hello 2\.1 +\S+ +\d+ +\d+s +\d+\.\d+\.\d+$/,
+    )
     expect(jsonLines((await place.jobboard(['conductors', '--json'])).stdout)).toMatchObject([
       {
         name: 'one',
         pid: conductor.process.pid,
         concurrency: 3,
         running: 0,
+        counts: { done: 0, failed: 0, other: 0, workedMs: 0 },
+        reportedAt: expect.stringMatching(/Z$/),
         sizes: ['large'],
         flows: ['refused', 'hello'],
       },

@@ -4,7 +4,10 @@ import { connect, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { type Health, type HealthLimits, serveHealth } from '../../src/conductor/health-server.ts'
 
-const HEALTH: Health = { state: 'idle', healthy: true, running: 0, slots: 1, board: 'connected', storage: 'there' }
+const HEALTH: Health = {
+  ...{ state: 'idle', healthy: true, running: 0, slots: 1, board: 'connected', storage: 'there' },
+  counts: { done: 0, failed: 0, other: 0, workedMs: 0 },
+}
 
 async function serving(limits?: HealthLimits): Promise<URL> {
   const failed = (error: unknown) => {

@@ -29,6 +29,7 @@ import { limitsContract } from './board/limits.ts'
 import { losingContract } from './board/losing.ts'
 import { manyContract } from './board/many.ts'
 import { misuseContract } from './board/misuse.ts'
+import { onceContract } from './board/once.ts'
 import { ownJobsContract } from './board/own-jobs.ts'
 import { pausingContract } from './board/pausing.ts'
 import { poisonContract } from './board/poison.ts'
@@ -141,6 +142,7 @@ type PartName =
   | 'tokens of limits'
   | 'schedules'
   | 'many posts'
+  | 'work that is done once'
   | 'jobs after jobs'
   | 'history'
   | 'batches'
@@ -238,6 +240,7 @@ function contractOf(
   part('limits of jobs', () => (limits ? jobLimitsContract(use) : noLimitsContract(use)))
   if (limits) part('tokens of limits', () => limitTokensContract(use))
   if (records) part('schedules', () => (keys ? schedulesContract(use) : schedulesWithoutKeysContract(use)))
+  if (records) part('work that is done once', () => onceContract(use))
   if (records && keys) part('many posts', () => manyContract(use))
   if (dependencies) part('jobs after jobs', () => dependenciesContract(use))
   if (batches) part('batches', () => batchesContract(use))

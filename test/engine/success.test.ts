@@ -172,7 +172,7 @@ describe('the context', () => {
     const contexts: Context[] = []
     const flow = linear('look', input(), tracing('look', [], { during: (ctx) => contexts.push(ctx) }))
     await (await shop.acquire(flow)).close()
-    await shop.run(flow, { context: { fence: 7n, job: { uuid: 'u', name: 'j' } } })
+    await shop.run(flow, { context: { fence: 7n, job: { uuid: 'u', name: 'j', details: {} } } })
     expect(contexts[0]).toMatchObject({ run: 2, fence: 7n, job: { uuid: 'u', name: 'j' } })
     expect(contexts[0]?.signal.aborted).toBe(false)
   })

@@ -2,6 +2,7 @@
 import {
   type AnyFlow,
   type Context,
+  defineServices,
   type Flow,
   graph,
   input,
@@ -12,6 +13,7 @@ import {
   retry,
   runConductor,
   runFlow,
+  service,
   startConductor,
   task,
   unordered,
@@ -104,3 +106,21 @@ await runConductor({ ...places, flows: [one] })
 declare const flows: readonly AnyFlow[]
 await startConductor({ ...places, flows })
 await startConductor({ ...places, flows, services: { anything: true } })
+
+// Services with scopes: each needs what others make.
+const defined = defineServices({
+  db: service((): Database => db, { health: (made) => made.find('1') }),
+  mailer: service(
+    ({ db }: { db: Database }, { job }) => ({ send: (text: string) => void db.find(`${job?.name} ${text}`) }),
+    {
+      scope: 'job',
+    },
+  ),
+})
+await startConductor({ ...places, flows: [one, both], services: defined })
+await runFlow(both, { id: 'x' }, { services: defined })
+const onlyMailer = defineServices({ mailer: service((): Mailer => mailer) })
+// @ts-expect-error the database is missing
+await startConductor({ ...places, flows: [one, both], services: onlyMailer })
+// @ts-expect-error the mailer needs a database, which nobody makes
+defineServices({ mailer: service(({ db }: { db: Database }) => db) })

@@ -34,6 +34,7 @@ import type { FlowReference } from '../model/flow-reference.ts'
 import { POST_OPTIONS, type PostOptions, type Reservation } from '../model/posting.ts'
 import { BoardRecords } from '../records/board-records.ts'
 import { type ListedFlow, listFlows, publishOutlines } from '../records/flow-outlines.ts'
+import { type OnceHost, type RunOnceOptions, runOnce } from '../records/run-once.ts'
 import { type DeclaredSchedules, type DeclareReport, declareSchedules } from '../schedules/declare.ts'
 import type { ScheduleHost } from '../schedules/schedule-host.ts'
 import { Scheduler, type SchedulerOptions } from '../schedules/scheduler.ts'
@@ -707,6 +708,16 @@ export class JobBoard implements AsyncDisposable {
     this.#lifecycle.assertRunning()
     assertKind(kind)
     return this.#backend.entities(kind)
+  }
+
+  /** @internal Runs work once for the board: see `records/run-once.ts`. */
+  runOnce(options: RunOnceOptions): Promise<'ran' | 'done'> {
+    const host: OnceHost = {
+      ...{ who: this.who, records: this.records, now: () => this.#backend.now() },
+      register: (entity) => this.registerEntity(entity),
+      onLost: (lost) => this.on('state', ({ state }) => state === 'lost' && lost()),
+    }
+    return runOnce(host, options)
   }
 
   // --- Inside -----------------------------------------------------------------------------------------------------

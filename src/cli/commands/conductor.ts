@@ -12,14 +12,15 @@ import {
   type ConductorFlags,
   toConductorSettings,
 } from '../input/conductor-flags.ts'
-import { flowsOption, loadFlowsAndServices } from '../input/flows-module.ts'
+import { flowsOption, loadFlowsAndServices, type ModuleNames } from '../input/flows-module.ts'
 import { toPool } from '../input/pool-flags.ts'
-import { choiceParser, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { choiceParser, collectText, definedOnly, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
 import { openConductorsLogbooks, openNamedBoard } from '../opening.ts'
 import { escapeUnprintable } from '../output/render/text.ts'
 
 interface ConductorCommandOptions extends SharedOptions, ConductorFlags {
-  readonly flows?: string
+  readonly flows?: ModuleNames
+  readonly release?: string
   readonly logLevel?: (typeof LOG_LEVEL_CHOICES)[number]
 }
 
@@ -32,9 +33,10 @@ export function defineConductor(program: Command, run: RunAction): void {
         'SIGTERM lets running jobs finish, the second aborts them, the third ends the process; unfinished jobs go back to ' +
         'the board. SIGUSR2 pauses it, and resumes it when it is paused: meanwhile running jobs continue, and no job is claimed.',
     )
-    .option('--flows <module>', 'module that exports the flows: a path or a package')
+    .option('--flows <module>', 'module that exports the flows: a path or a package; may be repeated', collectText)
   addConductorFlags(command)
   command
+    .option('--release <name>', "name of the application's release, for hooks that run once for each; JOBBOARD_RELEASE")
     .option(
       '--log-level <level>',
       `one of ${LOG_LEVEL_CHOICES.join(', ')} (default: info)`,
@@ -54,7 +56,8 @@ async function conductor(options: ConductorCommandOptions, context: CliContext):
   const settings = toConductorSettings(options)
   const boardSettings = boardSettingsOf(options)
   const module = await loadFlowsAndServices(flowsOption(options, 'conductor'), context)
-  const { flows, services } = module
+  const { flows, services, hooks, onError } = module
+  const release = options.release || context.env['JOBBOARD_RELEASE'] || undefined
   const { daemonLog, redactedLog, runConductor } = await loadConductorModule()
   const plain = daemonLog({ name: 'jobboard', ...(options.logLevel ? { level: options.logLevel } : {}) })
   const redact = redactedKeys(options, context)
@@ -69,7 +72,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext):
     board,
     persistence,
     flows,
-    ...(services === undefined ? {} : { services }),
+    ...definedOnly({ services, hooks, onError, release }),
     pool: toPool(options, module),
     log: plain,
     redact,

@@ -7,8 +7,8 @@ import { parseReference } from '../../core/job-reference.ts'
 import { Redactor } from '../../core/redaction.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { wholeUuid } from '../find.ts'
-import { chooseFlow, loadFlows } from '../input/flows-module.ts'
-import { definedOnly, parseDuration, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { chooseFlow, loadFlows, type ModuleNames } from '../input/flows-module.ts'
+import { collectText, definedOnly, parseDuration, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
 import { type Logbooks, openNamedBoard } from '../opening.ts'
 import { logbooksToFollow } from '../output/follow.ts'
 import { printJson, printLines, render } from '../output/output.ts'
@@ -17,7 +17,7 @@ import { redactResults } from '../views/tracked-view.ts'
 interface ResultCommandOptions extends SharedOptions {
   readonly within?: string
   readonly book?: string
-  readonly flows?: string
+  readonly flows?: ModuleNames
   readonly json?: boolean
 }
 
@@ -32,7 +32,11 @@ export function defineResult(program: Command, run: RunAction): void {
     )
     .argument('<uuid>', 'uuid of the job, its beginning or its end, or its reference')
     .option('--within <duration>', 'how long to wait (default: for ever)')
-    .option('--flows <module>', 'module that exports its flow, to read results from the logbook: a path or a package')
+    .option(
+      '--flows <module>',
+      'module that exports its flow, to read results from the logbook: a path or a package; may be repeated',
+      collectText,
+    )
     .option('--book <uuid>', "uuid of its logbook, if it was posted with one (default: the job's)")
     .option('--json', 'print a JSON object with uuid, state, and results or reason')
     .addHelpText('after', '\nExample:\n  $ jobboard result 0199c0de --within 10m --json')

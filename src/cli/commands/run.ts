@@ -9,7 +9,7 @@ import type { AnyFlow, Flow } from '../../flow/index.ts'
 import type { Persistence } from '../../persistence/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, INTERRUPTED, type RunAction } from '../context.ts'
 import { PRIORITY_CHOICES } from '../input/choices.ts'
-import { chooseFlow, flowsOption, loadFlowsAndServices } from '../input/flows-module.ts'
+import { chooseFlow, flowsOption, loadFlowsAndServices, type ModuleNames } from '../input/flows-module.ts'
 import { addPoolFlags, type PoolFlags, toPool } from '../input/pool-flags.ts'
 import {
   checkStore,
@@ -33,7 +33,7 @@ import { redactResults } from '../views/tracked-view.ts'
 import { failureView } from '../views/views.ts'
 
 interface RunCommandOptions extends SharedOptions, ResourceFlags, PoolFlags {
-  readonly flows?: string
+  readonly flows?: ModuleNames
   readonly store?: string
   readonly alone?: boolean
   readonly limits?: boolean
@@ -57,7 +57,7 @@ export function defineRun(program: Command, run: RunAction): void {
         'when it was suspended.',
     )
     .argument('<flow>', 'name of the flow')
-    .option('--flows <module>', 'module that exports the flow: a path or a package')
+    .option('--flows <module>', 'module that exports the flow: a path or a package; may be repeated', collectText)
     .option('--store <json>', "the flow's inputs, a JSON object; - reads it from standard input (default: {})")
     .option('--alone', 'run without a board, although one is named')
     .option(

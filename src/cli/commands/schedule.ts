@@ -4,7 +4,7 @@ import type { DeclaredSchedule, JobBoard, Priority, ScheduleView, Size } from '.
 import { InvalidArgument } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { MAX_ATTEMPTS, PRIORITY_CHOICES, SIZE_CHOICES } from '../input/choices.ts'
-import { flowNamed } from '../input/flows-module.ts'
+import { flowNamed, type ModuleNames } from '../input/flows-module.ts'
 import {
   addPolicyFlags,
   addSpecFlags,
@@ -16,6 +16,7 @@ import {
 } from '../input/schedule-flags.ts'
 import {
   choiceParser,
+  collectText,
   countParser,
   definedOnly,
   jsonObject,
@@ -31,7 +32,7 @@ interface JsonOptions extends SharedOptions {
 }
 
 interface AddOptions extends JsonOptions, SpecFlags, PolicyFlags {
-  readonly flows?: string
+  readonly flows?: ModuleNames
   readonly store?: string
   readonly name?: string
   readonly priority?: Priority
@@ -118,7 +119,7 @@ function defineChanging(schedule: Command, run: RunAction): void {
         .argument('<flow>', 'name of the flow'),
     ),
   )
-    .option('--flows <module>', 'module that exports the flow: a path or a package')
+    .option('--flows <module>', 'module that exports the flow: a path or a package; may be repeated', collectText)
     .option('--store <json>', "the flow's inputs, a JSON object; - reads it from standard input (default: {})")
     .option('--name <name>', "name of the jobs, for people (default: the flow's name)")
     .option(

@@ -9,8 +9,8 @@ import type { AnyFlow, FlowOutline } from '../../flow/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { assertUuidPart, locateJob, type SearchedPlaces, unknownJobError, wholeUuid } from '../find.ts'
 import { GRAPH_FORMATS } from '../input/choices.ts'
-import { chooseFlow, loadFlows } from '../input/flows-module.ts'
-import { choiceParser, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { chooseFlow, loadFlows, type ModuleNames } from '../input/flows-module.ts'
+import { choiceParser, collectText, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
 import { openLogbooks, openNamedBoard } from '../opening.ts'
 import { printJson, printLines, render } from '../output/output.ts'
 import {
@@ -27,7 +27,7 @@ interface ShowCommandOptions extends SharedOptions {
   readonly json?: boolean
   readonly graph?: boolean
   readonly format: GraphFormat
-  readonly flows?: string
+  readonly flows?: ModuleNames
 }
 
 export function defineShow(program: Command, run: RunAction): void {
@@ -44,7 +44,8 @@ export function defineShow(program: Command, run: RunAction): void {
     .option('--graph', 'draw the flow instead, its atoms coloured by their states')
     .option(
       '--flows <module>',
-      'with --graph, module that exports the flow: a path or a package (default: as conductors have it)',
+      'with --graph, module that exports the flow: a path or a package; may be repeated (default: as conductors have it)',
+      collectText,
     )
     .option(
       '--format <format>',
@@ -104,7 +105,7 @@ async function drawFlow(
 }
 
 interface DrawFlowOptions {
-  readonly flows?: string
+  readonly flows?: ModuleNames
   readonly format: GraphFormat
   readonly board: JobBoard
   readonly context: CliContext
@@ -113,7 +114,11 @@ interface DrawFlowOptions {
 /** Returns the flow in this version, or in its newest one. */
 function chooseVersion(
   flows: readonly AnyFlow[],
-  { name, version, module }: { readonly name: string; readonly version: string | undefined; readonly module: string },
+  {
+    name,
+    version,
+    module,
+  }: { readonly name: string; readonly version: string | undefined; readonly module: ModuleNames },
 ): AnyFlow {
   return flows.find((flow) => flow.name === name && flow.version === version) ?? chooseFlow(name, flows, module)
 }

@@ -3,7 +3,7 @@ import { InvalidArgument } from '../../core/errors.ts'
 import { exportNamed } from '../../core/module-exports.ts'
 import type { LogbookCodec } from '../../persistence/index.ts'
 import type { CliContext } from '../context.ts'
-import { loadModule } from './flows-module.ts'
+import { loadModule } from './import-module.ts'
 import type { SharedOptions } from './shared-options.ts'
 
 export interface WithCodec {

@@ -1,110 +1,156 @@
-/** The flows of a module that the command line names: JavaScript, or TypeScript if tsx is installed. */
-import { execFile } from 'node:child_process'
-import { stat } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { dirname, extname, join, resolve } from 'node:path'
+/** The flows and services of the modules that the command line names. */
 import { pathToFileURL } from 'node:url'
-import { rejectOnAbort } from '../../core/async/abort.ts'
-import { InvalidArgument, JobboardError } from '../../core/errors.ts'
+import type { ConductorHooks, ErrorHandler } from '../../conductor/index.ts'
+import { Duplicate, InvalidArgument } from '../../core/errors.ts'
 import { collectExports, exportNamed } from '../../core/module-exports.ts'
 import { isMisspelt } from '../../core/texts.ts'
 import type { AnyFlow } from '../../flow/index.ts'
-import type { CliContext } from '../context.ts'
+import { importModule, type ModuleOptions } from './import-module.ts'
+import { definedOnly } from './shared-options.ts'
 
-const TYPESCRIPT_EXTENSIONS = ['.ts', '.mts', '.cts', '.tsx']
-
-/** The working directory against which modules are resolved, and the check of modules before they are run. */
-export type ModuleOptions = Pick<CliContext, 'cwd' | 'assertModule'>
+/** The names of modules: paths or packages, both resolved against the working directory. */
+export type ModuleNames = readonly string[]
 
 /**
- * Returns every flow that the module exports: by a name, as default, or in a list.
+ * Returns every flow that the modules export: by a name, as default, or in a list.
  *
- * @param module a path or a package, both resolved against `cwd`
  * @param options.assertModule throws for a file that must not be run
- * @throws InvalidArgument if the module does not exist, has no flows, or is TypeScript without tsx
- * @throws JobboardError if the module itself throws, or never finishes loading
+ * @throws InvalidArgument if a module does not exist, has no flows, or is TypeScript without tsx
+ * @throws Duplicate if two modules export different flows of one name and version
+ * @throws JobboardError if a module itself throws, or never finishes loading
  */
-export async function loadFlows(module: string, options: ModuleOptions): Promise<AnyFlow[]> {
-  return (await loadFlowsAndServices(module, options)).flows
+export async function loadFlows(modules: ModuleNames, options: ModuleOptions): Promise<AnyFlow[]> {
+  return (await loadFlowsAndServices(modules, options)).flows
 }
 
-/** The exports of a flows module that its runner needs. */
-export interface FlowsModule {
+/** The exports of flow modules that their runner needs. */
+export interface FlowModules {
   readonly flows: AnyFlow[]
-  /** The URL of the file, which child processes import. */
-  readonly moduleUrl: URL
-  /** The options with which another process of Node can import it; undefined if it needs none. */
+  /** The URLs of the files, which child processes import. */
+  readonly urls: readonly URL[]
+  /** The options with which another process of Node can import them; undefined if it needs none. */
   readonly execArgv?: readonly string[]
-  /** The export `services`, as conductors take it: an object, or a function that makes one. */
+  /** The exports `services`, as conductors take them. */
   readonly services?: unknown
+  /** The exports `hooks` and `onError`, which conductors check. */
+  readonly hooks?: ConductorHooks
+  readonly onError?: ErrorHandler
 }
 
 /**
- * Loads the flows of a module, and the `ctx.services` of its tasks.
+ * Loads the flows of modules, and the `ctx.services` of their tasks.
  *
- * @throws as {@link loadFlows}; InvalidArgument for `services` that are neither an object nor a function
+ * @throws as {@link loadFlows}; InvalidArgument for `services` of a wrong type, or of one name in two modules
  */
-export async function loadFlowsAndServices(module: string, options: ModuleOptions): Promise<FlowsModule> {
+export async function loadFlowsAndServices(modules: ModuleNames, options: ModuleOptions): Promise<FlowModules> {
+  const loaded: LoadedModule[] = []
+  // One after the other: what modules print, and which of them fails first, stays the same.
+  for (const module of new Set(modules)) loaded.push(await loadOne(module, options))
+  assertDistinct(loaded)
+  const tsx = loaded.find((each) => each.tsx !== undefined)?.tsx
+  const { services, hooks } = await mergeExports(loaded)
+  const onError = onlyOne(loaded)
+  return {
+    flows: [...new Set(loaded.flatMap(({ flows }) => flows))],
+    urls: loaded.map(({ url }) => url),
+    ...(tsx === undefined ? {} : { execArgv: ['--import', tsx.href] }),
+    ...definedOnly({ services, hooks, onError }),
+  }
+}
+
+interface LoadedModule {
+  readonly module: string
+  readonly url: URL
+  readonly tsx: URL | undefined
+  readonly flows: readonly AnyFlow[]
+  readonly services: unknown
+  readonly hooks: ConductorHooks | undefined
+  readonly onError: ErrorHandler | undefined
+}
+
+async function loadOne(module: string, options: ModuleOptions): Promise<LoadedModule> {
   const [{ exported, file, tsx }, { isFlow }] = await Promise.all([
     importModule(module, options),
     import('../../flow/index.ts'),
   ])
   const flows = collectExports(exported, isFlow)
-  const place = { moduleUrl: pathToFileURL(file), ...(tsx === undefined ? {} : { execArgv: ['--import', tsx.href] }) }
   if (flows.length === 0) {
     throw new InvalidArgument(
       `module ${module} has no flows; export what linear() makes, as in: export const hello = linear('hello', …)`,
     )
   }
   const services = exportNamed(exported, 'services')
-  if (services === undefined) return { flows, ...place }
-  if (typeof services === 'function' || (typeof services === 'object' && services !== null))
-    return { flows, services, ...place }
-  throw new InvalidArgument(
-    `module ${module}: services is ${JSON.stringify(services)}; export an object, or a function that makes one`,
-  )
+  if (services !== undefined && typeof services !== 'function' && (typeof services !== 'object' || services === null)) {
+    throw new InvalidArgument(
+      `module ${module}: services is ${JSON.stringify(services)}; export an object, or a function that makes one`,
+    )
+  }
+  const hooks = exportNamed(exported, 'hooks')
+  if (hooks !== undefined && (typeof hooks !== 'object' || hooks === null))
+    throw new InvalidArgument(`module ${module}: hooks must be an object, as in { settled: (event) => … }`)
+  const onError = exportNamed(exported, 'onError')
+  if (onError !== undefined && typeof onError !== 'function')
+    throw new InvalidArgument(`module ${module}: onError must be a function of a failure and its run`)
+  const url = pathToFileURL(file)
+  // Conductors check the content of both.
+  return { module, url, tsx, flows, services, hooks: hooks as ConductorHooks, onError: onError as ErrorHandler }
 }
 
-/** Returns the flow of a name in a module. @throws as {@link loadFlows} and {@link chooseFlow} */
-export async function flowNamed(name: string, module: string, options: ModuleOptions): Promise<AnyFlow> {
-  return chooseFlow(name, await loadFlows(module, options), module)
+/** @throws Duplicate naming the two modules that define the same version of a flow differently */
+function assertDistinct(loaded: readonly LoadedModule[]): void {
+  const known = new Map<string, { readonly flow: AnyFlow; readonly module: string }>()
+  for (const { module, flows } of loaded) {
+    for (const flow of flows) {
+      const name = `${flow.name} in version ${flow.version}`
+      const other = known.get(name)
+      // A module may export again what another one exports. Two of one module are reported where conductors start.
+      if (other && other.flow !== flow && other.module !== module) {
+        throw new Duplicate(
+          `modules ${other.module} and ${module} both define flow ${name}; rename one, or give it another version`,
+        )
+      }
+      known.set(name, { flow, module })
+    }
+  }
+}
+
+async function mergeExports(loaded: readonly LoadedModule[]): Promise<Pick<FlowModules, 'services' | 'hooks'>> {
+  const [only] = loaded
+  if (only && loaded.length === 1) return definedOnly({ services: only.services, hooks: only.hooks })
+  // A command that runs one module, or only posts, does not load the conductor to merge.
+  const { mergeHooks, mergeServices } = await import('../../conductor/internal.ts')
+  const services = loaded.filter((each) => each.services !== undefined)
+  const hooks = loaded.flatMap((each) => each.hooks ?? [])
+  return definedOnly({
+    services: mergeServices(services.map((each) => ({ name: `module ${each.module}`, services: each.services }))),
+    hooks: hooks.length === 0 ? undefined : mergeHooks(hooks),
+  })
+}
+
+/** @throws InvalidArgument if several modules export different functions `onError` */
+function onlyOne(loaded: readonly LoadedModule[]): ErrorHandler | undefined {
+  const given = loaded.filter(({ onError }) => onError !== undefined)
+  const other = given.find(({ onError }) => onError !== given[0]?.onError)
+  if (other)
+    throw new InvalidArgument(`modules ${given[0]?.module} and ${other.module} both export onError; keep one of them`)
+  return given[0]?.onError
+}
+
+/** Returns the flow of a name in modules. @throws as {@link loadFlows} and {@link chooseFlow} */
+export async function flowNamed(name: string, modules: ModuleNames, options: ModuleOptions): Promise<AnyFlow> {
+  return chooseFlow(name, await loadFlows(modules, options), modules)
 }
 
 /**
- * Returns the module of `--flows`.
+ * Returns the modules of `--flows`.
  *
  * @throws InvalidArgument if neither the command line nor the config file names one
  */
-export function flowsOption({ flows }: { readonly flows?: string }, command: string): string {
-  if (flows) return flows
+export function flowsOption({ flows }: { readonly flows?: ModuleNames }, command: string): ModuleNames {
+  if (flows && flows.length > 0) return flows
   throw new InvalidArgument(
     `${command} needs the code of its flows: add --flows MODULE, or flows: MODULE to jobboard.yaml`,
   )
-}
-
-/**
- * Returns the exports of a module.
- *
- * @throws InvalidArgument if it does not exist, or is TypeScript without tsx; JobboardError if it throws, or never
- * finishes loading
- */
-export async function loadModule(module: string, options: ModuleOptions): Promise<object> {
-  return (await importModule(module, options)).exported
-}
-
-interface ImportedModule {
-  readonly exported: object
-  readonly file: string
-  /** The URL of tsx, if it was loaded for the module. */
-  readonly tsx: URL | undefined
-}
-
-async function importModule(module: string, options: ModuleOptions): Promise<ImportedModule> {
-  const file = await resolveModule(module, options)
-  await options.assertModule?.(module, file)
-  const isTypeScript = TYPESCRIPT_EXTENSIONS.includes(extname(file))
-  const tsx = isTypeScript ? await enableTypeScript(module, { ...options, file }) : undefined
-  return { exported: await evaluate(module, file), file, tsx }
 }
 
 /**
@@ -112,98 +158,12 @@ async function importModule(module: string, options: ModuleOptions): Promise<Imp
  *
  * @throws InvalidArgument naming the existing flows
  */
-export function chooseFlow(name: string, flows: readonly AnyFlow[], module: string): AnyFlow {
+export function chooseFlow(name: string, flows: readonly AnyFlow[], modules: ModuleNames): AnyFlow {
   const found = flows.findLast((flow) => flow.name === name)
   if (found) return found
   const names = [...new Set(flows.map((flow) => flow.name))]
   const similar = names.find((known) => isMisspelt(name, known))
   const hint = similar === undefined ? `; it has ${names.join(', ')}` : `; did you mean ${similar}?`
-  throw new InvalidArgument(`module ${module} has no flow ${JSON.stringify(name)}${hint}`)
-}
-
-async function resolveModule(module: string, { cwd }: { cwd: string }): Promise<string> {
-  const path = resolve(cwd, module)
-  const found = await stat(path).catch(() => undefined)
-  if (found?.isFile()) return path
-  if (found)
-    throw new InvalidArgument(`${module} is a folder; name the module in it, as in ${join(module, 'flows.js')}`)
-  try {
-    return requireFrom(cwd).resolve(module)
-  } catch (error) {
-    const { code } = error as { code?: unknown }
-    if (code === 'ERR_PACKAGE_PATH_NOT_EXPORTED') {
-      throw new InvalidArgument(`package ${module} has no entry point; name its file instead`, {
-        cause: error,
-      })
-    }
-    throw new InvalidArgument(`module ${module} does not exist: no such file relative to ${cwd}, and no such package`, {
-      cause: error,
-    })
-  }
-}
-
-/** Loads tsx from the module's folder, and returns its URL: the working directory may belong to another user, and tsx is run. */
-async function enableTypeScript(
-  module: string,
-  { file, assertModule }: ModuleOptions & { readonly file: string },
-): Promise<URL> {
-  let tsx: string
-  try {
-    tsx = createRequire(file).resolve('tsx')
-  } catch (cause) {
-    throw new InvalidArgument(
-      `module ${module} is TypeScript, and tsx is not installed in ${dirname(file)}; run npm install tsx there, or name the JavaScript`,
-      { cause },
-    )
-  }
-  await assertModule?.(module, tsx)
-  // This is permanent, like `node --import tsx`: a flow may load more of its modules when it runs. The API of tsx for
-  // programs, tsx/esm/api, cannot be resolved from here: a require finds its CommonJS half, which does not work.
-  const url = pathToFileURL(tsx)
-  await import(url.href)
-  return url
-}
-
-async function evaluate(module: string, file: string): Promise<object> {
-  using stuck = whenEventLoopEmpty()
-  try {
-    return await rejectOnAbort(import(pathToFileURL(file).href), stuck.signal)
-  } catch (cause) {
-    if (stuck.signal.aborted)
-      throw new JobboardError(`module ${module} never finishes loading: a top-level await never resolves`)
-    const why = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)
-    const place = cause instanceof SyntaxError ? await locateSyntaxError(file) : ''
-    throw new JobboardError(`module ${module} cannot be loaded: ${place}${why}`, { cause })
-  }
-}
-
-/** The time limit for Node's check of a file. */
-const MAX_CHECK_MS = 10_000
-
-/**
- * Returns `FILE:LINE: ` of a syntax error. The error of an import() does not have it: Node shows it only if the error
- * ends the process, so this function runs Node's check of the file. The error of TypeScript has it.
- */
-async function locateSyntaxError(file: string): Promise<string> {
-  const said = await new Promise<string>((resolve) => {
-    execFile(process.execPath, ['--check', file], { timeout: MAX_CHECK_MS }, (_, __, stderr) => resolve(stderr))
-  })
-  const place = /^(?:file:\/\/)?(\/.+|[A-Za-z]:[\\/].+):(\d+)$/m.exec(said)
-  if (place) return `${place[1]}:${place[2]}: `
-  return TYPESCRIPT_EXTENSIONS.includes(extname(file)) ? '' : 'in a module that it imports: '
-}
-
-/**
- * Returns a signal that aborts when the event loop is empty: Node would end the process, because nothing that is
- * awaited can come any more.
- */
-function whenEventLoopEmpty(): Disposable & { readonly signal: AbortSignal } {
-  const idle = new AbortController()
-  const abort = () => idle.abort()
-  process.once('beforeExit', abort)
-  return { signal: idle.signal, [Symbol.dispose]: () => process.off('beforeExit', abort) }
-}
-
-function requireFrom(cwd: string): NodeJS.Require {
-  return createRequire(join(cwd, 'noop.js'))
+  const where = modules.length === 1 ? `module ${modules[0]} has` : `modules ${modules.join(', ')} have`
+  throw new InvalidArgument(`${where} no flow ${JSON.stringify(name)}${hint}`)
 }

@@ -1,7 +1,7 @@
 /** Options of the pool of child processes on the command line and in the config file. */
 import type { Command } from 'commander'
 import type { ConductorPool } from '../../conductor/index.ts'
-import type { FlowsModule } from './flows-module.ts'
+import type { FlowModules } from './flows-module.ts'
 import { countParser, definedOnly } from './shared-options.ts'
 
 /** The options as they are on the command line; `pool` comes from the config file. */
@@ -22,12 +22,12 @@ export function addPoolFlags(command: Command): void {
 }
 
 /** Returns the pool for the flows of a module; nothing is started where no task is isolated. */
-export function toPool({ isolate, poolMax, pool }: PoolFlags, { moduleUrl, execArgv }: FlowsModule): ConductorPool {
+export function toPool({ isolate, poolMax, pool }: PoolFlags, { urls, execArgv }: FlowModules): ConductorPool {
   // A smaller greatest number than the config file's `min` is what the user wants now.
   const min = poolMax === undefined || pool?.min === undefined ? pool?.min : Math.min(pool.min, poolMax)
   return {
     ...pool,
-    module: moduleUrl,
+    module: urls,
     ...definedOnly({ execArgv, min, max: poolMax, isolate: isolate ? ('all' as const) : undefined }),
   }
 }

@@ -20,10 +20,23 @@ export interface ConductorView {
   /** The reason why no child process can be started. */
   readonly noChild?: string
   readonly startedAt?: Date
+  /** The time of its last report: at most a minute ago. */
+  readonly reportedAt?: Date
+  /** The time at which it began to stop. */
+  readonly drainingSince?: Date
+  /** What it has done since its start. */
+  readonly counts?: CountsView
   /** The version of its time-zone data. */
   readonly timeZones?: string
   /** The schedules that it declares: their owner, and their ids unless they are many. */
   readonly declares?: { readonly owner: string; readonly ids?: readonly string[] }
+}
+
+export interface CountsView {
+  readonly done?: number
+  readonly failed?: number
+  readonly other?: number
+  readonly workedMs?: number
 }
 
 export interface ChildView {
@@ -35,8 +48,6 @@ export interface ChildView {
 }
 
 export function conductorView({ name, metadata }: Entity): ConductorView {
-  const { startedAt } = metadata
-  const started = new Date(startedAt instanceof Date || typeof startedAt === 'string' ? startedAt : Number.NaN)
   return {
     name,
     ...text(metadata, 'host'),
@@ -51,7 +62,10 @@ export function conductorView({ name, metadata }: Entity): ConductorView {
     ...texts(metadata, 'jobs'),
     ...children(metadata),
     ...text(metadata, 'noChild'),
-    ...(Number.isNaN(started.getTime()) ? {} : { startedAt: started }),
+    ...date(metadata, 'startedAt'),
+    ...date(metadata, 'reportedAt'),
+    ...date(metadata, 'drainingSince'),
+    ...counts(metadata),
     ...text(metadata, 'timeZones'),
     ...declares(metadata),
   }
@@ -67,6 +81,20 @@ function text<K extends string>(metadata: Metadata, name: K): { readonly [N in K
 function number<K extends string>(metadata: Metadata, name: K): { readonly [N in K]?: number } {
   const value = metadata[name]
   return typeof value === 'number' ? ({ [name]: value } as { [N in K]: number }) : {}
+}
+
+/** Returns a Date, or the text of one: boards that hold JSON store it as text. */
+function date<K extends string>(metadata: Metadata, name: K): { readonly [N in K]?: Date } {
+  const value = metadata[name]
+  const found = new Date(value instanceof Date || typeof value === 'string' ? value : Number.NaN)
+  return Number.isNaN(found.getTime()) ? {} : ({ [name]: found } as { [N in K]: Date })
+}
+
+function counts({ counts }: Metadata): Pick<ConductorView, 'counts'> {
+  if (typeof counts !== 'object' || counts === null) return {}
+  const metadata: Metadata = { ...counts }
+  const [done, failed, other] = [number(metadata, 'done'), number(metadata, 'failed'), number(metadata, 'other')]
+  return { counts: { ...done, ...failed, ...other, ...number(metadata, 'workedMs') } }
 }
 
 /** Returns the names of the flows; other programs may list them with their versions, as `[{ name, version }]`. */

@@ -2,8 +2,8 @@
  * The loop that claims jobs for all slots of a conductor, never more jobs than slots are free. It survives every error:
  * it reports the error, and tries again after a growing pause.
  *
- * It claims nothing while all slots are taken, while the conductor is paused, and while the logbooks are known to be
- * away. It ends at the stop signal, or by itself: after `maxJobs` jobs; when no job has run for `maxIdleTime`; with
+ * It claims nothing while all slots are taken, while the conductor is paused, while a service is unhealthy, and while the logbooks are known
+ * to be away. It ends at the stop signal, or by itself: after `maxJobs` jobs; when no job has run for `maxIdleTime`; with
  * `burst`, when no job is left to claim. Before it ends by itself, it waits for the jobs that it has claimed.
  */
 import type { Claim, JobBoard, Posting } from '../../board/index.ts'
@@ -27,6 +27,8 @@ export interface ClaimLoopOptions {
   readonly accept: (posting: Posting) => boolean
   /** Returns whether any job may be acceptable; `recheck` is called when it returns true again. */
   readonly hasRoom: () => boolean
+  /** Returns whether the services that tasks need can be used; `recheck` is called when that changes. */
+  readonly areServicesHealthy: () => boolean
   readonly dispatch: (claim: Claim) => void
   /** Returns whether the logbooks, which were away, can be reached again. Never rejects. */
   readonly isStorageBack: () => Promise<boolean>
@@ -199,11 +201,16 @@ export class ClaimLoop {
     return this.#taken > 0 && !this.#options.hasRoom()
   }
 
-  /** Waits until a slot is free, there is room for any job, it is not paused, and the logbooks are not known to be away. */
+  get #canClaim(): boolean {
+    const { slots, areServicesHealthy } = this.#options
+    return this.#taken < slots && !this.#paused && !this.#isFull && areServicesHealthy()
+  }
+
+  /** Waits until a slot is free, there is room for any job, it is not paused, services are healthy, and logbooks are not known to be away. */
   async #waitUntilReady(signal: AbortSignal): Promise<void> {
     if (this.#hasReachedMaxJobs) return
     if (this.#storageFailures > 0) await this.#waitForStorage(signal)
-    while (this.#taken >= this.#options.slots || this.#paused || this.#isFull) await this.#wakeUp.wait({ signal })
+    while (!this.#canClaim) await this.#wakeUp.wait({ signal })
   }
 
   /**

@@ -8,7 +8,7 @@ import { monotonic, toMilliseconds } from '../../core/time.ts'
 import type { AnyFlow } from '../../flow/index.ts'
 import type { Conductor } from '../conductor.ts'
 import { CONDUCTOR_OPTIONS, type ConductorOptions, DEFAULT_ABORT_TIMEOUT } from '../options.ts'
-import type { ServicesFor } from '../runs/services.ts'
+import type { ServicesFor } from '../services/open.ts'
 import { startConductor } from '../start-conductor.ts'
 import { CrashHandler, onFault } from './crash.ts'
 

@@ -4,12 +4,12 @@
  */
 import type { Failure } from '../../core/failure.ts'
 import type { Performing } from '../../engine/index.ts'
-import type { BatchRun, ScheduledRun } from '../../flow/index.ts'
+import type { BatchRun, RunningJob, ScheduledRun } from '../../flow/index.ts'
 
 /** The settings of a child, sent once. */
 export interface AtomWorkerSettings {
-  /** The URL of the module that exports the flows, and maybe `services`. */
-  readonly module: string
+  /** The URLs of the modules that export the flows, and maybe `services`. */
+  readonly modules: readonly string[]
   /** The level of `ctx.log`: lines below it are not sent. */
   readonly logLevel: string
   readonly maxMessage: number
@@ -29,7 +29,7 @@ export interface AtomRequest {
   readonly args: Uint8Array
   readonly run: number
   readonly fence: bigint
-  readonly job: { readonly uuid: string; readonly name: string } | undefined
+  readonly job: RunningJob | undefined
   readonly schedule: ScheduledRun | undefined
   readonly batch: BatchRun | undefined
   /** The encoded checkpoint that a former run of the task has saved last. */

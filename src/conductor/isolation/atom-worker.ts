@@ -28,7 +28,8 @@ import {
   toProgressMessage,
 } from '../../flow/index.ts'
 import type { OpenWorker, WorkContext } from '../../pool/index.ts'
-import { openServices } from '../runs/services.ts'
+import { mergeServices } from '../services/merge.ts'
+import { type OpenServices, openServices, servicesForRun } from '../services/open.ts'
 import type { AtomNote, AtomQuestion, AtomRequest, AtomWorkerFacts, AtomWorkerSettings } from './atom-request.ts'
 
 /** The signal of a question whose answer is always needed. */
@@ -37,24 +38,28 @@ const NEVER = new AbortController().signal
 /** Opens the worker in a child. @throws what the module throws when it is imported, or its factory of services */
 export const openWorker: OpenWorker = async (given) => {
   const settings = given as AtomWorkerSettings
-  const exported: object = await import(settings.module)
-  const flows = collectExports(exported, isFlow)
+  const imported = await Promise.all(
+    settings.modules.map(async (name) => ({ name, exported: (await import(name)) as object })),
+  )
+  const flows = [...new Set(imported.flatMap(({ exported }) => collectExports(exported, isFlow)))]
+  const exports = imported.map(({ name, exported }) => ({ name, services: exportNamed(exported, 'services') }))
+  const services = mergeServices(exports.filter((each) => each.services !== undefined))
   const failed = (error: unknown) =>
     void process.stderr.write(`a service could not be disposed of: ${describeError(error)}\n`)
-  const opened = await openServices(exportNamed(exported, 'services'), { failed })
+  const opened = await openServices(services, { failed })
   const facts: AtomWorkerFacts = {
     flows: flows.map((flow) => ({ name: flow.name, version: flow.version, digest: flowDigest(flow) })),
   }
   return {
     facts,
-    run: (work, context) => runAtom(work as AtomRequest, { flows, services: opened.services, settings, context }),
+    run: (work, context) => runAtom(work as AtomRequest, { flows, opened, settings, context }),
     [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
   }
 }
 
 interface AtomWork {
   readonly flows: readonly AnyFlow[]
-  readonly services: unknown
+  readonly opened: OpenServices
   readonly settings: AtomWorkerSettings
   readonly context: WorkContext
 }
@@ -65,16 +70,20 @@ async function runAtom(request: AtomRequest, work: AtomWork): Promise<Uint8Array
     ...Object.entries(Object(decode(request.args, 'msgpack'))),
     ...Object.entries(atom.inject ?? {}),
   ])
-  const ctx = createContext(request, work)
+  // Services of a job are made for each task here: the tasks of a job may run in several children.
+  const { run, fence, job, schedule, batch } = request
+  const facts = { run, fence, job, schedule, batch, signal: work.context.signal }
+  await using made = await servicesForRun(work.opened, facts)
+  const ctx = createContext(request, { ...work, services: made.services })
   const keep = (value: unknown) => encodeResult(value, { atom: atom.name, how: request.how, ...work.settings })
   if (request.how === 'execute') {
-    return mergeErrors({
+    return await mergeErrors({
       before: () => atom.preExecute?.(args, ctx),
       work: async () => keep(await atom.execute(args, ctx)),
       after: () => atom.postExecute?.(args, ctx),
     })
   }
-  return mergeErrors({
+  return await mergeErrors({
     before: () => atom.preRevert?.(args, ctx),
     work: async () => keep(await atom.revert?.(args, ctx)),
     after: () => atom.postRevert?.(args, ctx),
@@ -129,7 +138,7 @@ function openCheckpoint({ atom, checkpoint }: AtomRequest, context: WorkContext)
   }
 }
 
-function createContext(request: AtomRequest, work: AtomWork): RevertContext<unknown> {
+function createContext(request: AtomRequest, work: AtomWork & { readonly services: unknown }): RevertContext<unknown> {
   const { run, fence, job, schedule, batch, reverted } = request
   const { services, settings, context } = work
   let checkpoint: ContextCheckpoint | undefined

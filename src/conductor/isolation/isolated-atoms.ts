@@ -29,8 +29,8 @@ const DEFAULT_ISOLATION: Isolation = {
 export interface IsolatedAtomsOptions {
   /** The flows that are run with this pool. */
   readonly flows: readonly AnyFlow[]
-  /** The module that exports these flows: a URL, an absolute path, or a path relative to the working directory. */
-  readonly module: string | URL
+  /** The modules that export these flows: URLs, absolute paths, or paths relative to the working directory. */
+  readonly modules: readonly (string | URL)[]
   /** The tasks that are isolated: those that declare it, or all. */
   readonly isolate: 'declared' | 'all'
   readonly output: 'log' | 'stderr'
@@ -60,13 +60,13 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
   #isChangeReported = false
 
   constructor(options: IsolatedAtomsOptions) {
-    const { flows, module, isolate, settings, silenceMs, workLeftMs, log } = options
+    const { flows, modules, isolate, settings, silenceMs, workLeftMs, log } = options
     const checked = isolate === 'all' ? flows : isolatedFlows(flows)
     this.#options = options
     this.#isolated = new Set(flows.filter((flow) => compile(flow).atoms.some((node) => this.isolationOf(node))))
     this.#digests = new Map(checked.map((flow) => [`${flow.name} ${flow.version}`, flowDigest(flow)]))
     const { maxMessage } = settings
-    const sent: AtomWorkerSettings = { module: toModuleUrl(module), logLevel: log.level, maxMessage }
+    const sent: AtomWorkerSettings = { modules: modules.map(toModuleUrl), logLevel: log.level, maxMessage }
     this.#pool = new ChildPool({
       ...settings,
       worker: workerUrl(),
@@ -216,12 +216,12 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
     for (const [flow, digest] of this.#digests) {
       const found = digests.get(flow)
       if (found === digest) continue
-      const { module } = this.#options
+      const where = `pool.module ${this.#options.modules.join(', ')}`
       const error =
         found === undefined
-          ? new InvalidArgument(`pool.module ${String(module)} does not export flow ${flow}; export it there`)
+          ? new InvalidArgument(`${where} does not export flow ${flow}; export it there`)
           : new IncompatibleVersion(
-              `flow ${flow} in pool.module ${String(module)} differs from the flow in this process: restart this process`,
+              `flow ${flow} in ${where} differs from the flow in this process: restart this process`,
             )
       if (this.#wasReady && !this.#isChangeReported) {
         this.#isChangeReported = true
@@ -279,6 +279,13 @@ export function toChildrenHealth({ refusal, children }: Pick<IsolatedAtoms, 'ref
     ...defined({ reason: refusal?.message }),
     ...{ idle: count('idle'), busy: count('busy'), starting: count('starting') },
   }
+}
+
+/** Returns how many children are in each state. */
+export function toStateCounts(children: readonly ChildStatus[]): Readonly<Record<ChildStatus['state'], number>> {
+  const counts = { starting: 0, idle: 0, busy: 0, retiring: 0, dead: 0 }
+  for (const { state } of children) counts[state] += 1
+  return counts
 }
 
 function encodeFor(what: string, value: unknown): Uint8Array {

@@ -8,10 +8,10 @@ import { IsolatedAtoms, isolatedFlows } from './isolated-atoms.ts'
 /** The pool of child processes for isolated tasks. */
 export interface ConductorPool extends PoolLimits {
   /**
-   * The module that exports the same flows, and maybe `services`: each child imports it. A URL, or a path relative to the working
-   * directory. Code that exists only in this process cannot be sent to another.
+   * The module that exports the same flows, and maybe `services`, or several of them: each child imports them. A URL, or a path relative to
+   * the working directory. Code that exists only in this process cannot be sent to another.
    */
-  readonly module: string | URL
+  readonly module: string | URL | readonly (string | URL)[]
   /** `declared` (the default): tasks and flows say what is isolated. `all`: every task is, unless it has `isolate: false`. */
   readonly isolate?: 'declared' | 'all'
   /** The destination of the lines that children print: into the log of the task (the default), or to this process's standard error. */
@@ -49,9 +49,13 @@ export async function openPool(options: OpenPoolOptions): Promise<IsolatedAtoms 
     )
   }
   const { module, isolate = 'declared', output = 'log', ...limits } = pool
-  if (!(module instanceof URL) && (typeof module !== 'string' || module === ''))
+  const modules: readonly unknown[] = Array.isArray(module) ? module : [module]
+  if (
+    modules.length === 0 ||
+    !modules.every((each) => each instanceof URL || (typeof each === 'string' && each !== ''))
+  )
     throw new InvalidArgument(
-      "pool.module must be the path or the URL of the module with the flows, as in './flows.js'",
+      "pool.module must be the path or the URL of the module with the flows, as in './flows.js', or a list of them",
     )
   if (isolate !== 'declared' && isolate !== 'all')
     throw new InvalidArgument(`pool.isolate must be 'declared' or 'all', got ${String(isolate)}`)
@@ -61,7 +65,7 @@ export async function openPool(options: OpenPoolOptions): Promise<IsolatedAtoms 
   if (!isolated && isolate === 'declared') return undefined
   // Half of the session's timeout: the child is dead before the server could give the claim of a stopped process to another.
   const silenceMs = sessionTimeout / 2
-  const sent = { flows, module, isolate, output, settings }
+  const sent = { flows, modules: modules as readonly (string | URL)[], isolate, output, settings }
   const atoms = new IsolatedAtoms({ ...rest, ...sent, silenceMs, workLeftMs: sessionLeft })
   try {
     await atoms.start()

@@ -14,6 +14,7 @@ import type { Verdict } from './decide.ts'
 import { dependenciesOf } from './dependencies.ts'
 import { type DisclosureOptions, DisclosurePolicy } from './disclosure.ts'
 import { toKeptResults } from './kept-results.ts'
+import { toRunningJob } from './running-job.ts'
 import { settle } from './settle.ts'
 
 export interface ForegroundRun extends AsyncDisposable {
@@ -99,7 +100,7 @@ export async function runOnBoard(
       assertOwner: () => claim.assertHeld(),
       context: {
         fence,
-        job: { uuid: job.uuid, name: job.name },
+        job: toRunningJob(job),
         limits: board.limits.isSupported ? board.limits : undefined,
         dependencies: dependenciesOf(job, {
           readEnds: (asked) => board.readEnds(asked),

@@ -29,10 +29,13 @@ import { type AtomIsolator, Engine } from '../../engine/index.ts'
 import type { AnyFlow } from '../../flow/index.ts'
 import type { AcquireRequest, FlowLog, Persistence } from '../../persistence/index.ts'
 import type { KnownFlows } from '../claiming/known-flows.ts'
+import type { ServiceContext } from '../services/define.ts'
+import type { OpenServices, RunServices } from '../services/open.ts'
 import { toBookRequest } from './book-owner.ts'
 import type { RunEnding } from './decide.ts'
 import { dependenciesOf, type EndReader } from './dependencies.ts'
 import { toKeptResults } from './kept-results.ts'
+import { toRunningJob } from './running-job.ts'
 import type { TaskWatch } from './task-watch.ts'
 import { jobStopWatch, type StopIgnored } from './unstopped-jobs.ts'
 
@@ -45,8 +48,8 @@ export interface JobRunContext {
   readonly limits: Pick<Limits, 'take' | 'isSupported'>
   /** Reads how jobs ended after which others are run. */
   readonly readEnds: EndReader
-  /** The object that tasks find as `ctx.services`. */
-  readonly services: unknown
+  /** Makes the object that tasks find as `ctx.services`. */
+  readonly services: Pick<OpenServices, 'shared' | 'forRun'>
   /** Runs isolated tasks. */
   readonly isolator: AtomIsolator | undefined
   /** The clock of deadlines and pauses. */
@@ -168,20 +171,25 @@ async function runClaimedFlow(
   using _cancelWatch = watch(claim.stops.cancelled, { running })
   using _limitWatch = watch(limit, { running })
   const refused: TooManyRequests[] = []
+  const known = {
+    fence: claim.fence,
+    job: toRunningJob(job),
+    schedule: toScheduledRun(job.details),
+    batch: toBatchRun(job),
+  }
+  const { shared, forRun } = context.services
+  const made = forRun && (await makeRunServices(forRun, { ...known, run: claim.run, stop: [stop, context.suspend] }))
   const engine = new Engine({
     ...what,
     onTooManyRequests: (error) => refused.push(error),
     signals: { stop, suspend: context.suspend, cancel },
     assertOwner: () => claim.assertHeld(),
     context: {
-      fence: claim.fence,
-      job: { uuid: job.uuid, name: job.name },
-      schedule: toScheduledRun(job.details),
-      batch: toBatchRun(job),
+      ...known,
       limits: context.limits.isSupported ? context.limits : undefined,
       dependencies: dependenciesOf(job, context),
     },
-    services: context.services,
+    services: made ? made.services : shared,
     isolator: context.isolator,
     logger: context.log.child({ job: job.uuid }),
     concurrency: context.flowConcurrency,
@@ -200,9 +208,11 @@ async function runClaimedFlow(
   engine.on('progress', ({ atom: task, flow: _same, ...report }) => {
     context.onProgress({ job, run: claim.run, task, ...report })
   })
+  // Code of the flow may use the services until it has ended.
+  const whenIdle = () => (made ? engine.idle.then(() => made[Symbol.asyncDispose]()) : engine.idle)
   try {
     const { state, results, failures, revertFailures } = await engine.run()
-    if (claim.stops.lost.aborted) return endedRun({ kind: 'lost' })
+    if (claim.stops.lost.aborted) return { ...endedRun({ kind: 'lost' }), idle: whenIdle() }
     const cancelled = claim.stops.cancelled.aborted ? (claim.stops.cancelled.reason as Cancelled) : undefined
     const late = cancel.aborted ? [failureOf(cancel.reason)] : []
     const why = failures.length > 0 ? failures : late
@@ -217,11 +227,23 @@ async function runClaimedFlow(
         revertFailures,
         ...defined({ cancelled, putOff, results: kept }),
       }),
-      refused,
+      ...{ refused, idle: whenIdle() },
     }
   } catch (error) {
-    return { ending: toRunEnding(error, claim), idle: engine.idle, refused }
+    return { ending: toRunEnding(error, claim), idle: whenIdle(), refused }
   }
+}
+
+/**
+ * Makes the services of a run. A cancellation and a deadline do not stop it, because the engine needs services to undo what a former run
+ * has done; each service has a time limit of its own.
+ */
+async function makeRunServices(
+  forRun: NonNullable<OpenServices['forRun']>,
+  { stop, ...facts }: Omit<ServiceContext, 'signal'> & { readonly stop: readonly Stoppable[] },
+): Promise<RunServices> {
+  using making = followSignals(stop)
+  return await forRun({ ...facts, signal: making.signal })
 }
 
 /** Acquires the flow. A persistence that was closed while the conductor runs counts as away; the job is not charged. */

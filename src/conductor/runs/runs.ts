@@ -15,6 +15,7 @@ import { backoffDelay, sleep } from '../../core/time.ts'
 import { decide, type OnFailure, type Verdict } from './decide.ts'
 import type { DisclosurePolicy } from './disclosure.ts'
 import { type JobRun, type JobRunContext, runJob } from './job-run.ts'
+import { askErrorHandler, type ErrorHandler } from './on-error.ts'
 import { type Settled, settle } from './settle.ts'
 
 /** A job was claimed and its flow is about to run. */
@@ -32,6 +33,8 @@ export interface RunSettled extends RunStarted {
 export interface RunsOptions extends JobRunContext {
   readonly limits: Pick<Limits, 'pushBack' | 'take' | 'isSupported'>
   readonly onFailure: OnFailure
+  /** Decides what becomes of jobs that fail. */
+  readonly errorHandler: ErrorHandler | undefined
   /** The policy for reasons and failures on the board. */
   readonly disclosure: DisclosurePolicy
   readonly log: Logger
@@ -114,14 +117,18 @@ export class Runs {
   /** Runs a job and settles it. `idle` resolves when the code of the run has ended, too. */
   async #runAndSettle(claim: Claim): Promise<{ idle: Promise<void> }> {
     const { job, run } = claim
-    const { onStarted, onError, leave, disclosure } = this.#options
+    const { onStarted, onError, leave, disclosure, clock, errorHandler: handler } = this.#options
     onStarted({ job, run })
     const { ending, idle, refused } = await this.#run(claim)
-    const verdict = decide(ending, this.#options)
+    const decided = decide(ending, this.#options)
+    const change = await askErrorHandler(decided, {
+      ...{ onError: handler, job, run, stop: [claim.lost], clock, failed: onError },
+    })
+    const verdict = change(decided)
     // Before the job is given back: no other job of the key starts in between.
     await this.#pushBack(claim, refused)
     if (ending.kind === 'fenced') await this.#delayAbandon(claim)
-    const disclosed = disclosure.decide(ending, this.#options)
+    const disclosed = change(disclosure.decide(ending, this.#options))
     this.#report(claim, verdict, await settle(claim, disclosed, { onError, leave, disclosure }))
     return { idle }
   }

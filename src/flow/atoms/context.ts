@@ -25,7 +25,7 @@ export interface Context<S = unknown> {
   /** The number of claims of the job so far, this one included; from 1. */
   readonly run: number
   /** The job; undefined if the flow runs without a board. */
-  readonly job: { readonly uuid: string; readonly name: string } | undefined
+  readonly job: RunningJob | undefined
   /** The schedule that has posted the job, and the time for which it was posted; undefined for other jobs. */
   readonly schedule: ScheduledRun | undefined
   /** The batch that counts the job, or whose end has posted it; undefined for other jobs. */
@@ -48,6 +48,14 @@ export interface Context<S = unknown> {
   progress(done: number, message?: string): void
   /** The checkpoint: where the former run of this task stopped, and what the next one will find. */
   readonly checkpoint: ContextCheckpoint
+}
+
+/** The job whose flow is run, as `ctx.job`. */
+export interface RunningJob {
+  readonly uuid: string
+  readonly name: string
+  /** The fields that its poster added with the option `details`, such as a tenant. */
+  readonly details: Readonly<Record<string, unknown>>
 }
 
 /**

@@ -199,6 +199,144 @@ export const services = ${services}
   })
 })
 
+describe('several modules', () => {
+  const module = (flow: string, services: string, { version = '1.0' } = {}) => `
+import { defineServices, input, linear, service, task } from 'jobboard'
+const say = task('say', { provides: 'said', execute: (_, { services }) => Object.keys(services).sort().join(' ') })
+export const flow = linear({ name: '${flow}', version: '${version}' }, input(), say)
+export const services = ${services}
+`
+  const DEFINED = (name: string) => `defineServices({ ${name}: service(() => 1) })`
+
+  test('are run by one conductor, and their tasks find the services of all', async () => {
+    await using place = await createCliFolder()
+    await place.write('one.mjs', module('first', DEFINED('db')))
+    await place.write('two.mjs', module('second', '{ mailer: 2 }'))
+    const both = ['--flows', 'one.mjs', '--flows', 'two.mjs']
+    for (const flow of ['first', 'second'])
+      expect(await place.jobboard(['run', flow, '--alone', ...both, '--quiet'])).toEqual({
+        ...{ exitCode: 0, stderr: '', stdout: 'said  "db mailer"\n' },
+      })
+    const isolated = await place.jobboard(['run', 'second', '--alone', ...both, '--quiet', '--isolate'])
+    expect(isolated).toEqual({ exitCode: 0, stderr: '', stdout: 'said  "db mailer"\n' })
+    for (const flow of ['first', 'second']) await place.jobboard(['post', flow])
+    const conductor = await place.jobboard(['conductor', ...both, '--max-jobs', '2', '--log-level', 'silent'])
+    expect(conductor).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('runs first, second from') })
+    const unknown = await place.jobboard(['run', 'frist', '--alone', ...both])
+    expect(unknown).toMatchObject({
+      exitCode: 2,
+      stderr: 'jobboard: modules one.mjs, two.mjs have no flow "frist"; did you mean first?\n',
+    })
+  })
+
+  test.each([
+    [
+      'a flow twice',
+      [module('same', '{}'), module('same', '{}')],
+      'modules one.mjs and two.mjs both define flow same in version 1.0; rename one, or give it another version',
+    ],
+    [
+      'a service twice',
+      [module('first', DEFINED('db')), module('second', '{ db: 2 }')],
+      'module one.mjs and module two.mjs both export a service db; rename one, or let one import the other',
+    ],
+    [
+      'services of a function',
+      [module('first', '() => ({ db: 1 })'), module('second', '{ mailer: 2 }')],
+      'module one.mjs exports services as a function, which cannot be merged with those of other modules: export defineServices(…)',
+    ],
+  ])('are refused with %s', async (_, [one = '', two = ''], says) => {
+    await using place = await createCliFolder()
+    await place.write('one.mjs', one)
+    await place.write('two.mjs', two)
+    for (const args of [['run', 'same', '--alone'], ['conductor']]) {
+      const refused = await place.jobboard([...args, '--flows', 'one.mjs', '--flows', 'two.mjs'])
+      expect(refused).toMatchObject({ stdout: '', stderr: `jobboard: ${says}\n` })
+      expect(refused.exitCode).not.toBe(0)
+    }
+  })
+
+  test('a flow that one exports again from the other, and two versions of one, are no conflict', async () => {
+    await using place = await createCliFolder()
+    await place.write('one.mjs', module('same', '{ db: 1 }'))
+    await place.write('two.mjs', `export * from './one.mjs'\n`)
+    await place.write('three.mjs', module('same', '{ mailer: 1 }', { version: '2.0' }))
+    const all = ['one', 'two', 'three'].flatMap((name) => ['--flows', `${name}.mjs`])
+    expect(await place.jobboard(['run', 'same', '--alone', '--quiet', ...all])).toMatchObject({
+      ...{ exitCode: 0, stdout: 'said  "db mailer"\n' },
+    })
+  })
+})
+
+describe('hooks and onError', () => {
+  const MODULE = `
+import { input, linear, task } from 'jobboard'
+export const flow = linear('fail', input(), task('fail', { execute: () => { throw new Error('enough') } }))
+export const onError = (failure) => (console.log('asked about', failure.message), 'trash')
+export const hooks = {
+  beforeClaim: { name: 'migrate', once: 'release', run: () => console.log('migrated') },
+  failed: ({ settled }) => console.log('failed:', settled),
+}
+`
+  test('of the module are those of the conductor; a hook for each release needs its name', async () => {
+    await using place = await createCliFolder()
+    await place.write('flows.mjs', MODULE)
+    const args = ['conductor', '--flows', 'flows.mjs', '--max-jobs', '1', '--log-level', 'silent']
+    expect(await place.jobboard(args)).toMatchObject({
+      ...{ exitCode: 2, stderr: expect.stringContaining('name it with the option release') },
+    })
+    const steps = [
+      ['2.1', ['migrated']],
+      ['2.1', []],
+      ['2.2', ['migrated']],
+    ] as const
+    for (const [release, migrations] of steps) {
+      await place.jobboard(['post', 'fail'])
+      const { stdout, exitCode } = await place.spawned([...args, '--release', release])
+      const lines = stdout.split('\n').filter((line) => /^(asked|migrated|failed)/.test(line))
+      expect(lines).toEqual([...migrations, 'asked about enough', 'failed: trashed'])
+      expect(exitCode).toBe(0)
+    }
+  })
+
+  test.each([
+    ['hooks = 1', 'module flows.mjs: hooks must be an object, as in { settled: (event) => … }'],
+    ['onError = 1', 'module flows.mjs: onError must be a function of a failure and its run'],
+    ['hooks = { settle: () => 1 }', 'hooks has no option "settle"; did you mean'],
+  ])('of a wrong type are refused: %s', async (given, says) => {
+    await using place = await createCliFolder()
+    await place.write('flows.mjs', `${FLOWS}\nexport const ${given}\n`)
+    const refused = await place.jobboard(['conductor', '--flows', 'flows.mjs'])
+    expect(refused).toMatchObject({ exitCode: 2, stdout: '', stderr: expect.stringContaining(says) })
+  })
+})
+
+describe('a package that names its flows', () => {
+  test.each([
+    ['our-flows', '"./dist/flows.mjs"', ''],
+    ['@us/flows', '"dist/flows.mjs"', ''],
+    [
+      'our-flows',
+      '"./missing.mjs"',
+      'package our-flows: jobboard.flows in its package.json must be the path of a module',
+    ],
+    [
+      'our-flows',
+      '"../../flows.mjs"',
+      'package our-flows: jobboard.flows in its package.json must be the path of a module',
+    ],
+    ['our-flows', '7', 'package our-flows: jobboard.flows in its package.json must be the path of a module'],
+  ])('%s: %s', async (name, flows, says) => {
+    await using place = await createCliFolder()
+    await place.write('flows.mjs', FLOWS)
+    await place.write(`node_modules/${name}/dist/flows.mjs`, FLOWS)
+    await place.write(`node_modules/${name}/package.json`, `{"name":"${name}","jobboard":{"flows":${flows}}}`)
+    const posted = await place.jobboard(['post', 'hello', '--flows', name, ...STORE])
+    expect(posted.stderr).toContain(says)
+    expect(posted.exitCode).toBe(says === '' ? 0 : 2)
+  })
+})
+
 describe('no flows', () => {
   const cases: readonly (readonly [module: string, content: string, exitCode: number, says: string])[] = [
     [

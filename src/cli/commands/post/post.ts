@@ -5,7 +5,7 @@ import { InvalidArgument } from '../../../core/errors.ts'
 import type { AnyFlow } from '../../../flow/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../../context.ts'
 import { KEY_ON_CHOICES, MAX_ATTEMPTS, PRIORITY_CHOICES, SIZE_CHOICES } from '../../input/choices.ts'
-import { chooseFlow, flowNamed, loadFlows } from '../../input/flows-module.ts'
+import { chooseFlow, flowNamed, loadFlows, type ModuleNames } from '../../input/flows-module.ts'
 import {
   checkStore,
   choiceParser,
@@ -29,7 +29,7 @@ import { postedView } from '../../views/views.ts'
 import { postFrom } from './from.ts'
 
 interface PostCommandOptions extends SharedOptions, ResourceFlags {
-  readonly flows?: string
+  readonly flows?: ModuleNames
   readonly store?: string
   readonly from?: string
   readonly fromLine?: number
@@ -64,7 +64,7 @@ export function definePost(program: Command, run: RunAction): void {
         'flow requires; without it, the conductor that runs the job checks it.',
     )
     .argument('[flow]', 'name of the flow; with --from, of lines that name none')
-    .option('--flows <module>', 'module that exports the flow: a path or a package')
+    .option('--flows <module>', 'module that exports the flow: a path or a package; may be repeated', collectText)
     .option('--store <json>', "the flow's inputs, a JSON object; - reads it from standard input (default: {})")
     .option(
       '--from <file>',

@@ -129,7 +129,7 @@ class SettingsResolver {
       board: entry?.uri ?? board?.uri,
       persistence: logbooks?.uri ?? persistence?.uri,
       codec: logbooks?.codec,
-      flows,
+      flows: flows === undefined ? undefined : [flows],
       timeout: timeout === undefined ? undefined : this.#duration(timeout, ['timeout']),
       redact: this.#env['JOBBOARD_REDACT'] ? undefined : redact?.join(','),
     }

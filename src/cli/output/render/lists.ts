@@ -72,11 +72,17 @@ const CHILDREN_COLUMN: Column<ConductorView> = {
   },
 }
 
+const COUNT_COLUMNS: readonly Column<ConductorView>[] = [
+  { title: 'DONE', value: ({ counts }) => counts?.done?.toString(), optional: true },
+  { title: 'FAILED', value: ({ counts }) => counts?.failed?.toString(), optional: true },
+]
+
 export function conductorsTable(conductors: readonly ConductorView[], screen: Screen): string[] {
   const columns: readonly Column<ConductorView>[] = [
     { title: 'NAME', value: ({ name }) => name, min: 12 },
     { title: 'STATE', value: ({ state }) => state, tone: ({ state }) => stateTone(state) },
     { title: 'RUNS', value: ({ running, concurrency }) => [running ?? '?', concurrency ?? '?'].join('/') },
+    ...(conductors.some(({ counts }) => counts) ? COUNT_COLUMNS : []),
     ...(conductors.some(({ children }) => children) ? [CHILDREN_COLUMN] : []),
     { title: 'SIZES', value: ({ sizes }) => sizes?.join(', ') ?? 'all', optional: true },
     { title: 'FLOWS', value: formatFlows, min: 12 },

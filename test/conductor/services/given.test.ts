@@ -1,6 +1,6 @@
 /** What a conductor gives to tasks: made once, before anything runs, and ended when nothing runs any more. */
 import { expect, test } from 'vitest'
-import { InvalidArgument } from '../../src/core/errors.ts'
+import { InvalidArgument } from '../../../src/core/errors.ts'
 import {
   type Context,
   input,
@@ -10,7 +10,7 @@ import {
   runFlow,
   startConductor,
   task,
-} from '../../src/index.ts'
+} from '../../../src/index.ts'
 
 interface Services {
   readonly said: string[]

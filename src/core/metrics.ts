@@ -1,0 +1,155 @@
+/**
+ * The instruments of this library, and the meter that they are recorded with. Outlets (`src/telemetry/`) are sinks of a meter; without one,
+ * nothing is recorded and nothing computed.
+ *
+ * Labels never carry ids: not the uuid of a job, nor owners, keys or resources. Names of flows and schedules are limited in number, because
+ * applications make them.
+ */
+
+/** The name of an instrument; Prometheus' rules hold for it: the unit, then `_total` for counters. */
+export type InstrumentName = keyof typeof INSTRUMENTS
+
+export interface Instrument {
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly help: string
+  readonly labels: readonly string[]
+  /** The upper bounds of a histogram's buckets, in its unit. */
+  readonly buckets?: readonly number[]
+}
+
+const RUN_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 1_800, 7_200] as const
+const WAIT_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 1_800, 7_200, 86_400] as const
+const LATE_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 60, 600, 3_600] as const
+
+export const INSTRUMENTS = {
+  jobboard_info: {
+    type: 'gauge',
+    help: 'Always 1; its labels name the release of jobboard, of Node.js and of the time-zone data.',
+    labels: ['version', 'node', 'tz'],
+  },
+  jobboard_slots: { type: 'gauge', help: 'The number of jobs that the conductor can run at once.', labels: [] },
+  jobboard_running: { type: 'gauge', help: 'The number of jobs that run now.', labels: ['flow'] },
+  jobboard_ready: {
+    type: 'gauge',
+    help: 'Whether the conductor could claim a job if a slot were free: 1 or 0.',
+    labels: [],
+  },
+  jobboard_session_connected: {
+    type: 'gauge',
+    help: 'Whether the conductor is connected to its board: 1 or 0.',
+    labels: [],
+  },
+  jobboard_jobs_claimed_total: { type: 'counter', help: 'Claimed jobs.', labels: ['flow'] },
+  jobboard_wait_seconds: {
+    type: 'histogram',
+    help: 'The time from the post of a job, or from its due time, to the claim of its first run.',
+    labels: ['flow'],
+    buckets: WAIT_SECONDS,
+  },
+  jobboard_runs_total: {
+    type: 'counter',
+    help: 'Runs that have ended, by outcome: done, failed (the job is tried again), trashed, cancelled, returned, lost.',
+    labels: ['flow', 'outcome'],
+  },
+  jobboard_run_seconds: {
+    type: 'histogram',
+    help: 'The time from the claim of a job to its settlement.',
+    labels: ['flow', 'outcome'],
+    buckets: RUN_SECONDS,
+  },
+  jobboard_event_loop_blocked_total: {
+    type: 'counter',
+    help: "Blocks of the event loop for half of the session's timeout or longer.",
+    labels: [],
+  },
+  jobboard_errors_total: { type: 'counter', help: 'Errors of the conductor that belong to no job.', labels: [] },
+  jobboard_schedule_fired_total: {
+    type: 'counter',
+    help: 'Jobs that this conductor has posted for schedules.',
+    labels: ['schedule'],
+  },
+  jobboard_schedule_skipped_total: {
+    type: 'counter',
+    help: 'Times of schedules that were not run, by reason.',
+    labels: ['schedule', 'reason'],
+  },
+  jobboard_schedule_late_seconds: {
+    type: 'histogram',
+    help: 'By how much a job of a schedule was posted later than its time.',
+    labels: [],
+    buckets: LATE_SECONDS,
+  },
+  jobboard_children: { type: 'gauge', help: 'Child processes for isolated tasks, by state.', labels: ['state'] },
+  jobboard_child_deaths_total: {
+    type: 'counter',
+    help: 'Child processes that ended although the conductor had not ended them: crash, or out_of_memory.',
+    labels: ['why'],
+  },
+} as const satisfies Readonly<Record<string, Instrument>>
+
+/** The labels of an instrument, each with its value. */
+export type LabelsOf<N extends InstrumentName> = {
+  readonly [L in (typeof INSTRUMENTS)[N]['labels'][number]]: string
+}
+
+/** An outlet of a meter. Never throws. */
+export interface MetricSink {
+  /** Adds to a counter, sets a gauge, or observes a value with a histogram. */
+  record(name: InstrumentName, value: number, labels: Readonly<Record<string, string>>): void
+}
+
+/** The labels whose values applications make, and so are limited in number. */
+const NAMED_BY_USERS: ReadonlySet<string> = new Set(['flow', 'schedule'])
+/** The label value for names above the limit. */
+const OTHER = 'other'
+const DEFAULT_MAX_NAMES = 200
+
+export interface MeterOptions {
+  readonly sinks: readonly MetricSink[]
+  /** The number of names of flows, and of schedules, that are told apart; others count as `other`. 200 by default. */
+  readonly maxNames?: number
+  /** Called once for each label that has more names. */
+  readonly onTooMany?: (label: string) => void
+}
+
+/** Records values with the instruments. */
+export class Meter {
+  readonly #sinks: readonly MetricSink[]
+  readonly #maxNames: number
+  readonly #onTooMany: ((label: string) => void) | undefined
+  readonly #names = new Map<string, Set<string>>()
+  readonly #reported = new Set<string>()
+
+  constructor({ sinks, maxNames = DEFAULT_MAX_NAMES, onTooMany }: MeterOptions) {
+    this.#sinks = sinks
+    this.#maxNames = maxNames
+    this.#onTooMany = onTooMany
+  }
+
+  /** Records a value; of a counter, what is added to it. */
+  record<N extends InstrumentName>(name: N, value: number, labels: LabelsOf<N>): void {
+    const limited = this.#limit(labels)
+    for (const sink of this.#sinks) sink.record(name, value, limited)
+  }
+
+  #limit(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+    const limited: Record<string, string> = {}
+    for (const [label, value] of Object.entries(labels))
+      limited[label] = NAMED_BY_USERS.has(label) ? this.limitName(label, value) : value
+    return limited
+  }
+
+  /** Returns the name, or `other` if there are too many of the label: what a gauge sums up has to know which. */
+  limitName(label: string, value: string): string {
+    const known = this.#names.get(label) ?? new Set()
+    this.#names.set(label, known)
+    if (known.has(value)) return value
+    if (known.size < this.#maxNames) {
+      known.add(value)
+      return value
+    }
+    if (!this.#reported.has(label)) this.#onTooMany?.(label)
+    this.#reported.add(label)
+    return OTHER
+  }
+}

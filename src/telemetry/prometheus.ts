@@ -1,0 +1,101 @@
+/**
+ * Keeps the values of a meter, and writes them in the text format of Prometheus.
+ *
+ * It is written by hand, because it is short and the libraries are not: prom-client is handed over to a successor with a registry of its own, and
+ * an application with both loses metrics without a word. Applications with a registry read this text, or the events.
+ */
+import { INSTRUMENTS, type Instrument, type InstrumentName, type MetricSink } from '../core/metrics.ts'
+
+/** The content type of {@link PrometheusSink.text}. */
+export const PROMETHEUS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+
+interface Histogram {
+  readonly counts: number[]
+  sum: number
+  count: number
+}
+
+/** The values of one instrument by its labels, as they are written. */
+interface Series {
+  readonly values: Map<string, number>
+  readonly histograms: Map<string, Histogram>
+}
+
+export class PrometheusSink implements MetricSink {
+  readonly #series = new Map<InstrumentName, Series>()
+
+  record(name: InstrumentName, value: number, labels: Readonly<Record<string, string>>): void {
+    const instrument: Instrument = INSTRUMENTS[name]
+    const series = this.#series.get(name) ?? { values: new Map(), histograms: new Map() }
+    this.#series.set(name, series)
+    const key = formatLabels(labels)
+    if (instrument.type === 'gauge') series.values.set(key, value)
+    else if (instrument.type === 'counter') series.values.set(key, (series.values.get(key) ?? 0) + value)
+    else observe(series.histograms, { key, value, buckets: instrument.buckets ?? [] })
+  }
+
+  /** Returns all values in the text format, in the order of the instruments. */
+  text(): string {
+    return Object.keys(INSTRUMENTS)
+      .map((name) => this.#textOf(name as InstrumentName))
+      .join('')
+  }
+
+  #textOf(name: InstrumentName): string {
+    const series = this.#series.get(name)
+    if (!series) return ''
+    const { help, type, buckets = [] }: Instrument = INSTRUMENTS[name]
+    const lines = [...series.values].map(([labels, value]) => `${name}${inBraces(labels)} ${formatNumber(value)}`)
+    for (const [labels, { counts, sum, count }] of series.histograms) {
+      let below = 0
+      for (const [index, bound] of buckets.entries()) {
+        below += counts[index] ?? 0
+        lines.push(`${name}_bucket${inBraces(join(labels, `le="${bound}"`))} ${below}`)
+      }
+      lines.push(`${name}_bucket${inBraces(join(labels, 'le="+Inf"'))} ${count}`)
+      lines.push(`${name}_sum${inBraces(labels)} ${formatNumber(sum)}`, `${name}_count${inBraces(labels)} ${count}`)
+    }
+    return `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n${lines.join('\n')}\n`
+  }
+}
+
+function observe(
+  histograms: Map<string, Histogram>,
+  { key, value, buckets }: { readonly key: string; readonly value: number; readonly buckets: readonly number[] },
+): void {
+  const histogram = histograms.get(key) ?? { counts: buckets.map(() => 0), sum: 0, count: 0 }
+  histograms.set(key, histogram)
+  const index = buckets.findIndex((bound) => value <= bound)
+  if (index >= 0) histogram.counts[index] = (histogram.counts[index] ?? 0) + 1
+  histogram.sum += value
+  histogram.count += 1
+}
+
+function formatLabels(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([label, value]) => `${label}="${escapeValue(value)}"`)
+    .join(',')
+}
+
+function inBraces(labels: string): string {
+  return labels === '' ? '' : `{${labels}}`
+}
+
+function join(labels: string, more: string): string {
+  return labels === '' ? more : `${labels},${more}`
+}
+
+/** Escapes what ends a value or a line; other characters, also those that a terminal would act on, are data for Prometheus. */
+function escapeValue(value: string): string {
+  return value.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"')
+}
+
+function escapeHelp(help: string): string {
+  return help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
+}
+
+function formatNumber(value: number): string {
+  if (Number.isNaN(value)) return 'NaN'
+  if (value === Number.POSITIVE_INFINITY) return '+Inf'
+  return value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value)
+}
