@@ -80,7 +80,12 @@ BEGIN
   UPDATE :SCHEMA.batches SET ended_at = clock_timestamp() WHERE number = p_batch RETURNING * INTO v_batch;
   IF v_batch.cancelled_by IS NULL THEN
     SELECT count(*) INTO v_failed FROM :SCHEMA.batch_failures WHERE batch = p_batch;
-    PERFORM :SCHEMA.post_callback(v_batch.board, p_batch, v_batch.uuid, v_batch.generation, v_batch.total, v_failed);
+    BEGIN
+      PERFORM :SCHEMA.post_callback(v_batch.board, p_batch, v_batch.uuid, v_batch.generation, v_batch.total, v_failed);
+    EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
+      -- Somebody has changed it by hand. The job must end all the same.
+      RAISE WARNING 'batch %: its callback cannot be posted: %', v_batch.uuid, SQLERRM;
+    END;
   END IF;
   PERFORM :SCHEMA.notify_batch(v_batch.board, v_batch.uuid);
   PERFORM :SCHEMA.forget_batches(v_batch.board);

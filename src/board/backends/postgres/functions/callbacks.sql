@@ -55,7 +55,8 @@ BEGIN
     WHEN p_number < 256 THEN 'cc' || v_digits
     WHEN p_number < 65536 THEN 'cd' || lpad(v_digits, 4, '0')
     WHEN p_number < 4294967296 THEN 'ce' || lpad(v_digits, 8, '0')
-    ELSE 'cf' || lpad(v_digits, 16, '0') END, 'hex');
+    -- As a double: clients read larger integers as another type.
+    ELSE 'cb' || encode(float8send(p_number), 'hex') END, 'hex');
 END $function$;
 
 -- Posts the callback of a batch that has ended, with these numbers of jobs; nothing if there is none. Returns nothing.
