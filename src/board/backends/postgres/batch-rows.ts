@@ -158,7 +158,7 @@ function toCountedStatus(batch: ChangedBatch): BatchCounts & BatchStatus {
   const { generation, sealed, endedAt, who, reason, total, open, failed } = batch
   return {
     ...{ total, open, failed, done: total - open - failed, generation, sealed },
-    ...(endedAt === null ? {} : { endedAt }),
+    ...(endedAt === null ? {} : { endedAt: Number(endedAt) }),
     ...(who === null ? {} : { cancelled: { who: decodeText(who), reason: decodeText(reason ?? '') } }),
   }
 }

@@ -630,6 +630,24 @@ describe('the sweep', () => {
     expect(await other.progress()).toMatchObject({ total: 1, open: 1 })
   })
 
+  test('leaves a batch whose numbers were damaged by hand, and does the rest', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    const [damaged, batch] = [await createBatch(board), await createBatch(board)]
+    for (const each of [damaged, batch]) {
+      const job = await postTo(each, 'removed')
+      await each.cancel()
+      await each.wait()
+      await place.query('UPDATE @.batches SET ended_at = NULL WHERE uuid = $1', [each.uuid])
+      await place.removeRaw(job)
+    }
+    await place.query('UPDATE @.batches SET total = 9223372036854775807 WHERE uuid = $1', [damaged.uuid])
+    await place.query('INSERT INTO @.batch_posts SELECT number, 1 FROM @.batches')
+    await sweep(place)
+    expect(await batch.progress()).toMatchObject({ total: 2, open: 0, endedAt: expect.any(Date) })
+    expect(await countOf(place, '@.batches WHERE ended_at IS NULL')).toBe(1)
+  })
+
   test('is part of what every board does from time to time', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using board = await place.open()

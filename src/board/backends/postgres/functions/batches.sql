@@ -223,8 +223,13 @@ BEGIN
   LOOP
     PERFORM FROM :SCHEMA.batches WHERE number = v_batch FOR NO KEY UPDATE SKIP LOCKED;
     IF FOUND THEN
-      PERFORM :SCHEMA.add_posts(v_batch);
-      PERFORM :SCHEMA.close_batch(v_batch);
+      BEGIN
+        PERFORM :SCHEMA.add_posts(v_batch);
+        PERFORM :SCHEMA.close_batch(v_batch);
+      EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
+        -- Somebody has changed it by hand. The others are swept all the same.
+        RAISE WARNING 'batch % cannot be swept: %', v_batch, SQLERRM;
+      END;
     END IF;
   END LOOP;
   PERFORM :SCHEMA.forget_batches(p_board);
