@@ -64,7 +64,7 @@ END $function$;
 -- Ends a batch if it is sealed and no job of it is open, and posts its callback unless it is cancelled. Locks its row. Returns nothing.
 CREATE OR REPLACE FUNCTION :SCHEMA.close_batch(p_batch bigint)
 RETURNS void LANGUAGE plpgsql
-SET enable_seqscan TO off SET enable_bitmapscan TO off SET jit TO off
+SET enable_seqscan TO off SET enable_sort TO off SET enable_bitmapscan TO off SET jit TO off
 SET search_path TO pg_catalog, pg_temp
 AS $function$
 DECLARE
@@ -74,7 +74,7 @@ BEGIN
   PERFORM FROM :SCHEMA.batches WHERE number = p_batch AND sealed AND ended_at IS NULL FOR NO KEY UPDATE;
   IF NOT FOUND THEN RETURN; END IF;
   -- In a statement of its own: it sees what was committed while this one waited for the lock.
-  PERFORM FROM :SCHEMA.jobs WHERE batch = p_batch LIMIT 1;
+  PERFORM FROM :SCHEMA.jobs WHERE batch = p_batch ORDER BY uuid DESC LIMIT 1;
   IF FOUND THEN RETURN; END IF;
   PERFORM :SCHEMA.add_posts(p_batch);
   UPDATE :SCHEMA.batches SET ended_at = clock_timestamp() WHERE number = p_batch RETURNING * INTO v_batch;
@@ -103,7 +103,8 @@ DECLARE
   v_sealed boolean;
 BEGIN
   FOR v_batch IN SELECT DISTINCT number FROM unnest(p_batches) AS number WHERE number IS NOT NULL ORDER BY number LOOP
-    PERFORM FROM :SCHEMA.jobs WHERE batch = v_batch AND session IS NULL ORDER BY uuid DESC LIMIT 1 FOR KEY SHARE SKIP LOCKED;
+    -- The newest one: it is claimed last, and no rows of jobs that have ended are read before it.
+    PERFORM FROM :SCHEMA.jobs WHERE batch = v_batch AND session IS NULL ORDER BY id DESC LIMIT 1 FOR KEY SHARE SKIP LOCKED;
     CONTINUE WHEN FOUND;
     SELECT sealed INTO v_sealed FROM :SCHEMA.batches WHERE number = v_batch;
     IF NOT v_sealed THEN

@@ -12,6 +12,7 @@ PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 
 ALTER TABLE :SCHEMA.jobs ADD COLUMN IF NOT EXISTS batch bigint;
 CREATE UNIQUE INDEX IF NOT EXISTS jobs_by_batch ON :SCHEMA.jobs (batch, uuid) WHERE batch IS NOT NULL;
+CREATE INDEX IF NOT EXISTS jobs_free_in_batch ON :SCHEMA.jobs (batch, id) WHERE batch IS NOT NULL AND session IS NULL;
 CREATE TABLE IF NOT EXISTS :SCHEMA.batches (
   number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   board integer NOT NULL,
