@@ -100,7 +100,7 @@ interface PostgresComponents {
   readonly limits: LimitRows
   readonly history: HistoryRows
   readonly number: number
-  readonly others: FunctionCaller
+  readonly batchChanges: FunctionCaller
   readonly requests: readonly FunctionCaller[]
 }
 
@@ -494,13 +494,14 @@ export class PostgresBackend implements Backend {
     const { uri } = this
     const { signal } = this.#closing
     const requesting = { location, uri, signal, recoveryTimeoutMs: ttl }
-    const [posts, claims, tokens, others] = [
+    const [posts, claims, tokens, batchChanges, others] = [
+      new FunctionCaller(requesting),
       new FunctionCaller(requesting),
       new FunctionCaller(requesting),
       new FunctionCaller(requesting),
       new FunctionCaller(requesting),
     ]
-    const requests = [posts, claims, tokens, others]
+    const requests = [posts, claims, tokens, batchChanges, others]
     const reader = new BoardReader({ driver: this.#pool, schema, board })
     const failed = (error: Error) => sink.error(error)
     const misnumbered = this.#reporting(failed)
@@ -594,19 +595,8 @@ export class PostgresBackend implements Backend {
     })
     const history = new HistoryRows({ driver: this.#pool, schema, board })
     return {
-      sink,
-      reader,
-      sections,
-      changer,
-      feed,
-      keeper,
-      locks,
-      records,
-      limits,
-      history,
-      number: board,
-      others,
-      requests,
+      ...{ sink, reader, sections, changer, feed, keeper, locks, records, limits, history },
+      ...{ number: board, batchChanges, requests },
     }
   }
 }

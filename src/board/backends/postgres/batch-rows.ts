@@ -20,7 +20,8 @@ export interface BatchRowsOptions {
   /** Returns what changes of the board need. @throws InvalidState when it is not open */
   readonly board: () => {
     readonly number: number
-    readonly others: FunctionCaller
+    /** Sends only changes of batches: jobs that end do not wait behind a seal that waits for an open transaction. */
+    readonly batchChanges: FunctionCaller
     readonly feed: Pick<PostgresChangeFeed, 'caughtUp'>
   }
   /** Listens to changes of this batch, on every connection. @throws NotConnected */
@@ -116,10 +117,10 @@ FROM @.batches b WHERE uuid = $2 AND board = $1`
   }
 
   async #call(what: string, name: string, values: readonly unknown[]): Promise<unknown> {
-    const { number, others, feed } = this.#options.board()
+    const { number, batchChanges, feed } = this.#options.board()
     const call = `${this.#options.schema}.${name}`
     try {
-      return (await others.send({ what, call, values: [number, ...values] })).answer
+      return (await batchChanges.send({ what, call, values: [number, ...values] })).answer
     } finally {
       await feed.caughtUp()
     }

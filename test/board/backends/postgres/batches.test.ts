@@ -220,6 +220,25 @@ describe('a seal', () => {
     expect(await takeCallback(board, 'all done')).toMatchObject({ total: how === 'COMMIT' ? 1 : 0 })
   })
 
+  test('that waits for a post in an open transaction holds up no end of a job, nor another post', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    const batch = await createBatch(board)
+    await postTo(batch, 'first')
+    await using client = await openTransaction(place)
+    await board.post('flow', {}, { name: 'second', batch, client })
+    const sealing = batch.seal()
+    await untilWaiting(place, 'change_batch', 1)
+    await end(board, 'first')
+    await postTo(batch, 'third')
+    await end(board, 'third', 'trash')
+    expect(await batch.progress()).toMatchObject({ total: 2, done: 1, failed: 1, open: 0, state: 'open' })
+    await client.query('COMMIT')
+    expect(await sealing).toMatchObject({ total: 3, open: 1, state: 'running' })
+    await end(board, 'second')
+    expect(await takeCallback(board, 'some failed')).toMatchObject({ total: 3, done: 2, failed: 1 })
+  })
+
   test('and posts at the same time: each job is counted or refused', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using here = await place.open()

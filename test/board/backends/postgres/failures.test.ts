@@ -184,10 +184,10 @@ const CASES: readonly Case[] = [
   },
   {
     name: 'creation of a batch',
-    ready:
-      async ({ board }) =>
-      () =>
-        createBatch(board),
+    ready: async ({ board }) => {
+      await createBatch(board)
+      return () => createBatch(board)
+    },
     done: counted('@.batches'),
   },
   {
