@@ -13,7 +13,7 @@
 --
 -- An end waits for nobody as long as there are jobs that nobody has claimed. If an end has found a free job, that job ends after it has committed; and
 -- whoever waits for the row of the batch has locked all jobs that it ends. So the last one of all ends has the row of the batch, and finds no open
--- job. Rows of batches are locked after those of jobs and followers, in the order of their numbers, by nobody who waits for a job afterwards.
+-- job. Rows of batches are locked after those of jobs and followers, in the order of their numbers, by nobody who waits for the row of a job afterwards.
 
 -- Adds the posts of a batch to its total. Its row is locked. Returns nothing.
 CREATE OR REPLACE FUNCTION :SCHEMA.add_posts(p_batch bigint)
