@@ -383,8 +383,8 @@ export function jobLimitsContract({ open, expire }: Place): void {
   test('a key that is pushed back starts no job for that time, and one that is stopped none until it is resumed', async () => {
     const [one, other] = [await open(), await open()]
     await postMany(one, 2, { limits: ['api'] })
-    await one.limits.pushBack('api', { for: '400ms', reason: 'too many requests' })
     const begun = performance.now()
+    await one.limits.pushBack('api', { for: '400ms', reason: 'too many requests' })
     expect(await one.limits.show('api')).toMatchObject({ held: { reason: 'too many requests', by: one.who } })
     expect(await claimAll(other)).toEqual([])
     await other.claimNext({ timeout: '10s' })
