@@ -120,6 +120,35 @@ export async function plantRows(place: PostgresPlace, make: RecordMaker, random:
       ),
     () =>
       query(
+        `INSERT INTO @.batches (board, uuid, definition, generation, sealed, cancelled_by, cancel_reason, ended_at, total)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+        [
+          ...[board, text(), bytes({ format: 1, name: text(), who: text(), createdAt: 0 }), random.pick(INTEGERS)],
+          ...[random.next() < 0.5, random.pick([text(), null]), random.pick([text(), null])],
+          ...[random.pick([...INSTANTS, null]), random.pick(BIG_INTEGERS)],
+        ],
+      ),
+    // A job of a batch, and what its end posts.
+    async () => {
+      const id = Number((await place.putRaw(make.posting())).slice('job'.length))
+      await query('UPDATE @.jobs SET batch = (SELECT max(number) FROM @.batches) WHERE id = $1', [id])
+      await query(
+        `INSERT INTO @.batch_callbacks (batch, failed, name, priority, on_owner_lost, delay, body, gaps)
+         SELECT max(number), $1, $2, $3, $4, $5, $6, $7 FROM @.batches`,
+        [
+          ...[random.next() < 0.5, text(), random.pick(['NORMAL', text()]), random.pick([text(), null])],
+          ...[random.pick([null, 0, 'NaN', 'Infinity', -1e308]), Buffer.from(make.posting())],
+          random.pick(['', 'u0', 'g1 t2 d3 f4', 'f9 u3', 'x7', 'u99999999999', text()]),
+        ],
+      )
+    },
+    () =>
+      query('INSERT INTO @.batch_failures VALUES ($1, (SELECT max(number) FROM @.batches))', [
+        random.pick(BIG_INTEGERS),
+      ]),
+    () => query('INSERT INTO @.batch_posts SELECT max(number), $1 FROM @.batches', [random.pick(INTEGERS)]),
+    () =>
+      query(
         'INSERT INTO @.history (board, uuid, record, body, life, who, reason, posted_at, ended_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)',
         [
           ...[board, text(), random.next() < 0.5 ? null : bytes(ENDED), bytes(postingRecord()), bytes(LIFE), text()],

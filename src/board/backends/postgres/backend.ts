@@ -19,6 +19,7 @@ import {
   ALL_CAPABILITIES,
   type Backend,
   type BackendSink,
+  type BatchStore,
   type BoardSections,
   type Cancellation,
   type CancelRequest,
@@ -53,6 +54,7 @@ import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { ServerClock } from '../server-clock.ts'
 import { pagesOf } from '../trash-pages.ts'
 import type { WindowSize } from '../window-size.ts'
+import { BatchRows } from './batch-rows.ts'
 import { readTransactionState } from './caller-transaction.ts'
 import { CleanUp } from './clean-up.ts'
 import { translateErrors } from './errors.ts'
@@ -63,7 +65,7 @@ import { LimitRows } from './limit-rows.ts'
 import { BoardReader } from './reader.ts'
 import { parseRecordNotification, RecordRows } from './record-rows.ts'
 import { ResourceLocks } from './resource-locks.ts'
-import { channelName, openBoardRow, recordsChannel } from './schema.ts'
+import { batchesChannel, channelName, openBoardRow, recordsChannel } from './schema.ts'
 import { PostgresSections } from './sections.ts'
 import { type PostgresSession, SessionKeeper } from './session.ts'
 import { BoardWriter } from './writer.ts'
@@ -97,6 +99,8 @@ interface PostgresComponents {
   readonly records: RecordRows
   readonly limits: LimitRows
   readonly history: HistoryRows
+  readonly number: number
+  readonly batchChanges: FunctionCaller
   readonly requests: readonly FunctionCaller[]
 }
 
@@ -113,9 +117,10 @@ const MAX_REPORTED = 1_000
 
 export class PostgresBackend implements Backend {
   readonly uri: string
-  readonly capabilities = { ...ALL_CAPABILITIES, batches: false }
+  readonly capabilities = ALL_CAPABILITIES
   readonly sessionTimeout: number
   readonly sections: BoardSections
+  readonly batches: BatchStore
   readonly #options: PostgresBackendOptions
   readonly #pool: PostgresPool
   readonly #clock = new ServerClock()
@@ -128,6 +133,8 @@ export class PostgresBackend implements Backend {
   #isFollowing = false
   /** The kinds of records whose changes are to be reported. */
   readonly #watchedKinds = new Set<string>()
+  /** The uuids of the batches whose changes are to be reported. */
+  readonly #watchedBatches = new Set<string>()
   #retryListingTimer: NodeJS.Timeout | undefined
 
   constructor(options: PostgresBackendOptions) {
@@ -144,6 +151,13 @@ export class PostgresBackend implements Backend {
       statusOf: (ids) => this.#translateReadErrors(() => this.#sections.statusOf(ids)),
       find: (uuid) => this.#sections.find(uuid),
     }
+    this.batches = new BatchRows({
+      driver: this.#pool,
+      schema: options.location.schema,
+      board: () => this.#requireOpen,
+      watch: (uuid) => this.#watch(this.#watchedBatches, uuid),
+      unwatch: (uuid) => this.#unwatch(this.#watchedBatches, uuid),
+    })
   }
 
   async open(sink: BackendSink, { signal }: { signal: AbortSignal }): Promise<void> {
@@ -308,18 +322,34 @@ export class PostgresBackend implements Backend {
   }
 
   async watchRecords(kind: string): Promise<void> {
-    this.#watchedKinds.add(kind)
+    await this.#watch(this.#watchedKinds, kind)
+  }
+
+  async unwatchRecords(kind: string): Promise<void> {
+    await this.#unwatch(this.#watchedKinds, kind)
+  }
+
+  /** Listens to changes of what is watched: kinds of records, or batches. @throws NotConnected */
+  async #watch(watched: Set<string>, name: string): Promise<void> {
+    const { keeper, number } = this.#requireOpen
+    watched.add(name)
     try {
-      await this.#requireOpen.keeper.listenToRecords()
+      await keeper.listenTo(this.#hintChannel(watched, number))
     } catch (error) {
-      this.#watchedKinds.delete(kind)
+      watched.delete(name)
       throw error
     }
   }
 
-  async unwatchRecords(kind: string): Promise<void> {
-    this.#watchedKinds.delete(kind)
-    if (this.#watchedKinds.size === 0) await this.#board?.keeper.unlistenToRecords()
+  async #unwatch(watched: Set<string>, name: string): Promise<void> {
+    watched.delete(name)
+    if (this.#board && watched.size === 0)
+      await this.#board.keeper.unlistenTo(this.#hintChannel(watched, this.#board.number))
+  }
+
+  #hintChannel(watched: Set<string>, board: number): string {
+    const { schema } = this.#options.location
+    return watched === this.#watchedBatches ? batchesChannel(schema, board) : recordsChannel(schema, board)
   }
 
   async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
@@ -464,13 +494,14 @@ export class PostgresBackend implements Backend {
     const { uri } = this
     const { signal } = this.#closing
     const requesting = { location, uri, signal, recoveryTimeoutMs: ttl }
-    const [posts, claims, tokens, others] = [
+    const [posts, claims, tokens, batchChanges, others] = [
+      new FunctionCaller(requesting),
       new FunctionCaller(requesting),
       new FunctionCaller(requesting),
       new FunctionCaller(requesting),
       new FunctionCaller(requesting),
     ]
-    const requests = [posts, claims, tokens, others]
+    const requests = [posts, claims, tokens, batchChanges, others]
     const reader = new BoardReader({ driver: this.#pool, schema, board })
     const failed = (error: Error) => sink.error(error)
     const misnumbered = this.#reporting(failed)
@@ -486,7 +517,10 @@ export class PostgresBackend implements Backend {
     const keeper = new SessionKeeper({
       ...{ location, uri, board, who, ttl, onError: failed },
       listens: () => listen && this.#isSubscribed,
-      listensToRecords: () => this.#watchedKinds.size > 0,
+      hintChannels: () =>
+        [this.#watchedKinds, this.#watchedBatches]
+          .filter(({ size }) => size > 0)
+          .map((watched) => this.#hintChannel(watched, board)),
       onOpened: async (_, connection) => {
         if (this.#isSubscribed) await feed.attach(toFeedSource(connection))
         if (!this.#isSubscribed) feed.detach()
@@ -505,6 +539,7 @@ export class PostgresBackend implements Backend {
         if (this.#isFollowing && !this.#isSubscribed) sink.gap()
         // Notifications of the time without a connection are lost.
         else if (this.#watchedKinds.size > 0) sink.records()
+        if (this.#watchedBatches.size > 0) sink.batchChanged()
       },
       onCurrent: ({ label }) => {
         sink.session({ state: 'connected', session: label })
@@ -522,6 +557,10 @@ export class PostgresBackend implements Backend {
         if (channel === recordsChannel(schema, board)) {
           const names = parseRecordNotification(payload).filter(({ kind }) => this.#watchedKinds.has(kind))
           if (names.length > 0) sink.records(names)
+          return
+        }
+        if (channel === batchesChannel(schema, board)) {
+          if (this.#watchedBatches.has(payload)) sink.batchChanged(payload)
           return
         }
         if (channel !== channelName(schema, board)) {
@@ -555,6 +594,9 @@ export class PostgresBackend implements Backend {
       statusOf: (jobs) => reader.statusOf(jobs),
     })
     const history = new HistoryRows({ driver: this.#pool, schema, board })
-    return { sink, reader, sections, changer, feed, keeper, locks, records, limits, history, requests }
+    return {
+      ...{ sink, reader, sections, changer, feed, keeper, locks, records, limits, history },
+      ...{ number: board, batchChanges, requests },
+    }
   }
 }

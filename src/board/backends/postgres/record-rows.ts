@@ -1,12 +1,14 @@
 /** Reads records, and writes them together with posts. */
+import { InvalidState } from '../../../core/errors.ts'
 import { decodeText, encodeText, type SqlDriver } from '../../../postgres/index.ts'
 import type { Posted, PostRequest, WriteRequest, Written } from '../../backend.ts'
 import { encodePosting, MAX_POSTING_BYTES } from '../../model/posting.ts'
 import { describeWrite, type RecordChange, type RecordName, type StoredRecord } from '../../model/record.ts'
+import { type BarredPost, toBarredError } from './batch-rows.ts'
 import { translateErrors } from './errors.ts'
 import type { FunctionCaller } from './function-caller.ts'
 import { jobId, textDigest } from './records.ts'
-import { type EncodedPost, type PostAnswer, toPostParameters, toPosts } from './writer.ts'
+import { type EncodedPost, type PostAnswer, toPostParameters, toPostResults } from './writer.ts'
 
 export interface RecordRowsOptions {
   readonly driver: SqlDriver
@@ -23,6 +25,7 @@ type WriteAnswer =
   | { readonly record: number }
   | { readonly post: number }
   | { readonly dependency: number }
+  | { readonly batch: readonly [index: number, why: BarredPost] }
 
 export class RecordRows {
   readonly #options: RecordRowsOptions
@@ -65,9 +68,11 @@ export class RecordRows {
     }
     if ('post' in answer) return { done: false, conflict: { key: posts[answer.post]?.request.posting.key ?? '' } }
     if ('dependency' in answer) return { done: false, conflict: { dependency: jobId(answer.dependency) } }
+    if ('batch' in answer) throw toRefusal(posts, answer.batch)
     const ids = answer.posted?.ids ?? []
     const fates = wasRecovered ? await this.#options.statusOf(ids) : new Map()
-    const posted: Posted[] = answer.posted ? toPosts(posts, answer.posted, fates) : []
+    const results = answer.posted ? toPostResults(posts, answer.posted, fates) : []
+    const posted = results.flatMap((result): Posted[] => ('value' in result ? [result.value] : []))
     return { done: true, revisions: answer.revisions.map((revision) => revision ?? undefined), posted }
   }
 
@@ -99,6 +104,12 @@ function toChangeParameters(changes: readonly RecordChange[]): unknown[] {
     Buffer.concat(changes.flatMap(({ bytes }) => bytes ?? [])),
     changes.map(({ bytes }) => bytes?.length ?? null),
   ]
+}
+
+function toRefusal(posts: readonly EncodedPost[], [index, why]: readonly [number, BarredPost]): Error {
+  const refused = posts[index]
+  if (refused) return toBarredError(why, refused.request.posting)
+  return new InvalidState('the server has refused a post that was not sent')
 }
 
 function encodePost(request: PostRequest): EncodedPost {

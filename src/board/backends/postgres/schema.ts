@@ -8,8 +8,8 @@
  * instead of raising an error, which would roll back the other elements.
  *
  * **Order of locks**, the same everywhere to avoid deadlocks: the session's row, the table of boards (the gate), resources by
- * lock number, jobs by id, the jobs that depend on these by id, keys of limits, followers by job and session. A session's row is locked
- * FOR KEY SHARE: it cannot be deleted meanwhile, but heartbeats can update it.
+ * lock number, jobs by id, the jobs that depend on these by id, keys of limits, followers by job and session, batches by number. A session's
+ * row is locked FOR KEY SHARE: it cannot be deleted meanwhile, but heartbeats can update it.
  *
  * **Names** are resolved in Postgres' own schema only (`search_path`). Otherwise a role that may create functions in `public`
  * could have its functions called instead of Postgres' own, as the user of the board (CVE-2018-1058).
@@ -17,11 +17,12 @@
 import { IncompatibleVersion, NotFound } from '../../../core/errors.ts'
 import { fillScript } from '../../../core/script-file.ts'
 import { advisoryClass, encodeText, type Migrations, migrate, type SqlDriver } from '../../../postgres/index.ts'
+import { MAX_ENDED_BATCHES } from '../../model/job-batch.ts'
 
 /** The files with functions, in the order in which they are created: a function may call functions of files before its own. */
 const FUNCTION_FILES = (
-  'changes receipts dependencies history sessions keys posting limits claiming settling trash requests sections following ' +
-  'records'
+  'changes receipts dependencies history callbacks batches sessions keys posting limits claiming settling trash requests ' +
+  'sections following records'
 ).split(' ')
 
 /**
@@ -37,6 +38,7 @@ export function boardMigrations(schema: string): Migrations {
     LOCK_CLASS: String(lockClass),
     UNSIGNED_LOCK_CLASS: String(lockClass >>> 0),
     RESOURCE_CLASS: String(resourceLockClass(schema)),
+    MAX_ENDED_BATCHES: String(MAX_ENDED_BATCHES),
   }
   const fill = (file: string) => fillScript(import.meta.url, file, values)
   const functions = FUNCTION_FILES.map((name) => fill(`./functions/${name}.sql`)).join('\n')
@@ -56,6 +58,8 @@ export function boardMigrations(schema: string): Migrations {
       fill('./migrations/6-dependencies.sql'),
       FUNCTIONS_MOVED,
       fill('./migrations/7-keys.sql'),
+      FUNCTIONS_MOVED,
+      fill('./migrations/8-batches.sql'),
       functions,
     ],
   }
@@ -82,6 +86,11 @@ export function channelName(schema: string, board: number | string): string {
 /** Returns the channel for notifications of jobs that a session follows. */
 export function sessionChannel(schema: string, board: number, session: number): string {
   return `${channelName(schema, board)}_${session}`
+}
+
+/** Returns the channel for notifications of batches whose status has changed. */
+export function batchesChannel(schema: string, board: number): string {
+  return `${channelName(schema, board)}_b`
 }
 
 /** Returns the channel for notifications of changed records. */

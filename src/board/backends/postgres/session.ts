@@ -21,7 +21,7 @@ import { asError, NotConnected, UnsupportedCapability } from '../../../core/erro
 import { type Instant, systemClock } from '../../../core/time.ts'
 import { type Notification, PostgresConnection, type PostgresLocation } from '../../../postgres/index.ts'
 import { SET_READ_COMMITTED, toBoardError } from './errors.ts'
-import { channelName, recordsChannel, sessionChannel } from './schema.ts'
+import { channelName, sessionChannel } from './schema.ts'
 
 export interface PostgresSession {
   readonly id: number
@@ -39,8 +39,8 @@ export interface SessionKeeperOptions {
   readonly ttl: number
   /** Returns whether a connection has to listen to notifications. */
   readonly listens: () => boolean
-  /** Returns whether a connection has to listen to notifications of records. */
-  readonly listensToRecords: () => boolean
+  /** Returns the other channels to which a connection has to listen: those of records and of batches. */
+  readonly hintChannels: () => readonly string[]
   /** Called with a new session, before the board is read in it. */
   readonly onOpened: (session: PostgresSession, connection: PostgresConnection) => Promise<void>
   /** Called when a new session has become the current one. */
@@ -146,24 +146,23 @@ export class SessionKeeper {
     await connection.query(`UNLISTEN ${channelName(location.schema, board)}`, []).catch(() => undefined)
   }
 
-  /** Begins to listen to changes of records. @throws NotConnected */
-  async listenToRecords(): Promise<void> {
-    const { location, board, uri } = this.#options
+  /** Begins to listen to another channel. @throws NotConnected */
+  async listenTo(channel: string): Promise<void> {
+    const { uri } = this.#options
     const connection = this.#connection
     if (!connection) throw new NotConnected(`${uri}: the session has no connection now`)
-    await connection.query(`LISTEN ${recordsChannel(location.schema, board)}`, []).catch((error: unknown) => {
+    await connection.query(`LISTEN ${channel}`, []).catch((error: unknown) => {
       throw toBoardError(`listening to ${uri}`, error)
     })
   }
 
-  async unlistenToRecords(): Promise<void> {
-    const { location, board } = this.#options
-    await this.#connection?.query(`UNLISTEN ${recordsChannel(location.schema, board)}`, []).catch(() => undefined)
+  async unlistenTo(channel: string): Promise<void> {
+    await this.#connection?.query(`UNLISTEN ${channel}`, []).catch(() => undefined)
   }
 
   async #listenOn(connection: PostgresConnection): Promise<void> {
-    const { location, board, listens, listensToRecords } = this.#options
-    if (listensToRecords()) await connection.query(`LISTEN ${recordsChannel(location.schema, board)}`, [])
+    const { location, board, listens, hintChannels } = this.#options
+    for (const channel of hintChannels()) await connection.query(`LISTEN ${channel}`, [])
     if (!listens()) return
     this.#listening = connection
     await connection.query(`LISTEN ${channelName(location.schema, board)}`, [])

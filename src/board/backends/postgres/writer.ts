@@ -45,6 +45,7 @@ import {
   toCountedBytes,
 } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
+import { type BarredPost, toBarredError } from './batch-rows.ts'
 import { assertInTransaction, toPostName } from './caller-transaction.ts'
 import { DEPENDENCY_BYTES, toAfterParameters, toDependencyParameters } from './dependency-rows.ts'
 import { translateErrors } from './errors.ts'
@@ -131,12 +132,15 @@ export class BoardWriter {
     await assertInTransaction(client, { what: `post of ${toJobName(posting)}`, schema })
     const receipt = newUuid()
     const values = [receipt, board, ...toPostParameters([{ request, bytes }])]
-    const text = `SELECT ${schema}.post($1, 1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)::text AS answer,
-      pg_current_xact_id()::text AS transaction`
+    const places = values.map((_, index) => `$${index + 1}`)
+    places.splice(1, 0, '1')
+    const text = `SELECT ${schema}.post(${places.join(', ')})::text AS answer, pg_current_xact_id()::text AS transaction`
     const { rows } = await translateErrors(`post of ${toJobName(posting)}`, () => client.query(text, values))
     const { answer, transaction } = rows[0] ?? {}
-    const [made] = toPosts([{ request, bytes }], JSON.parse(String(answer)) as PostAnswer, NO_STATUSES)
-    if (!made) throw new InvalidState(`post of ${toJobName(posting)}: the server did not answer`)
+    const [result] = toPostResults([{ request, bytes }], JSON.parse(String(answer)) as PostAnswer, NO_STATUSES)
+    if (!result) throw new InvalidState(`post of ${toJobName(posting)}: the server did not answer`)
+    if ('error' in result) throw result.error
+    const made = result.value
     if ('gone' in made) await this.#assertGone(made.gone, posting)
     return { ...made, transaction: toPostName({ transaction: String(transaction), receipt }) }
   }
@@ -258,7 +262,7 @@ export class BoardWriter {
       })
       const posted = answer as PostAnswer
       const fates = wasRecovered ? await this.#options.statusOf(posted.ids) : NO_STATUSES
-      return toPosts(some, posted, fates).map((value) => ({ value }))
+      return toPostResults(some, posted, fates)
     })
   }
 
@@ -402,20 +406,23 @@ export interface PostAnswer {
   readonly taken: Readonly<Record<string, TakenKey>> | null
   /** The number of the job on which a job would depend and which is not on the board, by the index of the request. */
   readonly gone: Readonly<Record<string, number>> | null
+  /** Why the batch of a job does not take it, by the index of the request. */
+  readonly barred: Readonly<Record<string, BarredPost>> | null
 }
 
 /** Returns what became of each post. @param fates the status of jobs that have left the board since */
-export function toPosts(
+export function toPostResults(
   posts: readonly EncodedPost[],
-  { ids, taken, gone }: PostAnswer,
+  { ids, taken, gone, barred }: PostAnswer,
   fates: ReadonlyMap<number, 'gone' | 'trashed'>,
-): Posted[] {
-  return posts.map(({ bytes }, index) => {
+): CommitResult<Posted>[] {
+  return posts.map(({ bytes, request: { posting } }, index) => {
     const number = ids[index] ?? 0
-    const [holder, missing] = [taken?.[index], gone?.[index]]
-    const fate = fates.get(number)
-    if (missing !== undefined) return { created: false, gone: jobId(missing) }
-    return holder ? toKeyTaken(holder) : toPosted(number, { bytes: toCountedBytes(bytes, 'msgpack'), fate })
+    const [holder, missing, why] = [taken?.[index], gone?.[index], barred?.[index]]
+    if (missing !== undefined) return { value: { created: false, gone: jobId(missing) } }
+    if (why) return { error: toBarredError(why, posting) }
+    if (holder) return { value: toKeyTaken(holder) }
+    return { value: toPosted(number, { bytes: toCountedBytes(bytes, 'msgpack'), fate: fates.get(number) }) }
   })
 }
 
@@ -502,6 +509,17 @@ export function toPostParameters(items: readonly EncodedPost[]): unknown[] {
     postings.map(({ delay = null }) => delay),
     ...toDependencyParameters(items.map(({ request }) => request)),
     postings.map(({ keyFor = null }) => keyFor),
+    ...toBatchParameters(items.map(({ request }) => request)),
+  ]
+}
+
+/** Returns the batches of jobs, and the jobs on whose behalf they are posted; nothing where no job is in a batch. */
+function toBatchParameters(posts: readonly PostRequest[]): [(string | null)[], (string | null)[]] {
+  const isCounted = posts.some(({ posting }) => posting.batch !== undefined)
+  if (!isCounted) return [[], []]
+  return [
+    posts.map(({ posting: { batch } }) => (batch === undefined ? null : encodeText(batch))),
+    posts.map(({ member = null }) => member),
   ]
 }
 

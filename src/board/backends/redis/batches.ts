@@ -1,20 +1,20 @@
 /** The batches of a board: reads them, and creates and changes them by steps. `scripts/shared/batches.lua` counts their jobs. */
-import { encodePlain } from '../../../core/codec.ts'
 import { Duplicate } from '../../../core/errors.ts'
 import type { BatchChange, BatchJobs, BatchStore, NewBatch } from '../../backend.ts'
 import { rank } from '../../model/claim-order.ts'
 import {
   type BatchCounts,
+  type BatchDefinition,
   type BatchStatus,
   decodeBatch,
   type StoredBatch,
-  toBatchCallback,
 } from '../../model/job-batch.ts'
 import { closedBatchError, duplicateMemberError, unknownBatchError } from '../../model/post-batch.ts'
-import { MAX_POSTING_BYTES, type Posting } from '../../model/posting.ts'
+import type { Posting } from '../../model/posting.ts'
+import { cutCallback } from '../batch-callback.ts'
 import type { StepReply } from './committer.ts'
 import type { Layout } from './layout.ts'
-import { decodeCancellation, decodeText, encodeCancellation, encodePostingWithin } from './records.ts'
+import { decodeCancellation, decodeText, encodeCancellation } from './records.ts'
 import { toList } from './replies.ts'
 import type { RedisSession } from './session.ts'
 import type { ScriptStep } from './steps.ts'
@@ -136,33 +136,12 @@ function changeStep(uuid: string, change: BatchChange): ScriptStep {
   }
 }
 
-/**
- * Encodes a callback for the script, which cannot decode a posting: the posting without its uuid and its numbers, and where they belong. The
- * posting is made with random numbers, which are found in its bytes and cut out.
- */
-function encodeCallback(definition: Parameters<typeof toBatchCallback>[0], kind: 'done' | 'failed'): Uint8Array | null {
-  const [generation, total, done] = [Math.random(), Math.random(), Math.random()]
-  const failed = kind === 'done' ? 0 : Math.random()
-  const posting = toBatchCallback(definition, { generation, total, done, failed, sealed: true })
-  if (!posting) return null
-  const bytes = Buffer.from(encodePostingWithin(posting, { limit: MAX_POSTING_BYTES }))
-  const values = { g: generation, t: total, d: done, ...(failed === 0 ? {} : { f: failed }) }
-  const slots = Object.entries(values).map(([letter, value]) => {
-    const encoded = encodePlain(value, 'msgpack')
-    return { letter, at: bytes.indexOf(encoded), length: encoded.length }
-  })
-  slots.push({ letter: 'u', at: bytes.indexOf(posting.uuid), length: posting.uuid.length })
-  slots.sort((a, b) => a.at - b.at)
-  const parts: Uint8Array[] = []
-  let [head, from, kept] = ['', 0, 0]
-  for (const { letter, at, length } of slots) {
-    parts.push(bytes.subarray(from, at))
-    kept += at - from
-    from = at + length
-    head += `${letter}${kept}`
-  }
-  const { priority, delay = '' } = posting
-  return Buffer.concat([Buffer.from(`${rank(priority)}:${delay}:${head}:`), ...parts, bytes.subarray(from)])
+/** Encodes a callback for the script, which cannot decode a posting: see `scripts/shared/batches.lua`. */
+function encodeCallback(definition: BatchDefinition, kind: 'done' | 'failed'): Uint8Array | null {
+  const callback = cutCallback(definition, kind)
+  if (!callback) return null
+  const { priority, delay = '' } = callback.posting
+  return Buffer.concat([Buffer.from(`${rank(priority)}:${delay}:${callback.gaps}:`), callback.bytes])
 }
 
 /** Parses the definition and the state of a batch, as `putBatch` writes it; undefined for anything else. */

@@ -34,7 +34,7 @@ export function postgresBoards(
     .join('')
   return {
     name: `postgres:${parameters}`,
-    capabilities: { ...EVERYTHING, batches: false },
+    capabilities: EVERYTHING,
     place: () => postgresPlaceOn(server().uri, { schema, parameters }),
   }
 }

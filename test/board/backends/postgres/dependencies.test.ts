@@ -1,5 +1,4 @@
 /** Dependencies as rows: jobs that end at the same time, posts beside an end, owners that are lost, and many dependent jobs. */
-import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Job, JobBoard, PostOptions } from '../../../../src/board/index.ts'
 import { InvalidState, NotFound, Timeout } from '../../../../src/core/errors.ts'
@@ -10,6 +9,7 @@ import { jobIdFor } from '../../boards.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
 import { type PostgresPlace, postgresPlaceOn } from './boards.ts'
+import { countDeadlocks, countOf, openTransaction, untilWaiting } from './witness.ts'
 
 const CLAIMER = new URL('../../stopped-claimer.ts', import.meta.url)
 
@@ -31,37 +31,10 @@ async function claimNone(board: JobBoard): Promise<void> {
   expect(await rejectionOf(board.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
 }
 
-async function countOf({ query }: PostgresPlace, what: string): Promise<number> {
-  const [row] = await query(`SELECT count(*) AS count FROM ${what}`)
-  return Number(row?.['count'])
-}
-
 /** How many jobs were freed, by all changes so far. */
 async function countFreed({ query }: PostgresPlace): Promise<number> {
   const [row] = await query(`SELECT coalesce(sum(cardinality(jobs)), 0) AS count FROM @.changes WHERE kind = 'ready'`)
   return Number(row?.['count'])
-}
-
-/** Resolves when so many calls of this function of the board's schema wait for a lock. Each look is a round trip. */
-async function untilWaiting({ query, schema }: PostgresPlace, name: string, calls: number): Promise<number[]> {
-  const text = `SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE $1`
-  for (;;) {
-    const rows = await query(text, [`%${schema}.${name}(%`])
-    if (rows.length >= calls) return rows.map(({ pid }) => Number(pid))
-  }
-}
-
-/** A connection of another program, with a transaction open. */
-async function openTransaction(place: PostgresPlace): Promise<pg.Client & AsyncDisposable> {
-  const client = new pg.Client({ connectionString: server.uri, options: `-c search_path=${place.schema}` })
-  await client.connect()
-  await client.query('BEGIN')
-  return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() })
-}
-
-async function countDeadlocks({ query }: PostgresPlace): Promise<number> {
-  const [row] = await query('SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()')
-  return Number(row?.['deadlocks'])
 }
 
 test('leave no rows behind, however the jobs end', async () => {

@@ -5,6 +5,7 @@ import type { Claim, Job, JobBoard, TrashedJob } from '../../../../src/board/ind
 import { ClaimLost, NotConnected } from '../../../../src/core/errors.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
 import { PostgresConnection, parsePostgresLocation } from '../../../../src/postgres/index.ts'
+import { createBatch, postTo } from '../../../contract/board/batches.ts'
 import { startNode } from '../../../support/node-process.ts'
 import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
 import { startProxy, type TcpProxy } from '../../../support/proxy.ts'
@@ -60,6 +61,14 @@ interface Case {
 }
 
 const claimOn = async (board: JobBoard): Promise<Claim> => board.claim(await board.post('flow', {}, { name: 'job' }))
+
+/** Claims the only job of a batch that is sealed. */
+async function claimLastOf(board: JobBoard): Promise<Claim> {
+  const batch = await createBatch(board)
+  const job = await postTo(batch, 'job')
+  await batch.seal()
+  return board.claim(job)
+}
 
 async function trashOn({ board, other }: Scene): Promise<TrashedJob> {
   await (await claimOn(board)).trash({ reason: 'why' })
@@ -172,6 +181,57 @@ const CASES: readonly Case[] = [
       return () => board.cancel(job)
     },
     done: counted('@.jobs WHERE cancelled_by IS NOT NULL'),
+  },
+  {
+    name: 'creation of a batch',
+    ready: async ({ board }) => {
+      await createBatch(board)
+      return () => createBatch(board)
+    },
+    done: counted('@.batches'),
+  },
+  {
+    name: 'post to a batch',
+    ready: async ({ board }) => {
+      const batch = await createBatch(board)
+      return () => postTo(batch, 'job')
+    },
+    done: counted('@.jobs WHERE batch IS NOT NULL'),
+  },
+  {
+    name: 'seal of an empty batch',
+    ready: async ({ board }) => {
+      const batch = await createBatch(board)
+      return () => batch.seal()
+    },
+    done: counted("@.jobs WHERE name = 'all done'"),
+  },
+  {
+    name: 'consume of the last job of a batch',
+    ready: async ({ board }) => {
+      const claim = await claimLastOf(board)
+      return () => claim.consume()
+    },
+    done: counted("@.jobs WHERE name = 'all done'"),
+  },
+  {
+    name: 'trash of the last job of a batch',
+    ready: async ({ board }) => {
+      const claim = await claimLastOf(board)
+      return () => claim.trash({ reason: 'why' })
+    },
+    done: counted("@.jobs WHERE name = 'some failed'"),
+  },
+  {
+    name: 'restoration of a job of a batch that has ended',
+    ready: async ({ board, other }) => {
+      await (await claimLastOf(board)).trash({ reason: 'why' })
+      await refresh(other)
+      const [trashed] = await all(board.trashed())
+      if (!trashed) throw new Error('it is in the trash')
+      return () => board.restore(trashed)
+    },
+    done: counted('@.batches WHERE generation = 2 AND ended_at IS NULL'),
   },
   {
     name: 'pause',

@@ -41,6 +41,19 @@ const WRITES: readonly (readonly [what: string, statement: string])[] = [
     'a job that waits for itself',
     `WITH made AS (${INSERT}, due_when_ready) VALUES (#, 'u', 'n', 'NORMAL', $1, '-infinity') RETURNING id) ${DEPENDENCY} id, id, false FROM made`,
   ],
+  ['a batch that is not there', `${INSERT}, batch) VALUES (#, 'u', 'n', 'NORMAL', $1, 9223372036854775807)`],
+  [
+    'a batch without a definition that ended in infinity',
+    `INSERT INTO @.batches (board, uuid, definition, generation, sealed, ended_at) SELECT #, 'u', '', -1, true, 'infinity' WHERE $1::bytea IS NOT NULL`,
+  ],
+  [
+    'a batch that is to end, whose callback is none',
+    `WITH made AS (INSERT INTO @.batches (board, uuid, definition, sealed, generation) SELECT #, 'w', '', true, -7 RETURNING number),
+    job AS (${INSERT}, batch) SELECT #, 'u', 'n', 'NORMAL', $1::bytea, number FROM made)
+    INSERT INTO @.batch_callbacks (batch, failed, name, priority, body, gaps, delay)
+    SELECT number, failed, '', '', '', 'u9', 'NaN' FROM made, unnest(ARRAY[true, false]) AS failed`,
+  ],
+  ['a failed job of no batch', `INSERT INTO @.batch_failures SELECT -1, -1 WHERE $1::bytea IS NOT NULL`],
   ['an end of no job', `${END}) SELECT #, '' WHERE $1::bytea IS NOT NULL`],
   ['an end that is no record', `${END}, record) SELECT #, 'u', '\\x00' WHERE $1::bytea IS NOT NULL`],
   ['an end in infinity', `${END}, body, posted_at, ended_at) VALUES (#, 'u', $1, 'infinity', '-infinity')`],

@@ -63,6 +63,32 @@ test.each(['consume', 'trash'])(
   },
 )
 
+test.each([
+  ['consume', MANY],
+  ['trash', MANY],
+  ['consume', 0],
+])(
+  'the end of a job (%s) reads few of the jobs of its batch, of which %i others are unclaimed',
+  async (kind, others) => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    await using witness = await Witness.open(server.uri, place.schema)
+    const session = Number(await witness.ask("SELECT @.open_session((SELECT max(id) FROM @.boards), 'witness', 60000)"))
+    await place.query('VACUUM ANALYZE @.jobs, @.batches, @.batch_posts, @.batch_failures, @.trash')
+    const batch = await board.batch({ name: 'batch', onDone: { flow: 'flow' } })
+    const post = (name: string) => batch.post('flow', {}, { name })
+    await Promise.all(Array.from({ length: FEW }, () => post('own')))
+    const ids = await witness.ids()
+    await Promise.all(Array.from({ length: others }, () => post('other')))
+    await Promise.all(Array.from({ length: MANY }, () => board.post('flow', {})))
+    await batch.seal()
+    await witness.claim(ids, session)
+    for (const id of ids) expect(await witness.settle([id], session, kind)).toBeLessThan(5 * FEW)
+    const failed = kind === 'trash' ? FEW : 0
+    expect(await batch.progress()).toMatchObject({ open: others, failed, generation: 1 })
+  },
+)
+
 /** One connection, whose transactions count what they read. */
 class Witness implements AsyncDisposable {
   readonly #connection: PostgresConnection
@@ -119,7 +145,7 @@ class Witness implements AsyncDisposable {
   /** So far, in this transaction and, perhaps, in those before it. */
   async #read(): Promise<number> {
     const text = `SELECT coalesce(sum(seq_tup_read + idx_tup_fetch), 0)
-      FROM pg_stat_xact_user_tables WHERE relid IN ('@.jobs'::regclass, '@.dependencies'::regclass)`
+      FROM pg_stat_xact_user_tables WHERE relid IN ('@.jobs'::regclass, '@.dependencies'::regclass, '@.batches'::regclass, '@.batch_posts'::regclass)`
     return Number(await this.ask(text))
   }
 

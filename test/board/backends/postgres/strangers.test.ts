@@ -8,7 +8,7 @@ import {
   sessionChannel,
   sessionLockClass,
 } from '../../../../src/board/backends/postgres/schema.ts'
-import { openBoard, type TrashedJob } from '../../../../src/board/index.ts'
+import { type JobBoard, openBoard, type TrashedJob } from '../../../../src/board/index.ts'
 import { examinePostgres } from '../../../../src/cli/doctor/postgres.ts'
 import { Unclaimable } from '../../../../src/core/errors.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
@@ -42,6 +42,24 @@ afterAll(() => server.stop())
 function connected(uri: string): Promise<PostgresConnection & AsyncDisposable> {
   const opening = PostgresConnection.open(parsePostgresLocation(parseUri(uri, 'board')))
   return opening.then((connection) => Object.assign(connection, { [Symbol.asyncDispose]: () => connection.close() }))
+}
+
+/** Does all that can be done to a batch, and takes its callbacks. */
+async function runBatch(board: JobBoard, other: JobBoard): Promise<void> {
+  const callback = { flow: 'flow', name: 'called back', delay: '1ms' } as const
+  const batch = await board.batch({ name: 'batch', onDone: callback, onFailed: callback })
+  await batch.postMany(['x', 'y'].map((name) => ({ flow: 'flow', store: {}, name })))
+  const same = await other.findBatch(batch.uuid)
+  await same.seal()
+  const waiting = same.wait()
+  await (await claimed(other, 'x')).consume()
+  await (await claimed(board, 'y')).trash()
+  expect(await waiting).toBe('failed')
+  await (await claimed(board, 'called back')).consume()
+  expect(await same.retryFailed()).toHaveLength(1)
+  await (await claimed(board, 'y')).consume()
+  await (await claimed(board, 'called back')).consume()
+  expect((await other.batches()).map(({ state }) => state)).toEqual(['done'])
 }
 
 const evilUri = () => server.uri.replace('postgres@', 'evil@')
@@ -154,6 +172,7 @@ describe('a role that may make functions in public', () => {
       const [entry] = await all(board.trashed())
       if (entry) await board.restore(entry)
       await board.cancel(await other.post('flow', {}, { name: 'unwanted' }), { reason: 'not wanted' })
+      await runBatch(board, other)
       await board.pause()
       await board.resume()
       await refresh(other)
@@ -219,6 +238,7 @@ test('tables that another role adds later belong to the owner of the others, who
   for (const name of ['before', 'job']) await (await claimed(worker, name)).consume()
   expect(await ended).toBe('COMPLETE')
   expect(await worker.history()).toHaveLength(2)
+  await runBatch(board, worker)
 })
 
 test('a role that sends notifications in the name of a board ends no wait', async () => {

@@ -55,7 +55,7 @@ AS $function$
     ) c)
 $function$;
 
--- Deletes changes that every living participant has read, old receipts, and what is left of limits of which nothing is taken. Does nothing
+-- Sweeps batches, and deletes changes that every living participant has read, old receipts, and what is left of limits of which nothing is taken. Does nothing
 -- if another participant does so now, or has done so within the last 2 minutes. Returns nothing.
 --
 -- A participant polls at least once within 60 seconds, or else lists the board again. So the changes that were visible in a
@@ -69,6 +69,8 @@ BEGIN
   SELECT horizon INTO v_horizon FROM :SCHEMA.boards
   WHERE id = p_board AND horizon_at < clock_timestamp() - interval '2 minutes' FOR NO KEY UPDATE SKIP LOCKED;
   IF NOT FOUND THEN RETURN; END IF;
+  -- Before the receipts: whoever has the row of a batch may wait for a receipt.
+  PERFORM :SCHEMA.sweep_batches(p_board);
   DELETE FROM :SCHEMA.changes WHERE board = p_board AND transaction < pg_snapshot_xmax(v_horizon)
     AND pg_visible_in_snapshot(transaction, v_horizon);
   -- A time that has passed means the same as none, and that of a key which no limit concerns any more means nothing: while the row of the board is

@@ -12,21 +12,25 @@
 -- A query that needs a disabled plan, such as a read of a sequence, seems so expensive that Postgres compiles it first. That
 -- took a tenth of a second for the first claim of each session, so JIT compilation is disabled, too.
 
--- Posts a batch of jobs. A job whose key is taken is not posted, nor one that depends on a job which is not on the board.
+-- Posts jobs together. A job whose key is taken is not posted, nor one that depends on a job which is not on the board, nor one that its batch
+-- does not take.
 --
 -- p_bodies: the postings, joined; p_lengths: the length of each; then arrays with one element for each job: uuid, name, priority,
 -- digest of the key or null, onOwnerLost or null, delay in milliseconds or null. Arrays with one element for each dependency: p_dependents (the
 -- index of the job, from 1), p_after (the number of the other job) and p_settled (whether it is met also by the end in the trash). p_windows: for
--- each job the window of its key in milliseconds, or null.
+-- each job the window of its key in milliseconds, or null. p_batches: for each job the uuid of its batch, or null, and p_members: the uuid of the open
+-- job of that batch on whose behalf it is posted, or null; both are empty where no job is in a batch.
 --
--- Returns {ids, taken, gone}: the numbers of the jobs; for each job that was not posted because of its key, by its index: the uuid and the number
--- of the job that has the key, and true if that job has left the board and its window is not over; and for each that depends on a job which is not on the board, by its index, the number of that job.
+-- Returns {ids, taken, gone, barred}: the numbers of the jobs; for each job that was not posted because of its key, by its index: the uuid and the number
+-- of the job that has the key, and true if that job has left the board and its window is not over; for each that depends on a job which is not on the
+-- board, by its index, the number of that job; and for each that its batch does not take, by its index, why: [unknown], [cancelled, reason], [sealed] or
+-- [duplicate].
 --
 -- Rank 2 is the rank of the default priority, NORMAL.
 CREATE OR REPLACE FUNCTION :SCHEMA.post(
   p_lane uuid, p_number bigint, p_board integer, p_bodies bytea, p_lengths integer[], p_uuids text[],
   p_names text[], p_priorities text[], p_keys bytea[], p_owner_lost text[], p_delays float8[], p_dependents integer[],
-  p_after bigint[], p_settled boolean[], p_windows float8[])
+  p_after bigint[], p_settled boolean[], p_windows float8[], p_batches text[], p_members text[])
 RETURNS json LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
 SET search_path TO pg_catalog, pg_temp
@@ -42,28 +46,47 @@ DECLARE
   v_refused bigint[] := '{}';
   v_gone json;
   v_in_window bigint[];
+  v_batches bigint[];
+  v_members bigint[];
+  v_barred bigint[] := '{}';
+  v_reasons json[] := '{}';
+  v_twice bigint[];
 BEGIN
   SELECT array_agg(nextval(':SCHEMA.job_ids')) INTO v_ids FROM generate_subscripts(p_lengths, 1);
+  IF p_batches <> '{}' THEN
+    SELECT array_agg(b.number ORDER BY at) INTO v_batches FROM unnest(p_batches) WITH ORDINALITY AS a(uuid, at)
+    LEFT JOIN :SCHEMA.batches b ON b.uuid = ANY(ARRAY[a.uuid]) AND b.board = p_board;
+    SELECT array_agg(j.id ORDER BY at) INTO v_members FROM unnest(v_batches, p_members) WITH ORDINALITY AS a(batch, uuid, at)
+    LEFT JOIN :SCHEMA.jobs j ON j.batch = ANY(ARRAY[a.batch]) AND j.uuid = ANY(ARRAY[a.uuid]);
+  END IF;
+  -- The jobs on whose behalf others are posted must not end before these are posted, either.
+  IF p_after <> '{}' OR num_nonnulls(VARIADIC v_members) > 0 THEN
+    v_missing := :SCHEMA.lock_dependencies(p_board, p_after || array_remove(v_members, NULL));
+  END IF;
   IF p_after <> '{}' THEN
-    v_missing := :SCHEMA.lock_dependencies(p_board, p_after);
     SELECT array_agg(DISTINCT at) INTO v_waiting FROM unnest(p_dependents) AS at;
   END IF;
   IF v_missing IS NOT NULL THEN
-    SELECT json_object_agg(at - 1, other), array_agg(at) INTO v_gone, v_refused FROM (
+    SELECT json_object_agg(at - 1, other), coalesce(array_agg(at), '{}') INTO v_gone, v_refused FROM (
       SELECT at, min(other) AS other FROM unnest(p_dependents, p_after) AS a(at, other) WHERE other = ANY(v_missing) GROUP BY at
     ) AS refused;
   END IF;
+  IF p_batches <> '{}' THEN
+    SELECT coalesce(array_agg(at), '{}'), coalesce(array_agg(why), '{}') INTO v_barred, v_reasons
+    FROM :SCHEMA.barred_posts(p_batches, v_batches, v_members, v_missing, p_uuids);
+    v_refused := v_refused || v_barred;
+  END IF;
   WITH asked AS (
     SELECT *, sum(length) OVER (ORDER BY at) - length + 1 AS start, clock_timestamp() AS now, at = ANY(v_waiting) AS waits
-    FROM unnest(v_ids, p_lengths, p_uuids, p_names, p_priorities, p_keys, p_owner_lost, p_delays)
-      WITH ORDINALITY AS a(id, length, uuid, name, priority, key, owner_lost, delay, at)
+    FROM unnest(v_ids, p_lengths, p_uuids, p_names, p_priorities, p_keys, p_owner_lost, p_delays, v_batches)
+      WITH ORDINALITY AS a(id, length, uuid, name, priority, key, owner_lost, delay, batch, at)
   ), made AS (
-    INSERT INTO :SCHEMA.jobs (id, board, uuid, name, priority, key, on_owner_lost, body, posted_at, written_at, due_at, due_when_ready)
+    INSERT INTO :SCHEMA.jobs (id, board, uuid, name, priority, key, on_owner_lost, body, posted_at, written_at, due_at, due_when_ready, batch)
     SELECT id, p_board, uuid, name, priority, key, owner_lost, substring(p_bodies FROM start::integer FOR length), now, now,
       CASE WHEN waits THEN 'infinity' ELSE coalesce(now + delay * interval '1 ms', '-infinity') END,
-      CASE WHEN waits THEN coalesce(now + delay * interval '1 ms', '-infinity') END
-    FROM asked WHERE at <> ALL(v_refused) ORDER BY key, id
-    ON CONFLICT (board, key) WHERE key IS NOT NULL DO NOTHING RETURNING id, rank, due_at
+      CASE WHEN waits THEN coalesce(now + delay * interval '1 ms', '-infinity') END, batch
+    FROM asked WHERE at <> ALL(v_refused) ORDER BY key, batch, uuid, id
+    ON CONFLICT DO NOTHING RETURNING id, rank, due_at
   )
   SELECT array_agg(id ORDER BY id), CASE WHEN bool_or(rank <> 2) THEN array_agg(rank ORDER BY id) END,
     CASE WHEN bool_or(due_at > '-infinity') THEN array_agg(:SCHEMA.milliseconds(due_at) ORDER BY id) END
@@ -82,8 +105,22 @@ BEGIN
     SELECT p_board, v_ids[at], other, settled FROM unnest(p_dependents, p_after, p_settled) AS a(at, other, settled)
     WHERE v_ids[at] = ANY(v_made) ON CONFLICT (waits_for, job) DO NOTHING;
   END IF;
+  IF v_batches IS NOT NULL THEN
+    INSERT INTO :SCHEMA.batch_posts (batch, jobs)
+    SELECT batch, count(*) FROM unnest(v_ids, v_batches) AS a(id, batch) WHERE id = ANY(v_made) AND batch IS NOT NULL GROUP BY batch;
+  END IF;
   IF v_made IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'posted', v_made, v_ranks, v_dues); END IF;
   IF v_made IS NULL OR cardinality(v_made) < cardinality(v_ids) THEN
+    -- Another job of the batch had the same uuid, from these or from another transaction.
+    SELECT array_agg(at) INTO v_twice FROM unnest(v_ids, p_keys, v_batches, p_uuids) WITH ORDINALITY AS a(id, key, batch, uuid, at)
+    WHERE a.id <> ALL(coalesce(v_made, '{}')) AND a.at <> ALL(v_refused) AND (a.key IS NULL OR EXISTS (
+      SELECT FROM :SCHEMA.jobs j WHERE j.batch = ANY(ARRAY[a.batch]) AND j.uuid = ANY(ARRAY[a.uuid])));
+    IF EXISTS (SELECT FROM unnest(v_twice) AS at WHERE v_batches[at] IS NULL) THEN
+      RAISE unique_violation USING MESSAGE = 'the number of a job is taken: the sequence job_ids was set back';
+    END IF;
+    v_barred := v_barred || v_twice;
+    v_reasons := v_reasons || array_fill(json_build_array('duplicate'), ARRAY[coalesce(cardinality(v_twice), 0)]);
+    v_refused := v_refused || v_twice;
     SELECT json_object_agg(a.at - 1, CASE WHEN j.id IS NULL AND w.job IS NOT NULL THEN json_build_array(w.uuid, w.job, true)
       ELSE json_build_array(j.uuid, j.id) END) INTO v_taken
     FROM unnest(v_ids, p_keys) WITH ORDINALITY AS a(id, key, at)
@@ -91,5 +128,6 @@ BEGIN
     LEFT JOIN :SCHEMA.key_windows w ON w.board = p_board AND w.key = ANY(ARRAY[a.key]) AND w.until > clock_timestamp()
     WHERE a.id <> ALL(coalesce(v_made, '{}')) AND a.at <> ALL(v_refused);
   END IF;
-  RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('ids', v_ids, 'taken', v_taken, 'gone', v_gone));
+  RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('ids', v_ids, 'taken', v_taken, 'gone', v_gone,
+    'barred', (SELECT json_object_agg(at - 1, why) FROM unnest(v_barred, v_reasons) AS b(at, why))));
 END $function$;

@@ -11,12 +11,13 @@
 --
 -- Returns {revisions, posted}: the new revision of each record, null for one that was removed, and what post returns. Returns {record}, the
 -- index from 0 of a change whose record is at another revision, {post}, that of a post whose key is taken, or {dependency}, the number of a job on
--- which a post would depend and which is not on the board: then nothing was changed.
+-- which a post would depend and which is not on the board, or {batch}, as [index, reason]
+-- for a post that its batch does not take, as of the function post: then nothing was changed.
 CREATE OR REPLACE FUNCTION :SCHEMA.write_records(
   p_lane uuid, p_number bigint, p_board integer, p_kinds text[], p_digests bytea[], p_ids text[], p_revisions bigint[],
   p_values bytea, p_lengths integer[], p_bodies bytea, p_body_lengths integer[], p_uuids text[], p_names text[],
   p_priorities text[], p_keys bytea[], p_owner_lost text[], p_delays float8[], p_dependents integer[], p_after bigint[],
-  p_settled boolean[], p_windows float8[])
+  p_settled boolean[], p_windows float8[], p_batches text[], p_members text[])
 RETURNS json LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
 SET search_path TO pg_catalog, pg_temp
@@ -68,10 +69,14 @@ BEGIN
     END IF;
     IF p_bodies IS NOT NULL THEN
       v_posted := :SCHEMA.post(NULL, 0, p_board, p_bodies, p_body_lengths, p_uuids, p_names, p_priorities, p_keys, p_owner_lost,
-        p_delays, p_dependents, p_after, p_settled, p_windows);
+        p_delays, p_dependents, p_after, p_settled, p_windows, p_batches, p_members);
       IF v_posted ->> 'gone' IS NOT NULL THEN
         RAISE EXCEPTION 'refused' USING ERRCODE = 'P0J02',
           DETAIL = json_build_object('dependency', (SELECT min(value::bigint) FROM json_each_text(v_posted -> 'gone')));
+      END IF;
+      IF v_posted ->> 'barred' IS NOT NULL THEN
+        RAISE EXCEPTION 'refused' USING ERRCODE = 'P0J02', DETAIL = json_build_object('batch', (
+          SELECT json_build_array(key::integer, value) FROM json_each(v_posted -> 'barred') ORDER BY key::integer LIMIT 1));
       END IF;
       IF v_posted ->> 'taken' IS NOT NULL THEN
         RAISE EXCEPTION 'refused' USING ERRCODE = 'P0J02',

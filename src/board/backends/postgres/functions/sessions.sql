@@ -117,6 +117,7 @@ DECLARE
   v_trashed bigint[];
   v_freed bigint[];
   v_dependents bigint[];
+  v_batches bigint[];
 BEGIN
   DELETE FROM :SCHEMA.sessions WHERE id = p_session RETURNING * INTO v_session;
   IF NOT FOUND THEN RETURN; END IF;
@@ -131,8 +132,10 @@ BEGIN
   ), kept AS (
     INSERT INTO :SCHEMA.trash (id, board, uuid, name, body, life, who, reason)
     SELECT id, board, uuid, name, body, life, who, reason FROM gone RETURNING id
+  ), failed AS (
+    INSERT INTO :SCHEMA.batch_failures (job, batch) SELECT id, batch FROM gone WHERE batch IS NOT NULL
   )
-  SELECT array_agg(id ORDER BY id) INTO v_trashed FROM kept;
+  SELECT array_agg(id ORDER BY id), (SELECT array_agg(DISTINCT batch) FROM gone) INTO v_trashed, v_batches FROM kept;
   WITH freed AS (
     UPDATE :SCHEMA.jobs SET session = NULL, who = NULL WHERE session = p_session RETURNING id
   )
@@ -149,6 +152,7 @@ BEGIN
   END IF;
   IF v_dependents IS NOT NULL THEN PERFORM :SCHEMA.release_dependents(v_session.board, NULL, v_trashed); END IF;
   IF v_freed IS NOT NULL THEN PERFORM :SCHEMA.log_change(v_session.board, 'freed', v_freed); END IF;
+  IF v_batches IS NOT NULL THEN PERFORM :SCHEMA.count_ends(v_batches); END IF;
 END $function$;
 
 -- Returns whether the backend holds the advisory lock with this number.

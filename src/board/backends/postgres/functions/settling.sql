@@ -22,6 +22,8 @@ DECLARE
   v_trashed bigint[];
   v_done bigint[];
   v_dependents bigint[];
+  v_batches bigint[] := '{}';
+  v_others bigint[];
 BEGIN
   IF NOT :SCHEMA.lives(p_session) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"over": true}'); END IF;
   PERFORM FROM :SCHEMA.jobs WHERE id = ANY(p_ids) AND coalesce(session, 0) = p_session ORDER BY id FOR UPDATE;
@@ -31,9 +33,9 @@ BEGIN
     WITH consumed AS (
       DELETE FROM :SCHEMA.jobs j USING unnest(p_ids, p_revisions, p_kinds) AS a(id, revision, kind)
       WHERE j.id = ANY(ARRAY[a.id]) AND coalesce(j.session, 0) = p_session AND j.revision = a.revision AND a.kind = 'consume'
-      RETURNING j.id
+      RETURNING j.id, j.batch
     )
-    SELECT array_agg(id) INTO v_consumed FROM consumed;
+    SELECT array_agg(id), array_agg(DISTINCT batch) INTO v_consumed, v_batches FROM consumed;
     IF v_consumed IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'consumed', v_consumed); END IF;
   END IF;
   IF 'abandon' = ANY(p_kinds) THEN
@@ -66,8 +68,10 @@ BEGIN
       INSERT INTO :SCHEMA.trash (id, board, uuid, name, body, life, who, reason, failure)
       SELECT id, board, uuid, name, body, substring(p_lives FROM start::integer FOR length), by_whom, reason, failure FROM gone
       RETURNING id
+    ), failed AS (
+      INSERT INTO :SCHEMA.batch_failures (job, batch) SELECT id, batch FROM gone WHERE batch IS NOT NULL
     )
-    SELECT array_agg(id) INTO v_trashed FROM trashed;
+    SELECT array_agg(id), (SELECT array_agg(DISTINCT batch) FROM gone) INTO v_trashed, v_others FROM trashed;
     IF v_trashed IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'trashed', v_trashed); END IF;
   END IF;
   IF v_dependents IS NOT NULL THEN PERFORM :SCHEMA.release_dependents(p_board, v_consumed, v_trashed); END IF;
@@ -79,6 +83,7 @@ BEGIN
     DELETE FROM :SCHEMA.permits WHERE job = ANY(v_done) AND board = p_board;
     DELETE FROM :SCHEMA.slots WHERE job = ANY(v_done) AND board = p_board;
   END IF;
+  IF num_nonnulls(VARIADIC v_batches || v_others) > 0 THEN PERFORM :SCHEMA.count_ends(v_batches || v_others); END IF;
   IF cardinality(v_done) = cardinality(p_ids) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{}'); END IF;
   RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('lost', (
     SELECT json_agg(at - 1) FROM unnest(p_ids) WITH ORDINALITY AS a(id, at) WHERE v_done IS NULL OR id <> ALL(v_done))));

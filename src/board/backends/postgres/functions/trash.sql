@@ -29,10 +29,14 @@ BEGIN
   IF p_record IS NOT NULL THEN
     PERFORM :SCHEMA.add_history(p_board, ARRAY[p_id], ARRAY[p_id], ARRAY[v_job.uuid], p_record, ARRAY[length(p_record)], p_keep);
   END IF;
+  IF v_job.batch IS NOT NULL THEN
+    INSERT INTO :SCHEMA.batch_failures (job, batch) VALUES (p_id, v_job.batch);
+    PERFORM :SCHEMA.count_ends(ARRAY[v_job.batch]);
+  END IF;
   RETURN :SCHEMA.answer(p_lane, p_number, '"done"');
 END $function$;
 
--- Moves an entry of the trash back to the board, as a new job. p_life: the part of its posting that claims change. p_after and p_settled: its
+-- Moves an entry of the trash back to the board, as a new job, and opens it again in its batch, if that is kept. p_life: the part of its posting that claims change. p_after and p_settled: its
 -- dependencies, and p_window: the window of its key, as of the function post. Returns done, gone if there is no such entry, taken if the key is
 -- taken, also by the window of another job, or {dependency}, the number of a
 -- job on which it would depend and which is not on the board.
@@ -48,6 +52,8 @@ DECLARE
   v_rank smallint;
   v_missing bigint[];
   v_waits boolean := p_after <> '{}';
+  v_batch record;
+  v_member bigint;
 BEGIN
   SELECT * INTO v_entry FROM :SCHEMA.trash WHERE board = p_board AND id = p_id FOR UPDATE;
   IF NOT FOUND THEN RETURN :SCHEMA.answer(p_lane, p_number, '"gone"'); END IF;
@@ -55,10 +61,19 @@ BEGIN
   IF v_missing IS NOT NULL THEN
     RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('dependency', v_missing[1]));
   END IF;
-  INSERT INTO :SCHEMA.jobs (board, uuid, name, priority, key, on_owner_lost, body, life, due_at, due_when_ready)
-  VALUES (p_board, v_entry.uuid, v_entry.name, p_priority, p_key, p_owner_lost, v_entry.body, p_life,
-    CASE WHEN v_waits THEN 'infinity' ELSE '-infinity' END::timestamptz, CASE WHEN v_waits THEN '-infinity'::timestamptz END)
-  ON CONFLICT (board, key) WHERE key IS NOT NULL DO NOTHING RETURNING id, rank INTO v_id, v_rank;
+  SELECT b.* INTO v_batch FROM :SCHEMA.batches b
+  WHERE b.number = (SELECT f.batch FROM :SCHEMA.batch_failures f WHERE f.job = p_id) FOR NO KEY UPDATE;
+  v_member := v_batch.number;
+  LOOP
+    INSERT INTO :SCHEMA.jobs (board, uuid, name, priority, key, on_owner_lost, body, life, due_at, due_when_ready, batch)
+    VALUES (p_board, v_entry.uuid, v_entry.name, p_priority, p_key, p_owner_lost, v_entry.body, p_life,
+      CASE WHEN v_waits THEN 'infinity' ELSE '-infinity' END::timestamptz, CASE WHEN v_waits THEN '-infinity'::timestamptz END, v_member)
+    ON CONFLICT DO NOTHING RETURNING id, rank INTO v_id, v_rank;
+    -- A job with the same uuid that was posted to the batch since is counted for both.
+    EXIT WHEN v_id IS NOT NULL OR v_member IS NULL OR NOT EXISTS (
+      SELECT FROM :SCHEMA.jobs WHERE batch = v_member AND uuid = v_entry.uuid);
+    v_member := NULL;
+  END LOOP;
   IF v_id IS NULL THEN RETURN :SCHEMA.answer(p_lane, p_number, '"taken"'); END IF;
   IF p_key IS NOT NULL AND
       :SCHEMA.take_keys(p_board, ARRAY[v_id], ARRAY[p_key], ARRAY[v_entry.uuid], ARRAY[p_window], p_id) IS NOT NULL THEN
@@ -66,6 +81,9 @@ BEGIN
     RETURN :SCHEMA.answer(p_lane, p_number, '"taken"');
   END IF;
   DELETE FROM :SCHEMA.trash WHERE board = p_board AND id = p_id;
+  DELETE FROM :SCHEMA.batch_failures WHERE job = p_id;
+  IF v_batch.ended_at IS NOT NULL THEN PERFORM :SCHEMA.reopen_batch(v_batch.number, true); END IF;
+  IF v_batch.number IS NOT NULL THEN PERFORM :SCHEMA.notify_batch(p_board, v_batch.uuid); END IF;
   IF v_waits THEN
     INSERT INTO :SCHEMA.dependencies (board, job, waits_for, settled)
     SELECT p_board, v_id, other, settled FROM unnest(p_after, p_settled) AS a(other, settled) ON CONFLICT (waits_for, job) DO NOTHING;

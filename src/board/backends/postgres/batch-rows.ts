@@ -1,0 +1,169 @@
+/** The batches of a board: reads, creates and changes them. `functions/batches.sql` counts their jobs. */
+import { Duplicate } from '../../../core/errors.ts'
+import { decodeText, encodeText, type Row, type SqlDriver } from '../../../postgres/index.ts'
+import type { BatchChange, BatchJobs, BatchStore, NewBatch } from '../../backend.ts'
+import { type BatchCounts, type BatchStatus, decodeBatch, type StoredBatch } from '../../model/job-batch.ts'
+import { closedBatchError, duplicateMemberError, unknownBatchError } from '../../model/post-batch.ts'
+import type { Posting } from '../../model/posting.ts'
+import { cutCallback } from '../batch-callback.ts'
+import { translateErrors } from './errors.ts'
+import type { PostgresChangeFeed } from './feed.ts'
+import type { FunctionCaller } from './function-caller.ts'
+import { jobId, readBytes } from './records.ts'
+
+/** The number of batches in one answer: each may have a definition of 256 KiB. */
+const BATCHES_PER_READ = 100
+
+export interface BatchRowsOptions {
+  readonly driver: SqlDriver
+  readonly schema: string
+  /** Returns what changes of the board need. @throws InvalidState when it is not open */
+  readonly board: () => {
+    readonly number: number
+    /** Sends only changes of batches: jobs that end do not wait behind a seal that waits for an open transaction. */
+    readonly batchChanges: FunctionCaller
+    readonly feed: Pick<PostgresChangeFeed, 'caughtUp'>
+  }
+  /** Listens to changes of this batch, on every connection. @throws NotConnected */
+  readonly watch: (uuid: string) => Promise<void>
+  readonly unwatch: (uuid: string) => Promise<void>
+}
+
+/** Why a batch does not take a post, as the function `post` answers. */
+export type BarredPost = readonly [why: 'unknown' | 'cancelled' | 'sealed' | 'duplicate', reason?: string]
+
+/** A batch without its definition, as the function `change_batch` returns it. */
+interface ChangedBatch {
+  readonly generation: number
+  readonly sealed: boolean
+  readonly endedAt: number | null
+  readonly who: string | null
+  readonly reason: string | null
+  readonly total: number
+  readonly open: number
+  readonly failed: number
+}
+
+export class BatchRows implements BatchStore {
+  readonly #options: BatchRowsOptions
+
+  constructor(options: BatchRowsOptions) {
+    this.#options = options
+  }
+
+  async create({ uuid, bytes }: NewBatch): Promise<void> {
+    const what = `creation of batch ${uuid}`
+    const definition = decodeBatch(uuid, bytes)
+    const callbacks = (['done', 'failed'] as const).flatMap((kind) => {
+      const callback = cutCallback(definition, kind)
+      return callback ? [{ ...callback, failed: kind === 'failed' }] : []
+    })
+    const answer = await this.#call(what, 'create_batch', [
+      encodeText(uuid),
+      bytes,
+      callbacks.map(({ failed }) => failed),
+      callbacks.map(({ posting }) => encodeText(posting.name)),
+      callbacks.map(({ posting }) => posting.priority),
+      callbacks.map(({ posting: { onOwnerLost = null } }) => onOwnerLost),
+      callbacks.map(({ posting: { delay = null } }) => delay),
+      callbacks.map((callback) => callback.bytes),
+      callbacks.map(({ gaps }) => gaps),
+    ])
+    if (answer === 'taken') throw new Duplicate(`batch ${uuid} is on the board already`)
+  }
+
+  async change(uuid: string, change: BatchChange): Promise<BatchCounts & BatchStatus> {
+    const { kind } = change
+    const request = kind === 'cancel' ? [encodeText(change.who), encodeText(change.reason)] : [null, null]
+    const answer = await this.#call(`${kind} of batch ${uuid}`, 'change_batch', [encodeText(uuid), kind, ...request])
+    if (answer === 'gone') throw unknownBatchError(uuid)
+    return toCountedStatus(answer as ChangedBatch)
+  }
+
+  async find(uuid: string): Promise<StoredBatch | undefined> {
+    const text = 'SELECT * FROM @.counted_batches(ARRAY(SELECT number FROM @.batches WHERE uuid = $2 AND board = $1))'
+    const [row] = await this.#query(`reading batch ${uuid}`, text, [encodeText(uuid)])
+    return row && toStoredBatch(row)
+  }
+
+  async list({ limit }: { readonly limit: number }): Promise<readonly StoredBatch[]> {
+    const what = 'listing batches'
+    const newest = 'SELECT number FROM @.batches WHERE board = $1 ORDER BY number DESC LIMIT $2'
+    const numbers = (await this.#query(what, newest, [limit])).map(({ number }) => String(number))
+    const found: StoredBatch[] = []
+    for (let from = 0; from < numbers.length; from += BATCHES_PER_READ) {
+      const text = 'SELECT * FROM @.counted_batches($2::bigint[]) WHERE $1::integer IS NOT NULL'
+      const rows = await this.#query(what, text, [numbers.slice(from, from + BATCHES_PER_READ)])
+      found.push(...rows.map(toStoredBatch))
+    }
+    return found
+  }
+
+  async jobs(uuid: string): Promise<BatchJobs> {
+    const text = `SELECT ARRAY(SELECT uuid FROM @.jobs WHERE batch = b.number ORDER BY uuid) AS open,
+  ARRAY(SELECT job::text FROM @.batch_failures WHERE batch = b.number ORDER BY job) AS failed
+FROM @.batches b WHERE uuid = $2 AND board = $1`
+    const [row] = await this.#query(`reading the jobs of batch ${uuid}`, text, [encodeText(uuid)])
+    if (!row) throw unknownBatchError(uuid)
+    return { open: toTexts(row['open']), failed: toTexts(row['failed']).map(jobId) }
+  }
+
+  watch(uuid: string): Promise<void> {
+    return this.#options.watch(uuid)
+  }
+
+  unwatch(uuid: string): Promise<void> {
+    return this.#options.unwatch(uuid)
+  }
+
+  async #call(what: string, name: string, values: readonly unknown[]): Promise<unknown> {
+    const { number, batchChanges, feed } = this.#options.board()
+    const call = `${this.#options.schema}.${name}`
+    try {
+      return (await batchChanges.send({ what, call, values: [number, ...values] })).answer
+    } finally {
+      await feed.caughtUp()
+    }
+  }
+
+  async #query(what: string, text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+    const { driver, schema, board } = this.#options
+    const sent = text.replaceAll('@', schema)
+    const { number } = board()
+    return (await translateErrors(what, () => driver.query(sent, [number, ...values]))).rows
+  }
+}
+
+/** Returns the error of a post that its batch does not take. */
+export function toBarredError([why, reason = '']: BarredPost, posting: Posting): Error {
+  const { batch = '' } = posting
+  if (why === 'unknown') return unknownBatchError(batch, posting)
+  if (why === 'duplicate') return duplicateMemberError(batch, posting)
+  return closedBatchError(batch, why === 'cancelled' ? { cancelled: { reason: decodeText(reason) } } : {}, posting)
+}
+
+function toStoredBatch(row: Row): StoredBatch {
+  const [who, reason, endedAt] = [row['cancelled_by'], row['cancel_reason'], row['ended_at']]
+  const status = toCountedStatus({
+    generation: Number(row['generation']),
+    sealed: row['sealed'] === true,
+    endedAt: endedAt === null ? null : Number(endedAt),
+    who: typeof who === 'string' ? who : null,
+    reason: typeof reason === 'string' ? reason : null,
+    ...{ total: Number(row['total']), open: Number(row['open']), failed: Number(row['failed']) },
+  })
+  return { uuid: decodeText(String(row['uuid'])), bytes: readBytes(row, 'definition') ?? new Uint8Array(), ...status }
+}
+
+function toCountedStatus(batch: ChangedBatch): BatchCounts & BatchStatus {
+  const { generation, sealed, endedAt, who, reason, total, open, failed } = batch
+  return {
+    ...{ total, open, failed, done: total - open - failed, generation, sealed },
+    ...(endedAt === null ? {} : { endedAt: Number(endedAt) }),
+    ...(who === null ? {} : { cancelled: { who: decodeText(who), reason: decodeText(reason ?? '') } }),
+  }
+}
+
+function toTexts(found: unknown): string[] {
+  return Array.isArray(found) ? found.map(String) : []
+}
