@@ -433,11 +433,11 @@ export interface BatchJobs {
   readonly failed: readonly string[]
 }
 
-/** A post that did nothing, because a job on which it would depend has left the board. */
+/** A post that did nothing, because jobs on which it would depend have left the board. */
 export interface DependencyGone {
   readonly created: false
-  /** The id of that job. */
-  readonly gone: string
+  /** The ids of these jobs: all that are known to have left, so that a job that collects a thousand others is not refused for each of them. */
+  readonly gone: readonly string[]
 }
 
 export type Posted =
@@ -500,8 +500,10 @@ export interface RestoreOptions {
   readonly after?: readonly Dependency[]
 }
 
-/** What became of a restoration: `gone` is the id of a job that has left the board, on which the job would depend. */
-export type RestoreOutcome = { readonly restored: true } | { readonly restored: false; readonly gone: string }
+/** What became of a restoration: `gone` are the ids of jobs that have left the board, on which the job would depend. */
+export type RestoreOutcome =
+  | { readonly restored: true }
+  | { readonly restored: false; readonly gone: readonly string[] }
 
 /** Changes of records, and posts, that are done together or not at all. */
 export interface WriteRequest {
@@ -518,7 +520,10 @@ export type Written =
       readonly posted: readonly Posted[]
     }
   /** Nothing was changed: a record is at another revision, the key of a post is taken, or a job on which a post would depend has left the board. */
-  | { readonly done: false; readonly conflict: RecordName | { readonly key: string } | { readonly dependency: string } }
+  | {
+      readonly done: false
+      readonly conflict: RecordName | { readonly key: string } | { readonly gone: readonly string[] }
+    }
 
 export interface ClaimRequest {
   readonly id: string

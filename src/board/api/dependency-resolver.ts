@@ -8,7 +8,7 @@
  * | is in the trash, by the history | InvalidState | is met: left out |
  * | is neither | NotFound | NotFound |
  *
- * A job may end between this and the post. The post then does nothing and names it, and it is looked up again: in the history first, where most
+ * A job may end between this and the post. The post then does nothing and names those that have, and they are looked up again: in the history first, where most
  * are found done. Many posts may name jobs that end meanwhile: they share the reads of the history, and jobs that are known to be done are
  * remembered by their ids, which are never used again.
  */
@@ -66,12 +66,12 @@ export class DependencyResolver {
   /**
    * Calls `write` with the dependencies of each job that are not met, again if one of those jobs has ended meanwhile.
    *
-   * @param write returns the id of a job that has ended, in which case it has done nothing
+   * @param write returns the ids of jobs that have ended, in which case it has done nothing
    * @throws NotFound for a job that is neither on the board nor in its history; InvalidState for one in the trash; what `write` throws
    */
   async register<T extends object>(
     dependents: readonly DependentJob[],
-    write: (after: readonly (readonly Dependency[])[]) => Promise<T | { readonly gone: string }>,
+    write: (after: readonly (readonly Dependency[])[]) => Promise<T | { readonly gone: readonly string[] }>,
   ): Promise<T> {
     let open = dependents.flatMap((dependent, index) =>
       toNamed(dependent)
@@ -85,8 +85,11 @@ export class DependencyResolver {
       const written = await write(after)
       if (!isGone(written)) return written
       // A reference may be of the time before the job was restored: it is looked for by its uuid.
-      for (const dependency of open)
-        if (dependency.id === written.gone) Object.assign(dependency, { id: undefined, goneId: written.gone })
+      const gone = new Set(written.gone)
+      for (const dependency of open) {
+        const { id } = dependency
+        if (id !== undefined && gone.has(id)) Object.assign(dependency, { id: undefined, goneId: id })
+      }
       open = await this.#withoutDone(open)
     }
   }
@@ -148,6 +151,6 @@ function isKnownDone(named: PostDependency): named is Job {
   return named instanceof Job && Job.entryFor(named).ended === 'COMPLETE'
 }
 
-function isGone(written: object): written is { readonly gone: string } {
+function isGone(written: object): written is { readonly gone: readonly string[] } {
   return 'gone' in written
 }

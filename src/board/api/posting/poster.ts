@@ -199,13 +199,13 @@ export class Poster {
     )
   }
 
-  /** Posts all jobs in one transaction; returns the id of a job that has ended on which one of them would depend, if nothing was posted. */
-  async #writeTogether(posts: readonly PostRequest[]): Promise<PostedJob[] | { readonly gone: string }> {
+  /** Posts all jobs in one transaction; returns the ids of jobs that have ended on which they would depend, if nothing was posted. */
+  async #writeTogether(posts: readonly PostRequest[]): Promise<PostedJob[] | { readonly gone: readonly string[] }> {
     const { epoch } = this.#view
     const { uri } = this.#backend
     const written = await this.#backend.write?.({ changes: [], posts })
     if (written?.done === false) {
-      if ('dependency' in written.conflict) return { gone: written.conflict.dependency }
+      if ('gone' in written.conflict) return { gone: written.conflict.gone }
       const key = 'key' in written.conflict ? written.conflict.key : ''
       const index = posts.findIndex(({ posting }) => posting.key === key)
       throw new Duplicate(

@@ -144,7 +144,7 @@ export class MemorySpace {
   post(post: MemoryPost): Posted {
     const { posting, bytes, after = [] } = post
     const gone = this.#findGone(after)
-    if (gone !== undefined) return { created: false, gone }
+    if (gone.length > 0) return { created: false, gone }
     this.batches.assertTakes([post])
     const holder = this.keys.holderOf(posting.key)
     if (holder) return { created: false, ...holder, revision: 0 }
@@ -152,8 +152,8 @@ export class MemorySpace {
     return { created: true, ...this.#add(posting, bytes, after) }
   }
 
-  #findGone(after: readonly Dependency[]): string | undefined {
-    return after.find(({ id }) => !this.#rows.has(id))?.id
+  #findGone(after: readonly Dependency[]): readonly string[] {
+    return after.flatMap(({ id }) => (this.#rows.has(id) ? [] : [id]))
   }
 
   /** Changes records and posts jobs, or does nothing of it. */
@@ -167,7 +167,7 @@ export class MemorySpace {
       keys.add(key)
     }
     const gone = this.#findGone(posts.flatMap(({ after = [] }) => after))
-    if (gone !== undefined) return { done: false, conflict: { dependency: gone } }
+    if (gone.length > 0) return { done: false, conflict: { gone } }
     this.batches.assertTakes(posts)
     if (changesLimits(changes)) this.limits.noteChange()
     const revisions = this.records.apply(changes)
@@ -266,7 +266,7 @@ export class MemorySpace {
   restore(entry: TrashedEntry, { posting, bytes, after = [] }: MemoryPost): RestoreOutcome {
     if (!this.#trash.has(entry.id)) throw notInTrashError(entry)
     const gone = this.#findGone(after)
-    if (gone !== undefined) return { restored: false, gone }
+    if (gone.length > 0) return { restored: false, gone }
     const holder = this.keys.holderOf(posting.key)
     // Its own window does not keep a job in the trash.
     if (holder && holder.inWindowOf !== entry.id) {

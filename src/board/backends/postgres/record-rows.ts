@@ -24,7 +24,7 @@ type WriteAnswer =
   | { readonly revisions: readonly (number | null)[]; readonly posted: PostAnswer | null }
   | { readonly record: number }
   | { readonly post: number }
-  | { readonly dependency: number }
+  | { readonly gone: readonly number[] }
   | { readonly batch: readonly [index: number, why: BarredPost] }
 
 export class RecordRows {
@@ -67,7 +67,7 @@ export class RecordRows {
       return { done: false, conflict: { kind, id } }
     }
     if ('post' in answer) return { done: false, conflict: { key: posts[answer.post]?.request.posting.key ?? '' } }
-    if ('dependency' in answer) return { done: false, conflict: { dependency: jobId(answer.dependency) } }
+    if ('gone' in answer) return { done: false, conflict: { gone: answer.gone.map(jobId) } }
     if ('batch' in answer) throw toRefusal(posts, answer.batch)
     const ids = answer.posted?.ids ?? []
     const fates = wasRecovered ? await this.#options.statusOf(ids) : new Map()

@@ -145,10 +145,11 @@ export class BoardWriter {
     return { ...made, transaction: toPostName({ transaction: String(transaction), receipt }) }
   }
 
-  /** Checks that a job which the caller's transaction does not see is not on the board. @throws InvalidState */
-  async #assertGone(id: string, posting: Posting): Promise<void> {
-    const number = jobNumber(id)
-    if ((await this.#options.statusOf([number])).has(number)) return
+  /** Checks that jobs which the caller's transaction does not see are not on the board. @throws InvalidState */
+  async #assertGone(ids: readonly string[], posting: Posting): Promise<void> {
+    const gone = await this.#options.statusOf(ids.map(jobNumber))
+    const id = ids.find((each) => !gone.has(jobNumber(each)))
+    if (id === undefined) return
     throw new InvalidState(
       `post of ${toJobName(posting)}: it is to be run after ${id}, which the transaction does not see, because it was posted after the ` +
         'snapshot of the transaction: use the isolation level READ COMMITTED, or post that job first',
@@ -220,8 +221,8 @@ export class BoardWriter {
     if (answer === 'taken')
       throw new Duplicate(`${what}: its key is taken on the board; restore it when the key is free`)
     if (answer === 'gone') throw notInTrashError(what)
-    const { dependency }: { readonly dependency?: number } = Object(answer)
-    return dependency === undefined ? { restored: true } : { restored: false, gone: jobId(dependency) }
+    const { gone }: { readonly gone?: readonly number[] } = Object(answer)
+    return gone === undefined ? { restored: true } : { restored: false, gone: gone.map(jobId) }
   }
 
   async purge({ id, posting }: TrashedEntry): Promise<void> {
@@ -405,7 +406,7 @@ export interface PostAnswer {
   /** The uuid and number of the job that has the key, and whether it is in a window, by the index of the request. */
   readonly taken: Readonly<Record<string, TakenKey>> | null
   /** The number of the job on which a job would depend and which is not on the board, by the index of the request. */
-  readonly gone: Readonly<Record<string, number>> | null
+  readonly gone: Readonly<Record<string, readonly number[]>> | null
   /** Why the batch of a job does not take it, by the index of the request. */
   readonly barred: Readonly<Record<string, BarredPost>> | null
 }
@@ -419,7 +420,7 @@ export function toPostResults(
   return posts.map(({ bytes, request: { posting } }, index) => {
     const number = ids[index] ?? 0
     const [holder, missing, why] = [taken?.[index], gone?.[index], barred?.[index]]
-    if (missing !== undefined) return { value: { created: false, gone: jobId(missing) } }
+    if (missing !== undefined) return { value: { created: false, gone: missing.map(jobId) } }
     if (why) return { error: toBarredError(why, posting) }
     if (holder) return { value: toKeyTaken(holder) }
     return { value: toPosted(number, { bytes: toCountedBytes(bytes, 'msgpack'), fate: fates.get(number) }) }

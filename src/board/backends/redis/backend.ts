@@ -259,7 +259,7 @@ export class RedisBackend implements Backend {
   async restore(entry: TrashedEntry, posting: Posting, options?: RestoreOptions): Promise<RestoreOutcome> {
     const { done, details } = await this.#submitStep(restoreStep(entry, posting, options))
     if (done) return { restored: true }
-    if (details[0] === 'dependency') return { restored: false, gone: String(details[1]) }
+    if (details[0] === 'dependency') return { restored: false, gone: toGone(details[1]) }
     if (details[0] === 'key')
       throw new Duplicate(`${toJobName(posting)}: its key is taken on the board; restore it when the key is free`)
     throw notInTrashError(entry)
@@ -454,10 +454,15 @@ function toJobStatus(status: unknown): JobStatus {
 }
 
 function toPosted({ done, details }: StepReply, { bytes }: { readonly bytes: number }): Posted {
+  if (!done && details[0] === 'dependency') return { created: false, gone: toGone(details[1]) }
   const [first = '', other = '', ended] = details.map(String)
   if (done) return { created: true, id: first, revision: 0, order: toOrder(first), bytes }
-  if (first === 'dependency') return { created: false, gone: other }
   return { created: false, uuid: other, revision: 0, ...(ended === undefined ? {} : { inWindowOf: ended }) }
+}
+
+/** Returns the ids of jobs that have left the board. */
+function toGone(ids: unknown): readonly string[] {
+  return (Array.isArray(ids) ? ids : [ids]).map(String)
 }
 
 function toGrant(choice: ClaimRequest, { done, details, session }: StepReply): ClaimGrant {

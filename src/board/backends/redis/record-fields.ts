@@ -42,8 +42,8 @@ export function writeStep({ changes, posts }: WriteRequest): {
 export function toConflict(
   [what, index]: readonly unknown[],
   { changes, posts }: WriteRequest,
-): RecordName | { readonly key: string } | { readonly dependency: string } {
-  if (what === 'dependency') return { dependency: String(index) }
+): RecordName | { readonly key: string } | { readonly gone: readonly string[] } {
+  if (what === 'dependency') return { gone: (Array.isArray(index) ? index : [index]).map(String) }
   if (what === 'post') return { key: posts[Number(index)]?.posting.key ?? '' }
   const { kind = '', id = '' }: Partial<RecordChange> = changes[Number(index)] ?? {}
   return { kind, id }

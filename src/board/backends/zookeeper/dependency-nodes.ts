@@ -142,9 +142,9 @@ export class DependencyNodes {
     addBounded(this.#gone, id, MAX_GONE)
   }
 
-  /** Returns the first of the dependencies that is known to have left the board. */
-  findGone(after: readonly Dependency[]): string | undefined {
-    return after.find(({ id }) => this.#gone.has(id))?.id
+  /** Returns those of the dependencies that are known to have left the board. */
+  findGone(after: readonly Dependency[]): readonly string[] {
+    return after.flatMap(({ id }) => (this.#gone.has(id) ? [id] : []))
   }
 
   /**
@@ -155,7 +155,7 @@ export class DependencyNodes {
     const judge = (id: string, { error }: ReadResult<ReadData>) => {
       if (!(error instanceof NoNode)) return undefined
       this.noteGone(id)
-      return new DependencyGoneSignal(id)
+      return new DependencyGoneSignal()
     }
     return after.map(({ id }) => ({
       op: op.getData(this.#layout.posting(id)),
@@ -356,14 +356,7 @@ function addBounded(set: Set<string>, element: string, max: number): void {
 }
 
 /** Internal signal: a job on which another one would depend has left the board. */
-export class DependencyGoneSignal extends Error {
-  readonly id: string
-
-  constructor(id: string) {
-    super()
-    this.id = id
-  }
-}
+export class DependencyGoneSignal extends Error {}
 
 /** Internal signal: the jobs that depend on a job that ends are not those that were read. */
 export class DependentsChanged extends Error {}

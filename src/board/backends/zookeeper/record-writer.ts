@@ -69,7 +69,7 @@ export class RecordWriter {
         posts = free
         continue
       }
-      if (step.dependency !== undefined) return { done: false, conflict: { dependency: step.dependency } }
+      if (step.dependency !== undefined) return { done: false, conflict: { gone: [step.dependency] } }
       const replaced = await this.#withRemoved(prepared, step)
       if ('conflict' in replaced) return { done: false, conflict: replaced.conflict }
       prepared = replaced.changes

@@ -180,7 +180,7 @@ export class ZooKeeperWriter {
     let revision = takeOver
     while (true) {
       const gone = dependencies.findGone(after)
-      if (gone !== undefined) return { created: false, gone }
+      if (gone.length > 0) return { created: false, gone }
       // A job without a batch is sent in this turn of the event loop: a close waits for what is under way.
       const opening = posting.batch === undefined ? NO_OPENING : await batches.openPosted(rest)
       const request = { ...rest, ...(revision === undefined ? {} : { takeOver: revision }) }
@@ -203,7 +203,8 @@ export class ZooKeeperWriter {
         })
         .catch((error: unknown): Posted | undefined => {
           if (error instanceof KeyTakenSignal || error instanceof BatchChangedSignal) return undefined
-          if (error instanceof DependencyGoneSignal) return { created: false, gone: error.id }
+          // It was noted with the signal.
+          if (error instanceof DependencyGoneSignal) return { created: false, gone: dependencies.findGone(after) }
           throw error
         })
       if (posted) return posted
@@ -500,7 +501,8 @@ export class ZooKeeperWriter {
         await restoring
         return { restored: true }
       } catch (error) {
-        if (error instanceof DependencyGoneSignal) return { restored: false, gone: error.id }
+        if (error instanceof DependencyGoneSignal)
+          return { restored: false, gone: this.#options.dependencies.findGone(after) }
         if (!(error instanceof KeyTakenSignal || error instanceof BatchChangedSignal)) throw error
       }
       // The key is taken, or another poster has created the same number, and the next one is free; or the batch was changed meanwhile.
@@ -567,8 +569,7 @@ export class ZooKeeperWriter {
 
   /** Returns the reason to refuse a post without a request, because one of its dependencies is known to have left the board. */
   #goneError(after: readonly Dependency[]): DependencyGoneSignal | undefined {
-    const gone = this.#options.dependencies.findGone(after)
-    return gone === undefined ? undefined : new DependencyGoneSignal(gone)
+    return this.#options.dependencies.findGone(after).length === 0 ? undefined : new DependencyGoneSignal()
   }
 
   #goneDependency(
@@ -578,7 +579,7 @@ export class ZooKeeperWriter {
     if (step === undefined || step === 'guard' || step.dependency === undefined) return undefined
     if (!(error instanceof NoNode)) return undefined
     this.#options.dependencies.noteGone(step.dependency)
-    return new DependencyGoneSignal(step.dependency)
+    return new DependencyGoneSignal()
   }
 
   /** Returns the check whether the key is taken. A key at the revision to take over is free. */

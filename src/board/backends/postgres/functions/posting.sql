@@ -22,8 +22,8 @@
 -- job of that batch on whose behalf it is posted, or null; both are empty where no job is in a batch.
 --
 -- Returns {ids, taken, gone, barred}: the numbers of the jobs; for each job that was not posted because of its key, by its index: the uuid and the number
--- of the job that has the key, and true if that job has left the board and its window is not over; for each that depends on a job which is not on the
--- board, by its index, the number of that job; and for each that its batch does not take, by its index, why: [unknown], [cancelled, reason], [sealed] or
+-- of the job that has the key, and true if that job has left the board and its window is not over; for each that depends on jobs which are not on the
+-- board, by its index, the numbers of these; and for each that its batch does not take, by its index, why: [unknown], [cancelled, reason], [sealed] or
 -- [duplicate].
 --
 -- Rank 2 is the rank of the default priority, NORMAL.
@@ -67,8 +67,8 @@ BEGIN
     SELECT array_agg(DISTINCT at) INTO v_waiting FROM unnest(p_dependents) AS at;
   END IF;
   IF v_missing IS NOT NULL THEN
-    SELECT json_object_agg(at - 1, other), coalesce(array_agg(at), '{}') INTO v_gone, v_refused FROM (
-      SELECT at, min(other) AS other FROM unnest(p_dependents, p_after) AS a(at, other) WHERE other = ANY(v_missing) GROUP BY at
+    SELECT json_object_agg(at - 1, others), coalesce(array_agg(at), '{}') INTO v_gone, v_refused FROM (
+      SELECT at, json_agg(other) AS others FROM unnest(p_dependents, p_after) AS a(at, other) WHERE other = ANY(v_missing) GROUP BY at
     ) AS refused;
   END IF;
   IF p_batches <> '{}' THEN

@@ -10,8 +10,8 @@
 -- of the function post; p_bodies is null if nothing is posted.
 --
 -- Returns {revisions, posted}: the new revision of each record, null for one that was removed, and what post returns. Returns {record}, the
--- index from 0 of a change whose record is at another revision, {post}, that of a post whose key is taken, or {dependency}, the number of a job on
--- which a post would depend and which is not on the board, or {batch}, as [index, reason]
+-- index from 0 of a change whose record is at another revision, {post}, that of a post whose key is taken, or {gone}, the numbers of the jobs on
+-- which posts would depend and which are not on the board, or {batch}, as [index, reason]
 -- for a post that its batch does not take, as of the function post: then nothing was changed.
 CREATE OR REPLACE FUNCTION :SCHEMA.write_records(
   p_lane uuid, p_number bigint, p_board integer, p_kinds text[], p_digests bytea[], p_ids text[], p_revisions bigint[],
@@ -72,7 +72,8 @@ BEGIN
         p_delays, p_dependents, p_after, p_settled, p_windows, p_batches, p_members);
       IF v_posted ->> 'gone' IS NOT NULL THEN
         RAISE EXCEPTION 'refused' USING ERRCODE = 'P0J02',
-          DETAIL = json_build_object('dependency', (SELECT min(value::bigint) FROM json_each_text(v_posted -> 'gone')));
+          DETAIL = json_build_object('gone', (
+            SELECT json_agg(DISTINCT job::bigint) FROM json_each(v_posted -> 'gone') AS g, json_array_elements_text(g.value) AS job));
       END IF;
       IF v_posted ->> 'barred' IS NOT NULL THEN
         RAISE EXCEPTION 'refused' USING ERRCODE = 'P0J02', DETAIL = json_build_object('batch', (

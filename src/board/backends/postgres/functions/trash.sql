@@ -38,8 +38,8 @@ END $function$;
 
 -- Moves an entry of the trash back to the board, as a new job, and opens it again in its batch, if that is kept. p_life: the part of its posting that claims change. p_after and p_settled: its
 -- dependencies, and p_window: the window of its key, as of the function post. Returns done, gone if there is no such entry, taken if the key is
--- taken, also by the window of another job, or {dependency}, the number of a
--- job on which it would depend and which is not on the board.
+-- taken, also by the window of another job, or {gone}, the numbers of the
+-- jobs on which it would depend and which are not on the board.
 CREATE OR REPLACE FUNCTION :SCHEMA.restore(
   p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_life bytea, p_priority text,
   p_key bytea, p_owner_lost text, p_after bigint[], p_settled boolean[], p_window float8)
@@ -59,7 +59,7 @@ BEGIN
   IF NOT FOUND THEN RETURN :SCHEMA.answer(p_lane, p_number, '"gone"'); END IF;
   v_missing := CASE WHEN v_waits THEN :SCHEMA.lock_dependencies(p_board, p_after) END;
   IF v_missing IS NOT NULL THEN
-    RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('dependency', v_missing[1]));
+    RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('gone', v_missing));
   END IF;
   SELECT b.* INTO v_batch FROM :SCHEMA.batches b
   WHERE b.number = (SELECT f.batch FROM :SCHEMA.batch_failures f WHERE f.job = p_id) FOR NO KEY UPDATE;

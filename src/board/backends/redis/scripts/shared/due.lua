@@ -81,11 +81,16 @@ local function endWait(id)
 end
 
 -- Returns the first of these jobs that is not on the board; nil if all are.
-local function firstGone(others)
+local function allGone(others)
+  local gone
   for _, word in ipairs(others) do
     local id = string.sub(word, 2)
-    if not has(ROWS, id) or string.find(id, ';', 1, true) then return id end
+    if not has(ROWS, id) or string.find(id, ';', 1, true) then
+      gone = gone or {}
+      table.insert(gone, id)
+    end
   end
+  return gone
 end
 
 -- Makes a job ready that waits for nothing any more.

@@ -32,7 +32,7 @@ local function noteEnd(id, uuid, record, keep, request)
 end
 
 function steps.post(place, bytes, uuid, key, delay, others, batch, member, window)
-  local gone = others and firstGone(others)
+  local gone = others and allGone(others)
   if gone then return { false, 'dependency', gone } end
   local why, reason
   if batch then why, reason = batchRefusal(batch, uuid, member) end
@@ -190,7 +190,7 @@ end
 
 function steps.restore(id, place, bytes, uuid, key, others, batch, window)
   if not has(TRASH, id) then return { false, 'gone' } end
-  local gone = others and firstGone(others)
+  local gone = others and allGone(others)
   if gone then return { false, 'dependency', gone } end
   local holder, ended = holderOf(key)
   -- Its own window does not keep a job in the trash.
@@ -280,7 +280,7 @@ local function firstRefused(posts)
   for at, post in ipairs(posts) do
     if post.key and (taken[post.key] or holderOf(post.key)) then return { false, 'post', at - 1 } end
     if post.key then taken[post.key] = true end
-    local gone = firstGone(post.others)
+    local gone = allGone(post.others)
     if gone then return { false, 'dependency', gone } end
   end
   local names = {}
