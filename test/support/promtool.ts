@@ -4,11 +4,13 @@ import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { type Provision, provide } from './install.ts'
 
+const run = promisify(execFile)
+
 const PROMTOOL: Provision = {
   name: 'prometheus',
   packages: ['prometheus'],
   installed: () =>
-    promisify(execFile)('promtool', ['--version']).then(
+    run('promtool', ['--version']).then(
       () => true,
       () => false,
     ),
@@ -16,6 +18,11 @@ const PROMTOOL: Provision = {
 
 /** Empty where JOBBOARD_SKIP says to do without. */
 export const promtool = (await provide(PROMTOOL, { here: true })) === 'skip' ? '' : 'promtool'
+
+/** Returns what promtool says of a file with alert rules. @throws the error of promtool, with what it said */
+export async function checkRules(file: string): Promise<string> {
+  return (await run(promtool, ['check', 'rules', file])).stdout
+}
 
 /** Returns what promtool says of metrics in the text format, which is nothing if they are well. */
 export async function checkMetrics(metrics: string): Promise<string> {

@@ -27,6 +27,7 @@ export interface ConductorFlags extends PoolFlags {
   readonly removeTrashAfter?: string
   readonly failuresOnBoard?: 'whole' | 'named'
   readonly health?: string
+  readonly metrics?: boolean
 }
 
 type FlaggedOption =
@@ -45,6 +46,7 @@ type FlaggedOption =
   | 'removeTrashAfter'
   | 'failuresOnBoard'
   | 'health'
+  | 'metrics'
 
 /** The options as a conductor takes them. */
 export type ConductorFlagSettings = Pick<ConductorOptions, FlaggedOption> & { readonly drainTimeout: Duration }
@@ -96,12 +98,16 @@ export function addConductorFlags(command: Command): void {
       choiceParser('--failures-on-board', ['whole', 'named']),
     )
     .option('--health <[host:]port>', 'answer /healthz and /readyz there over HTTP (default host: 127.0.0.1)')
+    .option('--metrics', 'with --health, answer /metrics, too, for Prometheus')
   addPoolFlags(command)
 }
 
 /** Parses the options before anything is opened. @throws InvalidArgument */
 export function toConductorSettings(flags: ConductorFlags): ConductorFlagSettings {
-  const { concurrency, flowConcurrency, name, size, burst, maxJobs, onFailure, failuresOnBoard, health } = flags
+  const { concurrency, flowConcurrency, name, size, burst, maxJobs, onFailure, failuresOnBoard, health, metrics } =
+    flags
+  if (metrics && health === undefined)
+    throw new InvalidArgument('--metrics needs --health [HOST:]PORT, where /metrics is answered')
   const settings = {
     concurrency,
     flowConcurrency,
@@ -112,6 +118,7 @@ export function toConductorSettings(flags: ConductorFlags): ConductorFlagSetting
     onFailure,
     failuresOnBoard,
     health: health === undefined ? undefined : parseAddress(health),
+    metrics,
     maxIdleTime: parseDurationFlag(flags.maxIdleTime, '--max-idle-time'),
     takeoverDelay: parseDurationFlag(flags.takeoverDelay, '--takeover-delay'),
     defaultDeadline: parseDurationFlag(flags.defaultDeadline, '--default-deadline'),
