@@ -35,6 +35,8 @@ const KINDS: readonly RegExp[] = [
   /^(dist\/[\w/-]+\.js\.map|src\/[\w/-]+(\.d)?\.ts)$/,
   // What the README and the docstrings lead to.
   /^docs\/[\w/-]+\.(md|svg)$/,
+  // For Prometheus.
+  /^docs\/alerts\.yml$/,
   /^examples\/[\w/-]+(\.test)?\.(ts|mjs|txt|md)$/,
   /^docker\/(README\.md|Dockerfile|compose\.yaml|healthcheck\.mjs|flows\/(package\.json|flows\.js))$/,
 ]
