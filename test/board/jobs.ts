@@ -19,6 +19,15 @@ export async function claimed(board: JobBoard, name: string): Promise<Claim> {
   return claim
 }
 
+/** Claims so many jobs: not all of them may be seen, or free, at once. */
+export async function claimAll(board: JobBoard, jobs: number): Promise<[Claim, ...Claim[]]> {
+  const claims: Claim[] = []
+  while (claims.length < jobs) claims.push(...(await board.claimNext({ max: jobs - claims.length })))
+  const [first, ...others] = claims
+  if (!first) throw new Error('no job was to be claimed')
+  return [first, ...others]
+}
+
 /** Posts the largest job that the board takes, with a text of a length within the range. */
 export async function fillTo(board: JobBoard, range: { from: number; to: number }): Promise<Job> {
   let { from, to } = range

@@ -8,7 +8,7 @@ import { Job } from '../../../src/board/api/job.ts'
 import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import type { JobBoard } from '../../../src/board/index.ts'
 import { rejectionOf, whenLost } from '../../board/events.ts'
-import { all, claimed } from '../../board/jobs.ts'
+import { all, claimAll, claimed } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
 const DELIVERY = { timeout: 30_000 }
@@ -44,12 +44,12 @@ export function levelsContract(place: Place, { follows, restore }: { follows: bo
   test('a wait for an own job ends with how the job has left the board, also where that was before', async () => {
     const [board, worker] = await Promise.all([open(), open({ who: 'worker' })])
     const jobs = await Promise.all(['a', 'b', 'c', 'd'].map((name) => board.post('flow', {}, { name })))
-    const [a, b] = await worker.claimNext({ max: 2 })
+    const [a, b] = await claimAll(worker, 2)
     await a.consume()
     await b?.trash({ reason: 'no' })
     const waits = jobs.map((job) => job.wait())
     await waits[0]
-    const [c, d] = await worker.claimNext({ max: 2 })
+    const [c, d] = await claimAll(worker, 2)
     await c.consume()
     await d?.trash({ reason: 'no' })
     const ends = await Promise.all(waits)
@@ -195,7 +195,7 @@ export function levelsContract(place: Place, { follows, restore }: { follows: bo
   test('a claim needs no view: its job is cancelled, and it is settled', async () => {
     const [board, other] = await Promise.all([open({ who: 'owner' }), open()])
     for (const name of ['a', 'b', 'c', 'd']) await other.post('flow', {}, { name })
-    const [a, b, c, d] = await board.claimNext({ max: 4 })
+    const [a, b, c, d] = await claimAll(board, 4)
     if (!b || !c || !d) throw new Error('all are free')
     board.closeUnusedView()
     expect(isViewing(board)).toBe(!follows)
