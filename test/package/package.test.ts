@@ -38,7 +38,7 @@ const KINDS: readonly RegExp[] = [
   /^examples\/[\w/-]+(\.test)?\.(ts|mjs|txt|md)$/,
   // What `jobboard init` writes.
   /^templates\/(javascript|typescript|project)\/[\w.]+$/,
-  /^docker\/(README\.md|Dockerfile|compose\.yaml|healthcheck\.mjs|flows\/(package\.json|flows\.js))$/,
+  /^docker\/(README\.md|Dockerfile|compose\.yaml|healthcheck\.mjs|flows\/(package\.json|flows\.js)|k8s\/[\w/]+\.yaml)$/,
 ]
 
 describe('the tarball', () => {
