@@ -12,6 +12,7 @@ import { defineDoctor } from './commands/doctor.ts'
 import { defineFlows } from './commands/flows.ts'
 import { defineHistory } from './commands/history.ts'
 import { defineInfo } from './commands/info.ts'
+import { defineInit } from './commands/init.ts'
 import { defineJobs } from './commands/jobs.ts'
 import { defineLimits } from './commands/limits.ts'
 import { defineLogbook } from './commands/logbook/logbook.ts'
@@ -61,7 +62,7 @@ export async function runProgram(argv: readonly string[], context: CliContext): 
 }
 
 /** Commands that use no board. */
-const WITHOUT_CONFIG = ['dev', 'completion', 'preview']
+const WITHOUT_CONFIG = ['init', 'dev', 'completion', 'preview']
 
 /**
  * Puts the settings of the config file where no option was typed; its settings for the environment are in the context.
@@ -101,6 +102,7 @@ const COMMANDS = [
     defineTrash,
     defineHistory,
     defineLogbook,
+    defineInit,
     defineDev,
     defineDemo,
     defineCompletion,

@@ -53,6 +53,7 @@ const COMMANDS = [
   'logbook list',
   'logbook show',
   'logbook destroy',
+  'init',
   'dev',
   'demo',
   'completion',

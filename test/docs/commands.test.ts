@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type CliContext, processContext } from '../../src/cli/context.ts'
+import { describeProject, projectFiles } from '../../src/cli/init/project.ts'
 import { run } from '../../src/cli/run.ts'
 import { ensureBuilt, ROOT } from '../support/build.ts'
 import { allPages, readPage } from './pages.ts'
@@ -63,7 +64,7 @@ test('there are commands', () => {
 test.each(COMMANDS)('$page: $line', async ({ line }) => {
   const argv = wordsOf(line)
   // These ask for no board, or say themselves what is wrong with it.
-  const isAlone = ['dev', 'completion', 'doctor', 'logbook'].includes(argv[0] ?? '') || argv[1] === 'preview'
+  const isAlone = ['init', 'dev', 'completion', 'doctor', 'logbook'].includes(argv[0] ?? '') || argv[1] === 'preview'
   const { code, said } = await typed(isAlone ? [...argv, '--help'] : argv)
   expect({ code, said }).toEqual(isAlone ? { code: 0, said: expect.any(String) } : { code: 2, said: TOLD })
 })
@@ -109,7 +110,9 @@ async function typed(argv: readonly string[]): Promise<{ code: number; said: str
 }
 
 test('scripts of npm that a page names are there', async () => {
-  const { scripts } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { scripts: object }
+  const [project] = await projectFiles(describeProject({ name: 'my-jobs', typescript: false }))
+  const manifests = [await readFile(join(ROOT, 'package.json'), 'utf8'), project?.text ?? '{}']
+  const scripts = Object.assign({}, ...manifests.map((text) => (JSON.parse(text) as { scripts: object }).scripts))
   const named = TYPED.flatMap(({ line }) => [...line.matchAll(/npm run ([\w:]+)/g)].map(([, script = '']) => script))
   expect(named).not.toHaveLength(0)
   expect(named.filter((script) => !Object.hasOwn(scripts, script))).toEqual([])

@@ -1,6 +1,6 @@
 /** The package: what is in it, how it is entered, and the first ten minutes of a stranger who has installed it. */
 import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { jsonLines } from '../cli/workplace.ts'
@@ -38,7 +38,9 @@ const KINDS: readonly RegExp[] = [
   // For Prometheus.
   /^docs\/alerts\.yml$/,
   /^examples\/[\w/-]+(\.test)?\.(ts|mjs|txt|md)$/,
-  /^docker\/(README\.md|Dockerfile|compose\.yaml|healthcheck\.mjs|flows\/(package\.json|flows\.js))$/,
+  // What `jobboard init` writes.
+  /^templates\/(javascript|typescript|project)\/[\w.]+$/,
+  /^docker\/(README\.md|Dockerfile|compose\.yaml|healthcheck\.mjs|flows\/(package\.json|flows\.js)|k8s\/[\w/]+\.yaml)$/,
 ]
 
 describe('the tarball', () => {
@@ -64,6 +66,9 @@ describe('the tarball', () => {
       'package.json',
       'examples/README.md',
       'docker/README.md',
+      ...(await readdir(join(ROOT, 'templates'), { recursive: true, withFileTypes: true }))
+        .filter((entry) => entry.isFile())
+        .map((entry) => relative(ROOT, join(entry.parentPath, entry.name))),
       ...made,
       ...scripts,
     ]

@@ -37,14 +37,17 @@ export interface ShellOptions {
   readonly path?: string
 }
 
+const BEGIN = 'npm init --yes && npm pkg set type=module'
+
 /**
  * Makes an empty folder and installs the package in it, as the README says.
  *
  * @param options.beside what else is installed, as `npm install` takes it: an application's own drivers
+ * @param options.begin the line that makes the project
  */
 export async function installPackage(
   tarball: string,
-  { beside = [] }: { readonly beside?: readonly string[] } = {},
+  { beside = [], begin = BEGIN }: { readonly beside?: readonly string[]; readonly begin?: string } = {},
 ): Promise<InstalledPackage> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'jobboard-stranger-')))
   const run: InstalledPackage['run'] = async (line, { env = {}, path } = {}) => {
@@ -52,7 +55,7 @@ export async function installPackage(
     const options = { cwd: folder, env: { ...process.env, npm_config_loglevel: 'silent', ...env, PATH } }
     return (await promisify(execFile)('/bin/sh', ['-c', line], options)).stdout
   }
-  await run('npm init --yes && npm pkg set type=module')
+  await run(begin)
   await run(`npm install --prefer-offline --no-audit --no-fund ${[...beside, tarball].join(' ')}`)
   // What the README has them install beside it: large, and of no interest here.
   for (const name of ['tsx', '@types/node']) {

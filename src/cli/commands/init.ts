@@ -1,0 +1,70 @@
+/** The command `jobboard init`: writes a project that runs. */
+import { basename, relative, resolve } from 'node:path'
+import type { Command } from 'commander'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
+import type { SharedOptions } from '../input/shared-options.ts'
+import { printLines } from '../output/output.ts'
+
+interface InitCommandOptions extends SharedOptions {
+  readonly name?: string
+  readonly typescript?: boolean
+  readonly force?: boolean
+}
+
+export function defineInit(program: Command, run: RunAction): void {
+  program
+    .command('init')
+    .summary('write a new project')
+    .description(
+      'Writes a project into FOLDER: a flow, its test, jobboard.yaml, a Dockerfile, a unit file of systemd, and a README ' +
+        'with the commands to run it. It changes no file: if one of these exists, nothing is written. --board is the board ' +
+        'of the project, without a password (default: zookeeper://127.0.0.1:2181/NAME, where `jobboard dev` runs one).',
+    )
+    .argument('[folder]', 'the folder; it is created if it does not exist', '.')
+    .option('--name <name>', "the project's name (default: that of the folder)")
+    .option('--typescript', 'write TypeScript, which runs with tsx')
+    .option('--force', 'replace files that exist')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ jobboard init my-jobs\n  $ jobboard init --typescript --board postgres://jobs@127.0.0.1/jobs?board=mail',
+    )
+    .action(run(init))
+}
+
+/**
+ * Writes the project.
+ *
+ * @throws InvalidArgument for a name or a board that a project cannot have, and for files that are in the way
+ * @throws JobboardError if the folder cannot be written to
+ */
+async function init(
+  options: InitCommandOptions,
+  context: CliContext,
+  { processedArgs: [given] }: Command,
+): Promise<ExitCode> {
+  const [{ describeProject, projectFiles }, { writeProject }] = await Promise.all([
+    import('../init/project.ts'),
+    import('../init/write-project.ts'),
+  ])
+  const folder = resolve(context.cwd, String(given))
+  const { name = basename(folder), board, typescript = false, force = false } = options
+  const project = describeProject({ name, typescript, ...(board === undefined ? {} : { board }) })
+  const files = await projectFiles(project)
+  await writeProject(folder, files, { force })
+  const shown = relative(context.cwd, folder)
+  await printLines(context, [
+    `${project.name}: wrote ${files.map(({ path }) => path).join(', ')}`,
+    'Next:',
+    ...(shown === '' ? [] : [`  cd ${quoteForShell(shown)}`]),
+    ...['  npm install', '  npm test'],
+    ...(project.hasDevServer ? ['  npm run dev  # a ZooKeeper for trials; Ctrl-C stops it'] : []),
+    '  npm start  # in another shell: a conductor, which runs jobs',
+    `  npx jobboard post hello --store '{"name":"Ada"}'  # in a third one`,
+  ])
+  return DONE
+}
+
+/** Returns the word as a shell reads it. */
+function quoteForShell(word: string): string {
+  return /^[\w./@-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`
+}
