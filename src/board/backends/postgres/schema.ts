@@ -56,6 +56,8 @@ export function boardMigrations(schema: string): Migrations {
       fill('./migrations/6-dependencies.sql'),
       FUNCTIONS_MOVED,
       fill('./migrations/7-keys.sql'),
+      FUNCTIONS_MOVED,
+      fill('./migrations/8-rates.sql'),
       functions,
     ],
   }
