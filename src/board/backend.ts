@@ -97,7 +97,7 @@ export interface Backend {
   limitUse?(keys?: readonly string[]): Promise<readonly LimitUse[]>
   /**
    * Takes tokens of a key for calls outside of claims, in one transaction: for the first calls in their order, up to one whose tokens are not
-   * free. The tokens are not given back. A paused board changes nothing. Absent where there are no limits. Errors: NotConnected,
+   * free. The tokens are not given back. A rate other than the one by which tokens were taken is applied to these, also if none is free. A paused board changes nothing. Absent where there are no limits. Errors: NotConnected,
    * OutcomeUnknown, LimitsChanged at another revision of the limits.
    */
   takeTokens?(request: TokenRequest): Promise<TokensTaken>

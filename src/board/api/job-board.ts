@@ -663,6 +663,8 @@ export class JobBoard implements AsyncDisposable {
       now: () => this.#backend.now(),
       readClock: async () => this.#backend.readClock?.(),
       use: async (keys) => (await this.#backend.limitUse?.(keys)) ?? [],
+      revision: async () => (await this.#backend.limitsRevision?.()) ?? 0,
+      applyRate: async (request) => void (await this.#backend.takeTokens?.(request)),
       unclaimed: () => this.jobs({ onlyUnclaimed: true, ensureFresh: true }),
       take: (key, call) => this.#tokens.take(key, call),
     })

@@ -376,10 +376,13 @@ export class ClaimManager {
     const { queue } = this.#view
     let isStale = false
     for (const [index, answer] of answers.entries()) {
-      if ('value' in answer)
-        for (const { key, arrivalMs } of answer.value.arrivals ?? []) queue.noteArrival(key, arrivalMs)
-      else if (answer.error instanceof LimitReached) this.#noteLimitReached(requests[index], answer.error)
-      else isStale ||= answer.error instanceof LimitsChanged
+      // What was answered by other limits says nothing of those that are set now: their rates may be others.
+      const isCurrent = requests[index]?.limits?.revision === this.#limits.revision
+      if ('value' in answer) {
+        if (isCurrent) for (const { key, arrivalMs } of answer.value.arrivals ?? []) queue.noteArrival(key, arrivalMs)
+      } else if (answer.error instanceof LimitReached) {
+        if (isCurrent) this.#noteLimitReached(requests[index], answer.error)
+      } else isStale ||= answer.error instanceof LimitsChanged
     }
     if (isStale) await this.#limits.refresh().catch(() => undefined)
   }
@@ -388,7 +391,7 @@ export class ClaimManager {
   #noteLimitReached(request: ClaimRequest | undefined, { key, until }: LimitReached): void {
     const { queue } = this.#view
     const rate = request?.limits?.wants.find((want) => want.key === key)?.rate
-    if (rate && until) queue.noteArrival(key, until.getTime() + rate.burstMs - rate.costMs)
+    if (rate && until) queue.noteArrival(key, until.getTime() + Math.max(0, rate.burst - rate.cost) * rate.intervalMs)
     else queue.noteLimitReached(key)
   }
 

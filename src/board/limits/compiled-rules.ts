@@ -1,7 +1,7 @@
 /** Finds what is set for a key: the record of the key itself, else the pattern with the longest beginning. */
 import type { LimitRule, LimitRules } from '../model/limits.ts'
 import type { ReadRecord } from '../records/record-store.ts'
-import type { HoldRecord, LimitRecord } from './record.ts'
+import { type HoldRecord, type LimitRecord, toTokenRate } from './record.ts'
 
 /** The number of keys whose rules are kept: of a pattern there may be as many keys as jobs. */
 const MAX_CACHED_KEYS = 10_000
@@ -49,7 +49,7 @@ export class CompiledRules implements LimitRules {
     return {
       ...(fair === undefined ? {} : { fair }),
       ...(concurrency === undefined ? {} : { concurrency }),
-      ...(rate ? { rate: { intervalMs: rate.perMs / rate.limit, burst: rate.burst } } : {}),
+      ...(rate ? { rate: toTokenRate(rate) } : {}),
       ...(holds.length === 0
         ? {}
         : { heldUntil: Math.max(...holds.map((until) => until ?? Number.POSITIVE_INFINITY)) }),

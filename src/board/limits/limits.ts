@@ -4,23 +4,33 @@
  */
 import { abortAfter } from '../../core/async/abort.ts'
 import { AbortFlag } from '../../core/async/abort-flag.ts'
-import { Conflict, InvalidArgument, NotFound, Timeout, UnsupportedCapability } from '../../core/errors.ts'
+import {
+  Conflict,
+  InvalidArgument,
+  JobboardError,
+  NotFound,
+  Timeout,
+  UnsupportedCapability,
+} from '../../core/errors.ts'
 import { assertOptions, defined } from '../../core/options.ts'
 import { shortenText } from '../../core/texts.ts'
 import { type Duration, toDate, toMilliseconds } from '../../core/time.ts'
 import type { BackendCapabilities } from '../backend.ts'
 import {
   isLimitOf,
+  isSameRate,
   type LimitUse,
   limitCostProblem,
   limitKeyProblem,
   MAX_CONCURRENCY,
+  type TokenRequest,
   takeTokens,
-  toClaimRate,
+  toArrivalAt,
 } from '../model/limits.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 import type { ReadRecord, RecordStore } from '../records/record-store.ts'
-import { HOLDS, type HoldRecord, LIMITS, type LimitRecord } from './record.ts'
+import { CompiledRules } from './compiled-rules.ts'
+import { HOLDS, type HoldRecord, LIMITS, type LimitRecord, toTokenRate } from './record.ts'
 import type { TokenCall } from './token-taker.ts'
 import {
   countWaiting,
@@ -129,6 +139,10 @@ export interface LimitsHost {
   readClock(): Promise<void>
   /** Returns what claims have taken of these keys, or of all. @throws NotConnected */
   use(keys?: readonly string[]): Promise<readonly LimitUse[]>
+  /** Returns the revision of the limits. @throws NotConnected */
+  revision(): Promise<number>
+  /** Applies a rate to the tokens that were taken of a key. @throws LimitsChanged, NotConnected, OutcomeUnknown */
+  applyRate(request: TokenRequest): Promise<void>
   /** Yields the unclaimed jobs of the board. @throws NotConnected */
   unclaimed(): AsyncIterable<UnclaimedJob>
   /** Resolves when the tokens of the call were taken. */
@@ -234,6 +248,7 @@ export class Limits {
     await this.#prepare()
     const record: LimitRecord = { ...value, by: this.#host.who, at: this.#host.now() }
     await change(this.#limits, key, () => record)
+    await this.#applyRates(key)
   }
 
   /** Removes what is set for a key or pattern, and its hold. @throws NotFound */
@@ -245,6 +260,7 @@ export class Limits {
       change(this.#holds, key, () => undefined),
     ])
     if (!removed.includes(true)) throw new NotFound(`limit ${key}: nothing is set for it`)
+    await this.#applyRates(key)
   }
 
   /**
@@ -319,6 +335,32 @@ export class Limits {
     await this.#host.readClock()
   }
 
+  /**
+   * Applies the present rates to tokens that were taken by former ones, of the key or of the keys of the pattern. The next request of a process would do
+   * so, too: until then, tokens would come back at the former rate.
+   */
+  async #applyRates(changed: string): Promise<void> {
+    try {
+      // The revision is read first: the rates are at least as new.
+      const revision = await this.#host.revision()
+      const [limits, uses] = await Promise.all([
+        this.#limits.list(),
+        this.#host.use(changed.endsWith('*') ? undefined : [changed]),
+      ])
+      const rules = new CompiledRules(limits)
+      await Promise.all(
+        uses.map(async ({ key, rate: former }) => {
+          const rate = isLimitOf(changed, key) ? rules.ruleOf(key)?.rate : undefined
+          if (!rate || !former || isSameRate(rate, former)) return
+          await this.#host.applyRate({ key, revision, rate, costs: [] })
+        }),
+      )
+    } catch (error) {
+      // The limit is set. At another revision, whoever has changed the limits since applies the rates.
+      if (!(error instanceof JobboardError)) throw error
+    }
+  }
+
   async #hold(key: string, hold: Pick<HoldRecord, 'until' | 'reason'>): Promise<void> {
     assertKeyOrPattern(key)
     const now = this.#host.now()
@@ -378,9 +420,10 @@ function toView(record: ReadRecord<LimitRecord>): LimitView {
 
 function toKeys({ rate }: LimitView, uses: readonly KeyCount[], now: number): Pick<LimitView, 'keys'> {
   if (uses.length === 0) return {}
-  const claimRate = rate && toClaimRate({ intervalMs: rate.perMs / rate.limit, burst: rate.burst }, 1)
-  const keys = uses.map(({ key, slots, arrivalMs, waiting }): LimitKeyUse => {
-    const token = claimRate && takeTokens(arrivalMs, claimRate, now)
+  const tokenRate = rate && toTokenRate(rate)
+  const keys = uses.map(({ key, slots, arrivalMs, rate: takenBy, waiting }): LimitKeyUse => {
+    const arrival = tokenRate && arrivalMs !== undefined ? toArrivalAt({ arrivalMs, rate: takenBy }, tokenRate, now) : 0
+    const token = tokenRate && takeTokens(arrival, { ...tokenRate, cost: 1 }, now)
     const next = token && 'until' in token ? { nextStart: toDate(Math.ceil(token.until)) } : {}
     return { key, running: slots, ...next, ...defined({ waiting }) }
   })

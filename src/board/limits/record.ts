@@ -1,5 +1,6 @@
 /** The records of limits: what is set for keys, and which keys are held back. */
 import { InvalidPosting } from '../../core/errors.ts'
+import type { TokenRate } from '../model/limits.ts'
 import type { RecordKind } from '../records/record-store.ts'
 
 /** What is set for a key, or for all keys with the beginning of a pattern (`tenant/*`). */
@@ -22,6 +23,11 @@ export interface HoldRecord {
   readonly reason?: string
   readonly by: string
   readonly at: number
+}
+
+/** Returns how fast tokens come back at the rate of a record. */
+export function toTokenRate({ limit, perMs, burst }: Required<LimitRecord>['rate']): TokenRate {
+  return { intervalMs: perMs / limit, burst }
 }
 
 export const LIMITS: RecordKind<LimitRecord> = { name: 'limit', format: 1, parse: parseLimitRecord }

@@ -17,7 +17,7 @@ import { retry } from '../../core/async/retry.ts'
 import { asError, InvalidState, JobboardError, LimitsChanged, OutcomeUnknown } from '../../core/errors.ts'
 import { systemAlarmClock } from '../../core/time.ts'
 import type { Backend } from '../backend.ts'
-import { type LimitRule, MAX_CALLS_PER_REQUEST, toClaimRate } from '../model/limits.ts'
+import { type LimitRule, MAX_CALLS_PER_REQUEST } from '../model/limits.ts'
 import type { LimitBook } from './limit-book.ts'
 import { TokenLine } from './token-line.ts'
 
@@ -134,8 +134,8 @@ export class TokenTaker {
       throw new InvalidState(`limit ${line.key}: the board does not know its limits`)
     try {
       // Without a rate, the request finds out whether one was set that this process does not know of yet.
-      const wants = rate ? calls.map(({ cost }) => toClaimRate(rate, cost)) : []
-      const answer = await backend.takeTokens({ key: line.key, revision, wants })
+      const wanted = rate ? { rate, costs: calls.map(({ cost }) => cost) } : { costs: [] }
+      const answer = await backend.takeTokens({ key: line.key, revision, ...wanted })
       line.serve(rate ? calls.slice(0, answer.taken) : calls)
       return answer.until
     } catch (error) {

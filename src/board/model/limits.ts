@@ -6,6 +6,10 @@
  * taken would have been refilled. Each claim moves it by `cost` intervals, by the server's clock, and is refused if that would put it
  * further ahead of the clock than `burst` intervals. So in any time t at most `burst + rate × t` tokens are taken, and the time at which the
  * next claim succeeds is known exactly.
+ *
+ * Beside the arrival time is the rate by which the tokens were taken. The first request by another rate moves the arrival time, whether it is granted or
+ * not ({@link toArrivalAt}): as many tokens are missing as before, but no more than the new burst, and they come back at the new rate. In a time with
+ * a change, at most the greater burst is taken, and what each rate gives in its part.
  */
 import { InvalidPosting, LimitReached } from '../../core/errors.ts'
 import { shortenText } from '../../core/texts.ts'
@@ -42,11 +46,24 @@ export interface ClaimLimit {
   readonly rate?: ClaimRate
 }
 
-export interface ClaimRate {
-  /** The time by which the claim moves the arrival time, in milliseconds: its tokens times the interval. */
-  readonly costMs: number
-  /** The time by which the arrival time may be ahead of the clock after the claim, in milliseconds: the burst times the interval. */
-  readonly burstMs: number
+/** How fast tokens come back. */
+export interface TokenRate {
+  /** The time in which a token comes back, in milliseconds. */
+  readonly intervalMs: number
+  /** The number of tokens that can be taken at once when none is missing. */
+  readonly burst: number
+}
+
+/** A rate, and the number of tokens that are taken by it at once. A cost above the burst is possible when no token is missing. */
+export interface ClaimRate extends TokenRate {
+  readonly cost: number
+}
+
+/** The tokens that were taken of a key. */
+export interface TakenTokens {
+  readonly arrivalMs: number
+  /** The rate by which they were taken; undefined if it is not known: then it counts as the one that is set now. */
+  readonly rate: TokenRate | undefined
 }
 
 /** The limits of a claim, and the revision of all limits by which they were found. */
@@ -73,18 +90,30 @@ export function toLimitCosts(posting: {
   return [...implicit.filter(({ key }) => !limits.some((named) => named.key === key)), ...limits]
 }
 
+/** Returns whether tokens come back as fast at both rates, and as many can be missing. */
+export function isSameRate(one: TokenRate, other: TokenRate): boolean {
+  return one.intervalMs === other.intervalMs && one.burst === other.burst
+}
+
+/** Returns the arrival time after a change to this rate: as many tokens are missing as before, but no more than the burst. */
+export function toArrivalAt({ arrivalMs, rate: former }: TakenTokens, rate: TokenRate, nowMs: number): number {
+  if (!former || isSameRate(former, rate) || arrivalMs <= nowMs) return arrivalMs
+  return nowMs + Math.min(rate.burst, (arrivalMs - nowMs) / former.intervalMs) * rate.intervalMs
+}
+
 /**
  * Takes tokens by GCRA.
  *
- * @param arrivalMs the arrival time of the key; undefined if no token was taken for long
+ * @param arrivalMs the arrival time of the key at this rate; undefined if no token was taken for long
  * @returns the new arrival time, or the time from which the claim would succeed; in milliseconds since 1970
  */
 export function takeTokens(
   arrivalMs: number | undefined,
-  { costMs, burstMs }: ClaimRate,
+  { intervalMs, burst, cost }: ClaimRate,
   nowMs: number,
 ): { readonly arrivalMs: number } | { readonly until: number } {
-  const next = Math.max(arrivalMs ?? 0, nowMs) + costMs
+  const next = Math.max(arrivalMs ?? 0, nowMs) + cost * intervalMs
+  const burstMs = Math.max(burst, cost) * intervalMs
   return next - nowMs <= burstMs + ROUNDING_MS ? { arrivalMs: next } : { until: next - burstMs }
 }
 
@@ -93,8 +122,10 @@ export interface TokenRequest {
   readonly key: string
   /** The revision of the limits by which the rate was found: at another one nothing is taken. */
   readonly revision: number
-  /** What each call takes, of at most {@link MAX_CALLS_PER_REQUEST} calls; none to check only the revision. */
-  readonly wants: readonly ClaimRate[]
+  /** The rate of the key; absent for a key without one, of which only the revision is checked. */
+  readonly rate?: TokenRate
+  /** What each call takes, of at most {@link MAX_CALLS_PER_REQUEST} calls; none to apply only a changed rate to the tokens that were taken. */
+  readonly costs: readonly number[]
 }
 
 /** The maximum number of calls in a {@link TokenRequest}: others wait while a server counts them. */
@@ -111,16 +142,16 @@ export interface TokensTaken {
 /** Takes the tokens of one call after the other by GCRA, up to the first one whose tokens are not free. */
 export function takeTokensInOrder(
   arrivalMs: number | undefined,
-  wants: readonly ClaimRate[],
+  { rate, costs }: { readonly rate: TokenRate; readonly costs: readonly number[] },
   nowMs: number,
 ): TokensTaken & { readonly arrivalMs: number | undefined } {
   let arrival = arrivalMs
-  for (const [taken, want] of wants.entries()) {
-    const token = takeTokens(arrival, want, nowMs)
+  for (const [taken, cost] of costs.entries()) {
+    const token = takeTokens(arrival, { ...rate, cost }, nowMs)
     if ('until' in token) return { taken, until: token.until, arrivalMs: arrival }
     arrival = token.arrivalMs
   }
-  return { taken: wants.length, arrivalMs: arrival }
+  return { taken: costs.length, arrivalMs: arrival }
 }
 
 /**
@@ -180,7 +211,7 @@ export function isLimitOf(keyOrPattern: string, key: string): boolean {
 export interface LimitRule {
   /** The number of jobs that may run at once. */
   readonly concurrency?: number
-  readonly rate?: { readonly intervalMs: number; readonly burst: number }
+  readonly rate?: TokenRate
   /** The pattern whose keys take turns, if that is set. */
   readonly fair?: string
   /** The time until which no job of the key starts, in milliseconds since 1970; infinite for a key that is stopped. */
@@ -194,6 +225,8 @@ export interface LimitUse {
   readonly slots: number
   /** The arrival time, if it is known: see the top of the file. */
   readonly arrivalMs: number | undefined
+  /** The rate by which the tokens were taken, if it is known. */
+  readonly rate?: TokenRate
 }
 
 /** The maximum number of keys of which {@link LimitUse} is returned at once. */
@@ -208,11 +241,6 @@ export interface LimitRules {
   ruleOf(key: string): LimitRule | undefined
 }
 
-/** Returns the rate as a claim has to keep it. A claim that takes more tokens than the burst is possible when none is missing. */
-export function toClaimRate({ intervalMs, burst }: Required<LimitRule>['rate'], cost: number): ClaimRate {
-  return { costMs: cost * intervalMs, burstMs: Math.max(burst, cost) * intervalMs }
-}
-
 /** Returns the limits that a claim of the job has to keep. */
 export function toClaimLimits(posting: Parameters<typeof toLimitCosts>[0], rules: LimitRules): readonly ClaimLimit[] {
   if (rules.isEmpty) return []
@@ -223,7 +251,7 @@ export function toClaimLimits(posting: Parameters<typeof toLimitCosts>[0], rules
       {
         key,
         ...(concurrency === undefined ? {} : { concurrency: Math.min(concurrency, MAX_CONCURRENCY) }),
-        ...(rate ? { rate: toClaimRate(rate, cost) } : {}),
+        ...(rate ? { rate: { ...rate, cost } } : {}),
       },
     ]
   })

@@ -4,7 +4,7 @@
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
-import { type LimitCost, type LimitRule, takeTokens, toClaimRate } from '../model/limits.ts'
+import { type LimitCost, type LimitRule, takeTokens } from '../model/limits.ts'
 import type { Posting } from '../model/posting.ts'
 import { SortedList } from './sorted.ts'
 
@@ -159,7 +159,7 @@ export function blockedUntil(
   if (!rate) return undefined
   const taken = takeTokens(
     Math.max(arrivalMs, now) + reservedTokens * rate.intervalMs + chosen.costMs,
-    toClaimRate(rate, cost),
+    { ...rate, cost },
     now,
   )
   return 'until' in taken ? taken.until : undefined

@@ -17,7 +17,7 @@
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
-import { type LimitRule, type LimitRules, toLimitCosts } from '../model/limits.ts'
+import { isSameRate, type LimitRule, type LimitRules, toLimitCosts } from '../model/limits.ts'
 import { blockedUntil, costOf, findBlocked, GroupList, type KeyLine, type LimitGroup, roomOf } from './limit-groups.ts'
 import { LimitSearch } from './limit-search.ts'
 import { SortedList } from './sorted.ts'
@@ -93,12 +93,14 @@ export class LimitLines {
   setRules(rules: LimitRules): void {
     this.#rules = rules
     for (const line of this.#keys.values()) {
+      const { rate: former } = line.rule
       this.#recount(line, () => {
         line.rule = rules.ruleOf(line.key) ?? {}
       })
       line.refusedUntil = 0
-      // Boards forget the tokens of a key without a limit: here they would count again when a rate is set.
-      if (!line.rule.rate) line.arrivalMs = 0
+      // A changed rate moves the arrival time. The next claim asks the servers for it, and by this moves it there.
+      const { rate } = line.rule
+      if (!rate || !former || !isSameRate(rate, former)) line.arrivalMs = 0
       this.#wake(line)
     }
     for (const group of this.#groups.values()) this.#replacing([group], () => setFairKey(group))

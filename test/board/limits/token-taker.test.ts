@@ -36,7 +36,9 @@ function takerOf({ perMs, burst = 1 }: { perMs: number; burst?: number }) {
       const error = errors.shift()
       if (error && !(error instanceof OutcomeUnknown)) throw error
       if (request.revision !== revision) throw new LimitsChanged('changed')
-      const { arrivalMs, ...answer } = takeTokensInOrder(arrival, request.wants, clock.now())
+      const { rate, costs } = request
+      if (!rate) return { taken: 0 }
+      const { arrivalMs, ...answer } = takeTokensInOrder(arrival, { rate, costs }, clock.now())
       arrival = arrivalMs
       if (error) throw error
       return answer

@@ -3,7 +3,14 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { CompiledRules } from '../../../src/board/limits/compiled-rules.ts'
 import type { HoldRecord, LimitRecord } from '../../../src/board/limits/record.ts'
-import { parseLimits, takeTokens, toClaimLimits, toClaimRate, toLimitCosts } from '../../../src/board/model/limits.ts'
+import {
+  isSameRate,
+  parseLimits,
+  takeTokens,
+  toArrivalAt,
+  toClaimLimits,
+  toLimitCosts,
+} from '../../../src/board/model/limits.ts'
 import { IncompatibleVersion } from '../../../src/core/errors.ts'
 
 const NOW = 1_800_000_000_000
@@ -27,7 +34,7 @@ describe('tokens', () => {
         for (const { afterMs, cost: wanted } of asked) {
           now += afterMs
           const cost = Math.min(wanted, rate.burst)
-          const answer = takeTokens(arrivalMs, toClaimRate(rate, cost), now)
+          const answer = takeTokens(arrivalMs, { ...rate, cost }, now)
           if ('until' in answer) continue
           arrivalMs = answer.arrivalMs
           taken.push({ at: now, cost })
@@ -46,7 +53,7 @@ describe('tokens', () => {
   test('what is refused succeeds at the time that the refusal says, and not a millisecond before', () => {
     fc.assert(
       fc.property(rates, fc.integer({ min: 1, max: 80 }), (rate, count) => {
-        const want = toClaimRate({ ...rate, intervalMs: Math.max(5, rate.intervalMs) }, 1)
+        const want = { ...rate, intervalMs: Math.max(5, rate.intervalMs), cost: 1 }
         let arrivalMs: number | undefined
         for (let taken = 0; taken < count; taken += 1) {
           const answer = takeTokens(arrivalMs, want, NOW)
@@ -62,8 +69,32 @@ describe('tokens', () => {
     )
   })
 
+  const change = { missing: fc.integer({ min: 1, max: 60 }), former: rates, rate: rates }
+
+  test('after a change of the rate as many are missing as before, but no more than the burst', () => {
+    fc.assert(
+      fc.property(fc.record(change), ({ missing, former, rate }) => {
+        const arrivalMs = toArrivalAt({ arrivalMs: NOW + missing * former.intervalMs, rate: former }, rate, NOW)
+        const expected = isSameRate(former, rate) ? missing : Math.min(missing, rate.burst)
+        // The greatest rounding error of a time since 1970, in tokens of either rate.
+        const error = 0.001 / Math.min(former.intervalMs, rate.intervalMs)
+        expect(Math.abs((arrivalMs - NOW) / rate.intervalMs - expected)).toBeLessThan(error)
+      }),
+    )
+  })
+
+  test('a change when no token is missing, the same rate, and tokens of an unknown rate change nothing', () => {
+    const [slow, quick] = [
+      { intervalMs: 1_000, burst: 2 },
+      { intervalMs: 10, burst: 1 },
+    ]
+    expect(toArrivalAt({ arrivalMs: NOW - 5, rate: slow }, quick, NOW)).toBe(NOW - 5)
+    expect(toArrivalAt({ arrivalMs: NOW + 5_000, rate: slow }, { ...slow }, NOW)).toBe(NOW + 5_000)
+    expect(toArrivalAt({ arrivalMs: NOW + 5_000, rate: undefined }, quick, NOW)).toBe(NOW + 5_000)
+  })
+
   test('a cost above the burst is possible when no token is missing', () => {
-    const want = toClaimRate({ intervalMs: 1_000, burst: 2 }, 5)
+    const want = { intervalMs: 1_000, burst: 2, cost: 5 }
     const first = takeTokens(undefined, want, NOW)
     expect(first).toEqual({ arrivalMs: NOW + 5_000 })
     expect(takeTokens(NOW + 5_000, want, NOW)).toEqual({ until: NOW + 5_000 })
@@ -71,13 +102,13 @@ describe('tokens', () => {
   })
 
   test('rates of a start in a century and of a thousand in a millisecond are exact enough', () => {
-    const century = toClaimRate({ intervalMs: 36_525 * 86_400_000, burst: 1 }, 1)
+    const century = { intervalMs: 36_525 * 86_400_000, burst: 1, cost: 1 }
     const slow = takeTokens(undefined, century, NOW)
     expect(slow).toEqual({ arrivalMs: NOW + 36_525 * 86_400_000 })
     let arrivalMs = 0
     let taken = 0
     while (taken < 5_000) {
-      const answer = takeTokens(arrivalMs, toClaimRate({ intervalMs: 0.001, burst: 1_000 }, 1), NOW)
+      const answer = takeTokens(arrivalMs, { intervalMs: 0.001, burst: 1_000, cost: 1 }, NOW)
       if ('until' in answer) break
       arrivalMs = answer.arrivalMs
       taken += 1
@@ -143,7 +174,7 @@ test('the keys of a job are those of its posting and that of its flow, each once
   expect(toLimitCosts({ limits: 'none', details: { flow: 'f' } })).toEqual([])
   const rules = new CompiledRules([limit('b', { concurrency: 1, rate: { limit: 1, perMs: 10, burst: 3 } })])
   expect(toClaimLimits({ limits, details: {} }, rules)).toEqual([
-    { key: 'b', concurrency: 1, rate: { costMs: 20, burstMs: 30 } },
+    { key: 'b', concurrency: 1, rate: { intervalMs: 10, burst: 3, cost: 2 } },
   ])
   expect(parseLimits([])).toBeUndefined()
 })

@@ -310,6 +310,100 @@ export function jobLimitsContract({ open, expire }: Place): void {
       expect((await claimAll(other)).map(({ job }) => job.name)).toEqual(['dear', 'cheap', 'later'])
     })
 
+    describe('that are changed', () => {
+      const HOURLY = { limit: 1, per: '1h' } as const
+      const SOON = { limit: 1, per: '300ms' } as const
+      const claimOne = (board: JobBoard) => board.claimNext({ timeout: '30s' })
+
+      test('a job that waits starts when the raised rate permits it, whichever board has raised it', async () => {
+        const [one, other] = [await open(), await open()]
+        await one.limits.set('api', { rate: HOURLY })
+        await postMany(one, 3, { limits: ['api'] })
+        expect(await claimAll(one)).toHaveLength(1)
+        const waiting = claimOne(one)
+        await other.limits.set('api', { rate: SOON })
+        const begun = performance.now()
+        const [first] = await waiting
+        await claimOne(one)
+        expect(first.job.name).toBe('job 1')
+        // One token was missing when the rate was raised.
+        expect(performance.now() - begun).toBeGreaterThan(450)
+      })
+
+      test('tokens that are missing stay missing, but no more than the new burst', async () => {
+        const board = await open()
+        await board.limits.set('api', { rate: { limit: 20, per: '10s', burst: 20 } })
+        await postMany(board, 30, { limits: ['api'] })
+        expect((await claimAll(board)).length).toBeGreaterThanOrEqual(20)
+        await board.limits.set('api', { rate: { ...HOURLY, burst: 2 } })
+        expect(await claimAll(board)).toEqual([])
+        const next = (await board.limits.show('api')).keys?.[0]?.nextStart
+        const minutes = (Number(next) - Date.now()) / 60_000
+        expect(minutes).toBeGreaterThan(55)
+        expect(minutes).toBeLessThan(60.1)
+        await board.limits.set('api', { rate: { ...HOURLY, burst: 5 } })
+        expect(await claimAll(board)).toHaveLength(3)
+      })
+
+      test('a lowered rate counts at once, also for a key that nobody asks for', async () => {
+        const board = await open()
+        await board.limits.set('tenant/*', { rate: SOON })
+        await board.claim(await board.post('work', {}, { limits: ['tenant/1'] }))
+        await board.limits.set('tenant/1', { rate: HOURLY })
+        const later = (await board.limits.show('tenant/1')).keys?.[0]?.nextStart
+        expect(Number(later) - Date.now()).toBeGreaterThan(3_000)
+        await board.limits.remove('tenant/1')
+        await board.post('work', {}, { limits: ['tenant/1'] })
+        expect(await claimOne(board)).toHaveLength(1)
+      })
+
+      test('a refusal does not let tokens come back at the former rate', async () => {
+        const [one, other] = [await open(), await open()]
+        await one.limits.set('api', { rate: HOURLY })
+        const jobs = [await one.post('work', {}, { limits: ['api'] }), await one.post('work', {}, { limits: ['api'] })]
+        if (!jobs[0] || !jobs[1]) throw new Error('nothing was posted')
+        await one.claim(jobs[0])
+        await other.limits.set('api', { rate: { limit: 1, per: '1s' } })
+        const refused = await rejectionOf(one.claim(jobs[1]))
+        if (!(refused instanceof LimitReached) || !refused.until) throw new Error('the claim was granted')
+        const again = await rejectionOf(other.claim(await other.find(jobs[1].uuid)))
+        // The time is that of the change, and not that of the refusal.
+        if (again instanceof LimitReached) expect(Number(again.until) - Number(refused.until)).toBeLessThanOrEqual(1)
+        expect(await claimOne(one)).toHaveLength(1)
+      })
+
+      test('a job that costs more than the new burst starts when no token is missing', async () => {
+        const board = await open()
+        await board.limits.set('api', { rate: { limit: 1, per: '1h', burst: 5 } })
+        await postMany(board, 2, { limits: [{ key: 'api', cost: 5 }] })
+        expect(await claimAll(board)).toHaveLength(1)
+        await board.limits.set('api', { rate: { limit: 1, per: '200ms', burst: 2 } })
+        const begun = performance.now()
+        await claimOne(board)
+        // Of five tokens that were missing, the new burst is.
+        expect(performance.now() - begun).toBeGreaterThan(350)
+      })
+
+      test('the same rate, set again, changes nothing, and a limit without a rate leaves the tokens as they are', async () => {
+        const board = await open()
+        const rate = { limit: 1, per: '1h', burst: 2 } as const
+        await board.limits.set('api', { rate })
+        await postMany(board, 3, { limits: [{ key: 'api', cost: 2 }] })
+        expect(await claimAll(board)).toHaveLength(1)
+        for (const settings of [
+          { rate },
+          { rate, concurrency: 9 },
+          { concurrency: 0 },
+          { rate: { ...rate, per: '60m' } },
+        ]) {
+          await board.limits.set('api', settings as LimitSettings)
+          expect(await claimAll(board)).toEqual([])
+        }
+        const next = (await board.limits.show('api')).keys?.[0]?.nextStart
+        expect((Number(next) - Date.now()) / 60_000).toBeGreaterThan(55)
+      })
+    })
+
     test('a token that was taken is gone, also when the claim has ended', async () => {
       const board = await open()
       await board.limits.set('api', { rate: { limit: 1, per: '1h' } })

@@ -118,6 +118,33 @@ export function limitTokensContract({ open, expire }: Place): void {
       await Promise.all(waiting)
     })
 
+    test('is served when the raised rate permits it, and not when the former rate would have', async () => {
+      const [one, other] = [await open(), await open()]
+      await one.limits.set('api', HOURLY)
+      await one.limits.take('api')
+      const waiting = [one.limits.take('api'), one.limits.take('api')]
+      expect(await takeFree(one, 'api')).toBe(0)
+      await other.limits.set('api', { rate: { limit: 1, per: '200ms' } })
+      const begun = performance.now()
+      await Promise.all(waiting)
+      // One token was missing at the change.
+      expect(performance.now() - begun).toBeGreaterThan(300)
+    })
+
+    test('waits longer when the rate is lowered', async () => {
+      const [one, other] = [await open(), await open()]
+      await one.limits.set('api', { rate: { limit: 1, per: '20s', burst: 3 } })
+      expect(await takeFree(one, 'api')).toBe(3)
+      const waiting = one.limits.take('api')
+      waiting.catch(() => undefined)
+      await other.limits.set('api', HOURLY)
+      expect(await takeFree(other, 'api')).toBe(0)
+      const next = (await other.limits.show('api')).keys?.[0]?.nextStart
+      expect((Number(next) - Date.now()) / 60_000).toBeGreaterThan(50)
+      await other.limits.remove('api')
+      await waiting
+    })
+
     test('waits while the key is stopped, held or has no slot at all', async () => {
       const [one, other] = [await open(), await open()]
       await one.limits.set('api', { concurrency: 0 })

@@ -25,6 +25,19 @@ interface Taken {
   readonly cost: number
 }
 
+type Rate = Required<Settings>['rate']
+
+/** What happened to the tokens of a key. */
+interface Tokens {
+  /** The number of tokens that are missing at a time, and the rate at which they come back from then on. */
+  missing: number
+  at: number
+  rate: Rate
+  /** The rates that were set, each until the next one. */
+  readonly rates: { readonly from: number; readonly rate: Rate }[]
+  readonly taken: Taken[]
+}
+
 /** Rounding errors of the times in milliseconds since 1970. */
 const ROUNDING_MS = 0.01
 
@@ -33,19 +46,30 @@ export class LimitModel {
   readonly #holds = new Map<string, number>()
   /** The jobs that hold a slot of each key. */
   readonly #slots = new Map<string, Set<ModelJob>>()
-  /** When all tokens of each key would be there again. */
-  readonly #full = new Map<string, number>()
-  /** What was taken of each key since its rate was set as it is. */
-  readonly #taken = new Map<string, { readonly rate: string; readonly tokens: Taken[] }>()
+  readonly #tokens = new Map<string, Tokens>()
   readonly jobs: ModelJob[] = []
 
-  set(id: string, settings: Settings): void {
+  set(id: string, settings: Settings, now: number): void {
     this.#settings.set(id, settings)
+    this.#applyRates(now)
   }
 
-  remove(id: string): void {
+  remove(id: string, now: number): void {
     this.#settings.delete(id)
     this.#holds.delete(id)
+    this.#applyRates(now)
+  }
+
+  /** Tokens that are missing stay missing, no more than the new burst, and come back at the new rate. Without a rate they come back as before. */
+  #applyRates(now: number): void {
+    for (const [key, tokens] of this.#tokens) {
+      const { rate } = this.#ruleOf(key) ?? {}
+      if (!rate || isSame(rate, tokens.rate)) continue
+      tokens.missing = Math.min(rate.burst, missingOf(tokens, now))
+      tokens.at = now
+      tokens.rate = rate
+      tokens.rates.push({ from: now, rate })
+    }
   }
 
   hold(id: string, until: number): void {
@@ -123,21 +147,12 @@ export class LimitModel {
   #takeOf(key: string, cost: number, now: number): void {
     const { rate } = this.#ruleOf(key) ?? {}
     if (!rate) return
-    const interval = rate.per / rate.limit
-    this.#full.set(key, Math.max(this.#full.get(key) ?? 0, now) + cost * interval)
-    const known = this.#taken.get(key)
-    const same = JSON.stringify(rate)
-    const tokens = known?.rate === same ? known.tokens : []
-    tokens.push({ at: now, cost })
-    this.#taken.set(key, { rate: same, tokens })
-    let sum = 0
-    for (const { at, cost: each } of tokens.toReversed()) {
-      sum += each
-      // The last one may have cost more than the burst: then no token was missing.
-      const allowed = Math.max(rate.burst, cost) + (now - at) / interval
-      if (sum > allowed + ROUNDING_MS)
-        throw new Error(`${sum} tokens of ${key} in ${now - at} ms, allowed are ${allowed}`)
-    }
+    const tokens = this.#tokens.get(key) ?? { missing: 0, at: now, rate, rates: [{ from: now, rate }], taken: [] }
+    this.#tokens.set(key, tokens)
+    tokens.missing = missingOf(tokens, now) + cost
+    tokens.at = now
+    tokens.taken.push({ at: now, cost })
+    checkWindows(key, tokens, now)
   }
 
   /** Returns whether the job must be granted: a board counts all claimed jobs that it sees, also those that hold no slot. */
@@ -153,9 +168,9 @@ export class LimitModel {
     if (heldUntil > now) return false
     if (concurrency !== undefined && running >= concurrency) return false
     if (!rate) return true
-    const interval = rate.per / rate.limit
-    const missing = Math.max(0, (this.#full.get(key) ?? 0) - now) / interval
-    return missing + cost <= Math.max(rate.burst, cost) + ROUNDING_MS / interval
+    const tokens = this.#tokens.get(key)
+    const missing = tokens ? missingOf(tokens, now) : 0
+    return missing + cost <= Math.max(rate.burst, cost) + ROUNDING_MS / intervalOf(rate)
   }
 
   #isLimited(key: string): boolean {
@@ -166,6 +181,39 @@ export class LimitModel {
     const ids = [...this.#settings.keys()].filter((id) => applies(id, key))
     const [best] = ids.sort((a, b) => Number(b === key) - Number(a === key) || b.length - a.length)
     return best === undefined ? undefined : this.#settings.get(best)
+  }
+}
+
+function intervalOf({ per, limit }: Rate): number {
+  return per / limit
+}
+
+function isSame(one: Rate, other: Rate): boolean {
+  return intervalOf(one) === intervalOf(other) && one.burst === other.burst
+}
+
+function missingOf({ missing, at, rate }: Tokens, now: number): number {
+  return Math.max(0, missing - (now - at) / intervalOf(rate))
+}
+
+/**
+ * Checks the times that end now, and contain at most one change of the rate: no more tokens were taken than the greater burst, and what each rate gives
+ * in its part.
+ */
+function checkWindows(key: string, { rates, taken }: Tokens, now: number): void {
+  const [last, before] = [rates.at(-1), rates.at(-2)]
+  const start = before?.from ?? Number.NEGATIVE_INFINITY
+  let [sum, burst] = [0, last?.rate.burst ?? 0]
+  for (const { at, cost } of taken.toReversed()) {
+    // At the moment of a change, it is not known which rate it was taken by.
+    if (!last || at <= start) return
+    sum += cost
+    // One that costs more than the burst is taken when no token is missing.
+    burst = Math.max(burst, cost, at <= last.from && before ? before.rate.burst : 0)
+    const changed = Math.max(at, last.from)
+    const given = (now - changed) / intervalOf(last.rate) + (before ? (changed - at) / intervalOf(before.rate) : 0)
+    const allowed = burst + given
+    if (sum > allowed + 0.001) throw new Error(`${sum} tokens of ${key} in ${now - at} ms, allowed are ${allowed}`)
   }
 }
 

@@ -1,7 +1,7 @@
 /**
  * Limits of boards against a model: whatever is set, removed, held, posted, claimed, given back and taken outside of claims, by whichever board and
  * at whichever time, no claim is granted that the limits do not permit, no window of time has more starts than burst and rate, and
- * what is permitted is granted.
+ * what is permitted is granted. Rates are raised and lowered between all of this.
  *
  * On memory the clock is turned. On servers it is theirs, and stands still for limits whose tokens come back in hours.
  */
@@ -44,7 +44,7 @@ function steps(unit: number, { hasTime }: { readonly hasTime: boolean }) {
   })
   const settings: fc.Arbitrary<Settings> = fc.oneof(
     fc.record({ concurrency }),
-    fc.record({ rate }),
+    { weight: 3, arbitrary: fc.record({ rate }) },
     fc.record({ concurrency, rate }),
   )
   const limits = fc.oneof(
@@ -120,11 +120,11 @@ class Run {
     switch (step.kind) {
       case 'set': {
         await this.#board(step).limits.set(step.id, step.settings)
-        return model.set(step.id, step.settings)
+        return model.set(step.id, step.settings, now())
       }
       case 'remove': {
         await this.#board(step).limits.remove(step.id).catch(unless(NotFound))
-        return model.remove(step.id)
+        return model.remove(step.id, now())
       }
       case 'push back': {
         await this.#board(step).limits.pushBack(step.id, { for: step.ms })

@@ -5,10 +5,13 @@ import {
   type LimitUse,
   limitReachedError,
   MAX_USED_KEYS,
+  type TakenTokens,
+  type TokenRate,
   type TokenRequest,
   type TokensTaken,
   takeTokens,
   takeTokensInOrder,
+  toArrivalAt,
 } from '../../model/limits.ts'
 
 export class MemoryLimits {
@@ -18,7 +21,7 @@ export class MemoryLimits {
   readonly #used = new Map<string, number>()
   /** The keys of which each job holds a slot. */
   readonly #held = new Map<string, readonly string[]>()
-  readonly #arrivals = new Map<string, number>()
+  readonly #arrivals = new Map<string, TakenTokens>()
 
   get revision(): number {
     return this.#revision
@@ -35,27 +38,30 @@ export class MemoryLimits {
    */
   take(id: string, { revision, wants }: ClaimLimits, nowMs: number): { key: string; arrivalMs: number }[] {
     if (revision !== this.#revision) throw new LimitsChanged(`${id}: the limits of the board were changed`)
+    // A changed rate counts from the first request by it, also from one that is refused.
+    for (const { key, rate } of wants) if (rate) this.#applyRate(key, rate, nowMs)
     const arrivals = wants.flatMap(({ key, concurrency, rate }) => {
       const used = this.#used.get(key) ?? 0
       if (concurrency !== undefined && used >= concurrency) throw limitReachedError(id, { key, concurrency }, undefined)
       if (!rate) return []
-      const taken = takeTokens(this.#arrivals.get(key), rate, nowMs)
-      if ('arrivalMs' in taken) return [{ key, arrivalMs: taken.arrivalMs }]
+      const taken = takeTokens(this.#arrivals.get(key)?.arrivalMs, rate, nowMs)
+      if ('arrivalMs' in taken) return [{ key, arrivalMs: taken.arrivalMs, rate }]
       throw limitReachedError(id, { key }, taken.until)
     })
     const held = wants.flatMap(({ key, concurrency }) => (concurrency === undefined ? [] : [key]))
     for (const key of held) this.#used.set(key, (this.#used.get(key) ?? 0) + 1)
     if (held.length > 0) this.#held.set(id, held)
-    for (const { key, arrivalMs } of arrivals) this.#arrivals.set(key, arrivalMs)
+    for (const { key, arrivalMs, rate } of arrivals) this.#arrivals.set(key, { arrivalMs, rate })
     this.#forgetArrivals(nowMs, arrivals.length + 1)
     return arrivals
   }
 
   /** Takes tokens for calls outside of claims. @throws LimitsChanged */
-  takeTokens({ key, revision, wants }: TokenRequest, nowMs: number): TokensTaken {
+  takeTokens({ key, revision, rate, costs }: TokenRequest, nowMs: number): TokensTaken {
     if (revision !== this.#revision) throw new LimitsChanged(`limit ${key}: the limits of the board were changed`)
-    const { arrivalMs, ...answer } = takeTokensInOrder(this.#arrivals.get(key), wants, nowMs)
-    if (answer.taken > 0 && arrivalMs !== undefined) this.#arrivals.set(key, arrivalMs)
+    if (!rate) return { taken: 0 }
+    const { arrivalMs, ...answer } = takeTokensInOrder(this.#applyRate(key, rate, nowMs), { rate, costs }, nowMs)
+    if (answer.taken > 0 && arrivalMs !== undefined) this.#arrivals.set(key, { arrivalMs, rate })
     this.#forgetArrivals(nowMs, 2)
     return answer
   }
@@ -64,9 +70,18 @@ export class MemoryLimits {
   use(keys: readonly string[] = [...new Set([...this.#used.keys(), ...this.#arrivals.keys()])]): LimitUse[] {
     return keys.slice(0, MAX_USED_KEYS).flatMap((key) => {
       const slots = this.#used.get(key) ?? 0
-      const arrivalMs = this.#arrivals.get(key)
-      return slots > 0 || arrivalMs !== undefined ? [{ key, slots, arrivalMs }] : []
+      const { arrivalMs, rate } = this.#arrivals.get(key) ?? {}
+      return slots > 0 || arrivalMs !== undefined ? [{ key, slots, arrivalMs, ...(rate ? { rate } : {}) }] : []
     })
+  }
+
+  /** Returns the arrival time of the key at this rate, and keeps it if the tokens were taken by another one. */
+  #applyRate(key: string, rate: TokenRate, nowMs: number): number | undefined {
+    const taken = this.#arrivals.get(key)
+    if (!taken) return undefined
+    const arrivalMs = toArrivalAt(taken, rate, nowMs)
+    this.#arrivals.set(key, { arrivalMs, rate })
+    return arrivalMs
   }
 
   /** Frees the slots that the job holds. */
@@ -86,9 +101,9 @@ export class MemoryLimits {
    * @param count more than were added
    */
   #forgetArrivals(nowMs: number, count: number): void {
-    for (const [key, arrivalMs] of firstOf(this.#arrivals, count)) {
+    for (const [key, taken] of firstOf(this.#arrivals, count)) {
       this.#arrivals.delete(key)
-      if (arrivalMs > nowMs) this.#arrivals.set(key, arrivalMs)
+      if (taken.arrivalMs > nowMs) this.#arrivals.set(key, taken)
     }
   }
 }

@@ -32,25 +32,24 @@ export class LimitRows {
   /** Returns what claims have taken of these keys of limits, or of some of all keys. */
   async use(keys: readonly string[] | undefined): Promise<LimitUse[]> {
     const { driver, schema, board } = this.#options
-    const text = `SELECT k.key, k.arrival, (SELECT count(*) FROM ${schema}.slots s WHERE s.key = k.key AND s.board = k.board) AS slots
+    const text = `SELECT k.key, k.arrival, k.spacing, k.burst, (SELECT count(*) FROM ${schema}.slots s WHERE s.key = k.key AND s.board = k.board) AS slots
       FROM ${schema}.limit_keys k WHERE k.board = $1 AND ($2::text[] IS NULL OR k.key = ANY($2)) ORDER BY 3 DESC, 2 DESC LIMIT $3`
     const { rows } = await translateErrors('reading the use of limits', () =>
       driver.query(text, [board, keys?.map(encodeText) ?? null, MAX_USED_KEYS]),
     )
-    const found = rows.map(({ key, arrival, slots }) => {
+    const found = rows.map(({ key, arrival, spacing, burst, slots }) => {
       const arrivalMs = Number(arrival) > 0 ? Number(arrival) : undefined
-      return { key: decodeText(String(key)), slots: Number(slots), arrivalMs }
+      const rate = Number(spacing) > 0 ? { rate: { intervalMs: Number(spacing), burst: Number(burst) } } : {}
+      return { key: decodeText(String(key)), slots: Number(slots), arrivalMs, ...rate }
     })
     return found.filter(({ slots, arrivalMs }) => slots > 0 || arrivalMs !== undefined)
   }
 
   /** Takes tokens in one transaction, which is not repeated when its answer is lost. @throws LimitsChanged */
-  async take({ key, revision, wants }: TokenRequest): Promise<TokensTaken> {
+  async take({ key, revision, rate, costs }: TokenRequest): Promise<TokensTaken> {
     const { requests, schema, board } = this.#options
     const what = `taking tokens of limit ${key}`
-    const costs = wants.map(({ costMs }) => costMs)
-    const bursts = wants.map(({ burstMs }) => burstMs)
-    const values = [board, revision, encodeText(key), costs, bursts]
+    const values = [board, revision, encodeText(key), costs, rate?.burst ?? null, rate?.intervalMs ?? null]
     const { answer } = await requests.send({ what, call: `${schema}.take_tokens`, values })
     const { limits, taken = 0, until } = answer as TokensAnswer
     if (limits) throw new LimitsChanged(`${what}: the limits of the board were changed`)

@@ -60,6 +60,8 @@ export function boardMigrations(schema: string): Migrations {
       fill('./migrations/7-keys.sql'),
       FUNCTIONS_MOVED,
       fill('./migrations/8-batches.sql'),
+      FUNCTIONS_MOVED,
+      fill('./migrations/9-rates.sql'),
       functions,
     ],
   }

@@ -320,8 +320,9 @@ export class BoardWriter {
         limits.map(({ index }) => index + 1),
         limits.map(({ key }) => encodeText(key)),
         limits.map(({ concurrency = null }) => concurrency),
-        limits.map(({ rate }) => rate?.costMs ?? null),
-        limits.map(({ rate }) => rate?.burstMs ?? null),
+        limits.map(({ rate }) => rate?.cost ?? null),
+        limits.map(({ rate }) => rate?.burst ?? null),
+        limits.map(({ rate }) => rate?.intervalMs ?? null),
       ],
     })
     const claimed = answer as ClaimAnswer

@@ -37,6 +37,7 @@
  * {prefix}:batch-order zset     uuids of batches in the order of their creation
  * {prefix}:ended-batches zset   uuids of batches in the order in which they ended
  * {prefix}:windows    zset      keys of jobs that have a window, by its end
+ * {prefix}:intervals  hash      key of a limit → interval and burst of the rate by which its tokens were taken
  * {prefix}:owner:ID   hash      a living owner: number and answers of its newest batch; with a TTL
  * {prefix}:changes    channel   changes, signed with the secret; with :ID the changes of jobs that an owner follows; with :records
  *                               the names of records that have changed; with :batches the uuids of batches whose status has
@@ -56,7 +57,7 @@ const LATER_NAMES = [
   ...['followers', 'records', 'slots', 'rates'],
   ...['waits', 'dependents', 'ending', 'history', 'ended'],
   ...['batches', 'members', 'batch-jobs', 'batch-order', 'ended-batches'],
-  'windows',
+  ...['windows', 'intervals'],
 ] as const
 
 /** What has a channel of its own, on which the scripts publish the names of what has changed. */

@@ -1,5 +1,6 @@
 /** Reads a board. Long lists are read in pages, so that no client waits while Redis builds one long answer. */
 import { asError } from '../../../core/errors.ts'
+import { defined } from '../../../core/options.ts'
 import {
   type Cancellation,
   type Entity,
@@ -9,7 +10,7 @@ import {
   type UnreadableJob,
 } from '../../backend.ts'
 import { decodeEndedJob, type EndedJob } from '../../model/ended-job.ts'
-import { type LimitUse, MAX_USED_KEYS } from '../../model/limits.ts'
+import { type LimitUse, MAX_USED_KEYS, type TokenRate } from '../../model/limits.ts'
 import { pagesOf } from '../trash-pages.ts'
 import { fieldName, type Layout } from './layout.ts'
 import { decodeCancellation, decodeEntity, decodeText, decodeTrash, parseHolder, parseStoredJob } from './records.ts'
@@ -141,17 +142,20 @@ export class BoardReader {
     const [slots, rates] = [this.#layout.key('slots'), this.#layout.key('rates')]
     const fields = keys?.map((key) => fieldName(key)) ?? (await this.#usedLimits(slots, rates))
     if (fields.length === 0) return []
-    const [counts, arrivals] = await Promise.all([
+    const [counts, rated, arrivals] = await Promise.all([
       this.#session.command('hmget', slots, ...fields),
+      this.#session.command('hmget', this.#layout.key('intervals'), ...fields),
       Promise.all(fields.map((field) => this.#session.command('zscore', rates, field))),
     ])
     const numbers = (answer: unknown) =>
       texts(answer).map((text) => (text === 'null' || text === '' ? undefined : Number(text)))
-    const [taken, times] = [numbers(counts), numbers(arrivals)]
+    const [taken, times, takenBy] = [numbers(counts), numbers(arrivals), texts(rated).map(parseRate)]
     return fields.flatMap((field, index) => {
       const [count = 0, arrivalMs] = [taken[index], times[index]]
       const key = keys?.[index] ?? toText(field)
-      return count > 0 || arrivalMs !== undefined ? [{ key, slots: count, arrivalMs }] : []
+      return count > 0 || arrivalMs !== undefined
+        ? [{ key, slots: count, arrivalMs, ...defined({ rate: takenBy[index] }) }]
+        : []
     })
   }
 
@@ -193,6 +197,12 @@ function toText(field: string): string {
   } catch {
     return field
   }
+}
+
+/** Returns the rate of a field of `intervals`; undefined for a field that is missing or that no script writes. */
+function parseRate(text: string): TokenRate | undefined {
+  const [intervalMs = 0, burst = 0] = text.split(' ').map(Number)
+  return intervalMs > 0 && burst > 0 ? { intervalMs, burst } : undefined
 }
 
 function texts(answer: unknown): string[] {

@@ -85,16 +85,20 @@ export function claimStep({ id, revision, who, posting, limits }: ClaimRequest):
   }
 }
 
-/** Returns the revision, and four words for each limit: see `scripts/shared/limits.lua`. */
+/** Returns the revision, and five words for each limit: see `scripts/shared/limits.lua`. */
 function toLimitWords({ revision, wants }: ClaimLimits): readonly string[] {
   const words = [String(revision)]
   for (const { key, concurrency = '', rate } of wants)
-    words.push(fieldName(key), String(concurrency), String(rate?.costMs ?? ''), String(rate?.burstMs ?? ''))
+    words.push(fieldName(key), String(concurrency), ...[rate?.cost, rate?.burst, rate?.intervalMs].map(toWord))
   return words
 }
 
-export function tokensStep({ key, revision, wants }: TokenRequest): ScriptStep {
-  const words = wants.flatMap(({ costMs, burstMs }) => [String(costMs), String(burstMs)])
+function toWord(value: number | undefined): string {
+  return value === undefined ? '' : String(value)
+}
+
+export function tokensStep({ key, revision, rate, costs }: TokenRequest): ScriptStep {
+  const words = rate ? [rate.burst, rate.intervalMs, ...costs].map(String) : []
   return {
     arguments: ['tokens', fieldName(key), revision, words],
     what: `taking tokens of limit ${key}`,

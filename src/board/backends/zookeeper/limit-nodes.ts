@@ -14,6 +14,10 @@
  *
  *     arrival time = max(time before, modification time) + moved by
  *
+ * Tokens that were taken by another rate than the one that is set now are counted anew by the first write after the change (`toArrivalAt`), at its
+ * modification time, too. If such tokens are the reason why a claim is refused, the client makes that write before the refusal: else they would come
+ * back at the former rate as long as claims are refused.
+ *
  * What is cached of a key may be old. If it shows no room, or a claim was refused by it, the key is read again before anything is decided. After
  * a write of the gate, too: every claim checks the version of the gate, so that no claim is granted by what was read before.
  *
@@ -21,21 +25,24 @@
  * - The sweep of unused keys writes it (`store/limit-sweep.ts`). The versions of a key that is created again begin at 0, so that one which was read
  *   before the sweep could be reached again.
  */
-import { NodeExists, op, type Stat, type ZooKeeper } from '../../../zookeeper/index.ts'
+import { BadVersion, NodeExists, NoNode, op, type Stat, type ZooKeeper } from '../../../zookeeper/index.ts'
 import {
   type ClaimLimit,
-  type ClaimRate,
+  isSameRate,
   type LimitUse,
   limitReachedError,
   MAX_USED_KEYS,
+  type TakenTokens,
+  type TokenRate,
   type TokensTaken,
   takeTokens,
   takeTokensInOrder,
+  toArrivalAt,
 } from '../../model/limits.ts'
 import type { Addition, SharedSum } from './commit/batch.ts'
-import type { TransactionStep } from './commit/transactions.ts'
+import { gateCheckOp, type TransactionStep } from './commit/transactions.ts'
 import { isHashed, type Layout } from './store/layout.ts'
-import { decodeTokens, encodeTokens, toArrival } from './store/token-data.ts'
+import { decodeTokens, encodeTokens, type TokenData, toTaken } from './store/token-data.ts'
 
 /** The number of keys of which something is cached. */
 const MAX_CACHED_KEYS = 10_000
@@ -51,7 +58,7 @@ export interface LimitNodesOptions {
 export interface LimitReservation {
   /** The steps that take slots. */
   readonly steps: readonly TransactionStep[]
-  /** The tokens, in milliseconds. */
+  /** The tokens. */
   readonly additions: readonly Addition[]
   /** The arrival times of the keys with rates, after the claim was granted. */
   readonly arrivals: readonly { readonly key: string; readonly arrivalMs: number }[]
@@ -69,7 +76,9 @@ interface Wanted {
 interface Taken {
   readonly node: KeyNode
   readonly slot: number | undefined
-  readonly costMs: number
+  readonly tokens: number
+  /** The sum to which the tokens are added; undefined where there is no rate. */
+  readonly sum: SharedSum | undefined
 }
 
 export class LimitNodes {
@@ -109,20 +118,32 @@ export class LimitNodes {
       wanted = await resolveAll(wants, (key) => this.#read(key))
       blocked = this.#findBlocked(wanted)
     }
+    if (blocked && (await this.#applyRates(wanted, gate))) {
+      wanted = await resolveAll(wants, (key) => this.#read(key))
+      blocked = this.#findBlocked(wanted)
+    }
     if (blocked) throw limitReachedError(what, blocked.want, blocked.until)
     return this.#toReservation(id, wanted.map(take))
   }
 
   /** Returns for how many calls tokens of the key are free, in their order, and from when they are for the next call. */
-  async countFree(key: string, wants: readonly ClaimRate[]): Promise<TokensTaken> {
+  async countFree(
+    key: string,
+    { gate, rate, costs }: { readonly gate: number; readonly rate: TokenRate; readonly costs: readonly number[] },
+  ): Promise<TokensTaken> {
     const count = (node: KeyNode): TokensTaken => {
       const now = this.#options.now()
-      const { taken, until } = takeTokensInOrder(Math.max(node.arrivalMs, now) + node.reservedMs, wants, now)
+      const { taken, until } = takeTokensInOrder(node.reservedUntil(rate, now), { rate, costs }, now)
       return { taken, ...(until === undefined ? {} : { until }) }
     }
     const known = this.#keys.get(key)
     const counted = known && !known.isStale ? count(known) : undefined
-    return counted && counted.taken > 0 ? counted : count(await this.#read(key))
+    if (counted && counted.taken > 0) return counted
+    const node = await this.#read(key)
+    const free = count(node)
+    if (free.taken > 0) return free
+    const isApplied = await this.#applyRates([{ want: { key, rate: { ...rate, cost: 1 } }, node }], gate)
+    return isApplied ? count(await this.#read(key)) : free
   }
 
   /** Reads what is taken of these keys, or of some of all keys. */
@@ -137,9 +158,11 @@ export class LimitNodes {
       const [data, children] = [results[2 * index], results[2 * index + 1]]
       if (!data || !('data' in data) || data.error || !children || !('names' in children) || children.error) return []
       const tokens = decodeTokens(data.data)
-      const arrivalMs = tokens.movedMs > 0 ? toArrival(tokens, data.stat) : undefined
+      const { arrivalMs, rate } = toTaken(tokens, data.stat)
       const slots = children.names.length
-      return slots > 0 || arrivalMs !== undefined ? [{ key, slots, arrivalMs }] : []
+      return slots > 0 || arrivalMs > 0
+        ? [{ key, slots, arrivalMs: arrivalMs > 0 ? arrivalMs : undefined, ...(rate ? { rate } : {}) }]
+        : []
     })
   }
 
@@ -175,22 +198,38 @@ export class LimitNodes {
     for (const { want, node } of wanted) {
       if (want.concurrency !== undefined && node.findFreeSlot(want.concurrency) === undefined)
         return { want, until: undefined }
-      const token = want.rate && takeTokens(Math.max(node.arrivalMs, now) + node.reservedMs, want.rate, now)
+      const token = want.rate && takeTokens(node.reservedUntil(want.rate, now), want.rate, now)
       if (token && 'until' in token) return { want, until: token.until }
     }
     return undefined
   }
 
+  /**
+   * Writes the changed rates of keys whose tokens were taken by others, unless the gate or a key was changed meanwhile. Returns whether anything was to
+   * be written, so that the keys have to be read again.
+   */
+  async #applyRates(wanted: readonly Wanted[], gate: number): Promise<boolean> {
+    const { zookeeper, layout } = this.#options
+    const steps = wanted.flatMap(({ want: { rate }, node }) =>
+      rate && node.isTakenByOther(rate) ? [node.toStep(rate, 0)] : [],
+    )
+    if (steps.length === 0) return false
+    await zookeeper.multi([gateCheckOp(layout, gate), ...steps.map((step) => step.op)]).catch((error: unknown) => {
+      if (!(error instanceof BadVersion || error instanceof NoNode)) throw error
+    })
+    return true
+  }
+
   #toReservation(id: string, taken: readonly Taken[]): LimitReservation {
     const { layout } = this.#options
     const slots = taken.flatMap(({ node: { key }, slot }) => (slot === undefined ? [] : [{ key, slot }]))
-    const tokens = taken.filter(({ costMs }) => costMs > 0)
+    const tokens = taken.flatMap((each) => (each.sum ? [{ ...each, sum: each.sum }] : []))
     return {
       steps: slots.map(({ key, slot }) => ({
         subject: 'limit',
         op: op.create(layout.limitSlot(key, slot), null, { ephemeral: true }),
       })),
-      additions: tokens.map(({ node, costMs }) => ({ sum: node, amount: costMs })),
+      additions: tokens.map(({ sum, tokens: amount }) => ({ sum, amount })),
       get arrivals() {
         return tokens.map(({ node: { key, arrivalMs } }) => ({ key, arrivalMs }))
       },
@@ -258,27 +297,29 @@ export class LimitNodes {
 }
 
 /** A key, and what claims of this client have reserved of it. Its version is that of the server, or an older one. */
-class KeyNode implements SharedSum {
+class KeyNode {
   readonly key: string
   /** The slots that are znodes. */
   takenSlots: Set<number> = new Set()
   /** What claims of this client that are not done yet will take. */
   readonly reservedSlots = new Set<number>()
-  reservedMs = 0
+  #reservedTokens = 0
   /** Whether the znode has to be read before anything else is reserved. */
   isStale = false
   readonly #path: string
   /** The transaction that has created the znode: one that was swept and created again has another one. */
   readonly #createdBy: bigint
   #version: number
-  #arrivalMs: number
+  #taken: TakenTokens
+  /** The sum of the tokens that are taken by one rate: claims by the same rate share it. */
+  #sum: RatedSum | undefined
 
   constructor(key: string, path: string, { data, stat }: { readonly data: Uint8Array | null; readonly stat: Stat }) {
     this.key = key
     this.#path = path
     this.#createdBy = stat.czxid
     this.#version = stat.version
-    this.#arrivalMs = toArrival(decodeTokens(data), stat)
+    this.#taken = toTaken(decodeTokens(data), stat)
   }
 
   /** Returns whether the znode has not changed since this was read or written. */
@@ -287,7 +328,28 @@ class KeyNode implements SharedSum {
   }
 
   get arrivalMs(): number {
-    return this.#arrivalMs
+    return this.#taken.arrivalMs
+  }
+
+  /** Returns the arrival time at this rate, after the claims that are not done yet. */
+  reservedUntil(rate: TokenRate, now: number): number {
+    return Math.max(toArrivalAt(this.#taken, rate, now), now) + this.#reservedTokens * rate.intervalMs
+  }
+
+  /** Returns whether tokens may be missing that were taken by another rate. */
+  isTakenByOther(rate: TokenRate): boolean {
+    const { arrivalMs, rate: former } = this.#taken
+    return former !== undefined && !isSameRate(former, rate) && arrivalMs > 0
+  }
+
+  sumOf(rate: TokenRate): SharedSum {
+    if (!this.#sum || !isSameRate(this.#sum.rate, rate)) this.#sum = new RatedSum(this, rate)
+    return this.#sum
+  }
+
+  reserve({ slot, tokens }: Omit<Taken, 'node' | 'sum'>): void {
+    if (slot !== undefined) this.reservedSlots.add(slot)
+    this.#reservedTokens += tokens
   }
 
   setTaken(children: readonly string[]): void {
@@ -308,20 +370,46 @@ class KeyNode implements SharedSum {
     return undefined
   }
 
-  giveBack({ slot, costMs }: Omit<Taken, 'node'>): void {
+  giveBack({ slot, tokens }: Omit<Taken, 'node' | 'sum'>): void {
     if (slot !== undefined) this.reservedSlots.delete(slot)
-    this.reservedMs -= costMs
+    this.#reservedTokens -= tokens
   }
 
-  toStep(total: number): TransactionStep {
-    const data = encodeTokens({ beforeMs: this.#arrivalMs, movedMs: total })
+  /** Returns the step that takes so many tokens by a rate, and counts those that were taken by another one anew. */
+  toStep(rate: TokenRate, tokens: number): TransactionStep {
+    const data = encodeTokens(this.#toData(rate, tokens))
     return { subject: 'limit', op: op.setData(this.#path, data, { version: this.#version }) }
   }
 
-  onCommitted(total: number, stat: Stat | undefined): void {
+  onCommitted(rate: TokenRate, tokens: number, stat: Stat | undefined): void {
     this.#version += 1
-    this.#arrivalMs = toArrival({ beforeMs: this.#arrivalMs, movedMs: total }, stat)
+    this.#taken = toTaken(this.#toData(rate, tokens), stat)
     if (!stat) this.isStale = true
+  }
+
+  #toData(rate: TokenRate, tokens: number): TokenData {
+    const { arrivalMs: beforeMs, rate: former } = this.#taken
+    const isChanged = former !== undefined && !isSameRate(former, rate)
+    return { beforeMs, movedMs: tokens * rate.intervalMs, rate, ...(isChanged ? { formerMs: former.intervalMs } : {}) }
+  }
+}
+
+/** The tokens that claims take of a key by one rate. */
+class RatedSum implements SharedSum {
+  readonly rate: TokenRate
+  readonly #node: KeyNode
+
+  constructor(node: KeyNode, rate: TokenRate) {
+    this.#node = node
+    this.rate = rate
+  }
+
+  toStep(total: number): TransactionStep {
+    return this.#node.toStep(this.rate, total)
+  }
+
+  onCommitted(total: number, stat: Stat | undefined): void {
+    this.#node.onCommitted(this.rate, total, stat)
   }
 }
 
@@ -335,8 +423,7 @@ async function resolveAll(
 /** Reserves what a claim wants of one key, after it was found that there is room. */
 function take({ want, node }: Wanted): Taken {
   const slot = want.concurrency === undefined ? undefined : node.findFreeSlot(want.concurrency)
-  const costMs = want.rate?.costMs ?? 0
-  if (slot !== undefined) node.reservedSlots.add(slot)
-  node.reservedMs += costMs
-  return { node, slot, costMs }
+  const tokens = want.rate?.cost ?? 0
+  node.reserve({ slot, tokens })
+  return { node, slot, tokens, sum: want.rate && node.sumOf(want.rate) }
 }

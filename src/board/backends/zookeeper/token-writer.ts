@@ -4,7 +4,7 @@
  */
 import { LimitReached, LimitsChanged } from '../../../core/errors.ts'
 import { BadVersion, NoNode, type ZooKeeperError } from '../../../zookeeper/index.ts'
-import type { ClaimRate, TokenRequest, TokensTaken } from '../../model/limits.ts'
+import type { TokenRate, TokenRequest, TokensTaken } from '../../model/limits.ts'
 import type { TransactionCommitter } from './commit/committer.ts'
 import { gateCheckOp, type TransactionStep } from './commit/transactions.ts'
 import type { LimitNodes, LimitReservation } from './limit-nodes.ts'
@@ -27,7 +27,7 @@ export class TokenWriter {
   }
 
   /** Takes tokens for the first calls whose tokens are free. A paused board changes nothing. @throws LimitsChanged */
-  async take({ key, revision, wants }: TokenRequest): Promise<TokensTaken> {
+  async take({ key, revision, rate, costs }: TokenRequest): Promise<TokensTaken> {
     const { gate, limits } = this.#options
     const what = `taking tokens of limit ${key}`
     let seen = gate.seen ?? (await translateErrors(what, () => gate.read()))
@@ -35,9 +35,10 @@ export class TokenWriter {
       // The limits may have been read after the gate.
       if (seen.limits !== revision) seen = await translateErrors(what, () => gate.read())
       if (seen.limits !== revision) throw new LimitsChanged(`${what}: the limits of the board were changed`)
-      const free = await translateErrors(what, () => limits.countFree(key, wants))
-      if (wants.length > 0 && free.taken === 0) return free
-      const outcome = await this.#take(what, { key, seen, wants: wants.slice(0, free.taken) })
+      const at = { gate: seen.version, costs }
+      const free = rate ? await translateErrors(what, () => limits.countFree(key, { ...at, rate })) : { taken: 0 }
+      if (costs.length > 0 && free.taken === 0) return free
+      const outcome = await this.#take(what, { key, seen, rate, costs: costs.slice(0, free.taken) })
       if (outcome === 'taken') return free
       if (outcome === 'gate') seen = await translateErrors(what, () => gate.read())
     }
@@ -46,18 +47,25 @@ export class TokenWriter {
   /** Takes the tokens of all of these calls, or none: then the key or the gate was changed meanwhile. */
   async #take(
     what: string,
-    { key, seen, wants }: { readonly key: string; readonly seen: GateSnapshot; readonly wants: readonly ClaimRate[] },
+    {
+      key,
+      seen,
+      rate,
+      costs,
+    }: Pick<TokenRequest, 'key' | 'costs'> & {
+      readonly seen: GateSnapshot
+      readonly rate: TokenRate | undefined
+    },
   ): Promise<'taken' | 'key' | 'gate'> {
     const { limits } = this.#options
-    const last = wants.at(-1)
-    const costMs = wants.reduce((sum, want) => sum + want.costMs, 0)
+    const cost = costs.reduce((sum, each) => sum + each, 0)
     let reserved: LimitReservation | undefined
     try {
-      if (last)
+      if (rate && cost > 0)
         reserved = await translateErrors(what, () =>
           limits.reserve(what, what, {
             gate: seen.version,
-            wants: [{ key, rate: { costMs, burstMs: last.burstMs } }],
+            wants: [{ key, rate: { ...rate, cost } }],
           }),
         )
       await this.#commit(what, seen, reserved)

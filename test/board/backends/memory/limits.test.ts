@@ -6,7 +6,7 @@ import { LimitReached } from '../../../../src/core/errors.ts'
 const NOW = 1_800_000_000_000
 
 function takeOne(limits: MemoryLimits, { key, ms, now = NOW }: { key: string; ms: number; now?: number }): void {
-  limits.takeTokens({ key, revision: 0, wants: [{ costMs: ms, burstMs: ms }] }, now)
+  limits.takeTokens({ key, revision: 0, rate: { intervalMs: ms, burst: 1 }, costs: [1] }, now)
 }
 
 test('of very many keys only those are kept whose tokens have not come back, also behind slow ones', () => {
@@ -20,7 +20,7 @@ test('of very many keys only those are kept whose tokens have not come back, als
 
 test('a token that comes back later than any date is refused as others are', () => {
   const limits = new MemoryLimits()
-  const rate = { costMs: 3e18, burstMs: 3e18 }
+  const rate = { intervalMs: 3e18, burst: 1, cost: 1 }
   const want = { revision: 0, wants: [{ key: 'k', rate }] }
   limits.take('one', want, NOW)
   expect(() => limits.take('other', want, NOW)).toThrow(LimitReached)
@@ -29,7 +29,10 @@ test('a token that comes back later than any date is refused as others are', () 
 test('claims that take of many keys leave no more behind than those of one', () => {
   const limits = new MemoryLimits()
   for (let n = 0; n < 500; n += 1) {
-    const wants = Array.from({ length: 32 }, (_, at) => ({ key: `${n}/${at}`, rate: { costMs: 1, burstMs: 1 } }))
+    const wants = Array.from({ length: 32 }, (_, at) => ({
+      key: `${n}/${at}`,
+      rate: { intervalMs: 1, burst: 1, cost: 1 },
+    }))
     limits.take(`job ${n}`, { revision: 0, wants }, NOW + 10 * n)
   }
   expect(limits.use().length).toBeLessThan(100)

@@ -278,7 +278,7 @@ test('a claim of a job that waits is refused by the database, and takes nothing'
   const claim = async (job: Job) => {
     const text = `SELECT @.claim(NULL, NULL, (SELECT max(id) FROM @.boards), $1, ARRAY[$2::bigint], ARRAY[0], ARRAY['w'], '', ARRAY[0],
       ARRAY[1], ARRAY[7::bigint], ARRAY['disk'], ARRAY[true], '{}', ARRAY[1], ARRAY['key'], ARRAY[1], ARRAY[NULL::float8],
-      ARRAY[NULL::float8]) AS answer`
+      ARRAY[NULL::float8], ARRAY[NULL::float8]) AS answer`
     return (await place.query(text, [session, numberOf(job)]))[0]?.['answer']
   }
   expect(await claim(second)).toMatchObject({ granted: null, refused: [[0, 'waits']] })

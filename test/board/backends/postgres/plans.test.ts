@@ -116,7 +116,7 @@ class Witness implements AsyncDisposable {
   claim(ids: readonly number[], session: number): Promise<number> {
     return this.#counted(
       `SELECT @.claim(NULL, NULL, (SELECT max(id) FROM @.boards), $1, $2::bigint[], array_fill(0, ARRAY[$3::integer]),
-        array_fill('w'::text, ARRAY[$3]), '', array_fill(0, ARRAY[$3]), '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')`,
+        array_fill('w'::text, ARRAY[$3]), '', array_fill(0, ARRAY[$3]), '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')`,
       [session, ids, ids.length],
     )
   }

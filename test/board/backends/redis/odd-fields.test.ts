@@ -71,6 +71,7 @@ const WRITES: readonly (readonly [what: string, write: Write])[] = [
   ],
   ['an order of no batches', ({ witness, key }) => witness.zadd(key('batch-order'), 'inf', 'x', '-inf', 'y')],
   ['ends of no batches', ({ witness, key }) => witness.zadd(key('ended-batches'), 'inf', 'x', '-inf', 'y')],
+  ['rates that are none', ({ witness, key }) => witness.hset(key('intervals'), '["k"]', 'x', 'y', '', '', '-1 0')],
   ['a shared resource that is not counted', ({ witness, key }) => witness.hset(key('shared'), 'x', 'x')],
   ...['', 'P', 'Px:1:y', 'P:::', `P${LONG_ID}`, 'z', 'C', 'D', 'X__proto__', 'T', 'R', 'Rx:1:y'].map(
     (entry): [string, Write] => [

@@ -21,8 +21,8 @@ END $function$;
 -- Arrays with one element for each job: p_ids (number), p_revisions (expected revision), p_whos (owner) and p_lengths (length
 -- of its part of p_lives, where the parts of postings that claims change are joined). Arrays with one element for each wanted
 -- resource: p_asking (the index of its job, from 1), p_resources (number of the resource), p_names and p_exclusive. Arrays with one
--- element for each limit, as of take_limits: p_wanting (the index of its job, from 1), p_keys, p_slots, p_costs and p_bursts. p_limits: the
--- revisions of the limits by which they were found; none for a client that knows of none.
+-- element for each limit, as of take_limits: p_wanting (the index of its job, from 1), p_keys, p_slots, p_costs, p_bursts and
+-- p_spacings. p_limits: the revisions of the limits by which they were found; none for a client that knows of none.
 --
 -- Returns {granted, fences, refused, busy, limited, arrivals}: the indexes of the granted jobs from 0, the fence of each, and for the other
 -- jobs [index, gone, changed or waits], [index, busy, resource] or [index, what take_limits has returned]; arrivals has [index, arrival times].
@@ -37,7 +37,8 @@ END $function$;
 CREATE OR REPLACE FUNCTION :SCHEMA.claim(
   p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
   p_whos text[], p_lives bytea, p_lengths integer[], p_asking integer[], p_resources bigint[], p_names text[],
-  p_exclusive boolean[], p_limits integer[], p_wanting integer[], p_keys text[], p_slots integer[], p_costs float8[], p_bursts float8[])
+  p_exclusive boolean[], p_limits integer[], p_wanting integer[], p_keys text[], p_slots integer[], p_costs float8[], p_bursts float8[],
+  p_spacings float8[])
 RETURNS json LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
 SET lock_timeout TO 2000
@@ -109,13 +110,15 @@ BEGIN
       ON CONFLICT (board, resource, job, name) DO UPDATE SET exclusive = excluded.exclusive, session = excluded.session;
     END IF;
   END LOOP;
-  IF p_keys <> '{}' THEN PERFORM :SCHEMA.lock_limits(p_board, p_keys); END IF;
+  IF p_keys <> '{}' THEN PERFORM :SCHEMA.lock_limits(p_board, p_keys, p_bursts, p_spacings); END IF;
   FOR v_at IN SELECT DISTINCT wanting FROM unnest(p_wanting) AS wanting
     JOIN :SCHEMA.jobs j ON j.id = ANY(ARRAY[p_ids[wanting]]) AND j.session IS NULL AND j.revision = p_revisions[wanting]
     WHERE wanting <> ALL(v_blocked) ORDER BY wanting
   LOOP
-    SELECT :SCHEMA.take_limits(p_board, p_ids[v_at], array_agg(a.key), array_agg(a.slots), array_agg(a.cost), array_agg(a.burst))
-    INTO v_taken FROM unnest(p_wanting, p_keys, p_slots, p_costs, p_bursts) AS a(wanting, key, slots, cost, burst) WHERE a.wanting = v_at;
+    SELECT :SCHEMA.take_limits(p_board, p_ids[v_at], array_agg(a.key), array_agg(a.slots), array_agg(a.cost), array_agg(a.burst),
+      array_agg(a.spacing))
+    INTO v_taken FROM unnest(p_wanting, p_keys, p_slots, p_costs, p_bursts, p_spacings) AS a(wanting, key, slots, cost, burst, spacing)
+    WHERE a.wanting = v_at;
     IF v_taken ->> 'reached' IS NULL THEN
       v_arrivals := v_arrivals || json_build_array(v_at - 1, v_taken -> 'arrivals');
     ELSE

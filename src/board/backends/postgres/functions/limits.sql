@@ -3,25 +3,49 @@
 -- The rows of the keys are locked in their order until the claim commits, after the rows of jobs: two claims count the slots of a key one after
 -- the other. Rates follow GCRA (see model/limits.ts) on the clock of the server.
 
--- Locks the rows of these keys, and creates those that are missing. Returns nothing.
-CREATE OR REPLACE FUNCTION :SCHEMA.lock_limits(p_board integer, p_keys text[])
+-- Returns the arrival time of a key after a change of its rate: as many tokens are missing as before, but no more than the burst.
+--
+-- p_arrival and p_former are the arrival time and the spacing (the milliseconds in which a token comes back) of the tokens that were taken, p_burst and
+-- p_spacing are the rate that is set now.
+CREATE OR REPLACE FUNCTION :SCHEMA.arrival_at(p_arrival float8, p_former float8, p_burst float8, p_spacing float8)
+RETURNS float8 LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+DECLARE
+  v_now float8 := extract(epoch FROM clock_timestamp())::float8 * 1000;
+BEGIN
+  IF p_former <= 0 OR p_arrival <= v_now THEN RETURN p_arrival; END IF;
+  RETURN v_now + least(p_burst, (p_arrival - v_now) / p_former) * p_spacing;
+END $function$;
+
+-- Locks the rows of these keys, and creates those that are missing. Applies their rates to tokens that were taken by others. Returns nothing.
+--
+-- Arrays with one element for each limit: p_keys, p_bursts and p_spacings, null where there is no rate. A key has the same rate wherever it is named.
+CREATE OR REPLACE FUNCTION :SCHEMA.lock_limits(p_board integer, p_keys text[], p_bursts float8[], p_spacings float8[])
 RETURNS void LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp
 AS $function$
 BEGIN
   -- An update locks a row that is there also against its deletion.
-  INSERT INTO :SCHEMA.limit_keys AS k (board, key)
-  SELECT p_board, key FROM (SELECT DISTINCT key COLLATE "C" AS key FROM unnest(p_keys) AS key) AS keys ORDER BY key
-  ON CONFLICT (key, board) DO UPDATE SET arrival = k.arrival;
+  INSERT INTO :SCHEMA.limit_keys AS k (board, key, burst, spacing)
+  SELECT p_board, a.key, coalesce(max(a.burst), 0), coalesce(max(a.spacing), 0)
+  FROM (SELECT key COLLATE "C" AS key, burst, spacing FROM unnest(p_keys, p_bursts, p_spacings) AS u(key, burst, spacing)) AS a
+  GROUP BY a.key ORDER BY a.key
+  ON CONFLICT (key, board) DO UPDATE SET
+    arrival = CASE WHEN excluded.spacing = 0 OR (k.spacing = excluded.spacing AND k.burst = excluded.burst) THEN k.arrival
+      ELSE :SCHEMA.arrival_at(k.arrival, k.spacing, excluded.burst, excluded.spacing) END,
+    burst = CASE WHEN excluded.spacing = 0 THEN k.burst ELSE excluded.burst END,
+    spacing = CASE WHEN excluded.spacing = 0 THEN k.spacing ELSE excluded.spacing END;
 END $function$;
 
 -- Takes the slots and tokens of one job, or nothing. The rows of its keys are locked.
 --
--- Arrays with one element for each limit: p_keys, p_slots (the number of slots, or null), p_costs and p_bursts (milliseconds, or null).
+-- Arrays with one element for each limit: p_keys, p_slots (the number of slots, or null), p_costs and p_bursts (tokens, or null) and p_spacings (the
+-- milliseconds in which a token comes back, or null).
 -- Returns {reached, until}: the key without room, and the time from which it has some, null for one without a free slot. Returns
 -- {arrivals}, the new arrival time of each key with a rate, if everything was taken.
 CREATE OR REPLACE FUNCTION :SCHEMA.take_limits(
-  p_board integer, p_job bigint, p_keys text[], p_slots integer[], p_costs float8[], p_bursts float8[])
+  p_board integer, p_job bigint, p_keys text[], p_slots integer[], p_costs float8[], p_bursts float8[], p_spacings float8[])
 RETURNS json LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
 SET search_path TO pg_catalog, pg_temp
@@ -37,14 +61,16 @@ BEGIN
   IF FOUND THEN RETURN json_build_object('reached', v_key, 'until', NULL); END IF;
   -- Smaller differences are rounding errors of a number of this size.
   SELECT a.key, greatest(k.arrival, v_now) + a.cost - a.burst INTO v_key, v_until
-  FROM unnest(p_keys, p_costs, p_bursts) AS a(key, cost, burst)
+  FROM (SELECT key, cost * spacing AS cost, greatest(burst, cost) * spacing AS burst
+    FROM unnest(p_keys, p_costs, p_bursts, p_spacings) AS u(key, cost, burst, spacing)) AS a
   JOIN :SCHEMA.limit_keys k ON k.key = ANY(ARRAY[a.key]) AND k.board = p_board
   WHERE greatest(k.arrival, v_now) + a.cost - v_now > a.burst + 0.0005 ORDER BY 2 DESC LIMIT 1;
   IF FOUND THEN RETURN json_build_object('reached', v_key, 'until', v_until); END IF;
   INSERT INTO :SCHEMA.slots (board, key, job) SELECT p_board, a.key, p_job FROM unnest(p_keys, p_slots) AS a(key, slots)
   WHERE a.slots IS NOT NULL ON CONFLICT DO NOTHING;
   WITH taken AS (
-    UPDATE :SCHEMA.limit_keys k SET arrival = greatest(k.arrival, v_now) + a.cost FROM unnest(p_keys, p_costs) AS a(key, cost)
+    UPDATE :SCHEMA.limit_keys k SET arrival = greatest(k.arrival, v_now) + a.cost * a.spacing
+    FROM unnest(p_keys, p_costs, p_spacings) AS a(key, cost, spacing)
     WHERE k.key = ANY(ARRAY[a.key]) AND k.board = p_board AND a.cost IS NOT NULL
     RETURNING k.key, k.arrival
   )
@@ -54,11 +80,11 @@ END $function$;
 
 -- Takes tokens of a key for calls outside of claims, in their order, up to the first one whose tokens are not free.
 --
--- p_limits is the revision of the limits by which the rate was found. Arrays with one element for each call: p_costs and p_bursts, in
--- milliseconds; none to check only the revision. Returns {limits} at another revision; else {taken, until}: the number of calls whose tokens were taken, and the time from
--- which those of the next call are free, null if there is none.
+-- p_limits is the revision of the limits by which the rate was found. p_costs has the tokens of each call. p_burst and p_spacing (the milliseconds in
+-- which a token comes back) are null to check only the revision. Returns {limits} at another revision; else {taken, until}: the number of calls whose
+-- tokens were taken, and the time from which those of the next call are free, null if there is none.
 CREATE OR REPLACE FUNCTION :SCHEMA.take_tokens(
-  p_lane uuid, p_number bigint, p_board integer, p_limits integer, p_key text, p_costs float8[], p_bursts float8[])
+  p_lane uuid, p_number bigint, p_board integer, p_limits integer, p_key text, p_costs float8[], p_burst float8, p_spacing float8)
 RETURNS json LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
 SET search_path TO pg_catalog, pg_temp
@@ -68,6 +94,7 @@ DECLARE
   v_now float8;
   v_arrival float8;
   v_next float8;
+  v_allowed float8;
   v_taken integer := 0;
   v_until float8;
 BEGIN
@@ -75,15 +102,16 @@ BEGIN
   LOCK TABLE :SCHEMA.boards IN ROW SHARE MODE;
   SELECT limits INTO v_limits FROM :SCHEMA.boards WHERE id = p_board;
   IF v_limits <> p_limits THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"limits": true}'); END IF;
-  IF p_costs = '{}' THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"taken": 0}'); END IF;
-  PERFORM :SCHEMA.lock_limits(p_board, ARRAY[p_key]);
+  IF p_spacing IS NULL THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"taken": 0}'); END IF;
+  PERFORM :SCHEMA.lock_limits(p_board, ARRAY[p_key], ARRAY[p_burst], ARRAY[p_spacing]);
   SELECT arrival INTO v_arrival FROM :SCHEMA.limit_keys WHERE key = ANY(ARRAY[p_key]) AND board = p_board;
   v_now := extract(epoch FROM clock_timestamp())::float8 * 1000;
   FOR v_at IN 1 .. cardinality(p_costs) LOOP
-    v_next := greatest(v_arrival, v_now) + p_costs[v_at];
+    v_next := greatest(v_arrival, v_now) + p_costs[v_at] * p_spacing;
+    v_allowed := greatest(p_burst, p_costs[v_at]) * p_spacing;
     -- Smaller differences are rounding errors of a number of this size.
-    IF v_next - v_now > p_bursts[v_at] + 0.0005 THEN
-      v_until := v_next - p_bursts[v_at];
+    IF v_next - v_now > v_allowed + 0.0005 THEN
+      v_until := v_next - v_allowed;
       EXIT;
     END IF;
     v_arrival := v_next;

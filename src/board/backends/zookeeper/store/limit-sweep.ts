@@ -23,7 +23,7 @@ import type { BoardGate, GateSnapshot } from './gate.ts'
 import { isHashed, type Layout } from './layout.ts'
 import { missingAsUndefined, type ReadMany } from './reader.ts'
 import { encodeGate } from './records.ts'
-import { decodeTokens, toArrival } from './token-data.ts'
+import { decodeTokens, toTaken } from './token-data.ts'
 
 /** The maximum number of keys that one sweep looks at: the work is not urgent. */
 const MAX_SWEPT = 10_000
@@ -103,7 +103,7 @@ export class LimitSweep {
           version: stat.version,
           key: isHashed(name) ? undefined : decodeURIComponent(name),
           unusedAt: stat.mtime + unusedAfterMs,
-          fullAt: toArrival(decodeTokens(data), stat),
+          fullAt: toTaken(decodeTokens(data), stat).arrivalMs,
         },
       ]
     })

@@ -30,7 +30,9 @@ local function limitsByKey()
 end
 
 local function removeRates(keys)
-  if #keys > 0 then call('ZREM', RATES, unpack(keys)) end
+  if #keys == 0 then return end
+  call('ZREM', RATES, unpack(keys))
+  call('HDEL', INTERVALS, unpack(keys))
 end
 
 local function sweepRates()

@@ -4,7 +4,13 @@
 -- chosen by other limits is refused.
 --
 -- The arrival time of a key is its score in RATES, in milliseconds since 1970 with fractions (GCRA, see model/limits.ts). A time that
--- has passed means the same as none, so each claim with a rate removes a few of those.
+-- has passed means the same as none, so each claim with a rate removes a few of those. The field of the key in INTERVALS is the rate by which
+-- the tokens were taken: interval, space, burst.
+--
+-- What only this file uses is in a block: a script has at most 200 local variables outside of blocks.
+
+local limitsChanged, releaseSlots, examineLimits, takeTokens, takeLimits
+do
 
 -- The revision as it is at this step of the batch; read on first use.
 local limitsRevision
@@ -15,7 +21,7 @@ local function currentLimitsRevision()
 end
 
 -- Notes that the records with these names were changed.
-local function limitsChanged(names)
+function limitsChanged(names)
   for _, name in ipairs(names) do
     if string.match(name, '^limit/') or string.match(name, '^limit%-hold/') then
       limitsRevision = currentLimitsRevision() + 1
@@ -34,7 +40,7 @@ local function slotCount(key)
   return 0
 end
 
-local function releaseSlots(keys)
+function releaseSlots(keys)
   for _, key in ipairs(keys) do
     local count = slotCount(key) - 1
     put(SLOTS, key, count > 0 and whole(count) or false)
@@ -47,61 +53,97 @@ local function arrivalOf(key)
   return tonumber(score or nil)
 end
 
+-- Returns the arrival time of the key at a rate, given as texts; nil if there is none. If the tokens were taken by another rate, as many are missing as
+-- before, but no more than the burst.
+local function arrivalAt(key, burst, interval)
+  local arrival, exact = arrivalOf(key), micros / 1000
+  if not arrival then return nil end
+  local rate, known = interval .. ' ' .. burst, get(INTERVALS, key)
+  if known == rate then return arrival end
+  local former = known and tonumber(string.match(known, '^%S+'))
+  if former and former > 0 and arrival > exact then
+    arrival = exact + math.min(tonumber(burst), (arrival - exact) / former) * tonumber(interval)
+    rank(RATES, key, string.format('%.4f', arrival))
+  end
+  put(INTERVALS, key, rate)
+  return arrival
+end
+
+-- Sets the arrival time of a key, and the rate by which its tokens were taken.
+local function setArrival(key, arrival, rate)
+  rank(RATES, key, arrival)
+  if get(INTERVALS, key) ~= rate then put(INTERVALS, key, rate) end
+end
+
 local hasForgotten = false
 local function forgetArrivals()
   if hasForgotten then return end
   hasForgotten = true
   for _, key in ipairs(call('ZRANGEBYSCORE', RATES, '-inf', '(' .. whole(now), 'LIMIT', 0, 16)) do
-    if scored[RATES][key] == nil then rank(RATES, key, false) end
+    if scored[RATES][key] == nil then
+      rank(RATES, key, false)
+      put(INTERVALS, key, false)
+    end
   end
 end
 
--- Finds out whether a claim keeps its limits: a list with the revision, and for each limit the key, its slots, the time that the claim
--- takes and the time that may be taken, in milliseconds; empty where there is none. Returns a refusal; or nil, the keys of which
--- the claim takes a slot, and a list with the new arrival time behind each key with a rate. Nothing is changed yet.
-local function examineLimits(limits)
+-- Finds out whether a claim keeps its limits: a list with the revision, and for each limit the key, its slots, the tokens that the claim
+-- takes, the burst, and the interval in milliseconds; empty where there is none. Returns a refusal; or nil, the keys of which the claim takes a slot, a
+-- list with the new arrival time behind each key with a rate, and the rates of these keys. Nothing is taken yet, but changed rates are applied.
+function examineLimits(limits)
   if tonumber(limits[1]) ~= currentLimitsRevision() then return { false, 'limits' } end
-  local slots, arrivals, exact = {}, {}, micros / 1000
-  for at = 2, #limits, 4 do
-    local key, most, cost, burst = limits[at], tonumber(limits[at + 1]), tonumber(limits[at + 2]), tonumber(limits[at + 3])
+  local slots, arrivals, rates, exact = {}, {}, {}, micros / 1000
+  local former = {}
+  for at = 2, #limits, 5 do
+    if limits[at + 2] ~= '' then former[limits[at]] = arrivalAt(limits[at], limits[at + 3], limits[at + 4]) end
+  end
+  for at = 2, #limits, 5 do
+    local key, most, cost = limits[at], tonumber(limits[at + 1]), tonumber(limits[at + 2])
     if most then
       if slotCount(key) >= most then return { false, 'limit', key } end
       slots[#slots + 1] = key
     end
     if cost then
-      local arrival = math.max(arrivalOf(key) or 0, exact) + cost
+      local interval = tonumber(limits[at + 4])
+      local arrival, allowed = math.max(former[key] or 0, exact) + cost * interval, math.max(tonumber(limits[at + 3]), cost) * interval
       -- Smaller differences are rounding errors of a number of this size.
-      if arrival - exact > burst + 0.0005 then return { false, 'limit', key, string.format('%.4f', arrival - burst) } end
+      if arrival - exact > allowed + 0.0005 then return { false, 'limit', key, string.format('%.4f', arrival - allowed) } end
       arrivals[#arrivals + 1], arrivals[#arrivals + 2] = key, string.format('%.4f', arrival)
+      rates[#rates + 1] = limits[at + 4] .. ' ' .. limits[at + 3]
     end
   end
-  return nil, slots, arrivals
+  return nil, slots, arrivals, rates
 end
 
--- Takes tokens of a key for calls outside of claims, in their order: a list with the time that each takes, and behind it the time that may be
--- taken, in milliseconds. Returns a refusal at another revision; else true, the number of calls whose tokens were taken, and the time from
+-- Takes tokens of a key for calls outside of claims, in their order: a list with the burst, the interval in milliseconds, and the tokens that each takes;
+-- an empty list checks only the revision. Returns a refusal at another revision; else true, the number of calls whose tokens were taken, and the time from
 -- which those of the next call are free, if they are not.
-local function takeTokens(key, revision, wants)
+function takeTokens(key, revision, wants)
   if revision ~= currentLimitsRevision() then return { false, 'limits' } end
-  local arrival, exact, taken, free = arrivalOf(key) or 0, micros / 1000, 0, nil
-  for at = 1, #wants, 2 do
-    local moved, burst = math.max(arrival, exact) + tonumber(wants[at]), tonumber(wants[at + 1])
+  if #wants == 0 then return { true, 0 } end
+  local burst, interval = tonumber(wants[1]), tonumber(wants[2])
+  local arrival, exact, taken, free = arrivalAt(key, wants[1], wants[2]) or 0, micros / 1000, 0, nil
+  for at = 3, #wants do
+    local cost = tonumber(wants[at])
+    local moved, allowed = math.max(arrival, exact) + cost * interval, math.max(burst, cost) * interval
     -- Smaller differences are rounding errors of a number of this size.
-    if moved - exact > burst + 0.0005 then
-      free = string.format('%.4f', moved - burst)
+    if moved - exact > allowed + 0.0005 then
+      free = string.format('%.4f', moved - allowed)
       break
     end
     arrival, taken = moved, taken + 1
   end
   if taken > 0 then
-    rank(RATES, key, string.format('%.4f', arrival))
+    setArrival(key, string.format('%.4f', arrival), wants[2] .. ' ' .. wants[1])
     forgetArrivals()
   end
   return { true, taken, free }
 end
 
-local function takeLimits(slots, arrivals)
+function takeLimits(slots, arrivals, rates)
   for _, key in ipairs(slots) do put(SLOTS, key, whole(slotCount(key) + 1)) end
-  for at = 1, #arrivals, 2 do rank(RATES, arrivals[at], arrivals[at + 1]) end
+  for at, rate in ipairs(rates) do setArrival(arrivals[2 * at - 1], arrivals[2 * at], rate) end
   if #arrivals > 0 then forgetArrivals() end
+end
+
 end

@@ -97,12 +97,12 @@ function steps.claim(id, revision, who, bytes, exclusive, shared, limits)
   if not isFenceAvailable() then return { false, 'fences' } end
   local name = exclusive and firstBlocked(exclusive, shared)
   if name then return { false, 'resource', name } end
-  local refusal, slots, arrivals = nil, {}, {}
-  if limits then refusal, slots, arrivals = examineLimits(limits) end
+  local refusal, slots, arrivals, rates = nil, {}, {}, {}
+  if limits then refusal, slots, arrivals, rates = examineLimits(limits) end
   if refusal then return refusal end
   for _, wanted in ipairs(exclusive or {}) do put(EXCLUSIVE, wanted, id) end
   for _, wanted in ipairs(shared or {}) do setShareCount(wanted, shareCount(wanted) + 1) end
-  takeLimits(slots, arrivals)
+  takeLimits(slots, arrivals, rates)
   if exclusive or #slots > 0 then
     put(GRANTED, id, pack({ exclusive or {}, shared or {}, slots }))
     row.more = '+'

@@ -5,7 +5,7 @@
 local pending = {
   [BOARD] = {}, [JOBS] = {}, [ROWS] = {}, [HELD] = {}, [GRANTED] = {}, [EXCLUSIVE] = {}, [SHARED] = {}, [TAKEN] = {},
   [CANCELS] = {}, [TRASH] = {}, [ENTITIES] = {}, [RECORDS] = {}, [SLOTS] = {}, [WAITS] = {}, [ENDING] = {}, [HISTORY] = {},
-  [BATCHES] = {}, [MEMBERS] = {},
+  [BATCHES] = {}, [MEMBERS] = {}, [INTERVALS] = {},
 }
 local scored = {
   [ORDER] = {}, [RESTING] = {}, [UUIDS] = {}, [TRASHED] = {}, [RATES] = {}, [DEPENDENTS] = {}, [ENDED] = {},
