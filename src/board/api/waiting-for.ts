@@ -34,7 +34,7 @@ export type WaitingFor = { readonly text: string } & (
   | {
       readonly kind: 'limit'
       readonly key: string
-      /** What is set for the key. */
+      /** The limit that is set for the key. */
       readonly limit: {
         readonly concurrency?: number
         readonly rate?: { readonly intervalMs: number; readonly burst: number }

@@ -49,16 +49,16 @@ const MAX_PER_MS = 1_000
 /** The longest time of a rate, and between two of its starts, in milliseconds: a century. */
 const MAX_PER = 36_525 * 86_400_000
 
-/** What is set for a key: at least one. */
+/** The settings of a limit, of which there is at least one. */
 export interface LimitSettings {
   /** The number of jobs of the key that may run at once; 0 starts none. */
   readonly concurrency?: number
-  /** How many jobs of the key may start in a time. */
+  /** The number of jobs of the key that may start in a time. */
   readonly rate?: {
     /** The number of starts, or of tokens where a job takes more than one. */
     readonly limit: number
     readonly per: Duration
-    /** How many may start at once after a time without any; 1 by default, which spaces starts evenly. */
+    /** The number of starts that are possible at once after a time without any; 1 by default, which spaces starts evenly. */
     readonly burst?: number
   }
   /**
@@ -86,11 +86,11 @@ export interface LimitView {
   readonly waiting?: number
   /** Set if the board has more jobs than are counted, which are 20,000: then at least so many wait. */
   readonly waitingIsPartial?: true
-  /** Why no job of the key starts now. */
+  /** The reason why no job of the key starts now. */
   readonly held?: { readonly until?: Date; readonly reason?: string; readonly by: string; readonly since: Date }
-  /** Who has set it, and when; absent for a key that is only held. */
+  /** The board object that has set it, and the time; absent for a key that is only held. */
   readonly set?: { readonly by: string; readonly at: Date }
-  /** Why the limit cannot be read here: no job of its keys is started by this release. */
+  /** The error by which the limit cannot be read here: no job of its keys is started by this release. */
   readonly error?: Error
 }
 
@@ -100,18 +100,18 @@ export interface LimitViewOptions {
   readonly waiting?: boolean
 }
 
-/** What claims have taken of a key. */
+/** The slots and tokens that are taken of a key. */
 export interface LimitKeyUse {
   readonly key: string
   /** The number of jobs that hold a slot, where a concurrency is set. */
   readonly running: number
-  /** When the next job may start, if the rate permits none now. */
+  /** The time at which the next job may start, if the rate permits none now. */
   readonly nextStart?: Date
   /** The number of jobs of the key that nobody has claimed and whose delay is over, whatever they wait for; if it was asked for. */
   readonly waiting?: number
 }
 
-/** How long `board.limits.pushBack` holds a key. */
+/** The options of `board.limits.pushBack`: the time for which the key is held. */
 export interface PushBackOptions {
   readonly for: Duration
   readonly reason?: string

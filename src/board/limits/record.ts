@@ -3,7 +3,7 @@ import { InvalidPosting } from '../../core/errors.ts'
 import type { TokenRate } from '../model/limits.ts'
 import type { RecordKind } from '../records/record-store.ts'
 
-/** What is set for a key, or for all keys with the beginning of a pattern (`tenant/*`). */
+/** The limit that is set for a key, or for all keys with the beginning of a pattern (`tenant/*`). */
 export interface LimitRecord {
   /** The number of jobs that may run at once. */
   readonly concurrency?: number

@@ -10,7 +10,7 @@ export interface WaitingCall {
   /** The number of tokens that it takes. */
   readonly cost: number
   readonly served: Deferred<void>
-  /** Why it waits no longer than for the answer that is under way: its timeout is over. */
+  /** The reason with which it ends after the answer that is under way: its timeout is over. */
   late?: { readonly reason: unknown }
 }
 

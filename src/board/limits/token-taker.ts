@@ -34,7 +34,7 @@ export interface TokenTakerOptions {
   readonly signal: AbortSignal
 }
 
-/** One call: the tokens that it takes, and what ends its wait. */
+/** A call: the tokens that it takes, and the signals that end its wait. */
 export interface TokenCall {
   readonly cost: number
   readonly signal?: Stoppable | undefined

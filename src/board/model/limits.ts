@@ -46,7 +46,7 @@ export interface ClaimLimit {
   readonly rate?: ClaimRate
 }
 
-/** How fast tokens come back. */
+/** A rate: the time in which a token comes back, and the burst. */
 export interface TokenRate {
   /** The time in which a token comes back, in milliseconds. */
   readonly intervalMs: number
@@ -124,14 +124,14 @@ export interface TokenRequest {
   readonly revision: number
   /** The rate of the key; absent for a key without one, of which only the revision is checked. */
   readonly rate?: TokenRate
-  /** What each call takes, of at most {@link MAX_CALLS_PER_REQUEST} calls; none to apply only a changed rate to the tokens that were taken. */
+  /** The tokens that each call takes, of at most {@link MAX_CALLS_PER_REQUEST} calls; none to apply only a changed rate to the tokens that were taken. */
   readonly costs: readonly number[]
 }
 
 /** The maximum number of calls in a {@link TokenRequest}: others wait while a server counts them. */
 export const MAX_CALLS_PER_REQUEST = 100
 
-/** What became of a {@link TokenRequest}. */
+/** The answer to a {@link TokenRequest}. */
 export interface TokensTaken {
   /** The number of calls whose tokens were taken: the first ones. */
   readonly taken: number
@@ -207,7 +207,7 @@ export function isLimitOf(keyOrPattern: string, key: string): boolean {
   return keyOrPattern === key || (keyOrPattern.endsWith('*') && key.startsWith(keyOrPattern.slice(0, -1)))
 }
 
-/** What is set for a key now. */
+/** The limit of a key as it is set now. */
 export interface LimitRule {
   /** The number of jobs that may run at once. */
   readonly concurrency?: number
@@ -218,7 +218,7 @@ export interface LimitRule {
   readonly heldUntil?: number
 }
 
-/** What claims have taken of a key. */
+/** The slots and tokens that are taken of a key. */
 export interface LimitUse {
   readonly key: string
   /** The number of slots that are taken. */

@@ -42,7 +42,7 @@ export interface KeyLine {
   wakeAt: number
 }
 
-/** What one search for jobs has chosen so far of a key. */
+/** The jobs of a key that a search has chosen so far, and the time by which they move its arrival time. */
 export interface ChosenOfKey {
   count: number
   costMs: number

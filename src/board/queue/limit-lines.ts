@@ -39,7 +39,7 @@ export interface LimitedKey {
   readonly until: number | undefined
 }
 
-/** Why a job does not start: the key without room, and when it has room if that is known. */
+/** The reason why a job does not start: the key without room, and when it has room if that is known. */
 export interface LimitBlocker {
   readonly key: string
   readonly rule: LimitRule
@@ -69,7 +69,7 @@ export class LimitLines {
   readonly #waking = new SortedList<KeyLine>(
     (a, b) => a.wakeAt - b.wakeAt || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0),
   )
-  /** When a job has last begun to wait for each key. */
+  /** The time at which a job has last begun to wait for each key. */
   readonly #waitedAt = new Map<string, number>()
   #limited: LimitedKey[] = []
   #starts = 0
@@ -118,7 +118,7 @@ export class LimitLines {
     this.#groupOf.set(place, group)
   }
 
-  /** Whether the entry is in a group. */
+  /** Returns whether the entry is in a group. */
   has(place: QueueEntry): boolean {
     return this.#groupOf.has(place)
   }

@@ -58,7 +58,7 @@ export interface LiveViewOptions {
   readonly listener: ViewListener
   /** The time in milliseconds. */
   readonly unacceptedAfter: number
-  /** What limits claims: it is opened with each listing of the board, because jobs are chosen by it, and closed with the view. */
+  /** The limits of claims: they are opened with each listing of the board, because jobs are chosen by them, and closed with the view. */
   readonly limits?: { open(): Promise<void>; close(): void }
   /** The signal that ends the background work. */
   readonly signal: AbortSignal

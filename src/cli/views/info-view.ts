@@ -22,7 +22,7 @@ export interface InfoView {
   readonly slots: { readonly busy: number; readonly all: number }
   /** The jobs that have been running longest, the longest first. */
   readonly running: readonly RunningView[]
-  /** What is set for limits; undefined where nothing is. */
+  /** The limits that are set; undefined where none is. */
   readonly limits?: LimitsView
 }
 

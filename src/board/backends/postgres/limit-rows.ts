@@ -57,7 +57,7 @@ export class LimitRows {
   }
 }
 
-/** What the function `take_tokens` answers. */
+/** The answer of the function `take_tokens`. */
 interface TokensAnswer {
   /** Whether the limits have another revision, so that nothing was taken. */
   readonly limits?: true

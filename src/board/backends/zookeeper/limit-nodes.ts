@@ -54,7 +54,7 @@ export interface LimitNodesOptions {
   readonly now: () => number
 }
 
-/** What a claim takes, reserved in this client until the claim is done. */
+/** The slots and tokens that a claim takes, reserved in this client until the claim is done. */
 export interface LimitReservation {
   /** The steps that take slots. */
   readonly steps: readonly TransactionStep[]
@@ -249,7 +249,7 @@ export class LimitNodes {
     }
   }
 
-  /** Has every key read again after a write of the gate: from then on no claim by what was read before is granted. */
+  /** Marks every key to be read again after a write of the gate: from then on no claim by what was read before is granted. */
   #follow(gateVersion: number): void {
     if (gateVersion === this.#gateVersion) return
     this.#gateVersion = gateVersion
@@ -296,12 +296,12 @@ export class LimitNodes {
   }
 }
 
-/** A key, and what claims of this client have reserved of it. Its version is that of the server, or an older one. */
+/** A key, and the slots and tokens that claims of this client have reserved. Its version is that of the server, or an older one. */
 class KeyNode {
   readonly key: string
   /** The slots that are znodes. */
   takenSlots: Set<number> = new Set()
-  /** What claims of this client that are not done yet will take. */
+  /** The slots that claims of this client take which are not done yet. */
   readonly reservedSlots = new Set<number>()
   #reservedTokens = 0
   /** Whether the znode has to be read before anything else is reserved. */

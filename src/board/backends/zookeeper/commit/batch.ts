@@ -61,9 +61,9 @@ export interface Transaction<T> {
   readonly touches: readonly TouchedName[]
   /** A check that is sent once for all transactions of a batch that have it. */
   readonly guard?: CheckOp
-  /** What the transaction adds to sums. Transactions of a batch with the same sum change it together, with one step. */
+  /** The amounts that the transaction adds to sums. Transactions of a batch with the same sum change it together, with one step. */
   readonly additions?: readonly Addition[]
-  /** What the transaction adds to a journal. The entries of the transactions of a batch are added together, with one step. */
+  /** The entry that the transaction adds to a journal. The entries of the transactions of a batch are added together, with one step. */
   readonly entry?: JournalEntry
   /** The session in which the transaction must be sent: a settle belongs to the session that claimed. */
   readonly session?: bigint
