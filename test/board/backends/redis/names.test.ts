@@ -10,8 +10,8 @@ import { systemClock } from '../../../../src/core/time.ts'
 test('all keys of a board have one hash tag, and those of two boards are not alike', () => {
   const [one, other] = [new Layout('a'), new Layout('a:jobs')]
   expect(one.keys('id').every((key) => key.startsWith('{a}:'))).toBe(true)
-  expect(one.keys('id')).toHaveLength(33)
-  expect(new Set([...one.keys('id'), ...other.keys('id'), one.channel, other.channel]).size).toBe(68)
+  expect(one.keys('id')).toHaveLength(34)
+  expect(new Set([...one.keys('id'), ...other.keys('id'), one.channel, other.channel]).size).toBe(70)
   for (const prefix of ['', 'a}b', '{', 'a b']) expect(() => new Layout(prefix)).toThrow(InvalidArgument)
 })
 

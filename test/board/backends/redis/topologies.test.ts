@@ -19,14 +19,16 @@ test('a board on a master that sentinels name goes on, on the new master, after 
     await nextEvent(each, 'state', ({ state }) => state === 'disconnected')
     await nextEvent(each, 'state', ({ state }) => state === 'connected')
   })
+  const former = new Redis(watched.master.uri)
+  // What a replica has of this write, it has of all before it: else the claim may be lost with the master, as it should be then.
+  await former.set('replicated', 'yes')
+  expect(await former.wait(1, 30_000)).toBe(1)
   await watched.failOver()
   await Promise.all(back)
-  // Everything had got to the replica: its key is there, and so is the claim.
   if (claim.lost.aborted) throw claim.lost.reason
   await claim.consume()
   expect(await namesOn(other)).toEqual(['waiting'])
   await (await claimed(other, 'waiting')).consume()
-  const former = new Redis(watched.master.uri)
   // Where it was before, nothing of it is written any more.
   while (!(await former.info('replication')).includes('role:slave')) await former.ping()
   former.disconnect()
