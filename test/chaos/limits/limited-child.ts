@@ -1,13 +1,36 @@
-/** An owner of limited jobs, in a process of its own. It writes down when the work of each begins and ends. */
+/**
+ * An owner of limited jobs, in a process of its own. It writes down when the servers have granted each job, and when its work begins and ends
+ * here.
+ */
 import { appendFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Claim, openBoard } from 'jobboard'
+import { JobBoard } from '../../../src/board/api/job-board.ts'
+import type { Backend } from '../../../src/board/backend.ts'
+import { postgresBackend } from '../../../src/board/backends/postgres/index.ts'
+import { redisBackend } from '../../../src/board/backends/redis/index.ts'
+import { zooKeeperBackend } from '../../../src/board/backends/zookeeper/index.ts'
+import type { Claim } from '../../../src/board/index.ts'
+import { parseReference } from '../../../src/core/job-reference.ts'
+import { parseUri } from '../../../src/core/uri.ts'
 
 const [uri = '', file = ''] = process.argv.slice(2)
 
 // One short line is appended as a whole: all owners share the file.
-const note = (what: string, uuid: string, keys: string) =>
-  appendFileSync(file, `${what} ${Date.now()} ${process.pid} ${uuid} ${keys}\n`)
+const note = (what: string, uuid: string, keys: string, at = Date.now()) =>
+  appendFileSync(file, `${what} ${at} ${process.pid} ${uuid} ${keys}\n`)
+
+async function openBackend(): Promise<Backend> {
+  const parsed = parseUri(uri, 'board')
+  if (parsed.scheme === 'postgres') return postgresBackend(parsed, { who: `owner ${process.pid}` })
+  if (parsed.scheme === 'redis') return redisBackend(parsed, {})
+  return zooKeeperBackend(parsed, {})
+}
+
+/** Returns the time of the servers at which the job was claimed: a claimed job is not written again until its claim ends. */
+async function grantTime(claim: Claim): Promise<number | undefined> {
+  const [stored] = await backend.read([parseReference(claim.job.ref).id ?? ''])
+  return stored && 'writtenAt' in stored && isHeld(claim) ? stored.writtenAt : undefined
+}
 
 function isHeld(claim: Claim): boolean {
   try {
@@ -18,7 +41,9 @@ function isHeld(claim: Claim): boolean {
   }
 }
 
-const board = await openBoard(uri)
+const backend = await openBackend()
+const board = new JobBoard(backend, {})
+await board.open()
 const stop = new AbortController()
 process.once('SIGTERM', () => stop.abort())
 console.log('ready')
@@ -30,6 +55,9 @@ try {
         const keys = String(claim.job.details['keys'])
         // This process may have been stopped since the claim.
         if (!isHeld(claim)) return
+        const grantedAt = await grantTime(claim)
+        if (grantedAt === undefined || !isHeld(claim)) return
+        note('granted', claim.job.uuid, keys, grantedAt)
         note('begin', claim.job.uuid, keys)
         await sleep(5 + Math.random() * 30)
         // A lost claim is another owner's: its work ended when this owner could know.
