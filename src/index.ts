@@ -105,6 +105,7 @@ export {
   type ConductorCounts,
   type ConductorEvents,
   type ConductorHooks,
+  type ConductorBoard,
   type ConductorOptions,
   type ConductorPool,
   type ConductorState,

@@ -45,6 +45,8 @@ export interface CliContext {
   readonly assertModule?: ((module: string, file: string) => Promise<void>) | undefined
   /** The choices of a config file that no user named: credentials of the environment are not used for them. */
   readonly chosenByFile?: ChosenByFile | undefined
+  /** The boards of the config file, if it names several and the command takes one: a user has to choose. */
+  readonly boardChoices?: readonly string[] | undefined
   /**
    * Listens for Ctrl-C, SIGTERM and the end of the terminal until the result is disposed: meanwhile they only abort its
    * signal.

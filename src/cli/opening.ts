@@ -8,9 +8,11 @@ import type { Duration } from '../core/time.ts'
 import { parseUri } from '../core/uri.ts'
 import type { Persistence } from '../persistence/index.ts'
 import type { AuthInfo } from '../zookeeper/index.ts'
+import type { ConductorBoard } from '../conductor/index.ts'
 import type { CliContext } from './context.ts'
 import { openCodec } from './input/codecs.ts'
-import { boardUri, DEFAULT_TIMEOUT, parseDuration, persistenceUri, type SharedOptions } from './input/shared-options.ts'
+import type { ChosenBoard } from './input/board-flags.ts'
+import { boardUri, DEFAULT_TIMEOUT, definedOnly, parseDuration, persistenceUri, type SharedOptions } from './input/shared-options.ts'
 import type { BoardLog } from './output/board-log.ts'
 import { reportError } from './output/output.ts'
 
@@ -72,7 +74,12 @@ export function credentials(
 ): { auth?: readonly AuthInfo[] } {
   const auth = env['JOBBOARD_ZOOKEEPER_AUTH']
   if (!auth || (chosenByFile?.[what] && !chosenByFile.auth)) return {}
-  if (/^[^:]+:./s.test(auth)) return { auth: [{ scheme: 'digest', auth }] }
+  return { auth: toAuth(auth) }
+}
+
+/** @throws InvalidArgument */
+function toAuth(auth: string): readonly AuthInfo[] {
+  if (/^[^:]+:./s.test(auth)) return [{ scheme: 'digest', auth }]
   throw new InvalidArgument('JOBBOARD_ZOOKEEPER_AUTH must be user:password')
 }
 
@@ -155,6 +162,55 @@ export async function openConductorsLogbooks(
   const uri = persistenceUri(options, context)
   if (uri !== undefined) return openBoardAt(uri, { options, context, create: true, ...settings })
   throw noLogbooksError()
+}
+
+/** The logbooks of single boards of a conductor. */
+export interface BoardsLogbooks extends AsyncDisposable {
+  /** The logbooks of each board, in their order; undefined where they are those of the conductor. */
+  readonly persistences: readonly (Persistence | undefined)[]
+}
+
+/** Opens the logbooks that the config file names for single boards of a conductor. */
+export async function openBoardsLogbooks(
+  boards: readonly ChosenBoard[],
+  { options, context, log }: { readonly options: SharedOptions; readonly context: CliContext; readonly log: Logger },
+): Promise<BoardsLogbooks> {
+  const common = persistenceUri(options, context)
+  const opened: (Persistence | undefined)[] = []
+  const close = async () => {
+    for (const each of opened) await each?.close()
+  }
+  try {
+    for (const { persistence } of boards) {
+      const isOwn = persistence !== undefined && persistence !== common
+      opened.push(isOwn ? await openBoardAt(persistence, { options, context, create: true, log }) : undefined)
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return { persistences: opened, [Symbol.asyncDispose]: close }
+}
+
+/** Returns one of several boards as a conductor takes it. */
+export function toConductorBoard(
+  { uri, weight, auth }: ChosenBoard & Pick<ConductorBoard, 'weight'>,
+  {
+    context,
+    unacceptedAfter,
+    persistence,
+  }: Pick<OpenBoardOptions, 'unacceptedAfter'> & {
+    readonly context: CliContext
+    readonly persistence: Persistence | undefined
+  },
+): ConductorBoard {
+  const onZooKeeper = parseUri(uri, 'board').scheme.startsWith('zookeeper')
+  const given = auth === undefined ? credentials('board', context) : { auth: toAuth(auth) }
+  return {
+    board: uri,
+    options: { ...(onZooKeeper ? given : {}), ...definedOnly({ unacceptedAfter }) },
+    ...definedOnly({ weight, persistence }),
+  }
 }
 
 function noLogbooksError(): InvalidArgument {

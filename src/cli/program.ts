@@ -1,5 +1,6 @@
 /** The command line for commander. A command loads what is heavy when it runs: `--help` must stay fast. */
 import { Command } from 'commander'
+import { InvalidArgument } from '../core/errors.ts'
 import { packageVersion } from '../core/package-version.ts'
 import { defineBatch } from './commands/batch/batch.ts'
 import { defineCancel } from './commands/cancel.ts'
@@ -54,11 +55,21 @@ export async function runProgram(argv: readonly string[], context: CliContext): 
     async (...args) => {
       const command = args.at(-1)
       if (!(command instanceof Command)) return
+      assertBoardCount(command)
       const settled = await applySettings(command, context)
       exitCode = await work(command.optsWithGlobals(), settled, command)
     }
   await createProgram(context, run).parseAsync([...argv], { from: 'user' })
   return exitCode
+}
+
+/** Refuses several boards for a command that uses one. @throws InvalidArgument */
+function assertBoardCount(command: Command): void {
+  const { board } = command.optsWithGlobals<{ board?: string | readonly string[] }>()
+  if (!Array.isArray(board) || command.name() === 'conductor') return
+  throw new InvalidArgument(
+    `--board was given ${board.length} times: jobboard ${command.name()} uses one board; only jobboard conductor takes several`,
+  )
 }
 
 /** Commands that use no board. */
@@ -70,8 +81,9 @@ const WITHOUT_CONFIG = ['init', 'dev', 'completion', 'preview']
 async function applySettings(command: Command, context: CliContext): Promise<CliContext> {
   if (WITHOUT_CONFIG.includes(command.name())) return context
   const { resolveSettings: settle } = await import('./input/config/settings.ts')
-  const { options, own, env, assertModule, chosenByFile } = await settle(command.optsWithGlobals(), context)
-  const mine = own(command.name())
+  const { options, own, env, assertModule, chosenByFile, ...several } = await settle(command.optsWithGlobals(), context)
+  const takesSeveral = command.name() === 'conductor'
+  const mine = { ...own(command.name()), ...(takesSeveral && several.boards ? { boards: several.boards } : {}) }
   for (let at: Command | null = command; at; at = at.parent) {
     for (const option of at.options) {
       const name = option.attributeName()
@@ -84,7 +96,7 @@ async function applySettings(command: Command, context: CliContext): Promise<Cli
   const known = new Set(command.options.map((option) => option.attributeName()))
   for (const [name, value] of Object.entries(mine))
     if (!known.has(name)) command.setOptionValueWithSource(name, value, 'config')
-  return { ...context, env, assertModule, chosenByFile }
+  return { ...context, env, assertModule, chosenByFile, boardChoices: several.boardChoices }
 }
 
 /** Options whose typed value may be a name that the config file defines. */
@@ -130,6 +142,7 @@ function createProgram(context: CliContext, run: RunAction): Command {
     .option(
       '--board <uri>',
       'where the jobs are, a name in jobboard.yaml or a URI: zookeeper://host:port,host:port/path, postgres://user@host/database?board=NAME or redis://host:port/0 (or JOBBOARD_BOARD)',
+      collectBoards,
     )
     .option(
       '--persistence <uri>',
@@ -147,6 +160,11 @@ function createProgram(context: CliContext, run: RunAction): Command {
     .addHelpText('after', HELP_FOOTER)
   for (const define of COMMANDS) define(program, run)
   return program
+}
+
+/** Collects the boards of an option that is repeated; a text if there is one. */
+function collectBoards(board: string, before?: string | readonly string[]): string | readonly string[] {
+  return before === undefined ? board : [before, board].flat()
 }
 
 /** The width of help without a terminal. */

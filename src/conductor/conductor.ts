@@ -5,8 +5,8 @@
  *                  ⇅     ⇅        ↑
  *                  paused ────────┘
  *
- * - **busy, idle**: it claims jobs, never more than slots are free (`claiming/claim-loop.ts`). A filter decides which
- *   jobs (`claiming/job-filter.ts`).
+ * - **busy, idle**: it claims jobs of its boards (`boards/served-board.ts`), never more than slots are free (`claiming/slots.ts`). A filter
+ *   decides which jobs (`claiming/job-filter.ts`).
  * - **paused**: it claims nothing; running jobs continue.
  * - **draining** (the first stage of a stop): it claims no more jobs; running jobs may finish within `drainTimeout`.
  * - **aborting** (the second stage): the signals of the tasks fire, flows are suspended in their logbooks, and their
@@ -15,52 +15,32 @@
  *
  * A slot stays taken until the code of its run has ended.
  */
-import type { DeclaredSchedules, JobBoard } from '../board/index.ts'
-import { boardId } from '../board/internal.ts'
 import { abortAfter, createSharedController, followSignals, rejectOnAbort } from '../core/async/abort.ts'
 import { keepAlive, Lifecycle } from '../core/async/lifecycle.ts'
-import { asError, NotFound, ShuttingDown, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
+import { retryUntilAborted } from '../core/async/retry.ts'
+import { asError, NotConnected, ShuttingDown } from '../core/errors.ts'
+import { describeError } from '../core/failure.ts'
 import { Emitter } from '../core/events.ts'
 import { defined } from '../core/options.ts'
 import { monotonic, toMilliseconds } from '../core/time.ts'
-import { IN_PROCESS } from '../engine/index.ts'
-import type { Persistence } from '../persistence/index.ts'
 import type { PoolEvent } from '../pool/index.ts'
-import { ClaimLoop } from './claiming/claim-loop.ts'
-import { JobFilter } from './claiming/job-filter.ts'
-import type { KnownFlows } from './claiming/known-flows.ts'
-import { type ConductorCounts, RunCounters } from './counters.ts'
+import { toBoardLabel } from './boards/board-entries.ts'
+import type { BoardSource } from './boards/board-source.ts'
+import { ServedBoard, type SharedParts } from './boards/served-board.ts'
+import { type Lane, Slots } from './claiming/slots.ts'
+import { type ConductorCounts, sumCounts } from './counters.ts'
 import { type EventLoopBlocked, formatBlocked, watchEventLoop } from './event-loop-watch.ts'
 import { type ChildStartedEvent, CONDUCTOR_EVENTS, type ConductorEvents, toChildDied } from './events.ts'
-import { type Health, type HealthServer, serveHealth } from './health-server.ts'
-import { runBeforeClaim, subscribeHooks } from './hooks.ts'
-import { type IsolatedAtoms, toChildrenHealth, toStateCounts } from './isolation/isolated-atoms.ts'
+import { type BoardHealth, type Health, type HealthServer, serveHealth } from './health-server.ts'
+import { subscribeHooks } from './hooks.ts'
+import { toChildrenHealth, toStateCounts } from './isolation/isolated-atoms.ts'
 import { ConductorMetrics } from './metrics.ts'
-import type { ConductorSettings } from './options.ts'
-import { Registration } from './registration.ts'
-import { retain } from './retention.ts'
-import { toFlowAges } from './runs/book-owner.ts'
-import { DisclosurePolicy } from './runs/disclosure.ts'
-import { type RunStarted, Runs } from './runs/runs.ts'
 import { TaskWatch } from './runs/task-watch.ts'
-import { formatStopIgnored, type StopIgnored } from './runs/unstopped-jobs.ts'
-import { Scheduling } from './scheduling.ts'
 import { ServiceHealth } from './services/health.ts'
-import type { OpenServices } from './services/open.ts'
-import { retainTrash } from './trash-retention.ts'
 
-export interface ConductorParts extends ConductorSettings {
-  readonly name: string
-  readonly board: JobBoard
-  readonly persistence: Persistence
-  readonly flows: KnownFlows
-  readonly services: OpenServices
-  /** The child processes for isolated tasks. */
-  readonly isolator: IsolatedAtoms | undefined
-  /** Whether isolated tasks run in child processes; if not, they run in this process. */
-  readonly isolates: boolean
-  /** The schedules that it declares. */
-  readonly schedules: Required<DeclaredSchedules> | undefined
+export interface ConductorParts extends SharedParts {
+  /** The boards in their order; one alone is open. */
+  readonly sources: readonly BoardSource[]
   /** The resources opened for this conductor, in the order in which they are closed at the end of a stop. */
   readonly owned: readonly AsyncDisposable[]
 }
@@ -68,8 +48,15 @@ export interface ConductorParts extends ConductorSettings {
 /** The state of a conductor. `busy` and `idle` claim jobs; `draining` and `aborting` are the two stages of a stop. */
 export type ConductorState = 'starting' | 'busy' | 'idle' | 'paused' | 'draining' | 'aborting' | 'stopped'
 
-/** The UUID of no logbook: reading it shows whether the storage answers. */
-const NO_BOOK_UUID = '00000000-0000-0000-0000-000000000000'
+/** The pauses between two attempts to open a board that could not be reached, in milliseconds. */
+const REOPEN_PAUSES = { firstPauseMs: 1_000, maxPauseMs: 15_000 } as const
+
+/** A board of the conductor; it is served once it was opened. */
+interface ConductedBoard {
+  readonly source: BoardSource
+  readonly lane: Lane
+  served?: ServedBoard
+}
 
 /**
  * Claims jobs, up to its number of slots, runs their flows, and settles them. `startConductor` creates it; `stop()`,
@@ -80,103 +67,42 @@ export class Conductor implements AsyncDisposable {
   readonly #parts: ConductorParts
   readonly #lifecycle: Lifecycle
   readonly #events: Emitter<ConductorEvents>
-  readonly #runs: Runs
-  readonly #jobFilter: JobFilter
-  readonly #claimLoop: ClaimLoop
-  readonly #registration: Registration
-  readonly #tasks: TaskWatch
-  readonly #scheduling: Scheduling
+  readonly #slots: Slots
+  readonly #boards: readonly ConductedBoard[]
+  readonly #tasks = new TaskWatch({ minimum: Number.POSITIVE_INFINITY, now: monotonic })
   readonly #serviceHealth: ServiceHealth
-  readonly #counters = new RunCounters()
   readonly #metrics: ConductorMetrics | undefined
   readonly #draining = createSharedController()
   readonly #suspend = createSharedController()
   readonly #leave = createSharedController()
   #healthServer: HealthServer | undefined
   #alive: Disposable | undefined
-  #watch: Disposable | undefined
-  #loop: Promise<void> = Promise.resolve()
-  #retaining: Promise<void> = Promise.resolve()
-  #publishing: Promise<void> = Promise.resolve()
-  #checking: Promise<void> = Promise.resolve()
+  #eventLoopWatch: { readonly sessionTimeout: number; readonly watch: Disposable } | undefined
+  #background: Promise<unknown> = Promise.resolve()
   #fault: Error | undefined
   #drainingSince: Date | undefined
 
   /** @internal Use `startConductor`. */
   constructor(parts: ConductorParts) {
-    this.name = parts.name
+    const { name, log, hooks, sources, concurrency, burst, maxJobs, maxIdleTime } = parts
+    this.name = name
     this.#parts = parts
-    this.#lifecycle = new Lifecycle(`conductor ${parts.name}`)
+    this.#lifecycle = new Lifecycle(`conductor ${name}`)
     const listenerThrew = (error: unknown, event: keyof ConductorEvents) => {
-      parts.log.error({ err: error, event }, 'a listener threw')
+      log.error({ err: error, event }, 'a listener threw')
     }
     this.#events = new Emitter(listenerThrew, { events: CONDUCTOR_EVENTS })
-    // The watch looks for blocks of half of the session's timeout: a task that runs for less cannot have caused one.
     this.#metrics = this.#createMetrics()
-    if (parts.hooks) subscribeHooks(parts.hooks, { events: this.#events, onError: (error) => this.#reportError(error) })
-    this.#tasks = new TaskWatch({ minimum: (parts.board.sessionTimeout ?? 0) / 4, now: monotonic })
-    this.#runs = new Runs({
-      ...parts,
-      isolator: parts.isolator ?? (parts.isolates ? undefined : IN_PROCESS),
-      disclosure: new DisclosurePolicy({ ...parts, encrypted: parts.persistence.encrypts === true }),
-      limits: parts.board.limits,
-      readEnds: (asked) => parts.board.readEnds(asked),
-      boardId: boardId(parts.board.uri),
-      clock: parts.board.clock,
-      draining: this.#draining.signal,
-      suspend: this.#suspend.signal,
-      leave: this.#leave.signal,
-      errorHandler: parts.onError,
-      onStarted: (event) => this.#runStarted(event),
-      onSettled: (event) => {
-        this.#scheduling.onSettled(event)
-        this.#counters.onSettled(event)
-        this.#events.emit('settled', event)
-      },
-      tasks: this.#tasks,
-      onStopIgnored: (event) => this.#onStopIgnored(event),
-      onProgress: (event) => this.#events.emit('progress', event),
-      onEnded: (uuid) => this.#onRunEnded(uuid),
-      onStorage: (state) => this.#claimLoop.noteStorage(state),
-      onError: (error) => this.#reportError(error),
+    if (hooks) subscribeHooks(hooks, { events: this.#events, onError: (error) => this.#reportError(error) })
+    this.#slots = new Slots({
+      ...{ count: concurrency, burst, maxJobs, isWeighted: sources.some(({ entry }) => entry.weight !== undefined) },
+      maxIdleTime: maxIdleTime === undefined ? undefined : toMilliseconds(maxIdleTime, 'maxIdleTime'),
     })
-    this.#scheduling = new Scheduling({
-      ...parts,
-      emit: (event, value) => this.#events.emit(event, value),
-      onError: (error) => this.#reportError(error),
-    })
-    this.#jobFilter = new JobFilter({
-      ...parts,
-      takeoverDelay: toMilliseconds(parts.takeoverDelay, 'takeoverDelay'),
-      isRunning: (uuid) => this.#runs.has(uuid),
-      hasRoomFor: (flow) => !parts.isolator?.isIsolated(flow) || parts.isolator.hasRoom,
-      onRecheck: () => this.#claimLoop.recheck(),
-    })
+    this.#boards = sources.map((source) => ({ source, lane: this.#slots.addLane(source.entry) }))
     this.#serviceHealth = new ServiceHealth({
       services: parts.services.checkable,
-      log: parts.log,
-      onChange: () => this.#claimLoop.recheck(),
-    })
-    this.#claimLoop = new ClaimLoop({
-      ...parts,
-      slots: parts.concurrency,
-      maxIdleTime: parts.maxIdleTime === undefined ? undefined : toMilliseconds(parts.maxIdleTime, 'maxIdleTime'),
-      accept: (posting) => this.#jobFilter.accepts(posting),
-      hasRoom: () => parts.isolator?.hasRoomForAny ?? true,
-      areServicesHealthy: () => this.#serviceHealth.isHealthy,
-      dispatch: (claim) => this.#runs.begin(claim),
-      isStorageBack: () => this.#storageIsBack(),
-      onError: (error) => this.#reportError(error),
-      onChange: () => this.#registration.statusChanged(),
-    })
-    this.#registration = new Registration({
-      ...parts,
-      flows: parts.flows,
-      status: () => ({
-        ...{ state: this.state, jobs: this.#runs.uuids, isolator: parts.isolator },
-        ...{ counts: this.counts, drainingSince: this.#drainingSince },
-      }),
-      onError: (error) => this.#reportError(error),
+      log,
+      onChange: () => this.recheck(),
     })
   }
 
@@ -185,23 +111,24 @@ export class Conductor implements AsyncDisposable {
     if (this.#lifecycle.state === 'stopped') return 'stopped'
     if (this.#suspend.signal.aborted) return 'aborting'
     if (this.#draining.signal.aborted) return 'draining'
-    if (this.#claimLoop.paused) return 'paused'
-    return this.#runs.size > 0 ? 'busy' : 'idle'
+    if (this.#slots.isPaused) return 'paused'
+    return this.running > 0 ? 'busy' : 'idle'
   }
 
   /**
    * Whether it can claim when a slot is free: it runs, neither the board nor the logbooks are known to be away, its services are healthy,
-   * and child processes can be started if it has a pool.
+   * and child processes can be started if it has a pool. Of several boards, one has to be there with its logbooks.
    */
   get healthy(): boolean {
     const canStartChildren = this.#parts.isolator?.refusal === undefined
     const canRun = canStartChildren && this.#serviceHealth.isHealthy
-    return this.#lifecycle.state === 'running' && this.#claimLoop.isHealthy && canRun
+    return this.#lifecycle.state === 'running' && this.#served.some(({ isHealthy }) => isHealthy) && canRun
   }
 
   /** The last time at which it could have claimed a job; the present time while it waits for a job. */
   get lastClaimableCheck(): Date | undefined {
-    return this.#claimLoop.lastClaimableCheck
+    const checks = this.#served.flatMap(({ lastClaimableCheck }) => lastClaimableCheck ?? [])
+    return checks.length === 0 ? undefined : new Date(Math.max(...checks.map((check) => check.getTime())))
   }
 
   /** The URL of `/healthz` and `/readyz`, when the option `health` is set. */
@@ -211,12 +138,12 @@ export class Conductor implements AsyncDisposable {
 
   /** The number of jobs that run now. */
   get running(): number {
-    return this.#runs.size
+    return this.#served.reduce((sum, { running }) => sum + running, 0)
   }
 
   /** What it has done since its start. */
   get counts(): ConductorCounts {
-    return this.#counters.counts
+    return sumCounts(this.#served.map(({ counts }) => counts))
   }
 
   /** The error for which it has stopped by itself; its process should be started again. */
@@ -237,32 +164,33 @@ export class Conductor implements AsyncDisposable {
     return this.#events.on(event, listener)
   }
 
-  /** Registers on the board and begins to claim. @internal @throws Duplicate when a living conductor has the name */
+  /**
+   * Registers on its boards and begins to claim. @internal
+   *
+   * @throws Duplicate when a living conductor has the name; NotConnected when no board is there any more
+   */
   start(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     return this.#lifecycle.start(
       async () => {
-        const { board, persistence, flows, concurrency, health, log } = this.#parts
+        const { flows, concurrency, health, log } = this.#parts
         const failed = (error: unknown) => this.#reportError(error)
         this.#metrics?.subscribe()
         const answers = { health: () => this.#health(), metrics: this.#metrics, failed }
         if (health) this.#healthServer = await serveHealth(health, answers)
-        await this.#registration.register(options)
-        await this.#runBeforeClaim(options.signal)
-        await this.#scheduling.start()
+        await this.#serveOpenBoards(options)
         await this.#serviceHealth.check(this.#draining.signal)
-        this.#publishing = this.#publishFlows()
         this.#alive = keepAlive()
-        this.#watch = this.#watchEventLoop()
-        this.#loop = this.#claimAndRun()
-        this.#retaining = this.#retain()
-        this.#checking = this.#serviceHealth.run(this.#draining.signal)
-        const places = { board: board.uri, persistence: persistence.uri }
-        log.info({ conductor: this.name, ...places, flows: flows.names, concurrency }, 'conductor started')
+        for (const served of this.#served) this.#begin(served)
+        this.#background = Promise.all([
+          this.#serviceHealth.run(this.#draining.signal),
+          this.#stopWhenOver(),
+          ...this.#boards.map((each) => each.served ?? this.#serveLater(each)),
+        ])
+        log.info({ conductor: this.name, ...this.#places, flows: flows.names, concurrency }, 'conductor started')
       },
       async () => {
         this.#draining.abort()
-        await this.#scheduling[Symbol.asyncDispose]()
-        await this.#registration.unregister()
+        for (const served of this.#served) await served.leave()
         await this.#healthServer?.[Symbol.asyncDispose]()
       },
     )
@@ -273,11 +201,11 @@ export class Conductor implements AsyncDisposable {
    * when they end.
    */
   pause(): void {
-    this.#claimLoop.pause()
+    this.#setPaused({ paused: true })
   }
 
   resume(): void {
-    this.#claimLoop.resume()
+    this.#setPaused({ paused: false })
   }
 
   /**
@@ -289,20 +217,18 @@ export class Conductor implements AsyncDisposable {
     this.#drainingSince ??= new Date()
     return this.#lifecycle.stop(async () => {
       using _alive = this.#alive
-      using _watch = this.#watch
-      using _selection = this.#jobFilter
       const { drainTimeout, abortTimeout, owned, log } = this.#parts
       log.info({ conductor: this.name, running: this.running }, 'conductor draining')
-      this.#registration.statusChanged()
-      // The other conductors fire, as this one will be gone soon.
-      const background = [this.#loop, this.#retaining, this.#publishing, this.#checking]
-      await Promise.all([...background, this.#scheduling[Symbol.asyncDispose]()])
+      this.#statusChanged()
+      await this.#background
+      await Promise.all(this.#served.map((served) => served.whenDrained()))
       await this.#waitForRuns({ within: toMilliseconds(drainTimeout, 'drainTimeout'), unless: this.#suspend.signal })
       this.abort()
       await this.#waitForRuns({ within: toMilliseconds(abortTimeout, 'abortTimeout') })
       this.#leave.abort(new ShuttingDown(`conductor ${this.name} has stopped`))
-      await this.#runs.whenSettled()
-      await this.#registration.unregister()
+      await Promise.all(this.#served.map((served) => served.whenSettled()))
+      await Promise.all(this.#served.map((served) => served.leave()))
+      this.#eventLoopWatch?.watch[Symbol.dispose]()
       await this.#healthServer?.[Symbol.asyncDispose]()
       for (const opened of owned) await opened[Symbol.asyncDispose]()
       log.info({ conductor: this.name, leftBehind: this.running }, 'conductor stopped')
@@ -328,7 +254,7 @@ export class Conductor implements AsyncDisposable {
   /** Reports what happens to child processes. @internal */
   onPoolEvent(event: PoolEvent): void {
     const { log } = this.#parts
-    this.#registration.statusChanged()
+    this.#statusChanged()
     switch (event.kind) {
       case 'started': {
         const { child, tookMs } = event
@@ -353,13 +279,13 @@ export class Conductor implements AsyncDisposable {
       case 'availability':
         if (event.error) this.#reportError(event.error)
         else log.info({ conductor: this.name }, 'child processes can be started again')
-        this.#claimLoop.recheck()
+        this.recheck()
     }
   }
 
   /** Looks again for jobs to claim: one that was rejected may be acceptable now. @internal */
   recheck(): void {
-    this.#claimLoop.recheck()
+    for (const served of this.#served) served.recheck()
   }
 
   /** Stops, because the module of the pool has changed: children of two versions must not run side by side. @internal */
@@ -369,120 +295,180 @@ export class Conductor implements AsyncDisposable {
     this.stop().catch((failed: unknown) => this.#reportError(failed))
   }
 
-  // --- Claiming ---------------------------------------------------------------------------------------------------
+  // --- Boards -----------------------------------------------------------------------------------------------------
 
-  async #claimAndRun(): Promise<void> {
-    const over = await this.#claimLoop.run(this.#draining.signal)
+  get #served(): readonly ServedBoard[] {
+    return this.#boards.flatMap(({ served }) => served ?? [])
+  }
+
+  /** Whether other boards go on when one is away. */
+  get #hasSeveral(): boolean {
+    return this.#boards.length > 1
+  }
+
+  get #places() {
+    const [first] = this.#boards
+    if (!first || this.#hasSeveral) return { boards: this.#boards.map(({ source }) => source.entry.uri) }
+    return { board: first.source.entry.uri, persistence: first.source.persistence.uri }
+  }
+
+  /** Serves the boards that are open. @throws the error of one that cannot be served at all; NotConnected if all are away by now */
+  async #serveOpenBoards(options: { readonly signal?: AbortSignal | undefined }): Promise<void> {
+    const open = this.#boards.filter(({ source }) => source.board)
+    const results = await Promise.allSettled(open.map((each) => this.#serve(each, options)))
+    const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []))
+    const fatal = failures.find((error) => !(error instanceof NotConnected))
+    if (fatal !== undefined) throw fatal
+    if (this.#served.length === 0) throw failures[0]
+  }
+
+  /** Registers on a board, and prepares to claim its jobs. @throws the errors of opening, of registering, and of hooks */
+  async #serve(each: ConductedBoard, options: { readonly signal?: AbortSignal | undefined } = {}): Promise<ServedBoard> {
+    const { source, lane } = each
+    // An opening that began before the start of this conductor does not end by its signal.
+    const board = await rejectOnAbort(source.open(this.#draining.signal), this.#draining.signal)
+    if (board.sessionTimeout !== undefined) this.#tasks.lowerMinimum(board.sessionTimeout / 4)
+    const { log } = this.#parts
+    const served = new ServedBoard({
+      ...this.#parts,
+      ...{ board, persistence: source.persistence, schedules: source.entry.schedules, slots: this.#slots, lane },
+      log: this.#hasSeveral ? log.child({ board: board.uri }) : log,
+      tasks: this.#tasks,
+      events: this.#events,
+      conductorStatus: () => ({ state: this.state, drainingSince: this.#drainingSince }),
+      areServicesHealthy: () => this.#serviceHealth.isHealthy,
+      ...{ draining: this.#draining.signal, suspend: this.#suspend.signal, leave: this.#leave.signal },
+      onError: (error) => this.#reportError(error),
+    })
+    try {
+      await served.start(options)
+    } catch (error) {
+      await served.leave()
+      throw error
+    }
+    each.served = served
+    return served
+  }
+
+  /** Opens a board that could not be reached at the start, and claims its jobs from then on. */
+  async #serveLater(each: ConductedBoard): Promise<void> {
+    const { log } = this.#parts
+    const { entry } = each.source
+    let reported = ''
+    const report = (error: unknown) => {
+      const reason = describeError(error)
+      if (reason !== reported)
+        log.warn({ board: entry.uri, reason }, 'a board cannot be reached: the conductor goes on with its other boards, and tries again')
+      reported = reason
+    }
+    if (each.source.fault) report(each.source.fault)
+    const { signal } = this.#draining
+    const serve = () => this.#serve(each, { signal })
+    const served = await retryUntilAborted(serve, { ...REOPEN_PAUSES, signal, onRetry: report })
+    if (!served || signal.aborted) return
+    log.info({ board: entry.uri }, 'a board is there: its jobs are claimed, too')
+    this.#begin(served)
+  }
+
+  #begin(served: ServedBoard): void {
+    this.#watchEventLoop(served.board.sessionTimeout)
+    if (this.#hasSeveral) this.#reportOutages(served)
+    served.begin()
+  }
+
+  /** Logs once that a board is away, and once that it is back. */
+  #reportOutages({ board }: ServedBoard): void {
+    const { log } = this.#parts
+    let isAway = !board.connected
+    const off = board.on('state', ({ state, reason }) => {
+      if (this.#draining.signal.aborted || (state !== 'connected') === isAway) return
+      isAway = !isAway
+      if (isAway) log.warn({ board: board.uri, reason }, 'a board is away: the conductor goes on with its other boards')
+      else log.info({ board: board.uri }, 'a board is back')
+    })
+    this.#draining.signal.addEventListener('abort', off, { once: true })
+  }
+
+  async #stopWhenOver(): Promise<void> {
+    const over = await this.#slots.whenOver(this.#draining.signal)
     if (over === undefined) return
     this.#parts.log.info({ conductor: this.name }, `conductor stops by itself: ${over}`)
-    // This must not be awaited here: a stop waits for this loop.
+    // This must not be awaited here: a stop waits for this function.
     this.stop().catch((error: unknown) => this.#reportError(error))
   }
 
-  async #runBeforeClaim(signal: AbortSignal | undefined): Promise<void> {
-    const { board, hooks, release, log } = this.#parts
-    if (!hooks) return
-    using stop = followSignals([signal, this.#draining.signal])
-    await runBeforeClaim(hooks, { board, conductor: this.name, release, log, signal: stop.signal })
+  #setPaused({ paused }: { readonly paused: boolean }): void {
+    if (this.#slots.isPaused === paused) return
+    this.#slots.setPaused({ paused })
+    if (paused) this.recheck()
+    this.#statusChanged()
   }
 
-  /** Writes the outlines of the flows, for people. No job waits for it, and none suffers if it fails. */
-  async #publishFlows(): Promise<void> {
-    const { board, flows } = this.#parts
-    try {
-      await board.publishFlows(flows.all)
-    } catch (error) {
-      if (board.connected && !(error instanceof UnsupportedCapability)) this.#reportError(error)
-    }
-  }
-
-  async #retain(): Promise<void> {
-    const { removeLogbooksAfter, removeTrashAfter, flows, ...parts } = this.#parts
-    const { signal } = this.#draining
-    const ages = toFlowAges(flows.all)
-    const age =
-      removeLogbooksAfter === undefined ? undefined : toMilliseconds(removeLogbooksAfter, 'removeLogbooksAfter')
-    await Promise.all([
-      age === undefined && ages.length === 0 ? undefined : retain({ ...parts, age, flowAges: ages }, signal),
-      removeTrashAfter === undefined
-        ? undefined
-        : retainTrash({ ...parts, age: toMilliseconds(removeTrashAfter, 'removeTrashAfter') }, signal),
-    ])
-  }
-
-  async #storageIsBack(): Promise<boolean> {
-    return this.#parts.persistence.getBook(NO_BOOK_UUID).then(
-      () => true,
-      (error: unknown) => error instanceof NotFound || !(error instanceof StorageFailure),
-    )
-  }
-
-  #runStarted(event: RunStarted): void {
-    this.#counters.onStarted(event)
-    this.#registration.statusChanged()
-    this.#events.emit('started', event)
-  }
-
-  #onRunEnded(uuid: string): void {
-    this.#claimLoop.noteSlotFreed()
-    this.#jobFilter.noteRunEnded(uuid)
-    this.#registration.statusChanged()
+  #statusChanged(): void {
+    for (const served of this.#served) served.statusChanged()
   }
 
   /** Resolves when no job runs any more, when the time is over, or when the signal fires. */
   async #waitForRuns(limits: { within: number; unless?: AbortSignal }): Promise<void> {
     using stop = followSignals([limits.unless])
     using _timer = abortAfter(stop, limits.within, () => new ShuttingDown('the time is over'))
-    await rejectOnAbort(this.#runs.whenIdle(), stop.signal).catch(() => undefined)
+    const idle = Promise.all(this.#served.map((served) => served.whenIdle()))
+    await rejectOnAbort(idle, stop.signal).catch(() => undefined)
   }
 
   #health(): Health {
-    const { board, concurrency } = this.#parts
+    const boards = this.#boards.map(toBoardHealth)
+    const [first] = boards
     return {
       state: this.state,
       healthy: this.healthy,
       running: this.running,
-      slots: concurrency,
+      slots: this.#parts.concurrency,
       counts: this.counts,
-      board: board.state,
-      storage: this.#claimLoop.isStorageAway ? 'away' : 'there',
+      ...(first && !this.#hasSeveral ? { board: first.state, storage: first.storage } : { boards }),
       ...(this.#parts.isolator && { children: toChildrenHealth(this.#parts.isolator) }),
       ...defined({ services: this.#serviceHealth.status, lastClaimableCheck: this.lastClaimableCheck }),
     }
   }
 
   #createMetrics(): ConductorMetrics | undefined {
-    const { metrics, board, concurrency, isolator, log } = this.#parts
+    const { metrics, concurrency, isolator, log } = this.#parts
     if (!metrics) return undefined
     return new ConductorMetrics({
       ...(metrics === true ? {} : metrics),
-      ...{ events: this.#events, log, now: () => board.clock.now() },
+      ...{ events: this.#events, log },
       gauges: () => ({
-        ...{ slots: concurrency, ready: this.healthy, connected: board.connected },
+        ...{ slots: concurrency, ready: this.healthy },
+        connected: this.#boards.every(({ source }) => source.board?.connected),
         children: isolator && toStateCounts(isolator.children),
       }),
     })
   }
 
-  #watchEventLoop(): Disposable | undefined {
-    const { sessionTimeout } = this.#parts.board
-    if (sessionTimeout === undefined) return undefined
+  /** Watches the event loop for the session that ends first. */
+  #watchEventLoop(sessionTimeout = Number.POSITIVE_INFINITY): void {
+    const { sessionTimeout: watched = Number.POSITIVE_INFINITY, watch } = this.#eventLoopWatch ?? {}
+    if (sessionTimeout >= watched) return
+    watch?.[Symbol.dispose]()
     const blocked = (facts: EventLoopBlocked) => {
       this.#parts.log.warn({ conductor: this.name, ...facts }, formatBlocked(facts))
       this.#events.emit('eventLoopBlocked', facts)
     }
-    return watchEventLoop({ sessionTimeout, tasks: this.#tasks, blocked })
-  }
-
-  #onStopIgnored(event: StopIgnored): void {
-    const { job, run, tasks } = event
-    this.#parts.log.warn({ conductor: this.name, job: job.uuid, run, tasks }, formatStopIgnored(event))
-    this.#events.emit('stopIgnored', event)
+    this.#eventLoopWatch = { sessionTimeout, watch: watchEventLoop({ sessionTimeout, tasks: this.#tasks, blocked }) }
   }
 
   #reportError(thrown: unknown): void {
     const error = asError(thrown)
     this.#parts.log.warn({ err: error }, 'background operation failed')
     this.#events.emit('error', { error })
+  }
+}
+
+function toBoardHealth({ source, served }: ConductedBoard): BoardHealth {
+  const { board, entry } = source
+  const state = board ? board.state : 'not opened'
+  return {
+    ...{ name: toBoardLabel(entry.uri), state, usable: served?.isHealthy ?? false },
+    ...{ running: served?.running ?? 0, storage: served?.storage ?? 'there' },
   }
 }

@@ -45,6 +45,13 @@ export class RunCounters {
   }
 }
 
+/** Returns the sum of the counts on several boards. */
+export function sumCounts(all: readonly ConductorCounts[]): ConductorCounts {
+  const sum = { done: 0, failed: 0, other: 0, workedMs: 0 }
+  for (const counts of all) for (const name of Object.keys(sum) as (keyof ConductorCounts)[]) sum[name] += counts[name]
+  return sum
+}
+
 function toKey({ job, run }: RunStarted): string {
   return `${job.ref} ${run}`
 }

@@ -3,7 +3,8 @@
  *
  * - `/healthz`: 200 as long as the conductor has not stopped. The conductor survives an outage of its servers, and a
  *   restart would not cure it.
- * - `/readyz`: 200 while it can claim; 503 while it cannot, because it is paused, stopping, or its servers are away.
+ * - `/readyz`: 200 while it can claim; 503 while it cannot, because it is paused, stopping, or its servers are away. Of several boards, one
+ *   has to be usable.
  *
  * Both answer with the same JSON, which names no job and no location.
  *
@@ -22,6 +23,19 @@ export interface HealthAddress {
   readonly host?: string
 }
 
+/** The health of one of several boards. */
+export interface BoardHealth {
+  /** The name of the board, without its servers. */
+  readonly name: string
+  readonly state: string
+  /** Whether a job of this board could be claimed if a slot were free. */
+  readonly usable: boolean
+  /** The number of jobs of this board that run now. */
+  readonly running: number
+  /** The state of its logbooks. */
+  readonly storage: 'there' | 'away'
+}
+
 export interface Health {
   readonly state: string
   /** Whether it can claim when a slot is free. */
@@ -30,8 +44,11 @@ export interface Health {
   readonly slots: number
   /** What it has done since its start. */
   readonly counts: ConductorCounts
-  readonly board: string
-  readonly storage: 'there' | 'away'
+  /** The state of the board, and of its logbooks. */
+  readonly board?: string
+  readonly storage?: 'there' | 'away'
+  /** The same of each board, where there are several. */
+  readonly boards?: readonly BoardHealth[]
   /** The child processes for isolated tasks. */
   readonly children?: ChildrenHealth
   /** Each service that has a health check: `healthy`, or why it is not. */

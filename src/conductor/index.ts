@@ -1,5 +1,6 @@
 /** Conductors: claim jobs, run their flows, settle them. */
 
+export type { ConductorBoard } from './boards/board-entries.ts'
 export type { Conductor, ConductorState } from './conductor.ts'
 export type { ConductorCounts } from './counters.ts'
 export { type RunConductorOptions, runConductor } from './daemon/run-conductor.ts'

@@ -41,8 +41,6 @@ export interface ConductorMetricsOptions extends MetricsOptions {
   readonly log: Logger
   /** Returns the gauges; called when the metrics are read. */
   readonly gauges: () => ConductorGauges
-  /** Returns the time of the board's clock, by which jobs are posted and due. */
-  readonly now: () => number
 }
 
 /** The metrics of one conductor. */
@@ -103,7 +101,7 @@ export class ConductorMetrics {
   }
 
   #onStarted(event: RunStarted): void {
-    const { job, run } = event
+    const { board, job, run } = event
     const flow = this.#flowOf(event)
     this.#meter.record('jobboard_jobs_claimed_total', 1, { flow })
     this.#changeRunning(flow, 1)
@@ -111,7 +109,8 @@ export class ConductorMetrics {
     const readyAt = Math.max(job.postedAt?.getTime() ?? Number.NaN, job.delayedUntil?.getTime() ?? 0)
     // A later run waited for its back-off, or its owner was lost.
     if (run === 1 && !Number.isNaN(readyAt))
-      this.#meter.record('jobboard_wait_seconds', Math.max(0, this.#options.now() - readyAt) / 1_000, { flow })
+      // Jobs are posted and due by the clock of their board.
+      this.#meter.record('jobboard_wait_seconds', Math.max(0, board.clock.now() - readyAt) / 1_000, { flow })
   }
 
   #onSettled(event: RunSettled): void {
@@ -136,7 +135,7 @@ export class ConductorMetrics {
   }
 }
 
-function toKey({ job, run }: RunStarted): string {
+function toKey({ job, run }: Pick<RunStarted, 'job' | 'run'>): string {
   return `${job.ref} ${run}`
 }
 

@@ -9,6 +9,7 @@ import { type Duration, toMilliseconds } from '../core/time.ts'
 import { DEFAULT_CONCURRENCY } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { LogbookCodec, Persistence } from '../persistence/index.ts'
+import { type ConductorBoard, isPlace } from './boards/board-entries.ts'
 import type { HealthAddress } from './health-server.ts'
 import { assertHooks, type ConductorHooks } from './hooks.ts'
 import type { ConductorPool } from './isolation/open-pool.ts'
@@ -21,8 +22,13 @@ export const DEFAULT_ABORT_TIMEOUT = '5s'
 
 /** The options of a conductor. Durations are milliseconds, or texts such as `'25s'`. */
 export interface ConductorOptions {
-  /** The board: a URI, opened here and closed at the stop; or an open board, left open. */
-  readonly board: string | JobBoard
+  /** The board: a URI, opened here and closed at the stop; or an open board, left open. Required unless there are `boards`. */
+  readonly board?: string | JobBoard
+  /**
+   * Several boards instead of one, whose jobs share the slots: in order, so that jobs of earlier boards come first, or by weight. A board that
+   * is away stops none of the others.
+   */
+  readonly boards?: readonly (string | JobBoard | ConductorBoard)[]
   /** The logbooks: a URI, opened here and closed at the stop; or an open persistence, left open. */
   readonly persistence: string | Persistence
   /** The codecs of logbooks that are opened here: see `openPersistence`. */
@@ -120,6 +126,7 @@ export interface ConductorOptions {
 
 export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   board: true,
+  boards: true,
   persistence: true,
   codec: true,
   flows: true,
@@ -183,13 +190,11 @@ export type ConductorSettings = Required<Pick<ConductorOptions, DefaultedOption>
 /** Checks the options, and adds the defaults. @throws InvalidArgument naming the invalid option and a valid value */
 export function conductorSettings(options: ConductorOptions): ConductorSettings {
   assertOptions(options, CONDUCTOR_OPTIONS, 'a conductor')
-  const { board, persistence, name } = options
-  assertUriOrObject(board, 'claimNext', 'board must be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board')
-  assertUriOrObject(
-    persistence,
-    'acquire',
-    'persistence must be a URI such as directory:./logbooks, or an open persistence',
-  )
+  const { persistence, name } = options
+  if (!isPlace(persistence, 'acquire'))
+    throw new InvalidArgument(
+      'a conductor: persistence must be a URI such as directory:./logbooks, or an open persistence',
+    )
   if (name !== undefined && (typeof name !== 'string' || name === ''))
     throw new InvalidArgument('a conductor: name must be a non-empty string; leave it out for host:pid')
   const settings: ConductorSettings = {
@@ -293,11 +298,4 @@ function toLogger({ log = silentLog, redact }: ConductorOptions): Logger {
   if (typeof log.child !== 'function')
     throw new InvalidArgument('a conductor: log must be a Pino logger, as in log: pino()')
   return redact === undefined ? log : redactedLog(log, new Redactor(redact))
-}
-
-/** Checks that an option is a URI or an open object. @param method a method that an open object has */
-function assertUriOrObject(place: unknown, method: string, message: string): void {
-  const open: Record<string, unknown> = Object(place)
-  if ((typeof place === 'string' && place !== '') || typeof open[method] === 'function') return
-  throw new InvalidArgument(`a conductor: ${message}`)
 }

@@ -1,11 +1,12 @@
 /** Starts conductors inside a process of the application. */
-import { type JobBoard, openBoard } from '../board/index.ts'
-import { toDeclaredSchedules } from '../board/internal.ts'
+import type { JobBoard } from '../board/index.ts'
 import { openOrAbort, rejectOnAbort } from '../core/async/abort.ts'
 import type { Logger } from '../core/log.ts'
 import { defined } from '../core/options.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import { openPersistence, type Persistence } from '../persistence/index.ts'
+import { toBoardEntries } from './boards/board-entries.ts'
+import { BoardSource, openBoards } from './boards/board-source.ts'
 import { KnownFlows } from './claiming/known-flows.ts'
 import { Conductor } from './conductor.ts'
 import type { IsolatedAtoms } from './isolation/isolated-atoms.ts'
@@ -17,33 +18,43 @@ import { openServices, type ServicesFor } from './services/open.ts'
  * Starts a conductor. Resolves when it has registered itself and claims jobs. The conductor keeps the process alive
  * until it is stopped.
  *
- * @throws InvalidArgument for invalid options; the errors of opening a board or logbooks
+ * @throws InvalidArgument for invalid options; the errors of opening a board or logbooks; of several boards, NotConnected when none of them
+ * can be reached
  * @example await using conductor = await startConductor({ board, persistence: 'directory:./logbooks', flows: [hello] })
  */
 export async function startConductor<const F extends readonly AnyFlow[]>(
   options: ConductorOptions & { readonly flows: F } & ServicesFor<F>,
 ): Promise<Conductor> {
-  const settings = conductorSettings(options)
-  const schedules = options.schedules && toDeclaredSchedules(options.schedules)
+  const { onError: errorHandler, ...settings } = conductorSettings(options)
+  const entries = toBoardEntries(options)
   const flows = new KnownFlows(options.flows)
   const owned: AsyncDisposable[] = []
   const { signal } = options
+  const { log } = settings
   try {
     signal?.throwIfAborted()
-    const persistence = await openLogbooks(options, settings.log)
-    if (persistence !== options.persistence) owned.unshift(persistence)
-    const board = await openConductorBoard(options, settings.log)
-    if (board !== options.board) owned.unshift(board)
-    warnOfLostResults(options.flows, { board, log: settings.log })
-    const failed = (error: unknown) => settings.log.warn({ err: error }, 'a service could not be disposed of')
+    const common = await openLogbooks(options.persistence, options, { log, owned })
+    const sources: BoardSource[] = []
+    for (const entry of entries) {
+      const { persistence: given } = entry
+      const persistence = given === undefined ? common : await openLogbooks(given, options, { log, owned })
+      sources.push(new BoardSource({ entry, persistence, log, who: options.name }))
+    }
+    owned.unshift(...sources)
+    await openBoards(sources, signal)
+    const open = sources.flatMap(({ board }) => board ?? [])
+    for (const board of open) warnOfLostResults(options.flows, { board, log })
+    const failed = (error: unknown) => log.warn({ err: error }, 'a service could not be disposed of')
     const services = await openOrAbort(signal, openServices(options.services, { failed, signal }))
     owned.unshift(services)
-    const name = options.name ?? nextName(board)
+    const name = options.name ?? nextName(open[0]?.who ?? '')
     let conductor: Conductor | undefined
     const isolator = await openOrAbort(
       signal,
       openConductorPool(options, {
-        ...{ log: settings.log, sessionTimeout: board.sessionTimeout, sessionLeft: () => board.sessionLeft },
+        ...{ log, sessionTimeout: shortestSessionTimeout(sources) },
+        // Each board says it of its own claims.
+        sessionLeft: () => Number.POSITIVE_INFINITY,
         onEvent: (event) => conductor?.onPoolEvent(event),
         onRoom: () => conductor?.recheck(),
         onCodeChanged: (error) => conductor?.onCodeChanged(error),
@@ -51,16 +62,10 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
     )
     if (isolator.atoms) owned.unshift(isolator)
     conductor = new Conductor({
-      name,
-      board,
-      persistence,
-      flows,
-      services,
+      ...settings,
+      ...{ name, sources, flows, services, errorHandler, owned },
       isolator: isolator.atoms,
       isolates: options.pool !== false,
-      schedules,
-      ...settings,
-      owned,
     })
     signal?.throwIfAborted()
     await conductor.start({ signal })
@@ -69,6 +74,15 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
     for (const opened of owned) await opened[Symbol.asyncDispose]()
     throw error
   }
+}
+
+/** The timeout in milliseconds that is assumed for a board that is not open yet. */
+const USUAL_SESSION_TIMEOUT_MS = 10_000
+
+/** Returns the shortest timeout of a session in milliseconds; undefined if the sessions of all boards last as long as the process. */
+function shortestSessionTimeout(sources: readonly BoardSource[]): number | undefined {
+  const timeouts = sources.flatMap(({ board }) => (board ? (board.sessionTimeout ?? []) : USUAL_SESSION_TIMEOUT_MS))
+  return timeouts.length === 0 ? undefined : Math.min(...timeouts)
 }
 
 function warnOfLostResults(
@@ -84,20 +98,16 @@ function warnOfLostResults(
 }
 
 async function openLogbooks(
-  { persistence: given, codec, signal }: ConductorOptions,
-  log: Logger,
+  given: string | Persistence,
+  { codec, signal }: ConductorOptions,
+  { log, owned }: { readonly log: Logger; readonly owned: AsyncDisposable[] },
 ): Promise<Persistence> {
   const rest = defined({ codec })
   // A persistence that was passed in open is not closed.
-  return typeof given === 'string'
-    ? openOrAbort(signal, openPersistence(given, { log, ...rest }))
-    : rejectOnAbort(openPersistence(given, rest), signal)
-}
-
-async function openConductorBoard(options: ConductorOptions, log: Logger): Promise<JobBoard> {
-  const { board, name, signal } = options
-  if (typeof board !== 'string') return board
-  return openBoard(board, { log, ...defined({ who: name, signal }) })
+  if (typeof given !== 'string') return rejectOnAbort(openPersistence(given, rest), signal)
+  const opened = await openOrAbort(signal, openPersistence(given, { log, ...rest }))
+  owned.unshift(opened)
+  return opened
 }
 
 async function openConductorPool(
@@ -111,7 +121,7 @@ async function openConductorPool(
 /** The number of conductors of this process that were named automatically. */
 let autoNamedCount = 0
 
-function nextName(board: JobBoard): string {
+function nextName(who: string): string {
   autoNamedCount += 1
-  return autoNamedCount === 1 ? board.who : `${board.who}/${autoNamedCount}`
+  return autoNamedCount === 1 ? who : `${who}/${autoNamedCount}`
 }

@@ -60,6 +60,8 @@ export interface ChildOptions extends HeartbeatOptions {
 
 export interface ChildWork {
   readonly work: unknown
+  /** Returns for how many milliseconds, at least, this process has the right to this work, if that differs from the pool's. */
+  readonly workLeftMs?: (() => number) | undefined
   readonly onNote: (note: unknown) => void
   readonly onAsk: OnAsk
 }
@@ -236,7 +238,7 @@ export class Child {
     const answer = createDeferred<unknown>()
     const answers = new Answers(work.onAsk, (message) => this.#send(message))
     this.#work = { ...work, number: this.#workCount, answer, answers, hasBegun: false, settle: undefined }
-    this.#heartbeat.startWork()
+    this.#heartbeat.startWork(work.workLeftMs)
     this.#output.clear()
     this.#send({ kind: 'run', number: this.#workCount, work: work.work })
     return answer.promise

@@ -27,9 +27,11 @@ export class Heartbeat implements Disposable {
   /** The time for which the child may live after the last beat, in milliseconds. */
   #allowedMs = Number.POSITIVE_INFINITY
   #wasSilent = false
+  #workLeftMs: () => number
 
   constructor(options: HeartbeatOptions) {
     this.#options = options
+    this.#workLeftMs = options.workLeftMs
   }
 
   /** Whether the pool was silent for so long that the child has killed itself, or is about to. */
@@ -53,10 +55,15 @@ export class Heartbeat implements Disposable {
     lifeline.on('error', () => undefined)
   }
 
-  /** Forgets the silence of earlier work, and sends a beat if the right to the new work ends sooner than the last beat allows. */
-  startWork(): void {
+  /**
+   * Forgets the silence of earlier work, and sends a beat if the right to the new work ends sooner than the last beat allows.
+   *
+   * @param workLeftMs returns for how many milliseconds, at least, the pool has the right to this work
+   */
+  startWork(workLeftMs: () => number = this.#options.workLeftMs): void {
     this.#wasSilent = false
-    const { silenceMs, workLeftMs } = this.#options
+    this.#workLeftMs = workLeftMs
+    const { silenceMs } = this.#options
     if (silenceMs === 0 || !this.#lifeline?.writable) return
     // The last beat was for an idle child, and may allow it more than the right to this work lasts.
     const allowedMs = this.#lastBeatMs + this.#allowedMs - monotonic()
@@ -90,8 +97,8 @@ export class Heartbeat implements Disposable {
 
   /** Returns whether there was a beat to send. */
   #send(lifeline: Duplex, { isBusy }: { readonly isBusy: boolean }): boolean {
-    const { silenceMs, workLeftMs } = this.#options
-    const leftMs = isBusy ? Math.min(silenceMs, workLeftMs()) : silenceMs
+    const { silenceMs } = this.#options
+    const leftMs = isBusy ? Math.min(silenceMs, this.#workLeftMs()) : silenceMs
     // Without the right to the work there is no beat: the owner of the pool kills the child, or it ends itself.
     if (leftMs <= 0 && silenceMs > 0) return false
     this.#lastBeatMs = monotonic()

@@ -62,6 +62,8 @@ export type PoolEvent =
 
 export interface WorkOptions {
   readonly work: unknown
+  /** Returns for how many milliseconds, at least, this process has the right to this work, if that differs from the pool's. */
+  readonly workLeftMs?: (() => number) | undefined
   readonly onNote: (note: unknown) => void
   /** Answers what the worker asks about the work. */
   readonly onAsk: OnAsk

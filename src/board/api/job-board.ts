@@ -428,6 +428,12 @@ export class JobBoard implements AsyncDisposable {
     return this.#claimer.waitForClaimable(options)
   }
 
+  /** @internal Resolves when there is a job to claim that `accept` accepts. @throws the signal's reason */
+  async waitToClaim(options: Pick<Required<ClaimNextOptions>, 'accept' | 'signal'>): Promise<void> {
+    this.#lifecycle.assertRunning()
+    return this.#claimer.waitToClaim(options)
+  }
+
   /**
    * Finds a job by its reference ({@link Job.ref}) or its uuid. With a reference it takes one round trip. With a uuid it takes two on
    * Postgres and Redis; a ZooKeeper board that is not viewed is listed as a whole, and viewed for some seconds.

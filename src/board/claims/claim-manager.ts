@@ -170,9 +170,9 @@ export class ClaimManager {
     return claim
   }
 
-  /** Returns whether there is a job to claim. */
-  hasClaimable(): boolean {
-    const isFound = this.canClaim && this.#view.queue.hasClaimable((posting) => this.#isSupported(posting))
+  /** Returns whether there is a job to claim that `accept` accepts. */
+  hasClaimable(accept: (posting: Posting) => boolean): boolean {
+    const isFound = this.canClaim && this.#view.queue.hasClaimable((posting) => this.accepts(accept, posting))
     this.#view.setAlarm()
     return isFound
   }

@@ -43,15 +43,20 @@ export class Claimer {
   /** Resolves when there is a job to claim. Without a timeout, a caller on a busy board polls. @throws Timeout */
   async waitForClaimable(options: WaitOptions): Promise<void> {
     assertWaitOptions(options)
+    await this.waitToClaim({ ...options, accept: () => true })
+  }
+
+  /** Resolves when there is a job to claim that `accept` accepts. @throws Timeout */
+  async waitToClaim({ accept, ...options }: WaitOptions & Pick<Required<ClaimNextOptions>, 'accept'>): Promise<void> {
     const { claims } = this.#options
     this.#startUpkeep()
     using _alive = keepAlive()
     using stop = followSignals([this.#options.signal, options.signal])
     using _timer = options.timeout === 0 ? undefined : this.#startTimeout(stop, options.timeout)
-    const accepts = (posting: Posting) => claims.accepts(() => true, posting)
+    const accepts = (posting: Posting) => claims.accepts(accept, posting)
     const mayPoll = options.timeout === undefined
     using waiter = await this.#waiting.begin({ signal: stop.signal, accepts, mayPoll })
-    while (!claims.hasClaimable()) await this.#waitForChange(waiter, { stop, timeout: options.timeout })
+    while (!claims.hasClaimable(accept)) await this.#waitForChange(waiter, { stop, timeout: options.timeout })
   }
 
   /** Waits for claimable jobs and claims up to `max`. @throws Timeout; the signal's reason; InvalidState when the board is closed */

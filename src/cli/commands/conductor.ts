@@ -1,10 +1,14 @@
 /** The command `jobboard conductor`: a daemon that claims jobs and runs their flows. */
 import type { Command } from 'commander'
 import type { Conductor } from '../../conductor/index.ts'
+import { retry } from '../../core/async/retry.ts'
+import { NotConnected } from '../../core/errors.ts'
 import { Redactor } from '../../core/redaction.ts'
-import { formatDuration } from '../../core/time.ts'
+import { formatDuration, toMilliseconds } from '../../core/time.ts'
+import { redactUri } from '../../core/uri.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { LOG_LEVEL_CHOICES } from '../input/choices.ts'
+import { addBoardFlags, type BoardFlags, toBoards } from '../input/board-flags.ts'
 import {
   addConductorFlags,
   boardSettingsOf,
@@ -14,11 +18,19 @@ import {
 } from '../input/conductor-flags.ts'
 import { flowsOption, loadFlowsAndServices, type ModuleNames } from '../input/flows-module.ts'
 import { toPool } from '../input/pool-flags.ts'
-import { choiceParser, collectText, definedOnly, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
-import { openConductorsLogbooks, openNamedBoard } from '../opening.ts'
+import {
+  choiceParser,
+  collectText,
+  DEFAULT_TIMEOUT,
+  definedOnly,
+  parseDuration,
+  redactedKeys,
+  type SharedOptions,
+} from '../input/shared-options.ts'
+import { openBoardsLogbooks, openConductorsLogbooks, openNamedBoard, toConductorBoard } from '../opening.ts'
 import { escapeUnprintable } from '../output/render/text.ts'
 
-interface ConductorCommandOptions extends SharedOptions, ConductorFlags {
+interface ConductorCommandOptions extends SharedOptions, ConductorFlags, BoardFlags {
   readonly flows?: ModuleNames
   readonly release?: string
   readonly logLevel?: (typeof LOG_LEVEL_CHOICES)[number]
@@ -31,9 +43,11 @@ export function defineConductor(program: Command, run: RunAction): void {
     .description(
       'Claims jobs whose flow the module exports, and runs them. It logs JSON lines to standard error. The first SIGINT or ' +
         'SIGTERM lets running jobs finish, the second aborts them, the third ends the process; unfinished jobs go back to ' +
-        'the board. SIGUSR2 pauses it, and resumes it when it is paused: meanwhile running jobs continue, and no job is claimed.',
+        'the board. SIGUSR2 pauses it, and resumes it when it is paused: meanwhile running jobs continue, and no job is claimed. ' +
+        'With --board repeated it takes jobs of several boards: of the first before those of the next.',
     )
     .option('--flows <module>', 'module that exports the flows: a path or a package; may be repeated', collectText)
+  addBoardFlags(command)
   addConductorFlags(command)
   command
     .option('--release <name>', "name of the application's release, for hooks that run once for each; JOBBOARD_RELEASE")
@@ -50,11 +64,16 @@ const EXAMPLES = `
 Examples:
   $ jobboard conductor --flows ./flows.js --persistence directory:./logbooks
   $ jobboard conductor --flows ./flows.js --size large --concurrency 1 --health 0.0.0.0:8080
-  $ jobboard conductor --flows ./flows.js --burst`
+  $ jobboard conductor --flows ./flows.js --burst
+  $ jobboard conductor --flows ./flows.js --queue urgent --queue bulk`
+
+/** The pause between two attempts to reach any of several boards. */
+const START_PAUSE_MS = 500
 
 async function conductor(options: ConductorCommandOptions, context: CliContext): Promise<ExitCode> {
   const settings = toConductorSettings(options)
   const boardSettings = boardSettingsOf(options)
+  const boards = toBoards(options, context)
   const module = await loadFlowsAndServices(flowsOption(options, 'conductor'), context)
   const { flows, services, hooks, onError } = module
   const release = options.release || context.env['JOBBOARD_RELEASE'] || undefined
@@ -63,13 +82,25 @@ async function conductor(options: ConductorCommandOptions, context: CliContext):
   const redact = redactedKeys(options, context)
   const log = redactedLog(plain, new Redactor(redact))
   await using persistence = await openConductorsLogbooks(options, context, { log })
-  await using opened = await openNamedBoard(options, context, { log, ...boardSettings })
-  const { board } = opened
+  await using own = await openBoardsLogbooks(boards, { options, context, log })
+  const [first] = boards
+  await using opened =
+    first && boards.length === 1
+      ? await openNamedBoard({ ...options, board: first.uri }, context, { log, ...boardSettings })
+      : undefined
   const say = (line: string) => context.stdout.write(`${escapeUnprintable(line)}\n`)
   const flowNames = [...new Set(flows.map((flow) => flow.name))].sort().join(', ')
   using _faults = context.captureFaults()
-  await runConductor({
-    board,
+  let hasStarted = false
+  const places = opened
+    ? { board: opened.board }
+    : {
+        boards: boards.map((each, index) =>
+          toConductorBoard(each, { context, ...boardSettings, persistence: own.persistences[index] }),
+        ),
+      }
+  const run = () => runConductor({
+    ...places,
     persistence,
     flows,
     ...definedOnly({ services, hooks, onError, release }),
@@ -78,12 +109,20 @@ async function conductor(options: ConductorCommandOptions, context: CliContext):
     redact,
     ...settings,
     started: ({ name, healthUrl }) => {
+      hasStarted = true
       const health = healthUrl === undefined ? '' : `, health at ${healthUrl}/healthz`
+      const from = boards.map(({ uri }) => redactUri(uri)).join(', ')
       say(
-        `conductor ${name} runs ${flowNames} from ${board.uri}, logbooks in ${persistence.uri}${health}; Ctrl-C stops it`,
+        `conductor ${name} runs ${flowNames} from ${from}, logbooks in ${persistence.uri}${health}; Ctrl-C stops it`,
       )
     },
     stopping: (stopped) => say(stopLine(stopped, settings)),
+  })
+  // One board is open by now. Of several, one has to be reached within the same time.
+  await retry(run, {
+    ...{ firstPauseMs: START_PAUSE_MS, maxPauseMs: START_PAUSE_MS, jitter: 'none' },
+    limitMs: toMilliseconds(parseDuration(options.timeout ?? DEFAULT_TIMEOUT, '--timeout'), '--timeout'),
+    isRetryable: (error) => !opened && !hasStarted && error instanceof NotConnected,
   })
   return DONE
 }

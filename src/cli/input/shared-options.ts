@@ -27,6 +27,11 @@ export const DEFAULT_TIMEOUT = '10s'
 export function boardUri(options: SharedOptions, context: CliContext): string {
   const uri = options.board || context.env['JOBBOARD_BOARD']
   if (uri) return context.chosenByFile?.board ? withoutEnvironmentPassword(uri, context) : uri
+  if (context.boardChoices)
+    throw new InvalidArgument(
+      `the config file names ${context.boardChoices.length} boards, and only jobboard conductor takes several: choose one with --board, ` +
+        `as in --board ${context.boardChoices[0]}`,
+    )
   throw new InvalidArgument(
     'no board was named: give --board URI or set JOBBOARD_BOARD, as in --board zookeeper://127.0.0.1:2181/demo',
   )
@@ -41,7 +46,7 @@ export function persistenceUri(options: SharedOptions, context: CliContext): str
  * Returns a URI of Postgres with an empty password if it has none, so that the driver does not send PGPASSWORD to a server
  * that only a found config file chose.
  */
-function withoutEnvironmentPassword(uri: string, { env }: CliContext): string {
+export function withoutEnvironmentPassword(uri: string, { env }: CliContext): string {
   const [, scheme = '', authority = '', rest = ''] = /^(postgres(?:ql)?:\/\/)([^/?#]*)(.*)$/is.exec(uri) ?? []
   // Credentials end at the last @, as for the parser of URIs.
   const at = authority.lastIndexOf('@')

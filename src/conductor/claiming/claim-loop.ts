@@ -1,17 +1,18 @@
 /**
- * The loop that claims jobs for all slots of a conductor, never more jobs than slots are free. It survives every error:
- * it reports the error, and tries again after a growing pause.
+ * The loop that claims the jobs of one board for the slots of a conductor. It survives every error: it reports the error, and tries again
+ * after a growing pause.
  *
- * It claims nothing while all slots are taken, while the conductor is paused, while a service is unhealthy, and while the logbooks are known
- * to be away. It ends at the stop signal, or by itself: after `maxJobs` jobs; when no job has run for `maxIdleTime`; with
- * `burst`, when no job is left to claim. Before it ends by itself, it waits for the jobs that it has claimed.
+ * It claims nothing while it is not the board's turn (`slots.ts`), while the conductor is paused, while a service is unhealthy, and while the
+ * logbooks are known to be away.
+ *
+ * A board that has the slots for itself is asked once, and answers when a job is there. Boards that share slots are asked for the jobs that
+ * can be claimed now, and then watched until there is one: no slot waits for a board that has nothing.
  */
 import type { Claim, JobBoard, Posting } from '../../board/index.ts'
-import { Condition, type FollowingSignal, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
+import { type FollowingSignal, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
 import { retry, retryUntilAborted } from '../../core/async/retry.ts'
 import { ShuttingDown, StorageFailure, Timeout } from '../../core/errors.ts'
-import { defined } from '../../core/options.ts'
-import { monotonic } from '../../core/time.ts'
+import type { Lane, Slots } from './slots.ts'
 
 const MAX_PAUSE_MS = 30_000
 
@@ -19,11 +20,10 @@ const RECHECK = new ShuttingDown('a rejected job may be acceptable now: check th
 
 export interface ClaimLoopOptions {
   readonly board: JobBoard
-  readonly slots: number
+  readonly slots: Slots
+  /** The lane of the board. */
+  readonly lane: Lane
   readonly burst: boolean
-  readonly maxJobs?: number | undefined
-  /** The time in milliseconds. */
-  readonly maxIdleTime?: number | undefined
   readonly accept: (posting: Posting) => boolean
   /** Returns whether any job may be acceptable; `recheck` is called when it returns true again. */
   readonly hasRoom: () => boolean
@@ -33,17 +33,10 @@ export interface ClaimLoopOptions {
   /** Returns whether the logbooks, which were away, can be reached again. Never rejects. */
   readonly isStorageBack: () => Promise<boolean>
   readonly onError: (error: unknown) => void
-  /** Called when it was paused or resumed. */
-  readonly onChange: () => void
 }
 
 export class ClaimLoop {
   readonly #options: ClaimLoopOptions
-  /** Notified when a slot, the pause state or the storage has changed. */
-  readonly #wakeUp = new Condition()
-  #taken = 0
-  #claimed = 0
-  #paused = false
   /** The number of consecutive runs that found the logbooks away. */
   #storageFailures = 0
   #storageAway = false
@@ -51,8 +44,7 @@ export class ClaimLoop {
   #isPausing = false
   /** Whether the queue was refreshed after there was nothing to claim. */
   #isQueueFresh = false
-  #idleSince = monotonic()
-  /** The signal of the `claimNext` call in progress. */
+  /** The signal of the call in progress that claims or waits for jobs. */
   #claimSignal: FollowingSignal | undefined
   #lastCheckedAt: Date | undefined
 
@@ -65,10 +57,6 @@ export class ClaimLoop {
     return this.#options.board.connected && !this.#isPausing && !this.#storageAway
   }
 
-  get paused(): boolean {
-    return this.#paused
-  }
-
   get isStorageAway(): boolean {
     return this.#storageAway
   }
@@ -78,26 +66,10 @@ export class ClaimLoop {
     return this.#claimSignal && this.#options.board.connected ? new Date() : this.#lastCheckedAt
   }
 
-  pause(): void {
-    this.#setPaused({ paused: true })
-  }
-
-  resume(): void {
-    this.#setPaused({ paused: false })
-  }
-
-  /** Checks the queue again: a rejected job may be acceptable now. */
+  /** Checks the queue again: a rejected job may be acceptable now, or the conductor was paused. */
   recheck(): void {
     this.#claimSignal?.abort(RECHECK)
-    this.#wakeUp.notify()
-  }
-
-  noteSlotFreed(): void {
-    this.#taken -= 1
-    if (this.#taken === 0) this.#idleSince = monotonic()
-    this.#wakeUp.notify()
-    // While a job runs, it waits for claims without a time limit.
-    if (this.#taken === 0 && this.#claimTimeoutMs() !== undefined) this.recheck()
+    this.#options.slots.changed.notify()
   }
 
   /** Notes the state of the logbooks, as a run has found it. */
@@ -107,110 +79,142 @@ export class ClaimLoop {
     if (this.#storageAway) this.recheck()
   }
 
-  /** Claims jobs until the signal fires. Resolves with a reason when it ends by itself. */
-  async run(signal: AbortSignal): Promise<string | undefined> {
-    this.#idleSince = monotonic()
-    using _ = this.#noticeOutages()
-    const claimOnce = async () => {
-      this.#isPausing = false
-      await this.#waitUntilReady(signal)
-      const over = await this.#claimOnce(signal)
-      while (over !== undefined && this.#taken > 0) await this.#wakeUp.wait({ signal })
-      return over
-    }
+  /** Claims jobs until the signal fires. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { slots, lane, onError } = this.#options
+    using _ = this.#watchConnection()
     const onRetry = (error: unknown) => {
-      this.#options.onError(error)
+      slots.setOut(lane)
       this.#isPausing = true
+      onError(error)
     }
-    let over: string | undefined
-    while (over === undefined && !signal.aborted)
-      over = await retryUntilAborted(claimOnce, { firstPauseMs: 100, maxPauseMs: MAX_PAUSE_MS, signal, onRetry })
+    const claimOnce = () => this.#claimOnce(signal)
+    while (!signal.aborted)
+      await retryUntilAborted(claimOnce, { firstPauseMs: 100, maxPauseMs: MAX_PAUSE_MS, signal, onRetry })
     this.#isPausing = false
-    return over
+    slots.setOut(lane)
   }
 
-  /** Notes the time at which the board loses its connection during a wait for jobs. */
-  #noticeOutages(): Disposable {
-    const off = this.#options.board.on('state', ({ state }) => {
+  /** Notes when the board is away, and the time at which it loses its connection during a wait for jobs. */
+  #watchConnection(): Disposable {
+    const { board, slots, lane } = this.#options
+    const note = () =>
+      slots.setConnection(lane, board.connected ? 'there' : board.state === 'disconnected' ? 'away' : 'lost')
+    note()
+    const off = board.on('state', ({ state }) => {
       if (state !== 'connected' && this.#claimSignal) this.#lastCheckedAt = new Date()
+      note()
     })
     return { [Symbol.dispose]: off }
   }
 
-  /** Claims once. Returns the reason when the loop is over. */
-  async #claimOnce(signal: AbortSignal): Promise<string | undefined> {
-    const { maxJobs = Number.POSITIVE_INFINITY, slots, dispatch } = this.#options
-    if (this.#hasReachedMaxJobs) return `it has claimed maxJobs (${maxJobs}) jobs`
-    const max = Math.min(slots - this.#taken, maxJobs - this.#claimed)
-    const claims = await this.#claimNext(max, signal)
-    if (claims === 'nothing') return this.#reasonToStop(signal)
+  async #claimOnce(signal: AbortSignal): Promise<void> {
+    const { slots, lane, burst } = this.#options
+    this.#isPausing = false
+    await this.#waitUntilReady(signal)
+    const max = await slots.turn(lane, { canAsk: () => this.#canClaim, signal })
+    if (max === 0) return
+    const waits = slots.isSole(lane) && !burst
+    // The only board needs no slots reserved: nobody else takes them while it waits.
+    if (waits) slots.setIdle(lane)
+    const claims = await this.#claimNext({ max, signal, ...(waits ? {} : { timeout: 0 }) })
+    if (claims === 'nothing') return this.#onNothing(signal)
     this.#isQueueFresh = false
-    for (const claim of claims) {
-      this.#taken += 1
-      this.#claimed += 1
-      dispatch(claim)
-    }
-    return undefined
+    for (const claim of claims) this.#begin(claim)
+    if (!waits) slots.endTurn(lane)
   }
 
-  async #reasonToStop(signal: AbortSignal): Promise<string | undefined> {
-    const { burst, maxIdleTime } = this.#options
-    if (!burst) return `no job ran for maxIdleTime (${maxIdleTime} ms)`
-    if (this.#isQueueFresh) return 'no job is left to claim, and burst is set'
-    // This process's view of the queue may be behind, for example just after a reconnect.
+  #begin(claim: Claim): void {
+    const { slots, lane, dispatch, onError } = this.#options
+    if (slots.begin(lane, claim)) dispatch(claim)
+    else claim[Symbol.asyncDispose]().catch(onError)
+  }
+
+  async #onNothing(signal: AbortSignal): Promise<void> {
+    const { burst, slots, lane } = this.#options
+    if (burst && !this.#isQueueFresh) {
+      slots.endTurn(lane)
+      return this.#refreshQueue(signal)
+    }
+    slots.setIdle(lane)
+    if (burst) slots.noteExhausted(lane)
+    this.#isQueueFresh = false
+    await this.#waitForJobs(signal)
+  }
+
+  /** Refreshes the queue: this process's view of it may be behind, for example just after a reconnect. */
+  async #refreshQueue(signal: AbortSignal): Promise<void> {
     const fresh = this.#options.board.jobs({ onlyUnclaimed: true, ensureFresh: true })
     await rejectOnAbort(fresh.next(), signal)
     await fresh.return()
     this.#isQueueFresh = true
-    return undefined
   }
 
-  /** Returns the claims: none when a rejected job may be acceptable now, and `nothing` when the time limit is over. */
-  async #claimNext(max: number, signal: AbortSignal): Promise<readonly Claim[] | 'nothing'> {
-    const timeout = this.#claimTimeoutMs()
+  /** Returns the claims: none when a rejected job may be acceptable now, and `nothing` when there is no job to claim in this time. */
+  async #claimNext(options: {
+    readonly max: number
+    readonly timeout?: number
+    readonly signal: AbortSignal
+  }): Promise<readonly Claim[] | 'nothing'> {
+    const { board } = this.#options
+    try {
+      return (await this.#look(options.signal, (signal) => board.claimNext({ ...options, ...this.#accept, signal }))) ?? []
+    } catch (error) {
+      if (error instanceof Timeout) return 'nothing'
+      throw error
+    }
+  }
+
+  /** Waits until a job can be claimed, or the lane is woken. */
+  async #waitForJobs(signal: AbortSignal): Promise<void> {
+    const { board, lane } = this.#options
+    await this.#look(signal, (stop) =>
+      Promise.race([board.waitToClaim({ ...this.#accept, signal: stop }), lane.wake.wait({ signal: stop })]),
+    )
+  }
+
+  get #accept() {
+    const { accept, slots, lane } = this.#options
+    return { accept: (posting: Posting) => accept(posting) && slots.accepts(lane, posting) }
+  }
+
+  /** Calls work that {@link recheck} ends; resolves with undefined then. */
+  async #look<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
     using look = followSignals([signal])
     this.#claimSignal = look
     try {
-      const { board, accept } = this.#options
-      return await board.claimNext({ max, accept, signal: look.signal, ...defined({ timeout }) })
+      return await work(look.signal)
     } catch (error) {
-      if (error === RECHECK && !signal.aborted) return []
-      if (error instanceof Timeout) return 'nothing'
+      if (error === RECHECK && !signal.aborted) return undefined
       throw error
     } finally {
       this.#lastCheckedAt = this.lastClaimableCheck
       this.#claimSignal = undefined
+      look.abort(RECHECK)
     }
-  }
-
-  /** Whether it has claimed as many jobs as `maxJobs` allows. */
-  get #hasReachedMaxJobs(): boolean {
-    return this.#claimed >= (this.#options.maxJobs ?? Number.POSITIVE_INFINITY)
-  }
-
-  /** Returns the time limit for a claim in milliseconds; undefined means no limit. */
-  #claimTimeoutMs(): number | undefined {
-    const { burst, maxIdleTime } = this.#options
-    if (this.#taken > 0) return undefined
-    if (burst) return 0
-    return maxIdleTime === undefined ? undefined : Math.max(0, this.#idleSince + maxIdleTime - monotonic())
   }
 
   /** Whether no job can be acceptable before a job that runs here has gone on: a search of the whole queue would find nothing. */
   get #isFull(): boolean {
-    return this.#taken > 0 && !this.#options.hasRoom()
+    const { slots, hasRoom } = this.#options
+    return slots.running > 0 && !hasRoom()
   }
 
   get #canClaim(): boolean {
     const { slots, areServicesHealthy } = this.#options
-    return this.#taken < slots && !this.#paused && !this.#isFull && areServicesHealthy()
+    return !slots.isPaused && !this.#isFull && !this.#storageAway && areServicesHealthy()
   }
 
-  /** Waits until a slot is free, there is room for any job, it is not paused, services are healthy, and logbooks are not known to be away. */
+  /** Waits until there is room for any job, it is not paused, services are healthy, and logbooks are not known to be away. */
   async #waitUntilReady(signal: AbortSignal): Promise<void> {
-    if (this.#hasReachedMaxJobs) return
+    const { slots, lane } = this.#options
+    if (this.#storageFailures > 0 || !this.#canClaim) slots.setOut(lane)
+    // After a run that has failed, the next one shows whether they are really back.
     if (this.#storageFailures > 0) await this.#waitForStorage(signal)
-    while (!this.#canClaim) await this.#wakeUp.wait({ signal })
+    while (!this.#canClaim) {
+      if (this.#storageAway) await this.#waitForStorage(signal)
+      else await slots.changed.wait({ signal })
+    }
   }
 
   /**
@@ -224,13 +228,5 @@ export class ClaimLoop {
     }
     const failuresBefore = this.#storageFailures
     await retry(checkStorage, { firstPauseMs: 200, maxPauseMs: MAX_PAUSE_MS, failuresBefore, signal })
-  }
-
-  #setPaused({ paused }: { paused: boolean }): void {
-    if (this.#paused === paused) return
-    this.#paused = paused
-    this.#wakeUp.notify()
-    if (paused) this.recheck()
-    this.#options.onChange()
   }
 }

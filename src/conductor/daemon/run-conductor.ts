@@ -6,6 +6,7 @@ import { daemonLog } from '../../core/log.ts'
 import { assertOptions } from '../../core/options.ts'
 import { monotonic, toMilliseconds } from '../../core/time.ts'
 import type { AnyFlow } from '../../flow/index.ts'
+import type { ConductorBoard } from '../boards/board-entries.ts'
 import type { Conductor } from '../conductor.ts'
 import { CONDUCTOR_OPTIONS, type ConductorOptions, DEFAULT_ABORT_TIMEOUT } from '../options.ts'
 import type { ServicesFor } from '../services/open.ts'
@@ -60,7 +61,7 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
       return conductor ?? starting?.catch(() => undefined)
     },
     abortTimeout: readAbortTimeout(rest),
-    opened: [rest.board, rest.persistence].filter((place) => typeof place !== 'string'),
+    opened: givenOpen(rest),
   })
   using _work = traceExecution()
   using _faults = onFault((fault) => crash.report(fault))
@@ -99,6 +100,13 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
       await crash.ending
     }
   }
+}
+
+/** Returns the boards and logbooks that were given open. Invalid ones are left out: `startConductor` reports them. */
+function givenOpen({ board, boards = [], persistence }: ConductorOptions): readonly AsyncDisposable[] {
+  const entries = Array.isArray(boards) ? boards.map((each: unknown) => Object(each) as Partial<ConductorBoard>) : []
+  const places: unknown[] = [board, ...boards, ...entries.flatMap((each) => [each.board, each.persistence]), persistence]
+  return places.filter((place) => typeof Object(place)[Symbol.asyncDispose] === 'function') as AsyncDisposable[]
 }
 
 /** Returns the time in milliseconds, or 0 for an invalid value: `startConductor` reports invalid options. */

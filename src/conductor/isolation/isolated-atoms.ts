@@ -117,8 +117,20 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
     return this.#isolated.has(flow)
   }
 
+  /**
+   * Returns an isolator for the jobs of one board: a child without a beat ends before the claims of this board could.
+   *
+   * @param board.sessionLeft returns for how many milliseconds the claims of the board are certainly held
+   */
+  forBoard({ sessionLeft }: { readonly sessionLeft: () => number }): AtomIsolator {
+    return {
+      isolationOf: (node) => this.isolationOf(node),
+      run: (atom) => this.run(atom, { workLeftMs: sessionLeft }),
+    }
+  }
+
   /** Runs one `execute` or `revert` in a child, and returns its result. */
-  async run(atom: IsolatedAtom): Promise<unknown> {
+  async run(atom: IsolatedAtom, { workLeftMs }: { readonly workLeftMs?: () => number } = {}): Promise<unknown> {
     const { context, isolation, kill, onAssigned } = atom
     const work = this.#toRequest(atom)
     let assigned: Child | undefined
@@ -128,7 +140,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
     }
     try {
       const result = await this.#pool.run({
-        ...{ work, stop: context.signal, kill, isFresh: isolation.isFresh, memory: isolation.memory },
+        ...{ work, workLeftMs, stop: context.signal, kill, isFresh: isolation.isFresh, memory: isolation.memory },
         graceMs: isolation.graceMs ?? this.#options.settings.graceMs,
         onAssigned: (child) => {
           forget()

@@ -3,7 +3,7 @@
  *
  * A slot stays taken until then: a task that ignores its signal continues although its job was given back.
  */
-import type { Claim, Job, Limits } from '../../board/index.ts'
+import type { Claim, Job, JobBoard, Limits } from '../../board/index.ts'
 import { followSignals, rejectOnAbort } from '../../core/async/abort.ts'
 import { AbortFlag } from '../../core/async/abort-flag.ts'
 import { runInExecution } from '../../core/async/execution.ts'
@@ -20,6 +20,8 @@ import { type Settled, settle } from './settle.ts'
 
 /** A job was claimed and its flow is about to run. */
 export interface RunStarted {
+  /** The board of the job. */
+  readonly board: JobBoard
   readonly job: Job
   readonly run: number
 }
@@ -31,6 +33,7 @@ export interface RunSettled extends RunStarted {
 }
 
 export interface RunsOptions extends JobRunContext {
+  readonly board: JobBoard
   readonly limits: Pick<Limits, 'pushBack' | 'take' | 'isSupported'>
   readonly onFailure: OnFailure
   /** Decides what becomes of jobs that fail. */
@@ -117,8 +120,8 @@ export class Runs {
   /** Runs a job and settles it. `idle` resolves when the code of the run has ended, too. */
   async #runAndSettle(claim: Claim): Promise<{ idle: Promise<void> }> {
     const { job, run } = claim
-    const { onStarted, onError, leave, disclosure, clock, errorHandler: handler } = this.#options
-    onStarted({ job, run })
+    const { board, onStarted, onError, leave, disclosure, clock, errorHandler: handler } = this.#options
+    onStarted({ board, job, run })
     const { ending, idle, refused } = await this.#run(claim)
     const decided = decide(ending, this.#options)
     const change = await askErrorHandler(decided, {
@@ -166,7 +169,7 @@ export class Runs {
   }
 
   #report({ job, run }: Claim, verdict: Verdict, settled: Settled): void {
-    const { log } = this.#options
+    const { board, log } = this.#options
     const failure = 'failure' in verdict ? verdict.failure : undefined
     const facts = { job: job.uuid, name: job.name, run, ...verdictReason(verdict) }
     if (settled === 'unknown') log.warn(facts, 'it is unknown whether the job was settled; if not, it runs again')
@@ -175,7 +178,7 @@ export class Runs {
       log.warn(facts, 'job is given back: its posting lacked what its flow declares, which was added')
     else if (failure || 'rests' in verdict) log.warn(facts, `job ${settled}`)
     else log.info(facts, `job ${settled}`)
-    this.#options.onSettled({ job, run, settled, ...defined({ failure }) })
+    this.#options.onSettled({ board, job, run, settled, ...defined({ failure }) })
   }
 }
 

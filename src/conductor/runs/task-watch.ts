@@ -29,7 +29,7 @@ export class TaskWatch {
   readonly #running = new Set<RunningTask>()
   /** The tasks that have ended since the last check and ran for at least the minimum. */
   #ended: RunningTask[] = []
-  readonly #minimum: number
+  #minimum: number
 
   /**
    * @param options.minimum the shortest run time in milliseconds of a task that is remembered after its end
@@ -38,6 +38,11 @@ export class TaskWatch {
   constructor(options: { readonly minimum: number; readonly now: () => number }) {
     this.#minimum = options.minimum
     this.#now = options.now
+  }
+
+  /** Also remembers shorter tasks: those that ran for this many milliseconds. */
+  lowerMinimum(minimum: number): void {
+    this.#minimum = Math.min(this.#minimum, minimum)
   }
 
   /** Notes that a task begins to run; the returned function notes that it has ended. */

@@ -38,8 +38,8 @@ const durationValue = z.union([z.int().min(0), text])
 export const CONFIG = z.strictObject({
   boards: z.record(z.string(), board).optional(),
   persistences: z.record(z.string(), persistence).optional(),
-  /** The default board: a name, or a URI. */
-  board: text.optional(),
+  /** The default board: a name, or a URI; or several for `jobboard conductor`. */
+  board: z.union([text, z.array(text).min(1)]).optional(),
   persistence: text.optional(),
   flows: text.optional(),
   timeout: durationValue.optional(),

@@ -7,16 +7,26 @@ import { InvalidArgument } from '../../../core/errors.ts'
 import { type MemorySize, toBytes } from '../../../core/memory-size.ts'
 import { suggestion } from '../../../core/texts.ts'
 import type { CliContext } from '../../context.ts'
+import type { ChosenBoard } from '../board-flags.ts'
 import { definedOnly, parseDuration, type SharedOptions } from '../shared-options.ts'
 import type { ConfigFile } from './config-file.ts'
 import { FILE_NAME, findNearestConfig } from './nearest.ts'
 import { findModuleDistrust } from './trust.ts'
+
+/** The options of every command, as they were typed: `--board` may be repeated. */
+export interface TypedOptions extends Omit<SharedOptions, 'board'> {
+  readonly board?: string | readonly string[]
+}
 
 export interface ResolvedSettings {
   /** The options of every command, as a user would type them. */
   readonly options: Readonly<Record<string, unknown>>
   /** The options of one command, by its name; resolved on request, because those of other commands may be invalid. */
   readonly own: (command: string) => Readonly<Record<string, unknown>>
+  /** The boards of a conductor, if they are several. */
+  readonly boards?: readonly ChosenBoard[]
+  /** The boards of the file, if it names several and the user named none. */
+  readonly boardChoices?: readonly string[]
   /** The environment with the settings of the file: secrets are not put on a command line. */
   readonly env: CliContext['env']
   /** Throws for untrusted modules of a file that no user named: they are run only if this user or root owns them. */
@@ -44,7 +54,7 @@ const URI_PATTERN = /^[a-z][a-z0-9+.-]*:/i
 
 /** Resolves the settings of a command. @throws InvalidArgument for an invalid file, and for a name that is not in it */
 export async function resolveSettings(
-  options: SharedOptions & { readonly config?: string },
+  options: TypedOptions & { readonly config?: string },
   context: CliContext,
 ): Promise<ResolvedSettings> {
   const { cwd, env } = context
@@ -63,17 +73,24 @@ export async function resolveSettings(
 }
 
 /** Resolves settings without a file. @throws InvalidArgument for a name, which only a file could define */
-function settingsWithoutFile(options: SharedOptions, env: CliContext['env']): ResolvedSettings {
-  const board = options.board || env['JOBBOARD_BOARD']
+function settingsWithoutFile(options: TypedOptions, env: CliContext['env']): ResolvedSettings {
+  const boards = toList(options.board || env['JOBBOARD_BOARD'])
   const persistence = options.persistence || env['JOBBOARD_PERSISTENCE']
-  for (const [what, value] of Object.entries({ board, persistence })) {
+  const named = [...boards.map((board) => ['board', board] as const), ['persistence', persistence] as const]
+  for (const [what, value] of named) {
     // A malformed URI is reported by the function that opens it.
     if (value === undefined || !/^[\w.-]+$/.test(value)) continue
     throw new InvalidArgument(
       `${what} ${value}: there is no ${FILE_NAME} here or above that defines this name; give a URI, or --config FILE`,
     )
   }
-  return { options: {}, own: () => ({}), env }
+  const settled = { own: () => ({}), env }
+  if (boards.length < 2) return { ...settled, options: {} }
+  return { ...settled, options: { board: boards[0] }, boards: boards.map((uri) => ({ uri })) }
+}
+
+function toList(given: string | readonly string[] | undefined): readonly string[] {
+  return typeof given === 'string' ? (given === '' ? [] : [given]) : (given ?? [])
 }
 
 /** Checks a module of the file. @throws InvalidArgument if other users could change it */
@@ -115,7 +132,41 @@ class SettingsResolver {
     this.#folder = dirname(file.file)
   }
 
-  resolve(options: SharedOptions): ResolvedSettings {
+  resolve(options: TypedOptions): ResolvedSettings {
+    const { config } = this.#file
+    const asked = toList(options.board || this.#env['JOBBOARD_BOARD'])
+    const choices = asked.length === 0 && Array.isArray(config.board) ? config.board : []
+    if (asked.length < 2 && choices.length < 2) return this.#resolveOne({ ...options, ...definedOnly({ board: asked[0] }) })
+    const named = asked.length > 0 ? asked : choices.map((text, index) => this.#text(text, ['board', index]))
+    const boards = named.map((name) => this.#resolveChosen(name, { isFromFile: asked.length === 0 }))
+    const { options: found, env, ...settled } = this.#resolveOne({ ...options, ...definedOnly({ board: named[0] }) })
+    const common = options.persistence || this.#env['JOBBOARD_PERSISTENCE']
+    return {
+      ...settled,
+      options: definedOnly({ ...found, board: asked.length > 0 ? found['board'] : undefined }),
+      // The credentials of the first board are not for the servers of the others.
+      env: { ...env, [AUTH]: this.#env[AUTH] },
+      boards: common ? boards.map(({ persistence: _, ...rest }) => rest) : boards,
+      ...(asked.length === 0 && { boardChoices: named }),
+      ...(this.#wasFound && asked.length === 0 && { chosenByFile: { board: true, persistence: !common, auth: false } }),
+    }
+  }
+
+  /** Resolves one of several boards. */
+  #resolveChosen(name: string, { isFromFile }: { readonly isFromFile: boolean }): ChosenBoard {
+    const board = this.#resolveNamed('board', name)
+    const { uri, auth, persistence } = (board && this.#boardEntry(board)) ?? { uri: isFromFile ? this.#uri(name) : name }
+    const logbooks = persistence === undefined ? undefined : this.#resolveNamed('persistence', persistence)
+    const opened = logbooks && (this.#persistenceEntry(logbooks) ?? { uri: logbooks.uri })
+    if (opened?.key !== undefined || opened?.codec !== undefined)
+      throw new InvalidArgument(
+        `board ${name} has logbooks with a key or a codec of their own, as one of several boards of a conductor: name logbooks for all boards ` +
+          'with --persistence, or run a conductor for it alone',
+      )
+    return definedOnly({ uri, auth, persistence: opened?.uri })
+  }
+
+  #resolveOne(options: SharedOptions): ResolvedSettings {
     const { config } = this.#file
     const askedBoard = options.board || this.#env['JOBBOARD_BOARD'] || undefined
     const board = this.#resolveNamed('board', askedBoard)
@@ -149,7 +200,8 @@ class SettingsResolver {
   #resolveNamed(kind: ResourceKind, given: string | undefined): ConfigEntry | undefined {
     const { config, problem } = this.#file
     if (given !== undefined && URI_PATTERN.test(given)) return { uri: given, path: [] }
-    const name = given ?? (config[kind] === undefined ? undefined : this.#text(config[kind], [kind]))
+    const [named] = toList(config[kind])
+    const name = given ?? (named === undefined ? undefined : this.#text(named, [kind]))
     if (name === undefined) return undefined
     if (URI_PATTERN.test(name)) return { uri: this.#uri(name), path: [] }
     const names = Object.keys(config[`${kind}s`] ?? {})

@@ -1,0 +1,132 @@
+/** The boards of a conductor, as the options `board` and `boards` name them. */
+import type { DeclaredSchedule, DeclaredSchedules, JobBoard, OpenBoardOptions } from '../../board/index.ts'
+import { boardId, toDeclaredSchedules } from '../../board/internal.ts'
+import { InvalidArgument } from '../../core/errors.ts'
+import { assertOptions, defined, type KnownOptions } from '../../core/options.ts'
+import { parseUri } from '../../core/uri.ts'
+import type { Persistence } from '../../persistence/index.ts'
+import type { ConductorOptions } from '../options.ts'
+
+/** One of several boards of a conductor. */
+export interface ConductorBoard {
+  /** The board: a URI, opened here and closed at the stop; or an open board, left open. */
+  readonly board: string | JobBoard
+  /**
+   * The share of the claims that this board gets while all boards have jobs: a whole number. If no board has a weight, jobs of earlier boards
+   * are claimed before jobs of later ones; if one has, the weight of the others is 1.
+   */
+  readonly weight?: number
+  /** The logbooks of the jobs of this board; those of the conductor by default. */
+  readonly persistence?: string | Persistence
+  /** The schedules that the conductor puts on this board. */
+  readonly schedules?: readonly DeclaredSchedule[] | DeclaredSchedules
+  /** The options with which it is opened, where `board` is a URI. */
+  readonly options?: Omit<OpenBoardOptions, 'who' | 'log' | 'signal'>
+}
+
+/** A board of a conductor, checked. */
+export interface BoardEntry extends Pick<ConductorBoard, 'board' | 'weight' | 'persistence' | 'options'> {
+  /** The URI without a password. */
+  readonly uri: string
+  readonly schedules: Required<DeclaredSchedules> | undefined
+}
+
+const KNOWN: KnownOptions<ConductorBoard> = {
+  board: true,
+  weight: true,
+  persistence: true,
+  schedules: true,
+  options: true,
+}
+
+const BOARD_ADVICE = 'board must be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board'
+const BOARDS_ADVICE = 'boards must be a list of URIs, open boards, or { board, weight }, of one at least'
+
+/** Returns the boards in their order. @throws InvalidArgument */
+export function toBoardEntries(options: ConductorOptions): readonly BoardEntry[] {
+  const { board, boards, schedules } = options
+  if (boards === undefined) {
+    assertBoard(board, `a conductor: ${BOARD_ADVICE}`)
+    return [toEntry({ board, ...defined({ schedules }) })]
+  }
+  if (board !== undefined)
+    throw new InvalidArgument('a conductor: give board, or boards for several, and not both of them')
+  if (!Array.isArray(boards) || boards.length === 0) throw new InvalidArgument(`a conductor: ${BOARDS_ADVICE}`)
+  const given = boards.map((each: unknown, index) => checkBoard(each, `a conductor: boards[${index}]`))
+  const [first] = given
+  if (first && given.length === 1) return [toEntry({ ...defined({ schedules }), ...first })]
+  if (schedules !== undefined)
+    throw new InvalidArgument(
+      'a conductor: schedules of a conductor with several boards belong to one of them, as in boards: [{ board, schedules }]: on each board ' +
+        'they would be run once more',
+    )
+  const entries = given.map((each) => toEntry(each))
+  assertDistinct(entries)
+  return entries
+}
+
+/** Returns a name of the board for people, without its servers: `zookeeper:/jobs`, `postgres:default`, `redis:taskflow`. */
+export function toBoardLabel(uri: string): string {
+  const { scheme, path, parameters } = parseUri(boardId(uri), 'board')
+  if (scheme === 'zookeeper' || scheme === 'memory') return `${scheme}:${path}`
+  return `${scheme}:${parameters.get(scheme === 'postgres' ? 'board' : 'prefix')}`
+}
+
+function checkBoard(given: unknown, what: string): ConductorBoard {
+  if (typeof given === 'string' || isOpenBoard(given)) {
+    assertBoard(given, `${what}: ${BOARD_ADVICE}`)
+    return { board: given }
+  }
+  assertOptions<ConductorBoard>(given, KNOWN, what)
+  const entry = given as ConductorBoard
+  const { board, weight, persistence } = entry
+  assertBoard(board, `${what}: ${BOARD_ADVICE}`)
+  if (weight !== undefined && (!Number.isSafeInteger(weight) || weight < 1))
+    throw new InvalidArgument(`${what}: weight must be a whole number from 1, got ${String(weight)}`)
+  if (persistence !== undefined && !isPlace(persistence, 'acquire'))
+    throw new InvalidArgument(
+      `${what}: persistence must be a URI such as directory:./logbooks, or an open persistence; leave it out for that of the conductor`,
+    )
+  if (entry.options !== undefined && typeof board !== 'string')
+    throw new InvalidArgument(`${what}: options are those of opening, and the board is open already; leave them out`)
+  return entry
+}
+
+function toEntry({ board, weight, persistence, schedules, options }: ConductorBoard): BoardEntry {
+  return {
+    board,
+    uri: typeof board === 'string' ? parseUri(board, 'board').printable : board.uri,
+    schedules: schedules && toDeclaredSchedules(schedules),
+    ...defined({ weight, persistence, options }),
+  }
+}
+
+/** Checks that no board is named twice: its jobs would be claimed by two owners of one name. @throws InvalidArgument */
+function assertDistinct(entries: readonly BoardEntry[]): void {
+  const known = new Map<unknown, number>()
+  for (const [index, { board, uri }] of entries.entries()) {
+    const id = boardId(uri)
+    // Each board at `memory:` is one of its own.
+    const identity = id === 'memory:' ? board : id
+    const earlier = identity === 'memory:' ? undefined : known.get(identity)
+    if (earlier !== undefined)
+      throw new InvalidArgument(
+        `a conductor: boards[${earlier}] and boards[${index}] are the same board, ${uri}: name each board once`,
+      )
+    known.set(identity, index)
+  }
+}
+
+function isOpenBoard(given: unknown): given is JobBoard {
+  return typeof Object(given).claimNext === 'function'
+}
+
+function assertBoard(board: unknown, message: string): asserts board is string | JobBoard {
+  if (!isPlace(board, 'claimNext')) throw new InvalidArgument(message)
+}
+
+/** Returns whether a value is a URI or an open object. @param method a method that an open object has */
+export function isPlace(place: unknown, method: string): boolean {
+  const open: Record<string, unknown> = Object(place)
+  return (typeof place === 'string' && place !== '') || typeof open[method] === 'function'
+}

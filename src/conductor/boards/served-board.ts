@@ -1,0 +1,258 @@
+/**
+ * All that a conductor does on one of its boards: its registration, its schedules, its claims and runs, and the removal of what is old.
+ * Slots, services and child processes are those of the conductor.
+ */
+import type { DeclaredSchedules, JobBoard } from '../../board/index.ts'
+import { boardId } from '../../board/internal.ts'
+import { followSignals } from '../../core/async/abort.ts'
+import { NotFound, StorageFailure, UnsupportedCapability } from '../../core/errors.ts'
+import type { Emitter } from '../../core/events.ts'
+import { toMilliseconds } from '../../core/time.ts'
+import { IN_PROCESS } from '../../engine/index.ts'
+import type { Persistence } from '../../persistence/index.ts'
+import { ClaimLoop } from '../claiming/claim-loop.ts'
+import { JobFilter } from '../claiming/job-filter.ts'
+import type { KnownFlows } from '../claiming/known-flows.ts'
+import type { Lane, Slots } from '../claiming/slots.ts'
+import { type ConductorCounts, RunCounters } from '../counters.ts'
+import type { ConductorEvents } from '../events.ts'
+import { runBeforeClaim } from '../hooks.ts'
+import type { IsolatedAtoms } from '../isolation/isolated-atoms.ts'
+import type { ConductorSettings } from '../options.ts'
+import { Registration } from '../registration.ts'
+import { retain } from '../retention.ts'
+import { toFlowAges } from '../runs/book-owner.ts'
+import { DisclosurePolicy } from '../runs/disclosure.ts'
+import type { ErrorHandler } from '../runs/on-error.ts'
+import { type RunStarted, Runs } from '../runs/runs.ts'
+import type { TaskWatch } from '../runs/task-watch.ts'
+import { formatStopIgnored, type StopIgnored } from '../runs/unstopped-jobs.ts'
+import { Scheduling } from '../scheduling.ts'
+import type { OpenServices } from '../services/open.ts'
+import { retainTrash } from '../trash-retention.ts'
+
+/** What the boards of a conductor share. */
+export interface SharedParts extends Omit<ConductorSettings, 'onError'> {
+  readonly name: string
+  /** Decides what becomes of jobs that fail. */
+  readonly errorHandler: ErrorHandler | undefined
+  readonly flows: KnownFlows
+  readonly services: OpenServices
+  /** The child processes for isolated tasks. */
+  readonly isolator: IsolatedAtoms | undefined
+  /** Whether isolated tasks run in child processes; if not, they run in this process. */
+  readonly isolates: boolean
+}
+
+export interface ServedBoardOptions extends SharedParts {
+  readonly board: JobBoard
+  readonly persistence: Persistence
+  /** The schedules that the conductor puts on this board. */
+  readonly schedules: Required<DeclaredSchedules> | undefined
+  readonly slots: Slots
+  readonly lane: Lane
+  readonly tasks: TaskWatch
+  readonly events: Emitter<ConductorEvents>
+  /** Returns the state of the conductor, and since when it drains, for its entity. */
+  readonly conductorStatus: () => { readonly state: string; readonly drainingSince: Date | undefined }
+  readonly areServicesHealthy: () => boolean
+  /** Fires when no more jobs may be claimed. */
+  readonly draining: AbortSignal
+  /** Fires when flows must be suspended. */
+  readonly suspend: AbortSignal
+  /** Fires when tasks that ignore their signal are not waited for any more. */
+  readonly leave: AbortSignal
+  readonly onError: (error: unknown) => void
+}
+
+/** The UUID of no logbook: reading it shows whether the storage answers. */
+const NO_BOOK_UUID = '00000000-0000-0000-0000-000000000000'
+
+export class ServedBoard {
+  readonly board: JobBoard
+  readonly #options: ServedBoardOptions
+  readonly #runs: Runs
+  readonly #jobFilter: JobFilter
+  readonly #claimLoop: ClaimLoop
+  readonly #registration: Registration
+  readonly #scheduling: Scheduling
+  readonly #counters = new RunCounters()
+  #background: Promise<unknown> = Promise.resolve()
+
+  constructor(options: ServedBoardOptions) {
+    const { board, persistence, isolator, isolates, flows, events, slots, lane } = options
+    this.board = board
+    this.#options = options
+    this.#runs = new Runs({
+      ...options,
+      isolator: isolator?.forBoard({ sessionLeft: () => board.sessionLeft }) ?? (isolates ? undefined : IN_PROCESS),
+      disclosure: new DisclosurePolicy({ ...options, encrypted: persistence.encrypts === true }),
+      limits: board.limits,
+      readEnds: (asked) => board.readEnds(asked),
+      boardId: boardId(board.uri),
+      clock: board.clock,
+      onStarted: (event) => this.#onRunStarted(event),
+      onSettled: (event) => {
+        this.#scheduling.onSettled(event)
+        this.#counters.onSettled(event)
+        events.emit('settled', event)
+      },
+      onStopIgnored: (event) => this.#onStopIgnored(event),
+      onProgress: (event) => events.emit('progress', event),
+      onEnded: (uuid) => this.#onRunEnded(uuid),
+      onStorage: (state) => this.#claimLoop.noteStorage(state),
+    })
+    this.#scheduling = new Scheduling({ ...options, emit: (event, value) => events.emit(event, value) })
+    this.#jobFilter = new JobFilter({
+      ...options,
+      takeoverDelay: toMilliseconds(options.takeoverDelay, 'takeoverDelay'),
+      isRunning: (uuid) => this.#runs.has(uuid),
+      hasRoomFor: (flow) => !isolator?.isIsolated(flow) || isolator.hasRoom,
+      onRecheck: () => this.recheck(),
+    })
+    this.#claimLoop = new ClaimLoop({
+      ...options,
+      accept: (posting) => this.#jobFilter.accepts(posting),
+      hasRoom: () => isolator?.hasRoomForAny ?? true,
+      dispatch: (claim) => this.#runs.begin(claim),
+      isStorageBack: () => this.#isStorageBack(),
+    })
+    this.#registration = new Registration({
+      ...options,
+      flows,
+      status: () => ({
+        ...{ ...options.conductorStatus(), jobs: this.#runs.uuids },
+        ...{ isolator, counts: this.counts },
+      }),
+    })
+  }
+
+  /** The number of jobs of this board that run now. */
+  get running(): number {
+    return this.#runs.size
+  }
+
+  /** What was done on this board. */
+  get counts(): ConductorCounts {
+    return this.#counters.counts
+  }
+
+  /** Whether a job could be claimed if a slot were free: neither the board nor its logbooks are known to be away. */
+  get isHealthy(): boolean {
+    return this.#claimLoop.isHealthy
+  }
+
+  get storage(): 'there' | 'away' {
+    return this.#claimLoop.isStorageAway ? 'away' : 'there'
+  }
+
+  get lastClaimableCheck(): Date | undefined {
+    return this.#claimLoop.lastClaimableCheck
+  }
+
+  /** Registers the conductor on the board, runs the `beforeClaim` hooks, and begins to fire schedules. @throws the errors of these */
+  async start(options: { readonly signal?: AbortSignal | undefined }): Promise<void> {
+    await this.#registration.register(options)
+    await this.#runBeforeClaim(options.signal)
+    await this.#scheduling.start()
+  }
+
+  /** Begins to claim jobs, and to remove what is old. */
+  begin(): void {
+    this.#background = Promise.all([
+      this.#publishFlows(),
+      this.#retain(),
+      this.#claimLoop.run(this.#options.draining),
+    ])
+  }
+
+  /** Looks again for jobs to claim: one that was rejected may be acceptable now. */
+  recheck(): void {
+    this.#claimLoop.recheck()
+  }
+
+  /** Schedules an update of the entity, because the status may have changed. */
+  statusChanged(): void {
+    this.#registration.statusChanged()
+  }
+
+  /** Resolves when nothing is claimed, fired or removed any more. Call it after the signal `draining` has fired. */
+  async whenDrained(): Promise<void> {
+    // The other conductors fire, as this one will be gone soon.
+    await Promise.all([this.#background, this.#scheduling[Symbol.asyncDispose]()])
+  }
+
+  /** Resolves when no code of the present runs executes any more. */
+  whenIdle(): Promise<void> {
+    return this.#runs.whenIdle()
+  }
+
+  /** Resolves when every run is settled whose code has ended or is not waited for. */
+  whenSettled(): Promise<void> {
+    return this.#runs.whenSettled()
+  }
+
+  /** Removes the conductor from the board. Nothing may run any more. */
+  async leave(): Promise<void> {
+    this.#jobFilter[Symbol.dispose]()
+    await this.#scheduling[Symbol.asyncDispose]()
+    await this.#registration.unregister()
+  }
+
+  async #runBeforeClaim(signal: AbortSignal | undefined): Promise<void> {
+    const { board, hooks, name, release, log, draining } = this.#options
+    if (!hooks) return
+    using stop = followSignals([signal, draining])
+    await runBeforeClaim(hooks, { board, conductor: name, release, log, signal: stop.signal })
+  }
+
+  /** Writes the outlines of the flows, for people. No job waits for it, and none suffers if it fails. */
+  async #publishFlows(): Promise<void> {
+    const { board, flows, onError } = this.#options
+    try {
+      await board.publishFlows(flows.all)
+    } catch (error) {
+      if (board.connected && !(error instanceof UnsupportedCapability)) onError(error)
+    }
+  }
+
+  async #retain(): Promise<void> {
+    const { removeLogbooksAfter, removeTrashAfter, flows, draining, ...parts } = this.#options
+    const ages = toFlowAges(flows.all)
+    const age =
+      removeLogbooksAfter === undefined ? undefined : toMilliseconds(removeLogbooksAfter, 'removeLogbooksAfter')
+    await Promise.all([
+      age === undefined && ages.length === 0 ? undefined : retain({ ...parts, age, flowAges: ages }, draining),
+      removeTrashAfter === undefined
+        ? undefined
+        : retainTrash({ ...parts, age: toMilliseconds(removeTrashAfter, 'removeTrashAfter') }, draining),
+    ])
+  }
+
+  async #isStorageBack(): Promise<boolean> {
+    return this.#options.persistence.getBook(NO_BOOK_UUID).then(
+      () => true,
+      (error: unknown) => error instanceof NotFound || !(error instanceof StorageFailure),
+    )
+  }
+
+  #onRunStarted(event: RunStarted): void {
+    this.#counters.onStarted(event)
+    this.#registration.statusChanged()
+    this.#options.events.emit('started', event)
+  }
+
+  #onRunEnded(uuid: string): void {
+    const { slots, lane } = this.#options
+    slots.noteEnded(lane, uuid)
+    this.#jobFilter.noteRunEnded(uuid)
+    this.#registration.statusChanged()
+  }
+
+  #onStopIgnored(event: StopIgnored): void {
+    const { job, run, tasks } = event
+    const { log, name, events } = this.#options
+    log.warn({ conductor: name, job: job.uuid, run, tasks }, formatStopIgnored(event))
+    events.emit('stopIgnored', event)
+  }
+}

@@ -1,0 +1,149 @@
+/** `jobboard conductor` on several boards: `--board` repeated, `--queue`, `--weights`, and a list in jobboard.yaml. */
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { queueUri } from '../../src/cli/input/board-flags.ts'
+import { InvalidArgument } from '../../src/core/errors.ts'
+import { openBoard } from '../../src/index.ts'
+import { freePort } from '../support/ports.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { startRedis } from '../support/redis.ts'
+import { type CliFolder, createCliFolder, FLOWS, killRemaining } from './workplace.ts'
+
+let place: CliFolder
+
+beforeEach(async () => {
+  place = await createCliFolder()
+  await place.write('flows.js', FLOWS)
+})
+afterEach(() => place[Symbol.asyncDispose]())
+afterAll(killRemaining)
+
+/** Posts a job with the command line. */
+async function post(board: string, name: string): Promise<string> {
+  const args = ['post', 'hello', '--board', board, '--flows', 'flows.js', '--store', '{"name":"Ada"}', '--name', name]
+  const { stdout, stderr } = await place.jobboard(args)
+  expect(stderr).toBe('')
+  return stdout.trim()
+}
+
+test('three boards of three kinds, in one conductor', async () => {
+  await using postgres = await startPostgres({ config: { fsync: 'off' } })
+  await using redis = await startRedis()
+  const boards = [place.board, `${postgres.uri}?board=cli`, `${redis.uri}/0?prefix=cli`]
+  for (const board of boards) for (const n of [1, 2]) await post(board, `${n}`)
+  const named = boards.flatMap((board) => ['--board', board])
+  const { exitCode, stdout, stderr } = await place.spawned(['conductor', ...named, '--flows', 'flows.js', '--burst'])
+  expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 })
+  expect(stdout).toContain(`runs hello, refused from ${boards.join(', ')}, logbooks in`)
+  const consumed = stderr.split('\n').filter((line) => line.includes('"job consumed"'))
+  expect(consumed).toHaveLength(6)
+  for (const uri of boards) {
+    await using board = await openBoard(uri)
+    expect(await board.countJobs()).toBe(0)
+  }
+})
+
+test('--queue names boards below the URI; jobs of the first come first', async () => {
+  const bulk = [await post(`${place.board}/bulk`, 'bulk'), await post(`${place.board}/bulk`, 'bulk')]
+  const urgent = [await post(`${place.board}/urgent`, 'urgent')]
+  const args = ['conductor', '--queue', 'urgent', '--queue', 'bulk', '--flows', 'flows.js', '--burst', '--concurrency', '1']
+  const { exitCode, stderr } = await place.spawned(args)
+  expect(exitCode).toBe(0)
+  const jobs = stderr.split('\n').flatMap((line) => (line.includes('"job consumed"') ? [JSON.parse(line).job] : []))
+  expect(jobs).toEqual([...urgent, ...bulk])
+})
+
+test('--weights divides the claims', async () => {
+  for (const name of ['a', 'b']) for (let n = 0; n < 4; n += 1) await post(`${place.board}/${name}`, name)
+  const args = ['conductor', '--queue', 'a', '--queue', 'b', '--weights', '1,3', '--flows', 'flows.js', '--burst']
+  const { exitCode, stderr } = await place.spawned([...args, '--concurrency', '1'])
+  expect(exitCode).toBe(0)
+  const order = stderr.split('\n').flatMap((line) => (line.includes('"job consumed"') ? [JSON.parse(line).name] : []))
+  expect(order.slice(0, 4).filter((name) => name === 'b')).toHaveLength(3)
+})
+
+test('a board that is away does not stop the others; none at all ends with 1', async () => {
+  const away = `redis://127.0.0.1:${await freePort()}/0`
+  await post(place.board, 'here')
+  const rest = ['--flows', 'flows.js', '--burst']
+  const both = await place.spawned(['conductor', '--board', away, '--board', place.board, ...rest])
+  expect(both.exitCode).toBe(0)
+  expect(both.stderr.match(/a board cannot be reached/g)).toHaveLength(1)
+  expect(both.stderr).toContain('"job consumed"')
+  const other = `redis://127.0.0.1:${await freePort()}/0`
+  const none = await place.spawned(['conductor', '--board', away, '--board', other, '--timeout', '1s', ...rest])
+  expect(none.exitCode).toBe(1)
+  expect(none.stderr).toMatch(/^jobboard: none of the boards can be reached: .*; .*\n$/m)
+})
+
+test('a stop ends the work on all boards', async () => {
+  const args = ['conductor', '--queue', 'a', '--queue', 'b', '--flows', 'flows.js', '--name', 'both']
+  const running = place.start(args)
+  await running.says('conductor both runs')
+  for (const name of ['a', 'b']) {
+    const shown = await place.jobboard(['conductors', '--board', `${place.board}/${name}`])
+    expect(shown.stdout).toContain('both')
+  }
+  running.process.kill('SIGTERM')
+  expect((await running.ended).exitCode).toBe(0)
+  for (const name of ['a', 'b']) {
+    const shown = await place.jobboard(['conductors', '--board', `${place.board}/${name}`])
+    expect(shown.stdout).not.toContain('both')
+  }
+})
+
+describe('jobboard.yaml', () => {
+  test('board: may be a list of names and URIs', async () => {
+    const [a, b] = [`${place.board}/a`, `${place.board}/b`]
+    await place.write(
+      'jobboard.yaml',
+      `boards:\n  first: ${a}\nboard: [first, '${b}']\npersistence: directory:./logbooks\nflows: ./flows.js\n`,
+    )
+    for (const board of [a, b]) await post(board, 'listed')
+    const { exitCode, stderr } = await place.bare(['conductor', '--burst'])
+    expect({ exitCode, stderr: stderr.split('\n').filter((line) => line.startsWith('jobboard:')) }).toEqual({ exitCode: 0, stderr: [] })
+    for (const uri of [a, b]) {
+      await using board = await openBoard(uri)
+      expect(await board.countJobs()).toBe(0)
+    }
+    const one = await place.bare(['jobs'])
+    expect(one).toMatchObject({ exitCode: 2, stdout: '' })
+    expect(one.stderr).toBe(
+      'jobboard: the config file names 2 boards, and only jobboard conductor takes several: choose one with --board, as in --board first\n',
+    )
+    expect(await place.bare(['jobs', '--board', 'first'])).toMatchObject({ exitCode: 0 })
+  })
+})
+
+describe('wrong usage:', () => {
+  test.each<[string, readonly string[], RegExp]>([
+    ['two boards for another command', ['jobs', '--board', 'memory:a', '--board', 'memory:b'], /--board was given 2 times: jobboard jobs uses one board; only jobboard conductor takes several$/],
+    ['the same board twice', ['conductor', '--board', 'redis://h', '--board', 'redis://h:6379/0', '--flows', 'flows.js'], /boards\[0\] and boards\[1\] are the same board, redis:\/\/h:6379\/0: name each board once$/],
+    ['the same queue twice', ['conductor', '--queue', 'a', '--queue', 'a', '--flows', 'flows.js'], /are the same board/],
+    ['a queue of several boards', ['conductor', '--board', 'redis://a', '--board', 'redis://b', '--queue', 'q', '--flows', 'flows.js'], /--queue NAME names a board below the only --board/],
+    ['a queue with a slash', ['conductor', '--queue', 'a/b', '--flows', 'flows.js'], /--queue must be a name of letters, digits, _, \. and -, got "a\/b"$/],
+    ['weights of other boards', ['conductor', '--queue', 'a', '--weights', '1,2', '--flows', 'flows.js'], /--weights must have one number for each board: 1 in place of 2$/],
+    ['a weight that is no number', ['conductor', '--queue', 'a', '--weights', 'x', '--flows', 'flows.js'], /--weights must be whole numbers from 1/],
+    ['a memory board among them', ['conductor', '--board', 'redis://a', '--board', 'memory:b', '--flows', 'flows.js'], /board memory:b would end with this command/],
+  ])('%s', async (_, args, message) => {
+    const { exitCode, stdout, stderr } = await place.jobboard(args)
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
+    expect(stderr.trimEnd()).toMatch(message)
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1)
+  })
+})
+
+test.each([
+  ['zookeeper://a:2181,b/jobs', 'zookeeper://a:2181,b/jobs/urgent'],
+  ['zookeepers://a/jobs/?tick=2s', 'zookeepers://a/jobs/urgent?tick=2s'],
+  ['postgres://ada:pw@h/db', 'postgres://ada:pw@h/db?board=urgent'],
+  ['postgresql://h/db?schema=jobs', 'postgresql://h/db?schema=jobs&board=urgent'],
+  ['redis://h:6379/0', 'redis://h:6379/0?prefix=taskflow%2Furgent'],
+  ['redis+cluster://h,i?ttl=5s&prefix=shop', 'redis+cluster://h,i?ttl=5s&prefix=shop%2Furgent'],
+])('the queue urgent below %s is %s', (uri, queue) => {
+  expect(queueUri(uri, 'urgent')).toBe(queue)
+})
+
+test('a URI that has no boards below it', () => {
+  expect(() => queueUri('memory:x', 'a')).toThrow(InvalidArgument)
+  expect(() => queueUri('postgres://h/db?board=jobs', 'a')).toThrow(/names its board already; leave board= out of it/)
+})

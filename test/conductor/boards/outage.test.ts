@@ -1,0 +1,137 @@
+/** A conductor on three boards of three kinds, with real servers: one of them is killed, and comes back. */
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { createDeferred } from '../../../src/core/async/abort.ts'
+import { type JobBoard, openBoard } from '../../../src/index.ts'
+import { namespace } from '../../support/namespace.ts'
+import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
+import { type RedisServer, startRedis } from '../../support/redis.ts'
+import { startZooKeeper, type ZooKeeperServer } from '../../support/zookeeper.ts'
+import { singleTaskFlow, startTestConductor } from '../conducting.ts'
+
+const KINDS = ['ZooKeeper', 'Postgres', 'Redis'] as const
+type Kind = (typeof KINDS)[number]
+
+const LIMIT = { timeout: 90_000 }
+
+let servers: { readonly ZooKeeper: ZooKeeperServer; readonly Postgres: PostgresServer; readonly Redis: RedisServer }
+
+beforeAll(async () => {
+  // Redis would lose its jobs with its process.
+  const durable = { appendonly: 'yes', appendfsync: 'always' }
+  const [ZooKeeper, Postgres, Redis] = await Promise.all([
+    startZooKeeper(),
+    startPostgres({ config: { fsync: 'off' } }),
+    startRedis({ config: durable }),
+  ])
+  servers = { ZooKeeper, Postgres, Redis }
+}, 120_000)
+afterAll(async () => {
+  await Promise.all(Object.values(servers).map((server) => server.stop()))
+})
+
+/** The URIs of three new boards. */
+function uris(): Readonly<Record<Kind, string>> {
+  const name = namespace('three').slice(1)
+  return {
+    ZooKeeper: `zookeeper://${servers.ZooKeeper.hosts}/${name}?sessionTimeout=4s`,
+    Postgres: `${servers.Postgres.uri}?board=${name}&sessionTimeout=5s`,
+    Redis: `${servers.Redis.uri}/0?prefix=${name}&ttl=5s`,
+  }
+}
+
+/** A process that posts; it may have to wait until its board is connected again. */
+async function poster(uri: string): Promise<JobBoard> {
+  const board = await openBoard(uri, { who: 'poster' })
+  onTestFinished(() => board.close())
+  return board
+}
+
+async function whenConnected(board: JobBoard): Promise<void> {
+  const connected = createDeferred()
+  const off = board.on('state', ({ state }) => state === 'connected' && connected.resolve())
+  if (!board.connected) await connected.promise
+  off()
+}
+
+async function scene() {
+  const lines: { msg: string; board?: string }[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
+  const gates = new Map<number, { begun: PromiseWithResolvers; go: PromiseWithResolvers }>()
+  const gate = (n: number) => {
+    const made = { begun: createDeferred(), go: createDeferred() }
+    gates.set(n, made)
+    return made
+  }
+  const flow = singleTaskFlow('work', async ({ n }) => {
+    const held = gates.get(n)
+    held?.begun.resolve()
+    await held?.go.promise
+  })
+  const start = (places: readonly string[]) =>
+    startTestConductor({
+      ...{ boards: places, persistence: 'memory:', flows: [flow], concurrency: 2, log, health: { port: 0 } },
+      ...{ drainTimeout: '1s', abortTimeout: '1s' },
+    })
+  const said = (part: string) => lines.filter(({ msg, board }) => msg.startsWith(part) && board !== undefined)
+  return { flow, gate, start, said }
+}
+
+type PromiseWithResolvers = ReturnType<typeof createDeferred<void>>
+
+describe.each(KINDS)('%s is killed', (killed) => {
+  const others = KINDS.filter((kind) => kind !== killed)
+
+  test('jobs of the other boards go on, those of its board follow when it is back', LIMIT, async () => {
+    const places = uris()
+    const { flow, gate, start, said } = await scene()
+    const boards = { ZooKeeper: await poster(places.ZooKeeper), Postgres: await poster(places.Postgres), Redis: await poster(places.Redis) }
+    // The board that is killed comes first, so that the others would wait for it.
+    const conductor = await start([places[killed], ...others.map((kind) => places[kind])])
+    for (const kind of KINDS) expect(await (await boards[kind].post(flow, { n: 0 })).wait()).toBe('COMPLETE')
+
+    const { begun, go } = gate(1)
+    const running = await boards[killed].post(flow, { n: 1 })
+    await begun.promise
+    await servers[killed].kill()
+    for (const kind of others)
+      for (let n = 2; n < 6; n += 1) expect(await (await boards[kind].post(flow, { n })).wait()).toBe('COMPLETE')
+    await expect.poll(() => said('a board is away').length, { timeout: 30_000 }).toBe(1)
+    const { status } = await fetch(`${conductor.healthUrl}/readyz`)
+    expect(status).toBe(200)
+    expect(conductor.healthy).toBe(true)
+
+    await servers[killed].restart()
+    await whenConnected(boards[killed])
+    const after = await boards[killed].post(flow, { n: 6 })
+    go.resolve()
+    expect(await after.wait()).toBe('COMPLETE')
+    // It was finished by its owner, or is run again.
+    expect(await running.wait()).toBe('COMPLETE')
+    for (const kind of others) expect(await (await boards[kind].post(flow, { n: 7 })).wait()).toBe('COMPLETE')
+    await expect.poll(() => said('a board is back').length).toBe(said('a board is away').length)
+  })
+
+  test('before the start: its board is served from when it is there', LIMIT, async () => {
+    const places = uris()
+    const { flow, start, said } = await scene()
+    await servers[killed].kill()
+    const conductor = await start([places[killed], ...others.map((kind) => places[kind])])
+    for (const kind of others) {
+      const board = await poster(places[kind])
+      expect(await (await board.post(flow, { n: 0 })).wait()).toBe('COMPLETE')
+    }
+    expect(said('a board cannot be reached')).toMatchObject([{ board: expect.stringContaining(places[killed].slice(0, 5)) }])
+    const health = async () => ((await (await fetch(`${conductor.healthUrl}/healthz`)).json()) as { boards: { state: string }[] }).boards
+    expect(await health()).toMatchObject([{ state: 'not opened' }, { state: 'connected' }, { state: 'connected' }])
+
+    await servers[killed].restart()
+    const board = await poster(places[killed])
+    expect(await (await board.post(flow, { n: 1 })).wait()).toBe('COMPLETE')
+    expect(await health()).toMatchObject([{ state: 'connected' }, { state: 'connected' }, { state: 'connected' }])
+    expect(said('a board is there')).toHaveLength(1)
+    expect(await board.entities('conductor')).toHaveLength(1)
+    await conductor.stop()
+    expect(await board.entities('conductor')).toEqual([])
+  })
+})
