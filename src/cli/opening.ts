@@ -1,5 +1,6 @@
 /** Opening of boards and logbooks by their URIs, within a time limit. Drivers are loaded here, when they are used. */
 import type { JobBoard, OpenBoardOptions } from '../board/index.ts'
+import type { ConductorBoard } from '../conductor/index.ts'
 import { abortAfter, followSignals } from '../core/async/abort.ts'
 import { retry } from '../core/async/retry.ts'
 import { InvalidArgument, NotConnected, NotFound } from '../core/errors.ts'
@@ -8,11 +9,17 @@ import type { Duration } from '../core/time.ts'
 import { parseUri } from '../core/uri.ts'
 import type { Persistence } from '../persistence/index.ts'
 import type { AuthInfo } from '../zookeeper/index.ts'
-import type { ConductorBoard } from '../conductor/index.ts'
 import type { CliContext } from './context.ts'
-import { openCodec } from './input/codecs.ts'
 import type { ChosenBoard } from './input/board-flags.ts'
-import { boardUri, DEFAULT_TIMEOUT, definedOnly, parseDuration, persistenceUri, type SharedOptions } from './input/shared-options.ts'
+import { openCodec } from './input/codecs.ts'
+import {
+  boardUri,
+  DEFAULT_TIMEOUT,
+  definedOnly,
+  parseDuration,
+  persistenceUri,
+  type SharedOptions,
+} from './input/shared-options.ts'
 import type { BoardLog } from './output/board-log.ts'
 import { reportError } from './output/output.ts'
 

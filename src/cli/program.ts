@@ -83,7 +83,10 @@ async function applySettings(command: Command, context: CliContext): Promise<Cli
   const { resolveSettings: settle } = await import('./input/config/settings.ts')
   const { options, own, env, assertModule, chosenByFile, ...several } = await settle(command.optsWithGlobals(), context)
   const takesSeveral = command.name() === 'conductor'
-  const mine = { ...own(command.name()), ...(takesSeveral && several.boards ? { boards: several.boards } : {}) }
+  const mine: Readonly<Record<string, unknown>> = {
+    ...own(command.name()),
+    ...(takesSeveral && several.boards ? { boards: several.boards } : {}),
+  }
   for (let at: Command | null = command; at; at = at.parent) {
     for (const option of at.options) {
       const name = option.attributeName()

@@ -19,8 +19,8 @@ import { abortAfter, createSharedController, followSignals, rejectOnAbort } from
 import { keepAlive, Lifecycle } from '../core/async/lifecycle.ts'
 import { retryUntilAborted } from '../core/async/retry.ts'
 import { asError, NotConnected, ShuttingDown } from '../core/errors.ts'
-import { describeError } from '../core/failure.ts'
 import { Emitter } from '../core/events.ts'
+import { describeError } from '../core/failure.ts'
 import { defined } from '../core/options.ts'
 import { monotonic, toMilliseconds } from '../core/time.ts'
 import type { PoolEvent } from '../pool/index.ts'
@@ -323,7 +323,10 @@ export class Conductor implements AsyncDisposable {
   }
 
   /** Registers on a board, and prepares to claim its jobs. @throws the errors of opening, of registering, and of hooks */
-  async #serve(each: ConductedBoard, options: { readonly signal?: AbortSignal | undefined } = {}): Promise<ServedBoard> {
+  async #serve(
+    each: ConductedBoard,
+    options: { readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<ServedBoard> {
     const { source, lane } = each
     // An opening that began before the start of this conductor does not end by its signal.
     const board = await rejectOnAbort(source.open(this.#draining.signal), this.#draining.signal)
@@ -358,7 +361,10 @@ export class Conductor implements AsyncDisposable {
     const report = (error: unknown) => {
       const reason = describeError(error)
       if (reason !== reported)
-        log.warn({ board: entry.uri, reason }, 'a board cannot be reached: the conductor goes on with its other boards, and tries again')
+        log.warn(
+          { board: entry.uri, reason },
+          'a board cannot be reached: the conductor goes on with its other boards, and tries again',
+        )
       reported = reason
     }
     if (each.source.fault) report(each.source.fault)

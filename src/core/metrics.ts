@@ -36,7 +36,7 @@ export const INSTRUMENTS = {
   },
   jobboard_session_connected: {
     type: 'gauge',
-    help: 'Whether the conductor is connected to its board: 1 or 0.',
+    help: 'Whether the conductor is connected to its board, or to all of its boards: 1 or 0.',
     labels: [],
   },
   jobboard_jobs_claimed_total: { type: 'counter', help: 'Claimed jobs.', labels: ['flow'] },

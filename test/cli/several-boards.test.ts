@@ -45,7 +45,18 @@ test('three boards of three kinds, in one conductor', async () => {
 test('--queue names boards below the URI; jobs of the first come first', async () => {
   const bulk = [await post(`${place.board}/bulk`, 'bulk'), await post(`${place.board}/bulk`, 'bulk')]
   const urgent = [await post(`${place.board}/urgent`, 'urgent')]
-  const args = ['conductor', '--queue', 'urgent', '--queue', 'bulk', '--flows', 'flows.js', '--burst', '--concurrency', '1']
+  const args = [
+    'conductor',
+    '--queue',
+    'urgent',
+    '--queue',
+    'bulk',
+    '--flows',
+    'flows.js',
+    '--burst',
+    '--concurrency',
+    '1',
+  ]
   const { exitCode, stderr } = await place.spawned(args)
   expect(exitCode).toBe(0)
   const jobs = stderr.split('\n').flatMap((line) => (line.includes('"job consumed"') ? [JSON.parse(line).job] : []))
@@ -100,7 +111,10 @@ describe('jobboard.yaml', () => {
     )
     for (const board of [a, b]) await post(board, 'listed')
     const { exitCode, stderr } = await place.bare(['conductor', '--burst'])
-    expect({ exitCode, stderr: stderr.split('\n').filter((line) => line.startsWith('jobboard:')) }).toEqual({ exitCode: 0, stderr: [] })
+    expect({ exitCode, stderr: stderr.split('\n').filter((line) => line.startsWith('jobboard:')) }).toEqual({
+      exitCode: 0,
+      stderr: [],
+    })
     for (const uri of [a, b]) {
       await using board = await openBoard(uri)
       expect(await board.countJobs()).toBe(0)
@@ -116,14 +130,46 @@ describe('jobboard.yaml', () => {
 
 describe('wrong usage:', () => {
   test.each<[string, readonly string[], RegExp]>([
-    ['two boards for another command', ['jobs', '--board', 'memory:a', '--board', 'memory:b'], /--board was given 2 times: jobboard jobs uses one board; only jobboard conductor takes several$/],
-    ['the same board twice', ['conductor', '--board', 'redis://h', '--board', 'redis://h:6379/0', '--flows', 'flows.js'], /boards\[0\] and boards\[1\] are the same board, redis:\/\/h:6379\/0: name each board once$/],
-    ['the same queue twice', ['conductor', '--queue', 'a', '--queue', 'a', '--flows', 'flows.js'], /are the same board/],
-    ['a queue of several boards', ['conductor', '--board', 'redis://a', '--board', 'redis://b', '--queue', 'q', '--flows', 'flows.js'], /--queue NAME names a board below the only --board/],
-    ['a queue with a slash', ['conductor', '--queue', 'a/b', '--flows', 'flows.js'], /--queue must be a name of letters, digits, _, \. and -, got "a\/b"$/],
-    ['weights of other boards', ['conductor', '--queue', 'a', '--weights', '1,2', '--flows', 'flows.js'], /--weights must have one number for each board: 1 in place of 2$/],
-    ['a weight that is no number', ['conductor', '--queue', 'a', '--weights', 'x', '--flows', 'flows.js'], /--weights must be whole numbers from 1/],
-    ['a memory board among them', ['conductor', '--board', 'redis://a', '--board', 'memory:b', '--flows', 'flows.js'], /board memory:b would end with this command/],
+    [
+      'two boards for another command',
+      ['jobs', '--board', 'memory:a', '--board', 'memory:b'],
+      /--board was given 2 times: jobboard jobs uses one board; only jobboard conductor takes several$/,
+    ],
+    [
+      'the same board twice',
+      ['conductor', '--board', 'redis://h', '--board', 'redis://h:6379/0', '--flows', 'flows.js'],
+      /boards\[0\] and boards\[1\] are the same board, redis:\/\/h:6379\/0: name each board once$/,
+    ],
+    [
+      'the same queue twice',
+      ['conductor', '--queue', 'a', '--queue', 'a', '--flows', 'flows.js'],
+      /are the same board/,
+    ],
+    [
+      'a queue of several boards',
+      ['conductor', '--board', 'redis://a', '--board', 'redis://b', '--queue', 'q', '--flows', 'flows.js'],
+      /--queue NAME names a board below the only --board/,
+    ],
+    [
+      'a queue with a slash',
+      ['conductor', '--queue', 'a/b', '--flows', 'flows.js'],
+      /--queue must be a name of letters, digits, _, \. and -, got "a\/b"$/,
+    ],
+    [
+      'weights of other boards',
+      ['conductor', '--queue', 'a', '--weights', '1,2', '--flows', 'flows.js'],
+      /--weights must have one number for each board: 1 in place of 2$/,
+    ],
+    [
+      'a weight that is no number',
+      ['conductor', '--queue', 'a', '--weights', 'x', '--flows', 'flows.js'],
+      /--weights must be whole numbers from 1/,
+    ],
+    [
+      'a memory board among them',
+      ['conductor', '--board', 'redis://a', '--board', 'memory:b', '--flows', 'flows.js'],
+      /board memory:b would end with this command/,
+    ],
   ])('%s', async (_, args, message) => {
     const { exitCode, stdout, stderr } = await place.jobboard(args)
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })

@@ -7,8 +7,8 @@ import { Redactor } from '../../core/redaction.ts'
 import { formatDuration, toMilliseconds } from '../../core/time.ts'
 import { redactUri } from '../../core/uri.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { LOG_LEVEL_CHOICES } from '../input/choices.ts'
 import { addBoardFlags, type BoardFlags, toBoards } from '../input/board-flags.ts'
+import { LOG_LEVEL_CHOICES } from '../input/choices.ts'
 import {
   addConductorFlags,
   boardSettingsOf,
@@ -99,25 +99,26 @@ async function conductor(options: ConductorCommandOptions, context: CliContext):
           toConductorBoard(each, { context, ...boardSettings, persistence: own.persistences[index] }),
         ),
       }
-  const run = () => runConductor({
-    ...places,
-    persistence,
-    flows,
-    ...definedOnly({ services, hooks, onError, release }),
-    pool: toPool(options, module),
-    log: plain,
-    redact,
-    ...settings,
-    started: ({ name, healthUrl }) => {
-      hasStarted = true
-      const health = healthUrl === undefined ? '' : `, health at ${healthUrl}/healthz`
-      const from = boards.map(({ uri }) => redactUri(uri)).join(', ')
-      say(
-        `conductor ${name} runs ${flowNames} from ${from}, logbooks in ${persistence.uri}${health}; Ctrl-C stops it`,
-      )
-    },
-    stopping: (stopped) => say(stopLine(stopped, settings)),
-  })
+  const run = () =>
+    runConductor({
+      ...places,
+      persistence,
+      flows,
+      ...definedOnly({ services, hooks, onError, release }),
+      pool: toPool(options, module),
+      log: plain,
+      redact,
+      ...settings,
+      started: ({ name, healthUrl }) => {
+        hasStarted = true
+        const health = healthUrl === undefined ? '' : `, health at ${healthUrl}/healthz`
+        const from = boards.map(({ uri }) => redactUri(uri)).join(', ')
+        say(
+          `conductor ${name} runs ${flowNames} from ${from}, logbooks in ${persistence.uri}${health}; Ctrl-C stops it`,
+        )
+      },
+      stopping: (stopped) => say(stopLine(stopped, settings)),
+    })
   // One board is open by now. Of several, one has to be reached within the same time.
   await retry(run, {
     ...{ firstPauseMs: START_PAUSE_MS, maxPauseMs: START_PAUSE_MS, jitter: 'none' },

@@ -29,11 +29,7 @@ export function addBoardFlags(command: Command): void {
       'board NAME below the URI of the board, in place of it; may be repeated: jobs of the first come first',
       collectText,
     )
-    .option(
-      '--weights <list>',
-      'shares of the boards in the claims, as in 3,1, in place of their order',
-      parseWeights,
-    )
+    .option('--weights <list>', 'shares of the boards in the claims, as in 3,1, in place of their order', parseWeights)
 }
 
 /** Returns the boards in their order. @throws InvalidArgument if none is named, or the flags do not fit together */
@@ -44,7 +40,9 @@ export function toBoards(
   const { boards, queue, weights } = options
   const one = (): ChosenBoard => ({ uri: boardUri(options, context) })
   if (queue && boards)
-    throw new InvalidArgument('--queue NAME names a board below the only --board; with several, give each as --board URI')
+    throw new InvalidArgument(
+      '--queue NAME names a board below the only --board; with several, give each as --board URI',
+    )
   const chosen = queue ? queue.map((name) => ({ uri: queueUri(one().uri, name) })) : (boards ?? [one()])
   for (const { uri } of chosen) assertShared(uri)
   if (weights && weights.length !== chosen.length)
@@ -66,7 +64,8 @@ export function queueUri(uri: string, name: string): string {
   const { scheme, parameters, printable } = parseUri(uri, 'board')
   const [, place = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(uri) ?? []
   if (/^zookeepers?$/.test(scheme)) return `${place.replace(/\/$/, '')}/${name}${query === '' ? '' : `?${query}`}`
-  const rest = (parameter: string) => query.split('&').filter((part) => part !== '' && !part.startsWith(`${parameter}=`))
+  const rest = (parameter: string) =>
+    query.split('&').filter((part) => part !== '' && !part.startsWith(`${parameter}=`))
   if (/^postgres(ql)?$/.test(scheme)) {
     if (parameters.has('board'))
       throw new InvalidArgument(

@@ -58,7 +58,10 @@ export class BoardSource implements AsyncDisposable {
     const { board, options = {} } = entry
     try {
       const stop = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal
-      this.#board = typeof board === 'string' ? await openBoard(board, { ...options, log, signal: stop, ...defined({ who }) }) : board
+      this.#board =
+        typeof board === 'string'
+          ? await openBoard(board, { ...options, log, signal: stop, ...defined({ who }) })
+          : board
       this.#fault = undefined
       return this.#board
     } catch (error) {

@@ -159,11 +159,7 @@ export class ServedBoard {
 
   /** Begins to claim jobs, and to remove what is old. */
   begin(): void {
-    this.#background = Promise.all([
-      this.#publishFlows(),
-      this.#retain(),
-      this.#claimLoop.run(this.#options.draining),
-    ])
+    this.#background = Promise.all([this.#publishFlows(), this.#retain(), this.#claimLoop.run(this.#options.draining)])
   }
 
   /** Looks again for jobs to claim: one that was rejected may be acceptable now. */

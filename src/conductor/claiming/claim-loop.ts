@@ -158,7 +158,9 @@ export class ClaimLoop {
   }): Promise<readonly Claim[] | 'nothing'> {
     const { board } = this.#options
     try {
-      return (await this.#look(options.signal, (signal) => board.claimNext({ ...options, ...this.#accept, signal }))) ?? []
+      return (
+        (await this.#look(options.signal, (signal) => board.claimNext({ ...options, ...this.#accept, signal }))) ?? []
+      )
     } catch (error) {
       if (error instanceof Timeout) return 'nothing'
       throw error

@@ -114,7 +114,10 @@ export class Slots {
    * @returns the number of slots; 0 when the board cannot be asked any more
    * @throws the signal's reason
    */
-  async turn(lane: Lane, { canAsk, signal }: { readonly canAsk: () => boolean; readonly signal: AbortSignal }): Promise<number> {
+  async turn(
+    lane: Lane,
+    { canAsk, signal }: { readonly canAsk: () => boolean; readonly signal: AbortSignal },
+  ): Promise<number> {
     if (lane.state === 'idle' || lane.state === 'out') lane.pass = Math.max(lane.pass, this.#pass)
     lane.isExhausted = false
     this.#setState(lane, 'ready')
@@ -294,7 +297,10 @@ export class Slots {
     const passes = ready.map((each) => ({ lane: each, pass: each.pass }))
     let share = 0
     for (let slot = 0; slot < free; slot += 1) {
-      const next = passes.reduce((least, each) => (each.pass < least.pass ? each : least), passes[0] ?? { lane, pass: 0 })
+      const next = passes.reduce(
+        (least, each) => (each.pass < least.pass ? each : least),
+        passes[0] ?? { lane, pass: 0 },
+      )
       next.pass += 1 / next.lane.weight
       if (next.lane === lane) share += 1
     }

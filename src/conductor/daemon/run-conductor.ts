@@ -105,7 +105,12 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
 /** Returns the boards and logbooks that were given open. Invalid ones are left out: `startConductor` reports them. */
 function givenOpen({ board, boards = [], persistence }: ConductorOptions): readonly AsyncDisposable[] {
   const entries = Array.isArray(boards) ? boards.map((each: unknown) => Object(each) as Partial<ConductorBoard>) : []
-  const places: unknown[] = [board, ...boards, ...entries.flatMap((each) => [each.board, each.persistence]), persistence]
+  const places: unknown[] = [
+    board,
+    ...boards,
+    ...entries.flatMap((each) => [each.board, each.persistence]),
+    persistence,
+  ]
   return places.filter((place) => typeof Object(place)[Symbol.asyncDispose] === 'function') as AsyncDisposable[]
 }
 

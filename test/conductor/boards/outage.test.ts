@@ -85,7 +85,11 @@ describe.each(KINDS)('%s is killed', (killed) => {
   test('jobs of the other boards go on, those of its board follow when it is back', LIMIT, async () => {
     const places = uris()
     const { flow, gate, start, said } = await scene()
-    const boards = { ZooKeeper: await poster(places.ZooKeeper), Postgres: await poster(places.Postgres), Redis: await poster(places.Redis) }
+    const boards = {
+      ZooKeeper: await poster(places.ZooKeeper),
+      Postgres: await poster(places.Postgres),
+      Redis: await poster(places.Redis),
+    }
     // The board that is killed comes first, so that the others would wait for it.
     const conductor = await start([places[killed], ...others.map((kind) => places[kind])])
     for (const kind of KINDS) expect(await (await boards[kind].post(flow, { n: 0 })).wait()).toBe('COMPLETE')
@@ -121,8 +125,11 @@ describe.each(KINDS)('%s is killed', (killed) => {
       const board = await poster(places[kind])
       expect(await (await board.post(flow, { n: 0 })).wait()).toBe('COMPLETE')
     }
-    expect(said('a board cannot be reached')).toMatchObject([{ board: expect.stringContaining(places[killed].slice(0, 5)) }])
-    const health = async () => ((await (await fetch(`${conductor.healthUrl}/healthz`)).json()) as { boards: { state: string }[] }).boards
+    expect(said('a board cannot be reached')).toMatchObject([
+      { board: expect.stringContaining(places[killed].slice(0, 5)) },
+    ])
+    const health = async () =>
+      ((await (await fetch(`${conductor.healthUrl}/healthz`)).json()) as { boards: { state: string }[] }).boards
     expect(await health()).toMatchObject([{ state: 'not opened' }, { state: 'connected' }, { state: 'connected' }])
 
     await servers[killed].restart()

@@ -27,14 +27,15 @@ async function boardsWith(jobs: Readonly<Record<string, number>>, flow = nothing
   return opened
 }
 
-/** Runs a conductor until nothing is left. @returns the names of the jobs in the order of their starts */
+/** Runs a conductor until nothing is left. @returns the names of the jobs in the order of their ends */
 async function runAll(given: NonNullable<ConductorOptions['boards']>, options: Partial<ConductorOptions> = {}) {
   const order: string[] = []
+  const { hooks, ...rest } = options
   const conductor = await startTestConductor({
     ...{ boards: given, persistence: 'memory:', flows: [nothing], concurrency: 1, burst: true, name: 'several' },
-    ...options,
+    ...rest,
+    hooks: { ...hooks, settled: ({ job }) => void order.push(job.name) },
   })
-  conductor.on('started', ({ job }) => order.push(job.name))
   await conductor.stopped
   return order
 }
@@ -48,17 +49,11 @@ describe('what is claimed next', () => {
 
   test('in order: a job that comes to an earlier board is next', async () => {
     const [urgent, bulk] = (await boardsWith({ urgent: 0, bulk: 4 })) as [JobBoard, JobBoard]
-    const order: string[] = []
     const flow = singleTaskFlow('nothing', async ({ n }) => {
       // The conductor watches the first board, and sees the job before the slot is free.
       if (n === 1) await urgent.post(nothing, { n: 100 }, { name: 'urgent' })
     })
-    const conductor = await startTestConductor({
-      ...{ boards: [urgent, bulk], persistence: 'memory:', flows: [flow], concurrency: 1, burst: true, name: 'several' },
-    })
-    conductor.on('started', ({ job }) => order.push(job.name))
-    await conductor.stopped
-    expect(order).toEqual(['bulk', 'bulk', 'urgent', 'bulk', 'bulk'])
+    expect(await runAll([urgent, bulk], { flows: [flow] })).toEqual(['bulk', 'bulk', 'urgent', 'bulk', 'bulk'])
   })
 
   test('by weight: a share of the claims while all boards have jobs', async () => {
@@ -107,7 +102,13 @@ test.each([
   const posting = (async () => {
     for (let n = 0; n < 60; n += 1) await opened[n % 3]?.post(flow, { n })
   })()
-  const conductor = await startTestConductor({ boards: given, persistence: 'memory:', flows: [flow], concurrency, name: 'x' })
+  const conductor = await startTestConductor({
+    boards: given,
+    persistence: 'memory:',
+    flows: [flow],
+    concurrency,
+    name: 'x',
+  })
   const done = createDeferred()
   let ended = 0
   conductor.on('settled', () => {
@@ -135,11 +136,11 @@ test('it is shown on each board, with the jobs and counts of this board', async 
 
 test('events name the board of the job', async () => {
   const [a, b] = (await boardsWith({ a: 1, b: 1 })) as [JobBoard, JobBoard]
+  const seen: [string, JobBoard][] = []
   const conductor = await startConductor({
     ...{ boards: [a, b], persistence: 'memory:', flows: [nothing], burst: true, concurrency: 1, name: 'several' },
+    hooks: { settled: ({ job, board }) => void seen.push([job.name, board]) },
   })
-  const seen: [string, JobBoard][] = []
-  conductor.on('settled', ({ job, board }) => seen.push([job.name, board]))
   await conductor.stopped
   expect(seen.map(([name, board]) => [name, board === a ? 'a' : 'b'])).toEqual([
     ['a', 'a'],
@@ -149,7 +150,12 @@ test('events name the board of the job', async () => {
 
 test('a pause holds all boards, and resume goes on', async () => {
   const [a, b] = (await boardsWith({ a: 0, b: 0 })) as [JobBoard, JobBoard]
-  const conductor = await startTestConductor({ boards: [a, b], persistence: 'memory:', flows: [nothing], name: 'paused' })
+  const conductor = await startTestConductor({
+    boards: [a, b],
+    persistence: 'memory:',
+    flows: [nothing],
+    name: 'paused',
+  })
   conductor.pause()
   const jobs = [await a.post(nothing, { n: 1 }), await b.post(nothing, { n: 1 })]
   expect(conductor.state).toBe('paused')
@@ -171,7 +177,9 @@ test('maxIdleTime is the time without a job on any board', async () => {
 test('hooks run for each board, and once: board once on each', async () => {
   const [a, b] = (await boardsWith({ a: 0, b: 0 })) as [JobBoard, JobBoard]
   const ran: JobBoard[] = []
-  const hooks = { beforeClaim: { name: 'prepare', once: 'board' as const, run: ({ board }: { board: JobBoard }) => ran.push(board) } }
+  const hooks = {
+    beforeClaim: { name: 'prepare', once: 'board' as const, run: ({ board }: { board: JobBoard }) => ran.push(board) },
+  }
   await runAll([a, b], { hooks })
   await runAll([a, b], { hooks })
   expect(ran).toHaveLength(2)
@@ -194,12 +202,13 @@ test('logbooks are those of the conductor, or of the board', async () => {
 test('schedules belong to a board', async () => {
   const [a, b] = (await boardsWith({ a: 0, b: 0 })) as [JobBoard, JobBoard]
   const schedules = [schedule('hourly', { every: '1h' }, nothing, { n: 1 })]
-  await startTestConductor({ boards: [{ board: a, schedules }, b], persistence: 'memory:', flows: [nothing], name: 's' })
-  const ids = async (board: JobBoard) => {
-    const found: string[] = []
-    for await (const { id } of board.schedules.list()) found.push(id)
-    return found
-  }
+  await startTestConductor({
+    boards: [{ board: a, schedules }, b],
+    persistence: 'memory:',
+    flows: [nothing],
+    name: 's',
+  })
+  const ids = async (board: JobBoard) => (await board.schedules.list()).map(({ id }) => id)
   expect([await ids(a), await ids(b)]).toEqual([['hourly'], []])
 })
 
@@ -248,7 +257,14 @@ describe('health', () => {
     const [a] = (await boardsWith({ a: 0 })) as [JobBoard]
     const away = `redis://127.0.0.1:${await freePort()}/0?prefix=bulk`
     const conductor = await startTestConductor({
-      ...{ boards: [away, a], persistence: 'memory:', flows: [nothing], health: { port: 0 }, name: 'healthy', metrics: true },
+      ...{
+        boards: [away, a],
+        persistence: 'memory:',
+        flows: [nothing],
+        health: { port: 0 },
+        name: 'healthy',
+        metrics: true,
+      },
     })
     const read = async (path: string) => {
       const response = await fetch(`${conductor.healthUrl}${path}`)
@@ -330,8 +346,16 @@ describe('is refused:', () => {
     ['an empty URI', { boards: ['memory:', ''] }, /^a conductor: boards\[1\]: board must be a URI/],
     ['a wrong entry', { boards: ['memory:', 5 as never] }, /^a conductor: boards\[1\]: the options must be an object/],
     ['a misspelt option', { boards: [{ board: 'memory:', wieght: 2 } as never] }, /no option "wieght".*weight/],
-    ['a weight of 0', { boards: [{ board: 'memory:', weight: 0 }] }, /boards\[0\]: weight must be a whole number from 1, got 0/],
-    ['a weight of a half', { boards: [{ board: 'memory:', weight: 0.5 }] }, /weight must be a whole number from 1, got 0.5/],
+    [
+      'a weight of 0',
+      { boards: [{ board: 'memory:', weight: 0 }] },
+      /boards\[0\]: weight must be a whole number from 1, got 0/,
+    ],
+    [
+      'a weight of a half',
+      { boards: [{ board: 'memory:', weight: 0.5 }] },
+      /weight must be a whole number from 1, got 0.5/,
+    ],
     ['wrong logbooks', { boards: [{ board: 'memory:', persistence: '' }] }, /boards\[0\]: persistence must be a URI/],
     [
       'schedules of no board',

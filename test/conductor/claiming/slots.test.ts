@@ -20,14 +20,19 @@ function claimOf({ deaths = 0 } = {}): Pick<Claim, 'posting' | 'job'> {
 
 /** A job whose last owners died. */
 function postingOf({ deaths }: { readonly deaths: number }): { readonly posting: Posting } {
-  return { posting: { attempts: Array.from({ length: deaths }, () => ({ who: 'a', at: new Date() })) } as unknown as Posting }
+  return {
+    posting: { attempts: Array.from({ length: deaths }, () => ({ who: 'a', at: new Date() })) } as unknown as Posting,
+  }
 }
 
 /** Asks for a turn; resolves with undefined while it is not this board's turn. */
 async function ask(slots: Slots, lane: Lane): Promise<number | undefined> {
   const stop = new AbortController()
   const turn = slots.turn(lane, { canAsk: () => true, signal: stop.signal })
-  const granted = await Promise.race([turn, new Promise<undefined>((resolve) => setImmediate(resolve))])
+  const granted = await Promise.race([
+    turn,
+    new Promise<undefined>((resolve) => setImmediate(() => resolve(undefined))),
+  ])
   if (granted === undefined) {
     turn.catch(() => undefined)
     stop.abort()

@@ -134,12 +134,14 @@ class SettingsResolver {
 
   resolve(options: TypedOptions): ResolvedSettings {
     const { config } = this.#file
-    const asked = toList(options.board || this.#env['JOBBOARD_BOARD'])
+    const { board: typed, ...rest } = options
+    const asked = toList(typed || this.#env['JOBBOARD_BOARD'])
     const choices = asked.length === 0 && Array.isArray(config.board) ? config.board : []
-    if (asked.length < 2 && choices.length < 2) return this.#resolveOne({ ...options, ...definedOnly({ board: asked[0] }) })
-    const named = asked.length > 0 ? asked : choices.map((text, index) => this.#text(text, ['board', index]))
+    if (asked.length < 2 && choices.length < 2)
+      return this.#resolveOne({ ...rest, ...definedOnly({ board: asked[0] }) })
+    const named = asked.length > 0 ? asked : choices.map((text, index) => this.#text(text, ['board', String(index)]))
     const boards = named.map((name) => this.#resolveChosen(name, { isFromFile: asked.length === 0 }))
-    const { options: found, env, ...settled } = this.#resolveOne({ ...options, ...definedOnly({ board: named[0] }) })
+    const { options: found, env, ...settled } = this.#resolveOne({ ...rest, ...definedOnly({ board: named[0] }) })
     const common = options.persistence || this.#env['JOBBOARD_PERSISTENCE']
     return {
       ...settled,
@@ -155,7 +157,9 @@ class SettingsResolver {
   /** Resolves one of several boards. */
   #resolveChosen(name: string, { isFromFile }: { readonly isFromFile: boolean }): ChosenBoard {
     const board = this.#resolveNamed('board', name)
-    const { uri, auth, persistence } = (board && this.#boardEntry(board)) ?? { uri: isFromFile ? this.#uri(name) : name }
+    const { uri, auth, persistence } = (board && this.#boardEntry(board)) ?? {
+      uri: isFromFile ? this.#uri(name) : name,
+    }
     const logbooks = persistence === undefined ? undefined : this.#resolveNamed('persistence', persistence)
     const opened = logbooks && (this.#persistenceEntry(logbooks) ?? { uri: logbooks.uri })
     if (opened?.key !== undefined || opened?.codec !== undefined)
@@ -163,7 +167,7 @@ class SettingsResolver {
         `board ${name} has logbooks with a key or a codec of their own, as one of several boards of a conductor: name logbooks for all boards ` +
           'with --persistence, or run a conductor for it alone',
       )
-    return definedOnly({ uri, auth, persistence: opened?.uri })
+    return { uri: uri ?? name, ...definedOnly({ auth, persistence: opened?.uri }) }
   }
 
   #resolveOne(options: SharedOptions): ResolvedSettings {
