@@ -80,7 +80,7 @@ export class ServedBoard {
   #background: Promise<unknown> = Promise.resolve()
 
   constructor(options: ServedBoardOptions) {
-    const { board, persistence, isolator, isolates, flows, events, slots, lane } = options
+    const { board, persistence, isolator, isolates, flows, events } = options
     this.board = board
     this.#options = options
     this.#runs = new Runs({

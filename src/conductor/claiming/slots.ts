@@ -21,7 +21,7 @@ import { Timeout } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
 
 /** The time that all slots have to be taken before idle boards are not watched any more; they are asked again when a slot is free. */
-const FULL_LINGER_MS = 1_000
+const FULL_LINGER_MS = 10_000
 
 /** The share of one board in the slots. */
 export interface Lane {
@@ -62,7 +62,7 @@ export class Slots {
   #claimed = 0
   #isPaused = false
   #idleSince = monotonic()
-  /** The pass of the lane that was asked last: a lane that becomes ready begins with it at least. */
+  /** The pass at which the last job was claimed: a lane that becomes ready begins with it at least. */
   #pass = 0
   /** The lane whose board may claim a suspect, or runs one: a process runs one suspect at a time. */
   #suspectLane: Lane | undefined
@@ -278,7 +278,6 @@ export class Slots {
     if (lane.connection !== 'there' && !this.isSole(lane)) return 0
     const granted = this.#options.isWeighted ? this.#shareOf(lane, free) : this.#isFirst(lane) ? free : 0
     if (granted === 0) return 0
-    this.#pass = lane.pass
     lane.pass += granted / lane.weight
     lane.reserved = granted
     this.#setState(lane, 'asking')
@@ -310,6 +309,7 @@ export class Slots {
   #withdraw(lane: Lane): void {
     lane.pass -= lane.reserved / lane.weight
     lane.reserved = 0
+    this.#pass = Math.max(this.#pass, lane.pass - 1 / lane.weight)
   }
 
   #setState(lane: Lane, state: Lane['state']): void {

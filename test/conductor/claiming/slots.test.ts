@@ -44,6 +44,7 @@ describe('in order', () => {
   test('a later board is asked once the earlier ones had nothing', async () => {
     const { slots, lanes } = lanesOf({ count: 3 }, [undefined, undefined])
     const [first, second] = lanes as [Lane, Lane]
+    first.state = 'ready'
     const waiting = slots.turn(second, { canAsk: () => true, signal: new AbortController().signal })
     expect(await ask(slots, first)).toBe(3)
     slots.begin(first, claimOf())
