@@ -1,6 +1,6 @@
 /** A conductor on three boards of three kinds, with real servers: one of them is killed, and comes back. */
 import { pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { type JobBoard, openBoard } from '../../../src/index.ts'
 import { namespace } from '../../support/namespace.ts'
@@ -29,6 +29,23 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all(Object.values(servers).map((server) => server.stop()))
 })
+
+let killed: Kind | undefined
+
+async function kill(kind: Kind): Promise<void> {
+  killed = kind
+  await servers[kind].kill()
+}
+
+async function restart(kind: Kind): Promise<void> {
+  await servers[kind].restart()
+  killed = undefined
+}
+
+// A test that fails leaves its server to the next.
+afterEach(async () => {
+  if (killed) await restart(killed)
+}, 60_000)
 
 /** The URIs of three new boards. */
 function uris(): Readonly<Record<Kind, string>> {
@@ -79,8 +96,8 @@ async function scene() {
 
 type PromiseWithResolvers = ReturnType<typeof createDeferred<void>>
 
-describe.each(KINDS)('%s is killed', (killed) => {
-  const others = KINDS.filter((kind) => kind !== killed)
+describe.each(KINDS)('%s is killed', (victim) => {
+  const others = KINDS.filter((kind) => kind !== victim)
 
   test('jobs of the other boards go on, those of its board follow when it is back', LIMIT, async () => {
     const places = uris()
@@ -91,13 +108,13 @@ describe.each(KINDS)('%s is killed', (killed) => {
       Redis: await poster(places.Redis),
     }
     // The board that is killed comes first, so that the others would wait for it.
-    const conductor = await start([places[killed], ...others.map((kind) => places[kind])])
+    const conductor = await start([places[victim], ...others.map((kind) => places[kind])])
     for (const kind of KINDS) expect(await (await boards[kind].post(flow, { n: 0 })).wait()).toBe('COMPLETE')
 
     const { begun, go } = gate(1)
-    const running = await boards[killed].post(flow, { n: 1 })
+    const running = await boards[victim].post(flow, { n: 1 })
     await begun.promise
-    await servers[killed].kill()
+    await kill(victim)
     for (const kind of others)
       for (let n = 2; n < 6; n += 1) expect(await (await boards[kind].post(flow, { n })).wait()).toBe('COMPLETE')
     await expect.poll(() => said('a board is away').length, { timeout: 30_000 }).toBe(1)
@@ -105,9 +122,9 @@ describe.each(KINDS)('%s is killed', (killed) => {
     expect(status).toBe(200)
     expect(conductor.healthy).toBe(true)
 
-    await servers[killed].restart()
-    await whenConnected(boards[killed])
-    const after = await boards[killed].post(flow, { n: 6 })
+    await restart(victim)
+    await whenConnected(boards[victim])
+    const after = await boards[victim].post(flow, { n: 6 })
     go.resolve()
     expect(await after.wait()).toBe('COMPLETE')
     // It was finished by its owner, or is run again.
@@ -119,21 +136,20 @@ describe.each(KINDS)('%s is killed', (killed) => {
   test('before the start: its board is served from when it is there', LIMIT, async () => {
     const places = uris()
     const { flow, start, said } = await scene()
-    await servers[killed].kill()
-    const conductor = await start([places[killed], ...others.map((kind) => places[kind])])
+    await kill(victim)
+    const conductor = await start([places[victim], ...others.map((kind) => places[kind])])
     for (const kind of others) {
       const board = await poster(places[kind])
       expect(await (await board.post(flow, { n: 0 })).wait()).toBe('COMPLETE')
     }
-    expect(said('a board cannot be reached')).toMatchObject([
-      { board: expect.stringContaining(places[killed].slice(0, 5)) },
-    ])
+    // The first attempt on ZooKeeper lasts as long as a session.
+    await expect.poll(() => said('a board cannot be reached').length, { timeout: 30_000 }).toBe(1)
     const health = async () =>
       ((await (await fetch(`${conductor.healthUrl}/healthz`)).json()) as { boards: { state: string }[] }).boards
     expect(await health()).toMatchObject([{ state: 'not opened' }, { state: 'connected' }, { state: 'connected' }])
 
-    await servers[killed].restart()
-    const board = await poster(places[killed])
+    await restart(victim)
+    const board = await poster(places[victim])
     expect(await (await board.post(flow, { n: 1 })).wait()).toBe('COMPLETE')
     expect(await health()).toMatchObject([{ state: 'connected' }, { state: 'connected' }, { state: 'connected' }])
     expect(said('a board is there')).toHaveLength(1)
