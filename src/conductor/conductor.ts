@@ -357,17 +357,19 @@ export class Conductor implements AsyncDisposable {
   async #serveLater(each: ConductedBoard): Promise<void> {
     const { log } = this.#parts
     const { entry } = each.source
-    let reported = ''
+    let reported: string | undefined
     const report = (error: unknown) => {
       const reason = describeError(error)
-      if (reason !== reported)
-        log.warn(
-          { board: entry.uri, reason },
-          'a board cannot be reached: the conductor goes on with its other boards, and tries again',
-        )
-      reported = reason
+      // That it is still away, for whichever reason, is no news.
+      const kind = error instanceof NotConnected ? NotConnected.code : reason
+      if (kind === reported) return
+      reported = kind
+      log.warn(
+        { board: entry.uri, reason },
+        'a board cannot be reached: the conductor goes on with its other boards, and tries again',
+      )
     }
-    if (each.source.fault) report(each.source.fault)
+    report(each.source.fault ?? new NotConnected('no answer yet'))
     const { signal } = this.#draining
     const serve = () => this.#serve(each, { signal })
     const served = await retryUntilAborted(serve, { ...REOPEN_PAUSES, signal, onRetry: report })

@@ -2,6 +2,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { queueUri } from '../../src/cli/input/board-flags.ts'
 import { InvalidArgument } from '../../src/core/errors.ts'
+import { redactUri } from '../../src/core/uri.ts'
 import { openBoard } from '../../src/index.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -33,7 +34,7 @@ test('three boards of three kinds, in one conductor', async () => {
   const named = boards.flatMap((board) => ['--board', board])
   const { exitCode, stdout, stderr } = await place.spawned(['conductor', ...named, '--flows', 'flows.js', '--burst'])
   expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 })
-  expect(stdout).toContain(`runs hello, refused from ${boards.join(', ')}, logbooks in`)
+  expect(stdout).toContain(`runs hello, refused from ${boards.map(redactUri).join(', ')}, logbooks in`)
   const consumed = stderr.split('\n').filter((line) => line.includes('"job consumed"'))
   expect(consumed).toHaveLength(6)
   for (const uri of boards) {
