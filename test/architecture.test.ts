@@ -38,7 +38,7 @@ const INNER: Readonly<Record<string, Levels>> = {
   'board/backends/zookeeper': [['store'], ['commit'], ['taskflow'], [''], ['native']],
   schedule: [['calendar'], ['']],
   persistence: [[''], ['codecs'], ['directory', 'memory', 'postgres', 'zookeeper']],
-  conductor: [['claiming', 'services'], ['runs'], ['isolation'], [''], ['daemon']],
+  conductor: [['boards', 'claiming', 'services'], ['runs'], ['isolation'], [''], ['daemon']],
 }
 
 /** `Job` and `Claim` refer to each other, so these two folders of one level do import each other. */

@@ -5,7 +5,7 @@
  *                  ⇅     ⇅        ↑
  *                  paused ────────┘
  *
- * - **busy, idle**: it claims jobs of its boards (`boards/served-board.ts`), never more than slots are free (`claiming/slots.ts`). A filter
+ * - **busy, idle**: it claims jobs of its boards (`served-board.ts`), never more than slots are free (`claiming/slots.ts`). A filter
  *   decides which jobs (`claiming/job-filter.ts`).
  * - **paused**: it claims nothing; running jobs continue.
  * - **draining** (the first stage of a stop): it claims no more jobs; running jobs may finish within `drainTimeout`.
@@ -26,7 +26,6 @@ import { monotonic, toMilliseconds } from '../core/time.ts'
 import type { PoolEvent } from '../pool/index.ts'
 import { toBoardLabel } from './boards/board-entries.ts'
 import type { BoardSource } from './boards/board-source.ts'
-import { ServedBoard, type SharedParts } from './boards/served-board.ts'
 import { type Lane, Slots } from './claiming/slots.ts'
 import { type ConductorCounts, sumCounts } from './counters.ts'
 import { type EventLoopBlocked, formatBlocked, watchEventLoop } from './event-loop-watch.ts'
@@ -36,6 +35,7 @@ import { subscribeHooks } from './hooks.ts'
 import { toChildrenHealth, toStateCounts } from './isolation/isolated-atoms.ts'
 import { ConductorMetrics } from './metrics.ts'
 import { TaskWatch } from './runs/task-watch.ts'
+import { ServedBoard, type SharedParts } from './served-board.ts'
 import { ServiceHealth } from './services/health.ts'
 
 export interface ConductorParts extends SharedParts {

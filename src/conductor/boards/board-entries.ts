@@ -5,7 +5,6 @@ import { InvalidArgument } from '../../core/errors.ts'
 import { assertOptions, defined, type KnownOptions } from '../../core/options.ts'
 import { parseUri } from '../../core/uri.ts'
 import type { Persistence } from '../../persistence/index.ts'
-import type { ConductorOptions } from '../options.ts'
 
 /** One of several boards of a conductor. */
 export interface ConductorBoard {
@@ -22,6 +21,12 @@ export interface ConductorBoard {
   readonly schedules?: readonly DeclaredSchedule[] | DeclaredSchedules
   /** The options with which it is opened, where `board` is a URI. */
   readonly options?: Omit<OpenBoardOptions, 'who' | 'log' | 'signal'>
+}
+
+/** The options of a conductor about its boards. */
+export interface GivenBoards extends Pick<ConductorBoard, 'schedules'> {
+  readonly board?: ConductorBoard['board']
+  readonly boards?: readonly (ConductorBoard['board'] | ConductorBoard)[]
 }
 
 /** A board of a conductor, checked. */
@@ -43,8 +48,7 @@ const BOARD_ADVICE = 'board must be a URI such as zookeeper://127.0.0.1:2181/dem
 const BOARDS_ADVICE = 'boards must be a list of URIs, open boards, or { board, weight }, of one at least'
 
 /** Returns the boards in their order. @throws InvalidArgument */
-export function toBoardEntries(options: ConductorOptions): readonly BoardEntry[] {
-  const { board, boards, schedules } = options
+export function toBoardEntries({ board, boards, schedules }: GivenBoards): readonly BoardEntry[] {
   if (boards === undefined) {
     assertBoard(board, `a conductor: ${BOARD_ADVICE}`)
     return [toEntry({ board, ...defined({ schedules }) })]
