@@ -98,6 +98,22 @@ test('a child ends itself when the right to its work is over, although the pool 
   expect(await pool.run({ kind: 'echo', value: 1 })).toBe(1)
 })
 
+test('a child ends itself when the right to its own work is over, and not with that of other work', async () => {
+  let endsAt = Number.POSITIVE_INFINITY
+  await using pool = await testPool({ min: 2, max: 2, silenceMs: 40_000 })
+  const [file, other] = [await newFile(), await newFile()]
+  const options = { workLeftMs: () => endsAt - performance.now() }
+  const working = rejectionOf(pool.run({ kind: 'spin', file }, options))
+  const spared = rejectionOf(pool.run({ kind: 'spin', file: other }))
+  const [pids, others] = [await pidsIn(file, 1), await pidsIn(other, 1)]
+  endsAt = performance.now() + 3_000
+  await whenDead(pids)
+  expect(String(await working)).toContain('has ended itself')
+  expect(others.filter(isAlive)).toEqual(others)
+  await pool.pool[Symbol.asyncDispose]()
+  await spared
+})
+
 describe('a stop while the child starts', () => {
   test.each(['stop', 'kill'] as const)('by %s removes the work, and the child is used for the next', async (how) => {
     await using pool = await testPool({ min: 0, max: 1 }, { starts: false })

@@ -12,7 +12,8 @@ import type { Claim, JobBoard, Posting } from '../../board/index.ts'
 import { type FollowingSignal, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
 import { retry, retryUntilAborted } from '../../core/async/retry.ts'
 import { ShuttingDown, StorageFailure, Timeout } from '../../core/errors.ts'
-import type { Lane, Slots } from './slots.ts'
+import type { Lane } from './lane.ts'
+import type { Slots } from './slots.ts'
 
 const MAX_PAUSE_MS = 30_000
 

@@ -15,33 +15,13 @@
  * given back.
  */
 import type { Claim, Posting } from '../../board/index.ts'
-import { isSuspect } from '../../board/internal.ts'
 import { abortAfter, Condition, followSignals } from '../../core/async/abort.ts'
 import { Timeout } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
+import { type Lane, SuspectRight } from './lane.ts'
 
 /** The time that all slots have to be taken before idle boards are not watched any more; they are asked again when a slot is free. */
 const FULL_LINGER_MS = 10_000
-
-/** The share of one board in the slots. */
-export interface Lane {
-  readonly weight: number
-  /** Notified when an idle board is to be asked again, although nothing has changed there. */
-  readonly wake: Condition
-  state: 'out' | 'ready' | 'asking' | 'idle'
-  /** The number of slots that are reserved for the claims under way. */
-  reserved: number
-  /** The jobs that it has claimed, divided by its weight. */
-  pass: number
-  /** The connection to the board: `away` for a while, or `lost` with the session. */
-  connection: 'there' | 'away' | 'lost'
-  /** Whether nothing was left to claim when the board was asked last, after its queue was refreshed. */
-  isExhausted: boolean
-  /** Whether a suspect of the board was not accepted, because another suspect runs. */
-  isHeldBack: boolean
-  /** The uuids of the suspects of this board that run. */
-  readonly suspects: Set<string>
-}
 
 export interface SlotsOptions {
   readonly count: number
@@ -58,14 +38,13 @@ export class Slots {
   readonly changed = new Condition()
   readonly #options: SlotsOptions
   readonly #lanes: Lane[] = []
+  readonly #suspects = new SuspectRight(this.#lanes)
   #running = 0
   #claimed = 0
   #isPaused = false
   #idleSince = monotonic()
   /** The pass at which the last job was claimed: a lane that becomes ready begins with it at least. */
   #pass = 0
-  /** The lane whose board may claim a suspect, or runs one: a process runs one suspect at a time. */
-  #suspectLane: Lane | undefined
   #fullTimer: NodeJS.Timeout | undefined
 
   constructor(options: SlotsOptions) {
@@ -166,15 +145,11 @@ export class Slots {
 
   /** Takes a slot for a claim. Returns false if the claim must be given back, because its slot was given to another board. */
   begin(lane: Lane, claim: Pick<Claim, 'posting' | 'job'>): boolean {
-    const suspect = this.#lanes.length > 1 && wasSuspect(claim)
-    if (suspect && this.#suspectLane !== undefined && this.#suspectLane !== lane) return false
+    if (!this.#suspects.permits(lane, claim)) return false
     if (lane.reserved > 0) lane.reserved -= 1
     else if (this.#free < 1) return false
     else lane.pass += 1 / lane.weight
-    if (suspect) {
-      lane.suspects.add(claim.job.uuid)
-      this.#suspectLane = lane
-    }
+    this.#suspects.begin(lane, claim)
     this.#running += 1
     this.#claimed += 1
     this.#watchFull()
@@ -184,8 +159,7 @@ export class Slots {
   /** Frees the slot of a job of this board. */
   noteEnded(lane: Lane, uuid: string): void {
     this.#running -= 1
-    lane.suspects.delete(uuid)
-    this.#releaseSuspect()
+    this.#suspects.end(lane, uuid)
     if (this.#running === 0) {
       this.#idleSince = monotonic()
       // The end of a job may have made others claimable that were not when the boards were asked.
@@ -197,15 +171,7 @@ export class Slots {
 
   /** Returns whether the board may claim the job, as far as only one suspect may run in this process. */
   accepts(lane: Lane, posting: Posting): boolean {
-    // One board alone sees to that by itself.
-    if (this.#lanes.length === 1 || !isSuspect(posting)) return true
-    const isFree = this.#suspectLane === undefined || this.#suspectLane === lane
-    if (!isFree || lane.suspects.size > 0) {
-      lane.isHeldBack = true
-      return false
-    }
-    if (lane.state === 'asking') this.#suspectLane = lane
-    return true
+    return this.#suspects.accepts(lane, posting)
   }
 
   // --- The end ----------------------------------------------------------------------------------------------------
@@ -243,7 +209,9 @@ export class Slots {
 
   /** Whether boards are watched for jobs, and none is asked or has some. */
   get #isWaiting(): boolean {
-    const isBusy = this.#lanes.some(({ state }) => state === 'ready' || state === 'asking')
+    const isBusy = this.#lanes.some(
+      ({ state, connection }) => connection === 'there' && (state === 'ready' || state === 'asking'),
+    )
     return !isBusy && this.#lanes.some(({ state }) => state === 'idle')
   }
 
@@ -314,20 +282,9 @@ export class Slots {
 
   #setState(lane: Lane, state: Lane['state']): void {
     lane.state = state
-    this.#releaseSuspect()
+    this.#suspects.release()
     this.#watchFull()
     this.changed.notify()
-  }
-
-  #releaseSuspect(): void {
-    const lane = this.#suspectLane
-    if (!lane || lane.suspects.size > 0 || lane.state === 'asking') return
-    this.#suspectLane = undefined
-    for (const each of this.#lanes) {
-      if (!each.isHeldBack) continue
-      each.isHeldBack = false
-      each.wake.notify()
-    }
   }
 
   /** Ends the watch of idle boards when all slots have been taken for some time: their changes would be received in vain. */
@@ -344,9 +301,4 @@ export class Slots {
       for (const lane of this.#lanes) if (lane.state === 'idle') lane.wake.notify()
     }, FULL_LINGER_MS).unref()
   }
-}
-
-/** Returns whether the job was a suspect before this claim. */
-function wasSuspect({ posting }: Pick<Claim, 'posting'>): boolean {
-  return isSuspect({ attempts: posting.attempts.slice(0, -1) })
 }

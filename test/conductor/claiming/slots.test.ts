@@ -1,7 +1,8 @@
 /** Slots that several boards share: who is asked next, and what becomes of slots whose board goes away. */
 import { describe, expect, test } from 'vitest'
 import type { Claim, Posting } from '../../../src/board/index.ts'
-import { type Lane, Slots, type SlotsOptions } from '../../../src/conductor/claiming/slots.ts'
+import type { Lane } from '../../../src/conductor/claiming/lane.ts'
+import { Slots, type SlotsOptions } from '../../../src/conductor/claiming/slots.ts'
 import { newUuid } from '../../../src/core/uuid.ts'
 
 /** Lanes whose boards are there and wait for their turn. */
