@@ -315,12 +315,16 @@ export class Conductor implements AsyncDisposable {
 
   /** Serves the boards that are open. @throws the error of one that cannot be served at all; NotConnected if all are away by now */
   async #serveOpenBoards(options: { readonly signal?: AbortSignal | undefined }): Promise<void> {
-    const open = this.#boards.filter(({ source }) => source.board)
-    const results = await Promise.allSettled(open.map((each) => this.#serve(each, options)))
-    const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []))
-    const fatal = failures.find((error) => !(error instanceof NotConnected))
-    if (fatal !== undefined) throw fatal
-    if (this.#served.length === 0) throw failures[0]
+    let away: unknown
+    // One after the other: hooks that prepare something for several boards must not run side by side.
+    for (const each of this.#boards) {
+      if (!each.source.board) continue
+      await this.#serve(each, options).catch((error: unknown) => {
+        if (!(error instanceof NotConnected)) throw error
+        away = error
+      })
+    }
+    if (this.#served.length === 0) throw away
   }
 
   /** Registers on a board, and prepares to claim its jobs. @throws the errors of opening, of registering, and of hooks */

@@ -96,6 +96,27 @@ async function scene() {
 
 type PromiseWithResolvers = ReturnType<typeof createDeferred<void>>
 
+test('a server that does not answer holds up no job of the other boards', LIMIT, async () => {
+  const places = uris()
+  const { flow, start } = await scene()
+  const boards = {
+    ZooKeeper: await poster(places.ZooKeeper),
+    Postgres: await poster(places.Postgres),
+    Redis: await poster(places.Redis),
+  }
+  await start([places.Redis, places.ZooKeeper, places.Postgres])
+  expect(await (await boards.Redis.post(flow, { n: 0 })).wait()).toBe('COMPLETE')
+  await servers.Redis.pause()
+  try {
+    for (const kind of ['ZooKeeper', 'Postgres'] as const)
+      for (let n = 1; n < 5; n += 1) expect(await (await boards[kind].post(flow, { n })).wait()).toBe('COMPLETE')
+  } finally {
+    await servers.Redis.resume()
+  }
+  await whenConnected(boards.Redis)
+  expect(await (await boards.Redis.post(flow, { n: 5 })).wait()).toBe('COMPLETE')
+})
+
 describe.each(KINDS)('%s is killed', (victim) => {
   const others = KINDS.filter((kind) => kind !== victim)
 
