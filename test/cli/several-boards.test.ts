@@ -1,6 +1,9 @@
 /** `jobboard conductor` on several boards: `--board` repeated, `--queue`, `--weights`, and a list in jobboard.yaml. */
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { queueUri } from '../../src/cli/input/board-flags.ts'
+import type { CliContext } from '../../src/cli/context.ts'
+import { queueUri, toBoards } from '../../src/cli/input/board-flags.ts'
+import { resolveSettings } from '../../src/cli/input/config/settings.ts'
+import { toConductorBoard } from '../../src/cli/opening.ts'
 import { InvalidArgument } from '../../src/core/errors.ts'
 import { redactUri } from '../../src/core/uri.ts'
 import { openBoard } from '../../src/index.ts'
@@ -126,6 +129,52 @@ describe('jobboard.yaml', () => {
       'jobboard: the config file names 2 boards, and only jobboard conductor takes several: choose one with --board, as in --board first\n',
     )
     expect(await place.bare(['jobs', '--board', 'first'])).toMatchObject({ exitCode: 0 })
+  })
+})
+
+describe('credentials', () => {
+  /** Returns the options with which a conductor opens its boards, as jobboard.yaml and the environment say. */
+  async function opened(yaml: string, env: Readonly<Record<string, string>>, options: object = {}) {
+    await place.write('jobboard.yaml', yaml)
+    const context = { cwd: place.cwd, env } as unknown as CliContext
+    const settled = await resolveSettings(options, context)
+    const { chosenByFile, boards = [] } = settled
+    const inside = { ...context, env: settled.env, chosenByFile }
+    return toBoards({ boards }, inside).map((each) =>
+      toConductorBoard(each, { context: inside, persistence: undefined }),
+    )
+  }
+  const digest = (auth: string) => ({ auth: [{ scheme: 'digest', auth }] })
+  const yaml = (list: string) =>
+    `boards:\n  a: { uri: 'zookeeper://a/x', auth: 'ada:own' }\n  b: 'zookeeper://b/x'\n  p: 'postgres://jobs@p/db'\n${list}`
+
+  test('of one board are not sent to the servers of another', async () => {
+    const named = await opened(yaml('board: [a, b]'), {})
+    expect(named.map(({ options }) => options)).toEqual([digest('ada:own'), {}])
+    const reversed = await opened(yaml('board: [b, a]'), {})
+    expect(reversed.map(({ options }) => options)).toEqual([{}, digest('ada:own')])
+  })
+
+  test('of the environment are for boards that the user has named, and not for those of a file that was only found', async () => {
+    const env = { JOBBOARD_ZOOKEEPER_AUTH: 'eve:env', PGPASSWORD: 'env' }
+    const found = await opened(yaml('board: [b, a, p]'), env)
+    expect(found.map(({ board, options }) => [board, options])).toEqual([
+      ['zookeeper://b/x', {}],
+      ['zookeeper://a/x', digest('ada:own')],
+      // With an empty password, the driver does not take that of the environment.
+      ['postgres://jobs:@p/db', {}],
+    ])
+    const typed = await opened(yaml(''), env, { board: ['b', 'a', 'p'] })
+    expect(typed.map(({ board, options }) => [board, options])).toEqual([
+      ['zookeeper://b/x', digest('eve:env')],
+      ['zookeeper://a/x', digest('ada:own')],
+      ['postgres://jobs@p/db', {}],
+    ])
+  })
+
+  test('logbooks with a key of their own are refused for one of several boards', async () => {
+    const text = `boards: { a: { uri: 'redis://a', persistence: own } }\npersistences: { own: { uri: 'directory:x', key: k } }\nboard: [a, 'redis://b']`
+    await expect(opened(text, {})).rejects.toThrow(/board a has logbooks with a key or a codec of their own/)
   })
 })
 
