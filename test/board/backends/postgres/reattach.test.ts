@@ -174,7 +174,10 @@ describe('a session that another takes over', () => {
       await mine.query(`SELECT ${place.schema}.reattach($1, 7)`, [id])
       expect(await takeOver()).toEqual([{ answer: 'gone' }])
       await mine.query('COMMIT', [])
-      expect(await takeOver()).toEqual([{ answer: 'alive' }])
+      // A heartbeat of the owner, too, locks its row for a moment.
+      let answers = await takeOver()
+      while (answers[0]?.['answer'] === 'gone') answers = await takeOver()
+      expect(answers).toEqual([{ answer: 'alive' }])
     } finally {
       await mine.close()
     }
