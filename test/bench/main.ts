@@ -26,6 +26,7 @@ const BENCHES: readonly string[] = [
   'pool',
   'scale',
   'schedule',
+  'start',
   'zookeeper',
 ]
 
