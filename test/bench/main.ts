@@ -27,6 +27,7 @@ const BENCHES: readonly string[] = [
   'scale',
   'schedule',
   'start',
+  'telemetry',
   'zookeeper',
 ]
 
