@@ -1,6 +1,6 @@
 /**
  * What limits cost: life cycles of jobs (post, claim, consume) by one process that posts and one that works, without limits, beside very many
- * jobs that wait for a limit, and with limits that have room; and eight workers that share one limited key.
+ * jobs that wait for a limit, and with limits that have room; eight workers that share one limited key; and how soon a free slot is used.
  */
 import { cpus } from 'node:os'
 import { join } from 'node:path'
@@ -11,6 +11,7 @@ import { startRedis } from '../support/redis.ts'
 import { startBenchServer } from './board-processes.ts'
 import { times } from './brief.ts'
 import { type Goal, printGoals } from './goals.ts'
+import { measureWakeUps } from './limits-wake-ups.ts'
 import { startPart } from './part.ts'
 import { median, spread } from './spread.ts'
 
@@ -58,6 +59,7 @@ export default async function limits(): Promise<void> {
   for (const place of places) {
     goals.push(await costs(place))
     await races(place)
+    goals.push(...(await measureWakeUps(place.what, place.uriOf('wake-ups'))))
   }
   printGoals(goals)
 }

@@ -26,6 +26,8 @@ const BENCHES: readonly string[] = [
   'pool',
   'scale',
   'schedule',
+  'start',
+  'telemetry',
   'zookeeper',
 ]
 

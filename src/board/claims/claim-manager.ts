@@ -220,13 +220,19 @@ export class ClaimManager {
     const { id, ended, claimed } = entry
     if (ended || id === undefined) throw new NotFound(`${job} has left the board`)
     const hasRun = claimed || (entry.stored?.posting.runs ?? 0) > 0
-    const stored = hasRun ? undefined : await readJob(entry, this.#backend)
-    if (stored?.posting.runs === 0 && (await this.#trashNeverRun(entry, stored, reason))) return
+    let stored = hasRun ? undefined : await readJob(entry, this.#backend)
+    while (stored?.posting.runs === 0) {
+      if (await this.#trashNeverRun(entry, stored, reason)) return
+      // Another post with its key may have replaced the posting: nobody would trash the job before somebody claims.
+      const [found] = await this.#backend.read([id])
+      if (!found || 'error' in found || found.revision === stored.revision) break
+      stored = found
+    }
     await this.#backend.request({ kind: 'cancel', id, job: String(job), who: this.#who, reason })
     this.#view.takeOwnChange(entry, 'cancelled')
   }
 
-  /** Trashes a job that never ran; returns false if another board object has claimed it meanwhile. */
+  /** Trashes a job that never ran; returns false if it has another revision: it was claimed, or its posting was replaced. */
   async #trashNeverRun(entry: JobEntry, stored: StoredJob, reason: string): Promise<boolean> {
     const { id, revision, posting } = stored
     const { cancelRequested } = entry

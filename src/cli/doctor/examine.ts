@@ -118,10 +118,14 @@ async function examineJobsOf(examined: Parameters<typeof import('./jobs.ts')['ex
   return (await import('./jobs.ts')).examineJobs(examined)
 }
 
-/** Examines schedules and limits; a board that cannot have them has no findings. */
+/** Examines schedules, limits and batches; a board that cannot have them has no findings. */
 async function examineRecordsOf(board: JobBoard): Promise<Finding[]> {
-  const [{ examineSchedules }, { examineLimits }] = await Promise.all([import('./schedules.ts'), import('./limits.ts')])
-  const found = [examineSchedules, examineLimits].map((examine) =>
+  const [{ examineSchedules }, { examineLimits }, { examineBatches }] = await Promise.all([
+    import('./schedules.ts'),
+    import('./limits.ts'),
+    import('./batches.ts'),
+  ])
+  const found = [examineSchedules, examineLimits, examineBatches].map((examine) =>
     examine(board).catch((error: unknown): Finding[] => {
       if (error instanceof UnsupportedCapability) return []
       throw error

@@ -58,9 +58,13 @@ test('200 files on a board in Postgres, three conductors, one of them killed: ev
 /** Kills the process while it owns a job: it is stopped, so that none ends between the look and the kill. */
 async function killAtWork(uri: string, pid: number): Promise<void> {
   await using board = await openBoard(uri)
+  using _view = await board.view()
   process.kill(pid, 'SIGSTOP')
   while (!(await ownsJob(board, pid))) {
+    // Between two looks it has to get as far as a claim, while the others do the rest of the jobs.
+    const claimed = new Promise((resolve) => board.on('claimed', resolve))
     process.kill(pid, 'SIGCONT')
+    await claimed
     process.kill(pid, 'SIGSTOP')
   }
   process.kill(pid, 'SIGKILL')
@@ -68,6 +72,7 @@ async function killAtWork(uri: string, pid: number): Promise<void> {
 
 async function ownsJob(board: JobBoard, pid: number): Promise<boolean> {
   for await (const job of board.jobs({ ensureFresh: true })) {
+    if (job.state !== 'CLAIMED') continue
     const owner = await board.findOwner(job).catch(() => undefined)
     if (owner?.endsWith(`:${pid}`)) return true
   }

@@ -441,9 +441,9 @@ interface ClaimAnswer {
   /** Whether the limits have another revision, so that nothing is granted. */
   readonly limits?: true
   /** The limits that were reached, by the index of the job. */
-  readonly limited?: readonly (readonly [number, { readonly reached: string; readonly until: number | null }])[]
+  readonly limited?: readonly (readonly [number, { readonly reached: string; readonly until: number | null }])[] | null
   /** The new arrival times of keys, by the index of the job. */
-  readonly arrivals?: readonly (readonly [number, readonly (readonly [string, number])[] | null])[]
+  readonly arrivals?: readonly (readonly [number, readonly (readonly [string, number])[]])[] | null
 }
 
 function toClaimResults(

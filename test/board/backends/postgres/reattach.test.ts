@@ -1,5 +1,5 @@
 /** A session in Postgres goes on over another connection, and its claims with it: unless it is over, or may be soon. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { JobBoard } from '../../../../src/board/index.ts'
 import { ClaimLost } from '../../../../src/core/errors.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
@@ -174,7 +174,10 @@ describe('a session that another takes over', () => {
       await mine.query(`SELECT ${place.schema}.reattach($1, 7)`, [id])
       expect(await takeOver()).toEqual([{ answer: 'gone' }])
       await mine.query('COMMIT', [])
-      expect(await takeOver()).toEqual([{ answer: 'alive' }])
+      // A heartbeat of the owner, too, locks its row for a moment.
+      let answers = await takeOver()
+      while (answers[0]?.['answer'] === 'gone') answers = await takeOver()
+      expect(answers).toEqual([{ answer: 'alive' }])
     } finally {
       await mine.close()
     }
@@ -274,8 +277,8 @@ describe('a board that is closed', () => {
   test('while a heartbeat is under way leaves no timer behind', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using admin = await administrator()
-    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
-    const before = timers()
+    const timers = vi.spyOn(globalThis, 'setTimeout')
+    onTestFinished(() => timers.mockRestore())
     const owner = await place.openAt(server.port, { parameters: '&sessionTimeout=3s' })
     const { schema } = place
     await admin.query('BEGIN', [])
@@ -285,7 +288,9 @@ describe('a board that is closed', () => {
     await admin.waiting('heartbeat')
     await admin.query('COMMIT', [])
     await closed
-    expect(timers()).toBeLessThanOrEqual(before)
+    // Node says only here whether a timer has fired or was cleared.
+    const isActive = (timer: NodeJS.Timeout) => timer.hasRef() && !Reflect.get(timer, '_destroyed')
+    expect(timers.mock.results.filter(({ value }) => isActive(value))).toEqual([])
   })
 })
 

@@ -1,7 +1,7 @@
 /** Dependencies as znodes: what is left when owners die between two transactions, and answers that get lost. */
-import { beforeAll, describe, expect, test } from 'vitest'
-
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { DependencyNodes } from '../../../../src/board/backends/zookeeper/dependency-nodes.ts'
+import { HistoryNodes } from '../../../../src/board/backends/zookeeper/history-nodes.ts'
 import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
 import type { Job, JobBoard } from '../../../../src/board/index.ts'
 import { Timeout, UnsupportedCapability } from '../../../../src/core/errors.ts'
@@ -54,6 +54,22 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
     const next = board.claimNext()
     await sweeper(place).sweep([id])
     expect((await next)[0].job.uuid).toBe(second.uuid)
+  })
+
+  test('a post after many jobs that have ended meanwhile looks for all of them at once', async () => {
+    await using place = await zookeeperPlace()
+    await using poster = await place.openUnviewed()
+    await using owner = await place.open()
+    const posted = await poster.postMany(Array.from({ length: 40 }, () => ({ flow: 'flow', store: {} })))
+    const refs = posted.map((result) => ('job' in result ? result.job.ref : ''))
+    await refresh(owner)
+    for (const claim of await owner.claimNext({ max: 40 })) await claim.consume()
+    const reads = vi.spyOn(HistoryNodes.prototype, 'find')
+    onTestFinished(() => reads.mockRestore())
+    const last = await poster.post('flow', {}, { name: 'last', after: refs })
+    expect(last.created).toBe(true)
+    expect(reads.mock.calls.map(([uuids]) => uuids.length)).toEqual([40])
+    await (await claimed(owner, 'last')).consume()
   })
 
   test('the sweep removes what jobs have left that were removed by hand', async () => {

@@ -25,7 +25,7 @@ END $function$;
 -- p_spacings. p_limits: the revisions of the limits by which they were found; none for a client that knows of none.
 --
 -- Returns {granted, fences, refused, busy, limited, arrivals}: the indexes of the granted jobs from 0, the fence of each, and for the other
--- jobs [index, gone, changed or waits], [index, busy, resource] or [index, what take_limits has returned]; arrivals has [index, arrival times].
+-- jobs [index, gone, changed or waits] or [index, busy, resource]; limited and arrivals are those of take_limits.
 -- Returns {limits} if the limits have another revision. Returns {over} if the session has ended, {paused} if the board is
 -- paused, and {outOfFences} near 2^53 - 1, the largest number that JavaScript and JSON represent exactly: two claims above
 -- it could get the same fence. The limit leaves a margin of a million for numbers that are drawn concurrently.
@@ -58,9 +58,9 @@ DECLARE
   v_paused boolean;
   v_base bigint;
   v_limits integer;
+  v_limitable integer[];
   v_taken json;
-  v_limited json[] := '{}';
-  v_arrivals json[] := '{}';
+  v_stopped integer[];
 BEGIN
   UPDATE :SCHEMA.sessions SET fences = ':SCHEMA.fences'::regclass
   WHERE id = p_session AND fences IS DISTINCT FROM ':SCHEMA.fences'::regclass::oid;
@@ -110,23 +110,18 @@ BEGIN
       ON CONFLICT (board, resource, job, name) DO UPDATE SET exclusive = excluded.exclusive, session = excluded.session;
     END IF;
   END LOOP;
-  IF p_keys <> '{}' THEN PERFORM :SCHEMA.lock_limits(p_board, p_keys, p_bursts, p_spacings); END IF;
-  FOR v_at IN SELECT DISTINCT wanting FROM unnest(p_wanting) AS wanting
-    JOIN :SCHEMA.jobs j ON j.id = ANY(ARRAY[p_ids[wanting]]) AND j.session IS NULL AND j.revision = p_revisions[wanting]
-    WHERE wanting <> ALL(v_blocked) ORDER BY wanting
-  LOOP
-    SELECT :SCHEMA.take_limits(p_board, p_ids[v_at], array_agg(a.key), array_agg(a.slots), array_agg(a.cost), array_agg(a.burst),
-      array_agg(a.spacing))
-    INTO v_taken FROM unnest(p_wanting, p_keys, p_slots, p_costs, p_bursts, p_spacings) AS a(wanting, key, slots, cost, burst, spacing)
-    WHERE a.wanting = v_at;
-    IF v_taken ->> 'reached' IS NULL THEN
-      v_arrivals := v_arrivals || json_build_array(v_at - 1, v_taken -> 'arrivals');
-    ELSE
-      v_blocked := v_blocked || v_at;
-      v_limited := v_limited || json_build_array(v_at - 1, v_taken);
-      IF v_at = ANY(p_asking) THEN DELETE FROM :SCHEMA.permits WHERE job = p_ids[v_at] AND board = p_board; END IF;
+  IF p_keys <> '{}' THEN
+    PERFORM :SCHEMA.lock_limits(p_board, p_keys, p_bursts, p_spacings);
+    SELECT array_agg(w.wanting) INTO v_limitable FROM (SELECT DISTINCT wanting FROM unnest(p_wanting) AS wanting) AS w
+    JOIN :SCHEMA.jobs j ON j.id = ANY(ARRAY[p_ids[w.wanting]]) AND j.session IS NULL AND j.revision = p_revisions[w.wanting]
+    WHERE w.wanting <> ALL(v_blocked);
+    v_taken := :SCHEMA.take_limits(p_board, p_ids, v_limitable, p_wanting, p_keys, p_slots, p_costs, p_bursts, p_spacings);
+    SELECT coalesce(array_agg((value ->> 0)::integer + 1), '{}') INTO v_stopped FROM json_array_elements(v_taken -> 'limited');
+    IF v_stopped && p_asking THEN
+      DELETE FROM :SCHEMA.permits WHERE board = p_board AND job = ANY(ARRAY(SELECT p_ids[at] FROM unnest(v_stopped) AS at WHERE at = ANY(p_asking)));
     END IF;
-  END LOOP;
+    v_blocked := v_blocked || v_stopped;
+  END IF;
   WITH asked AS (
     SELECT *, sum(length) OVER (ORDER BY at) - length + 1 AS start
     FROM unnest(p_ids, p_revisions, p_whos, p_lengths) WITH ORDINALITY AS a(id, revision, who, length, at)
@@ -146,5 +141,5 @@ BEGIN
     WHERE (v_granted IS NULL OR a.id <> ALL(v_granted)) AND (a.at <> ALL(v_blocked) OR a.id = ANY(v_waiting));
   END IF;
   RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('granted', v_places, 'fences', v_fences, 'refused', v_refused,
-    'busy', array_to_json(v_busy), 'limited', array_to_json(v_limited), 'arrivals', array_to_json(v_arrivals)));
+    'busy', array_to_json(v_busy), 'limited', v_taken -> 'limited', 'arrivals', v_taken -> 'arrivals'));
 END $function$;

@@ -161,19 +161,21 @@ export class TransactionCommitter {
     if (!failed) return rejectAll(batch, (turn) => rejectionOf(turn, error))
     if ('first' in failed) return this.#handleRefusedMarker(sent, error)
     marker.sentBefore = false
-    const refused = new Set<QueuedTransaction>()
     if ('turns' in failed) {
-      for (const turn of failed.turns) {
-        refused.add(turn)
-        turn.reject(rejectionOf(turn, error, failed.step))
-      }
-    } else {
-      refused.add(failed.turn)
-      this.#handleRefusedStep(failed, error)
+      const refused = new Set(failed.turns)
+      for (const turn of refused) turn.reject(rejectionOf(turn, error, failed.step))
+      this.#group.requeue(batch.filter((turn) => !refused.has(turn) && !rejectIfConflicting(turn)))
+      return
     }
-    const rest = batch.filter((turn) => !refused.has(turn) && !rejectIfConflicting(turn))
-    const needsPrechecks = 'turn' in failed && failed.turn.transaction.prechecks !== undefined
-    this.#group.requeue(needsPrechecks ? await this.#withoutPrecheckFailures(rest) : rest)
+    const { prechecks = [] } = failed.turn.transaction
+    // Without its other prechecks it would be sent once for each of them that fails: a job may depend on a thousand that have ended.
+    const isExamined = prechecks.length > 1
+    if (!isExamined) this.#handleRefusedStep(failed, error)
+    const rest = batch.filter((turn) => turn !== failed.turn && !rejectIfConflicting(turn))
+    if (prechecks.length === 0) return this.#group.requeue(rest)
+    const passed = await this.#withoutPrecheckFailures(isExamined ? [failed.turn, ...rest] : rest)
+    if (isExamined && passed.includes(failed.turn)) this.#handleRefusedStep(failed, error)
+    this.#group.requeue(passed.filter((turn) => turn !== failed.turn))
   }
 
   /**
@@ -187,9 +189,9 @@ export class TransactionCommitter {
     const refused = new Set<QueuedTransaction>()
     for (const { turn, precheck } of checked) {
       const read = found.get(toKey(precheck))
-      // The read is one of this operation.
-      const error = read && !refused.has(turn) ? precheck.judge(read as never) : undefined
-      if (!error) continue
+      // The read is one of this operation. All are judged: a judgement notes what it has found.
+      const error = read && precheck.judge(read as never)
+      if (!error || refused.has(turn)) continue
       refused.add(turn)
       turn.reject(error)
     }
