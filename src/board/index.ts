@@ -28,15 +28,16 @@ export type { WaitingFor } from './api/waiting-for.ts'
 export type { Cancellation, Entity, SessionState } from './backend.ts'
 export type { Claim, PerformContext, Performed } from './claims/claim.ts'
 export type { AbandonOptions, ConsumeOptions, TrashOptions } from './claims/settle-options.ts'
+export type { DeclaredLimit, DeclaredLimits } from './limits/declare.ts'
 export type {
   LimitKeyUse,
-  LimitSettings,
   Limits,
   LimitView,
   LimitViewOptions,
   PushBackOptions,
   TakeOptions,
 } from './limits/limits.ts'
+export type { LimitSettings } from './limits/settings.ts'
 export type { Attempt } from './model/attempts.ts'
 export type { PostBackOff } from './model/back-off.ts'
 export { PRIORITIES, type Priority } from './model/claim-order.ts'

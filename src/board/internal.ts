@@ -2,6 +2,7 @@
 
 export type { JobEndsRequest, KnownJobEnd } from './api/job-ends.ts'
 export { type RedisServerInfo, redisServerInfo } from './backends/redis/internal.ts'
+export { toDeclaredLimits } from './limits/declare.ts'
 export { memoryTestBackend } from './memory-place.ts'
 export { countTrailingDeaths, isOutage, isSuspect } from './model/attempts.ts'
 export { boardId } from './model/board-id.ts'
@@ -9,8 +10,10 @@ export { type AddedDeclarations, missingDeclarations, toDeclared } from './model
 export { type FlowReference, isKnownToAny, toFlowReference } from './model/flow-reference.ts'
 export { toBatchRun } from './model/job-batch.ts'
 export { encodeKeptResults } from './model/kept-results.ts'
+export { assertBoardUri } from './open.ts'
 export { type DeclaredSchedules, toDeclaredSchedules } from './schedules/declare.ts'
 export type { Fired } from './schedules/firing.ts'
 export { CATCH_UPS, OVERLAPS } from './schedules/record.ts'
+export { toDefinitions } from './schedules/schedule.ts'
 export { toScheduledRun } from './schedules/scheduled-post.ts'
 export type { Scheduler } from './schedules/scheduler.ts'

@@ -102,6 +102,18 @@ export async function openBoard(uri: string | URL, options: OpenBoardOptions = {
   assertBoolean(options.create, 'openBoard: create')
   // The options are checked first: an error after the session is open would leave it open.
   boardSettings(options)
+  const { parsed, factory } = chooseBackend(text)
+  const board = new JobBoard(await factory(parsed, options), options)
+  await board.open(options.signal ? { signal: options.signal } : {})
+  return board
+}
+
+/** Checks the form of a URI, and that its scheme is one of a board, without opening anything. @throws InvalidArgument */
+export function assertBoardUri(text: string): void {
+  chooseBackend(text)
+}
+
+function chooseBackend(text: string): { readonly parsed: ResourceUri; readonly factory: BackendFactory } {
   const parsed = parseUri(text, 'board')
   const factory = Object.hasOwn(BACKENDS, parsed.scheme) ? BACKENDS[parsed.scheme] : undefined
   if (!factory) {
@@ -112,7 +124,5 @@ export async function openBoard(uri: string | URL, options: OpenBoardOptions = {
         : `did you mean ${similar}:?`
     throw new InvalidArgument(`board ${parsed.printable}: unknown scheme ${parsed.scheme}:; ${advice}`)
   }
-  const board = new JobBoard(await factory(parsed, options), options)
-  await board.open(options.signal ? { signal: options.signal } : {})
-  return board
+  return { parsed, factory }
 }

@@ -15,6 +15,8 @@
  *
  * A slot stays taken until the code of its run has ended.
  */
+import type { DeclaredLimits, DeclaredSchedules } from '../board/index.ts'
+import { toDeclaredLimits, toDeclaredSchedules } from '../board/internal.ts'
 import { abortAfter, createSharedController, followSignals, rejectOnAbort } from '../core/async/abort.ts'
 import { keepAlive, Lifecycle } from '../core/async/lifecycle.ts'
 import { retryUntilAborted } from '../core/async/retry.ts'
@@ -35,6 +37,7 @@ import { type BoardHealth, type Health, type HealthServer, serveHealth } from '.
 import { subscribeHooks } from './hooks.ts'
 import { toChildrenHealth, toStateCounts } from './isolation/isolated-atoms.ts'
 import { ConductorMetrics } from './metrics.ts'
+import { assertChanges, type ConductorChanges } from './options.ts'
 import { TaskWatch } from './runs/task-watch.ts'
 import { ServedBoard, type SharedParts } from './served-board.ts'
 import { ServiceHealth } from './services/health.ts'
@@ -56,6 +59,8 @@ const REOPEN_PAUSES = { firstPauseMs: 1_000, maxPauseMs: 15_000 } as const
 interface ConductedBoard {
   readonly source: BoardSource
   readonly lane: Lane
+  /** What the conductor declares on it. */
+  declared: { readonly schedules: Required<DeclaredSchedules> | undefined; readonly limits: Required<DeclaredLimits> | undefined }
   served?: ServedBoard
 }
 
@@ -99,7 +104,7 @@ export class Conductor implements AsyncDisposable {
       ...{ count: concurrency, burst, maxJobs, isWeighted: sources.some(({ entry }) => entry.weight !== undefined) },
       maxIdleTime: maxIdleTime === undefined ? undefined : toMilliseconds(maxIdleTime, 'maxIdleTime'),
     })
-    this.#boards = sources.map((source) => ({ source, lane: this.#slots.addLane(source.entry) }))
+    this.#boards = sources.map((source) => ({ source, lane: this.#slots.addLane(source.entry), declared: source.entry }))
     this.#serviceHealth = new ServiceHealth({
       services: parts.services.checkable,
       log,
@@ -207,6 +212,33 @@ export class Conductor implements AsyncDisposable {
 
   resume(): void {
     this.#setPaused({ paused: false })
+  }
+
+  /**
+   * Changes options while it runs. Running jobs continue: if they are more than the new `concurrency`, none is claimed until enough have ended. Limits and
+   * schedules are declared in place of those that it has declared before, as at a start: limits on each board, schedules on the first. A board that is
+   * away gets them when it is served, if it was away since the start.
+   *
+   * @throws InvalidArgument: then nothing is changed; the errors of the declarations, such as NotConnected
+   * @example await conductor.reconfigure({ concurrency: 16 })
+   */
+  async reconfigure(changes: ConductorChanges): Promise<void> {
+    assertChanges(changes)
+    const limits = changes.limits && toDeclaredLimits(changes.limits)
+    const schedules = changes.schedules && toDeclaredSchedules(changes.schedules)
+    const { concurrency } = changes
+    if (concurrency !== undefined && concurrency !== this.#slots.count) {
+      this.#slots.setCount(concurrency)
+      // The calls in progress may claim as many as there were.
+      this.recheck()
+      this.#statusChanged()
+    }
+    for (const [index, each] of this.#boards.entries()) {
+      const changed = defined({ limits, schedules: index === 0 ? schedules : undefined })
+      if (Object.keys(changed).length === 0) continue
+      each.declared = { ...each.declared, ...changed }
+      await each.served?.declare(changed)
+    }
   }
 
   /**
@@ -332,14 +364,15 @@ export class Conductor implements AsyncDisposable {
     each: ConductedBoard,
     options: { readonly signal?: AbortSignal | undefined } = {},
   ): Promise<ServedBoard> {
-    const { source, lane } = each
+    const { source, lane, declared } = each
     // An opening that began before the start of this conductor does not end by its signal.
     const board = await rejectOnAbort(source.open(this.#draining.signal), this.#draining.signal)
     if (board.sessionTimeout !== undefined) this.#tasks.lowerMinimum(board.sessionTimeout / 4)
     const { log } = this.#parts
     const served = new ServedBoard({
       ...this.#parts,
-      ...{ board, persistence: source.persistence, schedules: source.entry.schedules, slots: this.#slots, lane },
+      ...{ board, persistence: source.persistence, slots: this.#slots, lane },
+      ...{ schedules: declared.schedules, limits: declared.limits },
       log: this.#hasSeveral ? log.child({ board: board.uri }) : log,
       tasks: this.#tasks,
       events: this.#events,
@@ -355,6 +388,8 @@ export class Conductor implements AsyncDisposable {
       throw error
     }
     each.served = served
+    // They were changed meanwhile.
+    if (each.declared !== declared) await served.declare(each.declared)
     return served
   }
 
@@ -436,7 +471,7 @@ export class Conductor implements AsyncDisposable {
       state: this.state,
       healthy: this.healthy,
       running: this.running,
-      slots: this.#parts.concurrency,
+      slots: this.#slots.count,
       counts: this.counts,
       ...(first && !this.#hasSeveral ? { board: first.state, storage: first.storage } : { boards }),
       ...(this.#parts.isolator && { children: toChildrenHealth(this.#parts.isolator) }),
@@ -445,13 +480,13 @@ export class Conductor implements AsyncDisposable {
   }
 
   #createMetrics(): ConductorMetrics | undefined {
-    const { metrics, concurrency, isolator, log } = this.#parts
+    const { metrics, isolator, log } = this.#parts
     if (!metrics) return undefined
     return new ConductorMetrics({
       ...(metrics === true ? {} : metrics),
       ...{ events: this.#events, log },
       gauges: () => ({
-        ...{ slots: concurrency, ready: this.healthy },
+        ...{ slots: this.#slots.count, ready: this.healthy },
         connected: this.#boards.every(({ source }) => source.board?.connected),
         children: isolator && toStateCounts(isolator.children),
       }),

@@ -1,6 +1,13 @@
 /** The options of a conductor: their defaults, and the checks that reject invalid values. */
 import { availableParallelism } from 'node:os'
-import { type DeclaredSchedule, type DeclaredSchedules, type JobBoard, SIZES, type Size } from '../board/index.ts'
+import {
+  type DeclaredLimits,
+  type DeclaredSchedule,
+  type DeclaredSchedules,
+  type JobBoard,
+  SIZES,
+  type Size,
+} from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { assertLogger, type Logger, redactedLog, silentLog } from '../core/log.ts'
 import { assertOptions, defined, type KnownOptions } from '../core/options.ts'
@@ -54,6 +61,8 @@ export interface ConductorOptions {
    * The schedules that it puts on the board when it starts. Every conductor fires all schedules of the board, also those that others have put.
    */
   readonly schedules?: readonly DeclaredSchedule[] | DeclaredSchedules
+  /** The limits that it sets on the board when it starts; those that somebody has set at run time stay as they are. */
+  readonly limits?: DeclaredLimits
   /** The sizes of the jobs that it claims; all sizes by default. */
   readonly sizes?: readonly Size[]
   /**
@@ -135,6 +144,7 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   flowConcurrency: true,
   pool: true,
   schedules: true,
+  limits: true,
   sizes: true,
   takeoverDelay: true,
   burst: true,
@@ -156,6 +166,17 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   failuresOnBoard: true,
   log: true,
   signal: true,
+}
+
+/** The options of a conductor that can be changed while it runs. */
+export interface ConductorChanges extends Pick<ConductorOptions, 'concurrency' | 'schedules' | 'limits'> {}
+
+const CONDUCTOR_CHANGES: KnownOptions<ConductorChanges> = { concurrency: true, schedules: true, limits: true }
+
+/** Checks changes of a running conductor. @throws InvalidArgument */
+export function assertChanges(changes: ConductorChanges): void {
+  assertOptions(changes, CONDUCTOR_CHANGES, 'reconfigure')
+  assertCounts(defined({ concurrency: changes.concurrency }))
 }
 
 type DefaultedOption =
@@ -230,7 +251,11 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
   return settings
 }
 
-function assertCounts({ concurrency, flowConcurrency, maxJobs }: ConductorSettings): void {
+function assertCounts({
+  concurrency,
+  flowConcurrency,
+  maxJobs,
+}: Partial<Pick<ConductorSettings, 'concurrency' | 'flowConcurrency' | 'maxJobs'>>): void {
   for (const [option, number] of Object.entries({ concurrency, flowConcurrency, maxJobs })) {
     if (number !== undefined && (!Number.isSafeInteger(number) || number < 1))
       throw new InvalidArgument(`a conductor: ${option} must be a whole number from 1, got ${number}`)

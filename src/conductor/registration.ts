@@ -40,6 +40,9 @@ export interface ConductorStatus {
   readonly counts: ConductorCounts
   /** The time at which it began to stop. */
   readonly drainingSince: Date | undefined
+  readonly concurrency: number
+  /** The schedules that it declares. */
+  readonly schedules: Required<DeclaredSchedules> | undefined
 }
 
 export interface RegistrationOptions {
@@ -47,10 +50,7 @@ export interface RegistrationOptions {
   readonly name: string
   readonly flows: Pick<KnownFlows, 'names' | 'versions'>
   readonly log: Logger
-  readonly concurrency: number
   readonly sizes?: readonly Size[] | undefined
-  /** The schedules that it declares. */
-  readonly schedules: Required<DeclaredSchedules> | undefined
   readonly status: () => ConductorStatus
   readonly onError: (error: unknown) => void
 }
@@ -180,8 +180,8 @@ export class Registration {
   }
 
   #metadata(): Record<string, unknown> {
-    const { flows, concurrency, sizes, status } = this.#options
-    const { state, jobs, isolator, counts, drainingSince } = status()
+    const { flows, sizes, status } = this.#options
+    const { state, jobs, isolator, counts, drainingSince, concurrency, schedules } = status()
     return {
       host: hostname(),
       pid: process.pid,
@@ -191,7 +191,7 @@ export class Registration {
       ...defined({
         sizes,
         timeZones: process.versions['tz'],
-        declares: this.#options.schedules && toDeclares(this.#options.schedules),
+        declares: schedules && toDeclares(schedules),
       }),
       concurrency,
       startedAt: this.#startedAt,
@@ -220,8 +220,16 @@ function toDeclares({ owner, declare }: Required<DeclaredSchedules>): {
   return ids.length > MAX_SCHEDULES_SHOWN ? { owner } : { owner, ids }
 }
 
-function statusText({ state, jobs, running, children, noChild }: Record<string, unknown>): string {
-  return JSON.stringify([state, running, jobs, children, noChild])
+function statusText({
+  state,
+  jobs,
+  running,
+  children,
+  noChild,
+  concurrency,
+  declares,
+}: Record<string, unknown>): string {
+  return JSON.stringify([state, running, jobs, children, noChild, concurrency, declares])
 }
 
 /** Returns what the entity shows of a child. Its memory changes all the time, and is shown with the next update. */

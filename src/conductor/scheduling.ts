@@ -20,33 +20,42 @@ export interface SchedulingOptions {
 export class Scheduling implements AsyncDisposable {
   readonly #options: SchedulingOptions
   #scheduler: Scheduler | undefined
+  #declared: Required<DeclaredSchedules> | undefined
 
   constructor(options: SchedulingOptions) {
     this.#options = options
+    this.#declared = options.schedules
+  }
+
+  /** The schedules that it has declared. */
+  get declared(): Required<DeclaredSchedules> | undefined {
+    return this.#declared
+  }
+
+  /** Declares schedules, in place of those that it has declared before. @throws the errors of the declaration; NotConnected */
+  async declare(schedules: Required<DeclaredSchedules>): Promise<void> {
+    const { board, name, log } = this.#options
+    const { put, newer, foreign, pruned, kept } = await board.declareSchedules(schedules)
+    this.#declared = schedules
+    if (put.length > 0 || pruned.length > 0) log.info({ conductor: name, put, pruned }, 'schedules declared')
+    const warn = (ids: readonly string[], why: string) => {
+      if (ids.length > 0) log.warn({ conductor: name, schedules: ids }, why)
+    }
+    warn(newer, 'a newer version has declared these schedules: left as they are')
+    warn(
+      foreign,
+      'another owner has declared schedules with these ids: left as they are; choose other ids, or remove them first',
+    )
+    warn(
+      kept,
+      'these schedules are not declared any more, and were not pruned: a newer version than that of this declaration has declared them',
+    )
   }
 
   /** Declares the schedules, and fires from now on. @throws the errors of the declaration; NotConnected */
   async start(): Promise<void> {
-    const { board, name, schedules, log, onError } = this.#options
-    if (schedules) {
-      const { put, newer, foreign, pruned, kept } = await board.declareSchedules(schedules)
-      if (put.length > 0 || pruned.length > 0) log.info({ conductor: name, put, pruned }, 'schedules declared')
-      if (newer.length > 0)
-        log.warn(
-          { conductor: name, schedules: newer },
-          'a newer version has declared these schedules: left as they are',
-        )
-      if (foreign.length > 0)
-        log.warn(
-          { conductor: name, schedules: foreign },
-          'another owner has declared schedules with these ids: left as they are; choose other ids, or remove them first',
-        )
-      if (kept.length > 0)
-        log.warn(
-          { conductor: name, schedules: kept },
-          'these schedules are not declared any more, and were not pruned: a newer version than that of this declaration has declared them',
-        )
-    }
+    const { board, name, schedules, onError } = this.#options
+    if (schedules) await this.declare(schedules)
     const scheduler = board.scheduler({
       name,
       onFired: (fired) => this.#report(fired),

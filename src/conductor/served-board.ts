@@ -2,7 +2,7 @@
  * All that a conductor does on one of its boards: its registration, its schedules, its claims and runs, and the removal of what is old.
  * Slots, services and child processes are those of the conductor.
  */
-import type { DeclaredSchedules, JobBoard } from '../board/index.ts'
+import type { DeclaredLimits, DeclaredSchedules, JobBoard } from '../board/index.ts'
 import { boardId } from '../board/internal.ts'
 import { followSignals } from '../core/async/abort.ts'
 import { NotFound, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
@@ -19,6 +19,7 @@ import { type ConductorCounts, RunCounters } from './counters.ts'
 import type { ConductorEvents } from './events.ts'
 import { runBeforeClaim } from './hooks.ts'
 import type { IsolatedAtoms } from './isolation/isolated-atoms.ts'
+import { declareLimits } from './limit-declaration.ts'
 import type { ConductorSettings } from './options.ts'
 import { Registration } from './registration.ts'
 import { retain } from './retention.ts'
@@ -50,6 +51,8 @@ export interface ServedBoardOptions extends SharedParts {
   readonly persistence: Persistence
   /** The schedules that the conductor puts on this board. */
   readonly schedules: Required<DeclaredSchedules> | undefined
+  /** The limits that the conductor sets on this board. */
+  readonly limits: Required<DeclaredLimits> | undefined
   readonly slots: Slots
   readonly lane: Lane
   readonly tasks: TaskWatch
@@ -123,7 +126,7 @@ export class ServedBoard {
       flows,
       status: () => ({
         ...{ ...options.conductorStatus(), jobs: this.#runs.uuids },
-        ...{ isolator, counts: this.counts },
+        ...{ isolator, counts: this.counts, concurrency: options.slots.count, schedules: this.#scheduling.declared },
       }),
     })
   }
@@ -151,11 +154,20 @@ export class ServedBoard {
     return this.#claimLoop.lastClaimableCheck
   }
 
-  /** Registers the conductor on the board, runs the `beforeClaim` hooks, and begins to fire schedules. @throws the errors of these */
+  /** Registers the conductor on the board, runs the `beforeClaim` hooks, declares limits, and begins to fire schedules. @throws the errors of these */
   async start(options: { readonly signal?: AbortSignal | undefined }): Promise<void> {
     await this.#registration.register(options)
     await this.#runBeforeClaim(options.signal)
+    const { limits } = this.#options
+    if (limits) await declareLimits(limits, this.#options)
     await this.#scheduling.start()
+  }
+
+  /** Declares limits and schedules in place of those that were declared before. @throws the errors of the declarations; NotConnected */
+  async declare({ limits, schedules }: Partial<Pick<ServedBoardOptions, 'limits' | 'schedules'>>): Promise<void> {
+    if (limits) await declareLimits(limits, this.#options)
+    if (schedules) await this.#scheduling.declare(schedules)
+    this.#registration.statusChanged()
   }
 
   /** Begins to claim jobs, and to remove what is old. */

@@ -26,6 +26,7 @@ import type { Claim } from '../claims/claim.ts'
 import { ClaimManager } from '../claims/claim-manager.ts'
 import { Claimer } from '../claims/claimer.ts'
 import type { AbandonOptions, TrashOptions } from '../claims/settle-options.ts'
+import type { DeclaredLimits, DeclareLimitsReport } from '../limits/declare.ts'
 import { LimitBook } from '../limits/limit-book.ts'
 import { Limits } from '../limits/limits.ts'
 import { TokenTaker } from '../limits/token-taker.ts'
@@ -696,6 +697,11 @@ export class JobBoard implements AsyncDisposable {
   /** @internal Puts the schedules that a conductor declares at its start. */
   declareSchedules(declared: Required<DeclaredSchedules>): Promise<DeclareReport> {
     return declareSchedules(declared, { schedules: this.schedules, host: this.#scheduleHost })
+  }
+
+  /** @internal Puts the limits that a conductor declares at its start. */
+  declareLimits(declared: Required<DeclaredLimits>): Promise<DeclareLimitsReport> {
+    return this.limits.declare(declared)
   }
 
   /** @internal Returns what fires the schedules; not started. */

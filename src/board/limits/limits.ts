@@ -4,16 +4,8 @@
  */
 import { abortAfter } from '../../core/async/abort.ts'
 import { AbortFlag } from '../../core/async/abort-flag.ts'
-import {
-  Conflict,
-  InvalidArgument,
-  JobboardError,
-  NotFound,
-  Timeout,
-  UnsupportedCapability,
-} from '../../core/errors.ts'
+import { InvalidArgument, JobboardError, NotFound, Timeout, UnsupportedCapability } from '../../core/errors.ts'
 import { assertOptions, defined } from '../../core/options.ts'
-import { shortenText } from '../../core/texts.ts'
 import { type Duration, toDate, toMilliseconds } from '../../core/time.ts'
 import type { BackendCapabilities } from '../backend.ts'
 import {
@@ -22,15 +14,17 @@ import {
   type LimitUse,
   limitCostProblem,
   limitKeyProblem,
-  MAX_CONCURRENCY,
   type TokenRequest,
   takeTokens,
   toArrivalAt,
 } from '../model/limits.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 import type { ReadRecord, RecordStore } from '../records/record-store.ts'
+import { changeRecord } from './change-record.ts'
 import { CompiledRules } from './compiled-rules.ts'
+import { type DeclaredLimits, type DeclareLimitsReport, declareLimits, toDeclaredMark, toWantedLimits } from './declare.ts'
 import { HOLDS, type HoldRecord, LIMITS, type LimitRecord, toTokenRate } from './record.ts'
+import { assertKeyOrPattern, type LimitSettings, toLimitRecord } from './settings.ts'
 import type { TokenCall } from './token-taker.ts'
 import {
   countWaiting,
@@ -41,32 +35,6 @@ import {
   type UnclaimedJob,
   type WaitingCount,
 } from './waiting.ts'
-
-/** The maximum number of attempts of a change, when other processes change the same limit at the same time. */
-const MAX_ATTEMPTS = 20
-/** The most starts in a millisecond that a rate can have: no board starts more. */
-const MAX_PER_MS = 1_000
-/** The longest time of a rate, and between two of its starts, in milliseconds: a century. */
-const MAX_PER = 36_525 * 86_400_000
-
-/** The settings of a limit, of which there is at least one. */
-export interface LimitSettings {
-  /** The number of jobs of the key that may run at once; 0 starts none. */
-  readonly concurrency?: number
-  /** The number of jobs of the key that may start in a time. */
-  readonly rate?: {
-    /** The number of starts, or of tokens where a job takes more than one. */
-    readonly limit: number
-    readonly per: Duration
-    /** The number of starts that are possible at once after a time without any; 1 by default, which spaces starts evenly. */
-    readonly burst?: number
-  }
-  /**
-   * Whether the keys of a pattern take turns: of jobs of the same priority, one whose key has the fewest running jobs starts first, or has not
-   * started a job for the longest time, and not the one that was posted first. False by default.
-   */
-  readonly fair?: boolean
-}
 
 /** A limit as `board.limits.list` shows it. */
 export interface LimitView {
@@ -90,6 +58,8 @@ export interface LimitView {
   readonly held?: { readonly until?: Date; readonly reason?: string; readonly by: string; readonly since: Date }
   /** The board object that has set it, and the time; absent for a key that is only held. */
   readonly set?: { readonly by: string; readonly at: Date }
+  /** By whom and with which version it is declared; absent for one that no program declares. */
+  readonly declared?: { readonly owner: string; readonly version: number }
   /** The error by which the limit cannot be read here: no job of its keys is started by this release. */
   readonly error?: Error
 }
@@ -237,18 +207,31 @@ export class Limits {
 
   /**
    * Sets a limit, in place of the one that was set for this key before. Running jobs continue. The longest matching pattern counts, and a key
-   * before every pattern.
+   * before every pattern. Where conductors declare a limit of the key, it stays until their declaration changes.
    *
    * @throws InvalidArgument; UnsupportedCapability, NotConnected, OutcomeUnknown
    * @example await board.limits.set('api/stripe', { concurrency: 10, rate: { limit: 100, per: '1m', burst: 20 } })
    */
   async set(key: string, settings: LimitSettings): Promise<void> {
     assertKeyOrPattern(key)
-    const value = toRecord(key, settings)
+    const value = toLimitRecord(key, settings)
     await this.#prepare()
     const record: LimitRecord = { ...value, by: this.#host.who, at: this.#host.now() }
-    await change(this.#limits, key, () => record)
+    await changeRecord(this.#limits, key, (found) => ({ ...record, ...toDeclaredMark(found) }))
     await this.#applyRates(key)
+  }
+
+  /**
+   * @internal Puts the limits that a conductor declares when it starts: each by compare-and-set, and none that somebody has set at run time.
+   *
+   * @throws InvalidArgument for an invalid key or limit: then none is put
+   */
+  async declare({ declare, owner, prune }: Required<DeclaredLimits>): Promise<DeclareLimitsReport> {
+    const wanted = toWantedLimits(declare)
+    await this.#prepare()
+    const by = { by: this.#host.who, at: this.#host.now() }
+    const applyRates = (key: string) => this.#applyRates(key)
+    return declareLimits(wanted, { owner, prune, by, store: this.#limits, applyRates })
   }
 
   /** Removes what is set for a key or pattern, and its hold. @throws NotFound */
@@ -256,8 +239,8 @@ export class Limits {
     assertKeyOrPattern(key)
     await this.#prepare()
     const removed = await Promise.all([
-      change(this.#limits, key, () => undefined),
-      change(this.#holds, key, () => undefined),
+      changeRecord(this.#limits, key, () => undefined),
+      changeRecord(this.#holds, key, () => undefined),
     ])
     if (!removed.includes(true)) throw new NotFound(`limit ${key}: nothing is set for it`)
     await this.#applyRates(key)
@@ -291,7 +274,7 @@ export class Limits {
   async resume(key: string): Promise<void> {
     assertKeyOrPattern(key)
     await this.#prepare()
-    await change(this.#holds, key, () => undefined)
+    await changeRecord(this.#holds, key, () => undefined)
   }
 
   /**
@@ -364,7 +347,7 @@ export class Limits {
   async #hold(key: string, hold: Pick<HoldRecord, 'until' | 'reason'>): Promise<void> {
     assertKeyOrPattern(key)
     const now = this.#host.now()
-    await change(this.#holds, key, (record) => {
+    await changeRecord(this.#holds, key, (record) => {
       const there = record && !('error' in record) ? record.value : undefined
       if (there && lastsLonger(there, hold)) return 'keep'
       return { ...hold, by: this.#host.who, at: now }
@@ -389,33 +372,15 @@ function lastsLonger(there: HoldRecord, { until }: Pick<HoldRecord, 'until'>): b
   return until !== undefined && (there.until ?? Number.POSITIVE_INFINITY) >= until
 }
 
-/**
- * Changes one record.
- *
- * @param decide returns the new value; undefined to remove the record, `keep` to leave it as it is
- * @returns whether there was a record before
- */
-async function change<T extends object>(
-  store: RecordStore<T>,
-  id: string,
-  decide: (record: ReadRecord<T> | undefined) => T | undefined | 'keep',
-): Promise<boolean> {
-  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-    const found = await store.get(id)
-    const value = decide(found)
-    if (value === 'keep' || (value === undefined && !found)) return found !== undefined
-    const written = await store.write([{ id, revision: found?.revision, value }])
-    if (written.done) return found !== undefined
-  }
-  throw new Conflict(
-    `limit ${id} was not changed: other processes changed it during all ${MAX_ATTEMPTS} attempts; try again`,
-  )
-}
-
 function toView(record: ReadRecord<LimitRecord>): LimitView {
   if ('error' in record) return { key: record.id, error: record.error }
-  const { by, at, ...settings } = record.value
-  return { key: record.id, ...settings, set: { by, at: new Date(at) } }
+  const { by, at, declared, ...settings } = record.value
+  return {
+    key: record.id,
+    ...settings,
+    set: { by, at: new Date(at) },
+    ...(declared && { declared: { owner: declared.owner, version: declared.version } }),
+  }
 }
 
 function toKeys({ rate }: LimitView, uses: readonly KeyCount[], now: number): Pick<LimitView, 'keys'> {
@@ -443,53 +408,6 @@ function matching(key: string, views: readonly LimitView[]): LimitView[] {
   return views.filter((view) => isLimitOf(view.key, key)).sort((a, b) => rank(b) - rank(a))
 }
 
-function toRecord(key: string, settings: LimitSettings): Omit<LimitRecord, 'by' | 'at'> {
-  assertOptions(settings, { concurrency: true, rate: true, fair: true }, `limit ${key}`)
-  const { concurrency, rate, fair = false } = settings
-  if (typeof fair !== 'boolean')
-    throw new InvalidArgument(`limit ${key}: fair must be true or false, got ${String(fair)}`)
-  if (fair && !key.endsWith('*'))
-    throw new InvalidArgument(`limit ${key}: fair belongs to a pattern such as tenant/*, whose keys take turns`)
-  if (concurrency === undefined && rate === undefined && !fair)
-    throw new InvalidArgument(`limit ${key}: set concurrency, rate, or fair, as in { concurrency: 10 }`)
-  if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 0))
-    throw new InvalidArgument(`limit ${key}: concurrency must be a whole number from 0, got ${String(concurrency)}`)
-  if (concurrency !== undefined && concurrency > MAX_CONCURRENCY)
-    throw new InvalidArgument(
-      `limit ${key}: concurrency must be at most ${MAX_CONCURRENCY}, got ${concurrency}; omit it for no limit`,
-    )
-  return {
-    ...defined({ concurrency }),
-    ...(rate === undefined ? {} : { rate: toRate(key, rate) }),
-    ...(fair ? { fair } : {}),
-  }
-}
-
-function toRate(key: string, rate: NonNullable<LimitSettings['rate']>): NonNullable<LimitRecord['rate']> {
-  const example = "as in { limit: 100, per: '1m', burst: 20 }"
-  assertOptions(rate, { limit: true, per: true, burst: true }, `limit ${key}: rate`)
-  const { limit, per, burst = 1 } = rate
-  if (!Number.isFinite(limit) || limit <= 0)
-    throw new InvalidArgument(`limit ${key}: rate.limit must be a number above 0, got ${String(limit)}, ${example}`)
-  if (!Number.isSafeInteger(burst) || burst < 1)
-    throw new InvalidArgument(
-      `limit ${key}: rate.burst must be a whole number from 1, got ${String(burst)}, ${example}`,
-    )
-  const perMs = toMilliseconds(per, `limit ${key}: rate.per`)
-  if (perMs <= 0 || perMs > MAX_PER)
-    throw new InvalidArgument(`limit ${key}: rate.per must be longer than 0 and at most 100 years, got ${String(per)}`)
-  if (limit / perMs > MAX_PER_MS)
-    throw new InvalidArgument(
-      `limit ${key}: rate must be at most ${MAX_PER_MS} starts in a millisecond; omit it for no limit`,
-    )
-  // An infinite interval would permit every start: servers compare it with itself.
-  if (perMs / limit > MAX_PER)
-    throw new InvalidArgument(
-      `limit ${key}: rate must be at least one start in 100 years; set concurrency: 0 to start nothing`,
-    )
-  return { limit, perMs, burst }
-}
-
 /** Every process reads a hold: one with another reason would stop the key until somebody resumes it. */
 function assertReason(reason: unknown, what: string): void {
   if (reason !== undefined && typeof reason !== 'string')
@@ -499,17 +417,4 @@ function assertReason(reason: unknown, what: string): void {
 function assertKey(key: unknown): void {
   const problem = limitKeyProblem(key)
   if (problem !== undefined) throw new InvalidArgument(`limit: ${problem}`)
-}
-
-function assertKeyOrPattern(key: unknown): void {
-  const text = typeof key === 'string' && key.endsWith('*') ? key.slice(0, -1) : key
-  if (key === '*') return
-  const problem = limitKeyProblem(text)
-  if (problem === undefined) return
-  const isInner = typeof text === 'string' && text.includes('*')
-  throw new InvalidArgument(
-    isInner
-      ? `limit ${shortenText(String(key))}: a pattern has one *, at its end, such as tenant/*`
-      : `limit: ${problem}`,
-  )
 }

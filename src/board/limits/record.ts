@@ -14,6 +14,8 @@ export interface LimitRecord {
   /** The owner name of the board that has set it, and when, in milliseconds since 1970. */
   readonly by: string
   readonly at: number
+  /** Set for a limit that a program declares when it starts. The digest is that of the declaration, which somebody may have changed at run time since. */
+  readonly declared?: { readonly owner: string; readonly version: number; readonly digest: string }
 }
 
 /** A key of which no job starts for now. It stays until it is removed, or its time is over. */
@@ -34,11 +36,12 @@ export const LIMITS: RecordKind<LimitRecord> = { name: 'limit', format: 1, parse
 export const HOLDS: RecordKind<HoldRecord> = { name: 'limit-hold', format: 1, parse: parseHoldRecord }
 
 function parseLimitRecord(value: unknown, id: string): LimitRecord {
-  const { concurrency, rate, fair, by, at } = Object(value)
+  const { concurrency, rate, fair, by, at, declared } = Object(value)
   const isValid =
     isOptional(concurrency, (count) => Number.isSafeInteger(count) && Number(count) >= 0) &&
     isOptional(rate, isRate) &&
     isOptional(fair, (is) => is === true) &&
+    isOptional(declared, isDeclared) &&
     typeof by === 'string' &&
     Number.isFinite(at)
   if (!isValid) throw new InvalidPosting(`limit ${id} is not complete`)
@@ -48,6 +51,11 @@ function parseLimitRecord(value: unknown, id: string): LimitRecord {
 function isRate(value: unknown): boolean {
   const { limit, perMs, burst } = Object(value)
   return [limit, perMs, burst].every((number) => Number.isFinite(number) && number > 0)
+}
+
+function isDeclared(value: unknown): boolean {
+  const { owner, version, digest } = Object(value)
+  return typeof owner === 'string' && Number.isSafeInteger(version) && typeof digest === 'string'
 }
 
 function parseHoldRecord(value: unknown, id: string): HoldRecord {

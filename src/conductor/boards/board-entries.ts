@@ -1,6 +1,12 @@
 /** The boards of a conductor, as the options `board` and `boards` name them. */
-import type { DeclaredSchedule, DeclaredSchedules, JobBoard, OpenBoardOptions } from '../../board/index.ts'
-import { boardId, toDeclaredSchedules } from '../../board/internal.ts'
+import type {
+  DeclaredLimits,
+  DeclaredSchedule,
+  DeclaredSchedules,
+  JobBoard,
+  OpenBoardOptions,
+} from '../../board/index.ts'
+import { boardId, toDeclaredLimits, toDeclaredSchedules } from '../../board/internal.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { assertOptions, defined, type KnownOptions } from '../../core/options.ts'
 import { parseUri } from '../../core/uri.ts'
@@ -17,14 +23,16 @@ export interface ConductorBoard {
   readonly weight?: number
   /** The logbooks of the jobs of this board; those of the conductor by default. */
   readonly persistence?: string | Persistence
-  /** The schedules that the conductor puts on this board. */
+  /** The schedules that the conductor puts on this board; on the first board, those of the conductor by default. */
   readonly schedules?: readonly DeclaredSchedule[] | DeclaredSchedules
+  /** The limits that the conductor sets on this board; those of the conductor by default. */
+  readonly limits?: DeclaredLimits
   /** The options with which it is opened, where `board` is a URI. */
   readonly options?: Omit<OpenBoardOptions, 'who' | 'log' | 'signal'>
 }
 
 /** The options of a conductor about its boards. */
-export interface GivenBoards extends Pick<ConductorBoard, 'schedules'> {
+export interface GivenBoards extends Pick<ConductorBoard, 'schedules' | 'limits'> {
   readonly board?: ConductorBoard['board']
   readonly boards?: readonly (ConductorBoard['board'] | ConductorBoard)[]
 }
@@ -34,6 +42,7 @@ export interface BoardEntry extends Pick<ConductorBoard, 'board' | 'weight' | 'p
   /** The URI without a password. */
   readonly uri: string
   readonly schedules: Required<DeclaredSchedules> | undefined
+  readonly limits: Required<DeclaredLimits> | undefined
 }
 
 const KNOWN: KnownOptions<ConductorBoard> = {
@@ -41,6 +50,7 @@ const KNOWN: KnownOptions<ConductorBoard> = {
   weight: true,
   persistence: true,
   schedules: true,
+  limits: true,
   options: true,
 }
 
@@ -48,23 +58,19 @@ const BOARD_ADVICE = 'board must be a URI such as zookeeper://127.0.0.1:2181/dem
 const BOARDS_ADVICE = 'boards must be a list of URIs, open boards, or { board, weight }, of one at least'
 
 /** Returns the boards in their order. @throws InvalidArgument */
-export function toBoardEntries({ board, boards, schedules }: GivenBoards): readonly BoardEntry[] {
+export function toBoardEntries({ board, boards, schedules, limits }: GivenBoards): readonly BoardEntry[] {
   if (boards === undefined) {
     assertBoard(board, `a conductor: ${BOARD_ADVICE}`)
-    return [toEntry({ board, ...defined({ schedules }) })]
+    return [toEntry({ board, ...defined({ schedules, limits }) })]
   }
   if (board !== undefined)
     throw new InvalidArgument('a conductor: give board, or boards for several, and not both of them')
   if (!Array.isArray(boards) || boards.length === 0) throw new InvalidArgument(`a conductor: ${BOARDS_ADVICE}`)
   const given = boards.map((each: unknown, index) => checkBoard(each, `a conductor: boards[${index}]`))
-  const [first] = given
-  if (first && given.length === 1) return [toEntry({ ...defined({ schedules }), ...first })]
-  if (schedules !== undefined)
-    throw new InvalidArgument(
-      'a conductor: schedules of a conductor with several boards belong to one of them, as in boards: [{ board, schedules }]: on each board ' +
-        'they would be run once more',
-    )
-  const entries = given.map((each) => toEntry(each))
+  // Schedules on each board would be run once more for each.
+  const entries = given.map((each, index) =>
+    toEntry({ ...defined({ schedules: index === 0 ? schedules : undefined, limits }), ...each }),
+  )
   assertDistinct(entries)
   return entries
 }
@@ -96,11 +102,12 @@ function checkBoard(given: unknown, what: string): ConductorBoard {
   return entry
 }
 
-function toEntry({ board, weight, persistence, schedules, options }: ConductorBoard): BoardEntry {
+function toEntry({ board, weight, persistence, schedules, limits, options }: ConductorBoard): BoardEntry {
   return {
     board,
     uri: typeof board === 'string' ? parseUri(board, 'board').printable : board.uri,
     schedules: schedules && toDeclaredSchedules(schedules),
+    limits: limits && toDeclaredLimits(limits),
     ...defined({ weight, persistence, options }),
   }
 }

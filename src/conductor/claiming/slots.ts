@@ -39,6 +39,7 @@ export class Slots {
   readonly #options: SlotsOptions
   readonly #lanes: Lane[] = []
   readonly #suspects = new SuspectRight(this.#lanes)
+  #count: number
   #running = 0
   #claimed = 0
   #isPaused = false
@@ -49,6 +50,7 @@ export class Slots {
 
   constructor(options: SlotsOptions) {
     this.#options = options
+    this.#count = options.count
   }
 
   /** Adds the lane of a board; its board comes after those that were added before. */
@@ -62,7 +64,14 @@ export class Slots {
   }
 
   get count(): number {
-    return this.#options.count
+    return this.#count
+  }
+
+  /** Changes the number of slots. Running jobs continue: if they are more than that, none is claimed until enough have ended. */
+  setCount(count: number): void {
+    this.#count = count
+    this.#watchFull()
+    this.changed.notify()
   }
 
   /** The number of slots that are taken by runs. */
@@ -234,9 +243,9 @@ export class Slots {
 
   /** The number of slots that are neither taken nor reserved, and that `maxJobs` still allows. */
   get #free(): number {
-    const { count, maxJobs = Number.POSITIVE_INFINITY } = this.#options
+    const { maxJobs = Number.POSITIVE_INFINITY } = this.#options
     const reserved = this.#lanes.reduce((sum, lane) => sum + lane.reserved, 0)
-    return Math.min(count - this.#running, maxJobs - this.#claimed) - reserved
+    return Math.min(this.#count - this.#running, maxJobs - this.#claimed) - reserved
   }
 
   #grant(lane: Lane): number {
@@ -290,7 +299,7 @@ export class Slots {
   /** Ends the watch of idle boards when all slots have been taken for some time: their changes would be received in vain. */
   #watchFull(): void {
     if (this.#lanes.length === 1) return
-    const isWatching = this.#running >= this.#options.count && this.#lanes.some(({ state }) => state === 'idle')
+    const isWatching = this.#running >= this.#count && this.#lanes.some(({ state }) => state === 'idle')
     if (!isWatching) {
       clearTimeout(this.#fullTimer)
       this.#fullTimer = undefined

@@ -2,7 +2,7 @@
 import { constants } from 'node:os'
 import { traceExecution } from '../../core/async/execution.ts'
 import { ShuttingDown } from '../../core/errors.ts'
-import { daemonLog } from '../../core/log.ts'
+import { daemonLog, type Logger } from '../../core/log.ts'
 import { assertOptions } from '../../core/options.ts'
 import { monotonic, toMilliseconds } from '../../core/time.ts'
 import type { AnyFlow } from '../../flow/index.ts'
@@ -19,12 +19,18 @@ export interface RunConductorOptions extends ConductorOptions {
   readonly started?: (conductor: Conductor) => unknown
   /** Called when a signal has begun a stage of the stop; the conductor's `state` is `draining` or `aborting`. */
   readonly stopping?: (conductor: Conductor) => unknown
+  /**
+   * Called at SIGHUP, to read a configuration again: see `conductor.reconfigure`. Signals that come before it has ended call it once more. An error is
+   * logged. Without it, SIGHUP ends the process.
+   */
+  readonly reload?: (conductor: Conductor) => unknown
 }
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const
 type StopSignal = (typeof STOP_SIGNALS)[number]
 /** The signal that pauses and resumes: Node reserves SIGUSR1 for its inspector. */
 const PAUSE_SIGNAL = 'SIGUSR2'
+const RELOAD_SIGNAL = 'SIGHUP'
 
 /**
  * The time in which a repeated signal counts as the same key press: Ctrl-C in a terminal reaches every process there,
@@ -35,7 +41,7 @@ const SAME_KEYPRESS_MS = 500
 /**
  * Runs a conductor until the process receives a stop signal, and resolves when it has stopped. The first SIGINT or
  * SIGTERM drains it, the second aborts the running jobs, the third ends the process at once. SIGUSR2 pauses it, and
- * resumes a paused one. It logs JSON lines to standard error unless another log is given.
+ * resumes a paused one. SIGHUP calls `reload`. It logs JSON lines to standard error unless another log is given.
  *
  * An uncaught exception or an unhandled rejection ends the process with exit code 1. It is logged once with its stack,
  * job and task; the job that caused it fails; all other jobs return to the board uncharged, within `abortTimeout`; a
@@ -48,8 +54,8 @@ const SAME_KEYPRESS_MS = 500
 export async function runConductor<const F extends readonly AnyFlow[]>(
   options: RunConductorOptions & { readonly flows: F } & ServicesFor<F>,
 ): Promise<void> {
-  assertOptions(options, { ...CONDUCTOR_OPTIONS, started: true, stopping: true }, 'runConductor')
-  const { started, stopping, ...rest }: RunConductorOptions = options
+  assertOptions(options, { ...CONDUCTOR_OPTIONS, started: true, stopping: true, reload: true }, 'runConductor')
+  const { started, stopping, reload, ...rest }: RunConductorOptions = options
   const log = rest.log ?? daemonLog({ name: 'jobboard' })
   const early = new AbortController()
   let conductor: Conductor | undefined
@@ -75,18 +81,21 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
     callback(conductor).catch((error: unknown) => log.error({ err: error }, 'the callback stopping threw an error'))
   })
   let pausedEarly = false
-  using _pauses = onPauseSignal(() => {
+  using _pauses = onSignal(PAUSE_SIGNAL, () => {
     if (!conductor) pausedEarly = !pausedEarly
     else if (conductor.state === 'paused') conductor.resume()
     else conductor.pause()
     if (conductor) log.info({ state: conductor.state }, `${PAUSE_SIGNAL}: the conductor is ${conductor.state}`)
   })
+  const reloading = new Reloading(reload, log)
+  using _reloads = reload ? onSignal(RELOAD_SIGNAL, () => reloading.request(conductor)) : undefined
   try {
     const signal = rest.signal ? AbortSignal.any([early.signal, rest.signal]) : early.signal
     starting = startConductor({ ...rest, log, signal })
     const running = await starting
     conductor = running
     if (pausedEarly) running.pause()
+    reloading.began(running)
     const callback = (async () => started?.(running))()
     if (early.signal.aborted) running.stop().catch(() => undefined)
     await Promise.race([running.stopped, callback.then(() => running.stopped)])
@@ -143,7 +152,44 @@ function onStopSignal(callback: (signal: StopSignal, count: number) => void): Di
   }
 }
 
-function onPauseSignal(callback: () => void): Disposable {
-  process.on(PAUSE_SIGNAL, callback)
-  return { [Symbol.dispose]: () => process.off(PAUSE_SIGNAL, callback) }
+function onSignal(signal: NodeJS.Signals, callback: () => void): Disposable {
+  process.on(signal, callback)
+  return { [Symbol.dispose]: () => process.off(signal, callback) }
+}
+
+/** Calls `reload`, one call at a time. */
+class Reloading {
+  readonly #reload: RunConductorOptions['reload']
+  readonly #log: Logger
+  #isWanted = false
+  #isRunning = false
+
+  constructor(reload: RunConductorOptions['reload'], log: Logger) {
+    this.#reload = reload
+    this.#log = log
+  }
+
+  /** @param conductor undefined before it has started: then the call is made up for */
+  request(conductor: Conductor | undefined): void {
+    this.#isWanted = true
+    if (conductor && !this.#isRunning) void this.#run(conductor)
+  }
+
+  /** Makes up for a signal that came before the conductor had started: the configuration was read before. */
+  began(conductor: Conductor): void {
+    if (this.#isWanted) this.request(conductor)
+  }
+
+  async #run(conductor: Conductor): Promise<void> {
+    this.#isRunning = true
+    while (this.#isWanted) {
+      this.#isWanted = false
+      try {
+        await this.#reload?.(conductor)
+      } catch (error) {
+        this.#log.error({ err: error }, `${RELOAD_SIGNAL}: nothing was reloaded`)
+      }
+    }
+    this.#isRunning = false
+  }
 }
