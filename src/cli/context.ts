@@ -3,6 +3,8 @@ import { createInterface } from 'node:readline/promises'
 import type { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import type { Command } from 'commander'
+import type { DeclaredLimits, DeclaredSchedules } from '../board/index.ts'
+import type { AnyFlow, FlowDefaults } from '../flow/index.ts'
 
 /** The exit codes of the process; scripts rely on them. */
 export const DONE = 0
@@ -29,6 +31,29 @@ export interface ChosenByFile {
   readonly auth: boolean
 }
 
+/** What the config file says beside options. */
+export interface FileSettings {
+  /** The data of the file, with the chosen deployment; texts as they are written. */
+  readonly config: object
+  /** Checks all of the file. @throws InvalidArgument with all mistakes that matter to conductors */
+  assertValid(): Promise<void>
+  /** Returns the limits that conductors set on their board; undefined where the file has none. @throws InvalidArgument */
+  limits(): DeclaredLimits | undefined
+  /** Returns the schedules that conductors put on their board. @param flows flows whose code is known @throws InvalidArgument */
+  schedules(flows: readonly AnyFlow[]): Promise<DeclaredSchedules | undefined>
+  /** Returns what the file says of a flow. @throws InvalidArgument */
+  flowDefaults(flow: string): FlowDefaults | undefined
+  /** Reads the file again; undefined if it is gone. @throws InvalidArgument with its mistakes */
+  reread(): Promise<RereadSettings | undefined>
+}
+
+/** The file as it is now. */
+export interface RereadSettings {
+  /** The options of a conductor that the file sets. */
+  readonly options: Readonly<Record<string, unknown>>
+  readonly file: FileSettings
+}
+
 export interface CliContext {
   /** Resolves with all of standard input. */
   readonly readStdin: () => Promise<string>
@@ -47,6 +72,8 @@ export interface CliContext {
   readonly chosenByFile?: ChosenByFile | undefined
   /** The boards of the config file, if it names several and the command takes one: a user has to choose. */
   readonly boardChoices?: readonly string[] | undefined
+  /** What the config file says beside options; undefined without a file. */
+  readonly configFile?: FileSettings | undefined
   /**
    * Listens for Ctrl-C, SIGTERM and the end of the terminal until the result is disposed: meanwhile they only abort its
    * signal.

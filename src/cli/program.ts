@@ -7,6 +7,7 @@ import { defineCancel } from './commands/cancel.ts'
 import { defineCompletion } from './commands/completion.ts'
 import { defineConductor } from './commands/conductor.ts'
 import { defineConductors } from './commands/conductors.ts'
+import { defineConfig } from './commands/config.ts'
 import { defineDemo } from './commands/demo.ts'
 import { defineDev } from './commands/dev.ts'
 import { defineDoctor } from './commands/doctor.ts'
@@ -79,9 +80,13 @@ const WITHOUT_CONFIG = ['init', 'dev', 'completion', 'preview']
  * Puts the settings of the config file where no option was typed; its settings for the environment are in the context.
  */
 async function applySettings(command: Command, context: CliContext): Promise<CliContext> {
-  if (WITHOUT_CONFIG.includes(command.name())) return context
+  // The commands about the file read it by themselves.
+  if (WITHOUT_CONFIG.includes(command.name()) || command.parent?.name() === 'config') return context
   const { resolveSettings: settle } = await import('./input/config/settings.ts')
-  const { options, own, env, assertModule, chosenByFile, ...several } = await settle(command.optsWithGlobals(), context)
+  const { options, own, env, assertModule, chosenByFile, configFile, ...several } = await settle(
+    command.optsWithGlobals(),
+    { ...context, isChecked: command.name() === 'conductor' },
+  )
   const takesSeveral = command.name() === 'conductor'
   const mine: Readonly<Record<string, unknown>> = {
     ...own(command.name()),
@@ -99,7 +104,7 @@ async function applySettings(command: Command, context: CliContext): Promise<Cli
   const known = new Set(command.options.map((option) => option.attributeName()))
   for (const [name, value] of Object.entries(mine))
     if (!known.has(name)) command.setOptionValueWithSource(name, value, 'config')
-  return { ...context, env, assertModule, chosenByFile, boardChoices: several.boardChoices }
+  return { ...context, env, assertModule, chosenByFile, configFile, boardChoices: several.boardChoices }
 }
 
 /** Options whose typed value may be a name that the config file defines. */
@@ -117,6 +122,7 @@ const COMMANDS = [
     defineTrash,
     defineHistory,
     defineLogbook,
+    defineConfig,
     defineInit,
     defineDev,
     defineDemo,
@@ -156,6 +162,7 @@ function createProgram(context: CliContext, run: RunAction): Command {
       '--config <file>',
       'file that names boards and logbooks (or JOBBOARD_CONFIG; default: jobboard.yaml here or above)',
     )
+    .option('--deployment <name>', 'deployment of that file, whose changes apply (or JOBBOARD_DEPLOYMENT)')
     .option('--codec <module>', "module that exports the logbooks' codec (or JOBBOARD_CODEC)")
     .option('--redact <keys>', 'hide the values of these keys, as in password,token (or JOBBOARD_REDACT)')
     .option('--timeout <duration>', `how long to try to open the board (default: ${DEFAULT_TIMEOUT})`)

@@ -29,6 +29,7 @@ import {
 } from '../input/shared-options.ts'
 import { openBoardsLogbooks, openConductorsLogbooks, openNamedBoard, toConductorBoard } from '../opening.ts'
 import { escapeUnprintable } from '../output/render/text.ts'
+import { reloader } from './reload.ts'
 
 interface ConductorCommandOptions extends SharedOptions, ConductorFlags, BoardFlags {
   readonly flows?: ModuleNames
@@ -44,6 +45,7 @@ export function defineConductor(program: Command, run: RunAction): void {
       'Claims jobs whose flow the module exports, and runs them. It logs JSON lines to standard error. The first SIGINT or ' +
         'SIGTERM lets running jobs finish, the second aborts them, the third ends the process; unfinished jobs go back to ' +
         'the board. SIGUSR2 pauses it, and resumes it when it is paused: meanwhile running jobs continue, and no job is claimed. ' +
+        'SIGHUP reads the config file again. ' +
         'With --board repeated it takes jobs of several boards: of the first before those of the next.',
     )
     .option('--flows <module>', 'module that exports the flows: a path or a package; may be repeated', collectText)
@@ -70,7 +72,7 @@ Examples:
 /** The pause between two attempts to reach any of several boards. */
 const START_PAUSE_MS = 500
 
-async function conductor(options: ConductorCommandOptions, context: CliContext): Promise<ExitCode> {
+async function conductor(options: ConductorCommandOptions, context: CliContext, command: Command): Promise<ExitCode> {
   const settings = toConductorSettings(options)
   const boardSettings = boardSettingsOf(options)
   const boards = toBoards(options, context)
@@ -81,6 +83,8 @@ async function conductor(options: ConductorCommandOptions, context: CliContext):
   const plain = daemonLog({ name: 'jobboard', ...(options.logLevel ? { level: options.logLevel } : {}) })
   const redact = redactedKeys(options, context)
   const log = redactedLog(plain, new Redactor(redact))
+  const limits = context.configFile?.limits()
+  const schedules = await context.configFile?.schedules(flows)
   await using persistence = await openConductorsLogbooks(options, context, { log })
   await using own = await openBoardsLogbooks(boards, { options, context, log })
   const [first] = boards
@@ -104,7 +108,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext):
       ...places,
       persistence,
       flows,
-      ...definedOnly({ services, hooks, onError, release }),
+      ...definedOnly({ services, hooks, onError, release, limits, schedules }),
       pool: toPool(options, module),
       log: plain,
       redact,
@@ -118,6 +122,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext):
         )
       },
       stopping: (stopped) => say(stopLine(stopped, settings)),
+      ...(context.configFile ? { reload: reloader({ command, context, flows, log: plain }) } : {}),
     })
   // One board is open by now. Of several, one has to be reached within the same time.
   await retry(run, {

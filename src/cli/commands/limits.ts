@@ -2,9 +2,8 @@
 import type { Command } from 'commander'
 import type { JobBoard, LimitSettings, LimitView } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
-import type { Duration } from '../../core/time.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { countParser, definedOnly, parseDuration, type SharedOptions } from '../input/shared-options.ts'
+import { countParser, definedOnly, parseDuration, parseRate, type SharedOptions } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printJson, printLines, render } from '../output/output.ts'
 
@@ -29,7 +28,6 @@ interface HoldOptions extends SharedOptions {
 }
 
 const KEY_HELP = 'key of the limit, or a pattern such as tenant/*'
-const RATE_PATTERN = /^(\d+(?:\.\d+)?)\/(\d*(?:ms|s|m|h|d))$/
 
 export function defineLimits(program: Command, run: RunAction): void {
   const limits = program
@@ -157,11 +155,8 @@ async function printLimit(limit: LimitView, { json }: JsonOptions, context: CliC
 function toSettings({ concurrency, rate, burst, fair }: SetOptions): LimitSettings {
   if (rate === undefined && burst !== undefined) throw new InvalidArgument('--burst belongs to --rate: give that, too')
   if (rate === undefined) return definedOnly({ concurrency, fair })
-  const [, limit, per = ''] = RATE_PATTERN.exec(rate) ?? []
-  if (limit === undefined)
-    throw new InvalidArgument(`--rate must be a number and a time, such as 100/1m, got '${rate}'`)
-  const time = (/^\d/.test(per) ? per : `1${per}`) as Duration
-  return { ...definedOnly({ concurrency, fair }), rate: { limit: Number(limit), per: time, ...definedOnly({ burst }) } }
+  const { limit, per } = parseRate(rate, '--rate')
+  return { ...definedOnly({ concurrency, fair }), rate: { limit, per, ...definedOnly({ burst }) } }
 }
 
 function toJson({ error, ...limit }: LimitView): object {

@@ -1,5 +1,5 @@
 /** Words and limits of options. They are listed here because `--help` must not load the board. */
-import type { KeyOptions, Priority, Size } from '../../board/index.ts'
+import type { CatchUp, KeyOptions, Overlap, Priority, Size } from '../../board/index.ts'
 import type { FlowState } from '../../core/states.ts'
 
 export const PRIORITY_CHOICES = [
@@ -33,3 +33,11 @@ export const DEFAULT_PAGE_SIZE = 50
 export const SERVER_CHOICES = ['package', 'docker'] as const
 export const MAX_PORT = 65_535
 export const SHELL_CHOICES = ['bash', 'zsh', 'fish'] as const
+export const CATCH_UP_CHOICES = ['none', 'latest', 'all'] as const satisfies readonly CatchUp[]
+export const OVERLAP_CHOICES = [
+  'skip',
+  'queueOne',
+  'queueAll',
+  'cancelPrevious',
+  'allow',
+] as const satisfies readonly Overlap[]

@@ -1,7 +1,7 @@
 /** Options of a conductor on the command line, except board, logbooks and flows. */
 import type { Command } from 'commander'
 import type { OpenBoardOptions } from '../../board/index.ts'
-import type { ConductorOptions } from '../../conductor/index.ts'
+import type { ConductorOptions, MetricsOptions } from '../../conductor/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import type { Duration } from '../../core/time.ts'
 import { SIZE_CHOICES } from './choices.ts'
@@ -27,7 +27,8 @@ export interface ConductorFlags extends PoolFlags {
   readonly removeTrashAfter?: string
   readonly failuresOnBoard?: 'whole' | 'named'
   readonly health?: string
-  readonly metrics?: boolean
+  /** With options from the config file. */
+  readonly metrics?: boolean | MetricsOptions
 }
 
 type FlaggedOption =

@@ -1,10 +1,11 @@
 /** The flows and services of the modules that the command line names. */
 import { pathToFileURL } from 'node:url'
+import type { PostOptions } from '../../board/index.ts'
 import type { ConductorHooks, ErrorHandler } from '../../conductor/index.ts'
 import { Duplicate, InvalidArgument } from '../../core/errors.ts'
 import { collectExports, exportNamed } from '../../core/module-exports.ts'
 import { isMisspelt } from '../../core/texts.ts'
-import type { AnyFlow } from '../../flow/index.ts'
+import type { AnyFlow, FlowDefaults } from '../../flow/index.ts'
 import { importModule, type ModuleOptions } from './import-module.ts'
 import { definedOnly } from './shared-options.ts'
 
@@ -44,8 +45,9 @@ export interface FlowModules {
  */
 export async function loadFlowsAndServices(modules: ModuleNames, options: ModuleOptions): Promise<FlowModules> {
   const loaded: LoadedModule[] = []
+  const changed = new Map<AnyFlow, AnyFlow>()
   // One after the other: what modules print, and which of them fails first, stays the same.
-  for (const module of new Set(modules)) loaded.push(await loadOne(module, options))
+  for (const module of new Set(modules)) loaded.push(await loadOne(module, { ...options, changed }))
   assertDistinct(loaded)
   const tsx = loaded.find((each) => each.tsx !== undefined)?.tsx
   const { services, hooks } = await mergeExports(loaded)
@@ -68,12 +70,23 @@ interface LoadedModule {
   readonly onError: ErrorHandler | undefined
 }
 
-async function loadOne(module: string, options: ModuleOptions): Promise<LoadedModule> {
-  const [{ exported, file, tsx }, { isFlow }] = await Promise.all([
+/** @param options.changed the flows with the defaults of the config file: one that two modules export stays one flow */
+async function loadOne(
+  module: string,
+  options: ModuleOptions & { readonly changed: Map<AnyFlow, AnyFlow> },
+): Promise<LoadedModule> {
+  const [{ exported, file, tsx }, { isFlow, withFlowDefaults }] = await Promise.all([
     importModule(module, options),
     import('../../flow/index.ts'),
   ])
-  const flows = collectExports(exported, isFlow)
+  const { changed, configFile } = options
+  const flows = collectExports(exported, isFlow).map((flow) => {
+    const defaults = configFile?.flowDefaults(flow.name)
+    if (!defaults) return flow
+    const found = changed.get(flow) ?? withFlowDefaults(flow, defaults)
+    changed.set(flow, found)
+    return found
+  })
   if (flows.length === 0) {
     throw new InvalidArgument(
       `module ${module} has no flows; export what linear() makes, as in: export const hello = linear('hello', …)`,
@@ -166,4 +179,27 @@ export function chooseFlow(name: string, flows: readonly AnyFlow[], modules: Mod
   const hint = similar === undefined ? `; it has ${names.join(', ')}` : `; did you mean ${similar}?`
   const where = modules.length === 1 ? `module ${modules[0]} has` : `modules ${modules.join(', ')} have`
   throw new InvalidArgument(`${where} no flow ${JSON.stringify(name)}${hint}`)
+}
+
+/**
+ * Returns the options of a post with the defaults that the config file has for a flow whose code is not known here: a post replaces them, but resources and
+ * limits, which are added.
+ */
+export function withPostDefaults<T extends PostOptions>(given: T, defaults: FlowDefaults | undefined): T {
+  if (!defaults) return given
+  const { keepLogbooks: _, keepResults: __, resources, limits, ...posting } = defaults
+  const own = given.resources
+  return {
+    ...posting,
+    ...given,
+    ...(limits && given.limits !== 'none' ? { limits: [...limits, ...(given.limits ?? [])] } : {}),
+    ...(resources
+      ? {
+          resources: {
+            exclusive: [...(resources.exclusive ?? []), ...(own?.exclusive ?? [])],
+            shared: [...(resources.shared ?? []), ...(own?.shared ?? [])],
+          },
+        }
+      : {}),
+  }
 }

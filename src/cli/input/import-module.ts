@@ -11,7 +11,7 @@ import type { CliContext } from '../context.ts'
 const TYPESCRIPT_EXTENSIONS = ['.ts', '.mts', '.cts', '.tsx']
 
 /** The working directory against which modules are resolved, and the check of modules before they are run. */
-export type ModuleOptions = Pick<CliContext, 'cwd' | 'assertModule'>
+export type ModuleOptions = Pick<CliContext, 'cwd' | 'assertModule' | 'configFile'>
 
 /**
  * Returns the exports of a module.
@@ -36,14 +36,15 @@ export interface ImportedModule {
  * @throws as {@link loadModule}
  */
 export async function importModule(module: string, options: ModuleOptions): Promise<ImportedModule> {
-  const file = await resolveModule(module, options)
+  const file = await findModule(module, options)
   await options.assertModule?.(module, file)
   const isTypeScript = TYPESCRIPT_EXTENSIONS.includes(extname(file))
   const tsx = isTypeScript ? await enableTypeScript(module, { ...options, file }) : undefined
   return { exported: await evaluate(module, file), file, tsx }
 }
 
-async function resolveModule(module: string, { cwd }: { cwd: string }): Promise<string> {
+/** Returns the file of a module, without running it. @throws InvalidArgument if there is none */
+export async function findModule(module: string, { cwd }: { cwd: string }): Promise<string> {
   const path = resolve(cwd, module)
   const found = await stat(path).catch(() => undefined)
   if (found?.isFile()) return path

@@ -4,6 +4,7 @@ import type { CatchUp, Overlap, ScheduleOptions } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import type { Duration } from '../../core/time.ts'
 import type { ScheduleSpec } from '../../schedule/index.ts'
+import { CATCH_UP_CHOICES, OVERLAP_CHOICES } from './choices.ts'
 import { choiceParser, collectText, countParser, definedOnly, parseDuration } from './shared-options.ts'
 
 export interface SpecFlags {
@@ -24,15 +25,6 @@ export interface PolicyFlags {
   readonly times?: number
   readonly pauseAfterFailures?: number
 }
-
-const CATCH_UP_CHOICES = ['none', 'latest', 'all'] as const satisfies readonly CatchUp[]
-const OVERLAP_CHOICES = [
-  'skip',
-  'queueOne',
-  'queueAll',
-  'cancelPrevious',
-  'allow',
-] as const satisfies readonly Overlap[]
 
 /** The kinds of rules, for help texts. */
 export const RULE_HELP =

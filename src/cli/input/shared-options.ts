@@ -70,6 +70,16 @@ export function parseDuration(text: string, what: string): Duration {
   return text as Duration
 }
 
+const RATE_PATTERN = /^(\d+(?:\.\d+)?)\/(\d*(?:ms|s|m|h|d))$/
+
+/** Parses a rate: `100/1m`, also `5/s`. @throws InvalidArgument */
+export function parseRate(text: string, what: string): { readonly limit: number; readonly per: Duration } {
+  const [, limit, per = ''] = RATE_PATTERN.exec(text) ?? []
+  if (limit === undefined)
+    throw new InvalidArgument(`${what} must be a number and a time, such as 100/1m, got '${text}'`)
+  return { limit: Number(limit), per: (/^\d/.test(per) ? per : `1${per}`) as Duration }
+}
+
 /** Returns the instant a duration ago. @throws InvalidArgument */
 export function ageLimit(text: string, what: string): Date {
   return new Date(Date.now() - toMilliseconds(parseDuration(text, what), what))

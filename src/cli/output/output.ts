@@ -11,6 +11,7 @@ import {
 import { describeError } from '../../core/failure.ts'
 import { oneLine as asOneLine } from '../../core/texts.ts'
 import { type CliContext, type ExitCode, FAILED, WRONG_USAGE } from '../context.ts'
+import { InvalidConfig } from '../input/config/faults.ts'
 import type { Screen } from './render/paint.ts'
 import { escapeUnprintable, toPrintableJson } from './render/text.ts'
 
@@ -53,7 +54,8 @@ const MAX_CAUSE_DEPTH = 8
 
 /** Writes the line, and with `verbose` the stack traces after it. Returns the exit code. */
 export function reportError(thrown: unknown, context: CliContext, options: { verbose?: boolean } = {}): ExitCode {
-  context.stderr.write(`jobboard: ${oneLine(thrown)}\n`)
+  const lines = thrown instanceof InvalidConfig ? thrown.faults.map(escapeUnprintable) : [oneLine(thrown)]
+  for (const line of lines) context.stderr.write(`jobboard: ${line}\n`)
   if (options.verbose) context.stderr.write(toStackTraces(thrown))
   return USAGE_ERRORS.some((meaning) => thrown instanceof meaning) ? WRONG_USAGE : FAILED
 }

@@ -31,6 +31,8 @@ export interface PostFromOptions {
   readonly flow: string | undefined
   /** Returns the flow with its inputs, where a module has it: then the store is checked here. */
   readonly toFlow: (name: string) => AnyFlow | string
+  /** Returns the options with the defaults that the config file has for a flow whose code is not known. */
+  readonly withDefaults: (item: PostOptions, flow: string) => PostOptions
   /** The options of lines that have none of their own. */
   readonly defaults: PostOptions
 }
@@ -153,12 +155,14 @@ function isOutage(error: Error): boolean {
 
 function toItem(
   value: Readonly<Record<string, unknown>>,
-  { flow, defaults, toFlow }: PostFromOptions,
+  { flow, defaults, toFlow, withDefaults }: PostFromOptions,
 ): PostItem<object> {
   const { flow: named = flow, ...given } = value
   // The board checks all fields, and names a wrong one: what a line contains is not known here.
-  const item = { ...defaults, ...given } as Omit<PostItem<object>, 'flow'>
-  return { ...item, flow: typeof named === 'string' ? toFlow(named) : (named as string) } as PostItem<object>
+  const item = { ...defaults, ...given } as PostOptions
+  const known = typeof named === 'string' ? toFlow(named) : (named as string)
+  const options = typeof known === 'string' ? withDefaults(item, known) : item
+  return { ...options, flow: known } as PostItem<object>
 }
 
 async function isOnBoard(board: JobBoard, uuid: unknown): Promise<boolean> {

@@ -5,7 +5,7 @@ import { InvalidArgument } from '../../../core/errors.ts'
 import type { AnyFlow } from '../../../flow/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../../context.ts'
 import { KEY_ON_CHOICES, MAX_ATTEMPTS, PRIORITY_CHOICES, SIZE_CHOICES } from '../../input/choices.ts'
-import { chooseFlow, flowNamed, loadFlows, type ModuleNames } from '../../input/flows-module.ts'
+import { chooseFlow, flowNamed, loadFlows, type ModuleNames, withPostDefaults } from '../../input/flows-module.ts'
 import {
   checkStore,
   choiceParser,
@@ -141,7 +141,9 @@ async function post(options: PostCommandOptions, context: CliContext, command: C
   const flow = options.flows === undefined ? name : await flowNamed(name, options.flows, context)
   if (typeof flow !== 'string') await checkStore(flow, store)
   const limits = options.within === undefined ? {} : { timeout: parseDuration(options.within, '--within') }
-  const posting = postOptions(options)
+  // A flow whose code is known has the defaults of the config file already.
+  const defaults = typeof flow === 'string' ? context.configFile?.flowDefaults(flow) : undefined
+  const posting = withPostDefaults(postOptions(options), defaults)
   await using opened = await openNamedBoard(options, context)
   await using logbooks = options.wait ? await logbooksToFollow(options, context) : undefined
   const job = await postToBoard(opened.board, { flow, store, options: posting })
@@ -187,6 +189,7 @@ async function postLines(
     {
       ...{ from, fromLine, resume, json, flow, defaults: postOptions(options) },
       ...definedOnly({ rejects }),
+      withDefaults: (item, name) => withPostDefaults(item, context.configFile?.flowDefaults(name)),
       toFlow: (name) => (known && module !== undefined ? chooseFlow(name, known, module) : name),
     },
     context,

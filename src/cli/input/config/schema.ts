@@ -1,83 +1,207 @@
 /**
- * The schema of `jobboard.yaml`. Texts may contain `${NAME}`, so numbers and words are checked after the substitution.
+ * The schema of `jobboard.yaml`, from which its checks, `jobboard config show` and the published JSON Schema are made. Texts may contain `${NAME}`,
+ * so values are checked once more when their variables are replaced: see `kinds.ts`.
  */
 import { z } from 'zod'
-import { LOG_LEVEL_CHOICES, SIZE_CHOICES } from '../choices.ts'
+import {
+  CATCH_UP_CHOICES,
+  LOG_LEVEL_CHOICES,
+  MAX_ATTEMPTS,
+  OVERLAP_CHOICES,
+  PRIORITY_CHOICES,
+  SIZE_CHOICES,
+} from '../choices.ts'
+import { choice, count, data, duration, flag, module, number, rate, secret, size, text, uri } from './kinds.ts'
 
-const text = z.string().min(1, 'must not be empty')
+const flows = z.union([module('A module of flows: a path or a package'), z.array(module('A module of flows'))])
 
-const board = z.union([
-  text,
-  z.strictObject({
-    uri: text,
-    /** The credentials `user:password`, like JOBBOARD_ZOOKEEPER_AUTH. */
-    auth: text.optional(),
-    /** The name of one of the persistences, or a URI. */
-    persistence: text.optional(),
-    flows: text.optional(),
-  }),
+const boardFields = {
+  auth: secret('The credentials user:password, like JOBBOARD_ZOOKEEPER_AUTH').optional(),
+  persistence: uri('The name of one of the persistences, or a URI').optional(),
+  flows: flows.optional(),
+}
+const boardUri = () => uri('The URI of the board')
+const board = z.union([boardUri(), z.strictObject({ uri: boardUri(), ...boardFields })])
+const boardPart = z.union([boardUri(), z.strictObject({ uri: boardUri().optional(), ...boardFields })])
+
+const persistenceFields = {
+  key: secret('The key of encrypted logbooks, like JOBBOARD_LOGBOOK_KEY').optional(),
+  codec: module('The module that exports the codec, like --codec').optional(),
+  require: flag('Whether encryption is required, like JOBBOARD_LOGBOOK_REQUIRE').optional(),
+}
+const persistenceUri = () => uri('The URI of the logbooks')
+const persistence = z.union([persistenceUri(), z.strictObject({ uri: persistenceUri(), ...persistenceFields })])
+const persistencePart = z.union([
+  persistenceUri(),
+  z.strictObject({ uri: persistenceUri().optional(), ...persistenceFields }),
 ])
 
-const persistence = z.union([
-  text,
-  z.strictObject({
-    uri: text,
-    /** The key, like JOBBOARD_LOGBOOK_KEY. */
-    key: text.optional(),
-    /** The module, like --codec. */
-    codec: text.optional(),
-    /** Whether encryption is required, like JOBBOARD_LOGBOOK_REQUIRE. */
-    require: z.boolean().optional(),
-  }),
-])
+/** The options of jobs, as a posting has them. */
+const posting = {
+  priority: choice('Which jobs go first', PRIORITY_CHOICES).optional(),
+  size: choice('Something for conductors to choose by', SIZE_CHOICES).optional(),
+  maxAttempts: count('How many runs may fail before a job is trashed', { most: MAX_ATTEMPTS }).optional(),
+  backOff: z
+    .strictObject({
+      first: duration('The pause after the first failed run').optional(),
+      factor: number('What it grows by each time').optional(),
+      max: duration('The longest pause').optional(),
+      jitter: choice('Whether a random part of the pause is waited', ['full', 'none']).optional(),
+    })
+    .optional(),
+  expiresAfter: duration('After how long a job that nobody has started goes to the trash').optional(),
+  deadline: duration('How long one run may take').optional(),
+  onOwnerLost: choice('What becomes of a job whose owner dies', ['retry', 'fail']).optional(),
+  resources: z
+    .strictObject({
+      exclusive: z.array(text('A resource that a job owns alone while it runs')).optional(),
+      shared: z.array(text('A resource that a job owns together with others')).optional(),
+    })
+    .optional(),
+  limits: z
+    .array(
+      z.union([
+        text('The key of a limit'),
+        z.strictObject({ key: text('The key of a limit'), cost: count('The tokens that a start takes').optional() }),
+      ]),
+    )
+    .optional(),
+}
 
-const positiveInteger = z.int().min(1)
-const sizeValue = z.union([positiveInteger, text])
-const durationValue = z.union([z.int().min(0), text])
+const flowDefaults = z.strictObject({
+  ...posting,
+  keepLogbooks: duration('How long the logbooks of its jobs are kept', ['forever']).optional(),
+  keepResults: flag('Whether the board keeps the results of its jobs').optional(),
+})
 
+const limit = z.strictObject({
+  concurrency: count('How many jobs of the key run at once; 0 starts none', { least: 0 }).optional(),
+  rate: rate('How many jobs of the key start in a time, such as 100/1m').optional(),
+  burst: count('How many may start at once after a pause').optional(),
+  fair: flag('Whether the keys of a pattern take turns').optional(),
+  version: count('A higher version replaces what somebody has set at run time', { least: 0 }).optional(),
+})
+
+const scheduleFields = {
+  cron: text("A cron expression, such as '30 2 * * 1-5'").optional(),
+  every: duration('An interval').optional(),
+  rrule: text("A calendar rule, such as 'FREQ=MONTHLY;BYDAY=-1FR'").optional(),
+  at: text('A single time').optional(),
+  zone: text('The time zone of the local times, such as Europe/Berlin').optional(),
+  start: text('Nothing fires before it').optional(),
+  end: text('Nothing fires after it').optional(),
+  exclude: z.array(text('A local date on which nothing fires')).optional(),
+  offset: duration('How long after each full interval').optional(),
+  from: choice('Counts the interval from the end of the previous job', ['completion']).optional(),
+  store: data('The inputs of the flow').optional(),
+  catchUp: choice('Which missed times are caught up', CATCH_UP_CHOICES).optional(),
+  window: duration('The maximum age of a time that is caught up').optional(),
+  max: count('How many times are caught up at once', { most: 100 }).optional(),
+  overlap: choice('What happens while an earlier job is on the board', OVERLAP_CHOICES).optional(),
+  jitter: duration('Each job is posted up to so much later').optional(),
+  times: count('The schedule ends after so many jobs').optional(),
+  pauseAfterFailures: count('It is paused after so many failed jobs in a row').optional(),
+  tenants: z.union([z.literal('all'), z.array(text('The name of a tenant'))]).optional(),
+  post: z.strictObject({ name: text('The name of the jobs').optional(), ...posting }).optional(),
+  version: count('A higher version replaces what somebody has edited at run time', { least: 0 }).optional(),
+}
+const schedule = z.strictObject({ flow: text('The name of the flow'), ...scheduleFields })
+const schedulePart = z.strictObject({ flow: text('The name of the flow').optional(), ...scheduleFields })
+
+const tenant = z.strictObject({
+  store: data('Replaces parts of the store of each schedule').optional(),
+  limit: limit.optional(),
+})
+
+/** The child processes of `jobboard conductor` and `jobboard run`. */
+const pool = z.strictObject({
+  isolate: choice('Which tasks run in child processes', ['declared', 'all']).optional(),
+  min: count('How many children are kept', { least: 0 }).optional(),
+  max: count('How many children there are at most').optional(),
+  maxTasks: count('A child is replaced after so many tasks').optional(),
+  maxAge: duration('A child is replaced after this time').optional(),
+  memory: size('A child that takes more ends').optional(),
+  startTimeout: duration('How long a child may take to start').optional(),
+  grace: duration('How long a task may take to stop').optional(),
+  maxMessage: size('The largest message between the processes').optional(),
+})
+
+/** The options of `jobboard conductor`. */
+const conductor = z.strictObject({
+  concurrency: count('How many jobs run at once').optional(),
+  flowConcurrency: count('How many tasks of one flow run at once').optional(),
+  name: text('The name on the board, unique among living conductors').optional(),
+  size: z.array(choice('Claims jobs of these sizes only', SIZE_CHOICES)).optional(),
+  burst: flag('Whether it stops when nothing is left to claim').optional(),
+  maxJobs: count('It stops after so many jobs').optional(),
+  maxIdleTime: duration('It stops after this time without a running job').optional(),
+  takeoverDelay: duration('How long half-done jobs of dead owners are not claimed').optional(),
+  defaultDeadline: duration('How long a job without a deadline may run').optional(),
+  unacceptedAfter: duration('How long a job whose flow no conductor knows blocks its resources').optional(),
+  drainTimeout: duration('How long a stop waits for running jobs').optional(),
+  abortTimeout: duration('How long an abort waits for tasks that ignore it').optional(),
+  onFailure: choice('What becomes of jobs that were reverted', ['retry', 'consume']).optional(),
+  removeLogbooksAfter: duration('Removes logbooks this long after their flows have ended').optional(),
+  removeTrashAfter: duration('Removes jobs that have been in the trash for this time').optional(),
+  failuresOnBoard: choice('How much of failures goes to the board', ['whole', 'named']).optional(),
+  health: z
+    .union([z.int(), text('host:port')])
+    .describe('Where /healthz and /readyz are answered: [host:]port')
+    .optional(),
+  metrics: z
+    .union([
+      flag('Whether /metrics is answered, too'),
+      z.strictObject({ maxNames: count('How many names of flows and schedules are told apart').optional() }),
+    ])
+    .optional(),
+  release: text("The name of the application's release, for hooks; like JOBBOARD_RELEASE").optional(),
+  logLevel: choice('The least level that is logged', LOG_LEVEL_CHOICES).optional(),
+})
+
+const common = {
+  /** The default board: a name, or a URI. */
+  board: z.union([uri('The default board: a name, or a URI'), z.array(uri('A board of jobboard conductor')).min(1)]).optional(),
+  persistence: uri('The default logbooks: a name, or a URI').optional(),
+  flows: flows.optional(),
+  timeout: duration('How long to try to open the board').optional(),
+  redact: z.array(text('The values of this key are hidden')).optional(),
+  owner: text('Names this file on its boards: limits and schedules that it no longer has are removed').optional(),
+  pool: pool.optional(),
+  conductor: conductor.optional(),
+  'flow-defaults': z.record(z.string(), flowDefaults).optional(),
+  limits: z.record(z.string(), limit).optional(),
+  tenants: z.union([z.array(text('The name of a tenant')), z.record(z.string(), tenant.nullable())]).optional(),
+}
+
+/** What holds: the file with one of its deployments, or without one. */
 export const CONFIG = z.strictObject({
   boards: z.record(z.string(), board).optional(),
   persistences: z.record(z.string(), persistence).optional(),
-  /** The default board: a name, or a URI; or several for `jobboard conductor`. */
-  board: z.union([text, z.array(text).min(1)]).optional(),
-  persistence: text.optional(),
-  flows: text.optional(),
-  timeout: durationValue.optional(),
-  redact: z.array(text).optional(),
-  /** The child processes of `jobboard conductor` and `jobboard run`. */
-  pool: z
-    .strictObject({
-      isolate: z.enum(['declared', 'all']).optional(),
-      min: z.int().min(0).optional(),
-      max: positiveInteger.optional(),
-      maxTasks: positiveInteger.optional(),
-      maxAge: durationValue.optional(),
-      memory: sizeValue.optional(),
-      startTimeout: durationValue.optional(),
-      grace: durationValue.optional(),
-      maxMessage: sizeValue.optional(),
-    })
-    .optional(),
-  /** The settings of `jobboard conductor`. */
-  conductor: z
-    .strictObject({
-      concurrency: positiveInteger.optional(),
-      flowConcurrency: positiveInteger.optional(),
-      name: text.optional(),
-      size: z.array(z.enum(SIZE_CHOICES)).optional(),
-      takeoverDelay: durationValue.optional(),
-      defaultDeadline: durationValue.optional(),
-      unacceptedAfter: durationValue.optional(),
-      drainTimeout: durationValue.optional(),
-      abortTimeout: durationValue.optional(),
-      onFailure: z.enum(['retry', 'consume']).optional(),
-      removeLogbooksAfter: durationValue.optional(),
-      removeTrashAfter: durationValue.optional(),
-      failuresOnBoard: z.enum(['whole', 'named']).optional(),
-      health: z.union([z.int(), text]).optional(),
-      logLevel: z.enum(LOG_LEVEL_CHOICES).optional(),
-    })
-    .optional(),
+  ...common,
+  schedules: z.record(z.string(), schedule).optional(),
 })
 
 export type Config = z.infer<typeof CONFIG>
+
+/** A deployment: changes of the file, with a part of what each section needs. */
+const DEPLOYMENT = z.strictObject({
+  boards: z.record(z.string(), boardPart).optional(),
+  persistences: z.record(z.string(), persistencePart).optional(),
+  ...common,
+  schedules: z.record(z.string(), schedulePart).optional(),
+})
+
+/** The file as it is written. */
+export const DOCUMENT = z.strictObject({
+  ...DEPLOYMENT.shape,
+  deployments: z.record(z.string(), DEPLOYMENT).optional(),
+})
+
+/** Returns the JSON Schema of the file, for editors. */
+export function toJsonSchema(): object {
+  return {
+    ...z.toJSONSchema(DOCUMENT, { io: 'input', target: 'draft-7' }),
+    title: 'jobboard.yaml',
+    description: 'The configuration of jobboard: https://www.npmjs.com/package/jobboard',
+  }
+}

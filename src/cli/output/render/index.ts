@@ -4,7 +4,15 @@ export { findingLines, verdictLine } from '../../doctor/finding.ts'
 export { batchesTable, batchLines } from './batches.ts'
 export { infoLines } from './info.ts'
 export { limitKeysTable, limitsTable } from './limits.ts'
-export { conductorsTable, flowsTable, historyTable, jobsTable, logbooksTable, trashTable } from './lists.ts'
+export {
+  conductorsTable,
+  configTable,
+  flowsTable,
+  historyTable,
+  jobsTable,
+  logbooksTable,
+  trashTable,
+} from './lists.ts'
 export { logbookReport } from './logbook.ts'
 export { toScreen } from './paint.ts'
 export { reportLines, resultLines } from './report.ts'

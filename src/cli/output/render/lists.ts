@@ -141,3 +141,19 @@ function countConductors(
     ({ versions }) => versions && Object.hasOwn(versions, name) && versions[name]?.includes(version),
   ).length
 }
+
+/** A value of the configuration, and where it comes from. */
+interface ConfigRow {
+  readonly key: string
+  readonly value: unknown
+  readonly origin: string
+}
+
+export function configTable(rows: readonly ConfigRow[], screen: Screen): string[] {
+  const columns: readonly Column<ConfigRow>[] = [
+    { title: 'KEY', value: ({ key }) => key, min: 20 },
+    { title: 'VALUE', value: ({ value }) => (typeof value === 'string' ? value : JSON.stringify(value)), min: 20 },
+    { title: 'FROM', value: ({ origin }) => origin },
+  ]
+  return renderTable(columns, rows, screen)
+}

@@ -1,0 +1,117 @@
+/** The commands `jobboard config …`: show, check and describe the config file. They need no board. */
+import type { Command } from 'commander'
+import { InvalidArgument } from '../../core/errors.ts'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
+import { askedDeployment, type ConfigOptions, locateConfig } from '../input/config/settings.ts'
+import { toList } from '../input/config/typed-options.ts'
+import { printJson, printLines, render } from '../output/output.ts'
+
+interface ShowOptions extends ConfigOptions {
+  readonly effective?: boolean
+  readonly json?: boolean
+}
+
+interface CheckOptions extends ConfigOptions {
+  readonly all?: boolean
+}
+
+export function defineConfig(program: Command, run: RunAction): void {
+  const config = program
+    .command('config')
+    .summary('show and check the config file')
+    .description('Shows and checks jobboard.yaml. No board is opened.')
+    .helpCommand(false)
+  config
+    .command('show')
+    .summary('show the values that hold, and where they come from')
+    .description(
+      'Prints each value with its origin: the file and its line, a deployment, a variable of the environment, or an option. Secrets are hidden.',
+    )
+    .option('--effective', 'print defaults, too')
+    .option('--json', 'print each value as a JSON object on a line of its own')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ jobboard config show\n  $ jobboard config show --effective --deployment production',
+    )
+    .action(run(show))
+  config
+    .command('check')
+    .summary('check the config file')
+    .description(
+      'Examines the whole file, and prints each mistake with its file, line and column. The exit code is 2 if there is one. Conductors do the same before they claim.',
+    )
+    .option('--all', 'check each deployment, and all boards and logbooks: their variables must be set')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ jobboard config check --deployment staging\n  $ jobboard config check --all',
+    )
+    .action(run(check))
+  config
+    .command('schema')
+    .summary('print the JSON Schema of the config file')
+    .description(
+      'Prints the JSON Schema of the config file, for editors. It is also the file schema.json of the package.',
+    )
+    .addHelpText('after', '\nExample:\n  $ jobboard config schema > jobboard.schema.json')
+    .action(run(schema))
+}
+
+async function show(options: ShowOptions, context: CliContext): Promise<ExitCode> {
+  const located = await locateConfig(options, context)
+  const deployment = askedDeployment(options, context.env)
+  if (!located && deployment !== undefined) throw noFileError()
+  const file = located?.read.open(deployment)
+  const { describeOrigin, listValues } = await import('../input/config/origins.ts')
+  const values = listValues(file, { env: context.env, typed: { ...options }, withDefaults: Boolean(options.effective) })
+  if (options.json) await printJson(context, values)
+  else if (values.length === 0) await printLines(context, ['nothing is set'])
+  else {
+    const rows = values.map(({ origin, ...rest }) => ({ ...rest, origin: describeOrigin(origin) }))
+    await printLines(context, await render(context, ({ configTable }, screen) => configTable(rows, screen)))
+  }
+  return DONE
+}
+
+async function check(options: CheckOptions, context: CliContext): Promise<ExitCode> {
+  const located = await locateConfig(options, context)
+  if (!located) throw noFileError()
+  const { read } = located
+  const [{ findFaults }, { InvalidConfig }] = await Promise.all([
+    import('../input/config/check.ts'),
+    import('../input/config/faults.ts'),
+  ])
+  const { cwd, env } = context
+  const asked = askedDeployment(options, env)
+  const chosen = options.all ? [undefined, ...read.deployments] : [asked]
+  const selected = options.all
+    ? ('all' as const)
+    : {
+        boards: toList(options.board || env['JOBBOARD_BOARD']),
+        persistence: options.persistence || env['JOBBOARD_PERSISTENCE'] || undefined,
+      }
+  const faults = new Set<string>()
+  for (const deployment of chosen) {
+    try {
+      for (const fault of await findFaults(read.open(deployment), { cwd, env, selected })) faults.add(fault)
+    } catch (error) {
+      if (!(error instanceof InvalidConfig)) throw error
+      for (const fault of error.faults) faults.add(fault)
+    }
+  }
+  if (faults.size > 0) throw new InvalidConfig([...faults])
+  const names = chosen.flatMap((name) => name ?? [])
+  const which =
+    names.length === 0 ? '' : `, with ${names.length === 1 ? 'deployment' : 'deployments'} ${names.join(', ')}`
+  await printLines(context, [`${read.shown} has no mistakes${which}`])
+  return DONE
+}
+
+async function schema(_options: ConfigOptions, context: CliContext): Promise<ExitCode> {
+  const { toJsonSchema } = await import('../input/config/schema.ts')
+  await printLines(context, JSON.stringify(toJsonSchema(), undefined, 2).split('\n'))
+  return DONE
+}
+
+function noFileError(): InvalidArgument {
+  return new InvalidArgument('there is no jobboard.yaml here or above; give --config FILE')
+}

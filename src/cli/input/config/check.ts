@@ -1,0 +1,191 @@
+/** Examines all of `jobboard.yaml`, without a board: every mistake that can be found before jobs are claimed. */
+import { stat } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import type { z } from 'zod'
+import { InvalidArgument, JobboardError } from '../../../core/errors.ts'
+import { suggestion } from '../../../core/texts.ts'
+import { parseUri } from '../../../core/uri.ts'
+import type { CliContext } from '../../context.ts'
+import { findModule } from '../import-module.ts'
+import { type ConfigFile, sortPlaces } from './config-file.ts'
+import { limitsOf, schedulesOf } from './declarations.ts'
+import type { Path } from './faults.ts'
+import { CONFIG } from './schema.ts'
+import { toList } from './typed-options.ts'
+import { ConfigValues } from './values.ts'
+import { type Leaf, mapLeaves } from './walk.ts'
+
+/** Which board and logbooks are used: those of the file where nothing is given; `all` for each that the file has. */
+export type Selected = 'all' | { readonly boards: readonly string[]; readonly persistence: string | undefined }
+
+export interface CheckOptions extends Pick<CliContext, 'cwd' | 'env'> {
+  readonly selected: Selected
+}
+
+/** Returns all mistakes, as `FILE:LINE:COLUMN: what`, in the order of their places. */
+export async function findFaults(file: ConfigFile, options: CheckOptions): Promise<readonly string[]> {
+  const faults = new FaultList(file)
+  const values = new ConfigValues(file, options.env)
+  const used = usedEntries(file, options)
+  const checks: Promise<void>[] = []
+  for (const leaf of leavesOf(file)) {
+    // What is not used may lack its variables: the passwords of production, on a developer's machine.
+    const isUsed = used(leaf.path)
+    const reader = isUsed ? values : new ConfigValues(file, withAnyVariable(options.env))
+    const read = faults.tryDo(leaf.path, () => reader.read(leaf))
+    if (read === undefined || !isUsed) continue
+    if (leaf.kind === 'uri') faults.tryDo(leaf.path, () => assertReference(leaf.path, String(read), file))
+    if (leaf.kind === 'uri') checks.push(checkUri(leaf.path, String(read), { faults, ...options }))
+    if (leaf.kind === 'module') checks.push(checkModule(leaf.path, String(read), { file, faults, ...options }))
+  }
+  await Promise.all(checks)
+  // Declarations are made of values: without these there would be a second error of the same value.
+  if (faults.isEmptyFor(['limits', 'tenants'])) await checkLimits({ values, faults })
+  if (faults.isEmptyFor(['schedules', 'tenants'])) await checkSchedules({ values, faults })
+  return faults.sorted()
+}
+
+class FaultList {
+  readonly #file: ConfigFile
+  readonly #sections = new Set<PropertyKey | undefined>()
+  readonly #faults = new Set<string>()
+
+  constructor(file: ConfigFile) {
+    this.#file = file
+  }
+
+  /** Notes the error of a value. */
+  add(path: Path, error: unknown): void {
+    if (!(error instanceof JobboardError)) throw error
+    const { message } = error
+    this.#sections.add(path[0])
+    const isPlaced = message.startsWith(`${this.#file.shown}:`)
+    this.#faults.add(isPlaced ? message : `${this.#file.place(path)}: ${message}`)
+  }
+
+  tryDo<T>(path: Path, work: () => T): T | undefined {
+    try {
+      return work()
+    } catch (error) {
+      this.add(path, error)
+      return undefined
+    }
+  }
+
+  isEmptyFor(sections: readonly string[]): boolean {
+    return !sections.some((section) => this.#sections.has(section))
+  }
+
+  sorted(): readonly string[] {
+    return sortPlaces([...this.#faults])
+  }
+}
+
+function leavesOf({ config }: ConfigFile): Leaf[] {
+  const leaves: Leaf[] = []
+  mapLeaves({ schema: CONFIG as z.ZodType, value: config, path: [] }, (leaf) => {
+    leaves.push(leaf)
+    return leaf.value
+  })
+  return leaves
+}
+
+const URI_PATTERN = /^[a-z][a-z0-9+.-]*:/i
+
+/** Returns whether a value is used: of boards and logbooks, only those that are chosen. */
+function usedEntries({ config }: ConfigFile, { selected }: CheckOptions): (path: Path) => boolean {
+  if (selected === 'all') return () => true
+  const boards = selected.boards.length > 0 ? selected.boards : toList(config.board)
+  const persistences = boards.map((board) => {
+    const entry = config.boards?.[board]
+    return selected.persistence ?? (typeof entry === 'object' ? entry.persistence : undefined) ?? config.persistence
+  })
+  return ([section, name]) => {
+    if (section === 'boards') return boards.includes(String(name))
+    if (section === 'persistences')
+      return (persistences.length > 0 ? persistences : [config.persistence]).includes(String(name))
+    if (section === 'board') return selected.boards.length === 0
+    return section !== 'persistence' || selected.persistence === undefined
+  }
+}
+
+/** Returns an environment in which each variable is set. */
+function withAnyVariable(env: CliContext['env']): CliContext['env'] {
+  return new Proxy(env, { get: (target, name) => target[String(name)] || 'unset' })
+}
+
+/** @throws InvalidArgument for the name of a board, or of logbooks, that the file does not have */
+function assertReference(path: Path, value: string, { config, shown }: ConfigFile): void {
+  const key = path.at(-1)
+  if ((key !== 'board' && key !== 'persistence') || URI_PATTERN.test(value)) return
+  const names = Object.keys(config[`${key}s`] ?? {})
+  if (names.includes(value)) return
+  throw new InvalidArgument(`there is no ${key} ${JSON.stringify(value)} in ${shown}${suggestion(value, names)}`)
+}
+
+/** The parameters of URIs that name files. */
+const FILE_PARAMETERS = ['ca', 'cert', 'key', 'sslrootcert', 'sslcert', 'sslkey']
+
+async function checkUri(
+  path: Path,
+  value: string,
+  { faults, cwd }: { readonly faults: FaultList; readonly cwd: string },
+): Promise<void> {
+  const isReference = path.at(-1) === 'board' || path.at(-1) === 'persistence'
+  if (isReference && !URI_PATTERN.test(value)) return
+  const isBoard = path[0] === 'boards' ? path.at(-1) !== 'persistence' : path[0] === 'board'
+  try {
+    const { parameters } = parseUri(value, isBoard ? 'board' : 'persistence')
+    if (isBoard) (await import('../../../board/internal.ts')).assertBoardUri(value)
+    for (const name of FILE_PARAMETERS) {
+      const file = parameters.get(name)
+      if (file !== undefined && !(await isFile(resolve(cwd, file))))
+        throw new InvalidArgument(`${name}: file ${file} does not exist`)
+    }
+  } catch (error) {
+    faults.add(path, error)
+  }
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isFile(),
+    () => false,
+  )
+}
+
+/** Checks that a module exists; what it exports is looked at when it is loaded. */
+async function checkModule(
+  path: Path,
+  module: string,
+  { file, faults, cwd }: { readonly file: ConfigFile; readonly faults: FaultList; readonly cwd: string },
+): Promise<void> {
+  const isPath = /^\.{1,2}\/|\.[cm]?[jt]sx?$/.test(module)
+  const found = isPath ? resolve(dirname(file.file), module) : module
+  await findModule(found, { cwd }).catch((error: unknown) => faults.add(path, error))
+}
+
+interface DeclarationCheck {
+  readonly values: ConfigValues
+  readonly faults: FaultList
+}
+
+/** Checks each limit on its own, so that each mistake is found. */
+async function checkLimits({ values, faults }: DeclarationCheck): Promise<void> {
+  const { toDeclaredLimits } = await import('../../../board/internal.ts')
+  for (const { path, make } of limitsOf(values))
+    faults.tryDo(path, () => toDeclaredLimits({ declare: Object.fromEntries([make()]) }))
+}
+
+async function checkSchedules({ values, faults }: DeclarationCheck): Promise<void> {
+  const { toDefinitions } = await import('../../../board/internal.ts')
+  for (const { path, make, refine } of await schedulesOf(values, [])) {
+    try {
+      const [first] = make()
+      // The rule is the same for each tenant.
+      if (first) await toDefinitions(first)
+    } catch (error) {
+      faults.add(refine?.(error instanceof Error ? error.message : '') ?? path, error)
+    }
+  }
+}

@@ -1,0 +1,225 @@
+/** What `jobboard.yaml` declares on boards, and of flows: limits, schedules, and defaults of flows. */
+import type { DeclaredLimit, DeclaredSchedule, PostOptions, ScheduleOptions } from '../../../board/index.ts'
+import { InvalidArgument, JobboardError } from '../../../core/errors.ts'
+import { suggestion } from '../../../core/texts.ts'
+import type { Duration } from '../../../core/time.ts'
+import type { AnyFlow, FlowDefaults } from '../../../flow/index.ts'
+import type { ScheduleSpec } from '../../../schedule/index.ts'
+import { withPostDefaults } from '../flows-module.ts'
+import { definedOnly, parseDuration, parseRate } from '../shared-options.ts'
+import type { ConfigFile } from './config-file.ts'
+import type { Path } from './faults.ts'
+import type { Config } from './schema.ts'
+import type { ConfigValues } from './values.ts'
+import { substituteDeep } from './variables.ts'
+
+type LimitSection = NonNullable<Config['limits']>[string]
+type ScheduleSection = NonNullable<Config['schedules']>[string]
+type PostSection = NonNullable<ScheduleSection['post']>
+type FlowSection = NonNullable<Config['flow-defaults']>[string]
+type Tenants = Readonly<
+  Record<string, { readonly store?: object | undefined; readonly limit?: LimitSection | undefined }>
+>
+
+/** A part of the file that declares something. */
+interface Declaration<T> {
+  /** The place to which its errors belong. */
+  readonly path: Path
+  /** Returns what it declares. @throws InvalidArgument without a place */
+  readonly make: () => T
+  /** Returns the place of an error within it. */
+  readonly refine?: (message: string) => Path
+}
+
+type NamedLimit = readonly [key: string, limit: DeclaredLimit]
+
+/** Returns what the declarations make. @throws InvalidArgument with the place */
+export function makeAll<T>(declarations: readonly Declaration<T>[], file: ConfigFile): T[] {
+  return declarations.map(({ path, make, refine }) => {
+    try {
+      return make()
+    } catch (error) {
+      throw error instanceof JobboardError ? file.problem(refine?.(error.message) ?? path, error.message) : error
+    }
+  })
+}
+
+/** Returns the tenants by name. */
+function tenantsOf(values: ConfigValues): Tenants {
+  const tenants = values.section('tenants') ?? []
+  if (Array.isArray(tenants)) return Object.fromEntries(tenants.map((name) => [name, {}]))
+  return Object.fromEntries(Object.entries(tenants).map(([name, tenant]) => [name, tenant ?? {}]))
+}
+
+/**
+ * Returns the limits: those of the section, and that of each tenant that has one, whose key is `tenant/NAME`.
+ *
+ * @throws InvalidArgument for a value
+ */
+export function limitsOf(values: ConfigValues): Declaration<NamedLimit>[] {
+  const limits = values.section('limits') ?? {}
+  const ofKeys = Object.entries(limits).map(([key, limit]): Declaration<NamedLimit> => {
+    return { path: ['limits', key], make: () => [key, toLimit(limit, `limit ${key}`)] }
+  })
+  const ofTenants = Object.entries(tenantsOf(values)).flatMap(([name, { limit }]): Declaration<NamedLimit>[] => {
+    if (!limit) return []
+    const key = `tenant/${name}`
+    const make = (): NamedLimit => {
+      if (!Object.hasOwn(limits, key)) return [key, toLimit(limit, `limit ${key}`)]
+      throw new InvalidArgument(`limit ${key} is there twice: in limits, and in tenants; remove one`)
+    }
+    return [{ path: ['tenants', name, 'limit'], make }]
+  })
+  return [...ofKeys, ...ofTenants]
+}
+
+function toLimit({ rate, burst, ...others }: LimitSection, what: string): DeclaredLimit {
+  const rest = definedOnly(others) as DeclaredLimit
+  if (rate === undefined && burst !== undefined)
+    throw new InvalidArgument(`${what}: burst belongs to rate: add it, as in rate: 100/1m`)
+  if (rate === undefined) return rest
+  return {
+    ...rest,
+    rate: { ...parseRate(rate, `${what}: rate`), ...definedOnly({ burst: burst as number | undefined }) },
+  }
+}
+
+/**
+ * Returns the declarations of the section `schedules`: of each schedule one, or one for each of its tenants.
+ *
+ * @param flows flows whose code is known; the store of another is checked when a job is run
+ * @throws InvalidArgument for a value
+ */
+export async function schedulesOf(
+  values: ConfigValues,
+  flows: readonly AnyFlow[],
+): Promise<Declaration<readonly DeclaredSchedule[]>[]> {
+  const tenants = tenantsOf(values)
+  const defaults = flowDefaultsOf(values)
+  const { schedule } = await import('../../../board/index.ts')
+  return Object.entries(values.section('schedules') ?? {}).map(([id, section]) => {
+    const make = () => {
+      const { flow: name, store = {} } = section
+      const flow = flows.findLast((each) => each.name === name) ?? name
+      // A flow whose code is known has its defaults.
+      const own = typeof flow === 'string' && Object.hasOwn(defaults, flow) ? defaults[flow] : undefined
+      const declare = (given: object, { post, ...options }: ScheduleOptions) =>
+        schedule<object>(id, toSpec(id, section), flow, given, {
+          ...options,
+          ...(own || post ? { post: withPostDefaults({ ...post }, own) } : {}),
+        })
+      const named = chooseTenants(id, { section, tenants })
+      if (!named) return [declare(store, toOptions(section, section.post))]
+      return named.map((tenant) => {
+        const fill = <T>(value: T) => substituteDeep(value, (text) => text.replaceAll('{tenant}', tenant)) as T
+        const stores = { [tenant]: fill({ ...tenants[tenant]?.store }) }
+        return declare(fill(store), { ...toOptions(section, fill(section.post)), tenants: stores })
+      })
+    }
+    return { path: ['schedules', id], make, refine: (message: string) => refinePath({ id, section, message }) }
+  })
+}
+
+/** Returns the place of a schedule's value that an error is about: errors begin with its name, or are about the rule. */
+function refinePath({
+  id,
+  section,
+  message,
+}: {
+  readonly id: string
+  readonly section: ScheduleSection
+  readonly message: string
+}): Path {
+  const about = message.startsWith(`schedule ${id}: `) ? message.slice(`schedule ${id}: `.length) : message
+  const [word = ''] = /^\w+/.exec(about) ?? []
+  const keys = Object.keys(section)
+  const key = keys.includes(word) ? word : RULES.find((rule) => keys.includes(rule))
+  return ['schedules', id, ...(key === undefined ? [] : [key])]
+}
+
+/** Returns the tenants of a schedule; undefined for one without. @throws InvalidArgument */
+function chooseTenants(
+  id: string,
+  { section, tenants }: { readonly section: ScheduleSection; readonly tenants: Tenants },
+): readonly string[] | undefined {
+  const { tenants: asked } = section
+  if (asked === undefined) return undefined
+  const known = Object.keys(tenants)
+  if (known.length === 0)
+    throw new InvalidArgument(`schedule ${id}: tenants: the file has none; add tenants: [NAME], or remove tenants here`)
+  if (asked === 'all') return known
+  const unknown = asked.find((name) => !known.includes(name))
+  if (unknown !== undefined)
+    throw new InvalidArgument(`schedule ${id}: tenants: there is no ${unknown}${suggestion(unknown, known)}`)
+  return asked
+}
+
+const RULES = ['cron', 'every', 'rrule', 'at'] as const
+
+function toSpec(id: string, section: ScheduleSection): ScheduleSpec {
+  const { cron, every, rrule, at, offset, from, zone, start, end, exclude } = section
+  const given = RULES.filter((rule) => section[rule] !== undefined)
+  if (given.length !== 1)
+    throw new InvalidArgument(
+      `schedule ${id} must have one of ${RULES.join(', ')}, ${given.length === 0 ? 'and has none' : `and has ${given.join(', ')}`}`,
+    )
+  if (every === undefined && (offset !== undefined || from !== undefined))
+    throw new InvalidArgument(`schedule ${id}: offset and from belong to every, as in every: 5m`)
+  const bounds = definedOnly({ zone, start, end, exclude })
+  if (every !== undefined)
+    return {
+      ...{ every: toDuration(every), ...bounds },
+      ...(offset === undefined ? {} : { offset: toDuration(offset) }),
+      ...(from === undefined ? {} : { from: 'completion' }),
+    }
+  return { ...definedOnly({ cron, rrule, at }), ...bounds } as ScheduleSpec
+}
+
+function toOptions(section: ScheduleSection, post: PostSection | undefined): ScheduleOptions {
+  const { catchUp, window, max, overlap, jitter, times, pauseAfterFailures, version } = section
+  return {
+    ...definedOnly({ catchUp, max, overlap, times, pauseAfterFailures, version }),
+    ...(window === undefined ? {} : { window: toDuration(window) }),
+    ...(jitter === undefined ? {} : { jitter: toDuration(jitter) }),
+    ...(post === undefined ? {} : { post: toPostOptions(post) }),
+    // The schema checks the words and numbers.
+  } as ScheduleOptions
+}
+
+/** Returns the defaults of each flow. */
+export function flowDefaultsOf(values: ConfigValues): Readonly<Record<string, FlowDefaults>> {
+  const sections = Object.entries(values.section('flow-defaults') ?? {})
+  return Object.fromEntries(sections.map(([flow, section]) => [flow, toFlowDefaults(section)]))
+}
+
+function toFlowDefaults({ keepLogbooks, keepResults, ...posting }: FlowSection): FlowDefaults {
+  return {
+    ...(toPostOptions(posting) as FlowDefaults),
+    ...definedOnly({ keepResults }),
+    ...(keepLogbooks === undefined
+      ? {}
+      : { keepLogbooks: keepLogbooks === 'forever' ? keepLogbooks : toDuration(keepLogbooks) }),
+  }
+}
+
+function toPostOptions({ backOff, expiresAfter, deadline, ...others }: PostSection): PostOptions {
+  return {
+    ...definedOnly(others),
+    ...(expiresAfter === undefined ? {} : { expiresAfter: toDuration(expiresAfter) }),
+    ...(deadline === undefined ? {} : { deadline: toDuration(deadline) }),
+    ...(backOff === undefined
+      ? {}
+      : {
+          backOff: {
+            ...definedOnly({ factor: backOff.factor, jitter: backOff.jitter }),
+            ...(backOff.first === undefined ? {} : { first: toDuration(backOff.first) }),
+            ...(backOff.max === undefined ? {} : { max: toDuration(backOff.max) }),
+          },
+        }),
+    // The schema checks the words and numbers.
+  } as PostOptions
+}
+
+function toDuration(value: string | number): Duration {
+  return parseDuration(String(value), 'it')
+}

@@ -1,0 +1,121 @@
+/** The YAML of `jobboard.yaml`: its data, the places of its values, and its mistakes as YAML. */
+import {
+  type Alias,
+  type Document,
+  isAlias,
+  isMap,
+  isPair,
+  isScalar,
+  LineCounter,
+  type Node,
+  parseDocument,
+  visit,
+} from 'yaml'
+import { firstLine, type Path } from './faults.ts'
+
+/** A mistake at a place of the text. */
+interface YamlFault {
+  readonly offset: number
+  readonly message: string
+}
+
+export class YamlDocument {
+  readonly #document: Document
+  readonly #lines: LineCounter
+  readonly #shown: string
+  /** The values; undefined if the text has none that can be used. */
+  readonly data: unknown
+  /** The mistakes, as `FILE:LINE:COLUMN: what`, in the order of their places. */
+  readonly faults: readonly string[]
+
+  /** @param shown the path of the file for people */
+  constructor(text: string, { shown }: { readonly shown: string }) {
+    this.#lines = new LineCounter()
+    this.#shown = shown
+    this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false })
+    const faults = [...syntaxFaults(this.#document), ...aliasFaults(this.#document)]
+    // What follows a key that is there twice, or a second document, can be read all the same.
+    const isReadable = faults.every(({ isHarmless }) => isHarmless)
+    const read = isReadable ? readData(this.#document) : { data: undefined, faults: [] }
+    this.data = read.data
+    this.faults = [...faults, ...read.faults]
+      .sort((a, b) => a.offset - b.offset)
+      .map(({ offset, message }) => `${this.#at(offset)}: ${message}`)
+  }
+
+  /** Returns the place of a value: `FILE:LINE:COLUMN`. That of its key if it is in a map; else of the value around it. */
+  place(path: Path): string {
+    return this.#at(this.#offset(path))
+  }
+
+  /** Returns the line of a value, from 1. */
+  line(path: Path): number {
+    return this.#lines.linePos(this.#offset(path)).line
+  }
+
+  #at(offset: number): string {
+    const { line, col } = this.#lines.linePos(offset)
+    return `${this.#shown}:${line}:${col}`
+  }
+
+  #offset(path: Path): number {
+    let at: unknown = this.#document.contents
+    let offset = (this.#document.contents as Node | null)?.range?.[0] ?? 0
+    for (const part of path) {
+      if (isAlias(at)) at = at.resolve(this.#document)
+      if (!isMap(at)) break
+      const pair = at.items.find(
+        (item) => isPair(item) && isScalar(item.key) && String(item.key.value) === String(part),
+      )
+      if (!pair) break
+      offset = isScalar(pair.key) ? (pair.key.range?.[0] ?? offset) : offset
+      at = pair.value
+    }
+    return offset
+  }
+}
+
+function syntaxFaults({ errors, warnings }: Document): (YamlFault & { readonly isHarmless: boolean })[] {
+  return [...errors, ...warnings].map(({ code, pos: [offset], message }) => {
+    if (code === 'MULTIPLE_DOCS')
+      return {
+        offset,
+        message: 'a second document begins here; the file must have one: remove the ---',
+        isHarmless: true,
+      }
+    const advice =
+      code === 'DUPLICATE_KEY'
+        ? 'this key is there twice: remove one'
+        : 'check the indentation and the colons here, and put a value that holds ": " in quotes'
+    const what = `this is not valid YAML (${firstLine(message)}); ${advice}`
+    return { offset, message: what, isHarmless: code === 'DUPLICATE_KEY' }
+  })
+}
+
+/** Returns the aliases without an anchor, and those within what they stand for. */
+function aliasFaults(document: Document): (YamlFault & { readonly isHarmless: false })[] {
+  const faults: (YamlFault & { readonly isHarmless: false })[] = []
+  visit(document, {
+    Alias: (_, alias: Alias) => {
+      const offset = alias.range?.[0] ?? 0
+      const source = alias.resolve(document)
+      const [start = 0, end = 0] = source?.range ?? []
+      const message = !source
+        ? `*${alias.source}: there is no anchor &${alias.source} before it`
+        : start <= offset && offset < end
+          ? `*${alias.source} is within its own anchor &${alias.source}: a value cannot contain itself`
+          : undefined
+      if (message !== undefined) faults.push({ offset, message, isHarmless: false })
+    },
+  })
+  return faults
+}
+
+function readData(document: Document): { readonly data: unknown; readonly faults: readonly YamlFault[] } {
+  try {
+    return { data: document.toJS() ?? {}, faults: [] }
+  } catch (error) {
+    const message = `its aliases make too many values (${error instanceof Error ? error.message : error})`
+    return { data: undefined, faults: [{ offset: 0, message }] }
+  }
+}
