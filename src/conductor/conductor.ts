@@ -60,7 +60,10 @@ interface ConductedBoard {
   readonly source: BoardSource
   readonly lane: Lane
   /** What the conductor declares on it. */
-  declared: { readonly schedules: Required<DeclaredSchedules> | undefined; readonly limits: Required<DeclaredLimits> | undefined }
+  declared: {
+    readonly schedules: Required<DeclaredSchedules> | undefined
+    readonly limits: Required<DeclaredLimits> | undefined
+  }
   served?: ServedBoard
 }
 
@@ -104,7 +107,11 @@ export class Conductor implements AsyncDisposable {
       ...{ count: concurrency, burst, maxJobs, isWeighted: sources.some(({ entry }) => entry.weight !== undefined) },
       maxIdleTime: maxIdleTime === undefined ? undefined : toMilliseconds(maxIdleTime, 'maxIdleTime'),
     })
-    this.#boards = sources.map((source) => ({ source, lane: this.#slots.addLane(source.entry), declared: source.entry }))
+    this.#boards = sources.map((source) => ({
+      source,
+      lane: this.#slots.addLane(source.entry),
+      declared: source.entry,
+    }))
     this.#serviceHealth = new ServiceHealth({
       services: parts.services.checkable,
       log,

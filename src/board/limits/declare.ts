@@ -119,7 +119,7 @@ async function putLimit(
   const declared = { owner, version, digest: toDigest(settings) }
   let outcome: LimitOutcome = 'unchanged'
   await changeRecord(store, key, (found) => {
-    outcome = compareLimit(found, { declared, settings })
+    outcome = compareLimit(found, declared)
     if (outcome === 'put') return { ...settings, ...by, declared }
     return outcome === 'marked' && found && !('error' in found) ? { ...found.value, declared } : 'keep'
   })
@@ -143,10 +143,7 @@ async function pruneLimit(
  */
 function compareLimit(
   found: ReadRecord<LimitRecord> | undefined,
-  {
-    declared,
-    settings,
-  }: { readonly declared: Required<LimitRecord>['declared']; readonly settings: WantedLimit['settings'] },
+  declared: Required<LimitRecord>['declared'],
 ): LimitOutcome {
   if (!found) return 'put'
   if ('error' in found) {

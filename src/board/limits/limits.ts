@@ -22,7 +22,13 @@ import type { BoardRecords } from '../records/board-records.ts'
 import type { ReadRecord, RecordStore } from '../records/record-store.ts'
 import { changeRecord } from './change-record.ts'
 import { CompiledRules } from './compiled-rules.ts'
-import { type DeclaredLimits, type DeclareLimitsReport, declareLimits, toDeclaredMark, toWantedLimits } from './declare.ts'
+import {
+  type DeclaredLimits,
+  type DeclareLimitsReport,
+  declareLimits,
+  toDeclaredMark,
+  toWantedLimits,
+} from './declare.ts'
 import { HOLDS, type HoldRecord, LIMITS, type LimitRecord, toTokenRate } from './record.ts'
 import { assertKeyOrPattern, type LimitSettings, toLimitRecord } from './settings.ts'
 import type { TokenCall } from './token-taker.ts'

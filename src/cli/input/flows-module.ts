@@ -6,6 +6,7 @@ import { Duplicate, InvalidArgument } from '../../core/errors.ts'
 import { collectExports, exportNamed } from '../../core/module-exports.ts'
 import { isMisspelt } from '../../core/texts.ts'
 import type { AnyFlow, FlowDefaults } from '../../flow/index.ts'
+import { type HookExports, hookExports } from './hooks-modules.ts'
 import { importModule, type ModuleOptions } from './import-module.ts'
 import { definedOnly } from './shared-options.ts'
 
@@ -60,14 +61,12 @@ export async function loadFlowsAndServices(modules: ModuleNames, options: Module
   }
 }
 
-interface LoadedModule {
+interface LoadedModule extends HookExports {
   readonly module: string
   readonly url: URL
   readonly tsx: URL | undefined
   readonly flows: readonly AnyFlow[]
   readonly services: unknown
-  readonly hooks: ConductorHooks | undefined
-  readonly onError: ErrorHandler | undefined
 }
 
 /** @param options.changed the flows with the defaults of the config file: one that two modules export stays one flow */
@@ -98,15 +97,9 @@ async function loadOne(
       `module ${module}: services is ${JSON.stringify(services)}; export an object, or a function that makes one`,
     )
   }
-  const hooks = exportNamed(exported, 'hooks')
-  if (hooks !== undefined && (typeof hooks !== 'object' || hooks === null))
-    throw new InvalidArgument(`module ${module}: hooks must be an object, as in { settled: (event) => … }`)
-  const onError = exportNamed(exported, 'onError')
-  if (onError !== undefined && typeof onError !== 'function')
-    throw new InvalidArgument(`module ${module}: onError must be a function of a failure and its run`)
   const url = pathToFileURL(file)
-  // Conductors check the content of both.
-  return { module, url, tsx, flows, services, hooks: hooks as ConductorHooks, onError: onError as ErrorHandler }
+  // Conductors check the content of hooks and onError.
+  return { module, url, tsx, flows, services, ...hookExports(module, exported) }
 }
 
 /** @throws Duplicate naming the two modules that define the same version of a flow differently */

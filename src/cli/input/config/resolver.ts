@@ -226,7 +226,13 @@ export class SettingsResolver {
     if (command !== 'run' && command !== 'conductor') return {}
     // No flag sets the pool as a whole.
     const pool = definedOnly({ pool: this.#values.section('pool') })
-    return command === 'conductor' ? { ...this.#conductor(), ...pool } : pool
+    return command === 'conductor' ? { ...this.#conductor(), ...pool, ...this.#hooks() } : pool
+  }
+
+  /** Returns the modules of hooks, which no flag names. */
+  #hooks(): Readonly<Record<string, unknown>> {
+    const { hooks } = this.#file.config
+    return hooks === undefined ? {} : { hooks: this.#modules(hooks, ['hooks']) }
   }
 
   #conductor(): Readonly<Record<string, unknown>> {

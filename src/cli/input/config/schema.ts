@@ -13,7 +13,8 @@ import {
 } from '../choices.ts'
 import { choice, count, data, duration, flag, module, number, rate, secret, size, text, uri } from './kinds.ts'
 
-const flows = z.union([module('A module of flows: a path or a package'), z.array(module('A module of flows'))])
+const modules = (description: string) => z.union([module(description), z.array(module(description))])
+const flows = modules('A module of flows: a path or a package')
 
 const boardFields = {
   auth: secret('The credentials user:password, like JOBBOARD_ZOOKEEPER_AUTH').optional(),
@@ -154,15 +155,20 @@ const conductor = z.strictObject({
       z.strictObject({ maxNames: count('How many names of flows and schedules are told apart').optional() }),
     ])
     .optional(),
+  queue: z.array(text('A board below the URI of the board, in place of it')).optional(),
+  weights: z.array(count('The share of a board in the claims')).optional(),
   release: text("The name of the application's release, for hooks; like JOBBOARD_RELEASE").optional(),
   logLevel: choice('The least level that is logged', LOG_LEVEL_CHOICES).optional(),
 })
 
 const common = {
   /** The default board: a name, or a URI. */
-  board: z.union([uri('The default board: a name, or a URI'), z.array(uri('A board of jobboard conductor')).min(1)]).optional(),
+  board: z
+    .union([uri('The default board: a name, or a URI'), z.array(uri('A board of jobboard conductor')).min(1)])
+    .optional(),
   persistence: uri('The default logbooks: a name, or a URI').optional(),
   flows: flows.optional(),
+  hooks: modules('A module that exports hooks or onError of conductors: a path or a package').optional(),
   timeout: duration('How long to try to open the board').optional(),
   redact: z.array(text('The values of this key are hidden')).optional(),
   owner: text('Names this file on its boards: limits and schedules that it no longer has are removed').optional(),

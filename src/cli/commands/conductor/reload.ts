@@ -1,12 +1,12 @@
 /** Reads the config file of a running `jobboard conductor` again, and applies what can change while it runs. */
 import { availableParallelism } from 'node:os'
 import type { Command } from 'commander'
-import type { Conductor } from '../../conductor/index.ts'
-import { describeError } from '../../core/failure.ts'
-import type { Logger } from '../../core/log.ts'
-import type { AnyFlow } from '../../flow/index.ts'
-import type { CliContext, RereadSettings } from '../context.ts'
-import { definedOnly } from '../input/shared-options.ts'
+import type { Conductor } from '../../../conductor/index.ts'
+import { describeError } from '../../../core/failure.ts'
+import type { Logger } from '../../../core/log.ts'
+import type { AnyFlow } from '../../../flow/index.ts'
+import type { CliContext, RereadSettings } from '../../context.ts'
+import { definedOnly } from '../../input/shared-options.ts'
 
 interface ReloadParts {
   readonly command: Command
@@ -42,7 +42,7 @@ export function reloader({ command, context, flows, log }: ReloadParts): (conduc
     const concurrency = isTyped('concurrency') ? undefined : (options['concurrency'] ?? availableParallelism())
     const limits = file.limits()
     const schedules = await file.schedules(flows)
-    const { changedKeys } = await import('../input/config/changes.ts')
+    const { changedKeys } = await import('../../input/config/changes.ts')
     const changed = changedKeys(current.config, file.config)
     await conductor.reconfigure(definedOnly({ concurrency: concurrency as number | undefined, limits, schedules }))
     if (!isTyped('logLevel')) log.level = String(options['logLevel'] ?? DEFAULT_LOG_LEVEL)

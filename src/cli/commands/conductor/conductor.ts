@@ -1,23 +1,24 @@
 /** The command `jobboard conductor`: a daemon that claims jobs and runs their flows. */
 import type { Command } from 'commander'
-import type { Conductor } from '../../conductor/index.ts'
-import { retry } from '../../core/async/retry.ts'
-import { NotConnected } from '../../core/errors.ts'
-import { Redactor } from '../../core/redaction.ts'
-import { formatDuration, toMilliseconds } from '../../core/time.ts'
-import { redactUri } from '../../core/uri.ts'
-import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { addBoardFlags, type BoardFlags, toBoards } from '../input/board-flags.ts'
-import { LOG_LEVEL_CHOICES } from '../input/choices.ts'
+import type { Conductor } from '../../../conductor/index.ts'
+import { retry } from '../../../core/async/retry.ts'
+import { NotConnected } from '../../../core/errors.ts'
+import { Redactor } from '../../../core/redaction.ts'
+import { formatDuration, toMilliseconds } from '../../../core/time.ts'
+import { redactUri } from '../../../core/uri.ts'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../../context.ts'
+import { addBoardFlags, type BoardFlags, toBoards } from '../../input/board-flags.ts'
+import { LOG_LEVEL_CHOICES } from '../../input/choices.ts'
 import {
   addConductorFlags,
   boardSettingsOf,
   type ConductorFlagSettings,
   type ConductorFlags,
   toConductorSettings,
-} from '../input/conductor-flags.ts'
-import { flowsOption, loadFlowsAndServices, type ModuleNames } from '../input/flows-module.ts'
-import { toPool } from '../input/pool-flags.ts'
+} from '../../input/conductor-flags.ts'
+import { type FlowModules, flowsOption, loadFlowsAndServices, type ModuleNames } from '../../input/flows-module.ts'
+import { withHooksOf } from '../../input/hooks-modules.ts'
+import { toPool } from '../../input/pool-flags.ts'
 import {
   choiceParser,
   collectText,
@@ -26,13 +27,15 @@ import {
   parseDuration,
   redactedKeys,
   type SharedOptions,
-} from '../input/shared-options.ts'
-import { openBoardsLogbooks, openConductorsLogbooks, openNamedBoard, toConductorBoard } from '../opening.ts'
-import { escapeUnprintable } from '../output/render/text.ts'
+} from '../../input/shared-options.ts'
+import { openBoardsLogbooks, openConductorsLogbooks, openNamedBoard, toConductorBoard } from '../../opening.ts'
+import { escapeUnprintable } from '../../output/render/text.ts'
 import { reloader } from './reload.ts'
 
 interface ConductorCommandOptions extends SharedOptions, ConductorFlags, BoardFlags {
   readonly flows?: ModuleNames
+  /** The modules of hooks that the config file names. */
+  readonly hooks?: ModuleNames
   readonly release?: string
   readonly logLevel?: (typeof LOG_LEVEL_CHOICES)[number]
 }
@@ -76,7 +79,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
   const settings = toConductorSettings(options)
   const boardSettings = boardSettingsOf(options)
   const boards = toBoards(options, context)
-  const module = await loadFlowsAndServices(flowsOption(options, 'conductor'), context)
+  const module = await loadModules(options, context)
   const { flows, services, hooks, onError } = module
   const release = options.release || context.env['JOBBOARD_RELEASE'] || undefined
   const { daemonLog, redactedLog, runConductor } = await loadConductorModule()
@@ -133,6 +136,12 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
   return DONE
 }
 
+/** Loads the modules of flows and of hooks. */
+async function loadModules(options: ConductorCommandOptions, context: CliContext): Promise<FlowModules> {
+  const flows = await loadFlowsAndServices(flowsOption(options, 'conductor'), context)
+  return options.hooks ? withHooksOf(options.hooks, { flows, options: context }) : flows
+}
+
 /** Returns the line that says what a signal has started, and what the next signal would do. */
 function stopLine({ name, running, state }: Conductor, { drainTimeout }: ConductorFlagSettings): string {
   const [jobs, them] = running === 1 ? ['1 job', 'it'] : [`${running} jobs`, 'them']
@@ -148,8 +157,8 @@ function stopLine({ name, running, state }: Conductor, { drainTimeout }: Conduct
  */
 async function loadConductorModule() {
   const [{ daemonLog, redactedLog }, { runConductor }] = await Promise.all([
-    import('../../core/log.ts'),
-    import('../../conductor/index.ts'),
+    import('../../../core/log.ts'),
+    import('../../../conductor/index.ts'),
   ])
   return { daemonLog, redactedLog, runConductor }
 }
