@@ -35,8 +35,6 @@ export interface ChosenByFile {
 export interface FileSettings {
   /** The data of the file, with the chosen deployment; texts as they are written. */
   readonly config: object
-  /** Checks all of the file. @throws InvalidArgument with all mistakes that matter to conductors */
-  assertValid(): Promise<void>
   /** Returns the limits that conductors set on their board; undefined where the file has none. @throws InvalidArgument */
   limits(): DeclaredLimits | undefined
   /** Returns the schedules that conductors put on their board. @param flows flows whose code is known @throws InvalidArgument */

@@ -3,7 +3,6 @@ import type { Command } from 'commander'
 import { InvalidArgument } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { askedDeployment, type ConfigOptions, locateConfig } from '../input/config/settings.ts'
-import { toList } from '../input/config/typed-options.ts'
 import { printJson, printLines, render } from '../output/output.ts'
 
 interface ShowOptions extends ConfigOptions {
@@ -76,27 +75,17 @@ async function check(options: CheckOptions, context: CliContext): Promise<ExitCo
   const located = await locateConfig(options, context)
   if (!located) throw noFileError()
   const { read } = located
-  const [{ findFaults }, { InvalidConfig }] = await Promise.all([
+  const [{ findFaults, toSelected }, { InvalidConfig }] = await Promise.all([
     import('../input/config/check.ts'),
     import('../input/config/faults.ts'),
   ])
   const { cwd, env } = context
   const asked = askedDeployment(options, env)
   const chosen = options.all ? [undefined, ...read.deployments] : [asked]
-  const selected = options.all
-    ? ('all' as const)
-    : {
-        boards: toList(options.board || env['JOBBOARD_BOARD']),
-        persistence: options.persistence || env['JOBBOARD_PERSISTENCE'] || undefined,
-      }
+  const selected = options.all ? ('all' as const) : toSelected(options, env)
   const faults = new Set<string>()
   for (const deployment of chosen) {
-    try {
-      for (const fault of await findFaults(read.open(deployment), { cwd, env, selected })) faults.add(fault)
-    } catch (error) {
-      if (!(error instanceof InvalidConfig)) throw error
-      for (const fault of error.faults) faults.add(fault)
-    }
+    for (const fault of await findFaults(read.examine(deployment), { cwd, env, selected })) faults.add(fault)
   }
   if (faults.size > 0) throw new InvalidConfig([...faults])
   const names = chosen.flatMap((name) => name ?? [])

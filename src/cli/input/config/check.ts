@@ -7,24 +7,40 @@ import { suggestion } from '../../../core/texts.ts'
 import { parseUri } from '../../../core/uri.ts'
 import type { CliContext } from '../../context.ts'
 import { findModule } from '../import-module.ts'
-import { type ConfigFile, sortPlaces } from './config-file.ts'
+import { type ConfigFile, type ExaminedConfig, sortPlaces } from './config-file.ts'
 import { limitsOf, schedulesOf } from './declarations.ts'
-import type { Path } from './faults.ts'
-import { CONFIG } from './schema.ts'
-import { toList } from './typed-options.ts'
+import { InvalidConfig, type Path } from './faults.ts'
+import { CONFIG, type Config } from './schema.ts'
+import { type TypedOptions, toList } from './typed-options.ts'
 import { ConfigValues } from './values.ts'
-import { type Leaf, mapLeaves } from './walk.ts'
+import { type Leaf, mapLeaves, withoutEntries } from './walk.ts'
 
 /** Which board and logbooks are used: those of the file where nothing is given; `all` for each that the file has. */
 export type Selected = 'all' | { readonly boards: readonly string[]; readonly persistence: string | undefined }
+
+/** Returns which board and logbooks the options and the environment choose. */
+export function toSelected({ board, persistence }: TypedOptions, env: CliContext['env']): Selected {
+  return {
+    boards: toList(board || env['JOBBOARD_BOARD']),
+    persistence: persistence || env['JOBBOARD_PERSISTENCE'] || undefined,
+  }
+}
 
 export interface CheckOptions extends Pick<CliContext, 'cwd' | 'env'> {
   readonly selected: Selected
 }
 
-/** Returns all mistakes, as `FILE:LINE:COLUMN: what`, in the order of their places. */
-export async function findFaults(file: ConfigFile, options: CheckOptions): Promise<readonly string[]> {
-  const faults = new FaultList(file)
+/** Checks all of a file. @throws InvalidConfig with all mistakes */
+export async function assertValid(examined: ExaminedConfig, options: CheckOptions): Promise<void> {
+  const faults = await findFaults(examined, options)
+  if (faults.length > 0) throw new InvalidConfig(faults)
+}
+
+/** Returns all mistakes of a file, as `FILE:LINE:COLUMN: what`, in the order of their places. */
+export async function findFaults(examined: ExaminedConfig, options: CheckOptions): Promise<readonly string[]> {
+  const { file, paths } = examined
+  if (!file) return examined.faults
+  const faults = new FaultList(file, paths)
   const values = new ConfigValues(file, options.env)
   const used = usedEntries(file, options)
   const checks: Promise<void>[] = []
@@ -34,33 +50,38 @@ export async function findFaults(file: ConfigFile, options: CheckOptions): Promi
     const reader = isUsed ? values : new ConfigValues(file, withAnyVariable(options.env))
     const read = faults.tryDo(leaf.path, () => reader.read(leaf))
     if (read === undefined || !isUsed) continue
-    if (leaf.kind === 'uri') faults.tryDo(leaf.path, () => assertReference(leaf.path, String(read), file))
+    if (leaf.kind === 'uri' && faults.isEmptyFor(['boards', 'persistences']))
+      faults.tryDo(leaf.path, () => assertReference(leaf.path, String(read), file))
     if (leaf.kind === 'uri') checks.push(checkUri(leaf.path, String(read), { faults, ...options }))
     if (leaf.kind === 'module') checks.push(checkModule(leaf.path, String(read), { file, faults, ...options }))
   }
   await Promise.all(checks)
-  // Declarations are made of values: without these there would be a second error of the same value.
-  if (faults.isEmptyFor(['limits', 'tenants'])) await checkLimits({ values, faults })
-  if (faults.isEmptyFor(['schedules', 'tenants'])) await checkSchedules({ values, faults })
-  return faults.sorted()
+  // Declarations are made of values: what has a wrong one would be reported twice.
+  const rest = { ...file, config: withoutEntries(file.config, faults.paths) as Config }
+  const right = new ConfigValues(rest, options.env)
+  await checkLimits({ values: right, faults })
+  if (faults.isEmptyFor(['tenants'])) await checkSchedules({ values: right, faults })
+  return sortPlaces([...new Set([...examined.faults, ...faults.all])])
 }
 
 class FaultList {
   readonly #file: ConfigFile
-  readonly #sections = new Set<PropertyKey | undefined>()
-  readonly #faults = new Set<string>()
+  readonly #paths: Path[]
+  readonly #faults: string[] = []
 
-  constructor(file: ConfigFile) {
+  /** @param paths the paths of mistakes that are known already */
+  constructor(file: ConfigFile, paths: readonly Path[]) {
     this.#file = file
+    this.#paths = [...paths]
   }
 
   /** Notes the error of a value. */
   add(path: Path, error: unknown): void {
     if (!(error instanceof JobboardError)) throw error
     const { message } = error
-    this.#sections.add(path[0])
+    this.#paths.push(path)
     const isPlaced = message.startsWith(`${this.#file.shown}:`)
-    this.#faults.add(isPlaced ? message : `${this.#file.place(path)}: ${message}`)
+    this.#faults.push(isPlaced ? message : `${this.#file.place(path)}: ${message}`)
   }
 
   tryDo<T>(path: Path, work: () => T): T | undefined {
@@ -73,11 +94,15 @@ class FaultList {
   }
 
   isEmptyFor(sections: readonly string[]): boolean {
-    return !sections.some((section) => this.#sections.has(section))
+    return !this.#paths.some(([section]) => sections.includes(String(section)))
   }
 
-  sorted(): readonly string[] {
-    return sortPlaces([...this.#faults])
+  get paths(): readonly Path[] {
+    return this.#paths
+  }
+
+  get all(): readonly string[] {
+    return this.#faults
   }
 }
 

@@ -1,16 +1,14 @@
 /** The config file `jobboard.yaml`: read, and checked against its schema; errors in it have file, line and column. */
 import { readFile, realpath } from 'node:fs/promises'
 import { relative } from 'node:path'
-import { z } from 'zod'
 import { InvalidArgument } from '../../../core/errors.ts'
-import { isMisspelt } from '../../../core/texts.ts'
 import { deploy, deploymentNames } from './deployment.ts'
 import { YamlDocument } from './document.ts'
-import { type Fault, InvalidConfig, type Path } from './faults.ts'
-import { describeKind, kindOf } from './kinds.ts'
+import { InvalidConfig, type Path } from './faults.ts'
+import { toFaults } from './form-faults.ts'
 import type { FoundConfig } from './nearest.ts'
 import { CONFIG, type Config, DOCUMENT } from './schema.ts'
-import { schemaAt } from './walk.ts'
+import { withoutEntries } from './walk.ts'
 
 /** The file with one of its deployments, or without one. */
 export interface ConfigFile {
@@ -38,6 +36,18 @@ export interface ReadConfig {
   readonly deployments: readonly string[]
   /** @throws InvalidArgument for a deployment that does not exist; InvalidConfig with all mistakes of form */
   open(deployment: string | undefined): ConfigFile
+  /** Returns all mistakes of form, and what is left without them. @throws InvalidArgument for a deployment that does not exist */
+  examine(deployment: string | undefined): ExaminedConfig
+}
+
+/** A file that may have mistakes of form. */
+export interface ExaminedConfig {
+  /** The mistakes, as `FILE:LINE:COLUMN: what`. */
+  readonly faults: readonly string[]
+  /** The paths of those that are in the file with this deployment. */
+  readonly paths: readonly Path[]
+  /** The file without the entries that have mistakes; undefined if nothing of it can be used. */
+  readonly file: ConfigFile | undefined
 }
 
 /**
@@ -68,32 +78,41 @@ function parseConfig(text: string, { file, shown }: Pick<ConfigFile, 'file' | 's
   return {
     ...{ file, shown, deployments: deploymentNames(data) },
     open: (deployment) => {
-      if (data === undefined) throw new InvalidConfig(document.faults)
-      const written = DOCUMENT.safeParse(data)
-      const faults = toFaults(written.error?.issues, { schema: DOCUMENT, data })
-      const deployed = deploy(data, { name: deployment, shown })
-      const place = (path: Path) => document.place(deployed.toFilePath(path))
-      const found = CONFIG.safeParse(deployed.data)
-      // What is wrong in the file as it is written is wrong with each deployment.
-      const known = new Set(faults.map(({ path }) => document.place(path)))
-      const merged = toFaults(found.error?.issues, { schema: CONFIG, data: deployed.data }).filter(
-        ({ path }) => !known.has(place(path)),
-      )
-      const all = [
-        ...document.faults,
-        ...faults.map(({ path, message }) => `${document.place(path)}: ${message}`),
-        ...merged.map(({ path, message }) => `${place(path)}: ${message}`),
-      ]
-      if (!found.success || all.length > 0) throw new InvalidConfig(sortPlaces([...new Set(all)]))
-      return {
-        ...{ file, shown, deployment, config: found.data, place },
-        origin: (path) => {
-          const filePath = deployed.toFilePath(path)
-          return { line: document.line(filePath), isDeployed: filePath !== path }
-        },
-        problem: (path, message) => new InvalidArgument(`${place(path)}: ${message}`),
-      }
+      const { file: opened, faults } = examine(deployment)
+      if (!opened || faults.length > 0) throw new InvalidConfig(faults)
+      return opened
     },
+    examine,
+  }
+
+  function examine(deployment: string | undefined): ExaminedConfig {
+    if (data === undefined) return { faults: document.faults, paths: [], file: undefined }
+    const faults = toFaults(DOCUMENT, data)
+    const deployed = deploy(data, { name: deployment, shown })
+    const place = (path: Path) => document.place(deployed.toFilePath(path))
+    // What is wrong in the file as it is written is wrong with each deployment.
+    const known = new Set(faults.map(({ path }) => document.place(path)))
+    const merged = toFaults(CONFIG, deployed.data)
+    const all = [
+      ...document.faults,
+      ...faults.map(({ path, message }) => `${document.place(path)}: ${message}`),
+      ...merged.filter(({ path }) => !known.has(place(path))).map(({ path, message }) => `${place(path)}: ${message}`),
+    ]
+    const paths = merged.map(({ path }) => path)
+    const found = CONFIG.safeParse(withoutEntries(deployed.data, paths))
+    return {
+      ...{ faults: sortPlaces([...new Set(all)]), paths },
+      file: found.success
+        ? {
+            ...{ file, shown, deployment, config: found.data, place },
+            origin: (path) => {
+              const filePath = deployed.toFilePath(path)
+              return { line: document.line(filePath), isDeployed: filePath !== path }
+            },
+            problem: (path, message) => new InvalidArgument(`${place(path)}: ${message}`),
+          }
+        : undefined,
+    }
   }
 }
 
@@ -109,67 +128,4 @@ export function sortPlaces(faults: readonly string[]): string[] {
     const [[lineA = 0, columnA = 0], [lineB = 0, columnB = 0]] = [place(a), place(b)]
     return lineA - lineB || columnA - columnB
   })
-}
-
-type Issue = z.core.$ZodIssue
-
-/** What was checked. */
-interface Checked {
-  readonly schema: z.ZodType
-  readonly data: unknown
-}
-
-function toFaults(issues: readonly Issue[] | undefined, checked: Checked): Fault[] {
-  return (issues ?? []).flatMap((issue) => formFaults(issue, checked, []))
-}
-
-/** Returns the faults of the form that was written, for a value that may have several. */
-function formFaults(issue: Issue, checked: Checked, above: Path): Fault[] {
-  const path = [...above, ...issue.path]
-  if (issue.code === 'unrecognized_keys') return unknownKeys(issue.keys, checked, path)
-  if (issue.code === 'invalid_union') {
-    const tried = issue.errors.filter((each) =>
-      each.some(({ path, code }) => path.length > 0 || code !== 'invalid_type'),
-    )
-    if (tried[0]) return tried[0].flatMap((each) => formFaults(each, checked, path))
-  }
-  const where = path.length === 0 ? 'it' : path.join('.')
-  if (issue.code === 'invalid_union' || issue.code === 'invalid_type') {
-    const must = describeForm(schemaAt(checked.schema, checked.data, path))
-    const isMissing = issue.code === 'invalid_type' && issue.message.endsWith('received undefined')
-    if (must !== undefined)
-      return [{ path, message: isMissing ? `${where} is missing: it must be ${must}` : `${where} must be ${must}` }]
-  }
-  // This is the library's text: it names the expected types and words, and never the value.
-  const message = (issue.message ?? 'is invalid').replace(/^Invalid (input|option): /, '')
-  return [{ path, message: `${where}: ${message}` }]
-}
-
-function unknownKeys(keys: readonly string[], { schema, data }: Checked, path: Path): Fault[] {
-  const at = schemaAt(schema, data, path)
-  const known = at instanceof z.ZodObject ? Object.keys(at.shape) : []
-  return keys.map((key) => {
-    const similar = known.find((name) => isMisspelt(key, name))
-    const all = known.length > 0 ? `; the keys are ${known.join(', ')}` : ''
-    const hint = similar === undefined ? all : `; did you mean ${similar}?`
-    return { path: [...path, key], message: `unknown key ${key}${hint}` }
-  })
-}
-
-/** Returns what a value must be; undefined where the library's own text says it. */
-function describeForm(schema: z.ZodType | undefined): string | undefined {
-  if (!schema) return undefined
-  const kind = kindOf(schema)
-  if (kind) return describeKind(kind)
-  if (!(schema instanceof z.ZodUnion)) return undefined
-  const options = schema.options as readonly z.ZodType[]
-  const map = options.find((option) => option instanceof z.ZodObject)
-  const [required] = map instanceof z.ZodObject ? Object.keys(map.shape) : []
-  const forms = options.map((option) => {
-    if (option instanceof z.ZodObject || option instanceof z.ZodRecord)
-      return required === undefined ? 'a map' : `a map with ${required}`
-    if (option instanceof z.ZodArray) return 'a list'
-    return describeForm(option) ?? 'a number'
-  })
-  return [...new Set(forms)].join(', or ')
 }

@@ -44,7 +44,9 @@ function ofKind<T extends z.ZodType>(schema: T, kind: KindOf, description: strin
   return described
 }
 
-const anyText = () => z.string().min(1, 'must not be empty')
+export const EMPTY = 'must not be empty'
+
+const anyText = () => z.string().min(1, EMPTY)
 /** A text with a variable, whose value is checked when it is replaced. */
 const reference = (instead: string) =>
   z.string().regex(/\$\{/, { abort: true, message: `must be ${instead}, or a variable in braces: \${NAME}` })

@@ -5,10 +5,8 @@ import { suggestion } from '../../../core/texts.ts'
 import type { CliContext, FileSettings } from '../../context.ts'
 import type { ChosenBoard } from '../board-flags.ts'
 import { definedOnly, type SharedOptions } from '../shared-options.ts'
-import { findFaults } from './check.ts'
 import type { ConfigFile } from './config-file.ts'
 import { flowDefaultsOf, limitsOf, makeAll, schedulesOf } from './declarations.ts'
-import { InvalidConfig } from './faults.ts'
 import { FILE_NAME } from './nearest.ts'
 import { findModuleDistrust } from './trust.ts'
 import { type ResolvedSettings, type TypedOptions, toList } from './typed-options.ts'
@@ -44,20 +42,15 @@ export class SettingsResolver {
   readonly #file: ConfigFile
   readonly #env: CliContext['env']
   readonly #values: ConfigValues
-  readonly #cwd: string
   readonly #folder: string
   /** Whether the file was found in the working directory or above, and no user named it. */
   readonly #wasFound: boolean
   /** The modules of the file that were looked up so far. */
   readonly modules = new Set<string>()
 
-  constructor(
-    file: ConfigFile,
-    { cwd, env, wasFound }: Pick<CliContext, 'cwd' | 'env'> & { readonly wasFound: boolean },
-  ) {
+  constructor(file: ConfigFile, { env, wasFound }: Pick<CliContext, 'env'> & { readonly wasFound: boolean }) {
     this.#file = file
     this.#env = env
-    this.#cwd = cwd
     this.#values = new ConfigValues(file, env)
     this.#wasFound = wasFound
     this.#folder = dirname(file.file)
@@ -246,22 +239,14 @@ export class SettingsResolver {
   }
 
   /** Returns what the file says beside options. */
-  fileSettings(options: TypedOptions, reread: () => Promise<ResolvedSettings>): FileSettings {
+  fileSettings(reread: () => Promise<ResolvedSettings>): FileSettings {
     const file = this.#file
     const values = this.#values
     const { owner } = file.config
     const ownership = definedOnly({ owner, prune: owner === undefined ? undefined : true })
-    const selected = {
-      boards: toList(options.board || this.#env['JOBBOARD_BOARD']),
-      persistence: options.persistence || this.#env['JOBBOARD_PERSISTENCE'] || undefined,
-    }
     let defaults: ReturnType<typeof flowDefaultsOf> | undefined
     return {
       config: file.config,
-      assertValid: async () => {
-        const faults = await findFaults(file, { cwd: this.#cwd, env: this.#env, selected })
-        if (faults.length > 0) throw new InvalidConfig(faults)
-      },
       limits: () => {
         if (!file.config.limits && !file.config.tenants && owner === undefined) return undefined
         return { declare: Object.fromEntries(makeAll(limitsOf(values), file)), ...ownership }

@@ -200,13 +200,13 @@ const DEPLOYMENT = z.strictObject({
 /** The file as it is written. */
 export const DOCUMENT = z.strictObject({
   ...DEPLOYMENT.shape,
-  deployments: z.record(z.string(), DEPLOYMENT).optional(),
+  deployments: z.record(z.string(), DEPLOYMENT.nullable()).optional(),
 })
 
 /** Returns the JSON Schema of the file, for editors. */
 export function toJsonSchema(): object {
   return {
-    ...z.toJSONSchema(DOCUMENT, { io: 'input', target: 'draft-7' }),
+    ...z.toJSONSchema(DOCUMENT, { io: 'input', target: 'draft-7', reused: 'ref' }),
     title: 'jobboard.yaml',
     description: 'The configuration of jobboard: https://www.npmjs.com/package/jobboard',
   }

@@ -62,9 +62,12 @@ export async function resolveSettings(
   }
   const { read, wasFound } = located
   const { assertTrusted, SettingsResolver } = await import('./resolver.ts')
-  const resolver = new SettingsResolver(read.open(deployment), { ...context, wasFound })
-  const configFile = resolver.fileSettings(options, () => resolveSettings(options, context))
-  if (context.isChecked) await configFile.assertValid()
+  if (context.isChecked) {
+    const { assertValid, toSelected } = await import('./check.ts')
+    await assertValid(read.examine(deployment), { ...context, selected: toSelected(options, env) })
+  }
+  const resolver = new SettingsResolver(read.open(deployment), { env, wasFound })
+  const configFile = resolver.fileSettings(() => resolveSettings(options, context))
   const settled = resolver.resolve(options)
   if (!wasFound) return { ...settled, configFile }
   const assertModule = (module: string, file: string) => assertTrusted(module, { file, named: resolver.modules })

@@ -65,3 +65,14 @@ function hasForm(option: z.ZodType, value: unknown): boolean {
 export function isPlainMap(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
+
+/** Returns a copy of data without its entries at these paths: a key of a section, or all of a section that is no map. */
+export function withoutEntries(data: unknown, paths: readonly Path[]): unknown {
+  return paths.reduce((rest: unknown, path) => withoutEntry(rest, path.slice(0, 2)), data)
+}
+
+function withoutEntry(data: unknown, [key, ...rest]: Path): unknown {
+  if (!isPlainMap(data) || key === undefined || !Object.hasOwn(data, key)) return data
+  const { [String(key)]: value, ...others } = data
+  return isPlainMap(value) && rest.length > 0 ? { ...data, [key]: withoutEntry(value, rest) } : others
+}
