@@ -61,6 +61,8 @@ export interface Running {
   says(words: string): Promise<void>
   /** All of standard output so far. */
   heard(): string
+  /** Resolves with the next line of its log that contains the words. @throws Error when the process ends first */
+  logs(words: string): Promise<Record<string, unknown>>
 }
 
 const started = new Set<Running['process']>()
@@ -169,7 +171,36 @@ function launch(
     said += chunk
   })
   const ended = collectOutcome(child).finally(() => started.delete(child))
-  return { process: child, ended, says: (words) => waitForOutput(child, words, ended), heard: () => said }
+  return {
+    process: child,
+    ended,
+    says: (words) => waitForOutput(child, words, ended),
+    heard: () => said,
+    logs: (words) => waitForLog(child, words, ended),
+  }
+}
+
+async function waitForLog(
+  child: Running['process'],
+  words: string,
+  ended: Promise<Outcome>,
+): Promise<Record<string, unknown>> {
+  let rest = ''
+  return new Promise((resolve, reject) => {
+    const listen = (chunk: Buffer) => {
+      const lines = `${rest}${chunk}`.split('\n')
+      rest = lines.pop() ?? ''
+      const found = lines.find((line) => line.includes(words))
+      if (found === undefined) return
+      child.stderr.off('data', listen)
+      resolve(JSON.parse(found))
+    }
+    child.stderr.on('data', listen)
+    ended.then(
+      ({ stderr }) => reject(new Error(`it ended without logging ${JSON.stringify(words)}: ${stderr}`)),
+      reject,
+    )
+  })
 }
 
 async function collectOutcome(child: Running['process']): Promise<Outcome> {

@@ -200,6 +200,44 @@ test('logbooks are those of the conductor, or of the board', async () => {
   expect([await named(common), await named(own)]).toEqual([1, 1])
 })
 
+test('limits are set on each board, and schedules are put on the first; a board may have its own', async () => {
+  const boards = (await boardsWith({ a: 0, b: 0, c: 0 })) as [JobBoard, JobBoard, JobBoard]
+  const [a, b, c] = boards
+  const conductor = await startTestConductor({
+    boards: [a, b, { board: c, limits: { declare: { own: { concurrency: 1 } } } }],
+    schedules: [schedule('hourly', { every: '1h' }, nothing, { n: 1 })],
+    limits: { declare: { api: { concurrency: 1 } } },
+    ...{ persistence: 'memory:', flows: [nothing], name: 's' },
+  })
+  const found = () =>
+    Promise.all(
+      boards.map(async (board) => [
+        (await board.schedules.list()).map(({ id }) => id),
+        (await board.limits.list()).map(({ key, concurrency }) => [key, concurrency]),
+      ]),
+    )
+  expect(await found()).toEqual([
+    [['hourly'], [['api', 1]]],
+    [[], [['api', 1]]],
+    [[], [['own', 1]]],
+  ])
+  await conductor.reconfigure({
+    schedules: [schedule('daily', { every: '1d' }, nothing, { n: 1 })],
+    limits: { declare: { api: { concurrency: 2 } } },
+  })
+  expect(await found()).toEqual([
+    [['daily', 'hourly'], [['api', 2]]],
+    [[], [['api', 2]]],
+    [
+      [],
+      [
+        ['api', 2],
+        ['own', 1],
+      ],
+    ],
+  ])
+})
+
 test('schedules belong to a board', async () => {
   const [a, b] = (await boardsWith({ a: 0, b: 0 })) as [JobBoard, JobBoard]
   const schedules = [schedule('hourly', { every: '1h' }, nothing, { n: 1 })]
@@ -359,11 +397,6 @@ describe('is refused:', () => {
       /weight must be a whole number from 1, got 0.5/,
     ],
     ['wrong logbooks', { boards: [{ board: 'memory:', persistence: '' }] }, /boards\[0\]: persistence must be a URI/],
-    [
-      'schedules of no board',
-      { boards: ['memory:', 'memory:'], schedules: [schedule('a', { every: '1h' }, nothing, { n: 1 })] },
-      /belong to one of them, as in boards: \[\{ board, schedules \}\]/,
-    ],
     ['a wrong scheme', { boards: ['memory:', 'zoo:x'] }, /unknown scheme zoo/],
   ])('%s', async (_, options, message) => {
     const starting = startConductor({ ...rest, ...options })

@@ -1,0 +1,204 @@
+/** What `jobboard.yaml` says beside options, in a daemon: limits, schedules, tenants, defaults of flows, hooks; and SIGHUP. */
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type JobBoard, openBoard } from '../../src/index.ts'
+import { type CliFolder, createCliFolder, killRemaining, type Running } from './workplace.ts'
+
+const FLOWS = `
+import { input, linear, task } from 'jobboard'
+
+export const hello = linear({ name: 'hello', posting: { maxAttempts: 2 } }, input(), task('greet', { execute: async () => undefined }))
+export const isolated = linear('isolated', input(), task('alone', { isolate: true, execute: async () => undefined }))
+`
+
+let place: CliFolder
+let board: JobBoard
+
+beforeEach(async () => {
+  place = await createCliFolder()
+  await place.write('flows.mjs', FLOWS)
+  board = await openBoard(place.board)
+})
+afterEach(async () => {
+  await board.close()
+  await place[Symbol.asyncDispose]()
+})
+afterAll(killRemaining)
+
+const config = (text: string) => place.write('jobboard.yaml', `flows: ./flows.mjs\n${text}`)
+
+/** Starts a daemon; resolves when it claims jobs. */
+async function startDaemon(args: readonly string[] = []): Promise<Running> {
+  const running = place.start(['conductor', ...args])
+  await running.says('Ctrl-C stops it')
+  return running
+}
+
+async function stop({ process, ended }: Running): Promise<string> {
+  process.kill('SIGTERM')
+  const { exitCode, stderr } = await ended
+  expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 })
+  return stderr
+}
+
+const limits = async () =>
+  Object.fromEntries((await board.limits.list()).map(({ key, concurrency, rate }) => [key, concurrency ?? rate?.limit]))
+const schedules = async () => (await board.schedules.list()).map(({ id }) => id)
+
+test('a daemon declares limits, and schedules for tenants; what is not in the file any more is removed', async () => {
+  const tenants = 'tenants:\n  acme: { limit: { concurrency: 2 }, store: { name: Acme } }\n  zeta:\n'
+  const hourly = 'schedules:\n  hourly: { flow: hello, every: 1h, tenants: all, store: { name: Ada, n: 1 } }\n'
+  await config(
+    `owner: billing\nlimits:\n  api: { rate: 10/1m }\n${tenants}${hourly}  daily: { flow: hello, cron: '0 6 * * *' }\n`,
+  )
+  await stop(await startDaemon())
+  expect(await limits()).toEqual({ api: 10, 'tenant/acme': 2 })
+  expect((await schedules()).sort()).toEqual(['daily', 'hourly/acme', 'hourly/zeta'])
+  const stores = (await board.schedules.list()).map(({ tenant, store }) => [tenant, store])
+  expect(stores).toContainEqual(['acme', { name: 'Acme', n: 1 }])
+  expect(stores).toContainEqual(['zeta', { name: 'Ada', n: 1 }])
+  await config('owner: billing\nlimits:\n  api: { rate: 10/1m }\n')
+  await stop(await startDaemon())
+  expect(await limits()).toEqual({ api: 10 })
+  expect(await schedules()).toEqual([])
+})
+
+test('what an operator has set stays until the file changes', async () => {
+  await config('limits:\n  api: { concurrency: 1 }\n')
+  await stop(await startDaemon())
+  await place.jobboard(['limits', 'set', 'api', '--concurrency', '7'])
+  expect(await stop(await startDaemon())).toContain('these limits were set at run time')
+  expect(await limits()).toEqual({ api: 7 })
+  await config('limits:\n  api: { concurrency: 2 }\n')
+  await stop(await startDaemon())
+  expect(await limits()).toEqual({ api: 2 })
+})
+
+test('an operator was there before: the file does not replace what he has set, until it changes', async () => {
+  await board.limits.set('api', { concurrency: 7 })
+  await config('limits:\n  api: { concurrency: 1 }\n')
+  expect(await stop(await startDaemon())).toContain('these limits were set at run time')
+  expect(await limits()).toEqual({ api: 7 })
+  await config('limits:\n  api: { concurrency: 2 }\n')
+  await stop(await startDaemon())
+  expect(await limits()).toEqual({ api: 2 })
+})
+
+test('defaults of flows hold for what is posted with the command line, with and without the code of the flow', async () => {
+  await place.write(
+    'jobboard.yaml',
+    'flow-defaults:\n  hello: { maxAttempts: 9, limits: [api], priority: HIGH, resources: { shared: [disk] } }\n',
+  )
+  const posted = async (args: readonly string[]) => {
+    const { stdout, stderr } = await place.jobboard(['post', 'hello', ...args])
+    expect(stderr).toBe('')
+    return board.find(stdout.trim())
+  }
+  const expected = { maxAttempts: 9, priority: 'HIGH', resources: { shared: ['disk'] } }
+  expect(await posted(['--flows', './flows.mjs'])).toMatchObject(expected)
+  expect(await posted([])).toMatchObject(expected)
+  expect(await posted(['--max-attempts', '3', '--priority', 'LOW'])).toMatchObject({ maxAttempts: 3, priority: 'LOW' })
+})
+
+test('defaults of flows do not keep isolated tasks from running: their children load the code as it is', async () => {
+  await config('flow-defaults:\n  isolated: { maxAttempts: 1, deadline: 30s }\n')
+  const job = await board.post('isolated', {})
+  const { exitCode, stderr } = await place.spawned(['conductor', '--burst'])
+  expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 })
+  expect(await job.wait({ timeout: '10s' })).toBe('COMPLETE')
+})
+
+test('modules of hooks run beside those of flows', async () => {
+  await place.write('hooks.mjs', `export const hooks = { settled: ({ job }) => console.log('settled ' + job.name) }\n`)
+  await place.write('jobboard.yaml', 'flows: ./flows.mjs\nhooks: ./hooks.mjs\n')
+  await board.post('hello', {}, { name: 'one' })
+  expect(await place.spawned(['conductor', '--burst'])).toMatchObject({
+    exitCode: 0,
+    stdout: expect.stringContaining('settled one'),
+  })
+  await place.write('hooks.mjs', 'export const hook = 1\n')
+  expect(await place.spawned(['conductor', '--burst'])).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining('exports neither hooks nor onError'),
+  })
+})
+
+test('a deployment is chosen by its name', async () => {
+  await config(
+    'limits:\n  api: { concurrency: 1 }\ndeployments:\n  staging:\n    limits: { api: { concurrency: 5 } }\n',
+  )
+  await stop(await startDaemon(['--deployment', 'staging']))
+  expect(await limits()).toEqual({ api: 5 })
+  const { exitCode, stderr } = await place.jobboard(['conductor', '--burst', '--deployment', 'stagin'])
+  expect({ exitCode, stderr }).toEqual({
+    exitCode: 2,
+    stderr: 'jobboard: there is no deployment "stagin" in jobboard.yaml; did you mean staging?\n',
+  })
+})
+
+test('several boards: limits are set on each, schedules are put on the first', async () => {
+  const boards = [`${place.board}/a`, `${place.board}/b`]
+  await config(`limits:\n  api: { concurrency: 3 }\nschedules:\n  hourly: { flow: hello, every: 1h }\n`)
+  await stop(await startDaemon(['--queue', 'a', '--queue', 'b']))
+  const found: unknown[] = []
+  for (const uri of boards) {
+    await using each = await openBoard(uri)
+    found.push([(await each.limits.list()).map(({ key }) => key), (await each.schedules.list()).map(({ id }) => id)])
+  }
+  expect(found).toEqual([
+    [['api'], ['hourly']],
+    [['api'], []],
+  ])
+})
+
+describe('SIGHUP', () => {
+  async function hangUp(running: Running, words: string): Promise<Record<string, unknown>> {
+    const logged = running.logs(words)
+    running.process.kill('SIGHUP')
+    return logged
+  }
+
+  test('applies limits, schedules, concurrency and the level of the log, and says what needs a restart', async () => {
+    await config('limits:\n  api: { concurrency: 1 }\nconductor: { concurrency: 1 }\n')
+    const running = await startDaemon()
+    await config(
+      'limits:\n  api: { concurrency: 4 }\nschedules:\n  hourly: { flow: hello, every: 1h }\nconductor: { concurrency: 6, logLevel: debug, name: other, drainTimeout: 1s }\n',
+    )
+    const restart = running.logs('need a restart')
+    const { applied } = await hangUp(running, 'was read again')
+    expect([...(applied as string[])].sort()).toEqual([
+      'conductor.concurrency',
+      'conductor.logLevel',
+      'limits.api.concurrency',
+      'schedules.hourly.every',
+      'schedules.hourly.flow',
+    ])
+    expect((await restart)['keys']).toEqual(['conductor.name', 'conductor.drainTimeout'])
+    expect(await limits()).toEqual({ api: 4 })
+    expect(await schedules()).toEqual(['hourly'])
+    await expect.poll(() => board.entities('conductor')).toMatchObject([{ metadata: { concurrency: 6 } }])
+    expect(await stop(running)).toContain('"level":20')
+  })
+
+  test('a file with mistakes changes nothing, and the next one without is applied', async () => {
+    await config('limits:\n  api: { concurrency: 1 }\n')
+    const running = await startDaemon()
+    await config('limits:\n  api: { concurrency: 4 }\n  two: { concurrency: -1 }\n')
+    expect((await hangUp(running, 'nothing was changed'))['msg']).toContain(
+      'jobboard.yaml:4:10: limits.two.concurrency must be',
+    )
+    expect(await limits()).toEqual({ api: 1 })
+    await config('limits:\n  api: { concurrency: 5 }\n')
+    await hangUp(running, 'was read again')
+    expect(await limits()).toEqual({ api: 5 })
+    await stop(running)
+  })
+
+  test('what was typed stays', async () => {
+    await config('conductor: { concurrency: 1 }\n')
+    const running = await startDaemon(['--concurrency', '3'])
+    await config('conductor: { concurrency: 9 }\n')
+    await hangUp(running, 'was read again')
+    expect((await board.entities('conductor'))[0]).toMatchObject({ metadata: { concurrency: 3 } })
+    await stop(running)
+  })
+})
