@@ -175,7 +175,9 @@ describe('SIGHUP', () => {
     expect((await restart)['keys']).toEqual(['conductor.name', 'conductor.drainTimeout'])
     expect(await limits()).toEqual({ api: 4 })
     expect(await schedules()).toEqual(['hourly'])
-    await expect.poll(() => board.entities('conductor')).toMatchObject([{ metadata: { concurrency: 6 } }])
+    await expect
+      .poll(() => board.entities('conductor'), { timeout: 20_000 })
+      .toMatchObject([{ metadata: { concurrency: 6 } }])
     expect(await stop(running)).toContain('"level":20')
   })
 

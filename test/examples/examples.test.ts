@@ -9,7 +9,7 @@ import { outputOf, printedBy } from './printed.ts'
 
 const EXAMPLES = join(ROOT, 'examples')
 /** Tested apart: the demo, which takes options; what takes a server; what is a test itself; and what has processes. */
-const ELSEWHERE = ['isolated', 'checkpoint', 'archive', 'saga', 'testing-a-flow', 'resume-after-crash']
+const ELSEWHERE = ['isolated', 'checkpoint', 'archive', 'saga', 'deployments', 'testing-a-flow', 'resume-after-crash']
 
 const names = (await readdir(EXAMPLES, { withFileTypes: true }))
   .filter((entry) => entry.isDirectory())
