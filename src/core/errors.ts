@@ -155,14 +155,21 @@ export class LimitReached extends Unclaimable {
   readonly key: string
   /** The time from which the job can be claimed as far as this limit is concerned, if it is known. */
   readonly until: Date | undefined
+  /** @internal The same time in milliseconds since 1970, not rounded up to a whole millisecond. */
+  readonly untilMs: number | undefined
 
   constructor(
     message: string,
-    options: JobboardErrorOptions & { readonly key: string; readonly until?: Date | undefined },
+    options: JobboardErrorOptions & {
+      readonly key: string
+      readonly until?: Date | undefined
+      readonly untilMs?: number | undefined
+    },
   ) {
     super(message, options)
     this.key = options.key
     this.until = options.until
+    this.untilMs = options.untilMs ?? options.until?.getTime()
   }
 }
 

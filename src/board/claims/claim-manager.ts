@@ -394,10 +394,11 @@ export class ClaimManager {
   }
 
   /** Jobs that cost fewer tokens may start before the one that was refused could: the arrival time of the key says when. */
-  #noteLimitReached(request: ClaimRequest | undefined, { key, until }: LimitReached): void {
+  #noteLimitReached(request: ClaimRequest | undefined, { key, untilMs }: LimitReached): void {
     const { queue } = this.#view
     const rate = request?.limits?.wants.find((want) => want.key === key)?.rate
-    if (rate && until) queue.noteArrival(key, until.getTime() + Math.max(0, rate.burst - rate.cost) * rate.intervalMs)
+    if (rate && untilMs !== undefined)
+      queue.noteArrival(key, untilMs + Math.max(0, rate.burst - rate.cost) * rate.intervalMs)
     else queue.noteLimitReached(key)
   }
 

@@ -274,5 +274,5 @@ export function limitReachedError(
     until === undefined
       ? `all ${concurrency} slots of limit ${key} are taken`
       : `limit ${key} has no token before ${until.toISOString()}`
-  return new LimitReached(`${what}: ${why}`, { key, until })
+  return new LimitReached(`${what}: ${why}`, { key, until, untilMs })
 }

@@ -10,8 +10,17 @@ import { postgresBackend } from '../../../src/board/backends/postgres/index.ts'
 import { redisBackend } from '../../../src/board/backends/redis/index.ts'
 import { zooKeeperBackend } from '../../../src/board/backends/zookeeper/index.ts'
 import type { Claim } from '../../../src/board/index.ts'
+import { retry } from '../../../src/core/async/retry.ts'
+import { NotConnected } from '../../../src/core/errors.ts'
 import { parseReference } from '../../../src/core/job-reference.ts'
 import { parseUri } from '../../../src/core/uri.ts'
+
+/** A process that was stopped, or had no processor for some time, has lost its connection: it connects again. */
+const LOST_CONNECTION = {
+  ...{ firstPauseMs: 50, maxPauseMs: 500 },
+  isRetryable: (error: unknown) => error instanceof NotConnected && !stop.signal.aborted,
+}
+const stop = new AbortController()
 
 const [uri = '', file = ''] = process.argv.slice(2)
 
@@ -28,7 +37,8 @@ async function openBackend(): Promise<Backend> {
 
 /** Returns the time of the servers at which the job was claimed: a claimed job is not written again until its claim ends. */
 async function grantTime(claim: Claim): Promise<number | undefined> {
-  const [stored] = await backend.read([parseReference(claim.job.ref).id ?? ''])
+  const read = () => backend.read([parseReference(claim.job.ref).id ?? ''])
+  const [stored] = await retry(read, LOST_CONNECTION)
   return stored && 'writtenAt' in stored && isHeld(claim) ? stored.writtenAt : undefined
 }
 
@@ -44,12 +54,11 @@ function isHeld(claim: Claim): boolean {
 const backend = await openBackend()
 const board = new JobBoard(backend, {})
 await board.open()
-const stop = new AbortController()
 process.once('SIGTERM', () => stop.abort())
 console.log('ready')
 try {
   while (!stop.signal.aborted) {
-    const claims = await board.claimNext({ max: 3, signal: stop.signal })
+    const claims = await retry(() => board.claimNext({ max: 3, signal: stop.signal }), LOST_CONNECTION)
     await Promise.all(
       claims.map(async (claim) => {
         const keys = String(claim.job.details['keys'])

@@ -33,8 +33,8 @@ interface Tokens {
   missing: number
   at: number
   rate: Rate
-  /** The rates that were set, each until the next one. */
-  readonly rates: { readonly from: number; readonly rate: Rate }[]
+  /** The rates that were set, each until the next one, and how many of the missing tokens its burst forgave. */
+  readonly rates: { readonly from: number; readonly rate: Rate; readonly forgiven: number }[]
   readonly taken: Taken[]
 }
 
@@ -65,10 +65,11 @@ export class LimitModel {
     for (const [key, tokens] of this.#tokens) {
       const { rate } = this.#ruleOf(key) ?? {}
       if (!rate || isSame(rate, tokens.rate)) continue
-      tokens.missing = Math.min(rate.burst, missingOf(tokens, now))
+      const missing = missingOf(tokens, now)
+      tokens.missing = Math.min(rate.burst, missing)
       tokens.at = now
       tokens.rate = rate
-      tokens.rates.push({ from: now, rate })
+      tokens.rates.push({ from: now, rate, forgiven: missing - tokens.missing })
     }
   }
 
@@ -147,7 +148,13 @@ export class LimitModel {
   #takeOf(key: string, cost: number, now: number): void {
     const { rate } = this.#ruleOf(key) ?? {}
     if (!rate) return
-    const tokens = this.#tokens.get(key) ?? { missing: 0, at: now, rate, rates: [{ from: now, rate }], taken: [] }
+    const tokens = this.#tokens.get(key) ?? {
+      missing: 0,
+      at: now,
+      rate,
+      rates: [{ from: now, rate, forgiven: 0 }],
+      taken: [],
+    }
     this.#tokens.set(key, tokens)
     tokens.missing = missingOf(tokens, now) + cost
     tokens.at = now
@@ -197,22 +204,23 @@ function missingOf({ missing, at, rate }: Tokens, now: number): number {
 }
 
 /**
- * Checks the times that end now, and contain at most one change of the rate: no more tokens were taken than the greater burst, and what each rate gives
- * in its part.
+ * Checks the times that end now, and contain at most one change of the rate: no more tokens were taken than the present burst, what each rate gives in
+ * its part, and what the change forgave.
  */
 function checkWindows(key: string, { rates, taken }: Tokens, now: number): void {
   const [last, before] = [rates.at(-1), rates.at(-2)]
   const start = before?.from ?? Number.NEGATIVE_INFINITY
-  let [sum, burst] = [0, last?.rate.burst ?? 0]
+  let [sum, burst, forgiven] = [0, last?.rate.burst ?? 0, 0]
   for (const { at, cost } of taken.toReversed()) {
     // At the moment of a change, it is not known which rate it was taken by.
     if (!last || at <= start) return
     sum += cost
-    // One that costs more than the burst is taken when no token is missing.
-    burst = Math.max(burst, cost, at <= last.from && before ? before.rate.burst : 0)
+    // One that costs more than the burst is taken when no token is missing. Of the tokens before the change, those that came back later are in `given`.
+    if (at >= last.from) burst = Math.max(burst, cost)
+    if (at <= last.from && before) forgiven = last.forgiven
     const changed = Math.max(at, last.from)
     const given = (now - changed) / intervalOf(last.rate) + (before ? (changed - at) / intervalOf(before.rate) : 0)
-    const allowed = burst + given
+    const allowed = burst + forgiven + given
     if (sum > allowed + 0.001) throw new Error(`${sum} tokens of ${key} in ${now - at} ms, allowed are ${allowed}`)
   }
 }

@@ -94,6 +94,28 @@ const OWN_CHANGES: readonly Step[] = [
   { kind: 'claim', board: 0, which: 0 },
 ]
 
+/** A refusal tells when a job that costs less may start, to the fraction of a millisecond. */
+const FRACTIONS: readonly Step[] = [
+  { kind: 'set', board: 0, id: 'a', settings: { rate: { limit: 3, per: 10, burst: 2 } } },
+  { kind: 'post', board: 0, limits: [{ key: 'a', cost: 1 }] },
+  { kind: 'post', board: 0, limits: [{ key: 'a', cost: 2 }] },
+  { kind: 'post', board: 0, limits: [{ key: 'a', cost: 1 }] },
+  { kind: 'claim next', board: 0, max: 1 },
+  { kind: 'claim', board: 1, which: 0 },
+  { kind: 'claim', board: 1, which: 1 },
+]
+
+/** A burst forgives tokens beyond it, also to jobs that cost more. */
+const FORGIVEN: readonly Step[] = [
+  { kind: 'set', board: 0, id: 'b', settings: { rate: { limit: 1, per: 10, burst: 1 } } },
+  { kind: 'post', board: 0, limits: [{ key: 'b', cost: 2 }] },
+  { kind: 'claim next', board: 0, max: 1 },
+  { kind: 'set', board: 0, id: 'b', settings: { rate: { limit: 1, per: 20, burst: 1 } } },
+  { kind: 'advance', ms: 20 },
+  { kind: 'post', board: 0, limits: [{ key: 'b', cost: 2 }] },
+  { kind: 'claim next', board: 0, max: 1 },
+]
+
 /** Where the boards are. */
 interface World {
   /** How long a call waits for what must be granted. */
@@ -281,7 +303,10 @@ test('on memory, with a clock that is turned', { timeout: count({ test: 180_000,
         await Promise.all(boards.map((each) => each.close()))
       }
     }),
-    { examples: [[[...OWN_CHANGES]]], numRuns: count({ test: 150, long: 5_000 }) },
+    {
+      examples: [[[...OWN_CHANGES]], [[...FRACTIONS]], [[...FORGIVEN]]],
+      numRuns: count({ test: 150, long: 5_000 }),
+    },
   )
 })
 
