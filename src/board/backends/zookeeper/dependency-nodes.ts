@@ -13,8 +13,7 @@
  * | end of a job | delete both znodes of each dependency on it, and `.waits/<dependent>` with the last; or create a cancel request | a dependency that was not known: a znode with children cannot be deleted |
  * | claim | create and delete `.waits/<dependent>`, which proves that it did not exist; or check the cancel request | the job waits |
  *
- * Two jobs that end at the same time may both have read that the other dependency is not met. Then each looks again after its transaction, and
- * `.waits/<dependent>` is deleted by one of them; if both die before that, by the next sweep.
+ * Of jobs that end at the same time, the last one deletes `.waits/<dependent>`: see `dependency-release.ts`.
  */
 import { BatchCommit } from '../../../core/async/group-commit.ts'
 import {
@@ -28,10 +27,21 @@ import {
   ZooKeeperError,
 } from '../../../zookeeper/index.ts'
 import { MAX_SHOWN_DEPENDENCIES } from '../../backend.ts'
-import type { Dependency, DependencyEnd } from '../../model/dependencies.ts'
+import { pickAtRandom } from '../../model/claim-order.ts'
+import type { Dependency } from '../../model/dependencies.ts'
 import type { Precheck } from './commit/batch.ts'
 import type { TransactionCommitter } from './commit/committer.ts'
 import type { TransactionStep } from './commit/transactions.ts'
+import {
+  addBounded,
+  DependencyRelease,
+  type Dependent,
+  DependentsChanged,
+  type JobOutcome,
+  type Release,
+  toDelete,
+  toStep,
+} from './dependency-release.ts'
 import { isJob, type Layout } from './store/layout.ts'
 import { missingAsUndefined } from './store/reader.ts'
 
@@ -41,28 +51,20 @@ const READS_AT_ONCE = 500
 const MAX_GONE = 10_000
 const MAX_DEPENDED_ON = 100_000
 const MAX_LOOKED_AT = 1_000
+/** The most jobs of which a sweep looks whether they are still on the board. */
+const MAX_SWEPT = 1_000
 const SETTLED_SUFFIX = '.settled'
 
-/** The effect of the end of a job on the jobs that depend on it. */
-export type JobOutcome =
-  | { readonly outcome: 'done' }
-  | { readonly outcome: 'trashed'; readonly cancellation: Uint8Array }
-
-/** The steps by which the end of a job frees some of the jobs that depend on it. */
-export interface Release {
-  readonly steps: readonly TransactionStep[]
-  /** Jobs that waited for others, too, when they were read. */
-  readonly lookAgain: readonly string[]
-}
-
-const NO_RELEASE: Release = { steps: [], lookAgain: [] }
-
-/** A job that depends on another one. */
-export interface Dependent {
-  readonly id: string
-  /** The name of its znode under the other job. */
-  readonly name: string
-  readonly on: DependencyEnd
+/** The end of a job. */
+export interface JobEnd {
+  readonly outcome: JobOutcome
+  /** Commits steps of a job that stays on the board, because its end alone would be too large. @throws as {@link commit} */
+  readonly commitPart: (steps: readonly TransactionStep[], prechecks: readonly Precheck[]) => Promise<void>
+  /**
+   * Ends the job; the prechecks show whether it would be refused because of its dependents. @throws DependentsChanged if dependents were not known, or
+   * what they wait for has changed since it was read
+   */
+  readonly commit: (steps: readonly TransactionStep[], prechecks: readonly Precheck[]) => Promise<void>
 }
 
 export interface DependencyNodesOptions {
@@ -75,6 +77,7 @@ export class DependencyNodes {
   readonly #zookeeper: ZooKeeper
   readonly #layout: Layout
   readonly #committer: DependencyNodesOptions['committer']
+  readonly #release: DependencyRelease
   /** Jobs on which others depend, as far as changes and reads have shown. The oldest are forgotten: without a view, nobody reports their ends. */
   readonly #dependedOn = new Set<string>()
   /** Jobs that are known to have left the board; their ids are never used again. The oldest are forgotten. */
@@ -87,6 +90,7 @@ export class DependencyNodes {
     this.#zookeeper = zookeeper
     this.#layout = layout
     this.#committer = committer
+    this.#release = new DependencyRelease({ zookeeper, layout })
     this.#looks = new BatchCommit({
       commit: (ids) => this.#freeReady([...new Set(ids)]).then(() => ids.map(() => ({ value: undefined }))),
       bytesOf: () => 1,
@@ -173,39 +177,44 @@ export class DependencyNodes {
 
   /**
    * Ends a job: `commit` ends it, together with steps that free the jobs that depend on it.
-   *
-   * @param job.commitPart commits steps of a job that stays on the board, because its end alone would be too large
-   * @param job.commit ends the job; the precheck shows whether it would be refused because of its dependents. @throws DependentsChanged if
-   * dependents were not known, or have changed since they were read
    */
-  async end(
-    id: string,
-    job: {
-      readonly outcome: JobOutcome
-      readonly commitPart: (steps: readonly TransactionStep[]) => Promise<void>
-      readonly commit: (steps: readonly TransactionStep[], precheck: Precheck) => Promise<void>
-    },
-  ): Promise<void> {
+  async end(id: string, job: JobEnd): Promise<void> {
     let dependents = this.isDependedOn(id) ? await this.#readDependents(id) : []
     while (true) {
       try {
         while (dependents.length > MAX_FREED_AT_ONCE) {
-          const part = await this.#toRelease(id, dependents.slice(0, MAX_FREED_AT_ONCE), job.outcome)
-          await job.commitPart(part.steps)
-          await this.#lookAgain(part)
+          await this.#freeSome(id, dependents.slice(0, MAX_FREED_AT_ONCE), job)
           dependents = dependents.slice(MAX_FREED_AT_ONCE)
         }
-        const rest = dependents.length === 0 ? NO_RELEASE : await this.#toRelease(id, dependents, job.outcome)
-        await job.commit(rest.steps, this.#endPrecheck(id, dependents))
-        this.forget(id)
-        this.noteGone(id)
-        await this.#lookAgain(rest)
+        await this.#freeRest(id, dependents, job)
         return
       } catch (error) {
         if (!(error instanceof DependentsChanged)) throw error
         dependents = await this.#readDependents(id)
       }
     }
+  }
+
+  async #freeSome(
+    id: string,
+    dependents: readonly Dependent[],
+    { outcome, commitPart }: Pick<JobEnd, 'outcome' | 'commitPart'>,
+  ): Promise<void> {
+    using part = await this.#release.prepare(id, dependents, outcome)
+    await commitPart(part.steps, part.prechecks)
+    await this.#lookAgain(part)
+  }
+
+  async #freeRest(
+    id: string,
+    dependents: readonly Dependent[],
+    { outcome, commit }: Pick<JobEnd, 'outcome' | 'commit'>,
+  ): Promise<void> {
+    using rest = dependents.length === 0 ? undefined : await this.#release.prepare(id, dependents, outcome)
+    await commit(rest?.steps ?? [], [...(rest?.prechecks ?? []), this.#endPrecheck(id, dependents)])
+    this.forget(id)
+    this.noteGone(id)
+    if (rest) await this.#lookAgain(rest)
   }
 
   /**
@@ -262,14 +271,13 @@ export class DependencyNodes {
   /** Deletes the waits of jobs that are no longer on the board, and those that nobody has deleted after the last dependency was met. */
   async sweep(names: readonly string[]): Promise<void> {
     const layout = this.#layout
+    const ids = names.filter(isJob)
+    // All are looked at, in few requests: while one of them is not freed, nobody changes anything that would make another sweep likely.
+    await Promise.all((await this.#findReady(ids)).map((id) => this.#deleteUnused(layout.wait(id))))
+    const left = pickAtRandom(ids, { count: MAX_SWEPT, random: Math.random })
     await Promise.all(
-      names.filter(isJob).map(async (id) => {
-        const [posting, wait] = await Promise.all([
-          this.#zookeeper.exists(layout.posting(id)),
-          this.#zookeeper.exists(layout.wait(id)),
-        ])
-        if (!posting) await this.removeWaits(id)
-        else if (wait?.numChildren === 0) await this.#deleteUnused(layout.wait(id))
+      left.map(async (id) => {
+        if (!(await this.#zookeeper.exists(layout.posting(id)))) await this.removeWaits(id)
       }),
     )
   }
@@ -279,31 +287,8 @@ export class DependencyNodes {
     return (listed?.names ?? []).map(toDependent)
   }
 
-  async #toRelease(id: string, named: readonly Dependent[], outcome: JobOutcome): Promise<Release> {
-    const layout = this.#layout
-    const { results } = await this.#zookeeper.multiRead(
-      named.flatMap((dependent) => [op.getData(layout.wait(dependent.id)), op.getData(layout.cancel(dependent.id))]),
-    )
-    const steps: TransactionStep[] = []
-    const lookAgain: string[] = []
-    for (const [index, dependent] of named.entries()) {
-      const [waits, cancel] = [results[2 * index], results[2 * index + 1]]
-      const left = waitsFor(waits)
-      steps.push(toDelete(layout.dependent(id, dependent.name)))
-      if (left === undefined) continue
-      if (outcome.outcome === 'trashed' && dependent.on === 'done') {
-        if (!isFound(cancel)) steps.push(toStep(op.create(layout.cancel(dependent.id), outcome.cancellation)))
-        continue
-      }
-      steps.push(toDelete(layout.waitFor(dependent.id, id)))
-      if (left === 1) steps.push(toDelete(layout.wait(dependent.id)))
-      else lookAgain.push(dependent.id)
-    }
-    return { steps, lookAgain }
-  }
-
   /** Frees those of the jobs that wait for nothing any more: others may have ended at the same time. */
-  async #lookAgain({ lookAgain }: Release): Promise<void> {
+  async #lookAgain({ lookAgain }: Pick<Release, 'lookAgain'>): Promise<void> {
     await Promise.all(lookAgain.map((id) => this.#looks.add(id)))
   }
 
@@ -313,16 +298,21 @@ export class DependencyNodes {
    */
   async #freeReady(ids: readonly string[]): Promise<void> {
     try {
-      const ready: string[] = []
-      for (let from = 0; from < ids.length; from += READS_AT_ONCE) {
-        const part = ids.slice(from, from + READS_AT_ONCE)
-        const { results } = await this.#zookeeper.multiRead(part.map((id) => op.getData(this.#layout.wait(id))))
-        ready.push(...part.filter((_, index) => waitsFor(results[index]) === 0))
-      }
-      await Promise.all(ready.map((id) => this.#free(id)))
+      await Promise.all((await this.#findReady(ids)).map((id) => this.#free(id)))
     } catch (error) {
       if (!(error instanceof ZooKeeperError)) throw error
     }
+  }
+
+  /** Returns those of the jobs that wait for nothing. */
+  async #findReady(ids: readonly string[]): Promise<string[]> {
+    const ready: string[] = []
+    for (let from = 0; from < ids.length; from += READS_AT_ONCE) {
+      const part = ids.slice(from, from + READS_AT_ONCE)
+      const { results } = await this.#zookeeper.multiRead(part.map((id) => op.getData(this.#layout.wait(id))))
+      ready.push(...part.filter((_, index) => waitsFor(results[index]) === 0))
+    }
+    return ready
   }
 
   /** Deletes the wait of a job that waits for nothing, in one transaction with those of others. */
@@ -348,32 +338,14 @@ export class DependencyNodes {
   }
 }
 
-/** Adds an element, and removes the oldest if there are too many. */
-function addBounded(set: Set<string>, element: string, max: number): void {
-  set.add(element)
-  const [oldest] = set
-  if (oldest !== undefined && set.size > max) set.delete(oldest)
-}
-
 /** Internal signal: a job on which another one would depend has left the board. */
 export class DependencyGoneSignal extends Error {}
-
-/** Internal signal: the jobs that depend on a job that ends are not those that were read. */
-export class DependentsChanged extends Error {}
 
 /** Returns whether the end of a job was refused because of its dependents. */
 export function isDependentsConflict(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): boolean {
   if (step === undefined || step === 'guard') return false
   if (step.subject === 'posting') return error instanceof NotEmpty
   return step.subject === 'dependency' && [NotEmpty, NodeExists, NoNode].some((type) => error instanceof type)
-}
-
-function toStep(taken: TransactionStep['op'], dependency?: string): TransactionStep {
-  return { subject: 'dependency', op: taken, ...(dependency === undefined ? {} : { dependency }) }
-}
-
-function toDelete(path: string): TransactionStep {
-  return { subject: 'dependency', op: op.delete(path), mayBeGone: true }
 }
 
 function toName({ id, on }: Dependency): string {

@@ -50,13 +50,8 @@ import {
 import type { SequenceNumbers } from './commit/sequence-numbers.ts'
 import type { TransactionStep } from './commit/transactions.ts'
 import * as transactions from './commit/transactions.ts'
-import {
-  DependencyGoneSignal,
-  type DependencyNodes,
-  DependentsChanged,
-  isDependentsConflict,
-  type JobOutcome,
-} from './dependency-nodes.ts'
+import { DependencyGoneSignal, type DependencyNodes, isDependentsConflict } from './dependency-nodes.ts'
+import { DependentsChanged, type JobOutcome } from './dependency-release.ts'
 import { GateWriter, type GateWriterOptions } from './gate-writer.ts'
 import type { HistoryNodes } from './history-nodes.ts'
 import type { LimitNodes, LimitReservation } from './limit-nodes.ts'
@@ -386,25 +381,29 @@ export class ZooKeeperWriter {
       return isHistoryGone(error, step) ? new HistoryGoneSignal() : transaction.toRejection(error, step)
     }
     const job = batch === undefined ? undefined : { batch, uuid, id, trashed: cancellation !== undefined }
-    const commit = (steps: readonly TransactionStep[], precheck: Precheck, entry?: JournalEntry): Promise<void> =>
+    const commit = (
+      steps: readonly TransactionStep[],
+      dependentChecks: readonly Precheck[],
+      entry?: JournalEntry,
+    ): Promise<void> =>
       batches.end(job, async ({ steps: counting, finish, touches }) => {
         const needed = [...steps, ...transaction.steps, ...counting]
         const whole = [...needed, ...finish]
         const fits = finish.length > 0 && committer.sizeOf(whole) + (entry?.bytes.length ?? 0) <= MAX_END_BYTES
         const sent = { steps: fits ? whole : needed, touches: [...transaction.touches, ...touches] }
-        const prechecks = [...(transaction.prechecks ?? []), precheck]
+        const prechecks = [...(transaction.prechecks ?? []), ...dependentChecks]
         await committer.commit<void>({ ...transaction, ...sent, prechecks, toRejection, ...(entry ? { entry } : {}) })
         return fits
       })
     await dependencies.end(id, {
       outcome,
       // The job is done, and stays on the board until all that depend on it are free: if its owner dies meanwhile, another one goes on.
-      commitPart: (steps) =>
+      commitPart: (steps, prechecks) =>
         committer.commit<void>({
-          ...{ ...transaction, toRejection },
+          ...{ ...transaction, toRejection, prechecks },
           steps: [transactions.postingCheckStep(layout, id, { revision }), ...steps],
         }),
-      commit: (steps, precheck) => this.#withHistory(ended.history, (entry) => commit(steps, precheck, entry)),
+      commit: (steps, prechecks) => this.#withHistory(ended.history, (entry) => commit(steps, prechecks, entry)),
     })
     if (ended.history) history.added(ended.history)
     // It may have ended while it waited, because it was cancelled.

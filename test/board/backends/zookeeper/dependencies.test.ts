@@ -1,10 +1,16 @@
 /** Dependencies as znodes: what is left when owners die between two transactions, and answers that get lost. */
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { DependencyNodes } from '../../../../src/board/backends/zookeeper/dependency-nodes.ts'
+import {
+  DependencyRelease,
+  DependentsChanged,
+  type Release,
+} from '../../../../src/board/backends/zookeeper/dependency-release.ts'
 import { HistoryNodes } from '../../../../src/board/backends/zookeeper/history-nodes.ts'
 import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
 import type { Job, JobBoard } from '../../../../src/board/index.ts'
 import { Timeout, UnsupportedCapability } from '../../../../src/core/errors.ts'
+import { NoNode, NotEmpty } from '../../../../src/zookeeper/index.ts'
 import { zookeeperHosts } from '../../../support/namespace.ts'
 import { COMPILING_LIMIT_MS, ensureNativePackage, nativeLeftOut } from '../../../support/native-package.ts'
 import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from '../../boards.ts'
@@ -54,6 +60,85 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
     const next = board.claimNext()
     await sweeper(place).sweep([id])
     expect((await next)[0].job.uuid).toBe(second.uuid)
+  })
+
+  describe('of jobs that end at the same time, the last one frees the job after them', () => {
+    interface Scene extends AsyncDisposable {
+      readonly place: ZooKeeperPlace
+      /** Returns what frees jobs, as in a process of its own. */
+      process(): DependencyRelease
+      /** Prepares the end of one of the jobs, `first` or `second`. */
+      prepare(release: DependencyRelease, name: 'first' | 'second'): Promise<Release>
+      commit(...releases: Release[]): Promise<unknown>
+      isFree(): Promise<boolean>
+    }
+
+    async function scene(): Promise<Scene> {
+      const place = await zookeeperPlace()
+      const { witness, path } = place
+      await using board = await place.open()
+      const jobs = { first: await postAfter(board, 'first'), second: await postAfter(board, 'second') }
+      const last = jobIdFor(await postAfter(board, 'last', [jobs.first, jobs.second]))
+      const dependent = { id: last, name: last, on: 'done' } as const
+      return {
+        place,
+        process: () => new DependencyRelease({ zookeeper: witness, layout: new Layout(path) }),
+        prepare: (release, name) => release.prepare(jobIdFor(jobs[name]), [dependent], { outcome: 'done' }),
+        commit: (...releases) => witness.multi(releases.flatMap(({ steps }) => steps.map((step) => step.op))),
+        isFree: async () => (await witness.exists(`${path}/.waits/${last}`)) === undefined,
+        [Symbol.asyncDispose]: () => place[Symbol.asyncDispose](),
+      }
+    }
+
+    test('in two processes: the second one is refused, and reads again', async () => {
+      await using at = await scene()
+      const [one, other] = [at.process(), at.process()]
+      const [first, second] = await Promise.all([at.prepare(one, 'first'), at.prepare(other, 'second')])
+      await at.commit(first)
+      expect(await at.isFree()).toBe(false)
+      expect(await rejectionOf(at.commit(second))).toBeInstanceOf(NoNode)
+      const [precheck] = second.prechecks
+      const [found] = precheck ? (await at.place.witness.multiRead([precheck.op])).results : []
+      expect(precheck?.judge(found as never)).toBeInstanceOf(DependentsChanged)
+      second[Symbol.dispose]()
+      await at.commit(await at.prepare(other, 'second'))
+      expect(await at.isFree()).toBe(true)
+    })
+
+    test('in one process: the one that is sent later relies on the one before it', async () => {
+      await using at = await scene()
+      const one = at.process()
+      await at.commit(await at.prepare(one, 'first'), await at.prepare(one, 'second'))
+      expect(await at.isFree()).toBe(true)
+    })
+
+    test('in one process, where the one before is refused: they do not rely on each other', async () => {
+      await using at = await scene()
+      const one = at.process()
+      const first = await at.prepare(one, 'first')
+      const second = await at.prepare(one, 'second')
+      first[Symbol.dispose]()
+      const again = await at.prepare(one, 'first')
+      expect(await rejectionOf(at.commit(second, again))).toBeInstanceOf(NotEmpty)
+      await at.commit(again, second)
+      expect(await at.isFree()).toBe(true)
+    })
+  })
+
+  test('the sweep looks at all jobs that wait, however many these are', async () => {
+    await using place = await zookeeperPlace()
+    await using board = await place.open()
+    const first = await postAfter(board, 'first')
+    const posted = await board.postMany(
+      Array.from({ length: 1_200 }, () => ({ flow: 'flow', store: {}, after: [first] })),
+    )
+    const ids = posted.map((result) => ('job' in result ? jobIdFor(result.job) : ''))
+    const { witness, path } = place
+    const ready = ids.at(-1) ?? ''
+    await witness.delete(`${path}/.waits/${ready}/${jobIdFor(first)}`)
+    await sweeper(place).sweep(ids)
+    expect((await witness.getChildren(`${path}/.waits`)).names).toHaveLength(1_199)
+    expect(await witness.exists(`${path}/.waits/${ready}`)).toBeUndefined()
   })
 
   test('a post after many jobs that have ended meanwhile looks for all of them at once', async () => {

@@ -94,7 +94,7 @@ async function sweepWaits({
   dependencies,
 }: Pick<SweepOptions, 'zookeeper' | 'layout' | 'dependencies'>): Promise<void> {
   const listed = await missingAsUndefined(zookeeper.getChildren(layout.waitsFolder))
-  await dependencies.sweep(pickAtRandom(listed?.names ?? [], { count: MAX_SWEPT, random: Math.random }))
+  await dependencies.sweep(listed?.names ?? [])
 }
 
 async function forEachChild(

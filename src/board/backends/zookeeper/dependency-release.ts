@@ -1,0 +1,195 @@
+/**
+ * The steps by which the end of a job frees the jobs that depend on it. Exactly one end frees a job that depends on several: the last one.
+ *
+ * | the other dependencies of the dependent, as read | steps beside the deletion of this one |
+ * |---|---|
+ * | none | delete `.waits/<dependent>` |
+ * | only such as this process ends, in transactions queued before, and none of these does the same | the same: it is refused if one of them is |
+ * | at most 32 | check that one of them exists. If it has ended meanwhile, the check is refused, and the dependent is read again |
+ * | more | none: their ends look at it. After the transaction it is looked at again |
+ *
+ * With the check no owner can die between its end and the release of a dependent. Only where more than 32 dependencies end at once, before
+ * any of them has read that others did, may their owners die before they have looked again; then the sweep frees the dependent.
+ */
+import { NoNode, op, type ReadData, type ReadResult, type ZooKeeper } from '../../../zookeeper/index.ts'
+import { pickAtRandom } from '../../model/claim-order.ts'
+import type { DependencyEnd } from '../../model/dependencies.ts'
+import type { Precheck } from './commit/batch.ts'
+import type { TransactionStep } from './commit/transactions.ts'
+import type { Layout } from './store/layout.ts'
+
+/** The number of dependencies up to which all are read: the names of a thousand would be read a thousand times. */
+const MAX_LISTED = 32
+/** The number of dependents of which all dependencies are read at once, however many these are: at most a thousand each. */
+const MAX_READ_WHOLE = 16
+const MAX_LARGE = 100_000
+
+/** The effect of the end of a job on the jobs that depend on it. */
+export type JobOutcome =
+  | { readonly outcome: 'done' }
+  | { readonly outcome: 'trashed'; readonly cancellation: Uint8Array }
+
+/** A job that depends on another one. */
+export interface Dependent {
+  readonly id: string
+  /** The name of its znode under the other job. */
+  readonly name: string
+  readonly on: DependencyEnd
+}
+
+/** The steps by which the end of a job frees some of the jobs that depend on it. To be disposed of when they were committed, or refused. */
+export interface Release extends Disposable {
+  readonly steps: readonly TransactionStep[]
+  readonly prechecks: readonly Precheck[]
+  /** Jobs that waited for many others, too, when they were read. */
+  readonly lookAgain: readonly string[]
+}
+
+/** Internal signal: the jobs that depend on a job that ends, or what these wait for, is not what was read. */
+export class DependentsChanged extends Error {}
+
+/** What is known of a job that waits: for which jobs, or for how many. */
+type Waits = { readonly names: readonly string[] } | { readonly count: number }
+
+export class DependencyRelease {
+  readonly #zookeeper: Pick<ZooKeeper, 'multiRead'>
+  readonly #layout: Layout
+  /** Dependents that wait for more jobs than are listed, when they were read last. */
+  readonly #large = new Set<string>()
+  /**
+   * The jobs whose ends are under way here, by the jobs that depend on them. Those that delete the wait of the dependent are not there: they rely on the
+   * others, and if these relied on them, all would be refused for ever.
+   */
+  readonly #ending = new Map<string, Set<string>>()
+
+  constructor({ zookeeper, layout }: { readonly zookeeper: Pick<ZooKeeper, 'multiRead'>; readonly layout: Layout }) {
+    this.#zookeeper = zookeeper
+    this.#layout = layout
+  }
+
+  /** Returns the steps that free the dependents of a job. @throws NotConnected */
+  async prepare(id: string, dependents: readonly Dependent[], outcome: JobOutcome): Promise<Release> {
+    const layout = this.#layout
+    const read = await this.#read(dependents)
+    const steps: TransactionStep[] = []
+    const prechecks: Precheck[] = []
+    const lookAgain: string[] = []
+    const left: string[] = []
+    for (const [index, dependent] of dependents.entries()) {
+      const { waits, isCancelled } = read[index] ?? {}
+      steps.push(toDelete(layout.dependent(id, dependent.name)))
+      if (waits === undefined) continue
+      if (outcome.outcome === 'trashed' && dependent.on === 'done') {
+        if (!isCancelled) steps.push(toStep(op.create(layout.cancel(dependent.id), outcome.cancellation)))
+        continue
+      }
+      steps.push(toDelete(layout.waitFor(dependent.id, id)))
+      const rest = this.#restOf(dependent.id, { waits, id })
+      steps.push(...rest.steps)
+      prechecks.push(...rest.prechecks)
+      if (rest.isOpen) lookAgain.push(dependent.id)
+      if (!rest.isLast) left.push(dependent.id)
+    }
+    this.#noteEnding(id, left)
+    return { steps, prechecks, lookAgain, [Symbol.dispose]: () => this.#forgetEnding(id, left) }
+  }
+
+  /** Returns the steps about what a dependent waits for beside a job that ends. */
+  #restOf(
+    dependent: string,
+    { waits, id }: { readonly waits: Waits; readonly id: string },
+  ): Pick<Release, 'steps' | 'prechecks'> & { readonly isOpen?: true; readonly isLast?: true } {
+    const layout = this.#layout
+    const ending = this.#ending.get(dependent) ?? new Set<string>()
+    const others = 'names' in waits ? waits.names.filter((name) => name !== id && !ending.has(name)) : []
+    const [other] = pickAtRandom(others, { count: 1, random: Math.random })
+    if (other !== undefined) {
+      const path = layout.waitFor(dependent, other)
+      const judge = ({ error }: ReadResult<ReadData>) => (error instanceof NoNode ? new DependentsChanged() : undefined)
+      return { steps: [toStep(op.check(path))], prechecks: [{ op: op.getData(path), judge }] }
+    }
+    if ('count' in waits && waits.count - ending.size > 1) return { steps: [], prechecks: [], isOpen: true }
+    const path = layout.wait(dependent)
+    const judge = ({ error, stat }: ReadResult<ReadData>) =>
+      !error && stat.numChildren > 1 + ending.size ? new DependentsChanged() : undefined
+    return { steps: [toDelete(path)], prechecks: [{ op: op.getData(path), judge }], isLast: true }
+  }
+
+  async #read(
+    dependents: readonly Dependent[],
+  ): Promise<readonly { readonly waits: Waits | undefined; readonly isCancelled: boolean }[]> {
+    const layout = this.#layout
+    const areFew = dependents.length <= MAX_READ_WHOLE
+    const { results } = await this.#zookeeper.multiRead(
+      dependents.flatMap(({ id }) => {
+        const path = layout.wait(id)
+        const isListed = areFew && !this.#large.has(id)
+        return [isListed ? op.getChildren(path) : op.getData(path), op.getData(layout.cancel(id))]
+      }),
+    )
+    const found = dependents.map(({ id }, index) => ({
+      id,
+      waits: toWaits(results[2 * index]),
+      isCancelled: results[2 * index + 1]?.error === undefined,
+    }))
+    const small = found.filter(({ waits }) => waits && 'count' in waits && waits.count > 1 && waits.count <= MAX_LISTED)
+    const listed = await this.#list(small.map(({ id }) => id))
+    return found.map(({ id, waits, isCancelled }) => {
+      const names = listed.get(id)
+      return { waits: this.#noteSize(id, names ? { names } : waits), isCancelled }
+    })
+  }
+
+  async #list(ids: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>> {
+    if (ids.length === 0) return new Map()
+    const { results } = await this.#zookeeper.multiRead(ids.map((id) => op.getChildren(this.#layout.wait(id))))
+    return new Map(ids.map((id, index) => [id, results[index]?.names ?? []]))
+  }
+
+  /** Notes whether a dependent waits for more jobs than are listed; returns what it waits for. */
+  #noteSize(id: string, waits: Waits | undefined): Waits | undefined {
+    const count = waits && ('names' in waits ? waits.names.length : waits.count)
+    if (count === undefined || count <= MAX_LISTED) {
+      this.#large.delete(id)
+      return waits
+    }
+    addBounded(this.#large, id, MAX_LARGE)
+    return { count }
+  }
+
+  #noteEnding(id: string, dependents: readonly string[]): void {
+    for (const dependent of dependents) {
+      const ending = this.#ending.get(dependent)
+      if (ending) ending.add(id)
+      else this.#ending.set(dependent, new Set([id]))
+    }
+  }
+
+  #forgetEnding(id: string, dependents: readonly string[]): void {
+    for (const dependent of dependents) {
+      const ending = this.#ending.get(dependent)
+      ending?.delete(id)
+      if (ending?.size === 0) this.#ending.delete(dependent)
+    }
+  }
+}
+
+function toWaits(read: ReadResult<ReadData> | ReadResult<{ readonly names: string[] }> | undefined): Waits | undefined {
+  if (!read || read.error) return undefined
+  return 'names' in read ? { names: read.names } : { count: read.stat.numChildren }
+}
+
+/** Adds an element, and removes the oldest if there are too many. */
+export function addBounded(set: Set<string>, element: string, max: number): void {
+  set.add(element)
+  const [oldest] = set
+  if (oldest !== undefined && set.size > max) set.delete(oldest)
+}
+
+export function toStep(taken: TransactionStep['op'], dependency?: string): TransactionStep {
+  return { subject: 'dependency', op: taken, ...(dependency === undefined ? {} : { dependency }) }
+}
+
+export function toDelete(path: string): TransactionStep {
+  return { subject: 'dependency', op: op.delete(path), mayBeGone: true }
+}
