@@ -45,6 +45,9 @@ function unique(typed: readonly Typed[]): Typed[] {
   return [...new Map(typed.map((each) => [each.line, each])).values()]
 }
 
+/** They ask for no board, or say themselves what is wrong with it. */
+const ALONE = ['init', 'dev', 'completion', 'doctor', 'logbook', 'config']
+
 let folder: string
 
 beforeAll(async () => {
@@ -63,8 +66,8 @@ test('there are commands', () => {
 
 test.each(COMMANDS)('$page: $line', async ({ line }) => {
   const argv = wordsOf(line)
-  // These ask for no board, or say themselves what is wrong with it.
-  const isAlone = ['init', 'dev', 'completion', 'doctor', 'logbook'].includes(argv[0] ?? '') || argv[1] === 'preview'
+  // A deployment is one of a file that is not here.
+  const isAlone = ALONE.includes(argv[0] ?? '') || argv[1] === 'preview' || argv.includes('--deployment')
   const { code, said } = await typed(isAlone ? [...argv, '--help'] : argv)
   expect({ code, said }).toEqual(isAlone ? { code: 0, said: expect.any(String) } : { code: 2, said: TOLD })
 })
@@ -74,7 +77,7 @@ test.each(COMMANDS)('$page: $line', async ({ line }) => {
  * needs is missing.
  */
 const TOLD: unknown = expect.stringMatching(
-  / nowhere:|missing required argument '(uuid|flow|id)'|--flows |name the flow, or a file with --from/,
+  / nowhere:|missing required argument '(uuid|flow|id|key)'|--flows |name the flow, or a file with --from/,
 )
 
 const context = processContext()

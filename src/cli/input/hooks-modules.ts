@@ -2,7 +2,6 @@
 import type { ConductorHooks, ErrorHandler } from '../../conductor/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { exportNamed } from '../../core/module-exports.ts'
-import type { FlowModules, ModuleNames } from './flows-module.ts'
 import { loadModule, type ModuleOptions } from './import-module.ts'
 import { definedOnly } from './shared-options.ts'
 
@@ -28,10 +27,10 @@ export function hookExports(module: string, exported: object): HookExports {
  *
  * @throws InvalidArgument for a module that exports neither, and if several modules export different functions `onError`
  */
-export async function withHooksOf(
-  modules: ModuleNames,
-  { flows, options }: { readonly flows: FlowModules; readonly options: ModuleOptions },
-): Promise<FlowModules> {
+export async function withHooksOf<M extends Partial<HookExports>>(
+  modules: readonly string[],
+  { flows, options }: { readonly flows: M; readonly options: ModuleOptions },
+): Promise<M & Partial<HookExports>> {
   let { hooks, onError } = flows
   const { mergeHooks } = await import('../../conductor/internal.ts')
   for (const module of new Set(modules)) {
