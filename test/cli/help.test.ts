@@ -92,7 +92,9 @@ test('every command there is has its place there', async () => {
   }
   const found: string[] = []
   for (const name of await commandsOf('')) {
-    const below = ['schedule', 'limits', 'batch', 'trash', 'logbook', 'config'].includes(name) ? await commandsOf(name) : []
+    const below = ['schedule', 'limits', 'batch', 'trash', 'logbook', 'config'].includes(name)
+      ? await commandsOf(name)
+      : []
     found.push(...(below.length > 0 ? below.map((each) => `${name} ${each}`) : [name]))
   }
   expect(found.filter((name) => name !== 'help')).toEqual(COMMANDS)
