@@ -13,6 +13,7 @@ import { demoSummaryLines, eventLine } from '../../../src/cli/output/render/demo
 import { infoLines } from '../../../src/cli/output/render/info.ts'
 import {
   conductorsTable,
+  configTable,
   historyTable,
   jobsTable,
   logbooksTable,
@@ -219,6 +220,17 @@ const WAITING: TrackedView = {
   waitingFor: { kind: 'pause', text: 'the board is paused' },
 }
 
+const CONFIG = [
+  {
+    key: 'board',
+    value: 'postgres://***@db.example.org/jobs?board=orders',
+    origin: 'jobboard.yaml:12 (deployment production)',
+  },
+  { key: 'conductor.size', value: ['small', 'medium'], origin: 'jobboard.yaml:7' },
+  { key: 'conductor.release', value: '2026-11\u001b[31m', origin: 'JOBBOARD_RELEASE' },
+  { key: 'timeout', value: '10s', origin: 'default' },
+]
+
 const ENDED: readonly EndedJob[] = [
   {
     ...{ uuid: uuid(1), name: 'photo-1', flow: 'photo', outcome: 'COMPLETE', reason: undefined },
@@ -256,6 +268,7 @@ const KEPT = { board: 'redis://127.0.0.1:6379/0?prefix=demo', persistence: 'dire
 const SCREENS: Readonly<Record<string, (screen: Screen) => string[]>> = {
   jobs: (screen) => jobsTable(JOBS, screen),
   'trash-list': (screen) => trashTable([TRASHED], screen),
+  config: (screen) => configTable(CONFIG, screen),
   history: (screen) => historyTable(ENDED, screen),
   ...Object.fromEntries(
     Object.entries(REPORTS).map(([name, report]) => [name, (screen: Screen) => reportLines(uuid(1), report, screen)]),

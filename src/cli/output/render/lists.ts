@@ -151,8 +151,8 @@ interface ConfigRow {
 
 export function configTable(rows: readonly ConfigRow[], screen: Screen): string[] {
   const columns: readonly Column<ConfigRow>[] = [
-    { title: 'KEY', value: ({ key }) => key, min: 20 },
-    { title: 'VALUE', value: ({ value }) => (typeof value === 'string' ? value : JSON.stringify(value)), min: 20 },
+    { title: 'KEY', value: ({ key }) => key, min: 16 },
+    { title: 'VALUE', value: ({ value }) => (typeof value === 'string' ? value : JSON.stringify(value)), min: 12 },
     { title: 'FROM', value: ({ origin }) => origin },
   ]
   return renderTable(columns, rows, screen)
