@@ -111,11 +111,11 @@ describe('conductor', () => {
 
 describe('pool: of the config file', () => {
   test.each([
-    ['max: 0', '3:3: pool.max: Too small'],
+    ['max: 0', '3:3: pool.max must be a whole number from 1'],
     ['mx: 1', '3:3: unknown key mx; did you mean max?'],
     ['memory: lots', "3:3: pool.memory must be a size of at least 1KB, such as '512MB' or '2GB', got lots"],
     ['grace: soon', '3:3: pool.grace: "soon" is not a duration'],
-    ['isolate: some', '3:3: pool.isolate: expected one of "declared"|"all"'],
+    ['isolate: some', '3:3: pool.isolate must be one of declared, all'],
     [`memory: \${MEMORY}`, '3:3: the variable MEMORY is not set'],
   ])('%s is refused with its place', async (line, message) => {
     await place.write('jobboard.yaml', `flows: ./flows.mjs\npool:\n  ${line}\n`)

@@ -81,8 +81,10 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     await schedule('pause', 'greet', '--reason', 'tests')
     expect((await schedule('show', 'greet')).stdout).toMatch(/paused .*: tests/)
     const triggered = (await schedule('trigger', 'greet', '--store', '{"name":"Eve"}')).stdout.trim()
-    const from = new Date(Date.now() - 2 * 3_600_000 - 60_000).toISOString()
-    const filled = (await schedule('backfill', 'greet', '--from', from)).stdout.trim().split('\n')
+    const hour = Math.floor(Date.now() / 3_600_000) * 3_600_000
+    const times = { from: new Date(hour - 9_000_000).toISOString(), to: new Date(hour - 1_800_000).toISOString() }
+    const backfilled = await schedule('backfill', 'greet', '--from', times.from, '--to', times.to)
+    const filled = backfilled.stdout.trim().split('\n')
     expect(filled).toHaveLength(2)
     await place.jobboard(['conductor', '--flows', 'flows.js', '--burst'])
     for (const uuid of [triggered, ...filled])

@@ -139,10 +139,16 @@ function withAnyVariable(env: CliContext['env']): CliContext['env'] {
   return new Proxy(env, { get: (target, name) => target[String(name)] || 'unset' })
 }
 
+/** Returns which key names a board, or logbooks, by a name or a URI; undefined for a value that is a URI. */
+function referenceKey(path: Path): 'board' | 'persistence' | undefined {
+  const key = path.findLast((each) => typeof each === 'string')
+  return key === 'board' || key === 'persistence' ? key : undefined
+}
+
 /** @throws InvalidArgument for the name of a board, or of logbooks, that the file does not have */
 function assertReference(path: Path, value: string, { config, shown }: ConfigFile): void {
-  const key = path.at(-1)
-  if ((key !== 'board' && key !== 'persistence') || URI_PATTERN.test(value)) return
+  const key = referenceKey(path)
+  if (key === undefined || URI_PATTERN.test(value)) return
   const names = Object.keys(config[`${key}s`] ?? {})
   if (names.includes(value)) return
   throw new InvalidArgument(`there is no ${key} ${JSON.stringify(value)} in ${shown}${suggestion(value, names)}`)
@@ -156,8 +162,7 @@ async function checkUri(
   value: string,
   { faults, cwd }: { readonly faults: FaultList; readonly cwd: string },
 ): Promise<void> {
-  const isReference = path.at(-1) === 'board' || path.at(-1) === 'persistence'
-  if (isReference && !URI_PATTERN.test(value)) return
+  if (referenceKey(path) !== undefined && !URI_PATTERN.test(value)) return
   const isBoard = path[0] === 'boards' ? path.at(-1) !== 'persistence' : path[0] === 'board'
   try {
     const { parameters } = parseUri(value, isBoard ? 'board' : 'persistence')
