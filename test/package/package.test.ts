@@ -31,13 +31,15 @@ const KINDS: readonly RegExp[] = [
   /^dist\/[\w/-]+\.(js|d\.ts)$/,
   // Read at run time; a thread of a child process is started without loaders.
   /^(dist|src)\/([\w/-]+\.(lua|sql)|pool\/lifeline\.mjs)$/,
+  // For editors: what jobboard.yaml may have.
+  /^(dist|src)\/cli\/input\/config\/schema\.json$/,
   // So that stack traces and debuggers show what was written.
   /^(dist\/[\w/-]+\.js\.map|src\/[\w/-]+(\.d)?\.ts)$/,
   // What the README and the docstrings lead to.
   /^docs\/[\w/-]+\.(md|svg)$/,
   // For Prometheus.
   /^docs\/alerts\.yml$/,
-  /^examples\/[\w/-]+(\.test)?\.(ts|mjs|txt|md)$/,
+  /^examples\/[\w/-]+(\.test)?\.(ts|mjs|txt|md|yaml)$/,
   // What `jobboard init` writes.
   /^templates\/(javascript|typescript|project)\/[\w.]+$/,
   /^docker\/(README\.md|Dockerfile|compose\.yaml|healthcheck\.mjs|flows\/(package\.json|flows\.js)|k8s\/[\w/]+\.yaml)$/,
@@ -95,7 +97,7 @@ describe('the ways in', () => {
   test('are there, each with its types, and all are modules', async () => {
     const { type, exports, bin } = await manifest()
     expect(type).toBe('module')
-    expect(Object.keys(exports).sort()).toEqual(['.', './package.json', './testing', './zookeeper'])
+    expect(Object.keys(exports).sort()).toEqual(['.', './package.json', './schema.json', './testing', './zookeeper'])
     const targets = Object.entries(exports).flatMap(([door, target]) => {
       if (typeof target === 'string') return [target]
       expect(Object.keys(target), door).toEqual(['types', 'default'])
@@ -114,11 +116,12 @@ describe('the ways in', () => {
       import { workbench } from 'jobboard/testing'
       import { ZooKeeper } from 'jobboard/zookeeper'
       import manifest from 'jobboard/package.json' with { type: 'json' }
-      console.log(typeof openBoard, typeof workbench, typeof ZooKeeper, manifest.name)
+      import schema from 'jobboard/schema.json' with { type: 'json' }
+      console.log(typeof openBoard, typeof workbench, typeof ZooKeeper, manifest.name, schema.title)
       await import('jobboard/dist/board/index.js').catch((error) => console.log(error.code))`
     await user.write('ways.mjs', program)
     expect(await user.run('node --no-warnings ways.mjs')).toBe(
-      'function function function jobboard\nERR_PACKAGE_PATH_NOT_EXPORTED\n',
+      'function function function jobboard jobboard.yaml\nERR_PACKAGE_PATH_NOT_EXPORTED\n',
     )
   })
 

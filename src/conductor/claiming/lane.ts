@@ -2,9 +2,15 @@
  * The lanes of the boards of a conductor, and the right to run a suspect: a job whose owners died may end this process, too, so a process
  * runs one suspect at a time, of whichever board. Within one board, the board sees to that by itself.
  */
-import type { Claim, Posting } from '../../board/index.ts'
+import type { Posting } from '../../board/index.ts'
 import { isSuspect } from '../../board/internal.ts'
 import type { Condition } from '../../core/async/abort.ts'
+
+/** A job that was claimed: what a `Claim` has. */
+export interface ClaimedJob {
+  readonly posting: Posting
+  readonly job: { readonly uuid: string }
+}
 
 /** The share of one board in the slots. */
 export interface Lane {
@@ -49,12 +55,12 @@ export class SuspectRight {
   }
 
   /** Returns whether a granted job may run beside the suspects that run. */
-  permits(lane: Lane, claim: Pick<Claim, 'posting'>): boolean {
+  permits(lane: Lane, claim: Pick<ClaimedJob, 'posting'>): boolean {
     return !this.#concerns(claim) || this.#holder === undefined || this.#holder === lane
   }
 
   /** Notes that a job begins to run. */
-  begin(lane: Lane, claim: Pick<Claim, 'posting' | 'job'>): void {
+  begin(lane: Lane, claim: ClaimedJob): void {
     if (!this.#concerns(claim)) return
     lane.suspects.add(claim.job.uuid)
     this.#holder = lane
@@ -79,7 +85,7 @@ export class SuspectRight {
   }
 
   /** Returns whether several boards have to agree, because the job was a suspect before this claim. */
-  #concerns({ posting }: Pick<Claim, 'posting'>): boolean {
+  #concerns({ posting }: Pick<ClaimedJob, 'posting'>): boolean {
     return this.#lanes.length > 1 && isSuspect({ attempts: posting.attempts.slice(0, -1) })
   }
 }

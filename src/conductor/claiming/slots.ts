@@ -14,11 +14,11 @@
  * A board that is away reserves no slots and blocks no other. A claim that such a board has granted nevertheless takes a free slot, or is
  * given back.
  */
-import type { Claim, Posting } from '../../board/index.ts'
+import type { Posting } from '../../board/index.ts'
 import { abortAfter, Condition, followSignals } from '../../core/async/abort.ts'
 import { Timeout } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
-import { type Lane, SuspectRight } from './lane.ts'
+import { type ClaimedJob, type Lane, SuspectRight } from './lane.ts'
 
 /** The time that all slots have to be taken before idle boards are not watched any more; they are asked again when a slot is free. */
 const FULL_LINGER_MS = 10_000
@@ -153,7 +153,7 @@ export class Slots {
   // --- Runs -------------------------------------------------------------------------------------------------------
 
   /** Takes a slot for a claim. Returns false if the claim must be given back, because its slot was given to another board. */
-  begin(lane: Lane, claim: Pick<Claim, 'posting' | 'job'>): boolean {
+  begin(lane: Lane, claim: ClaimedJob): boolean {
     if (!this.#suspects.permits(lane, claim)) return false
     if (lane.reserved > 0) lane.reserved -= 1
     else if (this.#free < 1) return false
