@@ -8,12 +8,14 @@ export type { Logger }
 /** A logger that writes nothing, at almost no cost. */
 export const silentLog: Logger = pino({ level: 'silent' })
 
-/** Returns a logger that writes JSON lines to standard error, for daemons: standard output is for results. */
-export function daemonLog(options: { level?: string; name: string }): Logger {
+/** Returns a logger that writes JSON lines to standard error, or to a stream, for daemons: standard output is for results. */
+export function daemonLog(options: { level?: string; name: string; stream?: { write(line: string): void } }): Logger {
+  const { name, level = 'info', stream } = options
+  if (stream) return pino({ name, level }, stream)
   const destination = pino.destination({ fd: 2, sync: true })
   // A full disk of the log must not end the jobs.
   destination.on('error', () => undefined)
-  return pino({ name: options.name, level: options.level ?? 'info' }, destination)
+  return pino({ name, level }, destination)
 }
 
 const LEVEL_METHODS = ['trace', 'debug', 'info', 'warn', 'error', 'isLevelEnabled'] as const satisfies (keyof Logger)[]

@@ -30,6 +30,8 @@ export const GRAPH_FORMATS = ['mermaid', 'dot'] as const
 /** The default page size of `logbook list`. */
 export const DEFAULT_PAGE_SIZE = 50
 /** The ways in which `dev` can run ZooKeeper. */
+export const LOG_FORMAT_CHOICES = ['auto', 'json', 'pretty'] as const
+export type LogFormat = (typeof LOG_FORMAT_CHOICES)[number]
 export const SERVER_CHOICES = ['package', 'docker'] as const
 export const MAX_PORT = 65_535
 export const SHELL_CHOICES = ['bash', 'zsh', 'fish'] as const

@@ -8,7 +8,7 @@ import { formatDuration, toMilliseconds } from '../../../core/time.ts'
 import { redactUri } from '../../../core/uri.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../../context.ts'
 import { addBoardFlags, type BoardFlags, toBoards } from '../../input/board-flags.ts'
-import { LOG_LEVEL_CHOICES } from '../../input/choices.ts'
+import { LOG_FORMAT_CHOICES, LOG_LEVEL_CHOICES, type LogFormat } from '../../input/choices.ts'
 import {
   addConductorFlags,
   boardSettingsOf,
@@ -29,6 +29,7 @@ import {
   type SharedOptions,
 } from '../../input/shared-options.ts'
 import { openBoardsLogbooks, openConductorsLogbooks, openNamedBoard, toConductorBoard } from '../../opening.ts'
+import { openLogStream } from '../../output/log-format.ts'
 import { escapeUnprintable } from '../../output/render/text.ts'
 import { reloader } from './reload.ts'
 
@@ -38,6 +39,7 @@ interface ConductorCommandOptions extends SharedOptions, ConductorFlags, BoardFl
   readonly hooks?: ModuleNames
   readonly release?: string
   readonly logLevel?: (typeof LOG_LEVEL_CHOICES)[number]
+  readonly logFormat?: LogFormat
 }
 
 export function defineConductor(program: Command, run: RunAction): void {
@@ -45,7 +47,7 @@ export function defineConductor(program: Command, run: RunAction): void {
     .command('conductor')
     .summary('run a conductor until it is stopped')
     .description(
-      'Claims jobs whose flow the module exports, and runs them. It logs JSON lines to standard error. The first SIGINT or ' +
+      'Claims jobs whose flow the module exports, and runs them. It logs to standard error. The first SIGINT or ' +
         'SIGTERM lets running jobs finish, the second aborts them, the third ends the process; unfinished jobs go back to ' +
         'the board. SIGUSR2 pauses it, and resumes it when it is paused: meanwhile running jobs continue, and no job is claimed. ' +
         'SIGHUP reads the config file again. ' +
@@ -60,6 +62,11 @@ export function defineConductor(program: Command, run: RunAction): void {
       '--log-level <level>',
       `one of ${LOG_LEVEL_CHOICES.join(', ')} (default: info)`,
       choiceParser('--log-level', LOG_LEVEL_CHOICES),
+    )
+    .option(
+      '--log-format <format>',
+      `one of ${LOG_FORMAT_CHOICES.join(', ')}; auto: for people on a terminal, if pino-pretty is installed (default: auto)`,
+      choiceParser('--log-format', LOG_FORMAT_CHOICES),
     )
     .addHelpText('after', EXAMPLES)
     .action(run(conductor))
@@ -83,7 +90,8 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
   const { flows, services, hooks, onError } = module
   const release = options.release || context.env['JOBBOARD_RELEASE'] || undefined
   const { daemonLog, redactedLog, runConductor } = await loadConductorModule()
-  const plain = daemonLog({ name: 'jobboard', ...(options.logLevel ? { level: options.logLevel } : {}) })
+  const stream = await openLogStream(options.logFormat ?? 'auto', context)
+  const plain = daemonLog({ name: 'jobboard', ...definedOnly({ level: options.logLevel, stream }) })
   const redact = redactedKeys(options, context)
   const log = redactedLog(plain, new Redactor(redact))
   const limits = context.configFile?.limits()

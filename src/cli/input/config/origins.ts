@@ -45,6 +45,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'conductor.metrics': false,
   'conductor.release': 'none',
   'conductor.logLevel': 'info',
+  'conductor.logFormat': 'auto',
   'pool.isolate': 'declared',
 }
 

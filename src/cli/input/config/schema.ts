@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import {
   CATCH_UP_CHOICES,
+  LOG_FORMAT_CHOICES,
   LOG_LEVEL_CHOICES,
   MAX_ATTEMPTS,
   OVERLAP_CHOICES,
@@ -159,6 +160,7 @@ const conductor = z.strictObject({
   weights: z.array(count('The share of a board in the claims')).optional(),
   release: text("The name of the application's release, for hooks; like JOBBOARD_RELEASE").optional(),
   logLevel: choice('The least level that is logged', LOG_LEVEL_CHOICES).optional(),
+  logFormat: choice('JSON lines, or lines for people', LOG_FORMAT_CHOICES).optional(),
 })
 
 const common = {
