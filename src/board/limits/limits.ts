@@ -196,7 +196,7 @@ export class Limits {
   /** Adds to each limit the keys for which it is the one that counts; a hold counts where nothing is set. */
   async #withKeys(views: readonly LimitView[], counted: WaitingCount | undefined): Promise<LimitView[]> {
     const byLimit = new Map<LimitView, KeyCount[]>()
-    for (const count of joinCounts(await this.#host.use(), counted)) {
+    for (const count of joinCounts(await this.#useOf(views), counted)) {
       const found = matching(count.key, views)
       const limit = found.find(({ set, error }) => set ?? error) ?? found[0]
       if (!limit) continue
@@ -205,6 +205,13 @@ export class Limits {
       else byLimit.set(limit, [count])
     }
     return views.map((view) => this.#withCounts(view, byLimit.get(view) ?? [], counted))
+  }
+
+  /** Returns what is taken of keys: of some of all, and of each key for which something is set, which may not be among these. */
+  async #useOf(views: readonly LimitView[]): Promise<readonly LimitUse[]> {
+    const own = views.flatMap(({ key }) => (key.endsWith('*') ? [] : [key]))
+    const uses = await Promise.all([this.#host.use(), ...(own.length > 0 ? [this.#host.use(own)] : [])])
+    return [...new Map(uses.flat().map((use) => [use.key, use])).values()]
   }
 
   #withCounts(view: LimitView, keys: readonly KeyCount[], counted: WaitingCount | undefined): LimitView {

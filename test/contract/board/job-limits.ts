@@ -162,6 +162,18 @@ export function jobLimitsContract({ open, expire }: Place): void {
       expect(await board.limits.show('tenant/1')).not.toHaveProperty('keys')
     })
 
+    test('a list shows the jobs that run of a key, however many keys of a pattern are in use', async () => {
+      const board = await open()
+      await board.limits.set('tenant/*', { rate: { limit: 1, per: '1h' } })
+      await board.limits.set('zone', { concurrency: 2 })
+      await board.post('work', {}, { limits: ['zone'] })
+      await board.claimNext()
+      await Promise.all(Array.from({ length: 1_001 }, (_, n) => board.limits.take(`tenant/${n}`)))
+      expect(await board.limits.list()).toContainEqual(
+        expect.objectContaining({ key: 'zone', keys: [{ key: 'zone', running: 1 }] }),
+      )
+    })
+
     test('a list shows keys of any characters', async () => {
       const board = await open()
       const keys = ['a\\b', 'c d/é', '["e"]', '#f', '😀'.repeat(100)]

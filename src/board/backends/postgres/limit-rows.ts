@@ -32,17 +32,21 @@ export class LimitRows {
   /** Returns what claims have taken of these keys of limits, or of some of all keys. */
   async use(keys: readonly string[] | undefined): Promise<LimitUse[]> {
     const { driver, schema, board } = this.#options
-    const text = `SELECT k.key, k.arrival, k.spacing, k.burst, (SELECT count(*) FROM ${schema}.slots s WHERE s.key = k.key AND s.board = k.board) AS slots
-      FROM ${schema}.limit_keys k WHERE k.board = $1 AND ($2::text[] IS NULL OR k.key = ANY($2)) ORDER BY 3 DESC, 2 DESC LIMIT $3`
+    // A row of limit_keys is deleted when no token is missing, also while jobs hold slots of the key.
+    const text = `SELECT coalesce(k.key, s.key) AS key, k.arrival, k.spacing, k.burst, coalesce(s.taken, 0) AS taken
+      FROM (SELECT key, arrival, spacing, burst FROM ${schema}.limit_keys
+        WHERE board = $1 AND arrival > 0 AND ($2::text[] IS NULL OR key = ANY($2))) k
+      FULL JOIN (SELECT key, pg_catalog.count(*) AS taken FROM ${schema}.slots
+        WHERE board = $1 AND ($2::text[] IS NULL OR key = ANY($2)) GROUP BY key) s ON s.key = k.key
+      ORDER BY taken DESC, arrival DESC NULLS LAST LIMIT $3`
     const { rows } = await translateErrors('reading the use of limits', () =>
       driver.query(text, [board, keys?.map(encodeText) ?? null, MAX_USED_KEYS]),
     )
-    const found = rows.map(({ key, arrival, spacing, burst, slots }) => {
-      const arrivalMs = Number(arrival) > 0 ? Number(arrival) : undefined
+    return rows.map(({ key, arrival, spacing, burst, taken }) => {
+      const arrivalMs = arrival === null ? undefined : Number(arrival)
       const rate = Number(spacing) > 0 ? { rate: { intervalMs: Number(spacing), burst: Number(burst) } } : {}
-      return { key: decodeText(String(key)), slots: Number(slots), arrivalMs, ...rate }
+      return { key: decodeText(String(key)), slots: Number(taken), arrivalMs, ...rate }
     })
-    return found.filter(({ slots, arrivalMs }) => slots > 0 || arrivalMs !== undefined)
   }
 
   /** Takes tokens in one transaction, which is not repeated when its answer is lost. @throws LimitsChanged */

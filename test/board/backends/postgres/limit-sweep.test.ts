@@ -38,6 +38,10 @@ test('keys of which nothing is taken, and those that no limit concerns, are dele
   await prune(place)
   expect(await keysIn(place)).toEqual(['a\\\\b', 'tenant/7'])
   // Slots are rows of their own.
+  expect((await board.limits.show('slots/1')).keys).toEqual([{ key: 'slots/1', running: 1 }])
+  expect(await board.limits.list()).toContainEqual(
+    expect.objectContaining({ key: 'slots/*', keys: [{ key: 'slots/1', running: 1 }] }),
+  )
   const waiting = await board.post('work', {}, { limits: ['slots/1'] })
   expect(await rejectionOf(board.claim(waiting))).toBeInstanceOf(LimitReached)
   await held.consume()
