@@ -534,7 +534,8 @@ export class JobBoard implements AsyncDisposable {
    * with `{ dependents: true }`, which restores this one, too. Returns the restored jobs.
    *
    * @throws NotFound when it is no longer in the trash, or a job on which it depends is not known any more; InvalidState when such a job is in
-   * the trash; Duplicate when its key is taken; InvalidArgument
+   * the trash; Duplicate when its key is taken, or a job with its uuid is open in its batch; InvalidArgument. With `dependents`, also of one of
+   * those; the others are restored
    */
   async restore(trashed: TrashedJob, options: RestoreOptions = {}): Promise<readonly TrashedJob[]> {
     this.#lifecycle.assertRunning()

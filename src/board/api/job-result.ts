@@ -131,12 +131,15 @@ async function findUnlessGone(reference: string, find: ResultContext['find']): P
   }
 }
 
-/** The board knows best how a job has ended that was seen on it; the history has the results. */
+/**
+ * The board knows best how a job has ended that was seen on it; the history has the results. A job that was seen in the trash may have been
+ * restored, and be done since: nothing follows that end.
+ */
 function toKnownEnd(
   record: EndedJob | undefined,
   { outcome, job }: { readonly outcome: KnownEnd['outcome'] | undefined; readonly job: Job | undefined },
 ): KnownEnd | undefined {
-  if (record && (outcome === undefined || record.outcome === outcome))
+  if (record && (outcome !== 'COMPLETE' || record.outcome === 'COMPLETE'))
     return { outcome: record.outcome, reason: record.reason, results: record.results }
   return outcome && { outcome, reason: job?.attempts.at(-1)?.reason, results: undefined }
 }

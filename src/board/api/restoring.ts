@@ -1,5 +1,5 @@
 /** Restores jobs from the trash, with those that went there because of them. */
-import { InvalidState } from '../../core/errors.ts'
+import { Duplicate, InvalidState, NotFound } from '../../core/errors.ts'
 import { assertOptions } from '../../core/options.ts'
 import type { Backend } from '../backend.ts'
 import type { DependencyResolver } from './dependency-resolver.ts'
@@ -15,7 +15,7 @@ export interface RestoreOptions {
 }
 
 export interface RestoringContext {
-  readonly backend: Pick<Backend, 'restore' | 'trashed'>
+  readonly backend: Pick<Backend, 'restore' | 'trashed' | 'trashedEntry'>
   readonly dependencies: DependencyResolver
 }
 
@@ -54,23 +54,39 @@ async function restoreDependents(first: TrashedJob, context: RestoringContext): 
   const restored: TrashedJob[] = []
   const seen = new Set<string>()
   const queue = [first]
+  let refused: Error | undefined
   for (const job of queue) {
     for (const dependent of dependents.get(job.uuid) ?? []) {
-      if (seen.has(dependent.uuid) || !(await tryToRestore(dependent, context))) continue
+      if (seen.has(dependent.uuid)) continue
+      const refusal = await tryToRestore(dependent, context)
+      if (refusal === 'left' || refusal instanceof InvalidState) continue
       seen.add(dependent.uuid)
+      if (refusal) {
+        refused ??= refusal
+        continue
+      }
       restored.push(dependent)
       queue.push(dependent)
     }
   }
+  if (refused) throw refused
   return restored
 }
 
-async function tryToRestore(job: TrashedJob, context: RestoringContext): Promise<boolean> {
+/**
+ * Restores a job among others. Returns undefined where it is restored; `left` where it has left the trash meanwhile; and otherwise why it stays
+ * there: InvalidState where it depends on another job in the trash, NotFound where one of those jobs is not known any more, Duplicate. The others
+ * can be restored all the same.
+ *
+ * @throws what concerns the others, too, such as NotConnected
+ */
+export async function tryToRestore(job: TrashedJob, context: RestoringContext): Promise<Error | 'left' | undefined> {
   try {
     await restoreOne(job, {}, context)
-    return true
+    return undefined
   } catch (error) {
-    if (error instanceof InvalidState) return false
-    throw error
+    if (error instanceof InvalidState || error instanceof Duplicate) return error
+    if (!(error instanceof NotFound)) throw error
+    return (await context.backend.trashedEntry?.(TrashedJob.entryFor(job).id)) ? error : 'left'
   }
 }

@@ -26,6 +26,15 @@ async function failedBatch(board: JobBoard): Promise<Batch> {
   return batch
 }
 
+/** Ends other jobs until the history of the board does not know this one any more. */
+async function forget(board: JobBoard, uuid: string): Promise<void> {
+  const isKnown = () =>
+    board.post('flow', {}, { name: 'other', after: [uuid] }).catch((error: unknown) => {
+      if (!(error instanceof NotFound)) throw error
+    })
+  while (await isKnown()) await end(board, 'other')
+}
+
 export function batchChangesContract({ open }: Place): void {
   describe('a job that is restored', () => {
     test('opens a batch that has ended, whose later end posts the callback of its generation', async () => {
@@ -122,6 +131,54 @@ export function batchChangesContract({ open }: Place): void {
       await end(board, 'first')
       await end(board, 'second')
       expect(await takeCallback(board, 'all done')).toMatchObject({ total: 2, done: 2, generation: 2 })
+    })
+
+    test('are restored but one whose key is taken, which the call names', async () => {
+      const board = await open()
+      const batch = await createBatch(board)
+      const first = await postTo(batch, 'first', { key: 'taken' })
+      const others = Array.from({ length: 201 }, (_, n) => `${n}`)
+      for (const job of [first, ...(await Promise.all(others.map((name) => postTo(batch, name))))])
+        await (await board.claim(job)).trash()
+      await board.post('flow', {}, { key: 'taken' })
+      const refused = { code: 'JOBBOARD_DUPLICATE', message: expect.stringContaining(first.uuid) }
+      expect(await rejectionOf(batch.retryFailed())).toMatchObject(refused)
+      expect(await batch.progress()).toMatchObject({ total: 202, open: 201, failed: 1, sealed: false })
+    })
+
+    test('are restored but one that depends on a job which is not known any more', async () => {
+      const board = await open({ keepHistory: 2 })
+      const batch = await createBatch(board)
+      const lost = await board.post('flow', {}, { name: 'lost' })
+      await postTo(batch, 'after it', { after: [lost] })
+      await end(board, 'lost')
+      await end(board, 'after it', 'trash')
+      await postTo(batch, 'alone')
+      await end(board, 'alone', 'trash')
+      await forget(board, lost.uuid)
+      expect(await rejectionOf(batch.retryFailed())).toMatchObject({
+        code: 'JOBBOARD_NOT_FOUND',
+        message: expect.stringContaining(lost.uuid),
+      })
+      expect(await batch.progress()).toMatchObject({ open: 1, failed: 1 })
+    })
+
+    test('are not restored while a job with the same uuid is open in the batch, which counts it once', async () => {
+      const board = await open()
+      const batch = await createBatch(board)
+      const uuid = newUuid()
+      await postTo(batch, 'first', { uuid })
+      await end(board, 'first', 'trash')
+      await postTo(batch, 'second', { uuid })
+      await batch.seal()
+      const refused = { code: 'JOBBOARD_DUPLICATE', message: expect.stringContaining(batch.uuid) }
+      expect(await rejectionOf(board.restore(await trashedOf(board, 'first')))).toMatchObject(refused)
+      expect(await batch.progress()).toMatchObject({ total: 2, done: 0, failed: 1, open: 1 })
+      await end(board, 'second')
+      expect(await takeCallback(board, 'some failed')).toMatchObject({ total: 2, done: 1, failed: 1 })
+      await board.restore(await trashedOf(board, 'first'))
+      await end(board, 'first')
+      expect(await takeCallback(board, 'all done')).toMatchObject({ done: 2, generation: 2 })
     })
 
     test('of a batch that is not sealed are restored, and it stays open', async () => {

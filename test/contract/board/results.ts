@@ -50,6 +50,16 @@ export function resultsContract({ open }: Place, { keys, cancel }: BackendCapabi
     for (const { results } of await Promise.all(waiting)) expect(results).toEqual({ run: 2 })
   })
 
+  test('of a job that was restored, and is done before the call, are those of its last run', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const job = await here.post('flow', {}, { name: 'job' })
+    await (await there.claim(job)).trash()
+    expect(await job.wait()).toBe('TRASHED')
+    for await (const trashed of there.trashed()) await there.restore(trashed)
+    await (await claimed(there, 'job')).consume({ results: { run: 2 } })
+    expect((await here.result(job)).results).toEqual({ run: 2 })
+  })
+
   test('that nobody kept are refused by name', async () => {
     const board = await open()
     const jobs = await Promise.all(['plain', 'performed'].map((name) => board.post('flow', {}, { name })))

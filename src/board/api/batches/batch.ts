@@ -172,7 +172,8 @@ export class Batch {
    * posts no callback; afterwards it is sealed again if it was. If this process ends meanwhile, the batch stays open: call this again, and seal
    * it. Jobs that were purged from the trash stay counted as failed.
    *
-   * @throws NotFound when the batch is not kept any more; Duplicate when the key of a job is taken: the others are restored
+   * @throws NotFound when the batch is not kept any more. Where a job cannot be restored, the others are: NotFound when a job on which it depends is
+   * not known any more; Duplicate when its key is taken, or a job with its uuid is open in the batch
    */
   async retryFailed(): Promise<readonly TrashedJob[]> {
     this.#host.assertRunning()

@@ -9,7 +9,7 @@ import type { Job } from '../job.ts'
 import type { Lookup } from '../lookup.ts'
 import type { Poster } from '../posting/poster.ts'
 import { readJobs } from '../read-jobs.ts'
-import { restore } from '../restoring.ts'
+import { tryToRestore } from '../restoring.ts'
 import { TrashedJob } from '../trashed-job.ts'
 import { Batch, type BatchHost, type BatchView, toBatchView } from './batch.ts'
 import { type BatchOptions, toBatchDefinition } from './batch-options.ts'
@@ -107,11 +107,13 @@ export class Batches {
     const restored: TrashedJob[] = []
     let left = await this.#readTrashed(failed)
     if (left.length > 0) await begin()
+    const refusals: unknown[] = []
     // A job that depends on another one is restored after it.
     for (let count = -1; left.length > 0 && restored.length > count; ) {
       count = restored.length
-      left = await this.#restoreEach(left, restored)
+      left = await this.#restoreEach(left, { restored, refusals })
     }
+    if (refusals.length > 0) throw refusals[0]
     return restored
   }
 
@@ -125,19 +127,23 @@ export class Batches {
     return jobs
   }
 
-  /** Restores the jobs; returns those that depend on others in the trash. */
-  async #restoreEach(jobs: readonly TrashedJob[], restored: TrashedJob[]): Promise<TrashedJob[]> {
+  /** Restores the jobs; returns those that depend on others in the trash. Adds to `refusals` why others could not be restored. */
+  async #restoreEach(
+    jobs: readonly TrashedJob[],
+    { restored, refusals }: { readonly restored: TrashedJob[]; readonly refusals: unknown[] },
+  ): Promise<TrashedJob[]> {
     const left: TrashedJob[] = []
     for (let from = 0; from < jobs.length; from += JOBS_AT_ONCE) {
       const part = jobs.slice(from, from + JOBS_AT_ONCE)
-      const results = await Promise.allSettled(part.map((job) => restore(job, {}, this.#restoring)))
-      for (const [index, result] of results.entries()) {
-        const job = part[index]
-        if (!job) continue
-        if (result.status === 'fulfilled') restored.push(job)
-        else if (result.reason instanceof InvalidState) left.push(job)
-        else ignoreEnded(result.reason)
-      }
+      await Promise.all(
+        part.map(async (job) => {
+          const refusal = await tryToRestore(job, this.#restoring)
+          if (refusal === undefined) restored.push(job)
+          else if (refusal === 'left') return
+          else if (refusal instanceof InvalidState) left.push(job)
+          else refusals.push(refusal)
+        }),
+      )
     }
     return left
   }

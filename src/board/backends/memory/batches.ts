@@ -8,7 +8,12 @@ import {
   type StoredBatch,
   toBatchCallback,
 } from '../../model/job-batch.ts'
-import { closedBatchError, duplicateMemberError, unknownBatchError } from '../../model/post-batch.ts'
+import {
+  closedBatchError,
+  duplicateMemberError,
+  duplicateRestoreError,
+  unknownBatchError,
+} from '../../model/post-batch.ts'
 import type { Posting } from '../../model/posting.ts'
 
 interface MemoryBatch {
@@ -114,6 +119,12 @@ export class MemoryBatches {
     if (!(name !== undefined && batch?.open.delete(uuid))) return undefined
     if (ended.trashed) batch.failed.add(ended.id)
     return this.#endIfEmpty(name, batch, ended.now)
+  }
+
+  /** @throws Duplicate if a job with the uuid of one that is to be restored is open in its batch */
+  assertRestores(posting: Posting, id: string): void {
+    const batch = posting.batch === undefined ? undefined : this.#batches.get(posting.batch)
+    if (batch?.failed.has(id) && batch.open.has(posting.uuid)) throw duplicateRestoreError(posting.batch ?? '', posting)
   }
 
   /** Counts a job that was restored from the trash, where it had this id. Opens a batch that has ended. */

@@ -272,6 +272,7 @@ export class MemorySpace {
     if (holder && holder.inWindowOf !== entry.id) {
       throw new Duplicate(`job ${posting.uuid}: its key is taken on the board; restore it when the key is free`)
     }
+    this.batches.assertRestores(posting, entry.id)
     this.#trash.delete(entry.id)
     this.batches.restore(posting, entry.id)
     this.#add(posting, bytes, after)

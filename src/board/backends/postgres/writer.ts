@@ -36,6 +36,7 @@ import type {
 } from '../../backend.ts'
 import { encodeEndedJob } from '../../model/ended-job.ts'
 import { limitReachedError } from '../../model/limits.ts'
+import { duplicateRestoreError } from '../../model/post-batch.ts'
 import {
   encodeLife,
   encodePosting,
@@ -220,6 +221,7 @@ export class BoardWriter {
     ])
     if (answer === 'taken')
       throw new Duplicate(`${what}: its key is taken on the board; restore it when the key is free`)
+    if (answer === 'duplicate') throw duplicateRestoreError(posting.batch ?? '', posting)
     if (answer === 'gone') throw notInTrashError(what)
     const { gone }: { readonly gone?: readonly number[] } = Object(answer)
     return gone === undefined ? { restored: true } : { restored: false, gone: gone.map(jobId) }

@@ -48,6 +48,7 @@ import {
 } from '../../backend.ts'
 import type { EndedJob } from '../../model/ended-job.ts'
 import { type LimitUse, limitReachedError, type TokenRequest, type TokensTaken } from '../../model/limits.ts'
+import { duplicateRestoreError } from '../../model/post-batch.ts'
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { RedisBatches, toBatchRefusal } from './batches.ts'
@@ -262,6 +263,7 @@ export class RedisBackend implements Backend {
     if (details[0] === 'dependency') return { restored: false, gone: toGone(details[1]) }
     if (details[0] === 'key')
       throw new Duplicate(`${toJobName(posting)}: its key is taken on the board; restore it when the key is free`)
+    if (details[0] === 'duplicate') throw duplicateRestoreError(posting.batch ?? '', posting)
     throw notInTrashError(entry)
   }
 

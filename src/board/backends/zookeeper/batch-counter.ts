@@ -4,7 +4,12 @@ import { asError, NotConnected, OutcomeUnknown } from '../../../core/errors.ts'
 import { BadVersion, NodeExists, NoNode, type ZooKeeperError } from '../../../zookeeper/index.ts'
 import type { PostRequest } from '../../backend.ts'
 import { decodeBatch, toBatchCallback } from '../../model/job-batch.ts'
-import { closedBatchError, duplicateMemberError, unknownBatchError } from '../../model/post-batch.ts'
+import {
+  closedBatchError,
+  duplicateMemberError,
+  duplicateRestoreError,
+  unknownBatchError,
+} from '../../model/post-batch.ts'
 import type { Posting } from '../../model/posting.ts'
 import type { TouchedName, Transaction } from './commit/batch.ts'
 import type { TransactionCommitter } from './commit/committer.ts'
@@ -101,14 +106,20 @@ export class BatchCounter {
     }
   }
 
-  /** Returns what a restoration adds; as {@link openPosted}. A job that its batch does not know is not counted. @throws NotConnected */
-  async openRestored({ uuid, batch }: Posting, { id }: { readonly id: string }): Promise<BatchOpening> {
+  /**
+   * Returns what a restoration adds; as {@link openPosted}. A job that its batch does not know is not counted.
+   *
+   * @throws Duplicate if a job with its uuid is open in the batch, NotConnected
+   */
+  async openRestored(posting: Posting, { id }: { readonly id: string }): Promise<BatchOpening> {
+    const { uuid, batch } = posting
     if (batch === undefined) return NO_OPENING
     const { nodes, layout } = this.#options
-    const [seen, { isFailed }] = await translateErrors(`reading batch ${batch}`, () =>
+    const [seen, { isFailed, isOpen }] = await translateErrors(`reading batch ${batch}`, () =>
       Promise.all([nodes.read(batch), nodes.readMember({ batch, uuid, id })]),
     )
     if (!seen || !isFailed) return NO_OPENING
+    if (isOpen) throw duplicateRestoreError(batch, posting)
     const steps = restoreJobSteps(layout, batch, { seen, uuid, id })
     return {
       steps,

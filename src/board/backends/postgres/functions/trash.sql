@@ -38,7 +38,7 @@ END $function$;
 
 -- Moves an entry of the trash back to the board, as a new job, and opens it again in its batch, if that is kept. p_life: the part of its posting that claims change. p_after and p_settled: its
 -- dependencies, and p_window: the window of its key, as of the function post. Returns done, gone if there is no such entry, taken if the key is
--- taken, also by the window of another job, or {gone}, the numbers of the
+-- taken, also by the window of another job, duplicate if a job with its uuid is open in its batch, or {gone}, the numbers of the
 -- jobs on which it would depend and which are not on the board.
 CREATE OR REPLACE FUNCTION :SCHEMA.restore(
   p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_life bytea, p_priority text,
@@ -53,7 +53,6 @@ DECLARE
   v_missing bigint[];
   v_waits boolean := p_after <> '{}';
   v_batch record;
-  v_member bigint;
 BEGIN
   SELECT * INTO v_entry FROM :SCHEMA.trash WHERE board = p_board AND id = p_id FOR UPDATE;
   IF NOT FOUND THEN RETURN :SCHEMA.answer(p_lane, p_number, '"gone"'); END IF;
@@ -63,18 +62,14 @@ BEGIN
   END IF;
   SELECT b.* INTO v_batch FROM :SCHEMA.batches b
   WHERE b.number = (SELECT f.batch FROM :SCHEMA.batch_failures f WHERE f.job = p_id) FOR NO KEY UPDATE;
-  v_member := v_batch.number;
-  LOOP
-    INSERT INTO :SCHEMA.jobs (board, uuid, name, priority, key, on_owner_lost, body, life, due_at, due_when_ready, batch)
-    VALUES (p_board, v_entry.uuid, v_entry.name, p_priority, p_key, p_owner_lost, v_entry.body, p_life,
-      CASE WHEN v_waits THEN 'infinity' ELSE '-infinity' END::timestamptz, CASE WHEN v_waits THEN '-infinity'::timestamptz END, v_member)
-    ON CONFLICT DO NOTHING RETURNING id, rank INTO v_id, v_rank;
-    -- A job with the same uuid that was posted to the batch since is counted for both.
-    EXIT WHEN v_id IS NOT NULL OR v_member IS NULL OR NOT EXISTS (
-      SELECT FROM :SCHEMA.jobs WHERE batch = v_member AND uuid = v_entry.uuid);
-    v_member := NULL;
-  END LOOP;
-  IF v_id IS NULL THEN RETURN :SCHEMA.answer(p_lane, p_number, '"taken"'); END IF;
+  INSERT INTO :SCHEMA.jobs (board, uuid, name, priority, key, on_owner_lost, body, life, due_at, due_when_ready, batch)
+  VALUES (p_board, v_entry.uuid, v_entry.name, p_priority, p_key, p_owner_lost, v_entry.body, p_life,
+    CASE WHEN v_waits THEN 'infinity' ELSE '-infinity' END::timestamptz, CASE WHEN v_waits THEN '-infinity'::timestamptz END, v_batch.number)
+  ON CONFLICT DO NOTHING RETURNING id, rank INTO v_id, v_rank;
+  IF v_id IS NULL THEN
+    PERFORM FROM :SCHEMA.jobs WHERE batch = v_batch.number AND uuid = v_entry.uuid;
+    RETURN :SCHEMA.answer(p_lane, p_number, CASE WHEN FOUND THEN '"duplicate"'::json ELSE '"taken"' END);
+  END IF;
   IF p_key IS NOT NULL AND
       :SCHEMA.take_keys(p_board, ARRAY[v_id], ARRAY[p_key], ARRAY[v_entry.uuid], ARRAY[p_window], p_id) IS NOT NULL THEN
     DELETE FROM :SCHEMA.jobs WHERE id = v_id;

@@ -151,14 +151,18 @@ local function endMember(id, isTrashed)
   closeBatch(uuid, batch)
 end
 
+-- Returns whether the batch counts the job, which is in the trash, and has an open job with the same uuid.
+local function isRestoredTwice(uuid, job, id)
+  return isRanked(BATCH_JOBS, failedName(uuid, id)) and isRanked(BATCH_JOBS, openName(uuid, job))
+end
+
 -- Counts a job that was restored from the trash, where it had the former id. Opens a batch that has ended.
 local function restoreMember(uuid, job, former, id)
   local batch = isRanked(BATCH_JOBS, failedName(uuid, former)) and batchOf(uuid)
   if not batch then return end
   rank(BATCH_JOBS, failedName(uuid, former), false)
   batch.failed = math.max(batch.failed - 1, 0)
-  -- A job with the same uuid may have been posted since.
-  if not isRanked(BATCH_JOBS, openName(uuid, job)) then batch.open = batch.open + 1 end
+  batch.open = batch.open + 1
   hasMembers = true
   put(MEMBERS, id, uuid .. ':' .. job)
   rank(BATCH_JOBS, openName(uuid, job), 0)

@@ -195,6 +195,7 @@ function steps.restore(id, place, bytes, uuid, key, others, batch, window)
   local holder, ended = holderOf(key)
   -- Its own window does not keep a job in the trash.
   if holder and ended ~= id then return { false, 'key' } end
+  if batch and isRestoredTwice(batch, uuid, id) then return { false, 'duplicate' } end
   removeFromTrash(id)
   local answer = addJob(place, ARGV[bytes], uuid, key, nil, others, window)
   if batch then restoreMember(batch, uuid, id, answer[2]) end
