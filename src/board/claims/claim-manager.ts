@@ -141,7 +141,7 @@ export class ClaimManager {
   reserveNext(asked: { max: number; accept: (posting: Posting) => boolean }): QueueEntry[] {
     if (!this.canClaim) return []
     const { queue } = this.#view
-    queue.advance(this.#backend.now())
+    this.#advanceQueue()
     const accept = (posting: Posting) => this.accepts(asked.accept, posting)
     const wanted = { ...asked, accept, holdsSuspect: this.#holdsSuspect(), spread: this.#currentSpread(asked.max) }
     const places = queue.reserveNext(wanted)
@@ -158,10 +158,15 @@ export class ClaimManager {
   /** Reserves the given job for {@link claimAllReserved}; returns undefined if its turn has not come. */
   reserve(entry: JobEntry): QueueEntry | undefined {
     if (!this.canClaim) return undefined
-    this.#view.queue.advance(this.#backend.now())
+    this.#advanceQueue()
     const place = this.#view.queue.reserveFree(entry)
     this.#view.setAlarm()
     return place
+  }
+
+  /** Takes in what is due by now. Other callers that wait look again: the alarm for them is not needed any more. */
+  #advanceQueue(): void {
+    if (this.#view.queue.advance(this.#backend.now())) this.#view.changed.notify()
   }
 
   /** Claims a reserved job; resolves with undefined if the claim was refused. */

@@ -190,14 +190,16 @@ export class LimitLines {
     if (line) line.refusedUntil = now + REFUSED_PAUSE_MS
   }
 
-  /** Notes which keys may have room again by now. Returns whether any may. */
+  /** Notes which keys may have room again by now. Returns whether any was noted. */
   advance(now: number): boolean {
+    let isNoted = false
     for (let line = this.#waking.first; line && line.wakeAt <= now; line = this.#waking.first) {
       this.#waking.delete(line)
       line.wakeAt = Number.POSITIVE_INFINITY
       this.#wake(line)
+      isNoted = true
     }
-    return this.#awake.size > 0
+    return isNoted
   }
 
   /** Returns why the entry may not start now; undefined if its limits permit it. */
@@ -209,6 +211,14 @@ export class LimitLines {
       return { key, rule, used, ...(until === Number.POSITIVE_INFINITY ? {} : { until }) }
     }
     return undefined
+  }
+
+  /** Returns as {@link blockerOf} does. Until the time that it names, {@link nextWake} is no later, although the entry is offered to no search. */
+  awaitRoom(place: QueueEntry, now: number): LimitBlocker | undefined {
+    const blocker = this.blockerOf(place, now)
+    const line = blocker?.until === undefined ? undefined : this.#keys.get(blocker.key)
+    if (line && blocker?.until !== undefined) this.#wakeAt(line, blocker.until)
+    return blocker
   }
 
   /** Returns the job before an entry for which one of its keys keeps its tokens; undefined if there is none. */
@@ -348,6 +358,10 @@ export class LimitLines {
     this.#listOf(group).delete(group)
     group.parkedUnder = line
     line.parked.add(group)
+    this.#wakeAt(line, until)
+  }
+
+  #wakeAt(line: KeyLine, until: number): void {
     if (until >= line.wakeAt) return
     this.#waking.delete(line)
     line.wakeAt = until

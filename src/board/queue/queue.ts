@@ -223,7 +223,7 @@ export class ClaimQueue {
    * clock is set back, due jobs stay due until their next update.
    *
    * @param now the time in milliseconds on the server's clock
-   * @returns whether any job has become due
+   * @returns whether any job has become due, or may be permitted by its limits now
    */
   advance(now: number): boolean {
     this.#now = now
@@ -257,11 +257,14 @@ export class ClaimQueue {
     return queueEntry
   }
 
-  /** Chooses the given job as {@link reserveEntry} does, if it is due and nothing blocks it. */
+  /**
+   * Chooses the given job as {@link reserveEntry} does, if it is due and nothing blocks it. If it waits for a limit until a known time,
+   * {@link nextDue} is no later.
+   */
   reserveFree(entry: JobEntry): QueueEntry | undefined {
     const { queueEntry } = entry
     const isFree = queueEntry?.state === 'waiting' && queueEntry.blockerCount === 0
-    return isFree && !this.#limits.blockerOf(queueEntry, this.#now) ? this.reserveEntry(entry) : undefined
+    return isFree && !this.#limits.awaitRoom(queueEntry, this.#now) ? this.reserveEntry(entry) : undefined
   }
 
   /** Returns whether any job can be claimed. */
