@@ -11,6 +11,8 @@
  * A job may end between this and the post. The post then does nothing and names those that have, and they are looked up again: in the history first, where most
  * are found done. Many posts may name jobs that end meanwhile: they share the reads of the history, and jobs that are known to be done are
  * remembered by their ids, which are never used again.
+ *
+ * A reference may be of another board, where jobs have ids like those of this one: an id is used only where the job with it has the uuid of the reference.
  */
 import { BatchCommit } from '../../core/async/group-commit.ts'
 import { InvalidState, NotFound } from '../../core/errors.ts'
@@ -22,7 +24,7 @@ import type { Lookup } from './lookup.ts'
 
 export interface DependencyResolverOptions {
   readonly backend: Pick<Backend, 'uri' | 'endedJobs'>
-  readonly lookup: Pick<Lookup, 'locateAll'>
+  readonly lookup: Pick<Lookup, 'listMistaken' | 'locateAll'>
 }
 
 /** A job to post or to restore: its name for errors, and the jobs after which it is run, as the caller has named them. */
@@ -49,8 +51,8 @@ const MAX_READ = 2_000
 
 export class DependencyResolver {
   readonly #options: DependencyResolverOptions
-  /** The ids of jobs that are done. The oldest are forgotten. */
-  readonly #done = new Set<string>()
+  /** The uuids of jobs that are done, by their ids. The oldest are forgotten. */
+  readonly #done = new Map<string, string>()
   /** Reads of the history, which all that wait share. */
   readonly #ended: BatchCommit<readonly string[], readonly (EndedJob | undefined)[]>
 
@@ -75,9 +77,10 @@ export class DependencyResolver {
   ): Promise<T> {
     let open = dependents.flatMap((dependent, index) =>
       toNamed(dependent)
-        .filter(({ id }) => id === undefined || !this.#done.has(id))
+        .filter(({ uuid, id }) => id === undefined || this.#done.get(id) !== uuid)
         .map((named): OpenDependency => ({ dependent, index, named, id: named.id })),
     )
+    open = await this.#withoutMistaken(open)
     while (true) {
       open = await this.#locate(open)
       const after = dependents.map((): Dependency[] => [])
@@ -94,18 +97,26 @@ export class DependencyResolver {
     }
   }
 
+  /** Returns the dependencies, without the ids that other jobs have on this board: those are looked for by their uuids. */
+  async #withoutMistaken(open: readonly OpenDependency[]): Promise<OpenDependency[]> {
+    const named = open.flatMap(({ id, named: { uuid } }) => (id === undefined ? [] : [{ id, uuid }]))
+    if (named.length === 0) return [...open]
+    const mistaken = await this.#options.lookup.listMistaken(named)
+    return open.map((each) => (mistaken.has(each.id ?? '') ? { ...each, id: undefined } : each))
+  }
+
   /** Returns the dependencies without those on jobs of which the history says that they are done. */
   async #withoutDone(open: readonly OpenDependency[]): Promise<OpenDependency[]> {
     const gone = open.filter(({ id, goneId }) => id === undefined && goneId !== undefined)
     const ended = await this.#ended.add(gone.map(({ named }) => named.uuid))
     const done = new Set(gone.filter((_, index) => ended[index]?.outcome === 'COMPLETE'))
-    for (const { goneId = '' } of done) this.#noteDone(goneId)
+    for (const { goneId = '', named } of done) this.#noteDone(goneId, named.uuid)
     return open.filter((dependency) => !done.has(dependency))
   }
 
-  #noteDone(id: string): void {
-    this.#done.add(id)
-    const [oldest] = this.#done
+  #noteDone(id: string, uuid: string): void {
+    this.#done.set(id, uuid)
+    const [oldest] = this.#done.keys()
     if (oldest !== undefined && this.#done.size > MAX_DONE) this.#done.delete(oldest)
   }
 
