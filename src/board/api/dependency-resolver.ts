@@ -24,7 +24,7 @@ import type { Lookup } from './lookup.ts'
 
 export interface DependencyResolverOptions {
   readonly backend: Pick<Backend, 'uri' | 'endedJobs'>
-  readonly lookup: Pick<Lookup, 'listMistaken' | 'locateAll'>
+  readonly lookup: Pick<Lookup, 'locateAll' | 'uuidsOf'>
 }
 
 /** A job to post or to restore: its name for errors, and the jobs after which it is run, as the caller has named them. */
@@ -44,8 +44,8 @@ interface OpenDependency {
   goneId?: string
 }
 
-/** The number of jobs whose ids are remembered as done. */
-const MAX_DONE = 10_000
+/** The number of jobs whose ids are remembered as done, or as those of this board. */
+const MAX_REMEMBERED = 10_000
 /** The number of uuids in one read of the history. */
 const MAX_READ = 2_000
 
@@ -53,6 +53,8 @@ export class DependencyResolver {
   readonly #options: DependencyResolverOptions
   /** The uuids of jobs that are done, by their ids. The oldest are forgotten. */
   readonly #done = new Map<string, string>()
+  /** The uuids of jobs of this board, by their ids: those of its own posts, and those that were read. The oldest are forgotten. */
+  readonly #own = new Map<string, string>()
   /** Reads of the history, which all that wait share. */
   readonly #ended: BatchCommit<readonly string[], readonly (EndedJob | undefined)[]>
 
@@ -97,12 +99,21 @@ export class DependencyResolver {
     }
   }
 
+  /** Notes a job that was posted to this board. */
+  notePosted(job: { readonly id: string; readonly uuid: string }): void {
+    remember(this.#own, job)
+  }
+
   /** Returns the dependencies, without the ids that other jobs have on this board: those are looked for by their uuids. */
   async #withoutMistaken(open: readonly OpenDependency[]): Promise<OpenDependency[]> {
-    const named = open.flatMap(({ id, named: { uuid } }) => (id === undefined ? [] : [{ id, uuid }]))
+    const named = open.flatMap(({ id, named: { uuid } }) => {
+      return id === undefined || this.#own.get(id) === uuid ? [] : [{ id, uuid }]
+    })
     if (named.length === 0) return [...open]
-    const mistaken = await this.#options.lookup.listMistaken(named)
-    return open.map((each) => (mistaken.has(each.id ?? '') ? { ...each, id: undefined } : each))
+    const uuids = await this.#options.lookup.uuidsOf(named.map(({ id }) => id))
+    for (const [id, uuid] of uuids) remember(this.#own, { id, uuid })
+    const isMistaken = ({ id = '', named: { uuid } }: OpenDependency) => (uuids.get(id) ?? uuid) !== uuid
+    return open.map((each) => (isMistaken(each) ? { ...each, id: undefined } : each))
   }
 
   /** Returns the dependencies without those on jobs of which the history says that they are done. */
@@ -110,14 +121,8 @@ export class DependencyResolver {
     const gone = open.filter(({ id, goneId }) => id === undefined && goneId !== undefined)
     const ended = await this.#ended.add(gone.map(({ named }) => named.uuid))
     const done = new Set(gone.filter((_, index) => ended[index]?.outcome === 'COMPLETE'))
-    for (const { goneId = '', named } of done) this.#noteDone(goneId, named.uuid)
+    for (const { goneId = '', named } of done) remember(this.#done, { id: goneId, uuid: named.uuid })
     return open.filter((dependency) => !done.has(dependency))
-  }
-
-  #noteDone(id: string, uuid: string): void {
-    this.#done.set(id, uuid)
-    const [oldest] = this.#done.keys()
-    if (oldest !== undefined && this.#done.size > MAX_DONE) this.#done.delete(oldest)
   }
 
   async #readEnded(
@@ -148,6 +153,12 @@ export class DependencyResolver {
     if (ended.outcome === 'TRASHED' && named.on !== 'settled')
       throw new InvalidState(`${what} is in the trash: restore it first, or name it with on: 'settled'`)
   }
+}
+
+function remember(jobs: Map<string, string>, { id, uuid }: { readonly id: string; readonly uuid: string }): void {
+  jobs.set(id, uuid)
+  const [oldest] = jobs.keys()
+  if (oldest !== undefined && jobs.size > MAX_REMEMBERED) jobs.delete(oldest)
 }
 
 /** Returns the jobs that the caller has named, with the ids that are known. @throws InvalidPosting */

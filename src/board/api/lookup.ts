@@ -116,17 +116,16 @@ export class Lookup {
     return found.map((job) => (job?.entry.ended ? undefined : job?.entry))
   }
 
-  /**
-   * Returns those of the ids whose jobs have another uuid than the caller says: its reference is of another board, which counts its jobs in the same
-   * way. One round trip, unless all of the jobs are known here.
-   */
-  async listMistaken(named: readonly { readonly uuid: string; readonly id: string }[]): Promise<ReadonlySet<string>> {
-    const unknown = named.filter(({ id }) => !this.#view.byId(id).stored)
-    const read = unknown.length === 0 ? [] : await this.#backend.read(unknown.map(({ id }) => id))
-    const uuids = new Map<string, string>()
-    for (const stored of read) if (stored && 'posting' in stored) uuids.set(stored.id, stored.posting.uuid)
-    const uuidOf = (id: string) => uuids.get(id) ?? this.#view.byId(id).stored?.posting.uuid
-    return new Set(named.flatMap(({ uuid, id }) => ((uuidOf(id) ?? uuid) === uuid ? [] : [id])))
+  /** Returns the uuids of those of the jobs that are on the board, by their ids. One round trip, unless all of them are known here. */
+  async uuidsOf(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const known = ids.map((id) => this.#view.byId(id).stored)
+    const unknown = ids.filter((_, index) => !known[index])
+    const read = unknown.length === 0 ? [] : await this.#backend.read(unknown)
+    return new Map(
+      [...known, ...read].flatMap((stored) => {
+        return stored && 'posting' in stored ? [[stored.id, stored.posting.uuid] as const] : []
+      }),
+    )
   }
 
   /** Returns the same job in this view: the given one may be of another board object. @throws NotFound */
