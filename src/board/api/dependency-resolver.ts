@@ -11,6 +11,8 @@
  * A job may end between this and the post. The post then does nothing and names those that have, and they are looked up again: in the history first, where most
  * are found done. Many posts may name jobs that end meanwhile: they share the reads of the history, and jobs that are known to be done are
  * remembered by their ids, which are never used again.
+ *
+ * A reference may be of another board, where jobs have ids like those of this one: an id is used only where the job with it has the uuid of the reference.
  */
 import { BatchCommit } from '../../core/async/group-commit.ts'
 import { InvalidState, NotFound } from '../../core/errors.ts'
@@ -22,7 +24,7 @@ import type { Lookup } from './lookup.ts'
 
 export interface DependencyResolverOptions {
   readonly backend: Pick<Backend, 'uri' | 'endedJobs'>
-  readonly lookup: Pick<Lookup, 'locateAll'>
+  readonly lookup: Pick<Lookup, 'locateAll' | 'uuidsOf'>
 }
 
 /** A job to post or to restore: its name for errors, and the jobs after which it is run, as the caller has named them. */
@@ -42,15 +44,17 @@ interface OpenDependency {
   goneId?: string
 }
 
-/** The number of jobs whose ids are remembered as done. */
-const MAX_DONE = 10_000
+/** The number of jobs whose ids are remembered as done, or as those of this board. */
+const MAX_REMEMBERED = 10_000
 /** The number of uuids in one read of the history. */
 const MAX_READ = 2_000
 
 export class DependencyResolver {
   readonly #options: DependencyResolverOptions
-  /** The ids of jobs that are done. The oldest are forgotten. */
-  readonly #done = new Set<string>()
+  /** The uuids of jobs that are done, by their ids. The oldest are forgotten. */
+  readonly #done = new Map<string, string>()
+  /** The uuids of jobs of this board, by their ids: those of its own posts, and those that were read. The oldest are forgotten. */
+  readonly #own = new Map<string, string>()
   /** Reads of the history, which all that wait share. */
   readonly #ended: BatchCommit<readonly string[], readonly (EndedJob | undefined)[]>
 
@@ -75,9 +79,10 @@ export class DependencyResolver {
   ): Promise<T> {
     let open = dependents.flatMap((dependent, index) =>
       toNamed(dependent)
-        .filter(({ id }) => id === undefined || !this.#done.has(id))
+        .filter(({ uuid, id }) => id === undefined || this.#done.get(id) !== uuid)
         .map((named): OpenDependency => ({ dependent, index, named, id: named.id })),
     )
+    open = await this.#withoutMistaken(open)
     while (true) {
       open = await this.#locate(open)
       const after = dependents.map((): Dependency[] => [])
@@ -94,19 +99,30 @@ export class DependencyResolver {
     }
   }
 
+  /** Notes a job that was posted to this board. */
+  notePosted(job: { readonly id: string; readonly uuid: string }): void {
+    remember(this.#own, job)
+  }
+
+  /** Returns the dependencies, without the ids that other jobs have on this board: those are looked for by their uuids. */
+  async #withoutMistaken(open: readonly OpenDependency[]): Promise<OpenDependency[]> {
+    const named = open.flatMap(({ id, named: { uuid } }) => {
+      return id === undefined || this.#own.get(id) === uuid ? [] : [{ id, uuid }]
+    })
+    if (named.length === 0) return [...open]
+    const uuids = await this.#options.lookup.uuidsOf(named.map(({ id }) => id))
+    for (const [id, uuid] of uuids) remember(this.#own, { id, uuid })
+    const isMistaken = ({ id = '', named: { uuid } }: OpenDependency) => (uuids.get(id) ?? uuid) !== uuid
+    return open.map((each) => (isMistaken(each) ? { ...each, id: undefined } : each))
+  }
+
   /** Returns the dependencies without those on jobs of which the history says that they are done. */
   async #withoutDone(open: readonly OpenDependency[]): Promise<OpenDependency[]> {
     const gone = open.filter(({ id, goneId }) => id === undefined && goneId !== undefined)
     const ended = await this.#ended.add(gone.map(({ named }) => named.uuid))
     const done = new Set(gone.filter((_, index) => ended[index]?.outcome === 'COMPLETE'))
-    for (const { goneId = '' } of done) this.#noteDone(goneId)
+    for (const { goneId = '', named } of done) remember(this.#done, { id: goneId, uuid: named.uuid })
     return open.filter((dependency) => !done.has(dependency))
-  }
-
-  #noteDone(id: string): void {
-    this.#done.add(id)
-    const [oldest] = this.#done
-    if (oldest !== undefined && this.#done.size > MAX_DONE) this.#done.delete(oldest)
   }
 
   async #readEnded(
@@ -137,6 +153,12 @@ export class DependencyResolver {
     if (ended.outcome === 'TRASHED' && named.on !== 'settled')
       throw new InvalidState(`${what} is in the trash: restore it first, or name it with on: 'settled'`)
   }
+}
+
+function remember(jobs: Map<string, string>, { id, uuid }: { readonly id: string; readonly uuid: string }): void {
+  jobs.set(id, uuid)
+  const [oldest] = jobs.keys()
+  if (oldest !== undefined && jobs.size > MAX_REMEMBERED) jobs.delete(oldest)
 }
 
 /** Returns the jobs that the caller has named, with the ids that are known. @throws InvalidPosting */

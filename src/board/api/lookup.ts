@@ -116,6 +116,18 @@ export class Lookup {
     return found.map((job) => (job?.entry.ended ? undefined : job?.entry))
   }
 
+  /** Returns the uuids of those of the jobs that are on the board, by their ids. One round trip, unless all of them are known here. */
+  async uuidsOf(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const known = ids.map((id) => this.#view.byId(id).stored)
+    const unknown = ids.filter((_, index) => !known[index])
+    const read = unknown.length === 0 ? [] : await this.#backend.read(unknown)
+    return new Map(
+      [...known, ...read].flatMap((stored) => {
+        return stored && 'posting' in stored ? [[stored.id, stored.posting.uuid] as const] : []
+      }),
+    )
+  }
+
   /** Returns the same job in this view: the given one may be of another board object. @throws NotFound */
   async toOwnEntry(job: Job): Promise<Job> {
     const known = Job.entryFor(job)

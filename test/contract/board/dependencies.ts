@@ -32,6 +32,23 @@ async function consumeAll(board: JobBoard, count: number): Promise<string[]> {
 }
 
 export function dependenciesContract({ open, expire }: Place): void {
+  test('a reference of another board, where a job has the id of one of this board, is refused', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const job = await here.post('flow', {}, { name: 'job' })
+    const stranger = job.ref.replace(job.uuid, newUuid())
+    expect(stranger).not.toBe(job.ref)
+    for (const board of [here, there]) {
+      const refused = await rejectionOf(postAfter(board, 'after', [{ uuid: stranger, on: 'settled' }]))
+      expect(refused).toMatchObject({ code: 'JOBBOARD_NOT_FOUND' })
+    }
+    await postAfter(there, 'after it', [job.ref])
+    await end(here, job, 'consume')
+    await postAfter(there, 'after its end', [job.ref])
+    await postAfter(there, 'again', [job.ref])
+    expect(await rejectionOf(postAfter(there, 'after', [stranger]))).toBeInstanceOf(NotFound)
+    expect(await namesOn(there)).toEqual(['after it', 'after its end', 'again'])
+  })
+
   test('a job is claimed when the other one is done, by whoever waits for jobs', async () => {
     const [here, there] = await Promise.all([open(), open()])
     const first = await here.post('flow', {}, { name: 'first' })

@@ -303,7 +303,10 @@ export class Poster {
   #toEntry(request: PostRequest, posted: Posted & { created: true }, since: { readonly epoch: number }): JobEntry {
     const { id, trashed } = posted
     const at = this.#toStored(request, posted)
-    if (id !== undefined) return this.#view.addOwnPost({ id, ...at }, since)
+    if (id !== undefined) {
+      this.#dependencies.notePosted({ id, uuid: request.posting.uuid })
+      return this.#view.addOwnPost({ id, ...at }, since)
+    }
     const gone = newEntry(undefined)
     gone.stored = { id: '', ...at }
     gone.ended = trashed ? 'TRASHED' : 'COMPLETE'

@@ -408,21 +408,6 @@ describe('a restoration', () => {
     }
     expect(await countDeadlocks(place)).toBe(deadlocks)
   })
-
-  test('of a job whose uuid was posted to the batch since is done, and both count as one open job', async () => {
-    await using place = await postgresPlaceOn(server.uri)
-    await using board = await place.open()
-    const batch = await createBatch(board)
-    const first = await postTo(batch, 'first')
-    await end(board, 'first', 'trash')
-    const trashed = await trashedIn(board, batch)
-    await postTo(batch, 'second', { uuid: first.uuid })
-    await board.restore(trashed)
-    expect(await batch.seal()).toMatchObject({ total: 2, failed: 0, open: 1 })
-    for (const name of ['second', 'first']) await end(board, name)
-    expect(await batch.progress()).toMatchObject({ total: 2, done: 2, state: 'done' })
-    expect(await namesOn(board)).toEqual(['all done'])
-  })
 })
 
 describe('an owner', () => {
