@@ -75,6 +75,8 @@ export {
   type Priority,
   type PushBackOptions,
   type RegisteredEntity,
+  type ReleasedClaim,
+  type ReleaseOptions,
   type ResourceHold,
   type Resources,
   type RestoreOptions,

@@ -111,6 +111,12 @@ export interface Backend {
   settle(settlement: Settlement): Promise<void>
   /** Trashes an unclaimed job in one transaction. Errors: NotConnected, NotFound, Unclaimable, OutcomeUnknown. */
   discard(discarded: DiscardRequest): Promise<void>
+  /**
+   * Ends the claim of another owner, which is held at this revision, in one transaction: the job is unclaimed, and everything that the claim
+   * was granted is free. The owner receives the change as it receives those of other jobs. Absent where {@link BackendCapabilities.release} is
+   * false. Errors: NotConnected, OutcomeUnknown.
+   */
+  release?(request: ReleaseRequest): Promise<ReleaseOutcome>
   /** Releases the resources of a claim that was removed by hand while its session lives. Absent where none can remain. */
   releaseOrphans?(left: OrphanedClaim): Promise<void>
   /**
@@ -255,6 +261,8 @@ export interface BackendCapabilities {
   readonly history: boolean
   /** Whether the board counts the jobs of batches. */
   readonly batches: boolean
+  /** Whether a claim can be taken away from its owner. */
+  readonly release: boolean
   /**
    * The features of jobs that a claim of this backend cannot grant or free: a job that uses one stays for other boards of the same
    * path. Absent where all jobs can be claimed.
@@ -276,6 +284,7 @@ export const ALL_CAPABILITIES: BackendCapabilities = {
   dependencies: true,
   history: true,
   batches: true,
+  release: true,
 }
 
 /** The most jobs that {@link Backend.dependencies} returns of each kind. */
@@ -587,6 +596,18 @@ export type Settlement = {
   | { readonly kind: 'abandon'; readonly held?: Posting }
   | ({ readonly kind: 'trash' } & TrashReason)
 )
+
+/** Ends the claim of another owner. */
+export interface ReleaseRequest {
+  readonly id: string
+  /** The revision of the posting that the claim wrote. */
+  readonly revision: number
+  /** The posting that is written: the claim's, with the end of its attempt. */
+  readonly posting: Posting
+}
+
+/** What became of a {@link ReleaseRequest}: `changed`: the job is not at this revision any more. `gone`: it has left the board. */
+export type ReleaseOutcome = 'released' | 'unclaimed' | 'changed' | 'gone'
 
 export type DiscardRequest = {
   readonly id: string

@@ -17,6 +17,7 @@ export type {
   ClaimNextOptions,
   ClaimsOptions,
   PostAndClaimOptions,
+  ReleaseOptions,
   WaitOptions,
 } from './api/options.ts'
 export type { PostManyOptions, PostManyResult, TypedPostItem as PostItem } from './api/posting/post-many.ts'
@@ -27,6 +28,7 @@ export type { TrashedJob } from './api/trashed-job.ts'
 export type { WaitingFor } from './api/waiting-for.ts'
 export type { Cancellation, Entity, SessionState } from './backend.ts'
 export type { Claim, PerformContext, Performed } from './claims/claim.ts'
+export type { ReleasedClaim } from './claims/release-claim.ts'
 export type { AbandonOptions, ConsumeOptions, TrashOptions } from './claims/settle-options.ts'
 export type { DeclaredLimit, DeclaredLimits } from './limits/declare.ts'
 export type {

@@ -20,6 +20,7 @@ import { defineLimits } from './commands/limits.ts'
 import { defineLogbook } from './commands/logbook/logbook.ts'
 import { definePause, defineResume } from './commands/pause.ts'
 import { definePost } from './commands/post/post.ts'
+import { defineRelease } from './commands/release.ts'
 import { defineResult } from './commands/result.ts'
 import { defineRun } from './commands/run.ts'
 import { defineSchedule } from './commands/schedule.ts'
@@ -112,7 +113,7 @@ const NAMED_OPTIONS: readonly string[] = ['board', 'persistence']
 
 /** The commands in the order of the help. */
 const COMMANDS = [
-  ...[definePost, defineJobs, defineShow, defineTrack, defineWait, defineResult, defineCancel],
+  ...[definePost, defineJobs, defineShow, defineTrack, defineWait, defineResult, defineCancel, defineRelease],
   ...[defineRun, defineConductor, defineConductors, defineInfo, defineDoctor, definePause, defineResume],
   ...[
     defineFlows,

@@ -106,7 +106,7 @@ export class OutcomeUnknown extends JobboardError {
   static override readonly code = 'JOBBOARD_OUTCOME_UNKNOWN'
 }
 
-/** Other processes changed the same thing at every attempt. Nothing was changed. */
+/** Other processes changed the same thing meanwhile, at every attempt. Nothing was changed. */
 export class Conflict extends JobboardError {
   static override readonly code = 'JOBBOARD_CONFLICT'
   static override readonly retryable = true

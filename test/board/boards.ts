@@ -26,6 +26,7 @@ export const EVERYTHING = {
   dependencies: true,
   history: true,
   batches: true,
+  release: true,
 }
 
 /** Keeps a board viewing until it is closed: what others do is seen without a wait. */

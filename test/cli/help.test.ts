@@ -14,6 +14,7 @@ const COMMANDS = [
   'wait',
   'result',
   'cancel',
+  'release',
   'run',
   'conductor',
   'conductors',

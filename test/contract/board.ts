@@ -35,6 +35,7 @@ import { pausingContract } from './board/pausing.ts'
 import { poisonContract } from './board/poison.ts'
 import { postingContract } from './board/posting.ts'
 import { noRecordsContract, recordsContract } from './board/records.ts'
+import { releasingContract } from './board/releasing.ts'
 import { resourcesContract } from './board/resources.ts'
 import { resultsContract } from './board/results.ts'
 import { schedulesContract, schedulesWithoutKeysContract } from './board/schedules.ts'
@@ -87,6 +88,7 @@ export const WINDOW_PARTS: readonly PartName[] = [
   'delays and deadlines',
   'expiry',
   'cancelling',
+  'releasing',
   'levels',
   'views that are opened again',
   'jobs after jobs',
@@ -132,6 +134,7 @@ type PartName =
   | 'delays and deadlines'
   | 'expiry'
   | 'cancelling'
+  | 'releasing'
   | 'a job that its poster claims'
   | 'capabilities'
   | 'levels'
@@ -209,7 +212,7 @@ function contractOf(
     beginAnew: () => there().beginAnew(),
   }
   // What it cannot do is not left out: that it is refused is tested with the capabilities.
-  const { keys, resources, delays, expiry, cancel, records, limits, dependencies, history, batches } =
+  const { keys, resources, delays, expiry, cancel, records, limits, dependencies, history, batches, release } =
     backend.capabilities
   part('posting and looking', () => postingContract(use, backend))
   part('claiming', () => claimingContract(use))
@@ -231,6 +234,7 @@ function contractOf(
   if (delays) part('delays and deadlines', () => delaysContract(use, backend.capabilities))
   if (expiry) part('expiry', () => expiryContract(use, backend))
   if (cancel) part('cancelling', () => cancellingContract(use, backend.capabilities))
+  if (release) part('releasing', () => releasingContract(use, backend.capabilities))
   part('a job that its poster claims', () => ownJobsContract(use, backend.capabilities))
   part('postings that do harm', () => poisonContract(use, backend))
   part('capabilities', () => capabilitiesContract(use, backend.capabilities))

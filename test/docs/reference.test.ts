@@ -149,6 +149,7 @@ describe('what is exported', () => {
     ['`claim.abandon(options)`', ['AbandonOptions']],
     ['`claim.trash(options)`', ['TrashOptions']],
     ['`board.cancel(job, options)`', ['CancelOptions']],
+    ['`board.release(job, options)`', ['ReleaseOptions']],
     ['`linear(options, …)`, `unordered(options, …)`, `graph(options, …)`', ['FlowOptions', 'GraphOptions']],
     ['`backOff(options)`', ['BackOffOptions']],
     ['`startConductor(options)` and `runConductor(options)`', ['ConductorOptions', 'RunConductorOptions']],

@@ -25,6 +25,7 @@ import type { Backend, Cancellation, Entity, SessionState } from '../backend.ts'
 import type { Claim } from '../claims/claim.ts'
 import { ClaimManager } from '../claims/claim-manager.ts'
 import { Claimer } from '../claims/claimer.ts'
+import type { ReleasedClaim } from '../claims/release-claim.ts'
 import type { AbandonOptions, TrashOptions } from '../claims/settle-options.ts'
 import type { DeclaredLimits, DeclareLimitsReport } from '../limits/declare.ts'
 import { LimitBook } from '../limits/limit-book.ts'
@@ -58,6 +59,7 @@ import { Lookup } from './lookup.ts'
 import {
   assertCancelOptions,
   assertKind,
+  assertReleaseOptions,
   type BoardOptions,
   boardSettings,
   type CancelOptions,
@@ -66,6 +68,7 @@ import {
   NO_REASON,
   type PostAndClaimOptions,
   postAndClaimSettings,
+  type ReleaseOptions,
   type WaitOptions,
 } from './options.ts'
 import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from './posting/post-many.ts'
@@ -561,6 +564,25 @@ export class JobBoard implements AsyncDisposable {
     this.#lifecycle.assertRunning()
     assertCancelOptions(options)
     await this.#claims.cancel(await this.#lookup.toOwnEntry(job), options.reason ?? NO_REASON)
+  }
+
+  /**
+   * Takes the claim of a job away from its owner, which lives and makes no progress: the job is unclaimed, everything that the claim was granted
+   * is free, and any owner can claim it. `claim.lost` fires in the process that had it, and the run is stopped as after the end of a
+   * session. The attempt does not count. One transaction, which releases only the claim that is read; two more round trips.
+   *
+   * The former owner can still work for the moment until it receives the change, and for longer if its process hangs: its logbook
+   * refuses it, and the fence (`ctx.fence`, `claim.fence`) tells other systems which run is the newest. A job that was posted with
+   * `onOwnerLost: 'fail'`, and a hold, goes to the trash.
+   *
+   * @throws NotFound when the job has left the board, or is unclaimed; Conflict when another run has it: nothing was changed
+   * @throws UnsupportedCapability on boards that are shared with TaskFlow, and over the C client
+   * @example const { owner, run } = await board.release(job, { reason: 'hangs since noon' })
+   */
+  async release(job: Job, options: ReleaseOptions = {}): Promise<ReleasedClaim> {
+    this.#lifecycle.assertRunning()
+    assertReleaseOptions(options)
+    return this.#claims.release(await this.#lookup.toOwnEntry(job), options)
   }
 
   /** Returns the cancel request of the job, with its reason, if there is one; one round trip. */

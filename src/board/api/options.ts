@@ -48,6 +48,14 @@ export interface CancelOptions {
   readonly reason?: string
 }
 
+/** Options of `release`. */
+export interface ReleaseOptions {
+  /** The reason for people; the attempt keeps it. */
+  readonly reason?: string
+  /** The run whose claim is released; by default, the run that has the job now. */
+  readonly run?: number
+}
+
 /** Options of `claimNext`: which jobs to claim, how many, and how long to wait for the first. */
 export interface ClaimNextOptions {
   /** The maximum number of jobs to claim at once; 1 by default. */
@@ -102,6 +110,15 @@ export function assertWaitOptions(options: WaitOptions): void {
 export function assertCancelOptions(options: CancelOptions): void {
   assertOptions(options, { reason: true }, 'cancel')
   assertText(options.reason, 'cancel: reason')
+}
+
+/** @throws InvalidArgument */
+export function assertReleaseOptions(options: ReleaseOptions): void {
+  assertOptions<ReleaseOptions>(options, { reason: true, run: true }, 'release')
+  assertText(options.reason, 'release: reason')
+  const { run } = options
+  if (run !== undefined && !(Number.isSafeInteger(run) && run >= 1))
+    throw new InvalidArgument(`release: run must be a whole number from 1, got ${String(run)}`)
 }
 
 /** @throws InvalidArgument */

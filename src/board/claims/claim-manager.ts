@@ -17,7 +17,7 @@ import { catchError, type Result, toFailed } from '../../core/result.ts'
 import { type AlarmClock, systemAlarmClock } from '../../core/time.ts'
 import type { EntityRegistry } from '../api/entity-registry.ts'
 import { Job } from '../api/job.ts'
-import { NO_REASON } from '../api/options.ts'
+import { NO_REASON, type ReleaseOptions } from '../api/options.ts'
 import { readJob } from '../api/read-jobs.ts'
 import type {
   Backend,
@@ -45,6 +45,7 @@ import { Expirer } from './expirer.ts'
 import { GivenJobClaimer, noAnswerError } from './given-job.ts'
 import { Incarnation } from './incarnation.ts'
 import { ContentionEstimator, RejectedClaims } from './rejected-claims.ts'
+import { type ReleasedClaim, releaseClaim } from './release-claim.ts'
 import { SafeAccept } from './safe-accept.ts'
 import { assertSupported, missingCapability } from './supported.ts'
 
@@ -252,6 +253,12 @@ export class ClaimManager {
     }
   }
 
+  /** Takes the claim of a job away from its owner. @throws as `JobBoard.release` */
+  release(job: Job, options: ReleaseOptions): Promise<ReleasedClaim> {
+    const context = { backend: this.#backend, view: this.#view, who: this.#who }
+    return releaseClaim(job, options, { ...context, discard: (from, request) => this.discard(from, request) })
+  }
+
   sessionChanged(event: BoardSessionEvent): void {
     this.#session = event
     if (event.state === 'lost') this.#incarnation.sessionLost()
@@ -267,7 +274,7 @@ export class ClaimManager {
   jobChanged(event: JobEventKind, entry: JobEntry): void {
     const claim = this.#claims.get(entry)
     if (!claim || claim.isSettling || event === 'claimed' || event === 'posted') return
-    this.#lose(entry, claim, `the claim was taken away (the job was ${event})`)
+    this.#lose(entry, claim, `the claim was taken away (the job was ${event === 'abandoned' ? 'released' : event})`)
     this.#releaseOrphans(claim)
   }
 
@@ -276,7 +283,7 @@ export class ClaimManager {
     const claim = this.#claims.get(entry)
     if (!claim || claim.isSettling || typeof status === 'string' || status.revision < claim.revision) return
     if (status.claimed && status.revision === claim.revision) return
-    this.#lose(entry, claim, `the claim was taken away (the job was ${status.claimed ? 'claimed again' : 'abandoned'})`)
+    this.#lose(entry, claim, `the claim was taken away (the job was ${status.claimed ? 'claimed again' : 'released'})`)
     this.#releaseOrphans(claim)
   }
 

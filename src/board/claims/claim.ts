@@ -3,7 +3,7 @@
  *
  *     held → settling → settled      consume, abandon or trash is done
  *       │       └→ held              it failed, for example without a connection; try again
- *       └──────────→ lost            the session ended, or the claim was removed by hand
+ *       └──────────→ lost            the session ended, or the claim was released (`release-claim.ts`) or removed by hand
  *
  * When a claim is lost its `lost` signal fires, before the backend could grant the job to another owner: stop the work and
  * write nothing. The error of a settlement that is under way then reports its outcome.

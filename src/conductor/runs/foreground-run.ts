@@ -119,7 +119,9 @@ export async function runOnBoard(
           : undefined
       const verdict = toVerdict(ending, { disclosure, kept })
       const settled = await settle(claim, verdict, { onError: () => undefined, leave, disclosure })
-      if (settled === 'lost') throw new ClaimLost(`${job}: the session has expired; another owner may have the job`)
+      if (settled !== 'lost') return
+      claim.lost.throwIfAborted()
+      throw new ClaimLost(`${job}: the claim is over; another owner may have the job`)
     },
     withdraw: () => claim.consume().catch(() => undefined),
     [Symbol.asyncDispose]: async () => {

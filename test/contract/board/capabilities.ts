@@ -83,6 +83,22 @@ export function capabilitiesContract({ open }: Place, capabilities: BackendCapab
     expect(job.state).toBe(capabilities.resources ? 'UNCLAIMED' : 'TRASHED')
   })
 
+  test(`to release a claim is ${capabilities.release ? 'taken' : 'refused, and the claim is kept'}`, async () => {
+    const board = await open()
+    const job = await board.post('flow', {})
+    const claim = await board.claim(job)
+    const releasing = board.release(job)
+    if (capabilities.release) await releasing
+    else {
+      expect(await rejectionOf(releasing)).toMatchObject({
+        code: 'JOBBOARD_UNSUPPORTED_CAPABILITY',
+        capability: 'release',
+      })
+      await claim.trash()
+    }
+    expect(job.state).toBe(capabilities.release ? 'UNCLAIMED' : 'TRASHED')
+  })
+
   test(`to restore a job is ${capabilities.restore ? 'taken' : 'refused'}`, async () => {
     const board = await open()
     await (await board.claim(await board.post('flow', {}))).trash()

@@ -23,6 +23,8 @@ import {
   MAX_SHOWN_DEPENDENCIES,
   type Posted,
   type PostRequest,
+  type ReleaseOutcome,
+  type ReleaseRequest,
   type Replaced,
   type ReplaceRequest,
   type RestoreOptions,
@@ -204,6 +206,11 @@ export class MemoryBackend implements Backend {
     this.#requireOpen()
     if (this.#space.settle(settlement, encodeWithinLimit(settlement.posting))) return
     throw new ClaimLost(`job ${settlement.posting.uuid}: the claim is gone; stop and write nothing`)
+  }
+
+  async release(request: ReleaseRequest): Promise<ReleaseOutcome> {
+    this.#requireOpen()
+    return this.#space.release(request, encodeWithinLimit(request.posting))
   }
 
   async discard(discarded: DiscardRequest): Promise<void> {

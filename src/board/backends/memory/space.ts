@@ -20,6 +20,8 @@ import type {
   Entity,
   JobStatus,
   Posted,
+  ReleaseOutcome,
+  ReleaseRequest,
   Replaced,
   ReplaceRequest,
   RestoreOutcome,
@@ -220,16 +222,27 @@ export class MemorySpace {
     const { id, session, revision } = settlement
     const row = this.#rows.get(id)
     if (row?.held?.session !== session || row.revision !== revision) return false
-    if (settlement.kind === 'abandon') {
-      this.#write(row, bytes)
-      this.#release(id, row)
-      row.posting = toKept(settlement.posting)
-      this.#notify({ kind: 'updated', id }, { kind: 'released', id })
-      this.#setAlarms(settlement.posting, row)
-    } else {
-      this.#remove(id, settlement.kind === 'trash' ? { ...settlement, bytes } : undefined, settlement.history)
-    }
+    if (settlement.kind === 'abandon') this.#giveBack(id, row, { posting: settlement.posting, bytes })
+    else this.#remove(id, settlement.kind === 'trash' ? { ...settlement, bytes } : undefined, settlement.history)
     return true
+  }
+
+  /** Ends the claim of whichever session holds it at this revision. */
+  release({ id, revision, posting }: ReleaseRequest, bytes: Uint8Array): ReleaseOutcome {
+    const row = this.#rows.get(id)
+    if (!row) return 'gone'
+    if (row.revision !== revision) return 'changed'
+    if (!row.held) return 'unclaimed'
+    this.#giveBack(id, row, { posting, bytes })
+    return 'released'
+  }
+
+  #giveBack(id: string, row: MemoryJob, { posting, bytes }: MemoryPost): void {
+    this.#write(row, bytes)
+    this.#release(id, row)
+    row.posting = toKept(posting)
+    this.#notify({ kind: 'updated', id }, { kind: 'released', id })
+    this.#setAlarms(posting, row)
   }
 
   replace({ id, revision, posting, window }: ReplaceRequest, bytes: Uint8Array): Replaced {

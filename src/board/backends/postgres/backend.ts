@@ -33,6 +33,8 @@ import {
   type Posted,
   type PostedInTransaction,
   type PostRequest,
+  type ReleaseOutcome,
+  type ReleaseRequest,
   type Replaced,
   type ReplaceRequest,
   type ResourceHolder,
@@ -265,6 +267,10 @@ export class PostgresBackend implements Backend {
 
   async settle(settlement: Settlement): Promise<void> {
     return this.#requireOpen.changer.settle(settlement)
+  }
+
+  async release(request: ReleaseRequest): Promise<ReleaseOutcome> {
+    return this.#requireOpen.changer.release(request)
   }
 
   async discard(discarded: DiscardRequest): Promise<void> {

@@ -27,6 +27,8 @@ import type {
   Posted,
   PostedInTransaction,
   PostRequest,
+  ReleaseOutcome,
+  ReleaseRequest,
   Replaced,
   ReplaceRequest,
   RestoreOptions,
@@ -182,6 +184,13 @@ export class BoardWriter {
     if (answer === 'gone') throw new NotFound(`${what}: it has left the board`)
     if (answer === 'changed') throw new Unclaimable(`${what}: it was claimed or changed by another owner`)
     return { revision: revision + 1, bytes: toCountedBytes(bytes, 'msgpack') }
+  }
+
+  /** Ends the claim of another owner. Its session still has the locks of its resources, and frees them when it receives the change. */
+  async release({ id, revision, posting }: ReleaseRequest): Promise<ReleaseOutcome> {
+    const values = [jobNumber(id), revision, encodeLife(posting, 'msgpack')]
+    const answer = await this.#callOnce(`release of ${toJobName(posting)}`, 'release', values)
+    return answer as ReleaseOutcome
   }
 
   async discard({ id, revision, posting, who, reason, failure, history }: DiscardRequest): Promise<void> {

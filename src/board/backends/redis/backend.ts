@@ -34,6 +34,8 @@ import {
   type JobStatus,
   type Posted,
   type PostRequest,
+  type ReleaseOutcome,
+  type ReleaseRequest,
   type Replaced,
   type ReplaceRequest,
   type RestoreOptions,
@@ -68,6 +70,7 @@ import {
   postStep,
   purgeStep,
   registerStep,
+  releaseStep,
   replaceStep,
   restoreStep,
   type ScriptStep,
@@ -233,6 +236,15 @@ export class RedisBackend implements Backend {
   async settle(settlement: Settlement): Promise<void> {
     if (!this.alive(settlement.session)) throw claimLostError(settlement)
     if (!(await this.#submitStep(settleStep(settlement))).done) throw claimLostError(settlement)
+  }
+
+  async release(request: ReleaseRequest): Promise<ReleaseOutcome> {
+    const step = releaseStep(request)
+    const { done, details } = await this.#submitStep(step)
+    if (done) return 'released'
+    const [why, problem] = details
+    if (why === 'gone' || why === 'unclaimed' || why === 'changed') return why
+    throw new JobboardError(`${step.what}: ${this.uri} refused it: ${String(problem)}; nothing was changed`)
   }
 
   async discard(discarded: DiscardRequest): Promise<void> {

@@ -4,6 +4,7 @@ import type {
   DiscardRequest,
   Entity,
   PostRequest,
+  ReleaseRequest,
   ReplaceRequest,
   RestoreOptions,
   Settlement,
@@ -117,6 +118,16 @@ export function settleStep(settlement: Settlement): ScriptStep {
   }
   const { words, bytes } = toHistoryWords(settlement)
   return { arguments: [kind, id, revision, toKeyField(posting), posting.uuid, ...words], what, bytes, session }
+}
+
+/** Returns the step that ends the claim of another owner. */
+export function releaseStep({ id, revision, posting }: ReleaseRequest): ScriptStep {
+  const bytes = encodePostingWithin(posting)
+  return {
+    arguments: ['release', id, revision, bytes],
+    what: `release of ${toJobName(posting)}`,
+    bytes: bytes.length + SMALL_STEP_BYTES,
+  }
 }
 
 export function discardStep(discarded: DiscardRequest): ScriptStep {

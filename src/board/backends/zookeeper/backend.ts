@@ -36,6 +36,8 @@ import type {
   OrphanedClaim,
   Posted,
   PostRequest,
+  ReleaseOutcome,
+  ReleaseRequest,
   Replaced,
   ReplaceRequest,
   RestoreOptions,
@@ -246,6 +248,10 @@ export class ZooKeeperBackend implements Backend {
   async settle(settlement: Settlement): Promise<void> {
     const session = this.#labels.requireGranting(settlement, { now: this.#zookeeper.session?.id })
     return this.#requireOpen.changer.settle(settlement, session)
+  }
+
+  async release(request: ReleaseRequest): Promise<ReleaseOutcome> {
+    return this.#requireOpen.changer.release(request)
   }
 
   async discard(discarded: DiscardRequest): Promise<void> {

@@ -2,7 +2,8 @@
  * The slots and tokens of limits on ZooKeeper, as this client knows them.
  *
  *     <sessions>/.limits/<key>       its data is the arrival time of the key (see model/limits.ts)
- *     <sessions>/.limits/<key>/<n>   the slot with the number n, from 0 to below the limit (ephemeral)
+ *     <sessions>/.limits/<key>/<n>   the slot with the number n, from 0 to below the limit (ephemeral); its data is the id of the job that holds it,
+ *                                    empty in older releases
  *
  * A claim creates the znodes of its slots, and sets the arrival times at the versions that were read. So a slot has one holder, and is free
  * as soon as that claim or its session ends; and of two processes that take the same token one is refused. Claims that one process sends
@@ -25,7 +26,16 @@
  * - The sweep of unused keys writes it (`store/limit-sweep.ts`). The versions of a key that is created again begin at 0, so that one which was read
  *   before the sweep could be reached again.
  */
-import { BadVersion, NodeExists, NoNode, op, type Stat, type ZooKeeper } from '../../../zookeeper/index.ts'
+import {
+  BadVersion,
+  NodeExists,
+  NoNode,
+  op,
+  type ReadData,
+  type ReadResult,
+  type Stat,
+  type ZooKeeper,
+} from '../../../zookeeper/index.ts'
 import {
   type ClaimLimit,
   isSameRate,
@@ -46,6 +56,8 @@ import { decodeTokens, encodeTokens, type TokenData, toTaken } from './store/tok
 
 /** The number of keys of which something is cached. */
 const MAX_CACHED_KEYS = 10_000
+/** The number of slots in one read. */
+const SLOTS_PER_READ = 500
 
 export interface LimitNodesOptions {
   readonly zookeeper: ZooKeeper
@@ -173,7 +185,29 @@ export class LimitNodes {
     return folder.error ? [] : folder.names.flatMap((name) => (isHashed(name) ? [] : [decodeURIComponent(name)]))
   }
 
-  /** Returns the paths of the slots that the claim of a job holds. */
+  /**
+   * Reads the paths of the slots of these keys that the claim of a job holds, whichever client has claimed it; in one round trip, and more if slots
+   * are taken. A slot of an older release is left out.
+   */
+  async readSlotsOf(id: string, keys: readonly string[]): Promise<readonly string[]> {
+    const { zookeeper, layout } = this.#options
+    if (keys.length === 0) return []
+    const folders = keys.map((key) => layout.limitKey(key))
+    const listed = await zookeeper.multiRead(folders.map((path) => op.getChildren(path)))
+    const paths = folders.flatMap((path, index) => {
+      const children = listed.results[index]
+      return !children || children.error ? [] : children.names.map((name) => `${path}/${name}`)
+    })
+    const held: string[] = []
+    for (let from = 0; from < paths.length; from += SLOTS_PER_READ) {
+      const part = paths.slice(from, from + SLOTS_PER_READ)
+      const { results } = await zookeeper.multiRead(part.map((path) => op.getData(path)))
+      held.push(...part.filter((_, index) => isHeldBy(id, results[index])))
+    }
+    return held
+  }
+
+  /** Returns the paths of the slots that the claim of a job of this client holds. */
   slotsOf(id: string): readonly string[] {
     return (this.#held.get(id) ?? []).map(({ key, slot }) => this.#options.layout.limitSlot(key, slot))
   }
@@ -227,7 +261,7 @@ export class LimitNodes {
     return {
       steps: slots.map(({ key, slot }) => ({
         subject: 'limit',
-        op: op.create(layout.limitSlot(key, slot), null, { ephemeral: true }),
+        op: op.create(layout.limitSlot(key, slot), Buffer.from(id), { ephemeral: true }),
       })),
       additions: tokens.map(({ sum, tokens: amount }) => ({ sum, amount })),
       get arrivals() {
@@ -294,6 +328,10 @@ export class LimitNodes {
     if (this.#keys.size >= MAX_CACHED_KEYS && oldest !== undefined) this.#keys.delete(oldest)
     this.#keys.set(node.key, node)
   }
+}
+
+function isHeldBy(id: string, slot: ReadResult<ReadData> | undefined): boolean {
+  return slot !== undefined && !slot.error && slot.data !== null && Buffer.from(slot.data).toString() === id
 }
 
 /** A key, and the slots and tokens that claims of this client have reserved. Its version is that of the server, or an older one. */

@@ -24,6 +24,8 @@ import type {
   KeyTaken,
   Posted,
   PostRequest,
+  ReleaseOutcome,
+  ReleaseRequest,
   Replaced,
   ReplaceRequest,
   RestoreOutcome,
@@ -33,6 +35,7 @@ import type {
 } from '../../backend.ts'
 import { cascadeCancellation, type Dependency } from '../../model/dependencies.ts'
 import type { HistoryEntry } from '../../model/ended-job.ts'
+import { toLimitCosts } from '../../model/limits.ts'
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import { type BatchCounter, type BatchOpening, NO_OPENING, toGuard } from './batch-counter.ts'
@@ -351,6 +354,29 @@ export class ZooKeeperWriter {
     return this.#options.lateCancellations.removeAfterEnd(id, settling)
   }
 
+  /** Ends the claim of another owner: what its own client would commit to abandon the job. */
+  async release({ id, revision, posting }: ReleaseRequest): Promise<ReleaseOutcome> {
+    const { layout, kind, limits, committer } = this.#options
+    const what = `release of ${toJobName(posting)}`
+    const keys = toLimitCosts(posting).map(({ key }) => key)
+    const slots = await translateErrors(what, () => limits.readSlotsOf(id, keys))
+    const bytes = this.#encodePosting(posting)
+    try {
+      await committer.commit({
+        ...effectOnly(what, transactions.abandonSteps(layout, id, { posting, revision, kind, slots, bytes })),
+        touches: touchedNames({ id }),
+        toRejection: (error, step) => {
+          const outcome = refusedRelease(error, step)
+          return outcome === undefined ? error : new ReleaseRefusedSignal(outcome)
+        },
+      })
+      return 'released'
+    } catch (error) {
+      if (error instanceof ReleaseRefusedSignal) return error.outcome
+      throw error
+    }
+  }
+
   discard(discarded: DiscardRequest): Promise<void> {
     const { id, posting } = discarded
     const what = `removal of ${toJobName(posting)}`
@@ -667,6 +693,28 @@ function conflictError(what: string, by: 'change' | 'end' | undefined): Error | 
 
 /** The end of a job; with a reason, it goes to the trash. */
 type EndedRequest = Pick<Settlement, 'id' | 'revision' | 'posting' | 'history' | 'who'> & Partial<TrashReason>
+
+/** Internal signal: the claim was not released. */
+class ReleaseRefusedSignal extends Error {
+  readonly outcome: ReleaseOutcome
+
+  constructor(outcome: ReleaseOutcome) {
+    super(outcome)
+    this.outcome = outcome
+  }
+}
+
+/** Returns why a claim is not released; undefined for an error that says nothing of the claim. A claim that has ended has no lock. */
+function refusedRelease(
+  error: ZooKeeperError,
+  step: TransactionStep | 'guard' | undefined,
+): ReleaseOutcome | undefined {
+  if (step === undefined || step === 'guard') return undefined
+  if (step.subject === 'lock') return error instanceof NoNode ? 'unclaimed' : undefined
+  if (step.subject !== 'posting') return undefined
+  if (error instanceof NoNode) return 'gone'
+  return error instanceof BadVersion ? 'changed' : undefined
+}
 
 /** Internal signal: the job waits for others. */
 class WaitsSignal extends Error {}

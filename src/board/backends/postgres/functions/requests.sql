@@ -1,4 +1,4 @@
--- Functions that cancel a job, and pause or resume a board.
+-- Functions that cancel a job, take its claim away, and pause or resume a board.
 
 -- Marks a job as cancelled; a delayed job, and one that waits for others, becomes due at once. The first request is kept. Returns done, or gone
 -- if the job has left the board.
@@ -16,6 +16,26 @@ BEGIN
   END IF;
   PERFORM FROM :SCHEMA.jobs WHERE id = p_id;
   RETURN :SCHEMA.answer(p_lane, p_number, CASE WHEN FOUND THEN '"done"'::json ELSE '"gone"' END);
+END $function$;
+
+-- Ends the claim of whichever session holds it at this revision. p_life: the part of the posting that claims change. Returns released, unclaimed,
+-- changed if the job has another revision, or gone if it has left the board.
+CREATE OR REPLACE FUNCTION :SCHEMA.release(p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_revision integer, p_life bytea)
+RETURNS json LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+DECLARE v_job record;
+BEGIN
+  SELECT session, revision INTO v_job FROM :SCHEMA.jobs WHERE id = p_id AND board = p_board FOR NO KEY UPDATE;
+  IF NOT FOUND THEN RETURN :SCHEMA.answer(p_lane, p_number, '"gone"'); END IF;
+  IF v_job.revision <> p_revision THEN RETURN :SCHEMA.answer(p_lane, p_number, '"changed"'); END IF;
+  IF v_job.session IS NULL THEN RETURN :SCHEMA.answer(p_lane, p_number, '"unclaimed"'); END IF;
+  UPDATE :SCHEMA.jobs SET session = NULL, who = NULL, revision = revision + 1, written_at = clock_timestamp(), due_at = '-infinity', life = p_life
+  WHERE id = p_id;
+  PERFORM :SCHEMA.log_change(p_board, 'abandoned', ARRAY[p_id]);
+  DELETE FROM :SCHEMA.permits WHERE job = p_id AND board = p_board;
+  DELETE FROM :SCHEMA.slots WHERE job = p_id AND board = p_board;
+  RETURN :SCHEMA.answer(p_lane, p_number, '"released"');
 END $function$;
 
 -- Pauses or resumes a board. Returns done.

@@ -9,6 +9,7 @@
  * | claim             | check gate, setData posting at the revision seen (next run, its attempt), permits, limits, create lock |
  * | consume           | delete posting at the revision this claim wrote, permits, slots, key, cancel request, lock    |
  * | abandon           | setData posting at that revision, permits, lock                                              |
+ * | release           | as abandon, at the revision seen, by any client: the delete of the lock is refused if there is no claim |
  * | trash             | create trash entry, delete posting at that revision, permits, key, cancel request, lock       |
  * | discard           | create trash entry, delete posting at the revision seen, create lock, key, cancel, delete lock |
  * | move              | create trash entry, delete posting that is marked as trashed, at the revision seen            |

@@ -78,6 +78,7 @@ const CAPABILITIES: BackendCapabilities = {
   dependencies: false,
   history: false,
   batches: false,
+  release: false,
   unclaimable: ['keys', 'resources', 'limits', 'dependencies', 'batches'],
 }
 

@@ -22,7 +22,7 @@ export const sharedBoard: BoardKind = {
   encoding: 'json',
   // TaskFlow's services do not know keys, resources and delays, and would not respect them.
   // TaskFlow's conductors claim here, too, and know of no limits and no dependencies. What they do is not in a history. They record no run: a job
-  // that they have tried would expire.
+  // that they have tried would expire. They do not notice that a claim was taken away: they would go on beside the next owner.
   capabilities: {
     ...ALL_CAPABILITIES,
     ...{
@@ -34,6 +34,7 @@ export const sharedBoard: BoardKind = {
       dependencies: false,
       history: false,
       batches: false,
+      release: false,
     },
   },
   encodePosting: encodeSharedPosting,

@@ -51,6 +51,7 @@ export const nativeBoards: BoardBackend = {
     dependencies: false,
     history: false,
     batches: false,
+    release: false,
   },
   place: async () => {
     const place = await zookeeperPlace()

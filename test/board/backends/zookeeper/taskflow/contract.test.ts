@@ -18,6 +18,7 @@ const sharedBoards: BoardBackend = {
     dependencies: false,
     history: false,
     batches: false,
+    release: false,
   },
   jsonOnly: true,
   place: async () => {

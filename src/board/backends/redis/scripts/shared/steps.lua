@@ -136,9 +136,8 @@ function steps.consume(id, revision, key, uuid, record, keep)
   return { true }
 end
 
-function steps.abandon(id, revision, bytes, delay)
-  local row = ownRow(id, revision)
-  if not row then return { false } end
+-- Gives a claimed job back with the given posting.
+local function giveBack(id, row, revision, bytes, delay)
   releaseClaim(id, row)
   put(JOBS, id, ARGV[bytes])
   row.revision, row.written = revision + 1, now
@@ -147,6 +146,21 @@ function steps.abandon(id, revision, bytes, delay)
   if delay and not has(CANCELS, id) then beginDelay(id, whole(now + delay)) end
   logChange('A' .. id)
   return { true }
+end
+
+function steps.abandon(id, revision, bytes, delay)
+  local row = ownRow(id, revision)
+  if not row then return { false } end
+  return giveBack(id, row, revision, bytes, delay)
+end
+
+-- Ends the claim of whichever owner holds it at this revision.
+function steps.release(id, revision, bytes)
+  local row = rowOf(id)
+  if not row or not has(JOBS, id) then return { false, 'gone' } end
+  if row.revision ~= revision then return { false, 'changed' } end
+  if row.owner == '' then return { false, 'unclaimed' } end
+  return giveBack(id, row, revision, bytes)
 end
 
 function steps.trash(id, revision, entry, key, uuid, record, keep, request)
