@@ -11,7 +11,8 @@ export const silentLog: Logger = pino({ level: 'silent' })
 /** Returns a logger that writes JSON lines to standard error, or to a stream, for daemons: standard output is for results. */
 export function daemonLog(options: { level?: string; name: string; stream?: { write(line: string): void } }): Logger {
   const { name, level = 'info', stream } = options
-  if (stream) return pino({ name, level }, stream)
+  // The name in a line is that of its job.
+  if (stream) return pino({ level, base: null }, stream)
   const destination = pino.destination({ fd: 2, sync: true })
   // A full disk of the log must not end the jobs.
   destination.on('error', () => undefined)

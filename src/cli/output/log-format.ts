@@ -27,7 +27,7 @@ export async function openLogStream(
       colorize,
       destination: 2,
       sync: true,
-      ignore: 'pid,hostname,name',
+      ignore: 'pid,hostname',
       translateTime: 'SYS:HH:MM:ss.l',
     })
     // A terminal that is gone must not end the jobs.
