@@ -82,7 +82,7 @@ export class DependencyResolver {
         .filter(({ uuid, id }) => id === undefined || this.#done.get(id) !== uuid)
         .map((named): OpenDependency => ({ dependent, index, named, id: named.id })),
     )
-    open = await this.#withoutMistaken(open)
+    if (open.length > 0) open = await this.#withoutMistaken(open)
     while (true) {
       open = await this.#locate(open)
       const after = dependents.map((): Dependency[] => [])
