@@ -221,3 +221,16 @@ test.each([
   expect(outcome.exitCode).toBe(2)
   expect(outcome.stderr).toContain(complaint)
 })
+
+test('a line that the board refuses by its state is refused alone', async () => {
+  const trashed = await board.post('hello', {})
+  await (await board.claim(trashed)).trash()
+  const batch = await board.batch({ name: 'sealed' })
+  await batch.seal()
+  const lines = [{ name: 'a' }, { name: 'b', after: [trashed.uuid] }, { name: 'c', batch: batch.uuid }, { name: 'd' }]
+  const outcome = await postLines(lines, 'hello', '--rejects', 'rest.ndjson')
+  expect(outcome).toMatchObject({ exitCode: 1, stdout: '2 posted, 2 not posted\n' })
+  expect(outcome.stderr).toMatch(/^line 2: .* is in the trash.*$/m)
+  expect(outcome.stderr).toMatch(/^line 3: .* is sealed.*$/m)
+  expect(await names()).toEqual(['a', 'd'])
+})

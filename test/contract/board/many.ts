@@ -158,6 +158,13 @@ export function manyContract({ open }: Place): void {
         expect(await rejectionOf(board.postMany(given, { atomic: true }))).toBeInstanceOf(kind)
         expect(await board.countJobs()).toBe(1)
       }
+      const twice = rejectionOf(
+        board.postMany([item(0), item(1, { key: 'own' }), item(2, { key: 'own' })], { atomic: true }),
+      )
+      expect(await twice).toMatchObject({
+        code: 'JOBBOARD_DUPLICATE',
+        message: expect.stringContaining('items 1 and 2'),
+      })
       const error = await rejectionOf(board.postMany([item(0), item(1, { key: 'taken' })], { atomic: true }))
       expect(String(error)).toContain('the key of item 1')
     })

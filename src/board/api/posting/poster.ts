@@ -207,7 +207,9 @@ export class Poster {
     if (written?.done === false) {
       if ('gone' in written.conflict) return { gone: written.conflict.gone }
       const key = 'key' in written.conflict ? written.conflict.key : ''
-      const index = posts.findIndex(({ posting }) => posting.key === key)
+      const [index = -1, again] = posts.flatMap(({ posting }, at) => (posting.key === key ? [at] : []))
+      if (again !== undefined)
+        throw new Duplicate(`postMany: items ${index} and ${again} have the same key; nothing was posted`)
       throw new Duplicate(
         `postMany: the key of item ${index} is taken by a job on the board, or its window is not over; nothing was posted`,
       )

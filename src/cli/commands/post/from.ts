@@ -75,7 +75,7 @@ export async function postFrom(board: JobBoard, options: PostFromOptions, contex
     if ('error' in result) {
       refuse(line, result.error)
       // The lines after it would be refused, too: they are left for the next call.
-      if (isOutage(result.error)) outage.abort(result.error)
+      if (isOutage(result.error) || isClosedBatch(result.error, line, options)) outage.abort(result.error)
     } else {
       const { job } = result
       counts[toCount(job)] += 1
@@ -150,7 +150,17 @@ function toReason(error: unknown): string {
 
 /** Returns whether the board, and not the line, is the cause. */
 function isOutage(error: Error): boolean {
-  return [NotConnected, OutcomeUnknown, AccessDenied, InvalidState].some((kind) => error instanceof kind)
+  return [NotConnected, OutcomeUnknown, AccessDenied].some((kind) => error instanceof kind)
+}
+
+/**
+ * Returns whether the batch of the command line is the cause. A line with other reasons for the same error is refused alone: it names a batch of its
+ * own, a job in the trash after which it would be run, or a key whose job it would replace.
+ */
+function isClosedBatch(error: Error, line: JsonLine, { defaults }: PostFromOptions): boolean {
+  if (!(error instanceof InvalidState) || defaults.batch === undefined || defaults.after) return false
+  const { batch, after, key } = 'value' in line ? line.value : {}
+  return batch === undefined && after === undefined && typeof key !== 'object'
 }
 
 function toItem(
