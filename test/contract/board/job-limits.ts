@@ -354,7 +354,8 @@ export function jobLimitsContract({ open, expire }: Place): void {
         expect(minutes).toBeGreaterThan(55)
         expect(minutes).toBeLessThan(60.1)
         await board.limits.set('api', { rate: { ...HOURLY, burst: 5 } })
-        expect(await claimAll(board)).toHaveLength(3)
+        // A process chooses by the limits that it knows; it hears of its own change as others do.
+        expect(await board.claimNext({ max: 10, timeout: '10s' })).toHaveLength(3)
       })
 
       test('a lowered rate counts at once, also for a key that nobody asks for', async () => {
