@@ -52,6 +52,9 @@ export interface RereadSettings {
   readonly file: FileSettings
 }
 
+/** The part of the context that decides which board is opened, and with which credentials. */
+export type BoardContext = Pick<CliContext, 'env' | 'chosenByFile' | 'boardChoices'>
+
 export interface CliContext {
   /** Resolves with all of standard input. */
   readonly readStdin: () => Promise<string>

@@ -9,7 +9,7 @@ import type { Duration } from '../core/time.ts'
 import { parseUri } from '../core/uri.ts'
 import type { Persistence } from '../persistence/index.ts'
 import type { AuthInfo } from '../zookeeper/index.ts'
-import type { CliContext } from './context.ts'
+import type { BoardContext, CliContext } from './context.ts'
 import type { ChosenBoard } from './input/board-flags.ts'
 import { openCodec } from './input/codecs.ts'
 import {
@@ -77,7 +77,7 @@ export function boardIsNamed(options: SharedOptions, { env }: CliContext): boole
  */
 export function credentials(
   what: 'board' | 'persistence',
-  { env, chosenByFile }: CliContext,
+  { env, chosenByFile }: BoardContext,
 ): { auth?: readonly AuthInfo[] } {
   const auth = env['JOBBOARD_ZOOKEEPER_AUTH']
   if (!auth || (chosenByFile?.[what] && !chosenByFile.auth)) return {}
@@ -207,7 +207,7 @@ export function toConductorBoard(
     unacceptedAfter,
     persistence,
   }: Pick<OpenBoardOptions, 'unacceptedAfter'> & {
-    readonly context: CliContext
+    readonly context: BoardContext
     readonly persistence: Persistence | undefined
   },
 ): ConductorBoard {

@@ -58,10 +58,10 @@ export interface ConductorOptions {
    */
   readonly pool?: ConductorPool | false
   /**
-   * The schedules that it puts on the board when it starts. Every conductor fires all schedules of the board, also those that others have put.
+   * The schedules that it puts on the board when it starts; of several boards, on the first. Every conductor fires all schedules of the board, also those that others have put.
    */
   readonly schedules?: readonly DeclaredSchedule[] | DeclaredSchedules
-  /** The limits that it sets on the board when it starts; those that somebody has set at run time stay as they are. */
+  /** The limits that it sets on the board, or on each of several, when it starts; those that somebody has set at run time stay as they are. */
   readonly limits?: DeclaredLimits
   /** The sizes of the jobs that it claims; all sizes by default. */
   readonly sizes?: readonly Size[]

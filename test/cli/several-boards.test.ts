@@ -1,6 +1,5 @@
 /** `jobboard conductor` on several boards: `--board` repeated, `--queue`, `--weights`, and a list in jobboard.yaml. */
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { CliContext } from '../../src/cli/context.ts'
 import { queueUri, toBoards } from '../../src/cli/input/board-flags.ts'
 import { resolveSettings } from '../../src/cli/input/config/settings.ts'
 import { toConductorBoard } from '../../src/cli/opening.ts'
@@ -136,10 +135,9 @@ describe('credentials', () => {
   /** Returns the options with which a conductor opens its boards, as jobboard.yaml and the environment say. */
   async function opened(yaml: string, env: Readonly<Record<string, string>>, options: object = {}) {
     await place.write('jobboard.yaml', yaml)
-    const context = { cwd: place.cwd, env } as unknown as CliContext
-    const settled = await resolveSettings(options, context)
+    const settled = await resolveSettings(options, { cwd: place.cwd, env })
     const { chosenByFile, boards = [] } = settled
-    const inside = { ...context, env: settled.env, chosenByFile }
+    const inside = { env: settled.env, chosenByFile }
     return toBoards({ boards }, inside).map((each) =>
       toConductorBoard(each, { context: inside, persistence: undefined }),
     )

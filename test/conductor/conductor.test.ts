@@ -208,6 +208,38 @@ describe('slots', () => {
   })
 })
 
+test('reconfigure: more jobs run at once, then fewer, and running jobs go on', async () => {
+  const [board] = await boards('a')
+  const begun = [0, 1, 2, 3].map(() => createDeferred())
+  const ends = [0, 1, 2, 3].map(() => createDeferred())
+  const waits = singleTaskFlow('waits', async ({ n }) => {
+    begun[n]?.resolve()
+    await ends[n]?.promise
+  })
+  const jobs = []
+  for (const n of [0, 1, 2, 3]) jobs.push(await board.post(waits, { n }))
+  const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [waits], concurrency: 1 })
+  await begun[0]?.promise
+  expect(conductor.running).toBe(1)
+  await conductor.reconfigure({ concurrency: 3 })
+  await Promise.all([begun[1]?.promise, begun[2]?.promise])
+  expect([conductor.running, jobs[3]?.state]).toEqual([3, 'UNCLAIMED'])
+  await conductor.reconfigure({ concurrency: 1 })
+  for (const n of [0, 1]) {
+    ends[n]?.resolve()
+    expect(await jobs[n]?.wait()).toBe('COMPLETE')
+  }
+  await refresh(board)
+  expect([conductor.running, jobs[3]?.state]).toEqual([1, 'UNCLAIMED'])
+  ends[2]?.resolve()
+  await begun[3]?.promise
+  ends[3]?.resolve()
+  expect(await jobs[3]?.wait()).toBe('COMPLETE')
+  await expect(conductor.reconfigure({ concurrency: 0 })).rejects.toThrow(
+    'concurrency must be a whole number from 1, got 0',
+  )
+})
+
 describe('stopping', () => {
   test('drains: what runs may finish, nothing new is claimed', async () => {
     const [board] = await boards('a')

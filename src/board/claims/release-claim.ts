@@ -66,7 +66,7 @@ export async function releaseClaim(
     throw new Conflict(`release of ${job}: run ${runs} of ${attempt.who} has it, not run ${run}; nothing was changed`)
   const by = reason === undefined ? `released by ${who}` : `released by ${who}: ${reason}`
   const mustFail = stored.posting.onOwnerLost === 'fail'
-  // Without an end, whoever claims next moves the job to the trash: this process may end before it does so itself.
+  // An attempt without an end makes the next owner move the job to the trash: this process may end before it does so itself.
   const posting = mustFail ? stored.posting : endAttempt(stored.posting, { ended: 'returned', reason: by })
   const outcome = await backend.release({ id, revision, posting })
   if (outcome !== 'released') throw await notReleasedError(job, backend)

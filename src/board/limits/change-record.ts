@@ -4,6 +4,7 @@ import type { ReadRecord, RecordStore } from '../records/record-store.ts'
 
 /** The maximum number of attempts of a change, when other processes change the same limit at the same time. */
 const MAX_ATTEMPTS = 20
+
 /**
  * Changes one record.
  *

@@ -97,7 +97,8 @@ export async function declareLimits(
   const report: DeclareLimitsReport = { put: [], newer: [], foreign: [], edited: [], pruned: [], kept: [] }
   for (const { key, version, settings } of wanted) {
     const outcome = await putLimit({ key, version, settings }, declaration)
-    if (outcome !== 'unchanged') report[outcome].push(key)
+    if (outcome === 'unchanged') continue
+    report[outcome === 'marked' ? 'edited' : outcome].push(key)
     if (outcome === 'put') await applyRates(key)
   }
   // A process of an older release does not know what a newer one declares.
@@ -112,10 +113,11 @@ export async function declareLimits(
   return report
 }
 
+/** Sets a declared limit, unless the one on the board stays; returns what became of it. */
 async function putLimit(
   { key, version, settings }: WantedLimit,
   { owner, by, store }: LimitDeclaration,
-): Promise<Exclude<LimitOutcome, 'marked'>> {
+): Promise<LimitOutcome> {
   const declared = { owner, version, digest: toDigest(settings) }
   let outcome: LimitOutcome = 'unchanged'
   await changeRecord(store, key, (found) => {
@@ -123,9 +125,10 @@ async function putLimit(
     if (outcome === 'put') return { ...settings, ...by, declared }
     return outcome === 'marked' && found && !('error' in found) ? { ...found.value, declared } : 'keep'
   })
-  return outcome === ('marked' as LimitOutcome) ? 'edited' : outcome
+  return outcome
 }
 
+/** Removes a limit that its owner does not declare any more; returns undefined for one that is not its own. */
 async function pruneLimit(
   key: string,
   { owner, newest, store }: Pick<LimitDeclaration, 'owner' | 'store'> & { readonly newest: number },

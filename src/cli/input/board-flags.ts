@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { ConductorBoard } from '../../conductor/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { parseUri, redactUri } from '../../core/uri.ts'
-import type { CliContext } from '../context.ts'
+import type { BoardContext } from '../context.ts'
 import { boardUri, collectText, definedOnly, type SharedOptions, withoutEnvironmentPassword } from './shared-options.ts'
 
 /** A board as the settings name it. */
@@ -35,7 +35,7 @@ export function addBoardFlags(command: Command): void {
 /** Returns the boards in their order. @throws InvalidArgument if none is named, or the flags do not fit together */
 export function toBoards(
   options: SharedOptions & BoardFlags,
-  context: CliContext,
+  context: BoardContext,
 ): readonly (ChosenBoard & Pick<ConductorBoard, 'weight'>)[] {
   const { boards, queue, weights } = options
   const one = (): ChosenBoard => ({ uri: boardUri(options, context) })

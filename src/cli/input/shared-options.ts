@@ -5,7 +5,7 @@ import { InvalidArgument, MissingDependencies } from '../../core/errors.ts'
 import { isMisspelt } from '../../core/texts.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import type { AnyFlow } from '../../flow/index.ts'
-import type { CliContext } from '../context.ts'
+import type { BoardContext, CliContext } from '../context.ts'
 
 /** The options that may precede or follow the command's name. */
 export interface SharedOptions {
@@ -24,7 +24,7 @@ export const DEFAULT_TIMEOUT = '10s'
  *
  * @throws InvalidArgument if neither option nor variable is set: a board is never guessed
  */
-export function boardUri(options: SharedOptions, context: CliContext): string {
+export function boardUri(options: SharedOptions, context: BoardContext): string {
   const uri = options.board || context.env['JOBBOARD_BOARD']
   if (uri) return context.chosenByFile?.board ? withoutEnvironmentPassword(uri, context) : uri
   if (context.boardChoices)
@@ -46,7 +46,7 @@ export function persistenceUri(options: SharedOptions, context: CliContext): str
  * Returns a URI of Postgres with an empty password if it has none, so that the driver does not send PGPASSWORD to a server
  * that only a found config file chose.
  */
-export function withoutEnvironmentPassword(uri: string, { env }: CliContext): string {
+export function withoutEnvironmentPassword(uri: string, { env }: Pick<BoardContext, 'env'>): string {
   const [, scheme = '', authority = '', rest = ''] = /^(postgres(?:ql)?:\/\/)([^/?#]*)(.*)$/is.exec(uri) ?? []
   // Credentials end at the last @, as for the parser of URIs.
   const at = authority.lastIndexOf('@')

@@ -187,7 +187,7 @@ class Reloading {
       try {
         await this.#reload?.(conductor)
       } catch (error) {
-        this.#log.error({ err: error }, `${RELOAD_SIGNAL}: nothing was reloaded`)
+        this.#log.error({ err: error }, `${RELOAD_SIGNAL}: not everything was reloaded; send the signal again`)
       }
     }
     this.#isRunning = false

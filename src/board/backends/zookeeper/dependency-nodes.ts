@@ -175,9 +175,7 @@ export class DependencyNodes {
     return this.#dependedOn.has(id)
   }
 
-  /**
-   * Ends a job: `commit` ends it, together with steps that free the jobs that depend on it.
-   */
+  /** Ends a job, and frees the jobs that depend on it. @throws the errors of `commit` and `commitPart`, but DependentsChanged */
   async end(id: string, job: JobEnd): Promise<void> {
     let dependents = this.isDependedOn(id) ? await this.#readDependents(id) : []
     while (true) {
@@ -195,6 +193,7 @@ export class DependencyNodes {
     }
   }
 
+  /** Frees some of the jobs that depend on a job, which stays on the board. */
   async #freeSome(
     id: string,
     dependents: readonly Dependent[],
@@ -205,6 +204,7 @@ export class DependencyNodes {
     await this.#lookAgain(part)
   }
 
+  /** Ends the job, and frees the jobs that still depend on it. */
   async #freeRest(
     id: string,
     dependents: readonly Dependent[],
@@ -272,7 +272,7 @@ export class DependencyNodes {
   async sweep(names: readonly string[]): Promise<void> {
     const layout = this.#layout
     const ids = names.filter(isJob)
-    // All are looked at, in few requests: while one of them is not freed, nobody changes anything that would make another sweep likely.
+    // All are looked at: an idle board is swept once after its last change, and a job that is not freed may keep it idle for ever.
     await Promise.all((await this.#findReady(ids)).map((id) => this.#deleteUnused(layout.wait(id))))
     const left = pickAtRandom(ids, { count: MAX_SWEPT, random: Math.random })
     await Promise.all(

@@ -4,12 +4,12 @@
  * | the other dependencies of the dependent, as read | steps beside the deletion of this one |
  * |---|---|
  * | none | delete `.waits/<dependent>` |
- * | only such as this process ends, in transactions queued before, and none of these does the same | the same: it is refused if one of them is |
+ * | only jobs whose ends this process has begun before, none of which deletes `.waits/<dependent>` | delete `.waits/<dependent>`: refused if one of these ends is refused |
  * | at most 32 | check that one of them exists. If it has ended meanwhile, the check is refused, and the dependent is read again |
- * | more | none: their ends look at it. After the transaction it is looked at again |
+ * | more | none; after the transaction, the dependent is read again, and freed if it waits for nothing |
  *
- * With the check no owner can die between its end and the release of a dependent. Only where more than 32 dependencies end at once, before
- * any of them has read that others did, may their owners die before they have looked again; then the sweep frees the dependent.
+ * With the check, no owner can die between the end of a job and the release of a dependent. Only where more than 32 dependencies end at once, and
+ * none of their owners has read the other ends, may these owners die before they read again; then the sweep frees the dependent.
  */
 import { NoNode, op, type ReadData, type ReadResult, type ZooKeeper } from '../../../zookeeper/index.ts'
 import { pickAtRandom } from '../../model/claim-order.ts'
@@ -37,11 +37,11 @@ export interface Dependent {
   readonly on: DependencyEnd
 }
 
-/** The steps by which the end of a job frees some of the jobs that depend on it. To be disposed of when they were committed, or refused. */
+/** The steps by which the end of a job frees some of the jobs that depend on it. Dispose of it when they were committed, or refused. */
 export interface Release extends Disposable {
   readonly steps: readonly TransactionStep[]
   readonly prechecks: readonly Precheck[]
-  /** Jobs that waited for many others, too, when they were read. */
+  /** Dependents to read again after the transaction: they waited for many other jobs when they were read. */
   readonly lookAgain: readonly string[]
 }
 
@@ -51,6 +51,7 @@ export class DependentsChanged extends Error {}
 /** What is known of a job that waits: for which jobs, or for how many. */
 type Waits = { readonly names: readonly string[] } | { readonly count: number }
 
+/** Prepares the release of dependents, for all ends of jobs of one process. */
 export class DependencyRelease {
   readonly #zookeeper: Pick<ZooKeeper, 'multiRead'>
   readonly #layout: Layout

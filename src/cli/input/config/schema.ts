@@ -40,20 +40,22 @@ const persistencePart = z.union([
 
 /** The options of jobs, as a posting has them. */
 const posting = {
-  priority: choice('Which jobs go first', PRIORITY_CHOICES).optional(),
-  size: choice('Something for conductors to choose by', SIZE_CHOICES).optional(),
-  maxAttempts: count('How many runs may fail before a job is trashed', { most: MAX_ATTEMPTS }).optional(),
+  priority: choice('The priority of the jobs', PRIORITY_CHOICES).optional(),
+  size: choice('The size of the jobs, by which conductors choose', SIZE_CHOICES).optional(),
+  maxAttempts: count('The number of failed runs after which a job goes to the trash', {
+    most: MAX_ATTEMPTS,
+  }).optional(),
   backOff: z
     .strictObject({
       first: duration('The pause after the first failed run').optional(),
-      factor: number('What it grows by each time').optional(),
+      factor: number('The factor by which the pause grows').optional(),
       max: duration('The longest pause').optional(),
-      jitter: choice('Whether a random part of the pause is waited', ['full', 'none']).optional(),
+      jitter: choice('full: a random part of the pause is waited', ['full', 'none']).optional(),
     })
     .optional(),
-  expiresAfter: duration('After how long a job that nobody has started goes to the trash').optional(),
-  deadline: duration('How long one run may take').optional(),
-  onOwnerLost: choice('What becomes of a job whose owner dies', ['retry', 'fail']).optional(),
+  expiresAfter: duration('The time after which a job that has not started goes to the trash').optional(),
+  deadline: duration('The time limit of a run').optional(),
+  onOwnerLost: choice('The handling of a job whose owner dies', ['retry', 'fail']).optional(),
   resources: z
     .strictObject({
       exclusive: z.array(text('A resource that a job owns alone while it runs')).optional(),
@@ -72,16 +74,16 @@ const posting = {
 
 const flowDefaults = z.strictObject({
   ...posting,
-  keepLogbooks: duration('How long the logbooks of its jobs are kept', ['forever']).optional(),
+  keepLogbooks: duration('The time for which the logbooks of its jobs are kept', ['forever']).optional(),
   keepResults: flag('Whether the board keeps the results of its jobs').optional(),
 })
 
 const limit = z.strictObject({
-  concurrency: count('How many jobs of the key run at once; 0 starts none', { least: 0 }).optional(),
-  rate: rate('How many jobs of the key start in a time, such as 100/1m').optional(),
-  burst: count('How many may start at once after a pause').optional(),
+  concurrency: count('The number of jobs of the key that run at once; 0 starts none', { least: 0 }).optional(),
+  rate: rate('The number of jobs of the key that start in a time, such as 100/1m').optional(),
+  burst: count('The number of jobs that may start at once after a pause').optional(),
   fair: flag('Whether the keys of a pattern take turns').optional(),
-  version: count('A higher version replaces what somebody has set at run time', { least: 0 }).optional(),
+  version: count('A process with a lower version changes nothing', { least: 0 }).optional(),
 })
 
 const scheduleFields = {
@@ -93,19 +95,19 @@ const scheduleFields = {
   start: text('Nothing fires before it').optional(),
   end: text('Nothing fires after it').optional(),
   exclude: z.array(text('A local date on which nothing fires')).optional(),
-  offset: duration('How long after each full interval').optional(),
+  offset: duration('The time after each full interval').optional(),
   from: choice('Counts the interval from the end of the previous job', ['completion']).optional(),
   store: data('The inputs of the flow').optional(),
-  catchUp: choice('Which missed times are caught up', CATCH_UP_CHOICES).optional(),
+  catchUp: choice('The missed times that are caught up', CATCH_UP_CHOICES).optional(),
   window: duration('The maximum age of a time that is caught up').optional(),
-  max: count('How many times are caught up at once', { most: 100 }).optional(),
-  overlap: choice('What happens while an earlier job is on the board', OVERLAP_CHOICES).optional(),
+  max: count('The number of times that are caught up at once', { most: 100 }).optional(),
+  overlap: choice('The handling of a time while an earlier job is on the board', OVERLAP_CHOICES).optional(),
   jitter: duration('Each job is posted up to so much later').optional(),
   times: count('The schedule ends after so many jobs').optional(),
   pauseAfterFailures: count('It is paused after so many failed jobs in a row').optional(),
   tenants: z.union([z.literal('all'), z.array(text('The name of a tenant'))]).optional(),
   post: z.strictObject({ name: text('The name of the jobs').optional(), ...posting }).optional(),
-  version: count('A higher version replaces what somebody has edited at run time', { least: 0 }).optional(),
+  version: count('A process with a lower version changes nothing', { least: 0 }).optional(),
 }
 const schedule = z.strictObject({ flow: text('The name of the flow'), ...scheduleFields })
 const schedulePart = z.strictObject({ flow: text('The name of the flow').optional(), ...scheduleFields })
@@ -117,35 +119,35 @@ const tenant = z.strictObject({
 
 /** The child processes of `jobboard conductor` and `jobboard run`. */
 const pool = z.strictObject({
-  isolate: choice('Which tasks run in child processes', ['declared', 'all']).optional(),
-  min: count('How many children are kept', { least: 0 }).optional(),
-  max: count('How many children there are at most').optional(),
+  isolate: choice('The tasks that run in child processes', ['declared', 'all']).optional(),
+  min: count('The number of children that are kept', { least: 0 }).optional(),
+  max: count('The maximum number of children').optional(),
   maxTasks: count('A child is replaced after so many tasks').optional(),
   maxAge: duration('A child is replaced after this time').optional(),
   memory: size('A child that takes more ends').optional(),
-  startTimeout: duration('How long a child may take to start').optional(),
-  grace: duration('How long a task may take to stop').optional(),
+  startTimeout: duration('The time limit for the start of a child').optional(),
+  grace: duration('The time that a task has to stop').optional(),
   maxMessage: size('The largest message between the processes').optional(),
 })
 
 /** The options of `jobboard conductor`. */
 const conductor = z.strictObject({
-  concurrency: count('How many jobs run at once').optional(),
-  flowConcurrency: count('How many tasks of one flow run at once').optional(),
+  concurrency: count('The number of jobs that run at once').optional(),
+  flowConcurrency: count('The number of tasks of one flow that run at once').optional(),
   name: text('The name on the board, unique among living conductors').optional(),
   size: z.array(choice('Claims jobs of these sizes only', SIZE_CHOICES)).optional(),
   burst: flag('Whether it stops when nothing is left to claim').optional(),
   maxJobs: count('It stops after so many jobs').optional(),
   maxIdleTime: duration('It stops after this time without a running job').optional(),
-  takeoverDelay: duration('How long half-done jobs of dead owners are not claimed').optional(),
-  defaultDeadline: duration('How long a job without a deadline may run').optional(),
-  unacceptedAfter: duration('How long a job whose flow no conductor knows blocks its resources').optional(),
-  drainTimeout: duration('How long a stop waits for running jobs').optional(),
-  abortTimeout: duration('How long an abort waits for tasks that ignore it').optional(),
-  onFailure: choice('What becomes of jobs that were reverted', ['retry', 'consume']).optional(),
+  takeoverDelay: duration('The time for which half-done jobs of dead owners are not claimed').optional(),
+  defaultDeadline: duration('The time limit of a run of a job without a deadline').optional(),
+  unacceptedAfter: duration('The time for which a job whose flow no conductor knows blocks its resources').optional(),
+  drainTimeout: duration('The time that a stop waits for running jobs').optional(),
+  abortTimeout: duration('The time that an abort waits for tasks that ignore it').optional(),
+  onFailure: choice('The handling of jobs that were reverted', ['retry', 'consume']).optional(),
   removeLogbooksAfter: duration('Removes logbooks this long after their flows have ended').optional(),
   removeTrashAfter: duration('Removes jobs that have been in the trash for this time').optional(),
-  failuresOnBoard: choice('How much of failures goes to the board', ['whole', 'named']).optional(),
+  failuresOnBoard: choice('The part of failures that goes to the board', ['whole', 'named']).optional(),
   health: z
     .union([z.int(), text('host:port')])
     .describe('Where /healthz and /readyz are answered: [host:]port')
@@ -153,7 +155,9 @@ const conductor = z.strictObject({
   metrics: z
     .union([
       flag('Whether /metrics is answered, too'),
-      z.strictObject({ maxNames: count('How many names of flows and schedules are told apart').optional() }),
+      z.strictObject({
+        maxNames: count('The maximum number of flows and schedules with a name of their own in the metrics').optional(),
+      }),
     ])
     .optional(),
   queue: z.array(text('A board below the URI of the board, in place of it')).optional(),
@@ -171,7 +175,7 @@ const common = {
   persistence: uri('The default logbooks: a name, or a URI').optional(),
   flows: flows.optional(),
   hooks: modules('A module that exports hooks or onError of conductors: a path or a package').optional(),
-  timeout: duration('How long to try to open the board').optional(),
+  timeout: duration('The time limit for opening the board').optional(),
   redact: z.array(text('The values of this key are hidden')).optional(),
   owner: text('Names this file on its boards: limits and schedules that it no longer has are removed').optional(),
   pool: pool.optional(),
@@ -181,7 +185,7 @@ const common = {
   tenants: z.union([z.array(text('The name of a tenant')), z.record(z.string(), tenant.nullable())]).optional(),
 }
 
-/** What holds: the file with one of its deployments, or without one. */
+/** The settings that apply: the file with one of its deployments, or without one. */
 export const CONFIG = z.strictObject({
   boards: z.record(z.string(), board).optional(),
   persistences: z.record(z.string(), persistence).optional(),
