@@ -1,4 +1,4 @@
-/** The unclaimed jobs of the view that expire, by the time at which they do, and those whose time has come. */
+/** Lists the unclaimed jobs of the view that have an expiry: those that still wait, by its time, and those that have expired. */
 import { compareIds } from '../model/claim-order.ts'
 import type { JobEntry, QueueEntry } from '../model/entry.ts'
 import { expiryTime } from '../model/expiry.ts'
@@ -7,7 +7,7 @@ import { SortedList } from './sorted.ts'
 export class ExpiringJobs {
   readonly #waiting = new SortedList<QueueEntry>((a, b) => this.#timeOf(a) - this.#timeOf(b) || compareIds(a, b))
   readonly #expired = new Set<QueueEntry>()
-  /** The times of jobs that are looked at again later than at their expiry. It does not change while the job is in the list. */
+  /** For jobs that are checked again later than at their expiry: that time. It must not change while the job is in the list. */
   readonly #postponed = new WeakMap<JobEntry, number>()
 
   /** The time at which the next job expires, in milliseconds on the server's clock. */
@@ -31,7 +31,7 @@ export class ExpiringJobs {
     this.#expired.delete(place)
   }
 
-  /** Moves the jobs whose time has come. @param now the time in milliseconds on the server's clock */
+  /** Moves the jobs whose time has come to the expired ones. @param now the time in milliseconds on the server's clock */
   advance(now: number): void {
     for (let { first } = this.#waiting; first && this.#timeOf(first) <= now; { first } = this.#waiting) {
       this.#waiting.delete(first)

@@ -1,6 +1,6 @@
 /**
- * The jobs that wait for limits, in groups: jobs with the same limited keys may start together, or none of them. `limit-lines.ts` says how
- * groups are opened and parked.
+ * Groups of jobs that wait for limits: the jobs of a group have the same limited keys, so all of them may start, or none. `limit-lines.ts`
+ * says how groups are opened and parked.
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
@@ -15,14 +15,14 @@ export interface LimitGroup {
   readonly line: SortedList<QueueEntry, ClaimOrderKey>
   /** The number of entries of the queue that belong to the group, claimable or not. */
   members: number
-  /** The place of its first entry by which the group is sorted where it is; undefined while it is in no list. */
+  /** The position of its first entry in claim order, by which its list sorts the group; undefined while it is in no list. */
   head: ClaimOrderKey | undefined
   parkedUnder: KeyLine | undefined
   /** The key of a fair pattern by whose running jobs the group takes turns with others; undefined if there is none. */
   fairKey: KeyLine | undefined
 }
 
-/** A key for which something is set. */
+/** A key for which a limit or a hold is set. */
 export interface KeyLine {
   readonly key: string
   rule: LimitRule
@@ -30,7 +30,7 @@ export interface KeyLine {
   readonly groups: Set<LimitGroup>
   /** The number of claimed jobs. */
   used: number
-  /** Greater for a key of which a job has started later, as far as this process knows; 0 if none has. */
+  /** A number that is greater the later the last job of the key has started, as far as this process knows; 0 if none has. */
   lastStart: number
   /** The jobs that this process tries to claim, and the tokens that they take. The interval of a token may change while they are tried. */
   reserved: number
@@ -38,7 +38,7 @@ export interface KeyLine {
   /** The newest known arrival time: see `model/limits.ts`. */
   arrivalMs: number
   refusedUntil: number
-  /** The time at which parked groups are looked at again. */
+  /** The time at which the groups that are parked under the key are checked again. */
   wakeAt: number
 }
 
@@ -49,9 +49,9 @@ export interface ChosenOfKey {
 }
 
 /**
- * Groups in the claim order of their first jobs. Groups of a fair pattern take turns: of those with the same priority, the one whose key has
- * the fewest running jobs goes first, and of these the one of which no job has started for the longest time. So a key with very many jobs does
- * not keep the others of its pattern waiting, however short they are.
+ * Groups in the claim order of their first jobs. Groups of a fair pattern take turns: of those with the same priority, the one whose key
+ * has the fewest running jobs goes first, and of these the one of which no job has started for the longest time. So the other keys of the
+ * pattern do not wait until a key with very many jobs has none left, even if its jobs are short.
  */
 export class GroupList {
   readonly #byHead = new SortedList<LimitGroup>(compareHeads)
@@ -95,16 +95,16 @@ export class GroupList {
   }
 }
 
-/** A key without room, and the time until which it has none. */
+/** A key without room, and the time from which it has room. */
 export interface BlockedKey {
   readonly line: KeyLine
-  /** Milliseconds since 1970; infinite where it is not known. */
+  /** In milliseconds since 1970; infinite if it is not known. */
   readonly until: number
 }
 
 /**
- * Returns the key of the group that has no room for an entry for the longest time, by default for its first. While a job waits for a slot, it keeps no
- * tokens from others.
+ * Returns the key of the group that has no room for an entry; of several keys, the one that has room last. By default the entry is the
+ * first of the group. A job that waits for a slot keeps no tokens from others.
  */
 export function findBlocked(
   group: LimitGroup,
@@ -122,8 +122,8 @@ export function findBlocked(
 }
 
 /**
- * Returns the job that goes before an entry and waits for tokens of the key, and until when. Without this rule, jobs that cost few tokens would take each
- * token as soon as it is free, and one that costs many would never start.
+ * Returns the job that goes before an entry and waits for tokens of the key, and the time from which it can have them. Such a job keeps the
+ * tokens: otherwise jobs that cost few tokens would take each token as soon as it is free, and a job that costs many would never start.
  */
 export function findKept(
   line: KeyLine,
@@ -146,7 +146,7 @@ function goesBefore(
   return waiting.head !== undefined && compareClaimOrder(waiting.head, place) < 0
 }
 
-/** Returns the time until which the key has no room, infinite where it is not known; undefined if it has room. */
+/** Returns the time from which the key has room, infinite if it is not known; undefined if it has room now. */
 export function blockedUntil(
   { rule, used, reserved, reservedTokens, arrivalMs, refusedUntil }: KeyLine,
   asked: { readonly cost: number; readonly now: number; readonly chosen?: ChosenOfKey | undefined },
@@ -165,7 +165,7 @@ export function blockedUntil(
   return 'until' in taken ? taken.until : undefined
 }
 
-/** Returns the number of jobs of the key that can start now: at least one. */
+/** Returns the number of jobs of the key to try now: those that can start as far as is known, and at least one. */
 export function roomOf({ rule, used, reserved, reservedTokens, arrivalMs }: KeyLine, now: number): number {
   const { concurrency = Number.POSITIVE_INFINITY, rate } = rule
   const ahead = Math.max(arrivalMs, now) - now

@@ -7,11 +7,12 @@
  *
  *     open ──a key was found without room──→ parked under the key ──the key has room again──→ open
  *
- * A key has room again when a claim of it ends, or at a known time: a token is due, or a hold ends. Then as many groups as there is room
- * for are opened, the first in claim order first, and more only if a caller accepts none of their jobs. A group that still waits for another key is
- * parked there, and takes none of the room.
+ * A key has room again when a claim of it ends, or at a known time: a token is due, or a hold ends. Then the first groups in claim order
+ * are opened, as many as there is room for. More groups are opened only if a caller accepts none of their jobs. A group that still waits
+ * for another key is parked under that key, and takes none of the room.
  *
- * A job that costs more tokens than there are keeps those that come from the jobs behind it, of whichever groups: it would never start if they took them.
+ * A job that costs more tokens than are free keeps them from all jobs behind it, also from those of other groups: if they took the tokens,
+ * it would never start.
  *
  * Only the transaction of a claim decides: slots and tokens that others have taken meanwhile cost a refused claim.
  */
@@ -20,32 +21,19 @@ import type { QueueEntry } from '../model/entry.ts'
 import { isSameRate, type LimitRule, type LimitRules, toLimitCosts } from '../model/limits.ts'
 import { blockedUntil, costOf, findBlocked, GroupList, type KeyLine, type LimitGroup, roomOf } from './limit-groups.ts'
 import { LimitSearch } from './limit-search.ts'
+import { LimitedKeys } from './limited-keys.ts'
 import { SortedList } from './sorted.ts'
 
-/** The time after which a key is tried again when the server has refused a claim and the reason is not in the view yet. */
+/** The pause before a key is tried again, after the server has refused a claim for a reason that the view does not know yet. */
 const REFUSED_PAUSE_MS = 50
 
-/** A key for which a job has begun to wait within this time is not reported again. */
-const REPORT_PERIOD_MS = 60_000
-/** The number of keys of which the last wait is kept. */
-const MAX_REPORTED_KEYS = 10_000
-
-/** A key for which jobs have begun to wait. */
-export interface LimitedKey {
-  readonly key: string
-  /** The first job that waits. */
-  readonly first: QueueEntry
-  /** Milliseconds since 1970; undefined if it is not known until when. */
-  readonly until: number | undefined
-}
-
-/** The reason why a job does not start: the key without room, and when it has room if that is known. */
+/** The key because of which a job does not start. */
 export interface LimitBlocker {
   readonly key: string
   readonly rule: LimitRule
   /** The number of jobs of the key that run, as far as this process knows. */
   readonly used: number
-  /** Milliseconds since 1970. */
+  /** The time from which the key has room, in milliseconds since 1970; absent if it is not known. */
   readonly until?: number
 }
 
@@ -54,7 +42,6 @@ export interface KeptTokens extends LimitBlocker {
   readonly first: QueueEntry
 }
 
-const NO_KEYS: readonly LimitedKey[] = []
 const NO_RULES: LimitRules = { isEmpty: true, isFair: false, ruleOf: () => undefined }
 
 export class LimitLines {
@@ -69,9 +56,8 @@ export class LimitLines {
   readonly #waking = new SortedList<KeyLine>(
     (a, b) => a.wakeAt - b.wakeAt || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0),
   )
-  /** The time at which a job has last begun to wait for each key. */
-  readonly #waitedAt = new Map<string, number>()
-  #limited: LimitedKey[] = []
+  /** The keys for which jobs have begun to wait. */
+  readonly limited = new LimitedKeys()
   #starts = 0
   /** The entries that are counted as reserved. */
   readonly #reserved = new Set<QueueEntry>()
@@ -89,7 +75,7 @@ export class LimitLines {
     return this.#waking.first?.wakeAt
   }
 
-  /** Sets the rules. The caller then enters all entries again. */
+  /** Sets the rules. The caller must then enter all entries again. */
   setRules(rules: LimitRules): void {
     this.#rules = rules
     for (const line of this.#keys.values()) {
@@ -98,7 +84,7 @@ export class LimitLines {
         line.rule = rules.ruleOf(line.key) ?? {}
       })
       line.refusedUntil = 0
-      // A changed rate moves the arrival time. The next claim asks the servers for it, and by this moves it there.
+      // A changed rate changes the arrival time. The next claim is tried, so that the servers compute the new one and answer with it.
       const { rate } = line.rule
       if (!rate || !former || !isSameRate(rate, former)) line.arrivalMs = 0
       this.#wake(line)
@@ -106,7 +92,7 @@ export class LimitLines {
     for (const group of this.#groups.values()) this.#replacing([group], () => setFairKey(group))
   }
 
-  /** Puts an entry into its group, if anything is set for one of its keys. */
+  /** Puts an entry into its group, if a limit or a hold is set for one of its keys. */
   join(place: QueueEntry): void {
     if (this.#rules.isEmpty) return
     const { posting } = place.stored
@@ -123,7 +109,7 @@ export class LimitLines {
     return this.#groupOf.has(place)
   }
 
-  /** Removes an entry from its group. It is not shown any more, and not counted. */
+  /** Removes an entry from its group. It must be neither offered nor counted any more. */
   quit(place: QueueEntry): void {
     const group = this.#groupOf.get(place)
     if (!group) return
@@ -140,7 +126,7 @@ export class LimitLines {
     }
   }
 
-  /** Counts a claimed job. */
+  /** Counts a claimed job: it takes a slot of each of its keys. */
   hold(place: QueueEntry): void {
     for (const line of this.#keysOf(place))
       this.#recount(line, () => {
@@ -149,7 +135,7 @@ export class LimitLines {
       })
   }
 
-  /** Ends what {@link hold} began. */
+  /** Stops counting a job that {@link hold} has counted: its claim has ended. */
   free(place: QueueEntry): void {
     for (const line of this.#keysOf(place)) {
       this.#recount(line, () => {
@@ -159,13 +145,13 @@ export class LimitLines {
     }
   }
 
-  /** Offers an entry of a group that could be claimed but for its limits, or no longer offers it. */
+  /** Offers an entry to searches, or no longer offers it. `isReady`: whether it can be claimed if its limits permit it. */
   show(place: QueueEntry, { isReady }: { readonly isReady: boolean }): void {
     const group = this.#groupOf.get(place)
     if (group) this.#moving(group, () => (isReady ? group.line.add(place) : group.line.delete(place)))
   }
 
-  /** Counts an entry of which a claim is tried, until {@link unreserve}. */
+  /** Counts an entry whose claim is tried, until {@link unreserve}. */
   reserve(place: QueueEntry): void {
     if (!this.has(place) || this.#reserved.has(place)) return
     this.#reserved.add(place)
@@ -178,13 +164,13 @@ export class LimitLines {
     for (const line of this.#keysOf(place)) this.#wake(line)
   }
 
-  /** Takes in the arrival time that the server has answered with a granted claim. */
+  /** Notes the arrival time of a key, from the answer to a granted claim. */
   noteArrival(key: string, arrivalMs: number): void {
     const line = this.#keys.get(key)
     if (line) line.arrivalMs = Math.max(line.arrivalMs, arrivalMs)
   }
 
-  /** Takes in a refusal of the server that does not say until when. */
+  /** Notes that the server has refused a claim because of the key, and that the time from which it has room is not known. */
   noteRefused(key: string, now: number): void {
     const line = this.#keys.get(key)
     if (line) line.refusedUntil = now + REFUSED_PAUSE_MS
@@ -213,7 +199,7 @@ export class LimitLines {
     return undefined
   }
 
-  /** Returns as {@link blockerOf} does. Until the time that it names, {@link nextWake} is no later, although the entry is offered to no search. */
+  /** Returns as {@link blockerOf} does, and makes sure that {@link nextWake} is not later than the time that the result names. */
   awaitRoom(place: QueueEntry, now: number): LimitBlocker | undefined {
     const blocker = this.blockerOf(place, now)
     const line = blocker?.until === undefined ? undefined : this.#keys.get(blocker.key)
@@ -221,7 +207,7 @@ export class LimitLines {
     return blocker
   }
 
-  /** Returns the job before an entry for which one of its keys keeps its tokens; undefined if there is none. */
+  /** Returns the earlier job for which a key of the entry keeps its tokens; undefined if there is none. */
   keptFor(place: QueueEntry, now: number): KeptTokens | undefined {
     for (const line of this.#keysOf(place)) {
       const firsts = line.rule.rate ? [...line.groups].flatMap(({ line: { first } }) => first ?? []) : []
@@ -238,27 +224,12 @@ export class LimitLines {
       ...{ open: this.#open, now, keysOf: (place) => this.#keysOf(place) },
       openMore: (times) => this.#openParked(times, now),
       park: (group, line, until) => {
-        this.#note(group, line, { now, until })
+        const { first } = group.line
+        const known = until === Number.POSITIVE_INFINITY ? undefined : until
+        if (first) this.limited.note({ key: line.key, first, until: known }, now)
         this.#park(group, line, until)
       },
     })
-  }
-
-  /** Returns the keys for which jobs have begun to wait since the last call, each once in a while. */
-  takeLimited(): readonly LimitedKey[] {
-    if (this.#limited.length === 0) return NO_KEYS
-    const limited = this.#limited
-    this.#limited = []
-    return limited
-  }
-
-  #note(group: LimitGroup, { key }: KeyLine, { now, until }: { readonly now: number; readonly until: number }): void {
-    const before = this.#waitedAt.get(key) ?? Number.NEGATIVE_INFINITY
-    if (this.#waitedAt.size >= MAX_REPORTED_KEYS) this.#waitedAt.clear()
-    this.#waitedAt.set(key, now)
-    const { first } = group.line
-    if (!first || now - before < REPORT_PERIOD_MS) return
-    this.#limited.push({ key, first, until: until === Number.POSITIVE_INFINITY ? undefined : until })
   }
 
   #keysOf(place: QueueEntry): readonly KeyLine[] {
@@ -313,13 +284,13 @@ export class LimitLines {
     }
   }
 
-  /** Changes the counts of a key, by which groups of a fair pattern are sorted. */
+  /** Makes a change of the counts of a key. Groups of a fair pattern are sorted by these counts. */
   #recount(line: KeyLine, change: () => void): void {
     if (line.rule.fair === undefined) change()
     else this.#replacing([...line.groups], change)
   }
 
-  /** Makes a change by which these groups may get other places in the lists where they are. */
+  /** Makes a change, and then sorts these groups again in their lists. */
   #replacing(groups: readonly LimitGroup[], change: () => void): void {
     const listed = groups.filter(({ head }) => head !== undefined)
     for (const group of listed) this.#listOf(group).delete(group)
@@ -335,7 +306,7 @@ export class LimitLines {
     if (line.parked.size > 0) this.#awake.add(line)
   }
 
-  /** Changes the line of the group. If its head changes, the group changes its place in the list where it is. */
+  /** Makes a change of the line of a group. If its head changes, sorts the group again in its list. */
   #moving(group: LimitGroup, change: () => void): void {
     const before = group.line.first
     change()
@@ -348,7 +319,7 @@ export class LimitLines {
     if (group.parkedUnder) this.#wakeForCheaperHead(group.parkedUnder)
   }
 
-  /** A new head may take fewer tokens than the one for which the key waits. */
+  /** Makes the next search look at the key again: the new head of a group may take fewer tokens than the former one. */
   #wakeForCheaperHead(line: KeyLine): void {
     if (line.rule.rate) this.#awake.add(line)
   }
@@ -382,7 +353,7 @@ export class LimitLines {
           this.#awake.delete(line)
           break
         }
-        // A group that waits for another key takes none of the room: one behind it can have it.
+        // A group that waits for another key takes none of the room, which is left for the group behind it.
         if (blocked) this.#park(group, blocked.line, blocked.until)
         else {
           left -= 1
@@ -398,7 +369,7 @@ export class LimitLines {
   }
 }
 
-/** Finds the key by which the group takes turns: its first that matches a fair pattern. */
+/** Sets the key by which the group takes turns: its first key that matches a fair pattern. */
 function setFairKey(group: LimitGroup): void {
   group.fairKey = group.keys.find(({ rule }) => rule.fair !== undefined)
 }

@@ -1,9 +1,9 @@
 /**
- * One search for jobs that may start now, among those that wait for limits: in claim order, and never more of a key than there is room for
- * once they are chosen.
+ * Searches the jobs that wait for limits for those that may start now, in claim order. Counts the jobs that were chosen, so that it never
+ * yields more of a key than there is room for.
  *
- * The groups of a fair pattern take turns, and count as one: their place in claim order is that of the job whose turn it is. So a job of another
- * key never waits for a job that was posted after it.
+ * The groups of a fair pattern take turns, and count as one: their place in claim order is that of the job whose turn it is. So a job of
+ * another key never waits for a job that was posted after it.
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
@@ -23,7 +23,7 @@ export interface SearchOptions {
   readonly open: GroupList
   readonly now: number
   readonly keysOf: (place: QueueEntry) => readonly KeyLine[]
-  /** Opens parked groups: `times` as many as there is room for. Returns whether any was opened. */
+  /** Opens parked groups: `times` times as many as there is room for. Returns whether any was opened. */
   readonly openMore: (times: number) => boolean
   readonly park: (group: LimitGroup, line: KeyLine, until: number) => void
 }
@@ -42,14 +42,14 @@ export class LimitSearch {
   readonly #chosen = new Map<KeyLine, ChosenOfKey>()
   readonly #full = new Map<LimitGroup, BlockedKey>()
   readonly #yielded = new Set<QueueEntry>()
-  /** Keys with too few tokens for a job that this scan has looked at: jobs behind it leave it the rest. */
+  /** Keys with too few tokens for a job that this scan has visited. They keep their tokens for it, from the jobs behind it. */
   readonly #kept = new Set<KeyLine>()
 
   constructor(options: SearchOptions) {
     this.#options = options
   }
 
-  /** Notes that a job was chosen: it takes its slots and tokens from the jobs after it. */
+  /** Notes that a job was chosen, so that its slots and tokens are not free for later jobs of this search. */
   choose(place: QueueEntry): void {
     for (const line of this.#options.keysOf(place)) {
       const chosen = this.#chosen.get(line) ?? { count: 0, costMs: 0 }
@@ -69,7 +69,7 @@ export class LimitSearch {
     }
   }
 
-  /** Parks the groups that were found without room. */
+  /** Ends the search, and parks the groups that have no room. */
   end(): void {
     for (const [group, { line, until }] of this.#full) this.#options.park(group, line, until)
     this.#full.clear()
@@ -100,7 +100,7 @@ export class LimitSearch {
     }
   }
 
-  /** Returns the first job of a group, or of those with which it takes turns; undefined if these have begun. */
+  /** Returns the first job of a group, or of the groups with which it takes turns; undefined if this scan has begun those turns already. */
   #begin(group: LimitGroup, patterns: Set<string>): Cursor | undefined {
     const pattern = group.fairKey?.rule.fair
     const groups = this.#options.open.turnsOf(group)
@@ -116,8 +116,8 @@ export class LimitSearch {
   }
 
   /**
-   * Returns whether the group has no room for this job. Jobs behind it in the group wait, too, and jobs of other groups leave it the tokens that it
-   * waits for: they must not overtake it.
+   * Returns whether the group has no room for this job. Then the jobs behind it in the group wait, too, and jobs of other groups must not
+   * take the tokens for which it waits.
    */
   #isFull({ group, place }: Cursor): boolean {
     const { now } = this.#options
@@ -137,20 +137,20 @@ interface TurnsOptions {
   readonly chosenOf: (line: KeyLine) => number
 }
 
-/** A group that has had a turn, or is the next one. */
+/** A group that waits for its turn, with the numbers by which it is sorted. */
 interface Waiting {
   readonly cursor: Cursor
   readonly running: number
   readonly lastStart: number
 }
 
-/** The turns of the groups of one fair pattern in one scan. Groups are looked at when their turn may have come. */
+/** The turns of the groups of one fair pattern in one scan. A group is visited only when its turn may have come. */
 class Turns {
   readonly #options: TurnsOptions
   readonly #groups: Iterator<LimitGroup>
   #next: IteratorResult<LimitGroup>
   readonly #waiting = new SortedList<Waiting>(compareWaiting)
-  /** The group that had the last turn: whether its job was chosen is known by the next one. */
+  /** The job of the last turn. Its group is sorted again at the next turn, when it is known whether the job was chosen. */
   #last: Cursor | undefined
 
   constructor(groups: Iterable<LimitGroup>, options: TurnsOptions) {
@@ -180,7 +180,7 @@ class Turns {
     const last = this.#last
     if (!last) return
     this.#last = undefined
-    // Other groups of the same key have as many running jobs.
+    // Other groups with the same key are sorted by the same number of running jobs, which may have changed.
     for (const waiting of [...this.#waiting].filter(({ cursor }) => cursor.group.fairKey === last.group.fairKey)) {
       this.#waiting.delete(waiting)
       this.#add(waiting.cursor)
@@ -188,7 +188,10 @@ class Turns {
     this.#add(toCursor(last.group, last.rest))
   }
 
-  /** Adds the groups that may come before the first one that waits. Their numbers are at least those by which they are sorted. */
+  /**
+   * Adds the groups that may come before the first one that waits. The groups are sorted without the jobs that this search has chosen, so
+   * their numbers can only grow.
+   */
   #pull(): void {
     while (!this.#next.done) {
       const group = this.#next.value

@@ -28,7 +28,8 @@ import type { LimitRules } from '../model/limits.ts'
 import type { Posting } from '../model/posting.ts'
 import { toResourceWants } from '../model/resources.ts'
 import { ExpiringJobs } from './expiring-jobs.ts'
-import { type KeptTokens, type LimitBlocker, type LimitedKey, LimitLines } from './limit-lines.ts'
+import { type KeptTokens, type LimitBlocker, LimitLines } from './limit-lines.ts'
+import type { LimitedKey } from './limited-keys.ts'
 import { type Blocker, ResourceLines } from './resource-lines.ts'
 import { SortedList } from './sorted.ts'
 import { Threshold } from './threshold.ts'
@@ -97,7 +98,7 @@ export class ClaimQueue {
     return this.#delayed.size
   }
 
-  /** Whether keys of limits take turns. */
+  /** Whether a fair limit is set, whose keys take turns. */
   get isFair(): boolean {
     return this.#limits.isFair
   }
@@ -147,38 +148,38 @@ export class ClaimQueue {
     for (const { entry, state } of changed) this.#move(entry, state)
   }
 
-  /** Sets what is set for keys of limits. @param entries all jobs of the view */
+  /** Sets the limits of all keys. @param entries all jobs of the view */
   setLimits(rules: LimitRules, entries: Iterable<JobEntry>): void {
     this.#limits.setRules(rules)
     for (const entry of entries) if (entry.queueEntry) this.#move(entry, entry.queueEntry.state)
   }
 
-  /** Takes in the arrival time of a key, as the answer to a claim has it. */
+  /** Notes the arrival time of a key, from the answer to a claim. */
   noteArrival(key: string, arrivalMs: number): void {
     this.#limits.noteArrival(key, arrivalMs)
   }
 
-  /** Takes in that a claim was refused for a limit, and that it is not known until when. */
+  /** Notes that a claim was refused because of a limit, and that the time from which it permits the claim is not known. */
   noteLimitReached(key: string): void {
     this.#limits.noteRefused(key, this.#now)
   }
 
-  /** Ends the count of entries of which a claim was tried: their slots and tokens are taken, or free. */
+  /** Stops counting the slots and tokens of entries whose claims were tried: by now they are taken, or free. */
   endTrials(places: readonly QueueEntry[]): void {
     for (const place of places) this.#limits.unreserve(place)
   }
 
   /** Returns the keys of limits for which jobs have begun to wait since the last call. */
   takeLimited(): readonly LimitedKey[] {
-    return this.#limits.takeLimited()
+    return this.#limits.limited.take()
   }
 
-  /** Returns the limit for which a due job waits. */
+  /** Returns the limit for which a due job waits; undefined if it waits for none. */
   limitOf({ queueEntry }: JobEntry): LimitBlocker | undefined {
     return queueEntry?.state === 'waiting' ? this.#limits.blockerOf(queueEntry, this.#now) : undefined
   }
 
-  /** Returns the job before a due job for which a limit keeps its tokens. */
+  /** Returns the earlier job for which a limit keeps its tokens from a due job; undefined if there is none. */
   keptFor({ queueEntry }: JobEntry): KeptTokens | undefined {
     return queueEntry?.state === 'waiting' ? this.#limits.keptFor(queueEntry, this.#now) : undefined
   }
@@ -191,7 +192,7 @@ export class ClaimQueue {
     return claimed
   }
 
-  /** Updates the queue after any change of the entry. Costs nothing where the change makes no difference. */
+  /** Updates the queue after a change of the entry. Costs nothing if the change does not affect the queue. */
   update(entry: JobEntry): void {
     if (entry.content === 'unread' && !entry.ended && entry.windowStatus !== 'outside') this.#unread.add(entry)
     // A queued entry always has its posting loaded.
@@ -219,8 +220,8 @@ export class ClaimQueue {
   }
 
   /**
-   * Moves jobs that have become due out of the delayed state, looks at limits for which tokens are due, and at jobs that expire. If the
-   * clock is set back, due jobs stay due until their next update.
+   * Applies the time: delayed jobs become due, keys of limits may have room again, jobs expire. If the clock is set back, due jobs stay due
+   * until their next update.
    *
    * @param now the time in milliseconds on the server's clock
    * @returns whether any job has become due, or may be permitted by its limits now
@@ -241,7 +242,7 @@ export class ClaimQueue {
     const { max, random = Math.random } = wanted
     const found = this.#findCandidates(wanted)
     const taken = found.length <= max ? found : pickAtRandom(found, { count: max, random }).sort(compareClaimOrder)
-    // Reserved only after all were examined: if `accept` throws, no job may stay reserved.
+    // Jobs are reserved only after all were examined: if `accept` throws, no job may stay reserved.
     for (const place of taken) this.#reserve(place)
     return taken
   }
@@ -376,7 +377,7 @@ export class ClaimQueue {
     if (place.state === 'waiting' && wantsResources(place)) this.#behindUnread.delete(place)
   }
 
-  /** Returns the group with which the entry is set aside, if it is. For a claimed job, notes that its flow is known. */
+  /** Returns the group with which the entry is set aside; undefined if it is not. Notes the flow of a claimed job as known. */
   #setAsideGroup(place: QueueEntry): string | undefined {
     if (!this.contended || !wantsResources(place)) return undefined
     const work = toFlowReference(place.stored.posting)
@@ -435,7 +436,10 @@ function newQueueEntry(entry: JobEntry, stored: StoredJob, state: QueueState): Q
   }
 }
 
-/** Yields the entries of both in claim order, as far as each is in it: keys of a fair pattern take turns. No entry is in both. */
+/**
+ * Merges two sequences of entries that have no entry in common. The result is in claim order if both are; keys of a fair pattern take
+ * turns, so their entries may not be.
+ */
 function* mergeInOrder(
   ready: Iterable<QueueEntry>,
   limited: Iterable<QueueEntry>,
@@ -452,7 +456,7 @@ function* mergeInOrder(
   for (; !b.done; b = other.next()) yield b.value
 }
 
-/** Returns the due time: a delay counts from the write that contains it. A job that waits for others is due when they have ended. */
+/** Returns the due time: a delay counts from the write that contains it. It is infinite for a job that waits for others. */
 export function dueTime({ posting, writtenAt, waits }: StoredJob): number {
   if (waits) return Number.POSITIVE_INFINITY
   return posting.delay === undefined ? 0 : writtenAt + posting.delay

@@ -58,7 +58,7 @@ export class SetAside implements Iterable<QueueEntry> {
   /**
    * Determines for each group whether its first entry passes.
    *
-   * @param free returns whether no holder and no job before it in line blocks an entry
+   * @param free returns whether an entry is blocked neither by a holder nor by a job before it in line
    * @param onPasses called for each entry that begins or ceases to pass
    */
   settle(

@@ -1,6 +1,6 @@
 /**
- * A sorted list with a bound: items before the bound pass, the others wait. Moving the bound costs as much as there are items
- * between its old and new place, independent of the number behind it.
+ * A sorted list with a bound: items before the bound pass, the others wait. Moving the bound costs as much as there are items between its
+ * old and its new position. The number of items behind it does not matter.
  */
 import { type Compare, SortedList } from './sorted.ts'
 
