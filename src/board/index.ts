@@ -21,7 +21,7 @@ export type {
   WaitOptions,
 } from './api/options.ts'
 export type { PostManyOptions, PostManyResult, TypedPostItem as PostItem } from './api/posting/post-many.ts'
-export type { PostedJob } from './api/posting/poster.ts'
+export type { PostedJob } from './api/posting/posted-job.ts'
 export type { HoldOptions, ResourceHold } from './api/resource-hold.ts'
 export type { RestoreOptions } from './api/restoring.ts'
 export type { TrashedJob } from './api/trashed-job.ts'

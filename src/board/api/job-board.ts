@@ -71,8 +71,10 @@ import {
   type ReleaseOptions,
   type WaitOptions,
 } from './options.ts'
+import { OwnKeyWarning } from './posting/own-key-warning.ts'
 import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from './posting/post-many.ts'
-import { OwnKeyWarning, type PostedJob, Poster } from './posting/poster.ts'
+import type { PostedJob } from './posting/posted-job.ts'
+import { Poster } from './posting/poster.ts'
 import { HOLD_EXPIRES_AFTER, type HoldOptions, ResourceHold, toHoldPost } from './resource-hold.ts'
 import { type RestoreOptions, restore } from './restoring.ts'
 import { toScheduleHost } from './schedule-host.ts'
@@ -322,7 +324,7 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
-   * Posts many jobs: some hundred in each transaction, with an answer for each, in the order of the items; or with `atomic` at most 500 jobs in
+   * Posts many jobs: a few hundred in each transaction, with an answer for each, in the order of the items; or with `atomic` at most 500 jobs in
    * one transaction, or none. The items are read as they are needed, and can be an async iterable.
    *
    * An item that cannot be posted has an `error` as its answer, and the others are posted. An item whose `key` is taken has `created: false`.

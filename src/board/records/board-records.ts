@@ -1,4 +1,4 @@
-/** The records of an open board: gives access to each kind, and passes the reports of the backend to the views of the kinds. */
+/** Gives access to the records of an open board by their kinds, and passes the hints of the backend to the views of the kinds. */
 import type { Backend } from '../backend.ts'
 import type { RecordName } from '../model/record.ts'
 import { type ReadRecord, type RecordKind, RecordStore } from './record-store.ts'
@@ -21,12 +21,13 @@ export class BoardRecords {
     this.#options = options
   }
 
+  /** Returns the records of a kind. */
   of<T extends object>(kind: RecordKind<T>): RecordStore<T> {
     return new RecordStore(this.#options.backend, kind)
   }
 
   /**
-   * Opens a view of a kind, which is current until it is disposed of.
+   * Opens a view of the records of a kind. The view stays current until it is disposed of.
    *
    * @throws UnsupportedCapability, NotConnected, AccessDenied
    */
@@ -51,7 +52,7 @@ export class BoardRecords {
   }
 
   /**
-   * Calls the listener whenever records of the kind may have changed, until the result is disposed.
+   * Calls the listener whenever records of the kind may have changed, until the result is disposed of.
    *
    * @throws NotConnected, AccessDenied
    */
@@ -79,16 +80,18 @@ export class BoardRecords {
     }
   }
 
+  /** Passes on that these records may have changed; without names, that any may have. */
   onHints(names?: readonly RecordName[]): void {
     if (names) for (const view of this.#views) view.onHints(names)
     else this.onGap()
   }
 
+  /** Passes on that hints may have been missed. */
   onGap(): void {
     for (const view of this.#views) view.onGap()
   }
 
-  /** Returns the watches of the backend, of which the last view of a kind ends the one. */
+  /** Returns the watches of the backend, shared by all listeners of a kind: only the last one of a kind ends its watch. */
   #sharedWatches(backend: Backend): Pick<Backend, 'watchRecords' | 'unwatchRecords'> {
     return {
       watchRecords: async (kind) => backend.watchRecords?.(kind),

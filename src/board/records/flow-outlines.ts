@@ -1,6 +1,6 @@
 /**
- * The outlines of the flows that conductors know, as records: so that people see and draw flows without their code. A conductor writes
- * one record for each digest, once.
+ * Keeps the outlines of the flows that conductors know as records, so that flows can be listed and drawn without their code. Conductors
+ * write one record for each digest, once.
  */
 import { asError, InvalidPosting, PayloadTooLarge } from '../../core/errors.ts'
 import { type AnyFlow, type FlowOutline, toOutline } from '../../flow/index.ts'
@@ -20,7 +20,7 @@ interface StoredOutline {
 
 const OUTLINES: RecordKind<StoredOutline> = { name: 'outline', format: 1, parse: parseOutline }
 
-/** Writes the outlines that the board lacks. @throws NotConnected, UnsupportedCapability */
+/** Writes the outlines that are not on the board yet. @throws NotConnected, UnsupportedCapability */
 export async function publishOutlines(
   records: BoardRecords,
   {
@@ -37,7 +37,7 @@ export async function publishOutlines(
       // A conflict means that another conductor was faster.
       await store.write([{ id: outline.digest, revision: undefined, value: { outline, at: now } }])
     } catch (error) {
-      // A flow of thousands of tasks runs all the same.
+      // A flow of thousands of tasks may be too large for a record. It can be run all the same.
       if (!(error instanceof PayloadTooLarge)) throw error
       onError(asError(error))
     }
@@ -45,7 +45,7 @@ export async function publishOutlines(
   await Promise.all(flows.map(publish))
 }
 
-/** Returns the flows by name and version, the newest structure of each. @throws NotConnected, UnsupportedCapability */
+/** Returns the newest structure of each version of each flow, ordered by name and version. @throws NotConnected, UnsupportedCapability */
 export async function listFlows(records: BoardRecords): Promise<ListedFlow[]> {
   const newest = new Map<string, StoredOutline>()
   for (const record of await records.of(OUTLINES).list()) {

@@ -10,7 +10,7 @@ import {
   type StoredRecord,
 } from '../model/record.ts'
 
-/** A kind of record: its name, and how its values are read. */
+/** A kind of records: its name, its format, and the parser of its values. */
 export interface RecordKind<T extends object> {
   readonly name: string
   /** The newest format that this release reads, and the one that it writes. */
@@ -25,7 +25,7 @@ export interface BoardRecord<T extends object> {
   readonly value: T
 }
 
-/** A record that this release cannot read: a newer one has written it, or somebody by hand. */
+/** A record that this release cannot read: a newer release has written it, or it was changed by hand. */
 export interface UnreadableRecord {
   readonly id: string
   readonly revision: number
@@ -34,9 +34,10 @@ export interface UnreadableRecord {
 
 export type ReadRecord<T extends object> = BoardRecord<T> | UnreadableRecord
 
-/** A change of one record: refused if it is at another revision; undefined for one that must not exist. */
+/** A change of one record. */
 export interface ValueChange<T extends object> {
   readonly id: string
+  /** The revision that the record must have, otherwise the change is refused; undefined if the record must not exist. */
   readonly revision: number | undefined
   /** The new value; undefined removes the record. */
   readonly value: T | undefined
@@ -58,7 +59,7 @@ export class RecordStore<T extends object> {
     return stored.map((record) => this.#read(record))
   }
 
-  /** @throws UnsupportedCapability, NotConnected; InvalidArgument for an invalid id */
+  /** Returns a record; undefined if there is none. @throws UnsupportedCapability, NotConnected; InvalidArgument for an invalid id */
   async get(id: string): Promise<ReadRecord<T> | undefined> {
     const name = { kind: this.kind.name, id }
     assertRecordName(name)
@@ -96,7 +97,7 @@ export class RecordStore<T extends object> {
   #requireRecords(): Required<Pick<Backend, 'write' | 'records' | 'record'>> {
     const { write, records, record, uri } = this.#backend
     if (write && records && record) return { write, records, record }
-    throw new UnsupportedCapability(`board ${uri} has no records, and with that no ${this.kind.name}s`, {
+    throw new UnsupportedCapability(`board ${uri} has no records, so it cannot store ${this.kind.name} records`, {
       capability: 'records',
     })
   }

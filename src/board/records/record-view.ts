@@ -1,5 +1,5 @@
 /**
- * Keeps the records of one kind in memory while others change them: the backend hints at changed records, and the view reads these.
+ * Keeps the records of one kind in memory, and current: the backend hints at records that have changed, and the view reads them again.
  *
  *     closed ──open──→ watching ──list──→ current ⇄ reading changed records
  *                                            ↑            │ error
@@ -54,7 +54,7 @@ export class RecordView<T extends object> implements AsyncDisposable {
   async open(): Promise<void> {
     const { backend } = this.#options
     await backend.watchRecords?.(this.kind)
-    // What is reported meanwhile is read afterwards.
+    // Records that are reported as changed meanwhile are read afterwards.
     await this.#readOnce()
     this.#isOpen = true
     if (this.#needsList || this.#changed.size > 0) this.#read()
@@ -83,7 +83,7 @@ export class RecordView<T extends object> implements AsyncDisposable {
     const { signal, onError } = this.#options
     const stop = AbortSignal.any([signal, this.#closing.signal])
     const onRetry = (error: unknown) => {
-      // Without a connection a gap follows; this is no news for anybody.
+      // A lost connection is not reported here: a gap follows it, and then all records are read.
       if (!(error instanceof NotConnected)) onError(asError(error))
     }
     this.#reading = retryUntilAborted(() => this.#readOnce(), { ...RETRY_PAUSES_MS, signal: stop, onRetry })

@@ -1,14 +1,14 @@
 /**
- * Runs work once for a board: in the one process that holds its entity, until a record says that it is done.
+ * Runs work once for a board: in the process that holds the entity of the work, unless a record says that the work is done.
  *
- * | seen | then |
+ * | what the process finds | what it does |
  * |---|---|
- * | the record | nothing is left to do |
+ * | the record | nothing: the work is done |
  * | no record, and the entity is free | take the entity, look at the record again, run the work, write the record |
- * | no record, and another process has the entity | wait, and look again: it writes the record, or fails, or its session ends |
+ * | no record, and another process has the entity | wait, and look again: that one writes the record, or fails, or its session ends |
  *
- * The entity ends with the session of its process, so a process that dies holds up nobody, and there is no lease to renew. Work whose process
- * dies between its end and the record is run again: it must be idempotent.
+ * The entity ends with the session of its process. So a dead process does not block the others, and no lease must be renewed. If a process
+ * dies after the work and before it has written the record, the work is run again: it must be idempotent.
  */
 import { createSharedController } from '../../core/async/abort.ts'
 import { Conflict, Duplicate, InvalidPosting } from '../../core/errors.ts'
@@ -46,9 +46,9 @@ export interface RunOnceOptions {
 }
 
 /**
- * Resolves with `ran` when this process has run the work, and with `done` when it, or another process, had run it before.
+ * Resolves with `ran` when this process has run the work, and with `done` when the work was run before, here or elsewhere.
  *
- * @throws the error of the work, which nobody has run then; the reason of the signal; UnsupportedCapability, NotConnected
+ * @throws the error of the work, which then counts as not run; the reason of the signal; UnsupportedCapability, NotConnected
  */
 export async function runOnce(host: OnceHost, { id, work, signal }: RunOnceOptions): Promise<'ran' | 'done'> {
   const store = host.records.of(DONE)

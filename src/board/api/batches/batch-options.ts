@@ -1,4 +1,4 @@
-/** The options of a new batch, and how they become its definition. */
+/** Makes the definition of a new batch from its options. */
 import { validate as validUuid } from 'uuid'
 import { roundTrip, toFields } from '../../../core/codec.ts'
 import { InvalidArgument } from '../../../core/errors.ts'
@@ -16,7 +16,7 @@ export type BatchCallback = Omit<PostOptions, 'client' | 'key' | 'after' | 'batc
   readonly store?: object
 }
 
-/** What a batch is, and what is run when it has ended. */
+/** The options of a new batch: its name, and the jobs that its end posts. */
 export interface BatchOptions {
   /** The name for people, which need not be unique. */
   readonly name: string
@@ -33,7 +33,7 @@ export interface BatchOptions {
 const BATCH_OPTIONS: KnownOptions<BatchOptions> = { name: true, onDone: true, onFailed: true, meta: true, uuid: true }
 const { client: _, key: __, after: ___, batch: ____, uuid: _____, ...CALLBACK_OPTIONS } = POST_OPTIONS
 
-/** @throws InvalidArgument, and for the callbacks as of `post` */
+/** Returns the definition of a batch with these options. @throws InvalidArgument; for the callbacks as `post` */
 export async function toBatchDefinition(
   options: BatchOptions,
   { poster, who, now }: { readonly poster: Pick<Poster, 'toPosting'>; readonly who: string; readonly now: number },

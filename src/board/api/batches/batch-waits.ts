@@ -1,4 +1,4 @@
-/** Waits for the ends of batches: by hints of the backend where it gives any, and by asking from time to time. */
+/** Waits for the ends of batches: reads a batch at each hint of the backend, if the backend gives hints, and periodically. */
 import { abortAfter, Condition, followSignals, rejectOnAbort } from '../../../core/async/abort.ts'
 import { keepAlive } from '../../../core/async/lifecycle.ts'
 import { NotConnected, Timeout } from '../../../core/errors.ts'
@@ -7,10 +7,12 @@ import type { BatchStore } from '../../backend.ts'
 import { type StoredBatch, toBatchState } from '../../model/job-batch.ts'
 import type { WaitOptions } from '../options.ts'
 
-/** The pause between two looks at a batch of which the backend reports changes, and of another one. */
+/** The pause between two reads of a batch for which the backend gives hints. */
 const WATCHED_PAUSE_MS = 10_000
+/** The pause between two reads of another batch. */
 const UNWATCHED_PAUSE_MS = 500
 
+/** A batch for which calls wait. */
 interface Watched {
   readonly changed: Condition
   waiters: number
@@ -28,7 +30,7 @@ export class BatchWaits {
     this.#signal = options.signal
   }
 
-  /** Wakes those who wait for this batch, or for any. */
+  /** Wakes the calls that wait for this batch; without a uuid, all calls. */
   onHint(uuid?: string): void {
     if (uuid !== undefined) this.#watched.get(uuid)?.changed.notify()
     else for (const { changed } of this.#watched.values()) changed.notify()
@@ -53,7 +55,7 @@ export class BatchWaits {
     try {
       for (;;) {
         stop.throwIfAborted()
-        // From before the look on: a change between the two is not missed.
+        // The wait for a hint begins before the read, so that a change between the two is not missed.
         const changed = watched.changed.wait()
         await rejectOnAbort(this.#watch(batch.uuid, watched), stop)
         last = (await rejectOnAbort(unlessNotConnected(read), stop)) ?? last
@@ -98,7 +100,7 @@ function toTimeout(batch: { toString(): string }, last: StoredBatch | undefined,
   return new Timeout(`${batch}${known} after ${time}`)
 }
 
-/** A wait goes on while there is no connection. */
+/** Returns what the work returns; undefined without a connection, so that the wait continues. */
 async function unlessNotConnected<T>(work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work()

@@ -1,4 +1,4 @@
-/** A batch, as its users hold it: see `model/job-batch.ts` for what is counted. */
+/** The object with which users add jobs to a batch, seal it and wait for it. `model/job-batch.ts` says what is counted. */
 import { InvalidArgument } from '../../../core/errors.ts'
 import { assertOptions } from '../../../core/options.ts'
 import { toDate } from '../../../core/time.ts'
@@ -16,19 +16,20 @@ import {
 import { POST_OPTIONS, type PostOptions } from '../../model/posting.ts'
 import { assertCancelOptions, assertWaitOptions, type CancelOptions, NO_REASON, type WaitOptions } from '../options.ts'
 import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from '../posting/post-many.ts'
-import type { PostedJob, Poster } from '../posting/poster.ts'
+import type { PostedJob } from '../posting/posted-job.ts'
+import type { Poster } from '../posting/poster.ts'
 import type { TrashedJob } from '../trashed-job.ts'
 import type { BatchWaits } from './batch-waits.ts'
 
-/** How far a batch is. `done`, `failed` and `open` are numbers of jobs, and `total` is their sum. */
+/** The progress of a batch. `done`, `failed` and `open` are numbers of jobs, and `total` is their sum. */
 export interface BatchProgress extends BatchCounts {
   readonly state: BatchState
   readonly sealed: boolean
-  /** 1, and one more each time that the batch was opened again after its end. */
+  /** The number of the lives of the batch: 1, and one more each time that it was opened again after its end. */
   readonly generation: number
   /** The time of its end; undefined for a batch that has not ended. A cancelled batch ends when its running jobs have ended. */
   readonly endedAt: Date | undefined
-  /** Why it is cancelled. */
+  /** The reason why it was cancelled; undefined if it was not. */
   readonly reason: string | undefined
 }
 
@@ -43,7 +44,7 @@ export interface BatchView extends BatchProgress {
   readonly createdAt: Date
 }
 
-/** What a batch needs of its board. */
+/** The parts of its board that a batch needs. */
 export interface BatchHost {
   readonly who: string
   readonly poster: Poster
@@ -96,10 +97,10 @@ export class Batch {
   }
 
   /**
-   * Posts a job of the batch, as `board.post` does.
+   * Posts a job that belongs to the batch, as `board.post` does.
    *
-   * @throws InvalidState for a batch that is sealed, unless this board has claimed a job of it; for one that is cancelled; Duplicate when a
-   * job with the given `uuid` is open in the batch; NotFound when the batch is not kept any more; else as `board.post`
+   * @throws InvalidState if the batch is cancelled, or is sealed and this board has not claimed a job of it; Duplicate if a job with the
+   * given `uuid` is open in the batch; NotFound if the batch is not kept any more; otherwise as `board.post`
    */
   async post<I extends object>(
     flow: Flow<I> | string,
@@ -112,7 +113,7 @@ export class Batch {
     return this.#host.poster.post(flow, store, { ...options, batch: this.uuid })
   }
 
-  /** Posts many jobs of the batch, as `board.postMany` does. An item that the batch refuses has its error as the answer. */
+  /** Posts many jobs that belong to the batch, as `board.postMany` does. An item that the batch refuses is answered with an error. */
   async postMany<I extends object>(
     items: Iterable<BatchPostItem<I>> | AsyncIterable<BatchPostItem<I>>,
     options: PostManyOptions = {},
@@ -123,8 +124,8 @@ export class Batch {
   }
 
   /**
-   * Seals the batch: only its own jobs can add jobs to it from now on, and it ends with the last of them; at once if there is none. A batch
-   * that is sealed already stays so. One transaction.
+   * Seals the batch: from now on only its own jobs can add jobs to it, and it ends when no job of it is open; at once if none is. Does
+   * nothing to a batch that is sealed already. Takes one transaction.
    *
    * @throws NotFound when the batch is not kept any more; OutcomeUnknown: seal it again
    */
@@ -133,15 +134,15 @@ export class Batch {
     return toProgress(await this.#host.change(this.uuid, { kind: 'seal' }))
   }
 
-  /** Returns the numbers of its jobs and its state, as they are now. One round trip. @throws NotFound when the batch is not kept any more */
+  /** Returns its present state and the numbers of its jobs. Takes one round trip. @throws NotFound if the batch is not kept any more */
   async progress(): Promise<BatchProgress> {
     this.#host.assertRunning()
     return toProgress(await this.#host.read(this.uuid))
   }
 
   /**
-   * Resolves with the state in which the batch has ended; it never does before the batch is sealed or cancelled. Reads the state of the batch,
-   * so that it does not matter whether it ends before, during or after the call.
+   * Resolves with the state in which the batch has ended. A batch that is neither sealed nor cancelled does not end. The batch may have
+   * ended before the call.
    *
    * @throws Timeout; NotFound when the batch is not kept any more
    * @example if ((await batch.wait({ timeout: '1h' })) === 'failed') await batch.retryFailed()
@@ -153,8 +154,8 @@ export class Batch {
   }
 
   /**
-   * Cancels the batch: it takes no more jobs, posts no callback, and its jobs are cancelled as `board.cancel` does. It has ended when those that
-   * run have ended. Does nothing to a batch that has ended. If this process ends meanwhile, cancel the batch again.
+   * Cancels the batch and its jobs: it takes no more jobs and posts no callback, and its jobs are cancelled as by `board.cancel`. It ends
+   * when its running jobs have ended. Does nothing to a batch that has ended. If this process ends meanwhile, cancel the batch again.
    *
    * @throws NotFound when the batch is not kept any more
    */
@@ -168,12 +169,12 @@ export class Batch {
   }
 
   /**
-   * Restores the jobs of the batch that are in the trash, also those of a cancelled batch, and returns them. The batch is open meanwhile, and
-   * posts no callback; afterwards it is sealed again if it was. If this process ends meanwhile, the batch stays open: call this again, and seal
-   * it. Jobs that were purged from the trash stay counted as failed.
+   * Restores the jobs of the batch that are in the trash, and returns them. Works on a cancelled batch, too. Meanwhile the batch is open
+   * and posts no callback; afterwards it is sealed if it was sealed before. If this process ends meanwhile, the batch stays open: call this
+   * again, and seal the batch. Jobs that were purged from the trash stay counted as failed.
    *
-   * @throws NotFound when the batch is not kept any more. Where a job cannot be restored, the others are: NotFound when a job on which it depends is
-   * not known any more; Duplicate when its key is taken, or a job with its uuid is open in the batch
+   * @throws NotFound if the batch is not kept any more. If some jobs cannot be restored, the others are, and the first error is thrown:
+   * NotFound if a job on which it depends is not known any more; Duplicate if its key is taken, or a job with its uuid is open in the batch
    */
   async retryFailed(): Promise<readonly TrashedJob[]> {
     this.#host.assertRunning()
@@ -189,13 +190,13 @@ export class Batch {
     }
   }
 
-  /** Returns uuid and name for messages. */
+  /** Returns the uuid and the name of the batch, for messages. */
   toString(): string {
     return `batch ${this.uuid} (${this.name})`
   }
 }
 
-/** Returns the numbers and the state of a batch. */
+/** Returns the progress of a batch as users see it. */
 function toProgress(batch: BatchCounts & BatchStatus): BatchProgress {
   const { total, done, failed, open, sealed, generation, endedAt, cancelled } = batch
   return {
@@ -205,7 +206,7 @@ function toProgress(batch: BatchCounts & BatchStatus): BatchProgress {
   }
 }
 
-/** @throws IncompatibleVersion, InvalidPosting for a batch that this release cannot read */
+/** Returns a batch as `board.batches` lists it. @throws IncompatibleVersion, InvalidPosting for a batch that this release cannot read */
 export function toBatchView(batch: StoredBatch): BatchView {
   const { uuid, name, meta, who, createdAt } = decodeBatch(batch.uuid, batch.bytes)
   return { ...{ uuid, name, meta, who, createdAt: toDate(createdAt) }, ...toProgress(batch) }
@@ -223,7 +224,7 @@ async function* withBatch<I extends object>(
   batch: string,
 ): AsyncGenerator<TypedPostItem<I>, void, undefined> {
   for await (const item of items) {
-    if ('batch' in Object(item)) throw new InvalidArgument('batch.postMany: an item names a batch: omit it')
+    if ('batch' in Object(item)) throw new InvalidArgument('batch.postMany: an item has the option batch; omit it')
     yield { ...item, batch }
   }
 }

@@ -1,4 +1,4 @@
-/** Creates, finds and lists the batches of a board, and changes all jobs of one. */
+/** Creates, finds and lists the batches of a board; cancels or restores all jobs of a batch. */
 import { InvalidArgument, InvalidState, NotFound, UnsupportedCapability } from '../../../core/errors.ts'
 import { assertOptions } from '../../../core/options.ts'
 import type { Backend, BatchStore } from '../../backend.ts'
@@ -15,9 +15,9 @@ import { Batch, type BatchHost, type BatchView, toBatchView } from './batch.ts'
 import { type BatchOptions, toBatchDefinition } from './batch-options.ts'
 import { BatchWaits } from './batch-waits.ts'
 
-/** Which batches to list. */
+/** The options of `board.batches`. */
 export interface BatchesOptions {
-  /** The number of batches, the newest ones; 100 by default, at most 10,000. */
+  /** The number of batches to return, newest first; 100 by default, at most 10,000. */
   readonly limit?: number
 }
 
@@ -63,6 +63,7 @@ export class Batches {
     }
   }
 
+  /** Creates a batch without jobs. @throws as {@link toBatchDefinition}; Duplicate if the board has a batch with this uuid */
   async create(options: BatchOptions): Promise<Batch> {
     const { poster, who, backend } = this.#parts
     const store = this.#store
@@ -71,7 +72,7 @@ export class Batches {
     return new Batch(definition, this.#host)
   }
 
-  /** @throws NotFound */
+  /** Returns the batch with this uuid. @throws NotFound */
   async find(uuid: unknown): Promise<Batch> {
     const store = this.#store
     if (typeof uuid !== 'string' || uuid === '')
@@ -81,7 +82,7 @@ export class Batches {
     return new Batch(decodeBatch(uuid, found.bytes), this.#host)
   }
 
-  /** @throws InvalidArgument */
+  /** Returns the newest batches. @throws InvalidArgument */
   async list(options: BatchesOptions): Promise<readonly BatchView[]> {
     assertOptions(options, { limit: true }, 'batches')
     const { limit = DEFAULT_LIMIT } = options
@@ -101,14 +102,14 @@ export class Batches {
     }
   }
 
-  /** @param begin is called before the first job is restored, if there is one */
+  /** Restores the jobs of a batch that are in the trash. @param begin is called before the first job is restored, if there is one */
   async #restoreJobs(uuid: string, begin: () => Promise<void>): Promise<readonly TrashedJob[]> {
     const { failed } = await this.#store.jobs(uuid)
     const restored: TrashedJob[] = []
     let left = await this.#readTrashed(failed)
     if (left.length > 0) await begin()
     const refusals: unknown[] = []
-    // A job that depends on another one is restored after it.
+    // A job that depends on another one in the trash can be restored only after it: so the rest is tried again while any was restored.
     for (let count = -1; left.length > 0 && restored.length > count; ) {
       count = restored.length
       left = await this.#restoreEach(left, { restored, refusals })
@@ -160,7 +161,7 @@ export class Batches {
   }
 }
 
-/** The job has ended, or left the trash, meanwhile. */
+/** Ignores that a job has ended meanwhile. @throws every other error */
 function ignoreEnded(error: unknown): void {
   if (!(error instanceof NotFound)) throw error
 }

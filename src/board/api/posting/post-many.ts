@@ -3,11 +3,11 @@
  *
  * | mode | transactions | an item that cannot be posted |
  * |---|---|---|
- * | default | some hundred jobs each; the backend forms them from the posts that are under way | has an error as its answer; the others are posted |
+ * | default | a few hundred jobs each, formed by the backend from the posts under way | is answered with an error; the others are posted |
  * | `atomic` | one for all jobs | nothing is posted, and the call throws |
  *
- * So many posts are under way at once that the next transaction is full when the one before it is answered. The items are read as they are
- * needed: a long source needs no memory, and one that reads a file is not read ahead.
+ * Enough posts are under way at once to fill the next transaction before the current one is answered. Items are read only when they are
+ * needed, so a long source needs no memory.
  */
 import { createDeferred, followSignals, rejectOnAbort } from '../../../core/async/abort.ts'
 import type { Stoppable } from '../../../core/async/abort-flag.ts'
@@ -16,7 +16,8 @@ import { assertOptions } from '../../../core/options.ts'
 import type { Flow } from '../../../flow/index.ts'
 import type { PostDependency } from '../../model/dependencies.ts'
 import { POST_OPTIONS, type PostOptions } from '../../model/posting.ts'
-import type { PostedJob, Poster, PostItem } from './poster.ts'
+import type { PostedJob } from './posted-job.ts'
+import type { Poster, PostItem } from './poster.ts'
 
 /** A job to post with others: its flow, a store that fits the inputs of the flow, and the options of `post`. */
 export type TypedPostItem<I extends object> = Omit<PostOptions, 'client'> & {
@@ -24,18 +25,18 @@ export type TypedPostItem<I extends object> = Omit<PostOptions, 'client'> & {
   readonly store: NoInfer<I>
 }
 
-/** The outcome of an item: the job, or why nothing was posted. `job.created` is false where a job with its key is on the board. */
+/** The answer to an item: the job, or the error because of which nothing was posted. `job.created` is false where the key is taken. */
 export type PostManyResult = { readonly job: PostedJob } | { readonly error: Error }
 
 /** The options of a call that posts many jobs. */
 export interface PostManyOptions {
   /** Whether all jobs are posted in one transaction, or none; false by default. */
   readonly atomic?: boolean
-  /** Stops before the next item, also while the source waits for it; those that were begun are answered. */
+  /** Stops the call before the next item, also while the source waits for it. Posts that were begun are answered. */
   readonly signal?: AbortSignal
   /**
-   * Called with each answer as it comes, and the index of its item from 0. The answers are then not collected: the result is empty. If it
-   * throws, no item is read any more, and the call throws that error once those that were begun are answered.
+   * Called with each answer as it comes, and the index of its item from 0. The answers are then not collected: the result is empty. If the
+   * callback throws, no more items are read, and the call throws that error when the posts that were begun are answered.
    */
   readonly onResult?: (result: PostManyResult, index: number) => void
 }

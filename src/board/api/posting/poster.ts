@@ -7,62 +7,22 @@ import {
   MissingDependencies,
   UnsupportedCapability,
 } from '../../../core/errors.ts'
-import type { Logger } from '../../../core/log.ts'
 import { type AnyFlow, checkStore, missingInputs } from '../../../flow/index.ts'
 import type { Backend, DependencyGone, KeyTaken, Posted, PostRequest, StoredJob } from '../../backend.ts'
 import { assertSupported } from '../../claims/supported.ts'
 import { withFlowPosting } from '../../model/declared.ts'
 import type { Dependency } from '../../model/dependencies.ts'
 import { type JobEntry, newEntry } from '../../model/entry.ts'
-import { type KeyTakenReason, toOnTakenKey } from '../../model/key.ts'
+import { toOnTakenKey } from '../../model/key.ts'
 import { parsePostBatch } from '../../model/post-batch.ts'
 import { makePosting, type Posting, type PostOptions, type Reservation, type SqlClient } from '../../model/posting.ts'
 import type { LiveView } from '../../view/live-view.ts'
 import type { DependencyResolver } from '../dependency-resolver.ts'
-import { Job } from '../job.ts'
 import type { Lookup } from '../lookup.ts'
 import { readJob } from '../read-jobs.ts'
 import { ExpectedPost } from './expected-job.ts'
+import { PostedJob } from './posted-job.ts'
 import { type AskedPost, type TakenJob, TakenKeys } from './taken-key.ts'
-
-/** A job as `post` returns it. */
-export class PostedJob extends Job {
-  /** Whether the job was posted; false where this is an existing job with the same key. */
-  readonly created: boolean
-  /**
-   * Why the job was not posted, where `created` is false. `waiting`: the job with the key waits, and nobody has started it. `running`: it runs,
-   * or has run and waits for its next attempt; with `on: 'replace'` also where it is cancelled, or its poster claims it itself. `window`: it has
-   * left the board, and the window of its key is not over; then only its uuid, its name and its state are certain.
-   */
-  readonly because: KeyTakenReason | undefined
-  /** Whether this post has replaced the posting of the job, as `on: 'replace'` asks. */
-  readonly replaced: boolean
-  readonly #expected: ExpectedPost | undefined
-
-  /**
-   * @internal
-   * @param options.taken for a job that was there before
-   * @param options.expected for a job that is posted in a transaction which is still open
-   */
-  constructor(entry: JobEntry, options: { posting: Posting; taken?: TakenJob['taken']; expected?: ExpectedPost }) {
-    super(entry, options.posting)
-    this.created = options.taken === undefined
-    this.because = options.taken?.because
-    this.replaced = options.taken?.replaced === true
-    this.isFollowed()
-    this.#expected = options.expected
-  }
-
-  protected override get expectedPost(): ExpectedPost | undefined {
-    return this.#expected
-  }
-
-  protected override touch(): void {
-    if (this.#expected?.isKnown !== false) super.touch()
-    // A transaction that is open or rolled back leaves the job as it is known: UNCLAIMED.
-    else this.#expected.look().catch(() => undefined)
-  }
-}
 
 /** A job to post with others: its flow, the flow's store, and the options of `post`. */
 export type PostItem = Omit<PostOptions, 'client'> & { readonly flow: AnyFlow | string; readonly store?: object }
@@ -71,19 +31,19 @@ export class Poster {
   readonly #who: string
   readonly #backend: Backend
   readonly #view: LiveView
-  readonly #lookup: Pick<Lookup, 'refresh' | 'locate' | 'locateAll'>
+  readonly #lookup: Pick<Lookup, 'refresh' | 'locate'>
   readonly #dependencies: DependencyResolver
   readonly #keyTaken: (entry: JobEntry, posting: Posting) => void
   readonly #takenKeys: TakenKeys
   readonly #heldMember: (batch: string) => string | undefined
   readonly #signal: AbortSignal
 
-  /** @param options.keyTaken is called when a post creates nothing, because that job has its key */
+  /** @param options.keyTaken is called with the job that has the key, when a post creates nothing because of it */
   constructor(options: {
     who: string
     backend: Backend
     view: LiveView
-    lookup: Pick<Lookup, 'refresh' | 'locate' | 'locateAll'>
+    lookup: Pick<Lookup, 'refresh' | 'locate'>
     dependencies: DependencyResolver
     keyTaken: (entry: JobEntry, posting: Posting) => void
     /** Returns the uuid of a job of the batch that this board has claimed, if there is one. */
@@ -103,11 +63,11 @@ export class Poster {
   }
 
   /**
-   * Posts a job in one transaction; where the key is taken, three round trips more; on ZooKeeper it opens the view.
+   * Posts a job in one transaction. Where the key is taken, this takes three more round trips, and on ZooKeeper it opens the view.
    *
-   * A key is removed in the same transaction as its job. So a key that is unchanged after its job was seen to be gone, and whose
-   * job is still gone, is orphaned: the post takes it over. The first look alone proves nothing: the key may have been removed
-   * since, and another job may have been posted with it, whose key has the same revision.
+   * A key is removed in the same transaction as its job. A key is orphaned if two looks find it unchanged and its job gone: the post takes
+   * it over. One look alone proves nothing: the key may have been removed since, and another job may have been posted with it, whose key
+   * has the same revision.
    */
   async post(
     flow: AnyFlow | string,
@@ -126,7 +86,7 @@ export class Poster {
     )
   }
 
-  /** Posts the job; returns the id of a job on which it would depend and which has ended, if nothing was posted because of that. */
+  /** Posts the job. If a job on which it would depend has ended, posts nothing and returns the id of that job. */
   async #postAfter(
     after: readonly Dependency[],
     asked: AskedPost,
@@ -142,16 +102,16 @@ export class Poster {
       if ('gone' in posted) return posted
       const { found, job } = await this.#findTaker(posted, asked)
       if (job) return job
-      const leftBehind = before?.uuid === posted.uuid && before?.revision === posted.revision
+      const isOrphaned = before?.uuid === posted.uuid && before?.revision === posted.revision
       // A job that has become unreadable is still on the board.
-      if (leftBehind && (found || (await this.#mayHideJobs()))) throw this.#unreadableKeyError(posting)
+      if (isOrphaned && (found || (await this.#mayHideJobs()))) throw this.#unreadableKeyError(posting)
       before = found?.stored ? undefined : posted
-      posted = await this.#backend.post(leftBehind ? { ...request, takeOver: posted.revision } : request)
+      posted = await this.#backend.post(isOrphaned ? { ...request, takeOver: posted.revision } : request)
     }
     return new PostedJob(this.#toEntry(request, posted, { epoch }), { posting })
   }
 
-  /** Finds the job that has the key, and what the post has come to; without `job`, the post is tried again. */
+  /** Finds the job that has the key. Returns no `job` if it was not found, or has changed meanwhile: then the caller posts again. */
   async #findTaker(
     taken: KeyTaken,
     asked: AskedPost,
@@ -162,7 +122,7 @@ export class Poster {
     const entry = await this.#lookup.locate(uuid)
     if (!entry) return {}
     const stored = await readJob(entry, this.#backend)
-    const there = stored && (await this.#takenKeys.settle({ entry, stored }, asked, taken))
+    const there = stored && (await this.#takenKeys.resolve({ entry, stored }, asked, taken))
     if (!there) return { found: { stored } }
     if (!there.taken.replaced) this.#keyTaken(entry, asked.posting)
     return { job: toPostedJob(there), found: { stored } }
@@ -199,7 +159,7 @@ export class Poster {
     )
   }
 
-  /** Posts all jobs in one transaction; returns the ids of jobs that have ended on which they would depend, if nothing was posted. */
+  /** Posts all jobs in one transaction. If jobs on which they would depend have ended, posts nothing and returns the ids of those jobs. */
   async #writeTogether(posts: readonly PostRequest[]): Promise<PostedJob[] | { readonly gone: readonly string[] }> {
     const { epoch } = this.#view
     const { uri } = this.#backend
@@ -244,17 +204,16 @@ export class Poster {
   ): Promise<AskedPost> {
     assertFlow(flow)
     const checked = typeof flow !== 'string' && flow.schema ? await checkPayload(flow, store) : store
-    const request = toPostRequest(flow, store, options)
+    const fields = toNameAndDetails(flow, store, options)
     const asked = typeof flow === 'string' ? options : withFlowPosting(flow, checked, options)
-    const posting = makePosting({ ...asked, ...request, postedBy: this.#who }, reservation)
+    const posting = makePosting({ ...asked, ...fields, postedBy: this.#who }, reservation)
     assertSupported(this.#backend, posting)
     return { posting, onTaken: toOnTakenKey(asked.key) }
   }
 
   /**
-   * Posts in a transaction of the caller. If the transaction is rolled back, the job is never on the board:
-   * then `wait` throws NotFound, and `state` stays UNCLAIMED. One round trip
-   * of the client; two where its driver does not know whether a transaction is open.
+   * Posts in a transaction of the caller. If the transaction is rolled back, the job is never on the board: then `wait` throws NotFound,
+   * and `state` stays UNCLAIMED. This takes one round trip of the client; two where its driver does not know whether a transaction is open.
    */
   async #postInTransaction(
     client: SqlClient,
@@ -337,7 +296,8 @@ function assertFlow(flow: unknown): void {
   )
 }
 
-function toPostRequest(
+/** Returns the name and the details of the posting. @throws MissingDependencies when the store lacks an input of the flow */
+function toNameAndDetails(
   flow: AnyFlow | string,
   store: object,
   options: PostOptions,
@@ -351,42 +311,15 @@ function toPostRequest(
   return { name: options.name ?? asked.flow, details: { ...options.details, ...asked, store } }
 }
 
-/** Returns the store as the flow's schema returns it. @throws InvalidPosting if it is invalid, MissingDependencies if an input is missing */
+/**
+ * Returns the store as the flow's schema returns it.
+ *
+ * @throws InvalidPosting if it is invalid, MissingDependencies if an input is missing
+ */
 async function checkPayload(flow: AnyFlow, store: object): Promise<object> {
   try {
     return await checkStore(flow, store)
   } catch (error) {
     throw error instanceof InvalidArgument ? new InvalidPosting(error.message, { cause: error }) : error
-  }
-}
-
-/** The maximum number of remembered jobs for which a warning was logged. */
-const MAX_REMEMBERED_JOBS = 1_000
-
-/**
- * Warns when a job that runs here posts its successor with its own key: the key is taken until the job is done, so nothing
- * is posted, and the chain of recurring jobs ends.
- */
-export class OwnKeyWarning {
-  readonly #log: Logger
-  /** Whether this board holds the claim of the job. */
-  readonly #holdsClaim: (entry: JobEntry) => boolean
-  readonly #warned = new Set<string>()
-
-  constructor(options: { readonly log: Logger; readonly holds: (entry: JobEntry) => boolean }) {
-    this.#log = options.log
-    this.#holdsClaim = options.holds
-  }
-
-  /** Warns once per job, if the job that has the key has the same name and this board runs it. */
-  warnIfOwnKey(entry: JobEntry, { key, name, details }: Posting): void {
-    const running = entry.stored?.posting
-    if (!running || !this.#holdsClaim(entry) || running.name !== name || this.#warned.has(running.uuid)) return
-    if (this.#warned.size >= MAX_REMEMBERED_JOBS) this.#warned.clear()
-    this.#warned.add(running.uuid)
-    const message =
-      'nothing was posted: a job of the same name, which this process runs now, has the key. If a task posts its own successor, ' +
-      'use a different key for each one, such as one with the time of its run; see the guide on recurring jobs'
-    this.#log.warn({ job: running.uuid, name, flow: details.flow, key }, message)
   }
 }

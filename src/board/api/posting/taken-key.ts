@@ -1,8 +1,9 @@
 /**
- * What becomes of a post that finds its key taken: it finds the job with the key, replaces its posting, or reports the window of the key.
+ * Handles a post whose key is taken: finds the job with the key, replaces its posting if the post asks for that, or reports the window of
+ * the key.
  *
- * A replacement is one transaction at the revision of the posting that was read. A claim increments the revision, so either the claim gets the
- * new posting as a whole, or the replacement is refused and the post looks again.
+ * A replacement is one transaction at the revision of the posting that was read. A claim increments the revision, so either the claim gets
+ * the new posting as a whole, or the replacement is refused and the post looks again.
  */
 import { InvalidState, NotFound, Unclaimable } from '../../../core/errors.ts'
 import type { Backend, KeyTaken, StoredJob } from '../../backend.ts'
@@ -11,7 +12,7 @@ import type { KeyTakenReason, OnTakenKey } from '../../model/key.ts'
 import { type Posting, toFormat } from '../../model/posting.ts'
 import type { LiveView } from '../../view/live-view.ts'
 
-/** A posting to post, and what becomes of the post if its key is taken. */
+/** A posting to post, and what the post does if its key is taken. */
 export interface AskedPost {
   readonly posting: Posting
   readonly onTaken: OnTakenKey
@@ -28,7 +29,7 @@ export interface TakenJob {
   }
 }
 
-/** The step to which the elapsed time of an expiring job is rounded up: the reason in the trash names the time. */
+/** The step to which the elapsed time of an expiring job is rounded up: the reason in the trash shows the time to people. */
 const EXPIRY_STEP_MS = 1_000
 
 export class TakenKeys {
@@ -41,11 +42,12 @@ export class TakenKeys {
   }
 
   /**
-   * Returns what the post has come to; undefined if the job has changed or left the board since it was found: then the caller posts again.
+   * Returns the job with the key, whose posting is replaced if the post asks for that. Returns undefined if the job has changed or left the
+   * board since it was found: then the caller posts again.
    *
    * @throws InvalidState where the post names other dependencies, or another batch, than the job that it would replace
    */
-  async settle(
+  async resolve(
     found: { entry: JobEntry; stored: StoredJob },
     asked: AskedPost,
     taken: KeyTaken,
@@ -84,7 +86,7 @@ export class TakenKeys {
     }
   }
 
-  /** Returns the job that has left the board, as far as the trash and the history know it. One or two round trips. */
+  /** Returns the job that has left the board, as far as the trash and the history know it. Takes one or two round trips. */
   async readEnded(uuid: string, id: string, { posting: asked }: AskedPost): Promise<TakenJob> {
     const [trashed, [ended] = []] = await Promise.all([
       this.#backend.trashedEntry?.(id),
@@ -107,8 +109,8 @@ function toFlowDetails(flow: string | undefined): Posting['details'] {
 }
 
 /**
- * Returns the posting that replaces another one: all that the new post asks for, for the job that is there. Times that count from the post are
- * stored from the first one, whose time the board keeps.
+ * Returns the posting that replaces another one: the new posting, with the uuid, dependencies and batch of the job that is there. The board
+ * keeps the time of the first post, so the times that count from the new post are increased by the time between the two.
  */
 function toReplacement(
   { posting: current }: StoredJob,
@@ -127,8 +129,8 @@ function toReplacement(
 }
 
 /**
- * Refuses a post that names other dependencies, or another batch, than the job that it would replace: the job would not wait for them, or the
- * batch would not count it.
+ * Refuses a post that names other dependencies, or another batch, than the job that it would replace: the job would not wait for them, or
+ * the batch would not count it.
  *
  * @throws InvalidState
  */

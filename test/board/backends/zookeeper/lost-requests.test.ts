@@ -1,6 +1,6 @@
 /** The same for what others carry out, for keys and resources, for whole batches, and where others act in between. */
 import { describe, expect, test } from 'vitest'
-import type { PostedJob } from '../../../../src/board/api/posting/poster.ts'
+import type { PostedJob } from '../../../../src/board/api/posting/posted-job.ts'
 import type { Claim, JobBoard, TrashedJob } from '../../../../src/board/index.ts'
 import { NotFound, OutcomeUnknown, Unclaimable } from '../../../../src/core/errors.ts'
 import { expireSession } from '../../../support/expire-session.ts'
