@@ -16,7 +16,7 @@ import { type Duration, toMilliseconds } from '../core/time.ts'
 import { DEFAULT_CONCURRENCY } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { LogbookCodec, Persistence } from '../persistence/index.ts'
-import { type ConductorBoard, isPlace } from './boards/board-entries.ts'
+import { type ConductorBoard, isUriOrOpen } from './boards/board-entries.ts'
 import type { HealthAddress } from './health-server.ts'
 import { assertHooks, type ConductorHooks } from './hooks.ts'
 import type { ConductorPool } from './isolation/open-pool.ts'
@@ -212,7 +212,7 @@ export type ConductorSettings = Required<Pick<ConductorOptions, DefaultedOption>
 export function conductorSettings(options: ConductorOptions): ConductorSettings {
   assertOptions(options, CONDUCTOR_OPTIONS, 'a conductor')
   const { persistence, name } = options
-  if (!isPlace(persistence, 'acquire'))
+  if (!isUriOrOpen(persistence, 'acquire'))
     throw new InvalidArgument(
       'a conductor: persistence must be a URI such as directory:./logbooks, or an open persistence',
     )

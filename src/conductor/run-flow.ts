@@ -137,7 +137,7 @@ async function runTurn(turn: ForegroundRun, { flow, store, persistence, options 
     const { name, version } = flow
     const { uuid, run, book, sessionTimeout, sessionLeft } = turn
     await using log = await persistence.acquire({ book, flow: { uuid, name, version }, run, claim: newUuid() })
-    await using opened = await openServices(services, { failed: (error) => reportServices(error, logger), signal })
+    await using opened = await openServices(services, { onError: (error) => reportServices(error, logger), signal })
     await using isolator = await openPool({
       ...{ flows: [flow], pool, sessionTimeout, sessionLeft, log: logger ?? silentLog },
       ...{ onEvent: () => undefined, onRoom: () => undefined, onCodeChanged: () => undefined },

@@ -44,8 +44,8 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
     await openBoards(sources, signal)
     const open = sources.flatMap(({ board }) => board ?? [])
     for (const board of open) warnOfLostResults(options.flows, { board, log })
-    const failed = (error: unknown) => log.warn({ err: error }, 'a service could not be disposed of')
-    const services = await openOrAbort(signal, openServices(options.services, { failed, signal }))
+    const onError = (error: unknown) => log.warn({ err: error }, 'a service could not be disposed of')
+    const services = await openOrAbort(signal, openServices(options.services, { onError, signal }))
     owned.unshift(services)
     const name = options.name ?? nextName(open[0]?.who ?? '')
     let conductor: Conductor | undefined

@@ -1,4 +1,4 @@
-/** The boards of a conductor, as the options `board` and `boards` name them. */
+/** Parses the boards of a conductor from the options `board` and `boards`. */
 import type {
   DeclaredLimits,
   DeclaredSchedule,
@@ -14,16 +14,18 @@ import type { Persistence } from '../../persistence/index.ts'
 
 /** One of several boards of a conductor. */
 export interface ConductorBoard {
-  /** The board: a URI, opened here and closed at the stop; or an open board, left open. */
+  /** The board: a URI, which the conductor opens, and closes at its stop; or an open board, which it leaves open. */
   readonly board: string | JobBoard
   /**
-   * The share of the claims that this board gets while all boards have jobs: a whole number. If no board has a weight, jobs of earlier boards
-   * are claimed before jobs of later ones; if one has, the weight of the others is 1.
+   * The share of the claims that this board gets while all boards have jobs: a whole number. If no board has a weight, jobs of earlier
+   * boards are claimed before jobs of later ones; if one has, the weight of the others is 1.
    */
   readonly weight?: number
   /** The logbooks of the jobs of this board; those of the conductor by default. */
   readonly persistence?: string | Persistence
-  /** The schedules that the conductor puts on this board; on the first board, those of the conductor by default. */
+  /**
+   * The schedules that the conductor puts on this board. By default, the first board has those of the conductor, and the others have none.
+   */
   readonly schedules?: readonly DeclaredSchedule[] | DeclaredSchedules
   /** The limits that the conductor sets on this board; those of the conductor by default. */
   readonly limits?: DeclaredLimits
@@ -31,13 +33,13 @@ export interface ConductorBoard {
   readonly options?: Omit<OpenBoardOptions, 'who' | 'log' | 'signal'>
 }
 
-/** The options of a conductor about its boards. */
+/** The options of a conductor that concern its boards. */
 export interface GivenBoards extends Pick<ConductorBoard, 'schedules' | 'limits'> {
   readonly board?: ConductorBoard['board']
   readonly boards?: readonly (ConductorBoard['board'] | ConductorBoard)[]
 }
 
-/** A board of a conductor, checked. */
+/** A board of a conductor whose options were checked. */
 export interface BoardEntry extends Pick<ConductorBoard, 'board' | 'weight' | 'persistence' | 'options'> {
   /** The URI without a password. */
   readonly uri: string
@@ -67,7 +69,7 @@ export function toBoardEntries({ board, boards, schedules, limits }: GivenBoards
     throw new InvalidArgument('a conductor: give board, or boards for several, and not both of them')
   if (!Array.isArray(boards) || boards.length === 0) throw new InvalidArgument(`a conductor: ${BOARDS_ADVICE}`)
   const given = boards.map((each: unknown, index) => checkBoard(each, `a conductor: boards[${index}]`))
-  // Schedules on each board would be run once more for each.
+  // Schedules that are put on several boards would post each job once on each of them.
   const entries = given.map((each, index) =>
     toEntry({ ...defined({ schedules: index === 0 ? schedules : undefined, limits }), ...each }),
   )
@@ -93,12 +95,14 @@ function checkBoard(given: unknown, what: string): ConductorBoard {
   assertBoard(board, `${what}: ${BOARD_ADVICE}`)
   if (weight !== undefined && (!Number.isSafeInteger(weight) || weight < 1))
     throw new InvalidArgument(`${what}: weight must be a whole number from 1, got ${String(weight)}`)
-  if (persistence !== undefined && !isPlace(persistence, 'acquire'))
+  if (persistence !== undefined && !isUriOrOpen(persistence, 'acquire'))
     throw new InvalidArgument(
-      `${what}: persistence must be a URI such as directory:./logbooks, or an open persistence; leave it out for that of the conductor`,
+      `${what}: persistence must be a URI such as directory:./logbooks, or an open persistence; omit it to use that of the conductor`,
     )
   if (entry.options !== undefined && typeof board !== 'string')
-    throw new InvalidArgument(`${what}: options are those of opening, and the board is open already; leave them out`)
+    throw new InvalidArgument(
+      `${what}: options are only for a board that is given as a URI, and this board is open already; omit them`,
+    )
   return entry
 }
 
@@ -112,12 +116,12 @@ function toEntry({ board, weight, persistence, schedules, limits, options }: Con
   }
 }
 
-/** Checks that no board is named twice: its jobs would be claimed by two owners of one name. @throws InvalidArgument */
+/** Checks that no board is named twice: two owners of the same name would claim its jobs. @throws InvalidArgument */
 function assertDistinct(entries: readonly BoardEntry[]): void {
   const known = new Map<unknown, number>()
   for (const [index, { board, uri }] of entries.entries()) {
     const id = boardId(uri)
-    // Each board at `memory:` is one of its own.
+    // Each open board at `memory:` is a board of its own.
     const identity = id === 'memory:' ? board : id
     const earlier = identity === 'memory:' ? undefined : known.get(identity)
     if (earlier !== undefined)
@@ -133,11 +137,11 @@ function isOpenBoard(given: unknown): given is JobBoard {
 }
 
 function assertBoard(board: unknown, message: string): asserts board is string | JobBoard {
-  if (!isPlace(board, 'claimNext')) throw new InvalidArgument(message)
+  if (!isUriOrOpen(board, 'claimNext')) throw new InvalidArgument(message)
 }
 
-/** Returns whether a value is a URI or an open object. @param method a method that an open object has */
-export function isPlace(place: unknown, method: string): boolean {
+/** Returns whether a value is a URI or an open object. @param method the name of a method of such an object */
+export function isUriOrOpen(place: unknown, method: string): boolean {
   const open: Record<string, unknown> = Object(place)
   return (typeof place === 'string' && place !== '') || typeof open[method] === 'function'
 }

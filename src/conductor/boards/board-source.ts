@@ -1,4 +1,4 @@
-/** Opens the boards of a conductor: at its start, and later those that could not be reached then. */
+/** Opens the boards of a conductor at its start. Those that cannot be reached then are opened later. */
 import { type JobBoard, openBoard } from '../../board/index.ts'
 import { NotConnected } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
@@ -8,8 +8,8 @@ import type { Persistence } from '../../persistence/index.ts'
 import type { BoardEntry } from './board-entries.ts'
 
 /**
- * The time that boards which are open wait, at the start, for those that are being opened: the jobs of a board that comes first are to be
- * claimed first.
+ * The time for which the start waits for further boards after one is open: jobs of an earlier board are claimed before those of a later
+ * one.
  */
 const OPEN_TOGETHER_MS = 2_000
 
@@ -17,7 +17,7 @@ export interface BoardSourceOptions {
   readonly entry: BoardEntry
   readonly persistence: Persistence
   readonly log: Logger
-  /** The owner's name in claims, if that is not the default. */
+  /** The owner's name in claims; undefined for the default. */
   readonly who: string | undefined
 }
 
@@ -42,12 +42,12 @@ export class BoardSource implements AsyncDisposable {
     return this.#board
   }
 
-  /** The reason why it could not be opened; undefined if it is open. */
+  /** The error because of which it could not be opened; undefined while it is open. */
   get fault(): Error | undefined {
     return this.#fault
   }
 
-  /** Opens the board, if it is not open; calls at the same time open it once. @throws the errors of `openBoard` */
+  /** Opens the board if it is not open. Concurrent calls open it once. @throws the errors of `openBoard` */
   open(signal?: AbortSignal): Promise<JobBoard> {
     this.#opening ??= this.#open(signal)
     return this.#opening
@@ -80,7 +80,7 @@ export class BoardSource implements AsyncDisposable {
 }
 
 /**
- * Opens the boards. One board alone must be opened; of several, one at least: those that cannot be reached are opened later.
+ * Opens the boards. A single board must be reachable. Of several, at least one must be: the others are opened later.
  *
  * @throws the error of a board that cannot be opened at all; NotConnected when none can be reached
  */
@@ -95,7 +95,7 @@ export async function openBoards(sources: readonly BoardSource[], signal: AbortS
   const done = new AbortController()
   const together = Promise.any(tries).then(() => sleep(OPEN_TOGETHER_MS, { signal: done.signal }))
   try {
-    // If none can be opened, `all` says why.
+    // If no board can be opened, `all` rejects with the reason.
     await Promise.race([all, together.catch(() => all)])
   } finally {
     done.abort()

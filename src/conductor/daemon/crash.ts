@@ -1,7 +1,7 @@
 /**
- * Ends a conductor's process after an uncaught exception or an unhandled rejection: it writes one line to the log, the
- * job that caused the fault fails, every other job returns to the board uncharged, then the process ends. To continue
- * would be wrong: the fault may have left any state half changed.
+ * Ends a conductor's process after an uncaught exception or an unhandled rejection. One line is written to the log, the job that caused the
+ * fault fails, every other job returns to the board uncharged, and then the process ends. The process must not continue, because the fault
+ * may have left any state half changed.
  */
 import { currentExecution, type ExecutionContext } from '../../core/async/execution.ts'
 import { Cancelled, ClaimLost, ShuttingDown } from '../../core/errors.ts'
@@ -20,12 +20,12 @@ export interface ProcessFault {
   readonly work: ExecutionContext | undefined
 }
 
-/** The time for settling jobs and closing the board, after the jobs were given back. */
+/** The time for settling jobs and closing the board, beyond `abortTimeout`. */
 const CLEAN_UP_TIMEOUT_MS = 5_000
 /** The maximum number of log lines for faults after the first one: a timer may throw again and again. */
 const MAX_FURTHER_FAULT_LINES = 10
 
-/** Reports every fault of the process until it is disposed. Meanwhile the process does not end by itself. */
+/** Reports every fault of the process until the result is disposed of. Until then, a fault does not end the process by itself. */
 export function onFault(report: (fault: ProcessFault) => void): Disposable {
   const listeners = FAULT_EVENTS.map((kind) => {
     const listener = (thrown: unknown) => report({ kind, error: toFaultError(thrown, kind), work: currentExecution() })

@@ -1,4 +1,4 @@
-/** Runs a conductor as a daemon: the only module that handles the process's signals and faults. */
+/** Runs a conductor as a daemon. No other module handles signals and faults of the process. */
 import { constants } from 'node:os'
 import { traceExecution } from '../../core/async/execution.ts'
 import { ShuttingDown } from '../../core/errors.ts'
@@ -20,8 +20,8 @@ export interface RunConductorOptions extends ConductorOptions {
   /** Called when a signal has begun a stage of the stop; the conductor's `state` is `draining` or `aborting`. */
   readonly stopping?: (conductor: Conductor) => unknown
   /**
-   * Called at SIGHUP, to read a configuration again: see `conductor.reconfigure`. Signals that come before it has ended call it once more. An error is
-   * logged. Without it, SIGHUP ends the process.
+   * Called at SIGHUP, to read a configuration again: see `conductor.reconfigure`. If signals come while it runs, it is called once more
+   * afterwards. An error is logged. Without `reload`, SIGHUP ends the process.
    */
   readonly reload?: (conductor: Conductor) => unknown
 }
@@ -76,7 +76,7 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
     if (!conductor) return early.abort(new ShuttingDown(`${signal} came before the conductor had started`))
     if (count === 1) conductor.stop().catch(() => undefined)
     else conductor.abort()
-    // The callback may be synchronous or asynchronous.
+    // In an async function, so that an error is logged whether the callback throws or rejects.
     const callback = async (stopped: Conductor) => stopping?.(stopped)
     callback(conductor).catch((error: unknown) => log.error({ err: error }, 'the callback stopping threw an error'))
   })
@@ -95,7 +95,7 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
     const running = await starting
     conductor = running
     if (pausedEarly) running.pause()
-    reloading.began(running)
+    reloading.begin(running)
     const callback = (async () => started?.(running))()
     if (early.signal.aborted) running.stop().catch(() => undefined)
     await Promise.race([running.stopped, callback.then(() => running.stopped)])
@@ -157,7 +157,7 @@ function onSignal(signal: NodeJS.Signals, callback: () => void): Disposable {
   return { [Symbol.dispose]: () => process.off(signal, callback) }
 }
 
-/** Calls `reload`, one call at a time. */
+/** Calls `reload` at SIGHUP, one call at a time. */
 class Reloading {
   readonly #reload: RunConductorOptions['reload']
   readonly #log: Logger
@@ -169,14 +169,18 @@ class Reloading {
     this.#log = log
   }
 
-  /** @param conductor undefined before it has started: then the call is made up for */
+  /**
+   * Calls `reload`, now or after the call under way.
+   *
+   * @param conductor undefined before it has started: then {@link begin} calls `reload`
+   */
   request(conductor: Conductor | undefined): void {
     this.#isWanted = true
     if (conductor && !this.#isRunning) void this.#run(conductor)
   }
 
-  /** Makes up for a signal that came before the conductor had started: the configuration was read before. */
-  began(conductor: Conductor): void {
+  /** Calls `reload` if a signal came before the conductor had started: the configuration may have been read before the signal. */
+  begin(conductor: Conductor): void {
     if (this.#isWanted) this.request(conductor)
   }
 

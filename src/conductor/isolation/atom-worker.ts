@@ -44,9 +44,9 @@ export const openWorker: OpenWorker = async (given) => {
   const flows = [...new Set(imported.flatMap(({ exported }) => collectExports(exported, isFlow)))]
   const exports = imported.map(({ name, exported }) => ({ name, services: exportNamed(exported, 'services') }))
   const services = mergeServices(exports.filter((each) => each.services !== undefined))
-  const failed = (error: unknown) =>
+  const onError = (error: unknown) =>
     void process.stderr.write(`a service could not be disposed of: ${describeError(error)}\n`)
-  const opened = await openServices(services, { failed })
+  const opened = await openServices(services, { onError })
   const facts: AtomWorkerFacts = {
     flows: flows.map((flow) => ({ name: flow.name, version: flow.version, digest: flowDigest(flow) })),
   }

@@ -1,7 +1,7 @@
 /**
- * Services with a scope, a health check and dependencies on each other: what `ctx.services` of tasks holds.
+ * Defines the services of tasks (`ctx.services`), with a scope, a health check and dependencies on each other.
  *
- * | scope | made | disposed of |
+ * | scope | is made | is disposed of |
  * |---|---|---|
  * | `process` | once in each process, before the conductor claims or the child takes work | when nothing runs any more |
  * | `job` | for each run of a job, before its flow begins; in a child process, for each task | when no code of the run executes any more |
@@ -17,7 +17,7 @@ import type { Context } from '../../flow/index.ts'
 /** The lifetime of a service: one for the process, or one for each run of a job. */
 export type ServiceScope = 'process' | 'job'
 
-/** What a service of scope `job` knows of the run that it is made for. `signal` fires when the run has to stop. */
+/** The context of the run for which a service of scope `job` is made. `signal` fires when the run has to stop. */
 export type ServiceContext = Pick<Context, 'job' | 'schedule' | 'batch' | 'run' | 'fence' | 'signal'>
 
 /** The options of `service`. */
@@ -55,7 +55,7 @@ type MadeBy<D extends Definitions> = {
   readonly [K in keyof D]: D[K] extends ServiceDefinition<never, infer S> ? S : never
 }
 
-/** The definitions, with an error text as the type of each whose needs no other service fulfils. */
+/** The definitions. A definition that needs a service which is not defined has an error text as its type. */
 type Fulfilled<D extends Definitions> = {
   readonly [K in keyof D]: D[K] extends ServiceDefinition<infer N, unknown>
     ? MadeBy<D> extends N
@@ -68,7 +68,7 @@ type Fulfilled<D extends Definitions> = {
 const MARK = Symbol.for('jobboard.services')
 declare const SERVICES: unique symbol
 
-/** Services that were defined and are not made yet. */
+/** Defined services, which are not made yet. */
 export interface DefinedServices<S> {
   /** The type of the services, for the compiler. */
   readonly [SERVICES]?: S

@@ -1,4 +1,4 @@
-/** Checks the health of services again and again: while one is unhealthy, the conductor claims nothing. */
+/** Checks the health of services periodically. While a service is unhealthy, the conductor claims nothing. */
 import { abortAfter, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
 import { Timeout } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
@@ -8,7 +8,7 @@ import type { CheckableService } from './open.ts'
 
 /** The pause between two checks of all services. */
 const PERIOD_MS = 10_000
-/** The pause while a service is unhealthy: jobs wait for it. */
+/** The pause between two checks while a service is unhealthy: it is short, because jobs wait. */
 const UNHEALTHY_PERIOD_MS = 1_000
 /** The time limit of one check. */
 const CHECK_TIMEOUT_MS = 5_000
@@ -16,7 +16,7 @@ const CHECK_TIMEOUT_MS = 5_000
 export interface ServiceHealthOptions {
   readonly services: readonly CheckableService[]
   readonly log: Logger
-  /** Called when all services are healthy again, and when the first becomes unhealthy. */
+  /** Called when a service becomes unhealthy while all others are healthy, and when all services are healthy again. */
   readonly onChange: () => void
   /** The periods and the limit in milliseconds, for tests. */
   readonly times?: { readonly period: number; readonly unhealthyPeriod: number; readonly timeout: number }
@@ -32,7 +32,7 @@ export class ServiceHealth {
     this.#options = options
   }
 
-  /** The services that cannot be used now, each with the reason; undefined where none has a health check. */
+  /** The health of each service that has a check: `healthy`, or the reason why it cannot be used. Undefined if no service has a check. */
   get status(): Readonly<Record<string, string>> | undefined {
     const { services } = this.#options
     if (services.length === 0) return undefined

@@ -21,7 +21,7 @@ export interface MakeOptions {
   readonly onError: (error: unknown) => void
 }
 
-/** Services that were made; disposing of it disposes of them, and never rejects. */
+/** Services that were made. Disposing of it disposes of them, and never rejects. */
 export interface MadeServices extends AsyncDisposable {
   readonly services: Readonly<Record<string, unknown>>
 }
@@ -84,13 +84,13 @@ async function makeService(
   try {
     return await rejectOnAbort(making, stop)
   } catch (error) {
-    // A service that is made too late is in use by nobody.
+    // A service that is made too late is not used by any task.
     if (stop.aborted) making.then((late) => disposeOne(definition, late)).catch(onError)
     throw error
   }
 }
 
-/** Returns, for the name of a service, an object with the services above it; a property below it throws. */
+/** Returns a function that returns, for a service, an object with the services above it. A property with the name of a later one throws. */
 function visibleServices(
   made: Record<string, unknown>,
   {

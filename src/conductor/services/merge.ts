@@ -10,10 +10,10 @@ export interface ExportedServices {
 }
 
 /**
- * Returns one set of services, made in the order of the modules. A single one is returned as it is.
+ * Merges the services of modules into one set, made in the order of the modules. The services of a single module are returned as they are.
  *
- * @throws InvalidArgument for a name that two modules give to different services, and for services that are made by a function: nobody
- * knows the names before it is called
+ * @throws InvalidArgument for a name that two modules give to different services, and for services that are made by a function: their names
+ * are not known before it is called
  */
 export function mergeServices(parts: readonly ExportedServices[]): unknown {
   const distinct = parts.filter(

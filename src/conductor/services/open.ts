@@ -1,5 +1,5 @@
 /**
- * The services of tasks (`ctx.services`), as the option `services` gives them.
+ * Opens the services of tasks (`ctx.services`) from the option `services`.
  *
  * | given | made | disposed of |
  * |---|---|---|
@@ -29,21 +29,21 @@ export interface CheckableService {
   check(): Promise<void>
 }
 
-/** The services of a process; disposing of it disposes of those that were made for it. */
+/** The services of a process. Disposing of it disposes of those that were made here. */
 export interface OpenServices extends AsyncDisposable {
   readonly checkable: readonly CheckableService[]
   /** The services of the process. */
   readonly shared: unknown
   /**
    * Makes the services for one run of a job, with those of the process. Disposing of the result disposes of those that were made for the
-   * run. Undefined if there are no such services: then a run begins without a further turn of the event loop.
+   * run. Undefined if no service is made for each run: then a run begins without a further turn of the event loop.
    *
    * @throws the error of a service that cannot be made; the reason of the signal
    */
   readonly forRun?: ((context: ServiceContext) => Promise<RunServices>) | undefined
 }
 
-/** The services for one run. */
+/** The services of one run of a job. Disposing of it disposes of those that were made for the run. */
 export interface RunServices extends AsyncDisposable {
   readonly services: unknown
 }
@@ -58,8 +58,8 @@ export function servicesForRun(
 
 export interface OpenServicesOptions {
   /** Called with the error of a service that cannot be disposed of. */
-  readonly failed: (error: unknown) => void
-  /** Stops services that are being made. */
+  readonly onError: (error: unknown) => void
+  /** Stops the making of services. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -74,9 +74,9 @@ const NOTHING_TO_DISPOSE = async () => undefined
  */
 export async function openServices(
   given: unknown,
-  { failed, signal = NEVER_FIRES }: OpenServicesOptions,
+  { onError, signal = NEVER_FIRES }: OpenServicesOptions,
 ): Promise<OpenServices> {
-  if (isDefinedServices(given)) return openDefined(given, { failed, signal })
+  if (isDefinedServices(given)) return openDefined(given, { onError, signal })
   if (given !== undefined && typeof given !== 'function' && (typeof given !== 'object' || given === null))
     throw new InvalidArgument(
       'a conductor: services must be an object, a function that makes one, or defineServices(…)',
@@ -86,16 +86,16 @@ export async function openServices(
     checkable: [],
     shared: services,
     [Symbol.asyncDispose]: async () => {
-      if (typeof given === 'function') await disposeAll(services, failed)
+      if (typeof given === 'function') await disposeAll(services, onError)
     },
   }
 }
 
 async function openDefined(
   given: DefinedServices<unknown>,
-  { failed, signal }: { readonly failed: (error: unknown) => void; readonly signal: AbortSignal },
+  { onError, signal }: { readonly onError: (error: unknown) => void; readonly signal: AbortSignal },
 ): Promise<OpenServices> {
-  const made = await makeServices(given, { scope: 'process', context: { ...PROCESS_CONTEXT, signal }, onError: failed })
+  const made = await makeServices(given, { scope: 'process', context: { ...PROCESS_CONTEXT, signal }, onError })
   const entries = Object.entries(given.definitions)
   const isPerRun = entries.some(([, { scope }]) => scope === 'job')
   return {
@@ -104,20 +104,23 @@ async function openDefined(
     ),
     shared: made.services,
     forRun: isPerRun
-      ? (context) => makeServices(given, { scope: 'job', context, known: made.services, onError: failed })
+      ? (context) => makeServices(given, { scope: 'job', context, known: made.services, onError })
       : undefined,
     [Symbol.asyncDispose]: () => made[Symbol.asyncDispose](),
   }
 }
 
-/** Disposes of the whole object, or else of each value by itself: the last first, as it may need those before it. */
-async function disposeAll(services: unknown, failed: (error: unknown) => void): Promise<void> {
+/**
+ * Disposes of the object if it can be disposed of, otherwise of each of its values. The last value comes first, because it may need those
+ * before it.
+ */
+async function disposeAll(services: unknown, onError: (error: unknown) => void): Promise<void> {
   const each = isDisposable(services) ? [services] : Object.values(Object(services)).reverse().filter(isDisposable)
   for (const service of each) {
     try {
       await disposeService(service)
     } catch (error) {
-      failed(error)
+      onError(error)
     }
   }
 }
