@@ -22,7 +22,7 @@ export function defineConfig(program: Command, run: RunAction): void {
     .helpCommand(false)
   config
     .command('show')
-    .summary('show the values that hold, and where they come from')
+    .summary('show the values that apply, and where they come from')
     .description(
       'Prints each value with its origin: the file and its line, a deployment, a variable of the environment, or an option. Secrets are hidden.',
     )
@@ -37,7 +37,7 @@ export function defineConfig(program: Command, run: RunAction): void {
     .command('check')
     .summary('check the config file')
     .description(
-      'Examines the whole file, and prints each mistake with its file, line and column. The exit code is 2 if there is one. Conductors do the same before they claim.',
+      'Checks the whole file, and prints each mistake with its file, line and column. The exit code is 2 if there is one. Conductors do the same before they claim.',
     )
     .option('--all', 'check each deployment, and all boards and logbooks: their variables must be set')
     .addHelpText(

@@ -22,8 +22,8 @@ export function defineHistory(program: Command, run: RunAction): void {
     .command('history')
     .summary('list the jobs that have ended')
     .description(
-      'Lists the jobs that have ended last, newest first: how, who ended them, and how long their last run took. A board keeps ' +
-        'some thousand of them.',
+      'Lists the jobs that have ended last, newest first: the outcome, who ended them, and how long their last run took. A board keeps ' +
+        'the last 10,000 of them by default.',
     )
     .option(
       '--limit <n>',

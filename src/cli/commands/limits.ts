@@ -81,7 +81,7 @@ export function defineLimits(program: Command, run: RunAction): void {
     .description('Starts no job of these keys until they are resumed, or for a time with --for. Running jobs go on.')
     .argument('<keys...>', KEY_HELP)
     .option('--for <duration>', 'how long, such as 30s (default: until resume)')
-    .option('--reason <text>', 'why, for those who see it')
+    .option('--reason <text>', 'why, for people')
     .addHelpText('after', "\nExample:\n  $ jobboard limits stop api/stripe --for 10m --reason 'it answers 429'")
     .action(run(stop))
   limits
@@ -163,7 +163,7 @@ function toJson({ error, ...limit }: LimitView): object {
   return { ...limit, ...(error ? { error: error.message } : {}) }
 }
 
-/** Returns the work of a command that does the same for each key, and prints a line for each. */
+/** Returns the action of a command that does the same work for each key, and prints a line for each. */
 function forEachKey(work: (board: JobBoard, key: string) => Promise<string>) {
   return async (options: SharedOptions, context: CliContext, { args: keys }: Command): Promise<ExitCode> => {
     await using opened = await openNamedBoard(options, context, { create: false })

@@ -62,8 +62,8 @@ export function defineBatch(program: Command, run: RunAction): void {
     .command('create')
     .summary('create a batch')
     .description(
-      'Creates a batch, and prints its uuid. Post its jobs with post --batch, and seal it when there are no more: it ends with the last of ' +
-        'its jobs, and posts a job of the flow that is named for that.',
+      'Creates a batch, and prints its uuid. Post its jobs with post --batch, and seal it when there are no more. When the last of its jobs ' +
+        'has ended, the batch ends, and posts the job of --on-done or --on-failed.',
     )
     .argument('<name>', 'name of the batch, for people')
     .option('--on-done <flow>', 'flow of the job that is posted when all jobs are done')
@@ -76,7 +76,7 @@ export function defineBatch(program: Command, run: RunAction): void {
   batch
     .command('list')
     .summary('list the batches')
-    .description('Lists the newest batches, newest first, with how far they are.')
+    .description('Lists the newest batches, newest first, with their states and the numbers of their jobs.')
     .option('--limit <n>', `how many (default: 100, at most ${MAX_LIMIT})`, countParser('--limit', { most: MAX_LIMIT }))
     .option('--json', 'print each batch as a JSON object on a line of its own')
     .addHelpText('after', '\nExample:\n  $ jobboard batch list --board zookeeper://127.0.0.1:2181/demo')
@@ -86,7 +86,7 @@ export function defineBatch(program: Command, run: RunAction): void {
     .summary('show how far a batch is')
     .description('Shows a batch: its state, and how many of its jobs are done, failed and open.')
     .argument('<uuid>', UUID_HELP)
-    .option('--failed', 'list its jobs in the trash, too, with why they are there')
+    .option('--failed', 'also list its jobs in the trash, with the reasons')
     .option('--json', 'print a JSON object')
     .addHelpText('after', '\nExample:\n  $ jobboard batch show 0199c0de --failed')
     .action(run(show))
@@ -102,8 +102,8 @@ export function defineBatch(program: Command, run: RunAction): void {
     .command('wait')
     .summary('wait until a batch has ended')
     .description(
-      'Waits until a batch has ended, and prints how: done, failed or cancelled. The exit code is 0 for done, and 1 otherwise, also when ' +
-        '--within is over first.',
+      'Waits until a batch has ended, and prints how: done, failed or cancelled. The exit code is 0 for done, and 1 otherwise, also if it ' +
+        'has not ended when --within is over.',
     )
     .argument('<uuid>', UUID_HELP)
     .option('--within <duration>', 'how long to wait (default: for ever)')
@@ -240,7 +240,7 @@ async function toView(batch: Batch): Promise<BatchView> {
   return { ...{ uuid, name, meta, who, createdAt }, ...(await batch.progress()) }
 }
 
-/** Returns the batch without the values that are not to be printed. */
+/** Returns the batch with its secret values hidden. */
 function redacted(batch: BatchView, redaction: Redactor): BatchView {
   const { meta, reason } = batch
   return {

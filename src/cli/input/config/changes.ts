@@ -1,14 +1,15 @@
-/** The differences between two states of the config file. */
-
+/** Compares two versions of the config file. */
 import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
 import { CONFIG } from './schema.ts'
 import { mapLeaves } from './walk.ts'
 
-/** Returns the keys whose values differ, as `conductor.concurrency`, in their order. */
+/** Returns the keys whose values differ, such as `conductor.concurrency`, in the order of the file. */
 export function changedKeys(before: object, after: object): readonly string[] {
-  const [old, now] = [leavesOf(before), leavesOf(after)]
-  return [...new Set([...old.keys(), ...now.keys()])].filter((key) => !isDeepStrictEqual(old.get(key), now.get(key)))
+  const [old, current] = [leavesOf(before), leavesOf(after)]
+  return [...new Set([...old.keys(), ...current.keys()])].filter(
+    (key) => !isDeepStrictEqual(old.get(key), current.get(key)),
+  )
 }
 
 function leavesOf(config: object): ReadonlyMap<string, unknown> {

@@ -1,4 +1,4 @@
-/** Examines all of `jobboard.yaml`, without a board: every mistake that can be found before jobs are claimed. */
+/** Checks all of `jobboard.yaml` without opening a board, so that mistakes are found before jobs are claimed. */
 import { stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { z } from 'zod'
@@ -10,15 +10,16 @@ import { findModule } from '../import-module.ts'
 import { type ConfigFile, type ExaminedConfig, sortPlaces } from './config-file.ts'
 import { limitsOf, schedulesOf } from './declarations.ts'
 import { InvalidConfig, type Path } from './faults.ts'
+import { isModulePath, isUri } from './kinds.ts'
 import { CONFIG, type Config } from './schema.ts'
 import { type TypedOptions, toList } from './typed-options.ts'
 import { ConfigValues } from './values.ts'
 import { type Leaf, mapLeaves, withoutEntries } from './walk.ts'
 
-/** Which board and logbooks are used: those of the file where nothing is given; `all` for each that the file has. */
+/** The boards and logbooks that are used; where none are given, the defaults of the file. `all` stands for all that the file has. */
 export type Selected = 'all' | { readonly boards: readonly string[]; readonly persistence: string | undefined }
 
-/** Returns which board and logbooks the options and the environment choose. */
+/** Returns the boards and logbooks that the options and the environment choose. */
 export function toSelected({ board, persistence }: TypedOptions, env: CliContext['env']): Selected {
   return {
     boards: toList(board || env['JOBBOARD_BOARD']),
@@ -30,7 +31,7 @@ export interface CheckOptions extends Pick<CliContext, 'cwd' | 'env'> {
   readonly selected: Selected
 }
 
-/** Checks all of a file. @throws InvalidConfig with all mistakes */
+/** Checks a whole file. @throws InvalidConfig with all mistakes */
 export async function assertValid(examined: ExaminedConfig, options: CheckOptions): Promise<void> {
   const faults = await findFaults(examined, options)
   if (faults.length > 0) throw new InvalidConfig(faults)
@@ -42,21 +43,21 @@ export async function findFaults(examined: ExaminedConfig, options: CheckOptions
   if (!file) return examined.faults
   const faults = new FaultList(file, paths)
   const values = new ConfigValues(file, options.env)
-  const used = usedEntries(file, options)
+  const isUsedAt = toUsedFilter(file, options)
   const checks: Promise<void>[] = []
   for (const leaf of leavesOf(file)) {
-    // What is not used may lack its variables: the passwords of production, on a developer's machine.
-    const isUsed = used(leaf.path)
+    // Variables of values that are not used may be missing: a developer's machine has no passwords of production.
+    const isUsed = isUsedAt(leaf.path)
     const reader = isUsed ? values : new ConfigValues(file, withAnyVariable(options.env))
-    const read = faults.tryDo(leaf.path, () => reader.read(leaf))
+    const read = faults.attempt(leaf.path, () => reader.read(leaf))
     if (read === undefined || !isUsed) continue
     if (leaf.kind === 'uri' && faults.isEmptyFor(['boards', 'persistences']))
-      faults.tryDo(leaf.path, () => assertReference(leaf.path, String(read), file))
+      faults.attempt(leaf.path, () => assertReference(leaf.path, String(read), file))
     if (leaf.kind === 'uri') checks.push(checkUri(leaf.path, String(read), { faults, ...options }))
     if (leaf.kind === 'module') checks.push(checkModule(leaf.path, String(read), { file, faults, ...options }))
   }
   await Promise.all(checks)
-  // Declarations are made of values: what has a wrong one would be reported twice.
+  // Declarations are made from values. An invalid value would be reported a second time, so its declaration is left out.
   const rest = { ...file, config: withoutEntries(file.config, faults.paths) as Config }
   const right = new ConfigValues(rest, options.env)
   await checkLimits({ values: right, faults })
@@ -64,6 +65,7 @@ export async function findFaults(examined: ExaminedConfig, options: CheckOptions
   return sortPlaces([...new Set([...examined.faults, ...faults.all])])
 }
 
+/** The mistakes that were found so far, with their places. */
 class FaultList {
   readonly #file: ConfigFile
   readonly #paths: Path[]
@@ -84,7 +86,8 @@ class FaultList {
     this.#faults.push(isPlaced ? message : `${this.#file.place(path)}: ${message}`)
   }
 
-  tryDo<T>(path: Path, work: () => T): T | undefined {
+  /** Returns what the work returns. If it throws, notes the error at the path, and returns undefined. */
+  attempt<T>(path: Path, work: () => T): T | undefined {
     try {
       return work()
     } catch (error) {
@@ -93,6 +96,7 @@ class FaultList {
     }
   }
 
+  /** Returns whether no mistake was found in these sections. */
   isEmptyFor(sections: readonly string[]): boolean {
     return !this.#paths.some(([section]) => sections.includes(String(section)))
   }
@@ -115,10 +119,8 @@ function leavesOf({ config }: ConfigFile): Leaf[] {
   return leaves
 }
 
-const URI_PATTERN = /^[a-z][a-z0-9+.-]*:/i
-
-/** Returns whether a value is used: of boards and logbooks, only those that are chosen. */
-function usedEntries({ config }: ConfigFile, { selected }: CheckOptions): (path: Path) => boolean {
+/** Returns a predicate: whether the value at a path is used. Of boards and logbooks, only the selected ones are. */
+function toUsedFilter({ config }: ConfigFile, { selected }: CheckOptions): (path: Path) => boolean {
   if (selected === 'all') return () => true
   const boards = selected.boards.length > 0 ? selected.boards : toList(config.board)
   const persistences = boards.map((board) => {
@@ -139,16 +141,16 @@ function withAnyVariable(env: CliContext['env']): CliContext['env'] {
   return new Proxy(env, { get: (target, name) => target[String(name)] || 'unset' })
 }
 
-/** Returns which key names a board, or logbooks, by a name or a URI; undefined for a value that is a URI. */
+/** Returns `board` or `persistence` if the value at the path may be a name in the file; undefined if it must be a URI. */
 function referenceKey(path: Path): 'board' | 'persistence' | undefined {
   const key = path.findLast((each) => typeof each === 'string')
   return key === 'board' || key === 'persistence' ? key : undefined
 }
 
-/** @throws InvalidArgument for the name of a board, or of logbooks, that the file does not have */
+/** Checks that the file has the board or the logbooks that a value names. @throws InvalidArgument */
 function assertReference(path: Path, value: string, { config, shown }: ConfigFile): void {
   const key = referenceKey(path)
-  if (key === undefined || URI_PATTERN.test(value)) return
+  if (key === undefined || isUri(value)) return
   const names = Object.keys(config[`${key}s`] ?? {})
   if (names.includes(value)) return
   throw new InvalidArgument(`there is no ${key} ${JSON.stringify(value)} in ${shown}${suggestion(value, names)}`)
@@ -162,7 +164,7 @@ async function checkUri(
   value: string,
   { faults, cwd }: { readonly faults: FaultList; readonly cwd: string },
 ): Promise<void> {
-  if (referenceKey(path) !== undefined && !URI_PATTERN.test(value)) return
+  if (referenceKey(path) !== undefined && !isUri(value)) return
   const isBoard = path[0] === 'boards' ? path.at(-1) !== 'persistence' : path[0] === 'board'
   try {
     const { parameters } = parseUri(value, isBoard ? 'board' : 'persistence')
@@ -184,14 +186,13 @@ async function isFile(path: string): Promise<boolean> {
   )
 }
 
-/** Checks that a module exists; what it exports is looked at when it is loaded. */
+/** Checks that a module exists. Its exports are checked when it is loaded. */
 async function checkModule(
   path: Path,
   module: string,
   { file, faults, cwd }: { readonly file: ConfigFile; readonly faults: FaultList; readonly cwd: string },
 ): Promise<void> {
-  const isPath = /^\.{1,2}\/|\.[cm]?[jt]sx?$/.test(module)
-  const found = isPath ? resolve(dirname(file.file), module) : module
+  const found = isModulePath(module) ? resolve(dirname(file.file), module) : module
   await findModule(found, { cwd }).catch((error: unknown) => faults.add(path, error))
 }
 
@@ -200,11 +201,11 @@ interface DeclarationCheck {
   readonly faults: FaultList
 }
 
-/** Checks each limit on its own, so that each mistake is found. */
+/** Checks the limits one by one, so that the mistakes of all are found. */
 async function checkLimits({ values, faults }: DeclarationCheck): Promise<void> {
   const { toDeclaredLimits } = await import('../../../board/internal.ts')
   for (const { path, make } of limitsOf(values))
-    faults.tryDo(path, () => toDeclaredLimits({ declare: Object.fromEntries([make()]) }))
+    faults.attempt(path, () => toDeclaredLimits({ declare: Object.fromEntries([make()]) }))
 }
 
 async function checkSchedules({ values, faults }: DeclarationCheck): Promise<void> {

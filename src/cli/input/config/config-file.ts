@@ -1,4 +1,4 @@
-/** The config file `jobboard.yaml`: read, and checked against its schema; errors in it have file, line and column. */
+/** Reads the config file `jobboard.yaml`, and checks it against its schema. Errors have file, line and column. */
 import { readFile, realpath } from 'node:fs/promises'
 import { relative } from 'node:path'
 import { InvalidArgument } from '../../../core/errors.ts'
@@ -23,7 +23,7 @@ export interface ConfigFile {
   readonly config: Config
   /** Returns the place of a value: `jobboard.yaml:3:7`. */
   place(path: Path): string
-  /** Returns where a value comes from: its line, and whether the deployment has it. */
+  /** Returns the line of a value, and whether the deployment sets it. */
   origin(path: Path): { readonly line: number; readonly isDeployed: boolean }
   /** Returns an error about a place in the file: `jobboard.yaml:3:7: …` */
   problem(path: Path, message: string): InvalidArgument
@@ -36,7 +36,11 @@ export interface ReadConfig {
   readonly deployments: readonly string[]
   /** @throws InvalidArgument for a deployment that does not exist; InvalidConfig with all mistakes of form */
   open(deployment: string | undefined): ConfigFile
-  /** Returns all mistakes of form, and what is left without them. @throws InvalidArgument for a deployment that does not exist */
+  /**
+   * Returns all mistakes of form, and the file without the entries that have them.
+   *
+   * @throws InvalidArgument for a deployment that does not exist
+   */
   examine(deployment: string | undefined): ExaminedConfig
 }
 
@@ -44,7 +48,7 @@ export interface ReadConfig {
 export interface ExaminedConfig {
   /** The mistakes, as `FILE:LINE:COLUMN: what`. */
   readonly faults: readonly string[]
-  /** The paths of those that are in the file with this deployment. */
+  /** The paths of the mistakes in the file with this deployment. */
   readonly paths: readonly Path[]
   /** The file without the entries that have mistakes; undefined if nothing of it can be used. */
   readonly file: ConfigFile | undefined
@@ -90,7 +94,7 @@ function parseConfig(text: string, { file, shown }: Pick<ConfigFile, 'file' | 's
     const faults = toFaults(DOCUMENT, data)
     const deployed = deploy(data, { name: deployment, shown })
     const place = (path: Path) => document.place(deployed.toFilePath(path))
-    // What is wrong in the file as it is written is wrong with each deployment.
+    // A mistake in the file as it is written is also a mistake in the merged data: it is reported once.
     const known = new Set(faults.map(({ path }) => document.place(path)))
     const merged = toFaults(CONFIG, deployed.data)
     const all = [

@@ -1,4 +1,4 @@
-/** What `jobboard.yaml` declares on boards, and of flows: limits, schedules, and defaults of flows. */
+/** Makes limits, schedules, and defaults of flows from the sections of `jobboard.yaml` that declare them. */
 import type { DeclaredLimit, DeclaredSchedule, PostOptions, ScheduleOptions } from '../../../board/index.ts'
 import { InvalidArgument, JobboardError } from '../../../core/errors.ts'
 import { suggestion } from '../../../core/texts.ts'
@@ -21,19 +21,19 @@ type Tenants = Readonly<
   Record<string, { readonly store?: object | undefined; readonly limit?: LimitSection | undefined }>
 >
 
-/** A part of the file that declares something. */
+/** A limit or a schedule that the file declares. */
 interface Declaration<T> {
   /** The place to which its errors belong. */
   readonly path: Path
-  /** Returns what it declares. @throws InvalidArgument without a place */
+  /** Makes the limit or the schedule. @throws InvalidArgument without a place */
   readonly make: () => T
-  /** Returns the place of an error within it. */
+  /** Returns the place of an error of this message inside of the declaration. */
   readonly refine?: (message: string) => Path
 }
 
 type NamedLimit = readonly [key: string, limit: DeclaredLimit]
 
-/** Returns what the declarations make. @throws InvalidArgument with the place */
+/** Makes all limits or schedules of the declarations. @throws InvalidArgument with the place */
 export function makeAll<T>(declarations: readonly Declaration<T>[], file: ConfigFile): T[] {
   return declarations.map(({ path, make, refine }) => {
     try {
@@ -85,9 +85,10 @@ function toLimit({ rate, burst, ...others }: LimitSection, what: string): Declar
 }
 
 /**
- * Returns the declarations of the section `schedules`: of each schedule one, or one for each of its tenants.
+ * Returns the declarations of the section `schedules`: one for each schedule. Each of them makes
+ * one schedule, or one for each of its tenants.
  *
- * @param flows flows whose code is known; the store of another is checked when a job is run
+ * @param flows the flows whose code is known; the stores of other flows are checked when a job is run
  * @throws InvalidArgument for a value
  */
 export async function schedulesOf(

@@ -1,13 +1,13 @@
-/** Deployments: named changes of the file, of which one may be chosen. */
+/** Applies a deployment, a named set of changes, to the data of the file. */
 import { InvalidArgument } from '../../../core/errors.ts'
 import { suggestion } from '../../../core/texts.ts'
 import type { Path } from './faults.ts'
 import { isPlainMap } from './walk.ts'
 
-/** The data of the file with a deployment, and where its values come from. */
+/** The data of the file with a deployment, and the paths of its values in the file. */
 export interface Deployed {
   readonly data: unknown
-  /** Returns the path in the file of a value of the data: within the deployment, or outside. */
+  /** Returns the path in the file of a value of the data: inside or outside of the deployment. */
   toFilePath(path: Path): Path
 }
 
@@ -18,7 +18,7 @@ export function deploymentNames(data: unknown): readonly string[] {
 }
 
 /**
- * Returns the data with the changes of a deployment: maps are merged, and everything else, lists too, is replaced.
+ * Returns the data with the changes of a deployment. Maps are merged; every other value, also a list, is replaced.
  *
  * @throws InvalidArgument for a deployment that does not exist
  */

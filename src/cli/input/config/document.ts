@@ -1,4 +1,4 @@
-/** The YAML of `jobboard.yaml`: its data, the places of its values, and its mistakes as YAML. */
+/** Parses the YAML of `jobboard.yaml`: its data, the places of its values, and its syntax errors. */
 import {
   type Alias,
   type Document,
@@ -34,7 +34,7 @@ export class YamlDocument {
     this.#shown = shown
     this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false })
     const faults = [...syntaxFaults(this.#document), ...aliasFaults(this.#document)]
-    // What follows a key that is there twice, or a second document, can be read all the same.
+    // The rest of a file with a duplicate key, or with a second document, can be read all the same.
     const isReadable = faults.every(({ isHarmless }) => isHarmless)
     const read = isReadable ? readData(this.#document) : { data: undefined, faults: [] }
     this.data = read.data
@@ -43,7 +43,7 @@ export class YamlDocument {
       .map(({ offset, message }) => `${this.#at(offset)}: ${message}`)
   }
 
-  /** Returns the place of a value: `FILE:LINE:COLUMN`. That of its key if it is in a map; else of the value around it. */
+  /** Returns the place of a value, `FILE:LINE:COLUMN`: the place of its key if it is in a map, otherwise that of the value around it. */
   place(path: Path): string {
     return this.#at(this.#offset(path))
   }

@@ -1,4 +1,4 @@
-/** Mistakes of form in `jobboard.yaml`, in words for people: what a value must be, and which keys there are. */
+/** Describes mistakes of form in `jobboard.yaml` for people: what a value must be, and which keys are known. */
 import { z } from 'zod'
 import { isMisspelt } from '../../../core/texts.ts'
 import type { Fault, Path } from './faults.ts'
@@ -7,7 +7,7 @@ import { schemaAt } from './walk.ts'
 
 type Issue = z.core.$ZodIssue
 
-/** What was checked. */
+/** The data that was checked, and its schema. */
 interface Checked {
   readonly schema: z.ZodType
   readonly data: unknown
@@ -19,7 +19,7 @@ export function toFaults(schema: z.ZodType, data: unknown): Fault[] {
   return issues.flatMap((issue) => formFaults(issue, { schema, data }, []))
 }
 
-/** Returns the faults of the form that was written, for a value that may have several. */
+/** Returns the faults of an issue. For a value that may have several forms, returns those of the form that was written. */
 function formFaults(issue: Issue, checked: Checked, above: Path): Fault[] {
   const path = [...above, ...issue.path]
   if (issue.code === 'unrecognized_keys') return unknownKeys(issue.keys, checked, path)

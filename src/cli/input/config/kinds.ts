@@ -1,12 +1,12 @@
-/** The kinds of values in `jobboard.yaml`: what a value may be, and what it means when its variables are replaced. */
+/** The kinds of values in `jobboard.yaml`: what a value may be, and how it is parsed after its variables were replaced. */
 import { z } from 'zod'
 import { InvalidArgument } from '../../../core/errors.ts'
 import { toBytes } from '../../../core/memory-size.ts'
 import { suggestion } from '../../../core/texts.ts'
 import { parseDuration, parseRate } from '../shared-options.ts'
 
-/** What a value is. `secret` and `uri` are not shown as they are; `data` is plain data, in whose texts variables are replaced. */
-export type Kind =
+/** The kind of a value. `secret` and `uri` are not shown as they are; `data` is plain data, in whose texts variables are replaced. */
+type Kind =
   | 'text'
   | 'secret'
   | 'uri'
@@ -20,19 +20,20 @@ export type Kind =
   | 'flag'
   | 'data'
 
+/** The kind of a value, with its range or words. */
 export interface KindOf {
   readonly kind: Kind
   /** The smallest and the greatest number. */
   readonly least?: number
   readonly most?: number
-  /** The words of a choice, or those that a duration may be instead. */
+  /** The words of a choice, or the words that are allowed in place of a duration. */
   readonly words?: readonly string[]
 }
 
 /** The kinds of the schemas of single values. */
 const KINDS = z.registry<KindOf>()
 
-/** Returns the kind of a schema; undefined for one that has parts. */
+/** Returns the kind of the schema of a single value; undefined for the schema of a map or a list. */
 export function kindOf(schema: z.ZodType): KindOf | undefined {
   const found = KINDS.get(schema)
   return found?.kind === undefined ? undefined : found
@@ -47,8 +48,8 @@ function ofKind<T extends z.ZodType>(schema: T, kind: KindOf, description: strin
 export const EMPTY = 'must not be empty'
 
 const anyText = () => z.string().min(1, EMPTY)
-/** A text with a variable, whose value is checked when it is replaced. */
-const reference = (instead: string) =>
+/** A text with a variable: its value is checked after the variable was replaced. */
+const withVariable = (instead: string) =>
   z.string().regex(/\$\{/, { abort: true, message: `must be ${instead}, or a variable in braces: \${NAME}` })
 
 export const text = (description: string) => ofKind(anyText(), { kind: 'text' }, description)
@@ -72,22 +73,22 @@ export function rate(description: string) {
   return ofKind(anyText(), { kind: 'rate' }, description)
 }
 
-/** A whole number: from 1, or from `least`. */
+/** Returns the schema of a whole number: from 1, or from `least`. */
 export function count(description: string, { least = 1, most }: { least?: number; most?: number } = {}) {
   const whole = most === undefined ? z.int().min(least) : z.int().min(least).max(most)
-  const schema = z.union([whole, reference('a whole number')])
+  const schema = z.union([whole, withVariable('a whole number')])
   return ofKind(schema, { kind: 'count', least, ...(most === undefined ? {} : { most }) }, description)
 }
 
 export function choice<const W extends readonly [string, ...string[]]>(description: string, words: W) {
-  return ofKind(z.union([z.enum(words), reference('one of the words')]), { kind: 'choice', words }, description)
+  return ofKind(z.union([z.enum(words), withVariable('one of the words')]), { kind: 'choice', words }, description)
 }
 
-/** In bytes: the smallest size in the file. The pool checks the smallest size of each. */
-const SMALLEST_SIZE = 1_024
+/** The smallest size that a file may have. The pool checks the smallest value of each of its options. */
+const MIN_SIZE_BYTES = 1_024
 
 /**
- * Returns what a value means; texts are without variables already.
+ * Parses a value whose variables were replaced.
  *
  * @param what the name of the value, for errors
  * @throws InvalidArgument
@@ -96,11 +97,11 @@ export function parseValue({ kind, least = 1, most, words }: KindOf, value: unkn
   switch (kind) {
     case 'duration':
       if (typeof value === 'string' && words?.includes(value)) return value
-      // As a user would type it on the command line.
+      // The result is a text, as a user would type it on the command line.
       parseDuration(String(value), what)
       return String(value)
     case 'size':
-      toBytes(value as never, { what, least: SMALLEST_SIZE })
+      toBytes(value as never, { what, least: MIN_SIZE_BYTES })
       return value
     case 'rate':
       parseRate(String(value), what)
@@ -124,6 +125,18 @@ export function parseValue({ kind, least = 1, most, words }: KindOf, value: unkn
     default:
       return value
   }
+}
+
+/** Returns whether a text is a URI: a scheme and a colon. Every other text is the name of a board or of logbooks. */
+export function isUri(text: string): boolean {
+  return /^[a-z][a-z0-9+.-]*:/i.test(text)
+}
+
+/**
+ * Returns whether a module is named by a path: it begins with a dot, or is a JavaScript or TypeScript file. Every other one is a package.
+ */
+export function isModulePath(name: string): boolean {
+  return /^\.{1,2}\/|\.[cm]?[jt]sx?$/.test(name)
 }
 
 /** Returns what a value of a kind must be, for errors. */

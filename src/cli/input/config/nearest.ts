@@ -1,4 +1,4 @@
-/** Search for the config file. */
+/** Finds the nearest config file, and checks that no other user could have changed it. */
 import { constants } from 'node:fs'
 import { lstat, open, realpath } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'

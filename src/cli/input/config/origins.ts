@@ -1,4 +1,4 @@
-/** The values that hold for commands, each with where it comes from; for `jobboard config show`. */
+/** Lists the values that apply to commands, each with its origin, for `jobboard config show`. */
 import type { z } from 'zod'
 import { REDACTED, Redactor } from '../../../core/redaction.ts'
 import { redactUri } from '../../../core/uri.ts'
@@ -8,7 +8,7 @@ import { CONFIG } from './schema.ts'
 import { ConfigValues } from './values.ts'
 import { type Leaf, mapLeaves } from './walk.ts'
 
-/** A value, and where it comes from. */
+/** A value and its origin. */
 export interface ShownValue {
   /** The keys that lead to it: `conductor.concurrency`. */
   readonly key: string
@@ -22,7 +22,7 @@ export type Origin =
   | { readonly kind: 'environment'; readonly variable: string }
   | { readonly kind: 'flag'; readonly flag: string }
 
-/** What is set where nothing sets it, as in the help of the commands. */
+/** The values that apply where nothing is set, as the help of the commands names them. */
 const DEFAULTS: Readonly<Record<string, unknown>> = {
   timeout: '10s',
   'conductor.concurrency': 'one for each processor',
@@ -49,7 +49,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'pool.isolate': 'declared',
 }
 
-/** The variables that stand for a key, and whether their values are secret. */
+/** The variables of the environment that set a key, and whether their values are secret. */
 const VARIABLES: readonly (readonly [key: string, variable: string, isSecret?: 'secret'])[] = [
   ['board', 'JOBBOARD_BOARD'],
   ['persistence', 'JOBBOARD_PERSISTENCE'],
@@ -63,7 +63,7 @@ const VARIABLES: readonly (readonly [key: string, variable: string, isSecret?: '
 
 const FLAGS = ['board', 'persistence', 'codec', 'redact', 'timeout'] as const
 
-/** Names of variables whose values are hidden, wherever they stand. */
+/** Names of variables whose values are hidden in every text. */
 const SECRET_NAME = /PASS|SECRET|TOKEN|KEY|AUTH|CREDENTIAL|PRIVATE/i
 /** Names of keys in stores whose values are hidden, beside those of `redact`. */
 const SECRET_KEYS = ['password', 'passwd', 'secret', 'token', 'apiKey', 'accessToken', 'authorization', 'credentials']
@@ -95,12 +95,12 @@ export function listValues(file: ConfigFile | undefined, options: ShowOptions): 
   return [...shown.values()].sort((a, b) => compareKeys(a.key, b.key))
 }
 
-/** Whether a value of the key, or of a part of it, is there. */
+/** Returns whether the list has a value of the key, or of a part of it. */
 function hasKey(shown: ReadonlyMap<string, ShownValue>, key: string): boolean {
   return [...shown.keys()].some((each) => each === key || each.startsWith(`${key}.`))
 }
 
-/** Compares by the order of the sections in the schema, and within one of the file's keys in their own order. */
+/** Compares keys by the order of their sections in the schema; keys of `conductor` by their order in DEFAULTS. */
 function compareKeys(one: string, other: string): number {
   const sections = Object.keys(CONFIG.shape)
   const rank = (key: string) => {
@@ -148,7 +148,7 @@ function isReadable(leaf: Leaf, values: ConfigValues): boolean {
   }
 }
 
-/** Returns an environment in which what seems to be secret is hidden; a missing variable stays missing. */
+/** Returns an environment in which the values of variables with secret names are hidden. A missing variable stays missing. */
 function maskSecrets(env: CliContext['env']): CliContext['env'] {
   return new Proxy(env, {
     get: (target, name) => {

@@ -1,4 +1,4 @@
-/** Resolves the settings that `jobboard.yaml` has: the options of commands, and what it says beside them. */
+/** Resolves the settings of `jobboard.yaml`: the options of commands, and the declarations of limits, schedules and defaults of flows. */
 import { dirname, isAbsolute, resolve } from 'node:path'
 import { InvalidArgument } from '../../../core/errors.ts'
 import { suggestion } from '../../../core/texts.ts'
@@ -7,15 +7,13 @@ import type { ChosenBoard } from '../board-flags.ts'
 import { definedOnly, type SharedOptions } from '../shared-options.ts'
 import type { ConfigFile } from './config-file.ts'
 import { flowDefaultsOf, limitsOf, makeAll, schedulesOf } from './declarations.ts'
+import { isModulePath, isUri } from './kinds.ts'
 import { FILE_NAME } from './nearest.ts'
 import { findModuleDistrust } from './trust.ts'
 import { type ResolvedSettings, type TypedOptions, toList } from './typed-options.ts'
 import { ConfigValues } from './values.ts'
 
-/** The pattern of a URI: a scheme and a colon. Every other text is a name. */
-const URI_PATTERN = /^[a-z][a-z0-9+.-]*:/i
-
-/** Checks a module of the file. @throws InvalidArgument if other users could change it */
+/** Checks a module that the file names. @throws InvalidArgument if other users could change it */
 export async function assertTrusted(
   module: string,
   { file, named }: { file: string; named: ReadonlySet<string> },
@@ -32,7 +30,7 @@ const AUTH = 'JOBBOARD_ZOOKEEPER_AUTH'
 
 type ResourceKind = 'board' | 'persistence'
 
-/** A value of the file with its place. */
+/** A board or logbooks: a URI, or the path of an entry of the file. */
 interface ConfigEntry {
   readonly uri: string
   readonly path: readonly string[]
@@ -127,11 +125,11 @@ export class SettingsResolver {
   /** Resolves a URI, or the name of one in the file; resolves the file's default if nothing is given. */
   #resolveNamed(kind: ResourceKind, given: string | undefined): ConfigEntry | undefined {
     const { config, problem } = this.#file
-    if (given !== undefined && URI_PATTERN.test(given)) return { uri: given, path: [] }
+    if (given !== undefined && isUri(given)) return { uri: given, path: [] }
     const [named] = toList(config[kind])
     const name = given ?? (named === undefined ? undefined : this.#text(named, [kind]))
     if (name === undefined) return undefined
-    if (URI_PATTERN.test(name)) return { uri: this.#uri(name), path: [] }
+    if (isUri(name)) return { uri: this.#uri(name), path: [] }
     const names = Object.keys(config[`${kind}s`] ?? {})
     if (names.includes(name)) return { uri: '', path: [`${kind}s`, name] }
     const message = `there is no ${kind} ${JSON.stringify(name)} in ${this.#file.shown}${suggestion(name, names)}`
@@ -167,8 +165,8 @@ export class SettingsResolver {
   }
 
   /**
-   * Resolves the sealing of logbooks. It has two forms, key and codec: either of them in an override replaces both of
-   * the file.
+   * Resolves the encryption of logbooks. It is set by a key or by a codec: if the command line or the environment sets one of them, neither
+   * of the file is used.
    */
   #logbooks(persistence: ConfigEntry, { codec }: SharedOptions) {
     const { uri, key, codec: module, require } = this.#persistenceEntry(persistence) ?? {}
@@ -198,11 +196,11 @@ export class SettingsResolver {
   }
 
   /**
-   * Resolves a path against the file's folder; a text without a leading dot that is no JavaScript file is a package.
+   * Resolves the path of a module against the file's folder. The name of a package is returned as it is.
    */
   #module(module: string, path: readonly string[]): string {
     const name = this.#text(module, path)
-    const found = /^\.{1,2}\/|\.[cm]?[jt]sx?$/.test(name) ? resolve(this.#folder, name) : name
+    const found = isModulePath(name) ? resolve(this.#folder, name) : name
     this.modules.add(found)
     return found
   }
@@ -238,7 +236,7 @@ export class SettingsResolver {
     })
   }
 
-  /** Returns what the file says beside options. */
+  /** Returns the settings of the file that are not options of commands. */
   fileSettings(reread: () => Promise<ResolvedSettings>): FileSettings {
     const file = this.#file
     const values = this.#values

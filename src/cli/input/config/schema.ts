@@ -1,6 +1,6 @@
 /**
- * The schema of `jobboard.yaml`, from which its checks, `jobboard config show` and the published JSON Schema are made. Texts may contain `${NAME}`,
- * so values are checked once more when their variables are replaced: see `kinds.ts`.
+ * The schema of `jobboard.yaml`, from which its checks, `jobboard config show` and the published JSON Schema are made. Texts may contain
+ * `${NAME}`, so values are checked once more when their variables are replaced: see `kinds.ts`.
  */
 import { z } from 'zod'
 import {

@@ -1,6 +1,6 @@
 /**
- * Resolution of settings. What is typed comes before the environment, that before the chosen deployment of the config file, and that before the rest of
- * the file; a name on the command line or in the environment is looked up in the file.
+ * Resolves the settings of a command. Each source overrides the ones after it: the command line, the environment, the chosen deployment of
+ * the config file, the rest of the file. A name on the command line or in the environment is looked up in the file.
  */
 import { resolve } from 'node:path'
 import { InvalidArgument } from '../../../core/errors.ts'
@@ -15,7 +15,7 @@ export interface ConfigOptions extends TypedOptions {
   readonly deployment?: string
 }
 
-/** A file that was looked for, as the options and the environment say. */
+/** The config file that the options and the environment name, or that was found. */
 interface LocatedConfig {
   readonly read: ReadConfig
   /** Whether the file was found in the working directory or above, and no user named it. */

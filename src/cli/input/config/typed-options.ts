@@ -23,7 +23,7 @@ export interface ResolvedSettings {
   readonly assertModule?: CliContext['assertModule']
   /** The choices of a file that no user named, for which credentials of the environment would be used. */
   readonly chosenByFile?: CliContext['chosenByFile']
-  /** What the file says beside options; undefined without a file. */
+  /** The settings of the file that are not options; undefined without a file. */
   readonly configFile?: FileSettings
 }
 

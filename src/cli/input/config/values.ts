@@ -1,4 +1,4 @@
-/** The values of `jobboard.yaml` as they hold: their variables are replaced, and each is checked by its kind. */
+/** Reads the values of `jobboard.yaml`: replaces their variables, and checks each by its kind. */
 import type { z } from 'zod'
 import { InvalidArgument } from '../../../core/errors.ts'
 import type { CliContext } from '../../context.ts'
@@ -21,7 +21,11 @@ export class ConfigValues {
     this.#env = env
   }
 
-  /** Returns a section. Durations are texts or numbers of milliseconds, as a user would type them. @throws InvalidArgument with the place */
+  /**
+   * Returns a section. Durations are texts or numbers of milliseconds, as a user would type them.
+   *
+   * @throws InvalidArgument with the place
+   */
   section<K extends Section>(name: K): Config[K] {
     const value = this.#file.config[name]
     if (value === undefined) return undefined as Config[K]

@@ -1,4 +1,4 @@
-/** The variables of the environment in texts of `jobboard.yaml`. */
+/** Replaces the variables of the environment in texts of `jobboard.yaml`. */
 import type { CliContext } from '../../context.ts'
 
 const REFERENCE = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{[^}]*\}?/g

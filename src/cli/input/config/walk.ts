@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Path } from './faults.ts'
 import { type KindOf, kindOf } from './kinds.ts'
 
-/** A single value, and what it is. */
+/** A single value with its path and its kind. */
 export interface Leaf extends KindOf {
   readonly path: Path
   readonly value: unknown
@@ -45,7 +45,7 @@ export function schemaAt(schema: z.ZodType, data: unknown, path: Path): z.ZodTyp
   return part instanceof z.ZodUnion ? undefined : part
 }
 
-/** Returns the schema without what makes it optional, and of a union the option that the data has chosen by its form. */
+/** Returns the schema without its optional wrapper. Of a union, returns the option whose form the data has. */
 function toPart(schema: z.ZodType, value: unknown): z.ZodType {
   if (kindOf(schema)) return schema
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable)
@@ -56,6 +56,7 @@ function toPart(schema: z.ZodType, value: unknown): z.ZodType {
   return chosen ? toPart(chosen, value) : schema
 }
 
+/** Returns whether the data is a map, a list or a single value, as the option requires. */
 function hasForm(option: z.ZodType, value: unknown): boolean {
   if (option instanceof z.ZodObject || option instanceof z.ZodRecord) return isPlainMap(value)
   if (option instanceof z.ZodArray) return Array.isArray(value)
@@ -66,7 +67,7 @@ export function isPlainMap(value: unknown): value is Readonly<Record<string, unk
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Returns a copy of data without its entries at these paths: a key of a section, or all of a section that is no map. */
+/** Returns a copy of data without the entries at these paths: the key of a section, or the whole section if it is not a map. */
 export function withoutEntries(data: unknown, paths: readonly Path[]): unknown {
   return paths.reduce((rest: unknown, path) => withoutEntry(rest, path.slice(0, 2)), data)
 }
