@@ -73,7 +73,7 @@ const SIDEBAR = [
   },
   {
     text: 'Post jobs',
-    items: pages('guides', ['boards', 'results', 'watching', 'stopping', 'many-jobs', 'schedules', 'recurring', 'resources', 'limiting']),
+    items: pages('guides', ['boards', 'results', 'watching', 'stopping', 'many-jobs', 'schedules', 'recurring', 'resources', 'limits', 'limiting']),
   },
   {
     text: 'Run jobs',

@@ -1,4 +1,4 @@
-/** What goes away by itself: old jobs in the trash, and logbooks by the ages of their flows. */
+/** Retention: old jobs in the trash, and logbooks by the ages of their flows. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { removeFinished, retain } from '../../src/conductor/retention.ts'
