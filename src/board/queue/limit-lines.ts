@@ -19,7 +19,8 @@
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
 import { isSameRate, type LimitRule, type LimitRules, toLimitCosts } from '../model/limits.ts'
-import { blockedUntil, costOf, findBlocked, GroupList, type KeyLine, type LimitGroup, roomOf } from './limit-groups.ts'
+import { type FairTurns, GroupList, type KeyLine, type LimitGroup } from './limit-groups.ts'
+import { blockedUntil, type ChosenJobs, costOf, findBlocked, isUsedUp, roomOf } from './limit-room.ts'
 import { LimitSearch } from './limit-search.ts'
 import { LimitedKeys } from './limited-keys.ts'
 import { SortedList } from './sorted.ts'
@@ -78,18 +79,19 @@ export class LimitLines {
   /** Sets the rules. The caller must then enter all entries again. */
   setRules(rules: LimitRules): void {
     this.#rules = rules
+    const listed = [...this.#groups.values()].filter(({ head }) => head !== undefined)
+    for (const group of listed) this.#listOf(group).delete(group)
     for (const line of this.#keys.values()) {
       const { rate: former } = line.rule
-      this.#recount(line, () => {
-        line.rule = rules.ruleOf(line.key) ?? {}
-      })
+      line.rule = rules.ruleOf(line.key) ?? {}
       line.refusedUntil = 0
       // A changed rate changes the arrival time. The next claim is tried, so that the servers compute the new one and answer with it.
       const { rate } = line.rule
       if (!rate || !former || !isSameRate(rate, former)) line.arrivalMs = 0
-      this.#wake(line)
     }
-    for (const group of this.#groups.values()) this.#replacing([group], () => setFairKey(group))
+    for (const group of this.#groups.values()) setFairKey(group)
+    for (const group of listed) this.#listOf(group).add(group)
+    for (const line of this.#keys.values()) this.#wake(line)
   }
 
   /** Puts an entry into its group, if a limit or a hold is set for one of its keys. */
@@ -222,12 +224,13 @@ export class LimitLines {
   search(now: number): LimitSearch {
     return new LimitSearch({
       ...{ open: this.#open, now, keysOf: (place) => this.#keysOf(place) },
-      openMore: (times) => this.#openParked(times, now),
-      park: (group, line, until) => {
+      openMore: (times, chosen) => this.#openParked(times, { now, chosen }),
+      park: (group, { line, until }, { isTaken }) => {
         const { first } = group.line
         const known = until === Number.POSITIVE_INFINITY ? undefined : until
         if (first) this.limited.note({ key: line.key, first, until: known }, now)
         this.#park(group, line, until)
+        if (isTaken) this.#wake(line)
       },
     })
   }
@@ -256,8 +259,10 @@ export class LimitLines {
       ...{ key, rule: this.#rules.ruleOf(key) ?? {}, parked: new GroupList() },
       ...{
         groups: new Set<LimitGroup>(),
+        turns: new Set<FairTurns>(),
         used: 0,
         lastStart: 0,
+        opening: 0,
         reserved: 0,
         reservedTokens: 0,
         arrivalMs: 0,
@@ -284,18 +289,12 @@ export class LimitLines {
     }
   }
 
-  /** Makes a change of the counts of a key. Groups of a fair pattern are sorted by these counts. */
+  /** Changes the counts of a key, by which its turn comes. */
   #recount(line: KeyLine, change: () => void): void {
-    if (line.rule.fair === undefined) change()
-    else this.#replacing([...line.groups], change)
-  }
-
-  /** Makes a change, and then sorts these groups again in their lists. */
-  #replacing(groups: readonly LimitGroup[], change: () => void): void {
-    const listed = groups.filter(({ head }) => head !== undefined)
-    for (const group of listed) this.#listOf(group).delete(group)
+    const turns: readonly FairTurns[] = line.turns.size === 0 ? [] : [...line.turns]
+    for (const each of turns) each.withdraw(line)
     change()
-    for (const group of listed) this.#listOf(group).add(group)
+    for (const each of turns) each.putBack(line)
   }
 
   #listOf({ parkedUnder }: LimitGroup): GroupList {
@@ -340,32 +339,47 @@ export class LimitLines {
   }
 
   /** Opens parked groups of keys that have room: `times` as many as there is room for. Returns whether any was opened. */
-  #openParked(times: number, now: number): boolean {
-    let opened = false
-    for (const line of [...this.#awake]) {
-      let left = times * roomOf(line, now)
-      while (left > 0) {
-        const group = line.parked.first
-        if (!group) break
-        const blocked = findBlocked(group, { now })
-        if (blocked?.line === line) {
-          this.#park(group, line, blocked.until)
-          this.#awake.delete(line)
-          break
-        }
-        // A group that waits for another key takes none of the room, which is left for the group behind it.
-        if (blocked) this.#park(group, blocked.line, blocked.until)
-        else {
-          left -= 1
-          line.parked.delete(group)
-          group.parkedUnder = undefined
-          this.#open.add(group)
-          opened = true
-        }
+  #openParked(times: number, { now, chosen }: { readonly now: number; readonly chosen: ChosenJobs }): boolean {
+    const opened = [...this.#awake].map((line) =>
+      // The jobs that were chosen may be refused: then the key is still awake.
+      isUsedUp(line, { now, chosen }) ? [] : this.#openParkedOf(line, { most: times * roomOf(line, now), now }),
+    )
+    return opened.some(({ length }) => length > 0)
+  }
+
+  /** Opens groups that are parked under a key, at most so many, and returns them. */
+  #openParkedOf(line: KeyLine, { most, now }: { readonly most: number; readonly now: number }): readonly LimitGroup[] {
+    const opened: LimitGroup[] = []
+    while (opened.length < most) {
+      const group = line.parked.first
+      if (!group) break
+      const blocked = findBlocked(group, { now })
+      if (blocked?.line === line) {
+        this.#park(group, line, blocked.until)
+        this.#awake.delete(line)
+        break
       }
-      if (line.parked.size === 0) this.#awake.delete(line)
+      // A group that waits for another key takes none of the room: one behind it can have it.
+      if (blocked) this.#park(group, blocked.line, blocked.until)
+      else {
+        line.parked.delete(group)
+        group.parkedUnder = undefined
+        this.#open.add(group)
+        this.#countOpening(group, 1)
+        opened.push(group)
+      }
     }
+    for (const group of opened) this.#countOpening(group, -1)
+    if (line.parked.size === 0) this.#awake.delete(line)
     return opened
+  }
+
+  /** Counts a group that is being opened as a job that runs: the keys of a fair pattern take turns in being opened. */
+  #countOpening({ fairKey }: LimitGroup, times: 1 | -1): void {
+    if (!fairKey) return
+    this.#recount(fairKey, () => {
+      fairKey.opening += times
+    })
   }
 }
 
