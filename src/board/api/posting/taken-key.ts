@@ -28,14 +28,17 @@ export interface TakenJob {
   }
 }
 
-/** The step to which the elapsed time of an expiring job is rounded up: the reason in the trash names the time. */
+/** The step to which the time since the first post is rounded up for a job that expires: the reason in the trash names the sum. */
 const EXPIRY_STEP_MS = 1_000
 
 export class TakenKeys {
   readonly #backend: Backend
-  readonly #view: Pick<LiveView, 'addOwnWrite'>
+  readonly #view: Pick<LiveView, 'addOwnWrite' | 'follower'>
 
-  constructor({ backend, view }: { readonly backend: Backend; readonly view: Pick<LiveView, 'addOwnWrite'> }) {
+  constructor({
+    backend,
+    view,
+  }: { readonly backend: Backend; readonly view: Pick<LiveView, 'addOwnWrite' | 'follower'> }) {
     this.#backend = backend
     this.#view = view
   }
@@ -90,7 +93,7 @@ export class TakenKeys {
       this.#backend.trashedEntry?.(id),
       this.#backend.endedJobs?.([uuid]),
     ])
-    const entry = newEntry(id)
+    const entry = newEntry(id, { follower: this.#view.follower })
     entry.ended = trashed ? 'TRASHED' : (ended?.outcome ?? 'COMPLETE')
     const posting = trashed?.posting ?? {
       ...{ uuid, name: ended?.name ?? asked.name, details: toFlowDetails(ended?.flow ?? asked.details.flow) },
@@ -108,7 +111,7 @@ function toFlowDetails(flow: string | undefined): Posting['details'] {
 
 /**
  * Returns the posting that replaces another one: all that the new post asks for, for the job that is there. Times that count from the post are
- * stored from the first one, whose time the board keeps.
+ * stored from the first one, whose time the board keeps; {@link toRestored} takes the difference away.
  */
 function toReplacement(
   { posting: current }: StoredJob,
@@ -116,14 +119,37 @@ function toReplacement(
   { elapsedMs }: { readonly elapsedMs: number },
 ): Posting {
   const { after: _, batch: __, keyFor, expiresAfter, ...rest } = asked
-  const passed = Math.ceil(elapsedMs / EXPIRY_STEP_MS) * EXPIRY_STEP_MS
+  const hasTimes = keyFor !== undefined || expiresAfter !== undefined
   const fields = {
     ...(current.after ? { after: current.after } : {}),
     ...(current.batch === undefined ? {} : { batch: current.batch }),
     ...(keyFor === undefined ? {} : { keyFor: elapsedMs + keyFor }),
-    ...(expiresAfter === undefined ? {} : { expiresAfter: passed + expiresAfter }),
+    ...(expiresAfter === undefined ? {} : { expiresAfter: toExpirySteps(elapsedMs) + expiresAfter }),
+    ...(hasTimes && elapsedMs > 0 ? { replacedAfter: elapsedMs } : {}),
   }
   return { ...rest, ...fields, uuid: current.uuid, format: toFormat(fields) }
+}
+
+/**
+ * Returns the posting with which a job from the trash is posted anew: its window and its expiry count from its restoration, as long as its last post
+ * asked for.
+ */
+export function toRestored({ delay: _, replacedAfter = 0, keyFor, expiresAfter, ...rest }: Posting): Posting {
+  return {
+    ...rest,
+    ...(keyFor === undefined ? {} : { keyFor: shorten(keyFor, replacedAfter) }),
+    ...(expiresAfter === undefined ? {} : { expiresAfter: shorten(expiresAfter, toExpirySteps(replacedAfter)) }),
+    attempts: [],
+  }
+}
+
+/** Returns the rest of a time, and the whole time if nothing would be left: another program may have written it. */
+function shorten(time: number, elapsed: number): number {
+  return time > elapsed ? time - elapsed : time
+}
+
+function toExpirySteps(elapsedMs: number): number {
+  return Math.ceil(elapsedMs / EXPIRY_STEP_MS) * EXPIRY_STEP_MS
 }
 
 /**
