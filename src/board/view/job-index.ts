@@ -447,7 +447,7 @@ export class JobIndex {
   #findUnseen(stored: StoredJob): JobEntry {
     const { id } = stored
     const end = this.#ends.get(id) ?? (this.#window ? undefined : 'COMPLETE')
-    if (end) return { ...newEntry(id), ended: end }
+    if (end) return { ...newEntry(id, { follower: this.#follower }), ended: end }
     const entry = this.outside.getOrCreate(id)
     if (!entry.stored) {
       entry.stored = stored
