@@ -13,6 +13,7 @@
  * remembered by their ids, which are never used again.
  *
  * A reference may be of another board, where jobs have ids like those of this one: an id is used only where the job with it has the uuid of the reference.
+ * A `Job` whose end was seen is met without the history, unless another board object has seen it: its board may be another one.
  */
 import { BatchCommit } from '../../core/async/group-commit.ts'
 import { InvalidState, NotFound } from '../../core/errors.ts'
@@ -24,7 +25,7 @@ import type { Lookup } from './lookup.ts'
 
 export interface DependencyResolverOptions {
   readonly backend: Pick<Backend, 'uri' | 'endedJobs'>
-  readonly lookup: Pick<Lookup, 'locateAll' | 'uuidsOf'>
+  readonly lookup: Pick<Lookup, 'locateAll' | 'uuidsOf' | 'owns'>
 }
 
 /** A job to post or to restore: its name for errors, and the jobs after which it is run, as the caller has named them. */
@@ -78,7 +79,7 @@ export class DependencyResolver {
     write: (after: readonly (readonly Dependency[])[]) => Promise<T | { readonly gone: readonly string[] }>,
   ): Promise<T> {
     let open = dependents.flatMap((dependent, index) =>
-      toNamed(dependent)
+      this.#toNamed(dependent)
         .filter(({ uuid, id }) => id === undefined || this.#done.get(id) !== uuid)
         .map((named): OpenDependency => ({ dependent, index, named, id: named.id })),
     )
@@ -147,6 +148,20 @@ export class DependencyResolver {
     return open.filter(({ id }) => id !== undefined)
   }
 
+  /** Returns the jobs that the caller has named, with the ids that are known. @throws InvalidPosting */
+  #toNamed({ uuid, after }: DependentJob): readonly NamedDependency[] {
+    const named = after?.map((each) => (each instanceof Job ? { uuid: each.ref } : each))
+    const done = new Set(after?.flatMap((each) => (this.#isKnownDone(each) ? [each.uuid] : [])))
+    return (parseDependencies(named, { uuid }) ?? []).filter((dependency) => !done.has(dependency.uuid))
+  }
+
+  /** Returns whether this board object has seen the job done, so that the history need not know it. */
+  #isKnownDone(named: PostDependency): named is Job {
+    if (!(named instanceof Job)) return false
+    const entry = Job.entryFor(named)
+    return entry.ended === 'COMPLETE' && this.#options.lookup.owns(entry)
+  }
+
   #assertMet({ dependent, named }: OpenDependency, ended: EndedJob | undefined): void {
     const what = `job ${dependent.uuid} (${dependent.name}): after: job ${named.uuid}`
     if (!ended) throw new NotFound(`${what} is neither on ${this.#options.backend.uri} nor in its history`)
@@ -159,18 +174,6 @@ function remember(jobs: Map<string, string>, { id, uuid }: { readonly id: string
   jobs.set(id, uuid)
   const [oldest] = jobs.keys()
   if (oldest !== undefined && jobs.size > MAX_REMEMBERED) jobs.delete(oldest)
-}
-
-/** Returns the jobs that the caller has named, with the ids that are known. @throws InvalidPosting */
-function toNamed({ uuid, after }: DependentJob): readonly NamedDependency[] {
-  const named = after?.map((each) => (each instanceof Job ? { uuid: each.ref } : each))
-  const done = new Set(after?.flatMap((each) => (isKnownDone(each) ? [each.uuid] : [])))
-  return (parseDependencies(named, { uuid }) ?? []).filter((dependency) => !done.has(dependency.uuid))
-}
-
-/** Returns whether this process has seen the job done, so that the history need not know it. */
-function isKnownDone(named: PostDependency): named is Job {
-  return named instanceof Job && Job.entryFor(named).ended === 'COMPLETE'
 }
 
 function isGone(written: object): written is { readonly gone: readonly string[] } {

@@ -108,6 +108,11 @@ export class Lookup {
   /** Returns the job with this id, whose posting may be unread. */
   readonly byId = (id: string): JobEntry => this.#view.byId(id)
 
+  /** Returns whether a job is of this board object, on the board or not. */
+  owns({ follower }: JobEntry): boolean {
+    return follower === this.#view.follower
+  }
+
   /** Returns the entries of those of the jobs that are on the board, as {@link locate} does. */
   async locateAll(uuids: readonly string[]): Promise<(JobEntry | undefined)[]> {
     using _view = this.#canAskForOne ? undefined : this.#view.hold()

@@ -4,6 +4,7 @@ import { assertOptions } from '../../core/options.ts'
 import type { Backend } from '../backend.ts'
 import type { DependencyResolver } from './dependency-resolver.ts'
 import { assertBoolean } from './options.ts'
+import { toRestored } from './posting/taken-key.ts'
 import { TrashedJob } from './trashed-job.ts'
 
 /** The jobs to restore with one, and whether it waits for others. */
@@ -37,10 +38,10 @@ async function restoreOne(
   { backend, dependencies }: RestoringContext,
 ): Promise<void> {
   const entry = TrashedJob.entryFor(trashed)
-  const { delay: _, ...posting } = entry.posting
+  const posting = toRestored(entry.posting)
   const { uuid, name, after } = posting
   await dependencies.register([{ uuid, name, ...(after && !ignoreDependencies ? { after } : {}) }], ([open = []]) =>
-    backend.restore(entry, { ...posting, attempts: [] }, open.length === 0 ? {} : { after: open }),
+    backend.restore(entry, posting, open.length === 0 ? {} : { after: open }),
   )
 }
 

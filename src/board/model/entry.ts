@@ -58,7 +58,7 @@ export interface JobEntry {
   endDeferred: Deferred<'COMPLETE' | 'TRASHED'> | undefined
   /** A reference to an object that lives as long as a `Job` of this entry that a user may read: see {@link keepEntry}. */
   holder: WeakRef<object> | undefined
-  /** Keeps the entry current; absent for a job that has ended before it was known. */
+  /** Keeps the entry current; it is that of the board object to which the entry belongs. */
   readonly follower: EntryFollower | undefined
 }
 

@@ -79,6 +79,11 @@ export interface Posting {
   readonly delay?: number
   /** Milliseconds after the post, by the server's clock, after which a job that was never claimed goes to the trash: see `expiry.ts`. */
   readonly expiresAfter?: number
+  /**
+   * Milliseconds from the post to the post that has replaced it, which `keyFor` and `expiresAfter` contain: see `taken-key.ts`. A restored
+   * job does not have them.
+   */
+  readonly replacedAfter?: number
   /** The incarnation of the owner that claims its own post: while it lives, the job does not expire. See `claims/incarnation.ts`. */
   readonly reservedFor?: string
   /** Whether its poster claims the job itself: then no other post replaces it. */
@@ -476,6 +481,7 @@ type OptionalPostingKey =
   | 'batch'
   | 'delay'
   | 'expiresAfter'
+  | 'replacedAfter'
   | 'reservedFor'
   | 'postedBy'
   | 'deadline'
@@ -486,7 +492,19 @@ function assertOptional(
   what: string,
   fields: { readonly [K in OptionalPostingKey]?: unknown },
 ): asserts fields is Pick<Posting, OptionalPostingKey> {
-  const { key, keyFor, batch, delay, expiresAfter, reservedFor, postedBy, deadline, onOwnerLost, amended } = fields
+  const {
+    key,
+    keyFor,
+    batch,
+    delay,
+    expiresAfter,
+    replacedAfter,
+    reservedFor,
+    postedBy,
+    deadline,
+    onOwnerLost,
+    amended,
+  } = fields
   if (batch !== undefined && !(typeof batch === 'string' && validUuid(batch)))
     throw new InvalidPosting(`${what}batch must be a UUID`)
   if (amended !== undefined && !isCount(amended))
@@ -495,6 +513,8 @@ function assertOptional(
     throw new InvalidPosting(`${what}delay must be a number of milliseconds from 0`)
   if (expiresAfter !== undefined && !(isDuration(expiresAfter) && expiresAfter !== 0))
     throw new InvalidPosting(`${what}expiresAfter must be a number of milliseconds above 0`)
+  if (replacedAfter !== undefined && !isDuration(replacedAfter))
+    throw new InvalidPosting(`${what}replacedAfter must be a number of milliseconds from 0`)
   if (reservedFor !== undefined && typeof reservedFor !== 'string')
     throw new InvalidPosting(`${what}reservedFor must be a string`)
   assertNameLength(what, 'reservedFor', reservedFor)

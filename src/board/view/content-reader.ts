@@ -67,6 +67,10 @@ export class ReadList {
     this.#wanted.set(entry, this.#requests)
   }
 
+  has(entry: JobEntry): boolean {
+    return this.#wanted.has(entry)
+  }
+
   /** Returns whether it was on the list. */
   delete(entry: JobEntry): boolean {
     return this.#wanted.delete(entry)

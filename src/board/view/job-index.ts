@@ -218,7 +218,8 @@ export class JobIndex {
     const { id, kind } = change
     const entry = this.#entries.get(id)
     if (!entry) this.#applyOutside(change)
-    else if (kind === 'updated' || kind === 'ready') this.#outdate(entry)
+    else if (kind === 'updated') this.#outdate(entry)
+    else if (kind === 'ready') this.#setReady(entry)
     else if (kind === 'claimed' || kind === 'released') this.#setClaimed(entry, kind === 'claimed')
     else if (kind === 'trashed') entry.trashing = true
     else if (kind === 'cancelled') this.#setCancelled(entry)
@@ -274,6 +275,16 @@ export class JobIndex {
     this.#ends.note(id, end)
     this.queue.update(entry)
     this.#emit(end === 'TRASHED' ? 'trashed' : 'consumed', entry)
+  }
+
+  /** Takes in that a job waits for no others any more. Its posting is not changed by that, so one that is known need not be read again. */
+  #setReady(entry: JobEntry): void {
+    const { stored, content } = entry
+    if (!stored || content !== 'fresh' || this.toRead.has(entry)) this.#outdate(entry)
+    else if (stored.waits) {
+      const { waits: _, ...ready } = stored
+      this.#adopt(entry, ready)
+    }
   }
 
   #setClaimed(entry: JobEntry, claimed: boolean): void {
@@ -447,7 +458,7 @@ export class JobIndex {
   #findUnseen(stored: StoredJob): JobEntry {
     const { id } = stored
     const end = this.#ends.get(id) ?? (this.#window ? undefined : 'COMPLETE')
-    if (end) return { ...newEntry(id), ended: end }
+    if (end) return { ...newEntry(id, { follower: this.#follower }), ended: end }
     const entry = this.outside.getOrCreate(id)
     if (!entry.stored) {
       entry.stored = stored

@@ -1,6 +1,6 @@
 /** Jobs after jobs: a job is claimed when the jobs on which it depends have ended, however they end, and whoever ends them. */
 import { describe, expect, test } from 'vitest'
-import type { Claim, Job, JobBoard, PostOptions } from '../../../src/board/index.ts'
+import { type Claim, type Job, type JobBoard, openBoard, type PostOptions } from '../../../src/board/index.ts'
 import { InvalidPosting, InvalidState, NotFound, Timeout, Unclaimable } from '../../../src/core/errors.ts'
 import { newUuid } from '../../../src/core/uuid.ts'
 import { rejectionOf, whenAborted } from '../../board/events.ts'
@@ -47,6 +47,24 @@ export function dependenciesContract({ open, expire }: Place): void {
     await postAfter(there, 'again', [job.ref])
     expect(await rejectionOf(postAfter(there, 'after', [stranger]))).toBeInstanceOf(NotFound)
     expect(await namesOn(there)).toEqual(['after it', 'after its end', 'again'])
+  })
+
+  test('a job of another board is refused, although it is done there', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    await using elsewhere = await openBoard('memory:')
+    const stranger = await elsewhere.post('flow', {}, { name: 'stranger' })
+    for (const isDone of [false, true]) {
+      if (isDone) await end(elsewhere, stranger, 'consume')
+      expect(stranger.state).toBe(isDone ? 'COMPLETE' : 'UNCLAIMED')
+      for (const board of [here, there]) {
+        const refused = await rejectionOf(postAfter(board, 'after', [stranger]))
+        expect(refused).toMatchObject({ code: 'JOBBOARD_NOT_FOUND', message: expect.stringContaining(stranger.uuid) })
+      }
+    }
+    const job = await here.post('flow', {}, { name: 'job' })
+    await end(here, job, 'consume')
+    for (const board of [here, there]) await postAfter(board, 'after', [job])
+    expect(await namesOn(here)).toEqual(['after', 'after'])
   })
 
   test('a job is claimed when the other one is done, by whoever waits for jobs', async () => {

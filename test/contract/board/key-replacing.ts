@@ -1,6 +1,6 @@
 /** A post with `on: 'replace'` gives its posting to a job with its key that nobody has claimed yet. */
 import { describe, expect, test } from 'vitest'
-import type { JobBoard, KeyOptions, PostOptions } from '../../../src/board/index.ts'
+import type { Job, JobBoard, KeyOptions, PostOptions } from '../../../src/board/index.ts'
 import { InvalidArgument, InvalidState, NotFound, Unclaimable } from '../../../src/core/errors.ts'
 import { nextEvent, rejectionOf } from '../../board/events.ts'
 import { all, namesOn, refresh } from '../../board/jobs.ts'
@@ -301,6 +301,26 @@ export function keyReplacingContract(
     if (entry) await board.restore(entry)
     const [claim] = await board.claimNext()
     expect(claim.job).toMatchObject({ name: 'new', details: { store: { n: 2 } } })
+  })
+
+  test('a job that was replaced and is restored has the window and the expiry of its last post', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const timesOf = ({ postedAt, keyTakenUntil, expiresAt }: Job) =>
+      [keyTakenUntil, expiresAt].map((time) => (time?.getTime() ?? Number.NaN) - (postedAt?.getTime() ?? Number.NaN))
+    const asked = { key: { ...KEY, for: '2h' }, expiresAfter: '1h' } as const
+    const { uuid } = await here.post('flow', {}, asked)
+    const whole = [2 * HOUR_MS, HOUR_MS]
+    for (let round = 0; round < 2; round++) {
+      // The board's clock may not have moved on since the first post.
+      do expect(await there.post('flow', {}, asked)).toMatchObject({ ...REPLACED, uuid })
+      while (timesOf(await there.find(uuid))[1] === HOUR_MS)
+      const job = await here.find(uuid)
+      await here.cancel(job)
+      expect(await job.wait()).toBe('TRASHED')
+      const [entry] = await all(there.trashed())
+      if (entry) await there.restore(entry)
+      expect(timesOf(await here.find(uuid))).toEqual(whole)
+    }
   })
 
   test('many posts can replace, one after the other, but not in one transaction', async () => {

@@ -268,7 +268,7 @@ export class Poster {
       this.#dependencies.notePosted({ id, uuid: request.posting.uuid })
       return this.#view.addOwnPost({ id, ...at }, since)
     }
-    const gone = newEntry(undefined)
+    const gone = newEntry(undefined, { follower: this.#view.follower })
     gone.stored = { id: '', ...at }
     gone.ended = trashed ? 'TRASHED' : 'COMPLETE'
     return gone

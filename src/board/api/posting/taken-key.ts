@@ -34,9 +34,12 @@ const EXPIRY_STEP_MS = 1_000
 
 export class TakenKeys {
   readonly #backend: Backend
-  readonly #view: Pick<LiveView, 'addOwnWrite'>
+  readonly #view: Pick<LiveView, 'addOwnWrite' | 'follower'>
 
-  constructor({ backend, view }: { readonly backend: Backend; readonly view: Pick<LiveView, 'addOwnWrite'> }) {
+  constructor({
+    backend,
+    view,
+  }: { readonly backend: Backend; readonly view: Pick<LiveView, 'addOwnWrite' | 'follower'> }) {
     this.#backend = backend
     this.#view = view
   }
@@ -92,7 +95,7 @@ export class TakenKeys {
       this.#backend.trashedEntry?.(id),
       this.#backend.endedJobs?.([uuid]),
     ])
-    const entry = newEntry(id)
+    const entry = newEntry(id, { follower: this.#view.follower })
     entry.ended = trashed ? 'TRASHED' : (ended?.outcome ?? 'COMPLETE')
     const posting = trashed?.posting ?? {
       ...{ uuid, name: ended?.name ?? asked.name, details: toFlowDetails(ended?.flow ?? asked.details.flow) },
@@ -110,7 +113,8 @@ function toFlowDetails(flow: string | undefined): Posting['details'] {
 
 /**
  * Returns the posting that replaces another one: the new posting, with the uuid, dependencies and batch of the job that is there. The board
- * keeps the time of the first post, so the times that count from the new post are increased by the time between the two.
+ * keeps the time of the first post, so the times that count from the new post are increased by the time between the two;
+ * {@link toRestored} takes the difference away.
  */
 function toReplacement(
   { posting: current }: StoredJob,
@@ -118,19 +122,42 @@ function toReplacement(
   { elapsedMs }: { readonly elapsedMs: number },
 ): Posting {
   const { after: _, batch: __, keyFor, expiresAfter, ...rest } = asked
-  const passed = Math.ceil(elapsedMs / EXPIRY_STEP_MS) * EXPIRY_STEP_MS
+  const hasTimes = keyFor !== undefined || expiresAfter !== undefined
   const fields = {
     ...(current.after ? { after: current.after } : {}),
     ...(current.batch === undefined ? {} : { batch: current.batch }),
     ...(keyFor === undefined ? {} : { keyFor: elapsedMs + keyFor }),
-    ...(expiresAfter === undefined ? {} : { expiresAfter: passed + expiresAfter }),
+    ...(expiresAfter === undefined ? {} : { expiresAfter: toExpirySteps(elapsedMs) + expiresAfter }),
+    ...(hasTimes && elapsedMs > 0 ? { replacedAfter: elapsedMs } : {}),
   }
   return { ...rest, ...fields, uuid: current.uuid, format: toFormat(fields) }
 }
 
 /**
- * Refuses a post that names other dependencies, or another batch, than the job that it would replace: the job would not wait for them, or
- * the batch would not count it.
+ * Returns the posting with which a job from the trash is posted anew: its window and its expiry count from its restoration, as long as its last post
+ * asked for.
+ */
+export function toRestored({ delay: _, replacedAfter = 0, keyFor, expiresAfter, ...rest }: Posting): Posting {
+  return {
+    ...rest,
+    ...(keyFor === undefined ? {} : { keyFor: shorten(keyFor, replacedAfter) }),
+    ...(expiresAfter === undefined ? {} : { expiresAfter: shorten(expiresAfter, toExpirySteps(replacedAfter)) }),
+    attempts: [],
+  }
+}
+
+/** Returns the rest of a time, and the whole time if nothing would be left: another program may have written it. */
+function shorten(time: number, elapsed: number): number {
+  return time > elapsed ? time - elapsed : time
+}
+
+function toExpirySteps(elapsedMs: number): number {
+  return Math.ceil(elapsedMs / EXPIRY_STEP_MS) * EXPIRY_STEP_MS
+}
+
+/**
+ * Refuses a post that names other dependencies, or another batch, than the job that it would replace: the job would not wait for them, or the
+ * batch would not count it.
  *
  * @throws InvalidState
  */

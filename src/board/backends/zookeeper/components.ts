@@ -10,6 +10,7 @@ import { ConflictTracker } from './commit/conflict-tracker.ts'
 import { SequenceNumbers } from './commit/sequence-numbers.ts'
 import { DependencyNodes } from './dependency-nodes.ts'
 import { HistoryNodes } from './history-nodes.ts'
+import { KnownDependencies } from './known-dependencies.ts'
 import { LimitNodes } from './limit-nodes.ts'
 import { RecordWriter } from './record-writer.ts'
 import { BatchNodes } from './store/batch-nodes.ts'
@@ -19,7 +20,7 @@ import { FollowedJobNodes } from './store/followed-jobs.ts'
 import { BoardGate } from './store/gate.ts'
 import { KeyNodes } from './store/key-nodes.ts'
 import { LateCancellations } from './store/late-cancellations.ts'
-import { type Layout, toDependedOn } from './store/layout.ts'
+import type { Layout } from './store/layout.ts'
 import { LimitSweep } from './store/limit-sweep.ts'
 import { LostPosts } from './store/lost-posts.ts'
 import { batchedReader, ZooKeeperReader } from './store/reader.ts'
@@ -47,6 +48,7 @@ export interface ZooKeeperComponents {
   readonly limits: LimitNodes
   readonly tokens: TokenWriter
   readonly dependencies: DependencyNodes
+  readonly known: KnownDependencies
   readonly history: HistoryNodes
   readonly counter: BatchCounter
   readonly batches: ZooKeeperBatches
@@ -94,7 +96,7 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
   const reader = new ZooKeeperReader({
     ...parts,
     onMarked: (marked) => marks.noteMarked(marked),
-    onDependedOn: (id) => dependencies.note(id),
+    onDependedOn: (id, count) => known.noteCount(id, count),
   })
   const gate = new BoardGate({ ...parts, onGate: (paused) => sink.paused(paused) })
   const scan = new Scan({
@@ -108,7 +110,8 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
       return sweep({ ...parts, dependencies, batches, limits, now: clock.now(), mayExist })
     },
   })
-  const dependencies = new DependencyNodes({ zookeeper, layout, committer })
+  const known = new KnownDependencies(layout)
+  const dependencies = new DependencyNodes({ zookeeper, layout, committer, known })
   const history = new HistoryNodes(parts)
   const folders = new ResourceNodes(parts)
   const limits = new LimitNodes({ ...parts, now: () => clock.now() })
@@ -171,21 +174,18 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
   const components: ZooKeeperComponents = {
     ...{ kind, layout, reader, changer, entities, gate, scan, releases },
     ...{ marks, conflicts, lateCancellations, folders, limits, tokens, followed, records, recordWriter, sink },
-    ...{ dependencies, history, counter, batches },
+    ...{ dependencies, known, history, counter, batches },
   }
   return components
 }
 
 export function applyEvents(batch: readonly WatchEvent[], components: ZooKeeperComponents): void {
-  const { layout, sink, scan, gate, releases, marks, conflicts, folders, lateCancellations, dependencies } = components
+  const { layout, sink, scan, gate, releases, marks, conflicts, folders, lateCancellations, known } = components
   scan.countChanges(batch)
   folders.changed(batch)
   const changes = layout.toChanges(batch)
-  for (const event of batch) {
-    const dependedOn = toDependedOn(event, layout)
-    if (dependedOn !== undefined) dependencies.note(dependedOn)
-  }
-  for (const { kind, id } of changes) if (kind === 'gone') dependencies.forget(id)
+  for (const event of batch) known.apply(event)
+  for (const { kind, id } of changes) if (kind === 'gone') known.forget(id)
   conflicts.changed(changes)
   lateCancellations.changed(changes)
   marks.changed(changes)
@@ -204,8 +204,8 @@ export function reportGap(components: ZooKeeperComponents): void {
 }
 
 /** Makes the components forget what they know from changes. */
-export function forgetChanges({ scan, releases, folders, marks, dependencies }: ZooKeeperComponents): void {
-  dependencies.clear()
+export function forgetChanges({ scan, releases, folders, marks, known }: ZooKeeperComponents): void {
+  known.clear()
   marks.clear()
   scan.clearBaseline()
   folders.clear()

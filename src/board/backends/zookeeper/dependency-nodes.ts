@@ -13,6 +13,8 @@
  * | end of a job | delete both znodes of each dependency on it, and `.waits/<dependent>` with the last; or create a cancel request | a dependency that was not known: a znode with children cannot be deleted |
  * | claim | create and delete `.waits/<dependent>`, which proves that it did not exist; or check the cancel request | the job waits |
  *
+ * A claim of a job whose `.waits/<dependent>` was seen to be deleted needs no proof: it is created with the job, and never again.
+ *
  * Of jobs that end at the same time, the last one deletes `.waits/<dependent>`: see `dependency-release.ts`.
  */
 import { BatchCommit } from '../../../core/async/group-commit.ts'
@@ -33,7 +35,6 @@ import type { Precheck } from './commit/batch.ts'
 import type { TransactionCommitter } from './commit/committer.ts'
 import type { TransactionStep } from './commit/transactions.ts'
 import {
-  addBounded,
   DependencyRelease,
   type Dependent,
   DependentsChanged,
@@ -42,6 +43,7 @@ import {
   toDelete,
   toStep,
 } from './dependency-release.ts'
+import { addBounded, type KnownDependencies } from './known-dependencies.ts'
 import { isJob, type Layout } from './store/layout.ts'
 import { missingAsUndefined } from './store/reader.ts'
 
@@ -49,7 +51,6 @@ import { missingAsUndefined } from './store/reader.ts'
 const MAX_FREED_AT_ONCE = 500
 const READS_AT_ONCE = 500
 const MAX_GONE = 10_000
-const MAX_DEPENDED_ON = 100_000
 const MAX_LOOKED_AT = 1_000
 /** The most jobs of which a sweep looks whether they are still on the board. */
 const MAX_SWEPT = 1_000
@@ -71,6 +72,7 @@ export interface DependencyNodesOptions {
   readonly zookeeper: ZooKeeper
   readonly layout: Layout
   readonly committer: Pick<TransactionCommitter, 'commit'>
+  readonly known: KnownDependencies
 }
 
 export class DependencyNodes {
@@ -78,19 +80,19 @@ export class DependencyNodes {
   readonly #layout: Layout
   readonly #committer: DependencyNodesOptions['committer']
   readonly #release: DependencyRelease
-  /** Jobs on which others depend, as far as changes and reads have shown. The oldest are forgotten: without a view, nobody reports their ends. */
-  readonly #dependedOn = new Set<string>()
+  readonly #known: KnownDependencies
   /** Jobs that are known to have left the board; their ids are never used again. The oldest are forgotten. */
   readonly #gone = new Set<string>()
 
   /** Looks again at jobs that may be ready. Jobs that end together share the reads. */
   readonly #looks: BatchCommit<string, void>
 
-  constructor({ zookeeper, layout, committer }: DependencyNodesOptions) {
+  constructor({ zookeeper, layout, committer, known }: DependencyNodesOptions) {
     this.#zookeeper = zookeeper
     this.#layout = layout
     this.#committer = committer
-    this.#release = new DependencyRelease({ zookeeper, layout })
+    this.#known = known
+    this.#release = new DependencyRelease({ zookeeper, layout, known })
     this.#looks = new BatchCommit({
       commit: (ids) => this.#freeReady([...new Set(ids)]).then(() => ids.map(() => ({ value: undefined }))),
       bytesOf: () => 1,
@@ -111,8 +113,9 @@ export class DependencyNodes {
     ]
   }
 
-  /** Returns the steps of a claim that prove that the job does not wait. */
+  /** Returns the steps of a claim that prove that the job does not wait; none where its wait is known to be deleted, for that is final. */
   proofSteps(id: string): readonly TransactionStep[] {
+    if (this.#known.isReady(id)) return []
     const path = this.#layout.wait(id)
     return [
       { subject: 'proof', op: op.create(path, null) },
@@ -129,16 +132,6 @@ export class DependencyNodes {
     await this.#zookeeper.create(this.#layout.waitsFolder, null).catch((error: unknown) => {
       if (!(error instanceof NodeExists)) throw error
     })
-  }
-
-  /** Notes a job on which others depend, so that its end looks for them at once. */
-  note(id: string): void {
-    addBounded(this.#dependedOn, id, MAX_DEPENDED_ON)
-  }
-
-  /** Forgets a job that has ended. */
-  forget(id: string): void {
-    this.#dependedOn.delete(id)
   }
 
   /** Notes a job that has left the board: posts that would depend on it need not be sent. */
@@ -167,17 +160,9 @@ export class DependencyNodes {
     }))
   }
 
-  clear(): void {
-    this.#dependedOn.clear()
-  }
-
-  isDependedOn(id: string): boolean {
-    return this.#dependedOn.has(id)
-  }
-
   /** Ends a job, and frees the jobs that depend on it. @throws the errors of `commit` and `commitPart`, but DependentsChanged */
   async end(id: string, job: JobEnd): Promise<void> {
-    let dependents = this.isDependedOn(id) ? await this.#readDependents(id) : []
+    let dependents = this.#known.dependentsOf(id)?.map(toDependent) ?? (await this.#readDependents(id))
     while (true) {
       try {
         while (dependents.length > MAX_FREED_AT_ONCE) {
@@ -188,6 +173,7 @@ export class DependencyNodes {
         return
       } catch (error) {
         if (!(error instanceof DependentsChanged)) throw error
+        this.#known.distrust(id, toIds(dependents))
         dependents = await this.#readDependents(id)
       }
     }
@@ -212,7 +198,7 @@ export class DependencyNodes {
   ): Promise<void> {
     using rest = dependents.length === 0 ? undefined : await this.#release.prepare(id, dependents, outcome)
     await commit(rest?.steps ?? [], [...(rest?.prechecks ?? []), this.#endPrecheck(id, dependents)])
-    this.forget(id)
+    this.#known.noteEnded(id, toIds(dependents))
     this.noteGone(id)
     if (rest) await this.#lookAgain(rest)
   }
@@ -227,7 +213,7 @@ export class DependencyNodes {
       op: op.getChildren(this.#layout.posting(id)),
       judge: (found: ReadResult<{ readonly names: string[] }>) => {
         if (found.error || found.names.every((name) => names.has(name))) return undefined
-        this.note(id)
+        this.#known.note(id)
         return new DependentsChanged()
       },
     }
@@ -350,6 +336,10 @@ export function isDependentsConflict(error: ZooKeeperError, step: TransactionSte
 
 function toName({ id, on }: Dependency): string {
   return on === 'settled' ? `${id}${SETTLED_SUFFIX}` : id
+}
+
+function toIds(dependents: readonly Dependent[]): readonly string[] {
+  return dependents.map(({ id }) => id)
 }
 
 /** Returns the dependent job of this name under the one on which it depends. */

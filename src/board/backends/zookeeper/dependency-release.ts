@@ -16,6 +16,7 @@ import { pickAtRandom } from '../../model/claim-order.ts'
 import type { DependencyEnd } from '../../model/dependencies.ts'
 import type { Precheck } from './commit/batch.ts'
 import type { TransactionStep } from './commit/transactions.ts'
+import { addBounded, type KnownDependencies } from './known-dependencies.ts'
 import type { Layout } from './store/layout.ts'
 
 /** The number of dependencies up to which all are read: the names of a thousand would be read a thousand times. */
@@ -51,10 +52,23 @@ export class DependentsChanged extends Error {}
 /** What is known of a job that waits: for which jobs, or for how many. */
 type Waits = { readonly names: readonly string[] } | { readonly count: number }
 
+interface DependencyReleaseOptions {
+  readonly zookeeper: Pick<ZooKeeper, 'multiRead'>
+  readonly layout: Layout
+  readonly known: KnownDependencies
+}
+
+/** What was found of a dependent; without `waits` it does not wait any more. */
+interface FoundDependent {
+  readonly waits: Waits | undefined
+  readonly isCancelled: boolean
+}
+
 /** Prepares the release of dependents, for all ends of jobs of one process. */
 export class DependencyRelease {
   readonly #zookeeper: Pick<ZooKeeper, 'multiRead'>
   readonly #layout: Layout
+  readonly #known: KnownDependencies
   /** Dependents that wait for more jobs than are listed, when they were read last. */
   readonly #large = new Set<string>()
   /**
@@ -63,21 +77,22 @@ export class DependencyRelease {
    */
   readonly #ending = new Map<string, Set<string>>()
 
-  constructor({ zookeeper, layout }: { readonly zookeeper: Pick<ZooKeeper, 'multiRead'>; readonly layout: Layout }) {
+  constructor({ zookeeper, layout, known }: DependencyReleaseOptions) {
     this.#zookeeper = zookeeper
     this.#layout = layout
+    this.#known = known
   }
 
-  /** Returns the steps that free the dependents of a job. @throws NotConnected */
+  /** Returns the steps that free the dependents of a job. Sends no request if what they wait for is known. @throws NotConnected */
   async prepare(id: string, dependents: readonly Dependent[], outcome: JobOutcome): Promise<Release> {
     const layout = this.#layout
-    const read = await this.#read(dependents)
+    const found = this.#recall(dependents, outcome) ?? (await this.#read(dependents))
     const steps: TransactionStep[] = []
     const prechecks: Precheck[] = []
     const lookAgain: string[] = []
     const left: string[] = []
     for (const [index, dependent] of dependents.entries()) {
-      const { waits, isCancelled } = read[index] ?? {}
+      const { waits, isCancelled } = found[index] ?? {}
       steps.push(toDelete(layout.dependent(id, dependent.name)))
       if (waits === undefined) continue
       if (outcome.outcome === 'trashed' && dependent.on === 'done') {
@@ -116,9 +131,19 @@ export class DependencyRelease {
     return { steps: [toDelete(path)], prechecks: [{ op: op.getData(path), judge }], isLast: true }
   }
 
-  async #read(
-    dependents: readonly Dependent[],
-  ): Promise<readonly { readonly waits: Waits | undefined; readonly isCancelled: boolean }[]> {
+  /** Returns what is known of the dependents; undefined where something is not. A cancel request matters only where the job goes to the trash. */
+  #recall(dependents: readonly Dependent[], { outcome }: JobOutcome): readonly FoundDependent[] | undefined {
+    if (outcome !== 'done') return undefined
+    const found: FoundDependent[] = []
+    for (const { id } of dependents) {
+      const names = this.#known.waitsOf(id)
+      if (!names) return undefined
+      found.push({ waits: { names }, isCancelled: false })
+    }
+    return found
+  }
+
+  async #read(dependents: readonly Dependent[]): Promise<readonly FoundDependent[]> {
     const layout = this.#layout
     const areFew = dependents.length <= MAX_READ_WHOLE
     const { results } = await this.#zookeeper.multiRead(
@@ -178,13 +203,6 @@ export class DependencyRelease {
 function toWaits(read: ReadResult<ReadData> | ReadResult<{ readonly names: string[] }> | undefined): Waits | undefined {
   if (!read || read.error) return undefined
   return 'names' in read ? { names: read.names } : { count: read.stat.numChildren }
-}
-
-/** Adds an element, and removes the oldest if there are too many. */
-export function addBounded(set: Set<string>, element: string, max: number): void {
-  set.add(element)
-  const [oldest] = set
-  if (oldest !== undefined && set.size > max) set.delete(oldest)
 }
 
 export function toStep(taken: TransactionStep['op'], dependency?: string): TransactionStep {

@@ -7,12 +7,16 @@ import {
   type Release,
 } from '../../../../src/board/backends/zookeeper/dependency-release.ts'
 import { HistoryNodes } from '../../../../src/board/backends/zookeeper/history-nodes.ts'
+import { KnownDependencies } from '../../../../src/board/backends/zookeeper/known-dependencies.ts'
 import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
 import type { Job, JobBoard } from '../../../../src/board/index.ts'
 import { Timeout, UnsupportedCapability } from '../../../../src/core/errors.ts'
 import { NoNode, NotEmpty } from '../../../../src/zookeeper/index.ts'
+import { OPCODE } from '../../../../src/zookeeper/protocol/opcodes.ts'
 import { zookeeperHosts } from '../../../support/namespace.ts'
 import { COMPILING_LIMIT_MS, ensureNativePackage, nativeLeftOut } from '../../../support/native-package.ts'
+import { type FrameRecorder, recordFrames } from '../../../support/overhearing.ts'
+import { portOf } from '../../../zookeeper/clients.ts'
 import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from '../../boards.ts'
 import { ProxiedBoard } from '../../broken-scene.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
@@ -22,7 +26,13 @@ import { nativeBoardAt } from './native/boards.ts'
 /** Returns what sweeps the dependencies of a board, which commits nothing. */
 function sweeper({ witness, path }: ZooKeeperPlace): DependencyNodes {
   const commit = () => Promise.reject(new Error('a sweep commits nothing'))
-  return new DependencyNodes({ zookeeper: witness, layout: new Layout(path), committer: { commit } })
+  const layout = new Layout(path)
+  return new DependencyNodes({
+    zookeeper: witness,
+    layout,
+    committer: { commit },
+    known: new KnownDependencies(layout),
+  })
 }
 
 function postAfter(board: JobBoard, name: string, after: readonly Job[] = []): Promise<Job> {
@@ -62,6 +72,60 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
     expect((await next)[0].job.uuid).toBe(second.uuid)
   })
 
+  describe('an owner that has seen the posts of dependent jobs', () => {
+    interface Scene extends AsyncDisposable {
+      readonly board: JobBoard
+      readonly owner: JobBoard
+      /** What the owner asks the servers for. */
+      readonly requests: FrameRecorder
+      readonly first: Job
+      readonly second: Job
+    }
+
+    /** The jobs `both`, after two jobs, and `after`, after the first of them. */
+    async function scene(): Promise<Scene> {
+      const place = await zookeeperPlace()
+      const requests = await recordFrames({ port: portOf(zookeeperHosts) })
+      const owner = await place.openAt(requests.hosts, { parameters: '?sessionTimeout=60s' })
+      const board = await place.open()
+      // The first claim and the first end of a board ask for more.
+      await postAfter(board, 'earlier')
+      await (await claimed(owner, 'earlier')).consume()
+      const [first, second] = [await postAfter(board, 'first'), await postAfter(board, 'second')]
+      await postAfter(board, 'both', [first, second])
+      await postAfter(board, 'after', [first])
+      await refresh(owner)
+      const close = async () => {
+        for (const each of [board, owner, requests, place]) await each[Symbol.asyncDispose]()
+      }
+      return { board, owner, requests, first, second, [Symbol.asyncDispose]: close }
+    }
+
+    test('ends those on which they depend without a read', async () => {
+      await using at = await scene()
+      const { owner, requests, first, second } = at
+      const claims = [await owner.claim(first), await owner.claim(second)]
+      await refresh(owner)
+      const before = requests.asked.length
+      await Promise.all(claims.map((claim) => claim.consume()))
+      const asked = requests.asked.slice(before).filter((opcode) => opcode !== OPCODE.ping && opcode !== OPCODE.sync)
+      expect(new Set(asked)).toEqual(new Set([OPCODE.multi]))
+      for (const name of ['both', 'after']) await (await claimed(owner, name)).consume()
+    })
+
+    test('is refused where others have changed them since, and reads what they are now', async () => {
+      await using at = await scene()
+      const { board, owner, requests, first, second } = at
+      const claim = await owner.claim(second)
+      requests.deaf = true
+      await postAfter(board, 'late', [second])
+      await (await board.claim(first)).consume()
+      await claim.consume()
+      const names = [await board.claimNext(), await board.claimNext(), await board.claimNext()]
+      expect(names.map(([{ job }]) => job.name)).toEqual(['both', 'after', 'late'])
+    })
+  })
+
   describe('of jobs that end at the same time, the last one frees the job after them', () => {
     interface Scene extends AsyncDisposable {
       readonly place: ZooKeeperPlace
@@ -76,13 +140,14 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
     async function scene(): Promise<Scene> {
       const place = await zookeeperPlace()
       const { witness, path } = place
+      const layout = new Layout(path)
       await using board = await place.open()
       const jobs = { first: await postAfter(board, 'first'), second: await postAfter(board, 'second') }
       const last = jobIdFor(await postAfter(board, 'last', [jobs.first, jobs.second]))
       const dependent = { id: last, name: last, on: 'done' } as const
       return {
         place,
-        process: () => new DependencyRelease({ zookeeper: witness, layout: new Layout(path) }),
+        process: () => new DependencyRelease({ zookeeper: witness, layout, known: new KnownDependencies(layout) }),
         prepare: (release, name) => release.prepare(jobIdFor(jobs[name]), [dependent], { outcome: 'done' }),
         commit: (...releases) => witness.multi(releases.flatMap(({ steps }) => steps.map((step) => step.op))),
         isFree: async () => (await witness.exists(`${path}/.waits/${last}`)) === undefined,

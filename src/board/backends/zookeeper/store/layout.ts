@@ -238,13 +238,6 @@ const FOLDER_CHANGES: Readonly<Record<string, BoardChange['kind']>> = {
   [CANCEL_NAME]: 'cancelled',
 }
 
-/** Returns the job on which another one depends since this event. */
-export function toDependedOn(event: WatchEvent, { path }: Layout): string | undefined {
-  if (event.type !== 'created') return undefined
-  const [id = '', dependent] = event.path.slice(path.length + 1).split('/')
-  return dependent !== undefined && isJob(id) ? id : undefined
-}
-
 export function isJob(name: string): boolean {
   return JOB_PATTERN.test(name)
 }

@@ -74,7 +74,7 @@ export interface ZooKeeperReaderOptions {
   /** Called for a marked posting, before the answer in which it is missing. */
   readonly onMarked: (marked: MarkedJob) => void
   /** Called for a posting that has znodes below it: other jobs depend on the job. */
-  readonly onDependedOn?: (id: string) => void
+  readonly onDependedOn?: (id: string, count: number) => void
 }
 
 export class ZooKeeperReader {
@@ -209,7 +209,7 @@ export class ZooKeeperReader {
   ): StoredJob | UnreadableJob | undefined {
     const { czxid: order, version: revision, ctime: postedAt, mtime: writtenAt } = stat
     const encoded = data ?? new Uint8Array()
-    if (stat.numChildren > 0) this.#options.onDependedOn?.(id)
+    if (stat.numChildren > 0) this.#options.onDependedOn?.(id, stat.numChildren)
     try {
       return { id, ...this.#kind.decodePosting(encoded), revision, order, postedAt, writtenAt }
     } catch (cause) {

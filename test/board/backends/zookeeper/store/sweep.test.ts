@@ -1,6 +1,7 @@
 /** What a job that was removed by hand leaves behind goes in time; what somebody needs stays. */
 import { describe, expect, test } from 'vitest'
 import { DependencyNodes } from '../../../../../src/board/backends/zookeeper/dependency-nodes.ts'
+import { KnownDependencies } from '../../../../../src/board/backends/zookeeper/known-dependencies.ts'
 import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
 import { encodeKey } from '../../../../../src/board/backends/zookeeper/store/records.ts'
 import { sweep } from '../../../../../src/board/backends/zookeeper/store/sweep.ts'
@@ -25,7 +26,7 @@ describe.skipIf(!zookeeperHosts)('sweeping', () => {
     await sweep({
       ...{ zookeeper: place.witness, layout },
       dependencies: new DependencyNodes({
-        ...{ zookeeper: place.witness, layout },
+        ...{ zookeeper: place.witness, layout, known: new KnownDependencies(layout) },
         committer: { commit: () => Promise.reject(new Error('a sweep commits nothing')) },
       }),
       batches: { sweep: async () => undefined },
