@@ -33,6 +33,8 @@ export interface ChosenByFile {
 
 /** What the config file says beside options. */
 export interface FileSettings {
+  /** The path of the file for people. */
+  readonly shown: string
   /** The data of the file, with the chosen deployment; texts as they are written. */
   readonly config: object
   /** Returns the limits that conductors set on their board; undefined where the file has none. @throws InvalidArgument */

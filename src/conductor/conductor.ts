@@ -23,6 +23,7 @@ import { retryUntilAborted } from '../core/async/retry.ts'
 import { asError, NotConnected, ShuttingDown } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
 import { describeError } from '../core/failure.ts'
+import { childLog } from '../core/log.ts'
 import { defined } from '../core/options.ts'
 import { monotonic, toMilliseconds } from '../core/time.ts'
 import type { PoolEvent } from '../pool/index.ts'
@@ -226,13 +227,15 @@ export class Conductor implements AsyncDisposable {
    * schedules are declared in place of those that it has declared before, as at a start: limits on each board, schedules on the first. A board that is
    * away gets them when it is served, if it was away since the start.
    *
-   * @throws InvalidArgument: then nothing is changed; the errors of the declarations, such as NotConnected
+   * @throws InvalidArgument, and InvalidState unless it runs: then nothing is changed; the error of the first board whose declarations failed, such as
+   * NotConnected: the other boards have theirs
    * @example await conductor.reconfigure({ concurrency: 16 })
    */
   async reconfigure(changes: ConductorChanges): Promise<void> {
     assertChanges(changes)
     const limits = changes.limits && toDeclaredLimits(changes.limits)
     const schedules = changes.schedules && toDeclaredSchedules(changes.schedules)
+    this.#lifecycle.assertRunning()
     const { concurrency } = changes
     if (concurrency !== undefined && concurrency !== this.#slots.count) {
       this.#slots.setCount(concurrency)
@@ -240,12 +243,17 @@ export class Conductor implements AsyncDisposable {
       this.recheck()
       this.#statusChanged()
     }
+    const failures: unknown[] = []
     for (const [index, each] of this.#boards.entries()) {
       const changed = defined({ limits, schedules: index === 0 ? schedules : undefined })
       if (Object.keys(changed).length === 0) continue
       each.declared = { ...each.declared, ...changed }
-      await each.served?.declare(changed)
+      // A board that is away stops no other.
+      await each.served?.declare(changed).catch((error: unknown) => failures.push(error))
     }
+    const [first, ...others] = failures
+    for (const error of others) this.#reportError(error)
+    if (failures.length > 0) throw first
   }
 
   /**
@@ -380,7 +388,7 @@ export class Conductor implements AsyncDisposable {
       ...this.#parts,
       ...{ board, persistence: source.persistence, slots: this.#slots, lane },
       ...{ schedules: declared.schedules, limits: declared.limits },
-      log: this.#hasSeveral ? log.child({ board: board.uri }) : log,
+      log: this.#hasSeveral ? childLog(log, { board: board.uri }) : log,
       tasks: this.#tasks,
       events: this.#events,
       conductorStatus: () => ({ state: this.state, drainingSince: this.#drainingSince }),

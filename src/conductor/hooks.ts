@@ -62,16 +62,15 @@ export function assertHooks(
   { release }: { readonly release?: string | undefined },
 ): void {
   if (hooks === undefined) return
-  const known = { beforeClaim: true, settled: true, failed: true, childStarted: true } as const
-  assertOptions<ConductorHooks>(hooks, known, 'hooks')
-  for (const name of ['settled', 'failed', 'childStarted'] as const) {
-    if (hooks[name] !== undefined && typeof hooks[name] !== 'function')
-      throw new InvalidArgument(`hooks: ${name} must be a function`)
-  }
+  assertNames(hooks)
   const names = new Set<string>()
-  for (const { name, run, once, timeout = DEFAULT_TIMEOUT } of toBeforeClaim(hooks)) {
+  for (const hook of toGiven(hooks)) {
+    if (typeof hook === 'function') continue
+    const { name, run, once, timeout = DEFAULT_TIMEOUT }: Partial<BeforeClaimHook> = Object(hook)
     if (typeof name !== 'string' || name === '' || typeof run !== 'function')
       throw new InvalidArgument('hooks: beforeClaim must be a function, { name, run }, or a list of these')
+    // With a misspelt `once` each conductor would run it.
+    assertOptions<BeforeClaimHook>(hook, { name: true, run: true, once: true, timeout: true }, `hooks: ${name}`)
     if (once !== undefined && once !== 'board' && once !== 'release')
       throw new InvalidArgument(`hooks: once of ${name} must be 'board' or 'release'`)
     if (once === 'release' && release === undefined)
@@ -84,9 +83,25 @@ export function assertHooks(
   }
 }
 
-function toBeforeClaim({ beforeClaim = [] }: ConductorHooks): readonly BeforeClaimHook[] {
-  const list = Array.isArray(beforeClaim) ? beforeClaim : [beforeClaim]
-  return list.map((hook, index) =>
+/** Checks which hooks there are. @throws InvalidArgument for an unknown one, and for one that is no function */
+function assertNames(hooks: ConductorHooks): void {
+  const known = { beforeClaim: true, settled: true, failed: true, childStarted: true } as const
+  assertOptions<ConductorHooks>(hooks, known, 'hooks')
+  for (const name of ['settled', 'failed', 'childStarted'] as const) {
+    if (hooks[name] !== undefined && typeof hooks[name] !== 'function')
+      throw new InvalidArgument(`hooks: ${name} must be a function`)
+  }
+}
+
+type GivenHook = BeforeClaimHook['run'] | BeforeClaimHook
+
+function toGiven({ beforeClaim = [] }: ConductorHooks): readonly GivenHook[] {
+  // `Array.isArray` does not tell a readonly list from what it holds.
+  return Array.isArray(beforeClaim) ? beforeClaim : [beforeClaim as GivenHook]
+}
+
+function toBeforeClaim(hooks: ConductorHooks): readonly BeforeClaimHook[] {
+  return toGiven(hooks).map((hook, index) =>
     typeof hook === 'function' ? { name: hook.name === '' ? `beforeClaim ${index + 1}` : hook.name, run: hook } : hook,
   )
 }
@@ -136,9 +151,14 @@ export function subscribeHooks(
 }
 
 /**
- * Merges the hooks of several modules: `beforeClaim` hooks run in the order of the modules, the others are called one after the other.
+ * Merges the hooks of several modules: `beforeClaim` hooks run in the order of the modules, the others are called one after the other. Hooks
+ * that several modules export are called once.
+ *
+ * @throws InvalidArgument for an unknown hook, and for one that is no function: the merged hooks do not show it any more
  */
-export function mergeHooks(all: readonly ConductorHooks[]): ConductorHooks {
+export function mergeHooks(given: readonly ConductorHooks[]): ConductorHooks {
+  const all = [...new Set(given)]
+  for (const hooks of all) assertNames(hooks)
   const each = <T>(pick: (hooks: ConductorHooks) => ((event: T) => unknown) | undefined) => {
     const picked = all.flatMap((hooks) => pick(hooks) ?? [])
     return picked.length === 0 ? undefined : (event: T) => Promise.all(picked.map(async (hook) => hook(event)))
@@ -146,7 +166,8 @@ export function mergeHooks(all: readonly ConductorHooks[]): ConductorHooks {
   const [settled, failed] = [each((hooks) => hooks.settled), each((hooks) => hooks.failed)]
   const childStarted = each((hooks) => hooks.childStarted)
   return {
-    beforeClaim: all.flatMap(toBeforeClaim),
+    // Functions stay functions: several modules may give theirs the same name.
+    beforeClaim: all.flatMap(toGiven),
     ...(settled && { settled }),
     ...(failed && { failed }),
     ...(childStarted && { childStarted }),

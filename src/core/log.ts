@@ -50,3 +50,14 @@ export function redactedLog(log: Logger, redaction: Redactor): Logger {
     },
   })
 }
+
+/** Returns a child whose level is always that of the logger: a child of pino keeps the level that its parent had when it was made. */
+export function childLog(log: Logger, bindings: Readonly<Record<string, unknown>>): Logger {
+  return new Proxy(log.child(bindings), {
+    get: (child, key) => {
+      if (child.level !== log.level) child.level = log.level
+      const found: unknown = Reflect.get(child, key, child)
+      return typeof found === 'function' ? found.bind(child) : found
+    },
+  })
+}

@@ -1,4 +1,6 @@
 /** What `jobboard.yaml` says beside options, in a daemon: limits, schedules, tenants, defaults of flows, hooks; and SIGHUP. */
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type JobBoard, openBoard } from '../../src/index.ts'
 import { type CliFolder, createCliFolder, killRemaining, type Running } from './workplace.ts'
@@ -8,6 +10,16 @@ import { input, linear, task } from 'jobboard'
 
 export const hello = linear({ name: 'hello', posting: { maxAttempts: 2 } }, input(), task('greet', { execute: async () => undefined }))
 export const isolated = linear('isolated', input(), task('alone', { isolate: true, execute: async () => undefined }))
+`
+
+/** A flow that runs until it is aborted. */
+const SLOW = `
+import { input, linear, task } from 'jobboard'
+
+export const slow = linear('slow', input(), task('nap', { execute: (_, { signal }) => new Promise((_, reject) => {
+  console.log('running')
+  signal.addEventListener('abort', () => reject(signal.reason))
+}) }))
 `
 
 let place: CliFolder
@@ -202,5 +214,32 @@ describe('SIGHUP', () => {
     await hangUp(running, 'was read again')
     expect((await board.entities('conductor'))[0]).toMatchObject({ metadata: { concurrency: 3 } })
     await stop(running)
+  })
+
+  test('a file that is gone changes nothing, although there is one in a folder above', async () => {
+    await place.write('jobboard.yaml', 'limits:\n  other: { concurrency: 9 }\n')
+    await place.write('inner/jobboard.yaml', 'flows: ../flows.mjs\nlimits:\n  api: { concurrency: 1 }\n')
+    const running = place.start(['conductor'], { folder: 'inner' })
+    await running.says('Ctrl-C stops it')
+    await rm(join(place.cwd, 'inner/jobboard.yaml'))
+    await hangUp(running, 'there is no config file any more, and nothing was changed')
+    expect(await limits()).toEqual({ api: 1 })
+    await stop(running)
+  })
+
+  test('what comes while it stops changes nothing, and is no error', async () => {
+    await config('conductor: { concurrency: 1 }\n')
+    await board.post('slow', {})
+    await place.write('slow.mjs', SLOW)
+    const running = place.start(['conductor', '--flows', './slow.mjs'])
+    await running.says('running')
+    await config('limits:\n  api: { concurrency: 4 }\n')
+    const draining = running.logs('conductor draining')
+    running.process.kill('SIGTERM')
+    await draining
+    expect(await hangUp(running, 'nothing is reloaded')).toMatchObject({ level: 30, state: 'draining' })
+    running.process.kill('SIGINT')
+    expect(await running.ended).toMatchObject({ exitCode: 0 })
+    expect(await limits()).toEqual({})
   })
 })

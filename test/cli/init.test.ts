@@ -103,7 +103,7 @@ describe('never overwrites', () => {
     const { exitCode, stderr } = await place.bare(['init', 'my-jobs'])
     expect(exitCode).toBe(2)
     expect(stderr).toBe(
-      `jobboard: in ${place.cwd}/my-jobs, package.json, flows.js exist, and nothing was written: name another folder, or replace them with --force\n`,
+      `jobboard: in ${place.cwd}/my-jobs, package.json, flows.js exist, and nothing was written: name another folder, as in jobboard init my-jobs, or replace them with --force\n`,
     )
     expect((await readdir(join(place.cwd, 'my-jobs'))).sort()).toEqual(['flows.js', 'notes.txt', 'package.json'])
     expect(await read('my-jobs/flows.js')).toBe('// mine')

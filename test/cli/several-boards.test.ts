@@ -129,6 +129,23 @@ describe('jobboard.yaml', () => {
     )
     expect(await place.bare(['jobs', '--board', 'first'])).toMatchObject({ exitCode: 0 })
   })
+
+  test('its queues and weights are not for boards or queues that are typed', async () => {
+    await place.write(
+      'jobboard.yaml',
+      `board: ${place.board}\npersistence: directory:./logbooks\nflows: ./flows.js\nconductor: { queue: [a, b, c], weights: [3, 2, 1], burst: true }\n`,
+    )
+    const conduct = async (args: readonly string[]) => {
+      const { exitCode, stderr } = await place.bare(['conductor', ...args])
+      return { exitCode, mistakes: stderr.split('\n').filter((line) => line.startsWith('jobboard:')) }
+    }
+    const fine = { exitCode: 0, mistakes: [] }
+    expect(await conduct([])).toEqual(fine)
+    expect(await conduct(['--board', `${place.board}/a`, '--board', `${place.board}/b`])).toEqual(fine)
+    expect(await conduct(['--queue', 'a', '--queue', 'b'])).toEqual(fine)
+    expect(await conduct(['--queue', 'a', '--queue', 'b', '--weights', '1,2'])).toEqual(fine)
+    expect((await conduct(['--weights', '1,2'])).mistakes[0]).toContain('3 in place of 2')
+  })
 })
 
 describe('credentials', () => {

@@ -51,7 +51,8 @@ export interface CliFolder extends AsyncDisposable {
   bare(args: readonly string[], options?: RunOptions): Promise<Outcome>
   /** As `jobboard`, in a process of its own: where signals, file descriptors or the end of the process matter. */
   spawned(args: readonly string[], options?: RunOptions): Promise<Outcome>
-  start(args: readonly string[], options?: Pick<RunOptions, 'env'>): Running
+  /** @param options.folder the folder below the workplace in which it is started */
+  start(args: readonly string[], options?: Pick<RunOptions, 'env'> & { readonly folder?: string }): Running
 }
 
 export interface Running {
@@ -97,7 +98,8 @@ export async function createCliFolder(options: { tsx?: boolean; board?: string }
     bare,
     jobboard: (args, given = {}) => bare(args, { ...given, env: { ...named, ...given.env } }),
     spawned,
-    start: (args, { env = {} } = {}) => launch(args, { cwd, env: { ...named, ...env } }),
+    start: (args, { env = {}, folder = '.' } = {}) =>
+      launch(args, { cwd: join(cwd, folder), env: { ...named, ...env } }),
     [Symbol.asyncDispose]: () => rm(cwd, { recursive: true, force: true }),
   }
 }

@@ -235,9 +235,14 @@ test('reconfigure: more jobs run at once, then fewer, and running jobs go on', a
   await begun[3]?.promise
   ends[3]?.resolve()
   expect(await jobs[3]?.wait()).toBe('COMPLETE')
-  await expect(conductor.reconfigure({ concurrency: 0 })).rejects.toThrow(
-    'concurrency must be a whole number from 1, got 0',
-  )
+  for (const concurrency of [0, Number.NaN, 1.5, '3' as never])
+    await expect(conductor.reconfigure({ concurrency })).rejects.toThrow(
+      `concurrency must be a whole number from 1, got ${concurrency}`,
+    )
+  for (const nothing of [undefined, null, 3, []])
+    await expect(conductor.reconfigure(nothing as never)).rejects.toThrow('reconfigure: the options must be an object')
+  await conductor.stop()
+  await expect(conductor.reconfigure({ concurrency: 2 })).rejects.toThrow(/is stopped, not running/)
 })
 
 describe('stopping', () => {

@@ -1,5 +1,6 @@
 /** Hooks of a conductor: when they are called, and what becomes of it when they fail. */
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { mergeHooks } from '../../src/conductor/internal.ts'
 import { createDeferred } from '../../src/core/async/abort.ts'
 import {
   type BeforeClaimContext,
@@ -137,7 +138,32 @@ describe('hooks about jobs', () => {
   })
 })
 
+describe('hooks of several modules', () => {
+  test('functions of one name run one after the other, and an object that both export is called once', async () => {
+    const { board, start } = await openScene()
+    const shared: ConductorHooks = { settled: () => done.push('settled') }
+    const hooks = (said: string): ConductorHooks => ({ beforeClaim: () => done.push(said) })
+    await start(mergeHooks([hooks('first'), shared, hooks('second'), shared]))
+    await (await board.post(flow, { fails: false })).wait()
+    await expect.poll(() => done).toEqual(['first', 'second', 'job', 'settled'])
+  })
+
+  test.each([
+    [{ setled: () => 1 }, /hooks has no option "setled"; did you mean settled/],
+    [{ failed: 'mail' }, /hooks: failed must be a function/],
+  ])('a mistake in one of them is not lost: %j', (hooks, says) => {
+    expect(() => mergeHooks([{}, hooks as ConductorHooks])).toThrow(says)
+  })
+})
+
 test.each<[string, unknown, Partial<ConductorOptions>, RegExp]>([
+  ['nothing in the list', { beforeClaim: [null] }, {}, /must be a function, \{ name, run \}, or a list/],
+  [
+    'a misspelt option of a hook',
+    { beforeClaim: { name: 'x', run: () => 1, onse: 'board' } },
+    {},
+    /hooks: x has no option "onse"; did you mean once/,
+  ],
   ['an unknown hook', { beforeClaims: () => 1 }, {}, /beforeClaims/],
   ['no function', { settled: 1 }, {}, /hooks: settled must be a function/],
   ['a hook without a name', { beforeClaim: { run: () => 1 } }, {}, /must be a function, \{ name, run \}, or a list/],

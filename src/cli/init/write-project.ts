@@ -75,7 +75,7 @@ async function findExisting(folder: string, files: readonly ProjectFile[]): Prom
 function inTheWay(folder: string, paths: readonly string[]): InvalidArgument {
   const [are, them] = paths.length === 1 ? ['exists', 'it'] : ['exist', 'them']
   return new InvalidArgument(
-    `in ${folder}, ${paths.join(', ')} ${are}, and nothing was written: name another folder, or replace ${them} with --force`,
+    `in ${folder}, ${paths.join(', ')} ${are}, and nothing was written: name another folder, as in jobboard init my-jobs, or replace ${them} with --force`,
   )
 }
 

@@ -45,10 +45,7 @@ export function toBoards(
     )
   const chosen = queue ? queue.map((name) => ({ uri: queueUri(one().uri, name) })) : (boards ?? [one()])
   for (const { uri } of chosen) assertShared(uri)
-  if (weights && weights.length !== chosen.length)
-    throw new InvalidArgument(
-      `--weights must have one number for each board: ${chosen.length} in place of ${weights.length}`,
-    )
+  if (weights) assertWeightCount(weights.length, chosen.length)
   const isFound = context.chosenByFile?.board
   return chosen.map((each, index) => ({
     ...each,
@@ -57,10 +54,21 @@ export function toBoards(
   }))
 }
 
+/** @throws InvalidArgument */
+export function assertWeightCount(weights: number, boards: number): void {
+  if (weights === boards) return
+  throw new InvalidArgument(`--weights must have one number for each board: ${boards} in place of ${weights}`)
+}
+
+/** @throws InvalidArgument */
+export function assertQueueName(name: string): void {
+  if (/^\w[\w.-]*$/.test(name)) return
+  throw new InvalidArgument(`--queue must be a name of letters, digits, _, . and -, got ${JSON.stringify(name)}`)
+}
+
 /** Returns the URI of a board below another: a path on ZooKeeper, the parameter `board` on Postgres, a longer prefix on Redis. */
 export function queueUri(uri: string, name: string): string {
-  if (!/^\w[\w.-]*$/.test(name))
-    throw new InvalidArgument(`--queue must be a name of letters, digits, _, . and -, got ${JSON.stringify(name)}`)
+  assertQueueName(name)
   const { scheme, parameters, printable } = parseUri(uri, 'board')
   const [, place = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(uri) ?? []
   if (/^zookeepers?$/.test(scheme)) return `${place.replace(/\/$/, '')}/${name}${query === '' ? '' : `?${query}`}`

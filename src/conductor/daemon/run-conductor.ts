@@ -188,12 +188,22 @@ class Reloading {
     this.#isRunning = true
     while (this.#isWanted) {
       this.#isWanted = false
+      if (isEnding(conductor)) {
+        this.#log.info({ state: conductor.state }, `${RELOAD_SIGNAL}: nothing is reloaded, because the conductor stops`)
+        continue
+      }
       try {
         await this.#reload?.(conductor)
       } catch (error) {
+        // What a stop has interrupted needs no other signal.
+        if (isEnding(conductor)) continue
         this.#log.error({ err: error }, `${RELOAD_SIGNAL}: not everything was reloaded; send the signal again`)
       }
     }
     this.#isRunning = false
   }
+}
+
+function isEnding({ state }: Conductor): boolean {
+  return state === 'draining' || state === 'aborting' || state === 'stopped'
 }

@@ -85,7 +85,8 @@ function toChange(answer: ErrorVerdict, now: number): VerdictChange {
 function toDelay(answer: Exclude<ErrorVerdict, string>, now: number): number {
   const { retryAfter, retryAt }: { readonly retryAfter?: Duration; readonly retryAt?: Date } = Object(answer)
   if (retryAfter !== undefined) return toMilliseconds(retryAfter, 'onError: retryAfter')
-  if (retryAt instanceof Date && !Number.isNaN(retryAt.getTime())) return Math.max(0, retryAt.getTime() - now)
+  if (retryAt instanceof Date && !Number.isNaN(retryAt.getTime()))
+    return toMilliseconds(Math.max(0, retryAt.getTime() - now), 'onError: the time until retryAt')
   throw new InvalidArgument(
     "onError must return 'retry', 'trash', { retryAfter: '10m' }, { retryAt: a Date } or nothing; the job is handled as if it returned nothing",
   )

@@ -31,7 +31,7 @@ export interface ServiceOptions<S> {
   readonly health?: (service: S) => unknown
   /** Disposes of the service; by default its `Symbol.asyncDispose` or `Symbol.dispose` is called, if it has one. */
   readonly dispose?: (service: S) => unknown
-  /** The time limit for making the service; 30 s by default. */
+  /** The time limit for making the service, and for disposing of it: one that takes longer is left behind; 30 s by default. */
   readonly timeout?: Duration
 }
 
@@ -88,7 +88,8 @@ export function toDefinedServices<S>(
   return Object.freeze(Object.defineProperty({ definitions: Object.fromEntries(definitions) }, MARK, { value: true }))
 }
 
-const DEFAULT_TIMEOUT = '30s'
+/** The time limit for making a service, and for disposing of it. */
+export const DEFAULT_TIMEOUT = '30s'
 
 /**
  * Defines one service: a function that makes it, or a promise of it, from the services above it.

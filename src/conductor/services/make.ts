@@ -53,7 +53,7 @@ export async function makeServices(
       if (definition.scope !== scope) continue
       const value = await makeService(name, definition, { view: view(name), context, onError })
       made[name] = value
-      undo.push(() => disposeOne(definition, value))
+      undo.push(() => disposeInTime(() => disposeOne(definition, value), { name, timeoutMs: definition.timeoutMs }))
     }
   } catch (error) {
     await dispose()
@@ -122,6 +122,25 @@ type MaybeDisposable = Partial<AsyncDisposable & Disposable>
 async function disposeOne({ dispose }: AnyDefinition, service: unknown): Promise<void> {
   if (dispose) await dispose(service)
   else if (isDisposable(service)) await disposeService(service)
+}
+
+/**
+ * Waits for the disposal of a service within a time. One that hangs must keep neither the slot of its job nor the end of the process.
+ *
+ * @throws what the disposal throws; Timeout
+ */
+export async function disposeInTime(
+  disposal: () => Promise<void>,
+  { name, timeoutMs }: { readonly name: string; readonly timeoutMs: number },
+): Promise<void> {
+  using stop = followSignals([])
+  using _limit = abortAfter(stop, timeoutMs, () => {
+    const time = formatDuration(timeoutMs)
+    return new Timeout(
+      `service ${name} was not disposed of within ${time}, and is left behind; correct it, or set its timeout`,
+    )
+  })
+  await rejectOnAbort(disposal(), stop)
 }
 
 /** Returns whether the value has `Symbol.asyncDispose` or `Symbol.dispose`. */

@@ -8,9 +8,10 @@
  * | `defineServices(…)` | by scope: see `define.ts` | by scope |
  */
 import { InvalidArgument } from '../../core/errors.ts'
+import { toMilliseconds } from '../../core/time.ts'
 import type { AnyFlow, ServicesOf } from '../../flow/index.ts'
-import { type DefinedServices, isDefinedServices, type ServiceContext } from './define.ts'
-import { disposeService, isDisposable, makeServices, PROCESS_CONTEXT } from './make.ts'
+import { DEFAULT_TIMEOUT, type DefinedServices, isDefinedServices, type ServiceContext } from './define.ts'
+import { disposeInTime, disposeService, isDisposable, makeServices, PROCESS_CONTEXT } from './make.ts'
 
 /**
  * An object, which is not disposed of; a function that makes one, whose result is disposed of at the end; or services with scopes, as
@@ -115,10 +116,15 @@ async function openDefined(
  * before it.
  */
 async function disposeAll(services: unknown, onError: (error: unknown) => void): Promise<void> {
-  const each = isDisposable(services) ? [services] : Object.values(Object(services)).reverse().filter(isDisposable)
-  for (const service of each) {
+  const each = isDisposable(services)
+    ? [['services', services] as const]
+    : Object.entries(Object(services))
+        .reverse()
+        .flatMap(([name, service]) => (isDisposable(service) ? [[name, service] as const] : []))
+  const timeoutMs = toMilliseconds(DEFAULT_TIMEOUT, 'timeout')
+  for (const [name, service] of each) {
     try {
-      await disposeService(service)
+      await disposeInTime(() => disposeService(service), { name, timeoutMs })
     } catch (error) {
       onError(error)
     }

@@ -216,14 +216,35 @@ deployments:
     ],
     ['two documents', 'timeout: 5s\n---\ntimeout: 6s', 'jobboard.yaml:2:1: a second document begins here'],
     ['a value within itself', 'a: &x\n  b: *x', 'jobboard.yaml:2:6: *x is within its own anchor &x'],
-    ['an alias of nothing', 'board: *x', 'jobboard.yaml:1:8: *x: there is no anchor &x before it'],
+    [
+      'an alias of nothing',
+      'board: *x\nowner: &x y',
+      'jobboard.yaml:1:8: there is no anchor before this alias; put a value that begins with * in quotes',
+    ],
+    ['a tag', 'owner: !x y', 'jobboard.yaml:1:8: this tag is not known; put a value that begins with ! in quotes'],
+    ['a section without a value', 'limits:\n', 'jobboard.yaml:1:1: limits has no value: it must be a map; give it one'],
+    ['a list in place of a map', 'boards: [a]', 'jobboard.yaml:1:1: boards must be a map'],
+    ['a text in UTF-16', 't\0i\0m\0e\0:\0', 'this is not a text in UTF-8'],
     [
       'a key that is there twice',
       'timeout: 5s\ntimeout: 6s',
       'jobboard.yaml:2:1: this is not valid YAML (Map keys must be unique); this key is there twice: remove one',
     ],
-    ['no map', '- a', 'jobboard.yaml:1:1: it: expected object, received array'],
+    ['no map', '- a', 'jobboard.yaml:1:1: it must be a map'],
     ['a word that is none of the choices', 'conductor: { logLevel: loud }', 'jobboard.yaml:1:14: conductor.logLevel'],
+    ['no port', 'conductor: { health: 99999 }', 'jobboard.yaml:1:14: --health must be a port, or host:port'],
+    ['metrics without a port', 'conductor: { metrics: true }', 'jobboard.yaml:1:14: conductor.metrics needs'],
+    ['a queue that is no name', 'conductor: { queue: [a/b] }', 'jobboard.yaml:1:14: --queue must be a name'],
+    [
+      'queues of several boards',
+      'board: [redis://a, redis://b]\nconductor: { queue: [a] }',
+      'jobboard.yaml:2:14: conductor.queue names boards below the only board',
+    ],
+    [
+      'weights of other boards',
+      'conductor: { queue: [a, b], weights: [3] }',
+      'jobboard.yaml:1:29: --weights must have one number for each board: 2 in place of 1',
+    ],
     ['weights of nothing', 'conductor: { weights: [0] }', 'jobboard.yaml:1:14: conductor.weights.0'],
   ])('%s', async (_, text, says) => {
     await place.write('jobboard.yaml', text)
@@ -242,6 +263,48 @@ deployments:
     expect(await check(['--deployment', 'prodction'])).toEqual([
       'there is no deployment "prodction" in jobboard.yaml; did you mean production?',
     ])
+  })
+
+  test.each(['board: postgres//jobs:hunter2@db/jobs', 'persistence: //jobs:hunter2@db/jobs'])(
+    'a URI without a scheme is not taken for a name, and its password is not shown: %s',
+    async (text) => {
+      await place.write('jobboard.yaml', text)
+      const [fault = '', ...others] = await check(['--all'])
+      expect(others).toEqual([])
+      expect(fault).toContain('a URI begins with a scheme and a colon')
+      expect(fault).not.toContain('hunter2')
+      const run = await place.bare(['jobs'])
+      expect(run.exitCode).toBe(2)
+      expect(run.stderr).not.toContain('hunter2')
+    },
+  )
+
+  test.each([
+    'boards: { a: { uri: redis://a, auth:hunter2 } }',
+    'boards: { a: { uri: redis://a, auth: *hunter2 } }',
+    'boards: { a: { uri: redis://a, auth: !hunter2 } }',
+    `conductor: { concurrency: '\${DB_PASSWORD}', drainTimeout: 'x\${DB_PASSWORD}', logLevel: '\${DB_PASSWORD}' }`,
+  ])('a mistake shows no secret: %s', async (text) => {
+    await place.write('jobboard.yaml', text)
+    const faults = await check(['--all'], { DB_PASSWORD: 'hunter2' })
+    expect(faults).not.toEqual([])
+    expect(faults.join()).not.toContain('hunter2')
+  })
+
+  test('an anchor may stand for many values, and aliases cannot make a value that fills the memory', async () => {
+    const tenants = Array.from({ length: 1_000 }, (_, n) => `  t${n}: *common`)
+    await place.write(
+      'jobboard.yaml',
+      `tenants:\n  first: &common { limit: { concurrency: 2 } }\n${tenants.join('\n')}\n`,
+    )
+    expect(await check(['--all'])).toEqual([])
+    const lists = 'abcdefgh'.split('').map((name, n, all) => {
+      return `${name}: &${name} [${Array(9)
+        .fill(n === 0 ? 'x' : `*${all[n - 1]}`)
+        .join(', ')}]`
+    })
+    await place.write('jobboard.yaml', lists.join('\n'))
+    expect((await check(['--all'])).join()).toContain('its aliases make too many values')
   })
 
   test('conductors do it before they claim, and end with 2', async () => {

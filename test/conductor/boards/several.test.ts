@@ -1,5 +1,6 @@
 /** A conductor on several boards: which jobs it claims next, the slots that they share, and what is refused. */
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { pino } from 'pino'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { JobBoard } from '../../../src/board/index.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { InvalidArgument, NotConnected } from '../../../src/core/errors.ts'
@@ -236,6 +237,37 @@ test('limits are set on each board, and schedules are put on the first; a board 
       ],
     ],
   ])
+})
+
+test('a board on which limits cannot be changed keeps no other from them', async () => {
+  const [a, b] = (await boardsWith({ a: 0, b: 0 })) as [JobBoard, JobBoard]
+  const conductor = await startTestConductor({ boards: [a, b], persistence: 'memory:', flows: [nothing], name: 's' })
+  const away = new NotConnected('the board is away')
+  vi.spyOn(a, 'declareLimits').mockRejectedValue(away)
+  const changing = conductor.reconfigure({ limits: { declare: { api: { concurrency: 2 } } } })
+  await expect(changing).rejects.toBe(away)
+  expect((await b.limits.list()).map(({ key, concurrency }) => [key, concurrency])).toEqual([['api', 2]])
+})
+
+test('a level of the log that changes later holds for all boards', async () => {
+  const [a, b] = (await boardsWith({ a: 0, b: 0 })) as [JobBoard, JobBoard]
+  const lines: { msg: string }[] = []
+  const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
+  const options = { persistence: 'memory:', flows: [nothing], name: 's', log, redact: ['password'] }
+  const conductor = await startTestConductor({ boards: [a, b], ...options })
+  const run = async () => {
+    const settled = createDeferred()
+    const off = conductor.on('settled', () => settled.resolve())
+    await b.post(nothing, { n: 1 })
+    await settled.promise
+    off()
+  }
+  log.level = 'info'
+  await run()
+  log.level = 'warn'
+  await run()
+  await conductor.stop()
+  expect(lines.map(({ msg }) => msg)).toEqual(['job consumed'])
 })
 
 test('schedules belong to a board', async () => {

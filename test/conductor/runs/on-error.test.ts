@@ -118,9 +118,12 @@ test.each<[string, ErrorHandler]>([
   ['rejects', async () => Promise.reject(new Error('no Sentry'))],
   ['answers nonsense', () => ({ retryAt: 'tomorrow' }) as never],
   ['names no duration', () => ({ retryAfter: 'soon' }) as never],
+  ['names a time that never comes', () => ({ retryAt: new Date(8.64e15) })],
+  ['answers with a list', () => ['trash'] as never],
 ])('a handler that %s changes nothing', async (_, onError) => {
   await using failed = await failOnce(onError, 'plain')
   expect(failed.settled).toBe('abandoned')
+  await expect.poll(() => failed.waiting?.attempts).toMatchObject([{ ended: 'failed', reason: 'Error: 503' }])
 })
 
 test('a handler that does not answer keeps the job for ten seconds', async () => {

@@ -1,4 +1,5 @@
 /** Services with scopes: what is made when, in which order, what is disposed of, and what a service that fails does to jobs. */
+import { pino } from 'pino'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import {
   type Context,
@@ -203,6 +204,36 @@ describe('a service that cannot be made', () => {
     ['nothing', () => defineServices(undefined as never), /the argument must be an object/],
   ])('is refused where it is defined: %s', (_, make, says) => {
     expect(make).toThrow(says)
+  })
+})
+
+describe('a service whose disposal hangs', () => {
+  const hang = () => new Promise<never>(() => undefined)
+
+  test('is left behind after its time limit: those before it are disposed of, and the conductor stops', async () => {
+    await using board = await openBoard('memory:')
+    const lines: string[] = []
+    const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
+    const ended: string[] = []
+    const services = defineServices({
+      first: service(() => 1, { dispose: () => ended.push('first') }),
+      second: service(() => 2, { dispose: hang, timeout: '10ms' }),
+    })
+    const conductor = await startConductor({ ...places, board, log, services: services as never })
+    await conductor.stop()
+    expect(ended).toEqual(['first'])
+    expect(lines.join('')).toContain('service second was not disposed of within 10 ms, and is left behind')
+  })
+
+  test('does not keep the slot of its job', async () => {
+    await using board = await openBoard('memory:')
+    const rows: string[] = []
+    const tenant = service(() => ({ name: 'x', db: { rows } }), { scope: 'job', dispose: hang, timeout: '10ms' })
+    const services = defineServices({ db: service(() => ({ rows })), tenant })
+    const conductor = await startConductor({ ...places, board, services, concurrency: 1 })
+    onTestFinished(() => conductor.stop())
+    for (const row of ['one', 'two']) expect(await (await board.post(flow, { row })).wait()).toBe('COMPLETE')
+    expect(rows).toEqual(['x: one', 'x: two'])
   })
 })
 

@@ -85,7 +85,10 @@ const START_PAUSE_MS = 500
 async function conductor(options: ConductorCommandOptions, context: CliContext, command: Command): Promise<ExitCode> {
   const settings = toConductorSettings(options)
   const boardSettings = boardSettingsOf(options)
-  const boards = toBoards(options, context)
+  const isTyped = (name: string) => command.getOptionValueSource(name) === 'cli'
+  // Weights of the config file are those of its own queues.
+  const isOfOthers = isTyped('queue') && !isTyped('weights')
+  const boards = toBoards(isOfOthers ? withoutWeights(options) : options, context)
   const module = await loadModules(options, context)
   const { flows, services, hooks, onError } = module
   const release = options.release || context.env['JOBBOARD_RELEASE'] || undefined
@@ -142,6 +145,10 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
     isRetryable: (error) => !opened && !hasStarted && error instanceof NotConnected,
   })
   return DONE
+}
+
+function withoutWeights({ weights: _, ...rest }: ConductorCommandOptions): ConductorCommandOptions {
+  return rest
 }
 
 /** Loads the modules of flows and of hooks. */

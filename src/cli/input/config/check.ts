@@ -3,13 +3,12 @@ import { stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { z } from 'zod'
 import { InvalidArgument, JobboardError } from '../../../core/errors.ts'
-import { suggestion } from '../../../core/texts.ts'
 import { parseUri } from '../../../core/uri.ts'
 import type { CliContext } from '../../context.ts'
 import { findModule } from '../import-module.ts'
 import { type ConfigFile, type ExaminedConfig, sortPlaces } from './config-file.ts'
 import { limitsOf, schedulesOf } from './declarations.ts'
-import { InvalidConfig, type Path } from './faults.ts'
+import { InvalidConfig, noEntryMessage, type Path } from './faults.ts'
 import { isModulePath, isUri } from './kinds.ts'
 import { CONFIG, type Config } from './schema.ts'
 import { type TypedOptions, toList } from './typed-options.ts'
@@ -60,6 +59,7 @@ export async function findFaults(examined: ExaminedConfig, options: CheckOptions
   // Declarations are made from values. An invalid value would be reported a second time, so its declaration is left out.
   const rest = { ...file, config: withoutEntries(file.config, faults.paths) as Config }
   const right = new ConfigValues(rest, options.env)
+  await checkConductor({ values: right, faults }, rest)
   await checkLimits({ values: right, faults })
   if (faults.isEmptyFor(['tenants'])) await checkSchedules({ values: right, faults })
   return sortPlaces([...new Set([...examined.faults, ...faults.all])])
@@ -153,7 +153,7 @@ function assertReference(path: Path, value: string, { config, shown }: ConfigFil
   if (key === undefined || isUri(value)) return
   const names = Object.keys(config[`${key}s`] ?? {})
   if (names.includes(value)) return
-  throw new InvalidArgument(`there is no ${key} ${JSON.stringify(value)} in ${shown}${suggestion(value, names)}`)
+  throw new InvalidArgument(noEntryMessage(key, { name: value, names, shown }))
 }
 
 /** The parameters of URIs that name files. */
@@ -201,7 +201,16 @@ interface DeclarationCheck {
   readonly faults: FaultList
 }
 
-/** Checks the limits one by one, so that the mistakes of all are found. */
+async function checkConductor(
+  { values, faults }: DeclarationCheck,
+  { config }: Pick<ConfigFile, 'config'>,
+): Promise<void> {
+  if (!config.conductor) return
+  const { conductorChecks } = await import('./check-conductor.ts')
+  for (const { path, assert } of conductorChecks(values, config)) faults.tryDo(path, assert)
+}
+
+/** Checks each limit on its own, so that each mistake is found. */
 async function checkLimits({ values, faults }: DeclarationCheck): Promise<void> {
   const { toDeclaredLimits } = await import('../../../board/internal.ts')
   for (const { path, make } of limitsOf(values))

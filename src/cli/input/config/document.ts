@@ -32,8 +32,8 @@ export class YamlDocument {
   constructor(text: string, { shown }: { readonly shown: string }) {
     this.#lines = new LineCounter()
     this.#shown = shown
-    this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false })
-    const faults = [...syntaxFaults(this.#document), ...aliasFaults(this.#document)]
+    this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false, logLevel: 'error' })
+    const faults = [...encodingFaults(text), ...syntaxFaults(this.#document), ...aliasFaults(this.#document)]
     // The rest of a file with a duplicate key, or with a second document, can be read all the same.
     const isReadable = faults.every(({ isHarmless }) => isHarmless)
     const read = isReadable ? readData(this.#document) : { data: undefined, faults: [] }
@@ -75,6 +75,13 @@ export class YamlDocument {
   }
 }
 
+/** Returns a fault for a text that was not UTF-8: UTF-16 has zero bytes. */
+function encodingFaults(text: string): (YamlFault & { readonly isHarmless: false })[] {
+  const offset = text.indexOf('\0')
+  if (offset < 0) return []
+  return [{ offset, message: 'this is not a text in UTF-8; save the file as UTF-8', isHarmless: false }]
+}
+
 function syntaxFaults({ errors, warnings }: Document): (YamlFault & { readonly isHarmless: boolean })[] {
   return [...errors, ...warnings].map(({ code, pos: [offset], message }) => {
     if (code === 'MULTIPLE_DOCS')
@@ -83,6 +90,9 @@ function syntaxFaults({ errors, warnings }: Document): (YamlFault & { readonly i
         message: 'a second document begins here; the file must have one: remove the ---',
         isHarmless: true,
       }
+    // The name of a tag may be a password.
+    if (code === 'TAG_RESOLVE_FAILED')
+      return { offset, message: 'this tag is not known; put a value that begins with ! in quotes', isHarmless: false }
     const advice =
       code === 'DUPLICATE_KEY'
         ? 'this key is there twice: remove one'
@@ -95,25 +105,35 @@ function syntaxFaults({ errors, warnings }: Document): (YamlFault & { readonly i
 /** Returns the aliases without an anchor, and those within what they stand for. */
 function aliasFaults(document: Document): (YamlFault & { readonly isHarmless: false })[] {
   const faults: (YamlFault & { readonly isHarmless: false })[] = []
+  // The latest node before the alias has the anchor. `alias.resolve` would walk through the document for each alias.
+  const anchors = new Map<string, Node>()
   visit(document, {
     Alias: (_, alias: Alias) => {
       const offset = alias.range?.[0] ?? 0
-      const source = alias.resolve(document)
+      const source = anchors.get(alias.source)
       const [start = 0, end = 0] = source?.range ?? []
+      // The name of an anchor that is not there may be a password.
       const message = !source
-        ? `*${alias.source}: there is no anchor &${alias.source} before it`
+        ? 'there is no anchor before this alias; put a value that begins with * in quotes'
         : start <= offset && offset < end
           ? `*${alias.source} is within its own anchor &${alias.source}: a value cannot contain itself`
           : undefined
       if (message !== undefined) faults.push({ offset, message, isHarmless: false })
     },
+    Node: (_, node: Node) => {
+      const { anchor } = node as { readonly anchor?: string }
+      if (anchor !== undefined) anchors.set(anchor, node)
+    },
   })
   return faults
 }
 
+/** The number of values that aliases may make. */
+const MAX_ALIASED_VALUES = 10_000
+
 function readData(document: Document): { readonly data: unknown; readonly faults: readonly YamlFault[] } {
   try {
-    return { data: document.toJS() ?? {}, faults: [] }
+    return { data: document.toJS({ maxAliasCount: MAX_ALIASED_VALUES }) ?? {}, faults: [] }
   } catch (error) {
     const message = `its aliases make too many values (${error instanceof Error ? error.message : error})`
     return { data: undefined, faults: [{ offset: 0, message }] }

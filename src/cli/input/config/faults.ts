@@ -1,5 +1,7 @@
 /** Mistakes in `jobboard.yaml`. */
 import { InvalidArgument } from '../../../core/errors.ts'
+import { suggestion } from '../../../core/texts.ts'
+import { redactUri } from '../../../core/uri.ts'
 
 /** The keys that lead to a value. */
 export type Path = readonly PropertyKey[]
@@ -23,4 +25,14 @@ export class InvalidConfig extends InvalidArgument {
 
 export function firstLine(text: string): string {
   return text.split('\n', 1)[0] ?? text
+}
+
+/** Returns what is wrong with the name of a board, or of logbooks, that the file does not have. It may be a malformed URI with a password. */
+export function noEntryMessage(
+  kind: 'board' | 'persistence',
+  { name, names, shown }: { readonly name: string; readonly names: readonly string[]; readonly shown: string },
+): string {
+  const isLikeUri = /[/@]/.test(name)
+  const hint = isLikeUri ? '; a URI begins with a scheme and a colon, as in postgres://' : suggestion(name, names)
+  return `there is no ${kind} ${JSON.stringify(redactUri(name))} in ${shown}${hint}`
 }

@@ -32,6 +32,8 @@ function formFaults(issue: Issue, checked: Checked, above: Path): Fault[] {
   }
   const where = path.length === 0 ? 'it' : path.join('.')
   const must = issue.message === EMPTY ? undefined : describeForm(schemaAt(checked.schema, checked.data, path))
+  if (must !== undefined && path.length > 0 && valueAt(checked.data, path) === null)
+    return [{ path, message: `${where} has no value: it must be ${must}; give it one, or remove the key` }]
   const isMissing = issue.code === 'invalid_type' && issue.message.endsWith('received undefined')
   if (must !== undefined)
     return [{ path, message: isMissing ? `${where} is missing: it must be ${must}` : `${where} must be ${must}` }]
@@ -44,6 +46,10 @@ function unknownKeys(keys: readonly string[], { schema, data }: Checked, path: P
   const at = schemaAt(schema, data, path)
   const known = at instanceof z.ZodObject ? Object.keys(at.shape) : []
   return keys.map((key) => {
+    const [name = '', rest] = key.split(':', 2)
+    // What follows the colon may be a secret.
+    if (rest !== undefined && known.includes(name))
+      return { path: [...path, key], message: `unknown key ${name}:…; put a blank after the colon` }
     const similar = known.find((name) => isMisspelt(key, name))
     const all = known.length > 0 ? `; the keys are ${known.join(', ')}` : ''
     const hint = similar === undefined ? all : `; did you mean ${similar}?`
@@ -56,6 +62,8 @@ function describeForm(schema: z.ZodType | undefined): string | undefined {
   if (!schema) return undefined
   const kind = kindOf(schema)
   if (kind) return describeKind(kind)
+  if (schema instanceof z.ZodObject || schema instanceof z.ZodRecord) return 'a map'
+  if (schema instanceof z.ZodArray) return 'a list'
   if (!(schema instanceof z.ZodUnion)) return undefined
   const options = schema.options as readonly z.ZodType[]
   const map = options.find((option) => option instanceof z.ZodObject)
@@ -67,4 +75,8 @@ function describeForm(schema: z.ZodType | undefined): string | undefined {
     return describeForm(option) ?? 'a number'
   })
   return [...new Set(forms)].join(', or ')
+}
+
+function valueAt(data: unknown, path: Path): unknown {
+  return path.reduce((at: unknown, key) => Object(at)[key], data)
 }

@@ -6,6 +6,7 @@ import type { CliContext } from '../../context.ts'
 import type { ConfigFile } from './config-file.ts'
 import { CONFIG } from './schema.ts'
 import { ConfigValues } from './values.ts'
+import { maskSecrets } from './variables.ts'
 import { type Leaf, mapLeaves } from './walk.ts'
 
 /** A value and its origin. */
@@ -63,8 +64,6 @@ const VARIABLES: readonly (readonly [key: string, variable: string, isSecret?: '
 
 const FLAGS = ['board', 'persistence', 'codec', 'redact', 'timeout'] as const
 
-/** Names of variables whose values are hidden in every text. */
-const SECRET_NAME = /PASS|SECRET|TOKEN|KEY|AUTH|CREDENTIAL|PRIVATE/i
 /** Names of keys in stores whose values are hidden, beside those of `redact`. */
 const SECRET_KEYS = ['password', 'passwd', 'secret', 'token', 'apiKey', 'accessToken', 'authorization', 'credentials']
 
@@ -146,16 +145,6 @@ function isReadable(leaf: Leaf, values: ConfigValues): boolean {
   } catch {
     return false
   }
-}
-
-/** Returns an environment in which the values of variables with secret names are hidden. A missing variable stays missing. */
-function maskSecrets(env: CliContext['env']): CliContext['env'] {
-  return new Proxy(env, {
-    get: (target, name) => {
-      const value = target[String(name)]
-      return value && SECRET_NAME.test(String(name)) ? REDACTED : value
-    },
-  })
 }
 
 /** Returns the origin for people. */

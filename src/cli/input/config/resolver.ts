@@ -1,12 +1,12 @@
 /** Resolves the settings of `jobboard.yaml`: the options of commands, and the declarations of limits, schedules and defaults of flows. */
 import { dirname, isAbsolute, resolve } from 'node:path'
 import { InvalidArgument } from '../../../core/errors.ts'
-import { suggestion } from '../../../core/texts.ts'
 import type { CliContext, FileSettings } from '../../context.ts'
 import type { ChosenBoard } from '../board-flags.ts'
 import { definedOnly, type SharedOptions } from '../shared-options.ts'
 import type { ConfigFile } from './config-file.ts'
 import { flowDefaultsOf, limitsOf, makeAll, schedulesOf } from './declarations.ts'
+import { noEntryMessage } from './faults.ts'
 import { isModulePath, isUri } from './kinds.ts'
 import { FILE_NAME } from './nearest.ts'
 import { findModuleDistrust } from './trust.ts'
@@ -60,10 +60,11 @@ export class SettingsResolver {
     const asked = toList(typed || this.#env['JOBBOARD_BOARD'])
     const choices = asked.length === 0 && Array.isArray(config.board) ? config.board : []
     if (asked.length < 2 && choices.length < 2)
-      return this.#resolveOne({ ...rest, ...definedOnly({ board: asked[0] }) })
+      return this.#resolveOne({ ...rest, ...definedOnly({ board: asked[0] }) }, { asked: asked.length })
     const named = asked.length > 0 ? asked : choices.map((text, index) => this.#text(text, ['board', String(index)]))
     const boards = named.map((name) => this.#resolveChosen(name, { isFromFile: asked.length === 0 }))
-    const { options: found, env, ...settled } = this.#resolveOne({ ...rest, ...definedOnly({ board: named[0] }) })
+    const first = { ...rest, ...definedOnly({ board: named[0] }) }
+    const { options: found, env, ...settled } = this.#resolveOne(first, { asked: asked.length })
     const common = options.persistence || this.#env['JOBBOARD_PERSISTENCE']
     return {
       ...settled,
@@ -92,7 +93,8 @@ export class SettingsResolver {
     return { uri: uri ?? name, ...definedOnly({ auth, persistence: opened?.uri }) }
   }
 
-  #resolveOne(options: SharedOptions): ResolvedSettings {
+  /** @param asked the number of boards that the command line or the environment names */
+  #resolveOne(options: SharedOptions, { asked: askedBoards }: { readonly asked: number }): ResolvedSettings {
     const { config } = this.#file
     const askedBoard = options.board || this.#env['JOBBOARD_BOARD'] || undefined
     const board = this.#resolveNamed('board', askedBoard)
@@ -110,7 +112,7 @@ export class SettingsResolver {
       timeout: this.#values.section('timeout'),
       redact: this.#env['JOBBOARD_REDACT'] ? undefined : redact?.join(','),
     }
-    const own = (command: string) => this.#own(command)
+    const own = (command: string) => this.#own(command, askedBoards)
     const env = this.#environment(entry, logbooks)
     const settled = { options: definedOnly(found), own, env }
     if (!this.#wasFound) return settled
@@ -132,7 +134,7 @@ export class SettingsResolver {
     if (isUri(name)) return { uri: this.#uri(name), path: [] }
     const names = Object.keys(config[`${kind}s`] ?? {})
     if (names.includes(name)) return { uri: '', path: [`${kind}s`, name] }
-    const message = `there is no ${kind} ${JSON.stringify(name)} in ${this.#file.shown}${suggestion(name, names)}`
+    const message = noEntryMessage(kind, { name, names, shown: this.#file.shown })
     throw given === undefined ? problem([kind], message) : new InvalidArgument(message)
   }
 
@@ -213,11 +215,11 @@ export class SettingsResolver {
     return this.#values.text(text, path)
   }
 
-  #own(command: string): Readonly<Record<string, unknown>> {
+  #own(command: string, askedBoards: number): Readonly<Record<string, unknown>> {
     if (command !== 'run' && command !== 'conductor') return {}
     // No flag sets the pool as a whole.
     const pool = definedOnly({ pool: this.#values.section('pool') })
-    return command === 'conductor' ? { ...this.#conductor(), ...pool, ...this.#hooks() } : pool
+    return command === 'conductor' ? { ...this.#conductor(askedBoards), ...pool, ...this.#hooks() } : pool
   }
 
   /** Returns the modules of hooks, which no flag names. */
@@ -226,11 +228,15 @@ export class SettingsResolver {
     return hooks === undefined ? {} : { hooks: this.#modules(hooks, ['hooks']) }
   }
 
-  #conductor(): Readonly<Record<string, unknown>> {
-    const { health, release, ...others } = this.#values.section('conductor') ?? {}
+  #conductor(askedBoards: number): Readonly<Record<string, unknown>> {
+    const { health, release, queue, weights, ...others } = this.#values.section('conductor') ?? {}
+    // Queues are below the file's only board, and weights are those of its boards: they are not for others.
+    const isQueued = queue !== undefined && askedBoards < 2
     const isReleaseSet = Boolean(this.#env['JOBBOARD_RELEASE'])
     return definedOnly({
       ...others,
+      queue: isQueued ? queue : undefined,
+      weights: isQueued || askedBoards === 0 ? weights : undefined,
       health: typeof health === 'number' ? String(health) : health,
       release: isReleaseSet ? undefined : release,
     })
@@ -245,6 +251,7 @@ export class SettingsResolver {
     let defaults: ReturnType<typeof flowDefaultsOf> | undefined
     return {
       config: file.config,
+      shown: file.shown,
       limits: () => {
         if (!file.config.limits && !file.config.tenants && owner === undefined) return undefined
         return { declare: Object.fromEntries(makeAll(limitsOf(values), file)), ...ownership }
@@ -259,7 +266,9 @@ export class SettingsResolver {
       },
       reread: async () => {
         const { own, configFile } = await reread()
-        return configFile && { options: own('conductor'), file: configFile }
+        // If it is gone, one of a folder above may be found, which is meant for others.
+        if (configFile?.shown !== file.shown) return undefined
+        return { options: own('conductor'), file: configFile }
       },
     }
   }

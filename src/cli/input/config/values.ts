@@ -6,7 +6,7 @@ import type { ConfigFile } from './config-file.ts'
 import type { Path } from './faults.ts'
 import { parseValue } from './kinds.ts'
 import { CONFIG, type Config } from './schema.ts'
-import { substituteDeep, substituteVariables } from './variables.ts'
+import { maskSecrets, substituteDeep, substituteVariables } from './variables.ts'
 import { type Leaf, mapLeaves } from './walk.ts'
 
 export type Section = keyof Config
@@ -41,8 +41,16 @@ export class ConfigValues {
     try {
       return parseValue(kind, plain, what)
     } catch (error) {
-      throw error instanceof InvalidArgument ? this.#file.problem(path, error.message) : error
+      if (!(error instanceof InvalidArgument)) throw error
+      throw this.#file.problem(path, this.#withoutSecrets(error.message, { value, plain }))
     }
+  }
+
+  /** Returns the message with the text as it is written, if the value is that of secret variables. */
+  #withoutSecrets(message: string, { value, plain }: { readonly value: unknown; readonly plain: unknown }): string {
+    if (typeof value !== 'string' || typeof plain !== 'string') return message
+    const masked = substituteVariables(value, maskSecrets(this.#env), (why) => new InvalidArgument(why))
+    return masked === plain ? message : message.replaceAll(plain, value)
   }
 
   /** Returns a text with its variables replaced. @throws InvalidArgument with the place */

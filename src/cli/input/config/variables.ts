@@ -1,5 +1,19 @@
-/** Replaces the variables of the environment in texts of `jobboard.yaml`. */
+/** The variables of the environment in texts of `jobboard.yaml`. */
+import { REDACTED } from '../../../core/redaction.ts'
 import type { CliContext } from '../../context.ts'
+
+/** Names of variables whose values are hidden, wherever they stand. */
+const SECRET_NAME = /PASS|SECRET|TOKEN|KEY|AUTH|CREDENTIAL|PRIVATE/i
+
+/** Returns an environment in which what seems to be secret is hidden; a missing variable stays missing. */
+export function maskSecrets(env: CliContext['env']): CliContext['env'] {
+  return new Proxy(env, {
+    get: (target, name) => {
+      const value = target[String(name)]
+      return value && SECRET_NAME.test(String(name)) ? REDACTED : value
+    },
+  })
+}
 
 const REFERENCE = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{[^}]*\}?/g
 
