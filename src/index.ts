@@ -195,6 +195,7 @@ export {
 export type { Logger } from './core/log.ts'
 export type { MemorySize } from './core/memory-size.ts'
 export type { AtomState, EngineState, FlowState, JobState } from './core/states.ts'
+export type { Telemetry } from './core/telemetry.ts'
 export type { Duration } from './core/time.ts'
 export { type Ending, Engine, type EngineEvents, type EngineOptions, type Statistics } from './engine/index.ts'
 export {
@@ -288,3 +289,11 @@ export {
   type ScheduleSpec,
   type SpecBounds,
 } from './schedule/index.ts'
+export {
+  type OpenTelemetryApi,
+  type OpenTelemetryOptions,
+  openTelemetry,
+  type PrometheusOutlet,
+  type Propagation,
+  prometheus,
+} from './telemetry/index.ts'

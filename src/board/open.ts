@@ -22,6 +22,7 @@ const KNOWN_OPTIONS: KnownOptions<OpenBoardOptions> = {
   log: true,
   unacceptedAfter: true,
   keepHistory: true,
+  telemetry: true,
   signal: true,
   create: true,
   auth: true,

@@ -43,7 +43,7 @@ export interface OpenedBoard extends AsyncDisposable {
 export async function openNamedBoard(
   options: SharedOptions,
   context: CliContext,
-  settings: Pick<OpenBoardOptions, 'log' | 'who' | 'create' | 'unacceptedAfter'> = {},
+  settings: Pick<OpenBoardOptions, 'log' | 'who' | 'create' | 'unacceptedAfter' | 'telemetry'> = {},
 ): Promise<OpenedBoard> {
   const uri = boardUri(options, context)
   const { scheme, printable } = parseUri(uri, 'board')

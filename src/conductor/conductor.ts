@@ -87,6 +87,7 @@ export class Conductor implements AsyncDisposable {
   readonly #leave = createSharedController()
   #healthServer: HealthServer | undefined
   #alive: Disposable | undefined
+  #recording: Disposable | undefined
   #eventLoopWatch: { readonly sessionTimeout: number; readonly watch: Disposable } | undefined
   #background: Promise<unknown> = Promise.resolve()
   #fault: Error | undefined
@@ -188,8 +189,8 @@ export class Conductor implements AsyncDisposable {
       async () => {
         const { flows, concurrency, health, log } = this.#parts
         const failed = (error: unknown) => this.#reportError(error)
-        this.#metrics?.subscribe()
-        const answers = { health: () => this.#health(), metrics: this.#metrics, failed }
+        this.#recording = this.#metrics?.subscribe()
+        const answers = { health: () => this.#health(), metrics: this.#metrics?.answer, failed }
         if (health) this.#healthServer = await serveHealth(health, answers)
         await this.#serveOpenBoards(options)
         await this.#serviceHealth.check(this.#draining.signal)
@@ -205,6 +206,7 @@ export class Conductor implements AsyncDisposable {
       async () => {
         this.#draining.abort()
         for (const served of this.#served) await served.leave()
+        this.#recording?.[Symbol.dispose]()
         await this.#healthServer?.[Symbol.asyncDispose]()
       },
     )
@@ -277,6 +279,7 @@ export class Conductor implements AsyncDisposable {
       await Promise.all(this.#served.map((served) => served.whenSettled()))
       await Promise.all(this.#served.map((served) => served.leave()))
       this.#eventLoopWatch?.watch[Symbol.dispose]()
+      this.#recording?.[Symbol.dispose]()
       await this.#healthServer?.[Symbol.asyncDispose]()
       for (const opened of owned) await opened[Symbol.asyncDispose]()
       log.info({ conductor: this.name, leftBehind: this.running }, 'conductor stopped')
@@ -495,11 +498,11 @@ export class Conductor implements AsyncDisposable {
   }
 
   #createMetrics(): ConductorMetrics | undefined {
-    const { metrics, isolator, log } = this.#parts
-    if (!metrics) return undefined
+    const { metrics = false, telemetry, isolator, log } = this.#parts
+    if (!metrics && !telemetry?.metrics) return undefined
     return new ConductorMetrics({
-      ...(metrics === true ? {} : metrics),
-      ...{ events: this.#events, log },
+      ...(typeof metrics === 'boolean' ? {} : metrics),
+      ...{ events: this.#events, log, hasText: metrics !== false, sink: telemetry?.metrics },
       gauges: () => ({
         ...{ slots: this.#slots.count, ready: this.healthy },
         connected: this.#boards.every(({ source }) => source.board?.connected),

@@ -1,14 +1,14 @@
 /** Records the metrics of a conductor from its events, if there is an outlet for them. */
-import { Cancelled, InvalidArgument } from '../core/errors.ts'
+import { InvalidArgument } from '../core/errors.ts'
 import type { Emitter } from '../core/events.ts'
 import type { Logger } from '../core/log.ts'
-import { Meter, type MetricSink } from '../core/metrics.ts'
+import { INSTRUMENTS, Meter, type MetricSink } from '../core/metrics.ts'
 import { assertOptions } from '../core/options.ts'
 import { packageVersion } from '../core/package-version.ts'
 import { monotonic } from '../core/time.ts'
-import { PROMETHEUS_CONTENT_TYPE, PrometheusSink } from '../telemetry/index.ts'
+import { PROMETHEUS_CONTENT_TYPE, PrometheusSink } from '../telemetry/internal.ts'
 import type { ConductorEvents } from './events.ts'
-import type { RunSettled, RunStarted } from './runs/runs.ts'
+import { type RunSettled, type RunStarted, toOutcome } from './runs/runs.ts'
 
 /** The option `metrics` of conductors. */
 export interface MetricsOptions {
@@ -37,17 +37,27 @@ export interface ConductorGauges {
 }
 
 export interface ConductorMetricsOptions extends MetricsOptions {
+  /** Whether there is a text for Prometheus. */
+  readonly hasText: boolean
+  /** The sink of the option `telemetry`. */
+  readonly sink: MetricSink | undefined
   readonly events: Emitter<ConductorEvents>
   readonly log: Logger
   /** Returns the gauges; called when the metrics are read. */
   readonly gauges: () => ConductorGauges
 }
 
+/** The metrics as HTTP answers them. */
+export interface MetricsAnswer {
+  readonly contentType: string
+  /** Returns the present values. */
+  text(): string
+}
+
 /** The metrics of one conductor. */
 export class ConductorMetrics {
-  readonly contentType = PROMETHEUS_CONTENT_TYPE
   readonly #options: ConductorMetricsOptions
-  readonly #prometheus = new PrometheusSink()
+  readonly #prometheus: PrometheusSink | undefined
   readonly #meter: Meter
   readonly #running = new Map<string, number>()
   /** The starts of the runs under way, by job and run. */
@@ -55,18 +65,24 @@ export class ConductorMetrics {
 
   constructor(options: ConductorMetricsOptions) {
     this.#options = options
-    const { maxNames, log } = options
-    const sinks: readonly MetricSink[] = [this.#prometheus]
+    const { maxNames, log, hasText, sink } = options
+    this.#prometheus = hasText ? new PrometheusSink(INSTRUMENTS) : undefined
     this.#meter = new Meter({
-      sinks,
+      sinks: [this.#prometheus ?? [], sink ?? []].flat(),
       ...(maxNames === undefined ? {} : { maxNames }),
       onTooMany: (label) =>
         log.warn({ label }, `metrics: there are more names than maxNames; further ones count as other`),
     })
   }
 
-  /** Records the events from now on. */
-  subscribe(): void {
+  /** What `/metrics` answers; undefined without a text. */
+  get answer(): MetricsAnswer | undefined {
+    const prometheus = this.#prometheus
+    return prometheus && { contentType: PROMETHEUS_CONTENT_TYPE, text: () => prometheus.text() }
+  }
+
+  /** Records the events, and the gauges when values are read, until the result is disposed. */
+  subscribe(): Disposable {
     const { events } = this.#options
     const meter = this.#meter
     const { node, tz = '' } = process.versions
@@ -88,16 +104,16 @@ export class ConductorMetrics {
     events.on('childDied', ({ expected, outOfMemory }) => {
       if (!expected) meter.record('jobboard_child_deaths_total', 1, { why: outOfMemory ? 'out_of_memory' : 'crash' })
     })
+    const off = meter.onCollect(() => this.#recordGauges())
+    return { [Symbol.dispose]: off }
   }
 
-  /** Returns the present values in the text format of Prometheus. */
-  text(): string {
+  #recordGauges(): void {
     const { slots, ready, connected, children = {} } = this.#options.gauges()
     this.#meter.record('jobboard_slots', slots, {})
     this.#meter.record('jobboard_ready', ready ? 1 : 0, {})
     this.#meter.record('jobboard_session_connected', connected ? 1 : 0, {})
     for (const [state, count] of Object.entries(children)) this.#meter.record('jobboard_children', count, { state })
-    return this.#prometheus.text()
   }
 
   #onStarted(event: RunStarted): void {
@@ -137,13 +153,4 @@ export class ConductorMetrics {
 
 function toKey({ job, run }: Pick<RunStarted, 'job' | 'run'>): string {
   return `${job.ref} ${run}`
-}
-
-/** Returns how a run ended, in one word. */
-export function toOutcome({ settled, failure }: RunSettled): string {
-  if (settled === 'consumed') return 'done'
-  if (settled === 'lost' || settled === 'unknown') return 'lost'
-  if (failure?.code === Cancelled.code) return 'cancelled'
-  if (settled === 'trashed') return 'trashed'
-  return failure ? 'failed' : 'returned'
 }

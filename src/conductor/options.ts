@@ -12,6 +12,7 @@ import { InvalidArgument } from '../core/errors.ts'
 import { assertLogger, type Logger, redactedLog, silentLog } from '../core/log.ts'
 import { assertOptions, defined, type KnownOptions } from '../core/options.ts'
 import { Redactor } from '../core/redaction.ts'
+import { assertTelemetry, type Telemetry } from '../core/telemetry.ts'
 import { type Duration, toMilliseconds } from '../core/time.ts'
 import { DEFAULT_CONCURRENCY } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
@@ -98,6 +99,8 @@ export interface ConductorOptions {
    * Whether it records metrics, which `/metrics` of the option `health` answers in the text format of Prometheus; false by default.
    */
   readonly metrics?: boolean | MetricsOptions
+  /** Where its metrics and the spans of its runs go, as `openTelemetry(api)` returns it; also those of the boards that it opens. */
+  readonly telemetry?: Telemetry
   /** Functions that are called before it claims, and when jobs end or children start. */
   readonly hooks?: ConductorHooks
   /** The name of the release of the application, for hooks that run once for each release. */
@@ -158,6 +161,7 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   onFailure: true,
   onError: true,
   metrics: true,
+  telemetry: true,
   hooks: true,
   release: true,
   removeLogbooksAfter: true,
@@ -195,6 +199,7 @@ export type ConductorSettings = Required<Pick<ConductorOptions, DefaultedOption>
     ConductorOptions,
     | 'onError'
     | 'metrics'
+    | 'telemetry'
     | 'hooks'
     | 'release'
     | 'removeLogbooksAfter'
@@ -245,6 +250,7 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
   assertChoices(settings)
   assertHealth(settings.health)
   assertMetrics(settings.metrics)
+  assertTelemetry(settings.telemetry, 'a conductor')
   assertRelease(settings.release)
   assertHooks(settings.hooks, settings)
   assertFailuresOnBoard(settings.failuresOnBoard, 'a conductor')
@@ -302,6 +308,7 @@ const SETTING_NAMES: Readonly<Record<keyof ConductorSettings, true>> = {
   log: true,
   onError: true,
   metrics: true,
+  telemetry: true,
   hooks: true,
   release: true,
   removeLogbooksAfter: true,

@@ -3,6 +3,7 @@ import type { JobBoard } from '../board/index.ts'
 import { openOrAbort, rejectOnAbort } from '../core/async/abort.ts'
 import type { Logger } from '../core/log.ts'
 import { defined } from '../core/options.ts'
+import { detached } from '../core/tracing.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import { openPersistence, type Persistence } from '../persistence/index.ts'
 import { toBoardEntries } from './boards/board-entries.ts'
@@ -11,7 +12,7 @@ import { KnownFlows } from './claiming/known-flows.ts'
 import { Conductor } from './conductor.ts'
 import type { IsolatedAtoms } from './isolation/isolated-atoms.ts'
 import { type OpenPoolOptions, openPool } from './isolation/open-pool.ts'
-import { type ConductorOptions, conductorSettings } from './options.ts'
+import { type ConductorOptions, type ConductorSettings, conductorSettings } from './options.ts'
 import { openServices, type ServicesFor } from './services/open.ts'
 
 /**
@@ -25,12 +26,20 @@ import { openServices, type ServicesFor } from './services/open.ts'
 export async function startConductor<const F extends readonly AnyFlow[]>(
   options: ConductorOptions & { readonly flows: F } & ServicesFor<F>,
 ): Promise<Conductor> {
-  const { onError: errorHandler, ...settings } = conductorSettings(options)
+  const settings = conductorSettings(options)
+  // Its loops run outside of the span that may be active here.
+  return detached(settings.telemetry?.tracer, () => start(options, settings))
+}
+
+async function start(
+  options: ConductorOptions,
+  { onError: errorHandler, ...settings }: ConductorSettings,
+): Promise<Conductor> {
   const entries = toBoardEntries(options)
   const flows = new KnownFlows(options.flows)
   const owned: AsyncDisposable[] = []
   const { signal } = options
-  const { log } = settings
+  const { log, telemetry } = settings
   try {
     signal?.throwIfAborted()
     const common = await openLogbooks(options.persistence, options, { log, owned })
@@ -38,7 +47,7 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
     for (const entry of entries) {
       const { persistence: given } = entry
       const persistence = given === undefined ? common : await openLogbooks(given, options, { log, owned })
-      sources.push(new BoardSource({ entry, persistence, log, who: options.name }))
+      sources.push(new BoardSource({ entry, persistence, log, who: options.name, telemetry }))
     }
     owned.unshift(...sources)
     await openBoards(sources, signal)

@@ -244,6 +244,11 @@ export function toErrorOfClass(failure: Failure): Error {
   return Known ? new Known(failure.message, { cause }) : cause
 }
 
+/** Returns the code of a failure, or the class of its error: what a span says of it, because the message may be secret. */
+export function toErrorType({ code, name }: Pick<Failure, 'code' | 'name'>): string {
+  return code ?? name
+}
+
 /**
  * Describes a failure in one line: `TypeError: x is not a function, because of Error: …`. Omits a cause that adds nothing
  * new, and a class name that repeats the previous one.

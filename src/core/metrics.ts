@@ -39,6 +39,11 @@ export const INSTRUMENTS = {
     help: 'Whether the conductor is connected to its board, or to all of its boards: 1 or 0.',
     labels: [],
   },
+  jobboard_jobs_posted_total: {
+    type: 'counter',
+    help: 'Jobs that this process has posted, without those of schedules.',
+    labels: ['flow'],
+  },
   jobboard_jobs_claimed_total: { type: 'counter', help: 'Claimed jobs.', labels: ['flow'] },
   jobboard_wait_seconds: {
     type: 'histogram',
@@ -92,14 +97,46 @@ export type LabelsOf<N extends InstrumentName> = {
   readonly [L in (typeof INSTRUMENTS)[N]['labels'][number]]: string
 }
 
-/** An outlet of a meter. Never throws. */
-export interface MetricSink {
+/**
+ * An outlet of a meter. Never throws.
+ *
+ * @typeParam N the names of the instruments
+ */
+export interface MetricSink<N extends string = InstrumentName> {
   /** Adds to a counter, sets a gauge, or observes a value with a histogram. */
-  record(name: InstrumentName, value: number, labels: Readonly<Record<string, string>>): void
+  record(name: N, value: number, labels: Readonly<Record<string, string>>): void
+  /** Calls `refresh`, which records the present gauges, before each time that values are read, until the returned function is called. */
+  onCollect(refresh: () => void): () => void
+}
+
+/** Limits the number of names that are told apart, because each is a series for ever. */
+export class NameLimit {
+  readonly #known = new Set<string>()
+  readonly #max: number
+  readonly #onTooMany: (() => void) | undefined
+  #isReported = false
+
+  /** @param options.onTooMany is called once, when there are more names */
+  constructor({ max = DEFAULT_MAX_NAMES, onTooMany }: { readonly max?: number; readonly onTooMany?: () => void } = {}) {
+    this.#max = max
+    this.#onTooMany = onTooMany
+  }
+
+  /** Returns the name, or `other` if there are too many before it. */
+  limit(name: string): string {
+    if (this.#known.has(name)) return name
+    if (this.#known.size < this.#max) {
+      this.#known.add(name)
+      return name
+    }
+    if (!this.#isReported) this.#onTooMany?.()
+    this.#isReported = true
+    return OTHER
+  }
 }
 
 /** The labels whose values applications make, and so are limited in number. */
-const NAMED_BY_USERS: ReadonlySet<string> = new Set(['flow', 'schedule'])
+const NAMED_BY_USERS = ['flow', 'schedule'] as const
 /** The label value for names above the limit. */
 const OTHER = 'other'
 const DEFAULT_MAX_NAMES = 200
@@ -115,15 +152,21 @@ export interface MeterOptions {
 /** Records values with the instruments. */
 export class Meter {
   readonly #sinks: readonly MetricSink[]
-  readonly #maxNames: number
-  readonly #onTooMany: ((label: string) => void) | undefined
-  readonly #names = new Map<string, Set<string>>()
-  readonly #reported = new Set<string>()
+  readonly #names: ReadonlyMap<string, NameLimit>
 
   constructor({ sinks, maxNames = DEFAULT_MAX_NAMES, onTooMany }: MeterOptions) {
     this.#sinks = sinks
-    this.#maxNames = maxNames
-    this.#onTooMany = onTooMany
+    this.#names = new Map(
+      NAMED_BY_USERS.map((label) => [label, new NameLimit({ max: maxNames, onTooMany: () => onTooMany?.(label) })]),
+    )
+  }
+
+  /** Has `refresh` called before values are read, until the returned function is called. It records the present gauges. */
+  onCollect(refresh: () => void): () => void {
+    const off = this.#sinks.map((sink) => sink.onCollect(refresh))
+    return () => {
+      for (const each of off) each()
+    }
   }
 
   /** Records a value; of a counter, what is added to it. */
@@ -134,22 +177,12 @@ export class Meter {
 
   #limit(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
     const limited: Record<string, string> = {}
-    for (const [label, value] of Object.entries(labels))
-      limited[label] = NAMED_BY_USERS.has(label) ? this.limitName(label, value) : value
+    for (const [label, value] of Object.entries(labels)) limited[label] = this.limitName(label, value)
     return limited
   }
 
   /** Returns the name, or `other` if there are too many of the label: what a gauge sums up has to know which. */
   limitName(label: string, value: string): string {
-    const known = this.#names.get(label) ?? new Set()
-    this.#names.set(label, known)
-    if (known.has(value)) return value
-    if (known.size < this.#maxNames) {
-      known.add(value)
-      return value
-    }
-    if (!this.#reported.has(label)) this.#onTooMany?.(label)
-    this.#reported.add(label)
-    return OTHER
+    return this.#names.get(label)?.limit(value) ?? value
   }
 }

@@ -10,6 +10,7 @@ import { InvalidState, Timeout } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { assertOptions } from '../core/options.ts'
 import type { AlarmClock } from '../core/time.ts'
+import type { Span, TracedTask } from '../core/tracing.ts'
 import type {
   AtomNode,
   Context,
@@ -38,6 +39,10 @@ export interface RunContext extends Pick<Context, 'fence' | 'run' | 'job' | 'sch
   readonly isolator: EngineOptions['isolator']
   readonly clock: AlarmClock
   readonly logger: Logger
+  /** The logger that those of the tasks are made from. */
+  readonly taskLogger: Logger
+  /** The span of the run, if it is traced. */
+  readonly span: Span | undefined
   readonly progress: (node: AtomNode, report: ProgressReport) => void
   readonly checkpoints: Checkpoints
   readonly performing: EngineOptions['performing']
@@ -48,6 +53,7 @@ export interface AtomContextOptions {
   readonly follows: readonly Stoppable[]
   /** Whether progress is reported. */
   readonly reportsProgress: boolean
+  readonly step: TracedTask['step']
 }
 
 /** A class, not an object with closures: one is made for every atom that runs. */
@@ -58,6 +64,8 @@ export class AtomContext implements Context {
   readonly schedule: Context['schedule']
   readonly batch: Context['batch']
   readonly services: unknown
+  /** The span of this call, if it is traced. */
+  readonly span: Span | undefined
   readonly #runContext: RunContext
   readonly #node: AtomNode
   readonly #options: AtomContextOptions
@@ -75,6 +83,7 @@ export class AtomContext implements Context {
     this.schedule = known.schedule
     this.batch = known.batch
     this.services = known.services
+    this.span = known.span?.startTask({ flow: known.flow, task: node.atom.name, step: options.step })
     this.#runContext = known
     this.#node = node
     this.#options = options
@@ -85,15 +94,16 @@ export class AtomContext implements Context {
   }
 
   get log(): Logger {
-    const { flow, logger } = this.#runContext
-    this.#log ??= logger.child({ flow, task: this.#node.atom.name })
+    const { flow, taskLogger } = this.#runContext
+    this.#log ??= taskLogger.child({ flow, task: this.#node.atom.name, ...this.span?.logFields })
     return this.#log
   }
 
   /** A getter, so that it can be taken out of its context as the others can: `(args, { progress }) => …`. */
   get progress(): Context['progress'] {
     return (done, message) => {
-      if (!this.#isOver && this.#options.reportsProgress) this.#runContext.progress(this.#node, { done, message })
+      if (this.#isOver || !this.#options.reportsProgress) return
+      this.#outside(() => this.#runContext.progress(this.#node, { done, message }))
     }
   }
 
@@ -102,7 +112,7 @@ export class AtomContext implements Context {
     this.#checkpoint ??= {
       last: this.#runContext.checkpoints.read(this.#node),
       save: (value) => {
-        const saving = this.#save(value)
+        const saving = this.#outside(() => this.#save(value))
         // A save that nobody waits for is no fault of the process: a run that cannot write any more ends anyway.
         saving.catch(() => undefined)
         return saving
@@ -112,12 +122,13 @@ export class AtomContext implements Context {
   }
 
   get limits(): ContextLimits {
-    return { take: (key, options) => this.#take(key, options) }
+    return { take: (key, options) => this.#outside(() => this.#take(key, options)) }
   }
 
   get dependencies(): ContextDependencies {
     const { dependencies } = this.#runContext
-    return { read: async () => (dependencies ? await rejectOnAbort(dependencies.read(), this.#follow()) : []) }
+    const read = async () => (dependencies ? await rejectOnAbort(dependencies.read(), this.#follow()) : [])
+    return { read: () => this.#outside(read) }
   }
 
   /**
@@ -139,6 +150,11 @@ export class AtomContext implements Context {
     this.#ended?.()
     this.#timer?.[Symbol.dispose]()
     this.#signalFollower?.[Symbol.dispose]()
+  }
+
+  /** Does the work outside of the span of the task: it may start timers and writes that others share. */
+  #outside<T>(work: () => T): T {
+    return this.span ? this.span.detach(work) : work()
   }
 
   async #save(value: unknown): Promise<void> {

@@ -3,7 +3,7 @@ import type { Stoppable } from '../core/async/abort-flag.ts'
 import { runInTask } from '../core/async/execution.ts'
 import { roundTrip, unstorableError } from '../core/codec.ts'
 import { ChildUnavailable, InvalidArgument } from '../core/errors.ts'
-import { describeError, type Failure, failureOf } from '../core/failure.ts'
+import { describeError, type Failure, failureOf, toErrorType } from '../core/failure.ts'
 import { type AtomNode, type ExecutableAtom, History, type Isolation, type RetryDecision } from '../flow/index.ts'
 import { AtomContext, type AtomContextOptions, type RunContext } from './atom-context.ts'
 import type { AtomStates } from './atom-states.ts'
@@ -37,15 +37,17 @@ export interface AtomRunnerOptions {
 
 export class AtomRunner {
   readonly #options: AtomRunnerOptions
-  readonly #always: AtomContextOptions
+  readonly #reverting: AtomContextOptions
+  readonly #deciding: AtomContextOptions
   readonly #executing: AtomContextOptions
   #waitingForChild = 0
 
   constructor(options: AtomRunnerOptions) {
     const { always, executing } = options.follows
     this.#options = options
-    this.#always = { follows: always, reportsProgress: false }
-    this.#executing = { follows: [...always, executing], reportsProgress: true }
+    this.#reverting = { follows: always, reportsProgress: false, step: 'revert' }
+    this.#deciding = { ...this.#reverting, step: 'decide' }
+    this.#executing = { follows: [...always, executing], reportsProgress: true, step: 'execute' }
   }
 
   /** The number of isolated tasks that wait for a child process: they do nothing yet. */
@@ -81,7 +83,7 @@ export class AtomRunner {
     const { atom } = node
     const { result, failure } = this.#options.atomStates.record(node)
     const failures: readonly Failure[] = this.#options.atomStates.ledger.failures
-    const context = this.#createContext(node, this.#always)
+    const context = this.#createContext(node, this.#reverting)
     const ctx = Object.assign(context, { result, failure, failures })
     const kept = (value: unknown) => this.#plainIfPossible(atom.name, value)
     if (atom.kind === 'retry') {
@@ -107,7 +109,7 @@ export class AtomRunner {
   async decide(node: AtomNode, about: { failure: Failure; atom: string }): Promise<RetryDecision> {
     const { atom } = node
     if (atom.kind !== 'retry') return 'REVERT'
-    const context = this.#createContext(node, this.#always)
+    const context = this.#createContext(node, this.#deciding)
     const ctx = Object.assign(context, { history: this.#readHistory(node), ...about })
     const attempt = await this.#attempt(node, { context, kept: (value) => value }, (args) => atom.onFailure(args, ctx))
     if (attempt.ok) return attempt.value as RetryDecision
@@ -153,6 +155,7 @@ export class AtomRunner {
       try {
         return await isolator.run({
           ...{ flow: { name: flow, version }, node, args, context, kill: halt, onAssigned },
+          trace: context.span?.context,
           ...what,
         })
       } finally {
@@ -167,6 +170,7 @@ export class AtomRunner {
     work: (args: Record<string, unknown>, begin: () => void) => unknown,
   ): Promise<AtomAttempt> {
     let begun = false
+    let errorType: string | undefined
     const begin = () => {
       if (!begun) context.begin({ isIsolated })
       begun = true
@@ -174,8 +178,11 @@ export class AtomRunner {
     try {
       const args = resolveArguments(node, { store: this.#options.store, ledger: this.#options.atomStates.ledger })
       if (!isIsolated) begin()
-      return { ok: true, value: kept(await runInTask(node.atom.name, () => work(args, begin))) }
+      const { span } = context
+      const run = () => runInTask(node.atom.name, () => work(args, begin))
+      return { ok: true, value: kept(await (span ? span.within(run) : run())) }
     } catch (error) {
+      if (context.span) errorType = toErrorType(failureOf(error))
       // This is no failure of the task, and ends the run as missing logbooks do.
       if (error instanceof ChildUnavailable) {
         if (!begun) this.#options.atomStates.ledger.annotate(node.atom.name, { meta: { begun } })
@@ -188,6 +195,7 @@ export class AtomRunner {
       return { ok: false, error, begun }
     } finally {
       context.end()
+      context.span?.end({ errorType })
     }
   }
 

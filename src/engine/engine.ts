@@ -82,13 +82,13 @@ export class Engine {
    */
   constructor(options: EngineOptions) {
     assertEngineOptions(options)
-    const { flow, store = {}, logger = silentLog } = options
+    const { flow, store = {}, logger = silentLog, span } = options
     this.#options = options
     this.#flow = flow
     this.#graph = compile(flow)
     // A copy: later changes of the store, and getters with changing values, would give later tasks other inputs.
     this.#store = { ...store }
-    this.#logger = logger
+    this.#logger = span ? logger.child(span.logFields) : logger
     const threw = (error: unknown) => logger.error({ flow: flow.name, failure: failureOf(error) }, 'a listener threw')
     this.#emitter = new Emitter(threw, { events: ENGINE_EVENTS })
   }
@@ -298,7 +298,7 @@ export class Engine {
     },
   ): FlowRun {
     const { onTooManyRequests } = this.#options
-    const { context, services, log, deferReverts = true, neverResolve = false, concurrency } = this.#options
+    const { context, services, log, deferReverts = true, neverResolve = false, concurrency, span } = this.#options
     const { halt, suspend, cancel } = parts
     const { clock = systemAlarmClock } = this.#options
     const known: RunContext = {
@@ -315,6 +315,9 @@ export class Engine {
       isolator: this.#options.isolator,
       clock,
       logger: this.#logger,
+      // A logger with the fields of the run would name two spans in each line.
+      taskLogger: span ? (this.#options.logger ?? silentLog) : this.#logger,
+      span,
       performing: this.#options.performing,
       progress: (node, report) => this.#progress(node, report, { atomStates, ...parts }),
       checkpoints: new Checkpoints({ ledger: atomStates.ledger, writer: parts.writer, halt }),

@@ -2,6 +2,7 @@
 import type { Stoppable } from '../core/async/abort-flag.ts'
 import { InvalidState } from '../core/errors.ts'
 import type { Failure } from '../core/failure.ts'
+import type { TraceContext } from '../core/tracing.ts'
 import type { AtomNode, Context, Isolation } from '../flow/index.ts'
 
 /** The work of an atom: its `execute` or its `revert`. */
@@ -36,6 +37,8 @@ export interface IsolatedAtom {
     readonly failures: readonly Failure[]
   }
   readonly isolation: Isolation
+  /** The span of the call, within which the code runs in the child; absent where nothing is traced. */
+  readonly trace: TraceContext | undefined
   /** Fires when the right to run the flow is lost: the child is killed at once. */
   readonly kill: Stoppable
   /** Called when a child has begun to work: until then the task has waited for one. */

@@ -6,6 +6,7 @@ import type { TooManyRequests } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { type AlarmClock, type Duration, toMilliseconds } from '../core/time.ts'
+import type { Span } from '../core/tracing.ts'
 import type { AnyFlow, BatchRun, ContextDependencies, ContextLimits, RunningJob, ScheduledRun } from '../flow/index.ts'
 import type { FlowLog } from '../persistence/index.ts'
 import type { AtomIsolator, Performing } from './isolated.ts'
@@ -52,6 +53,8 @@ export interface EngineOptions {
   readonly neverResolve?: boolean
   /** The time limit of the run; after it the run is cancelled, with a Timeout as the reason. */
   readonly deadline?: Duration
+  /** @internal The span of the run: tasks have spans below it, and log lines name it. */
+  readonly span?: Span | undefined
   /** @internal The clock for deadlines and the pauses of retries. */
   readonly clock?: AlarmClock | undefined
   /**
@@ -80,6 +83,7 @@ const KNOWN_OPTIONS: KnownOptions<EngineOptions> = {
   deferReverts: true,
   neverResolve: true,
   deadline: true,
+  span: true,
   clock: true,
   onTooManyRequests: true,
   performing: true,

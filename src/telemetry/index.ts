@@ -1,2 +1,5 @@
-/** Outlets of metrics. */
-export { PROMETHEUS_CONTENT_TYPE, PrometheusSink } from './prometheus.ts'
+/** The outlets of metrics and spans. */
+export { type OpenTelemetryOptions, openTelemetry } from './open-telemetry.ts'
+export type { OpenTelemetryApi } from './open-telemetry-api.ts'
+export type { Propagation } from './otel-tracer.ts'
+export { type PrometheusOutlet, prometheus } from './prometheus.ts'

@@ -5,9 +5,31 @@
  * an application with both loses metrics without a word. Applications with a registry read this text, or the events.
  */
 import { INSTRUMENTS, type Instrument, type InstrumentName, type MetricSink } from '../core/metrics.ts'
+import type { Telemetry } from '../core/telemetry.ts'
 
 /** The content type of {@link PrometheusSink.text}. */
 export const PROMETHEUS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+
+/** Telemetry whose metrics the application answers itself. */
+export interface PrometheusOutlet extends Telemetry {
+  readonly contentType: string
+  /** Returns the present values in the text format of Prometheus. */
+  text(): string
+}
+
+/**
+ * Returns telemetry that keeps metrics for Prometheus, for an application that answers `/metrics` itself. Give it to each board and conductor of
+ * the process; a conductor with `health` and `metrics: true` answers `/metrics` by itself.
+ *
+ * @example
+ * const metrics = prometheus()
+ * const board = await openBoard(uri, { telemetry: metrics })
+ * app.get('/metrics', (_, response) => response.type(metrics.contentType).send(metrics.text()))
+ */
+export function prometheus(): PrometheusOutlet {
+  const metrics = new PrometheusSink(INSTRUMENTS)
+  return { metrics, contentType: PROMETHEUS_CONTENT_TYPE, text: () => metrics.text() }
+}
 
 interface Histogram {
   readonly counts: number[]
@@ -21,11 +43,18 @@ interface Series {
   readonly histograms: Map<string, Histogram>
 }
 
-export class PrometheusSink implements MetricSink {
-  readonly #series = new Map<InstrumentName, Series>()
+/** @typeParam N the names of the instruments */
+export class PrometheusSink<N extends string = InstrumentName> implements MetricSink<N> {
+  readonly #instruments: Readonly<Record<N, Instrument>>
+  readonly #series = new Map<N, Series>()
+  readonly #refreshers = new Set<() => void>()
 
-  record(name: InstrumentName, value: number, labels: Readonly<Record<string, string>>): void {
-    const instrument: Instrument = INSTRUMENTS[name]
+  constructor(instruments: Readonly<Record<N, Instrument>>) {
+    this.#instruments = instruments
+  }
+
+  record(name: N, value: number, labels: Readonly<Record<string, string>>): void {
+    const instrument = this.#instruments[name]
     const series = this.#series.get(name) ?? { values: new Map(), histograms: new Map() }
     this.#series.set(name, series)
     const key = formatLabels(labels)
@@ -34,17 +63,23 @@ export class PrometheusSink implements MetricSink {
     else observe(series.histograms, { key, value, buckets: instrument.buckets ?? [] })
   }
 
+  onCollect(refresh: () => void): () => void {
+    this.#refreshers.add(refresh)
+    return () => this.#refreshers.delete(refresh)
+  }
+
   /** Returns all values in the text format, in the order of the instruments. */
   text(): string {
-    return Object.keys(INSTRUMENTS)
-      .map((name) => this.#textOf(name as InstrumentName))
+    for (const refresh of this.#refreshers) refresh()
+    return Object.keys(this.#instruments)
+      .map((name) => this.#textOf(name as N))
       .join('')
   }
 
-  #textOf(name: InstrumentName): string {
+  #textOf(name: N): string {
     const series = this.#series.get(name)
     if (!series) return ''
-    const { help, type, buckets = [] }: Instrument = INSTRUMENTS[name]
+    const { help, type, buckets = [] } = this.#instruments[name]
     const lines = [...series.values].map(([labels, value]) => `${name}${inBraces(labels)} ${formatNumber(value)}`)
     for (const [labels, { counts, sum, count }] of series.histograms) {
       let below = 0

@@ -40,6 +40,7 @@ import { resourcesContract } from './board/resources.ts'
 import { resultsContract } from './board/results.ts'
 import { schedulesContract, schedulesWithoutKeysContract } from './board/schedules.ts'
 import { settlingContract } from './board/settling.ts'
+import { tracingContract } from './board/tracing.ts'
 import { trashContract } from './board/trash.ts'
 import { viewsContract } from './board/views.ts'
 import { waitingContract } from './board/waiting.ts'
@@ -103,6 +104,7 @@ export const SHARED_PARTS: readonly PartName[] = [
   'settling',
   'losing a claim',
   'the trash',
+  'trace contexts',
   'cancelling',
   'capabilities',
   'levels',
@@ -125,6 +127,7 @@ type PartName =
   | 'postings that do harm'
   | 'pause and resume'
   | 'the trash'
+  | 'trace contexts'
   | 'what a job waits for'
   | 'what is known of jobs that run elsewhere'
   | 'keys'
@@ -226,6 +229,7 @@ function contractOf(
   part('misuse', () => misuseContract(use))
   part('pause and resume', () => pausingContract(use))
   part('the trash', () => trashContract(use, backend.capabilities))
+  part('trace contexts', () => tracingContract(use, backend.capabilities))
   part('what a job waits for', () => waitingContract(use, backend.capabilities))
   if (keys) part('keys', () => keysContract(use))
   if (keys) part('windows of keys', () => keyWindowsContract(use, backend))

@@ -1,10 +1,10 @@
 /** The text format of Prometheus, and the limit of names. promtool checks the text where it is installed by the conductor's tests. */
 import { expect, test } from 'vitest'
 import { INSTRUMENTS, Meter } from '../../src/core/metrics.ts'
-import { PrometheusSink } from '../../src/telemetry/index.ts'
+import { PrometheusSink } from '../../src/telemetry/internal.ts'
 
 function scene(options: { readonly maxNames?: number } = {}) {
-  const sink = new PrometheusSink()
+  const sink = new PrometheusSink(INSTRUMENTS)
   const reported: string[] = []
   const meter = new Meter({ sinks: [sink], ...options, onTooMany: (label) => reported.push(label) })
   return { meter, reported, text: () => sink.text() }

@@ -46,6 +46,7 @@ import type { Batch, BatchView } from './batches/batch.ts'
 import type { BatchOptions } from './batches/batch-options.ts'
 import { Batches, type BatchesOptions } from './batches/batches.ts'
 import { DependencyResolver } from './dependency-resolver.ts'
+import { detachedBackend } from './detached-backend.ts'
 import { EntityRegistry, type RegisteredEntity } from './entity-registry.ts'
 import { BackendEventRouter } from './event-router.ts'
 import { type BoardEvents, ErrorReporter } from './events.ts'
@@ -73,6 +74,7 @@ import {
 } from './options.ts'
 import { OwnKeyWarning } from './posting/own-key-warning.ts'
 import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from './posting/post-many.ts'
+import { PostRecorder } from './posting/post-recorder.ts'
 import type { PostedJob } from './posting/posted-job.ts'
 import { Poster } from './posting/poster.ts'
 import { HOLD_EXPIRES_AFTER, type HoldOptions, ResourceHold, toHoldPost } from './resource-hold.ts'
@@ -110,8 +112,9 @@ export class JobBoard implements AsyncDisposable {
   #schedules: Schedules | undefined
 
   /** @internal Use `openBoard`. @throws TypeError unless `who` is a non-empty string; InvalidArgument for `log` */
-  constructor(backend: Backend, options: BoardOptions = {}) {
-    const { who, log, unacceptedAfter, keepHistory } = boardSettings(options)
+  constructor(given: Backend, options: BoardOptions = {}) {
+    const { who, log, unacceptedAfter, keepHistory, telemetry } = boardSettings(options)
+    const backend = telemetry?.tracer ? detachedBackend(given, telemetry.tracer) : given
     this.who = who
     this.#log = log
     this.#backend = backend
@@ -142,6 +145,7 @@ export class JobBoard implements AsyncDisposable {
       ...{ who, backend, view: this.#view, lookup: this.#lookup, dependencies: this.#dependencies, signal },
       keyTaken: (entry, posting) => ownKey.warnIfOwnKey(entry, posting),
       heldMember: (batch) => this.#claims.findMember(batch),
+      recorder: telemetry && new PostRecorder({ telemetry, board: backend.uri, log }),
     })
     this.#batches = new Batches({
       ...{ backend, who, poster: this.#poster, lookup: this.#lookup, dependencies: this.#dependencies, signal },
@@ -339,7 +343,7 @@ export class JobBoard implements AsyncDisposable {
     options: PostManyOptions = {},
   ): Promise<PostManyResult[]> {
     this.#lifecycle.assertRunning()
-    return postMany(items, options, this.#poster)
+    return this.#poster.many((poster) => postMany(items, options, poster))
   }
 
   /**

@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
 import { assertLogger, type Logger, silentLog } from '../../core/log.ts'
 import { assertOptions } from '../../core/options.ts'
+import { assertTelemetry, type Telemetry } from '../../core/telemetry.ts'
 import { isTooLong, MAX_NAME_BYTES } from '../../core/texts.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import type { Entity } from '../backend.ts'
@@ -25,6 +26,8 @@ export interface BoardOptions {
    * can depend on jobs that have ended for as long as they are in the history. With 0, this process adds none.
    */
   readonly keepHistory?: number
+  /** Where the spans of posts, and the number of posted jobs, go, as `openTelemetry(api)` returns it; nowhere by default. */
+  readonly telemetry?: Telemetry
 }
 
 const DEFAULT_KEEP_HISTORY = 10_000
@@ -76,18 +79,20 @@ export interface BoardSettings {
   /** The time in milliseconds. */
   readonly unacceptedAfter: number
   readonly keepHistory: number
+  readonly telemetry: Telemetry | undefined
 }
 
 /** Checks the options of a board. @throws TypeError unless `who` is a non-empty string; InvalidArgument for an invalid logger or duration */
 export function boardSettings(options: BoardOptions): BoardSettings {
   const { who = `${hostname()}:${process.pid}`, log = silentLog, unacceptedAfter = DEFAULT_UNACCEPTED_AFTER } = options
-  const { keepHistory = DEFAULT_KEEP_HISTORY } = options
+  const { keepHistory = DEFAULT_KEEP_HISTORY, telemetry } = options
   if (!Number.isInteger(keepHistory) || keepHistory < 0 || keepHistory > MAX_KEEP_HISTORY)
     throw new InvalidArgument(`keepHistory must be a whole number from 0 to ${MAX_KEEP_HISTORY}, got ${keepHistory}`)
   if (typeof who !== 'string' || who === '') throw new TypeError('who must be a non-empty string')
   if (isTooLong(who)) throw new InvalidArgument(`who must have at most ${MAX_NAME_BYTES} bytes`)
   assertLogger(log)
-  return { who, log, unacceptedAfter: toMilliseconds(unacceptedAfter, 'unacceptedAfter'), keepHistory }
+  assertTelemetry(telemetry, 'openBoard')
+  return { who, log, unacceptedAfter: toMilliseconds(unacceptedAfter, 'unacceptedAfter'), keepHistory, telemetry }
 }
 
 /** Options of `postAndClaim`: those of `post` except `delay`, and those of the wait for the job's turn. */

@@ -17,6 +17,7 @@ import { InvalidPosting, JobboardError, PayloadTooLarge } from '../../core/error
 import { defined, type KnownOptions } from '../../core/options.ts'
 import { isTooLong, MAX_NAME_BYTES, shortenText } from '../../core/texts.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
+import { parseTraceContext, type TraceContext } from '../../core/tracing.ts'
 import { newUuid } from '../../core/uuid.ts'
 import { MAX_ATTEMPTS, parseAttempts, type RecordedAttempt } from './attempts.ts'
 import { makeBackOff, type PostBackOff, parseBackOff, type StoredBackOff } from './back-off.ts'
@@ -71,6 +72,9 @@ export interface Posting {
   readonly keyFor?: number
   /** The name of the board object that posted the job, for people. */
   readonly postedBy?: string
+  /** The span that has posted the job, in the form of W3C Trace Context; absent where its poster traces nothing. */
+  readonly traceparent?: string
+  readonly tracestate?: string
   /** The jobs after which the job is run. */
   readonly after?: readonly StoredDependency[]
   /** The uuid of the batch that counts the job. */
@@ -218,7 +222,12 @@ export interface Reservation {
  * @throws InvalidPosting naming the invalid field; InvalidArgument when the details contain other than plain data
  */
 export function makePosting(
-  request: PostOptions & { readonly details: Details; readonly name: string; readonly postedBy?: string },
+  request: PostOptions & {
+    readonly details: Details
+    readonly name: string
+    readonly postedBy?: string
+    readonly trace?: TraceContext | undefined
+  },
   reservation?: Reservation,
 ): Posting {
   const { uuid = newUuid(), name, details, book, maxAttempts = 3, size = 'medium', resources, limits } = request
@@ -237,6 +246,7 @@ export function makePosting(
     ...parseField('', () => toStoredLimits(limits)),
     ...key,
     ...(request.postedBy === undefined ? {} : { postedBy: request.postedBy }),
+    ...request.trace,
     ...(after ? { after: toStoredDependencies(after) } : {}),
     ...(batch ? { batch: batch.uuid } : {}),
     ...delayed,
@@ -404,6 +414,8 @@ export function checkPosting(record: Partial<Record<keyof Posting, unknown>>): P
     backOff,
     book,
     after,
+    traceparent,
+    tracestate,
     ...rest
   } = record
   // An own field of this name would become the prototype below, and its contents would not be checked.
@@ -460,6 +472,8 @@ export function checkPosting(record: Partial<Record<keyof Posting, unknown>>): P
   return Object.assign(
     known,
     rest,
+    // What is invalid is left out: it must not make a job unreadable.
+    parseTraceContext({ traceparent, tracestate }),
     logbook && { book: logbook },
     wanted && { resources: wanted },
     kept,

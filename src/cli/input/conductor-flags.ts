@@ -3,7 +3,9 @@ import type { Command } from 'commander'
 import type { OpenBoardOptions } from '../../board/index.ts'
 import type { ConductorOptions, MetricsOptions } from '../../conductor/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
+import type { Telemetry } from '../../core/telemetry.ts'
 import type { Duration } from '../../core/time.ts'
+import type { OpenTelemetryOptions } from '../../telemetry/index.ts'
 import { SIZE_CHOICES } from './choices.ts'
 import { addPoolFlags, type PoolFlags } from './pool-flags.ts'
 import { choiceParser, choicesParser, countParser, parseDuration } from './shared-options.ts'
@@ -29,6 +31,8 @@ export interface ConductorFlags extends PoolFlags {
   readonly health?: string
   /** With options from the config file. */
   readonly metrics?: boolean | MetricsOptions
+  /** With options from the config file. */
+  readonly otel?: boolean | Pick<OpenTelemetryOptions, 'propagation'>
 }
 
 type FlaggedOption =
@@ -100,6 +104,7 @@ export function addConductorFlags(command: Command): void {
     )
     .option('--health <[host:]port>', 'answer /healthz and /readyz there over HTTP (default host: 127.0.0.1)')
     .option('--metrics', 'with --health, answer /metrics, too, for Prometheus')
+    .option('--otel', 'send metrics and spans to the OpenTelemetry SDK that node --import has set up')
   addPoolFlags(command)
 }
 
@@ -135,6 +140,13 @@ export function toConductorSettings(flags: ConductorFlags): ConductorFlagSetting
 
 function parseDurationFlag(text: string | undefined, flag: string): Duration | undefined {
   return text === undefined ? undefined : parseDuration(text, flag)
+}
+
+/** Loads what metrics and spans go to; undefined without `--otel`. @throws InvalidArgument where its package is not installed */
+export async function openTelemetryOf({ otel }: Pick<ConductorFlags, 'otel'>): Promise<Telemetry | undefined> {
+  if (otel === undefined || otel === false) return undefined
+  const { loadOpenTelemetry } = await import('../../telemetry/internal.ts')
+  return loadOpenTelemetry(otel === true ? {} : otel)
 }
 
 /** Returns the options of the board that the conductor opens. @throws InvalidArgument */

@@ -3,6 +3,7 @@ import { type JobBoard, openBoard } from '../../board/index.ts'
 import { NotConnected } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'
+import type { Telemetry } from '../../core/telemetry.ts'
 import { sleep } from '../../core/time.ts'
 import type { Persistence } from '../../persistence/index.ts'
 import type { BoardEntry } from './board-entries.ts'
@@ -19,6 +20,8 @@ export interface BoardSourceOptions {
   readonly log: Logger
   /** The owner's name in claims; undefined for the default. */
   readonly who: string | undefined
+  /** The telemetry of the board, if it has no other. */
+  readonly telemetry: Telemetry | undefined
 }
 
 /** A board of a conductor that is open, or to be opened. */
@@ -54,13 +57,13 @@ export class BoardSource implements AsyncDisposable {
   }
 
   async #open(signal: AbortSignal | undefined): Promise<JobBoard> {
-    const { entry, log, who } = this.#options
+    const { entry, log, who, telemetry } = this.#options
     const { board, options = {} } = entry
     try {
       const stop = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal
       this.#board =
         typeof board === 'string'
-          ? await openBoard(board, { ...options, log, signal: stop, ...defined({ who }) })
+          ? await openBoard(board, { ...defined({ telemetry }), ...options, log, signal: stop, ...defined({ who }) })
           : board
       this.#fault = undefined
       return this.#board

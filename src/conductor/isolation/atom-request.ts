@@ -3,6 +3,7 @@
  * receives and returns the same plain data wherever it runs, and the size of a message is known before it is sent.
  */
 import type { Failure } from '../../core/failure.ts'
+import type { TraceContext } from '../../core/tracing.ts'
 import type { Performing } from '../../engine/index.ts'
 import type { BatchRun, RunningJob, ScheduledRun } from '../../flow/index.ts'
 
@@ -34,6 +35,8 @@ export interface AtomRequest {
   readonly batch: BatchRun | undefined
   /** The encoded checkpoint that a former run of the task has saved last. */
   readonly checkpoint: Uint8Array
+  /** The span within which the code runs. */
+  readonly trace: TraceContext | undefined
   /** The encoded result of `execute`, and its failure; for a revert. */
   readonly reverted?:
     | { readonly result: Uint8Array; readonly failure: Failure | undefined; readonly failures: readonly Failure[] }

@@ -11,6 +11,7 @@ import type { Logger } from '../../core/log.ts'
 import { formatBytes } from '../../core/memory-size.ts'
 import { collectExports, exportNamed } from '../../core/module-exports.ts'
 import { assertOptions, defined } from '../../core/options.ts'
+import type { Tracer } from '../../core/tracing.ts'
 import { mergeErrors } from '../../engine/internal.ts'
 import {
   type AnyFlow,
@@ -28,6 +29,7 @@ import {
   toProgressMessage,
 } from '../../flow/index.ts'
 import type { OpenWorker, WorkContext } from '../../pool/index.ts'
+import { loadOpenTelemetry } from '../../telemetry/internal.ts'
 import { mergeServices } from '../services/merge.ts'
 import { type OpenServices, openServices, servicesForRun } from '../services/open.ts'
 import type { AtomNote, AtomQuestion, AtomRequest, AtomWorkerFacts, AtomWorkerSettings } from './atom-request.ts'
@@ -52,7 +54,7 @@ export const openWorker: OpenWorker = async (given) => {
   }
   return {
     facts,
-    run: (work, context) => runAtom(work as AtomRequest, { flows, opened, settings, context }),
+    run: (work, context) => runTraced(work as AtomRequest, { flows, opened, settings, context }),
     [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
   }
 }
@@ -62,6 +64,28 @@ interface AtomWork {
   readonly opened: OpenServices
   readonly settings: AtomWorkerSettings
   readonly context: WorkContext
+}
+
+/**
+ * Runs a task within the span of its call in the conductor. Only where that traces: then the API is loaded, and spans that the task starts go
+ * where the SDK of this child sends them.
+ */
+async function runTraced(request: AtomRequest, work: AtomWork): Promise<Uint8Array> {
+  const { trace } = request
+  if (!trace) return runAtom(request, work)
+  const tracer = await openTracer()
+  return tracer ? tracer.within(trace, () => runAtom(request, work)) : runAtom(request, work)
+}
+
+let tracer: Promise<Tracer | undefined> | undefined
+
+/** Loads the API once. A child that cannot import it, because only the application's own modules can, traces nothing. */
+function openTracer(): Promise<Tracer | undefined> {
+  tracer ??= loadOpenTelemetry().then(
+    (telemetry) => telemetry.tracer,
+    () => undefined,
+  )
+  return tracer
 }
 
 async function runAtom(request: AtomRequest, work: AtomWork): Promise<Uint8Array> {

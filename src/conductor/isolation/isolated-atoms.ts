@@ -165,7 +165,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
     return this.#pool[Symbol.asyncDispose]()
   }
 
-  #toRequest({ flow, node, how, args, context, reverted }: IsolatedAtom): AtomRequest {
+  #toRequest({ flow, node, how, args, context, reverted, trace }: IsolatedAtom): AtomRequest {
     const { run, fence, job, schedule, batch } = context
     const { name } = node.atom
     const sent = Object.fromEntries(
@@ -184,7 +184,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
         `the arguments have ${formatBytes(encoded.length)}: each copy to a child process takes time and memory`,
       )
     return {
-      ...{ flow, atom: name, how, args: encoded, run, fence, job, schedule, batch },
+      ...{ flow, atom: name, how, args: encoded, run, fence, job, schedule, batch, trace },
       checkpoint: encodeFor(`the checkpoint of task ${name}`, context.checkpoint.last),
       reverted: reverted && { ...reverted, result: encodeFor(`the result of task ${name}`, reverted.result) },
     }

@@ -24,6 +24,7 @@ import { failureOf, type TooManyRequests } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'
 import type { AlarmClock, Duration } from '../../core/time.ts'
+import type { Span } from '../../core/tracing.ts'
 import { newUuid } from '../../core/uuid.ts'
 import { type AtomIsolator, Engine } from '../../engine/index.ts'
 import type { AnyFlow } from '../../flow/index.ts'
@@ -65,6 +66,8 @@ export interface JobRunContext {
   readonly leave: AbortSignal
   /** Fires, with the error, when code of this job has failed outside of every task's promise. */
   readonly faultStop?: Stoppable
+  /** The span of the run, if it is traced. */
+  readonly span?: Span | undefined
   readonly tasks: TaskWatch
   readonly onStopIgnored: (event: StopIgnored) => void
   readonly onProgress: (event: RunProgressed) => void
@@ -178,7 +181,9 @@ async function runClaimedFlow(
     batch: toBatchRun(job),
   }
   const { shared, forRun } = context.services
-  const made = forRun && (await makeRunServices(forRun, { ...known, run: claim.run, stop: [stop, context.suspend] }))
+  const { span } = context
+  const make = () => forRun && makeRunServices(forRun, { ...known, run: claim.run, stop: [stop, context.suspend] })
+  const made = await (span ? span.within(make) : make())
   const engine = new Engine({
     ...what,
     onTooManyRequests: (error) => refused.push(error),
@@ -194,6 +199,7 @@ async function runClaimedFlow(
     logger: context.log.child({ job: job.uuid }),
     concurrency: context.flowConcurrency,
     clock: context.clock,
+    span,
     performing: (task, how, ownLimit) => {
       const end = tasks.begin({ job: job.uuid, name: job.name, task }, how)
       if (!ownLimit) return end

@@ -7,11 +7,13 @@ import type { Claim, Job, JobBoard, Limits } from '../../board/index.ts'
 import { followSignals, rejectOnAbort } from '../../core/async/abort.ts'
 import { AbortFlag } from '../../core/async/abort-flag.ts'
 import { runInExecution } from '../../core/async/execution.ts'
-import { UnsupportedCapability } from '../../core/errors.ts'
-import { describeFailure, type Failure, type TooManyRequests } from '../../core/failure.ts'
+import { Cancelled, UnsupportedCapability } from '../../core/errors.ts'
+import { describeFailure, type Failure, type TooManyRequests, toErrorType } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'
+import type { Telemetry } from '../../core/telemetry.ts'
 import { backoffDelay, sleep } from '../../core/time.ts'
+import { parseTraceContext, type Span } from '../../core/tracing.ts'
 import { decide, type OnFailure, type Verdict } from './decide.ts'
 import type { DisclosurePolicy } from './disclosure.ts'
 import { type JobRun, type JobRunContext, runJob } from './job-run.ts'
@@ -41,6 +43,8 @@ export interface RunsOptions extends JobRunContext {
   /** The policy for reasons and failures on the board. */
   readonly disclosure: DisclosurePolicy
   readonly log: Logger
+  /** Where the spans of the runs go. */
+  readonly telemetry?: Telemetry | undefined
   /** Fires when no more runs may begin. */
   readonly draining: AbortSignal
   readonly onStarted: (event: RunStarted) => void
@@ -122,7 +126,8 @@ export class Runs {
     const { job, run } = claim
     const { board, onStarted, onError, leave, disclosure, clock, errorHandler: handler } = this.#options
     onStarted({ board, job, run })
-    const { ending, idle, refused } = await this.#run(claim)
+    const span = this.#startSpan(claim)
+    const { ending, idle, refused } = await this.#run(claim, span)
     const decided = decide(ending, this.#options)
     const change = await askErrorHandler(decided, {
       ...{ onError: handler, job, run, stop: [claim.lost], clock, failed: onError },
@@ -132,8 +137,18 @@ export class Runs {
     await this.#pushBack(claim, refused)
     if (ending.kind === 'fenced') await this.#delayAbandon(claim)
     const disclosed = change(disclosure.decide(ending, this.#options))
-    this.#report(claim, verdict, await settle(claim, disclosed, { onError, leave, disclosure }))
+    const settled = await settle(claim, disclosed, { onError, leave, disclosure })
+    endSpan(span, { settled, disclosed })
+    this.#report(claim, { verdict, settled, span })
     return { idle }
+  }
+
+  /** Starts the span of a run; undefined where nothing is traced. */
+  #startSpan({ job, run, posting }: Claim): Span | undefined {
+    const { telemetry, board } = this.#options
+    const { flow } = job.details
+    const posted = parseTraceContext(posting)
+    return telemetry?.tracer?.startRun({ board: board.uri, flow, uuid: job.uuid, run, posted })
   }
 
   /** Pushes back the keys that tasks have named. The job is given back in any case. */
@@ -148,12 +163,12 @@ export class Runs {
     }
   }
 
-  async #run(claim: Claim): Promise<JobRun> {
+  async #run(claim: Claim, span: Span | undefined): Promise<JobRun> {
     if (this.#options.draining.aborted) return { ending: { kind: 'shutdown' }, idle: Promise.resolve(), refused: [] }
     const fault = new AbortFlag()
     const { job, run: number } = claim
     const work = { job: job.uuid, name: job.name, run: number, fail: (error: Error) => fault.abort(error) }
-    const run = await runInExecution(work, () => runJob(claim, { ...this.#options, faultStop: fault }))
+    const run = await runInExecution(work, () => runJob(claim, { ...this.#options, faultStop: fault, span }))
     this.#options.onStorage(run.ending.kind === 'storage-away' ? 'away' : 'there')
     return run
   }
@@ -168,10 +183,17 @@ export class Runs {
     await sleep(backoffDelay(returned + 1, { first: 500, max: MAX_FENCED_PAUSE_MS }), signal).catch(() => undefined)
   }
 
-  #report({ job, run }: Claim, verdict: Verdict, settled: Settled): void {
+  #report(
+    { job, run }: Claim,
+    {
+      verdict,
+      settled,
+      span,
+    }: { readonly verdict: Verdict; readonly settled: Settled; readonly span: Span | undefined },
+  ): void {
     const { board, log } = this.#options
     const failure = 'failure' in verdict ? verdict.failure : undefined
-    const facts = { job: job.uuid, name: job.name, run, ...verdictReason(verdict) }
+    const facts = { job: job.uuid, name: job.name, run, ...span?.logFields, ...verdictReason(verdict) }
     if (settled === 'unknown') log.warn(facts, 'it is unknown whether the job was settled; if not, it runs again')
     else if (failure && settled === 'abandoned') log.warn(facts, 'job failed, and will run again')
     else if ('added' in verdict && settled === 'abandoned')
@@ -180,6 +202,26 @@ export class Runs {
     else log.info(facts, `job ${settled}`)
     this.#options.onSettled({ board, job, run, settled, ...defined({ failure }) })
   }
+}
+
+/** Returns how a run ended, in one word. */
+export function toOutcome({ settled, failure }: Pick<RunSettled, 'settled' | 'failure'>): string {
+  if (settled === 'consumed') return 'done'
+  if (settled === 'lost' || settled === 'unknown') return 'lost'
+  if (failure?.code === Cancelled.code) return 'cancelled'
+  if (settled === 'trashed') return 'trashed'
+  return failure ? 'failed' : 'returned'
+}
+
+/** Ends the span of a run. It says no more of a failure than the board does. */
+function endSpan(
+  span: Span | undefined,
+  { settled, disclosed }: { readonly settled: Settled; readonly disclosed: Verdict },
+): void {
+  if (!span) return
+  const failure = 'failure' in disclosed ? disclosed.failure : undefined
+  const outcome = toOutcome({ settled, ...defined({ failure }) })
+  span.end({ outcome, errorType: failure && toErrorType(failure), message: verdictReason(disclosed).because })
 }
 
 /** Returns the reason for the log. */

@@ -120,7 +120,7 @@ export class Batch {
   ): Promise<PostManyResult[]> {
     this.#host.assertRunning()
     const named = isIterable(items) ? withBatch(items, this.uuid) : items
-    return postMany(named, options, this.#host.poster)
+    return this.#host.poster.many((poster) => postMany(named, options, poster))
   }
 
   /**

@@ -17,7 +17,7 @@ import type { Flow } from '../../../flow/index.ts'
 import type { PostDependency } from '../../model/dependencies.ts'
 import { POST_OPTIONS, type PostOptions } from '../../model/posting.ts'
 import type { PostedJob } from './posted-job.ts'
-import type { Poster, PostItem } from './poster.ts'
+import type { ManyPoster, PostItem } from './poster.ts'
 
 /** A job to post with others: its flow, a store that fits the inputs of the flow, and the options of `post`. */
 export type TypedPostItem<I extends object> = Omit<PostOptions, 'client'> & {
@@ -53,7 +53,7 @@ const { client: _, ...ITEM_OPTIONS } = POST_OPTIONS
 export async function postMany(
   items: Iterable<PostItem> | AsyncIterable<PostItem>,
   options: PostManyOptions,
-  poster: Poster,
+  poster: ManyPoster,
 ): Promise<PostManyResult[]> {
   assertOptions(options, { atomic: true, signal: true, onResult: true }, 'postMany')
   if (typeof Object(items)[Symbol.iterator] !== 'function' && typeof Object(items)[Symbol.asyncIterator] !== 'function')
@@ -64,7 +64,7 @@ export async function postMany(
 async function postEach(
   items: Iterable<PostItem> | AsyncIterable<PostItem>,
   { signal, onResult }: PostManyOptions,
-  poster: Poster,
+  poster: ManyPoster,
 ): Promise<PostManyResult[]> {
   const results: PostManyResult[] = []
   const earlier = new EarlierItems()
@@ -148,7 +148,7 @@ async function* untilAborted<T>(
 async function postTogether(
   items: Iterable<PostItem> | AsyncIterable<PostItem>,
   { signal, onResult }: PostManyOptions,
-  poster: Poster,
+  poster: ManyPoster,
 ): Promise<PostManyResult[]> {
   const posts: PostItem[] = []
   using stop = followSignals([signal])
@@ -172,7 +172,7 @@ const MAX_EARLIER_ITEMS = 10_000
 class EarlierItems {
   readonly #posts = new Map<string, Promise<PostedJob>>()
 
-  async post(item: PostItem, poster: Poster): Promise<PostedJob> {
+  async post(item: PostItem, poster: ManyPoster): Promise<PostedJob> {
     const { flow, store = {}, ...options } = checkItem(item)
     const { uuid, after } = options
     if (uuid === undefined) return poster.post(flow, store, { ...options, ...(await this.#resolve(after)) })

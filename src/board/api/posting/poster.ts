@@ -7,6 +7,7 @@ import {
   MissingDependencies,
   UnsupportedCapability,
 } from '../../../core/errors.ts'
+import type { TraceContext } from '../../../core/tracing.ts'
 import { type AnyFlow, checkStore, missingInputs } from '../../../flow/index.ts'
 import type { Backend, DependencyGone, KeyTaken, Posted, PostRequest, StoredJob } from '../../backend.ts'
 import { assertSupported } from '../../claims/supported.ts'
@@ -21,11 +22,25 @@ import type { DependencyResolver } from '../dependency-resolver.ts'
 import type { Lookup } from '../lookup.ts'
 import { readJob } from '../read-jobs.ts'
 import { ExpectedPost } from './expected-job.ts'
+import type { PostRecorder } from './post-recorder.ts'
 import { PostedJob } from './posted-job.ts'
 import { type AskedPost, type TakenJob, TakenKeys } from './taken-key.ts'
 
 /** A job to post with others: its flow, the flow's store, and the options of `post`. */
 export type PostItem = Omit<PostOptions, 'client'> & { readonly flow: AnyFlow | string; readonly store?: object }
+
+/** What a posting gets besides the options of its poster. */
+interface PostingMade {
+  readonly reservation?: Reservation | undefined
+  /** The context of the span that posts. */
+  readonly trace?: TraceContext | undefined
+}
+
+/** Posts the jobs of one call. */
+export interface ManyPoster {
+  post(flow: AnyFlow | string, store: object, options: PostOptions): Promise<PostedJob>
+  postTogether(items: readonly PostItem[]): Promise<PostedJob[]>
+}
 
 export class Poster {
   readonly #who: string
@@ -37,6 +52,7 @@ export class Poster {
   readonly #takenKeys: TakenKeys
   readonly #heldMember: (batch: string) => string | undefined
   readonly #signal: AbortSignal
+  readonly #recorder: PostRecorder | undefined
 
   /** @param options.keyTaken is called with the job that has the key, when a post creates nothing because of it */
   constructor(options: {
@@ -50,7 +66,10 @@ export class Poster {
     heldMember: (batch: string) => string | undefined
     /** The signal that ends the background work, because the board is closed. */
     signal: AbortSignal
+    /** Records the posts; undefined without telemetry. */
+    recorder: PostRecorder | undefined
   }) {
+    this.#recorder = options.recorder
     this.#who = options.who
     this.#signal = options.signal
     this.#keyTaken = options.keyTaken
@@ -75,7 +94,37 @@ export class Poster {
     options: PostOptions,
     reservation?: Reservation,
   ): Promise<PostedJob> {
-    const asked = await this.#toAskedPost(flow, store, options, reservation)
+    if (!this.#recorder) return this.#post(flow, store, options, { reservation })
+    return this.#recorder.one(flow, (trace) => this.#post(flow, store, options, { reservation, trace }))
+  }
+
+  /** Calls `post` with what posts the jobs of one call: they have one span together. */
+  async many<T>(post: (poster: ManyPoster) => Promise<T>): Promise<T> {
+    const recorder = this.#recorder
+    const plain: ManyPoster = {
+      post: (flow, store, options) => this.#post(flow, store, options, {}),
+      postTogether: (items) => this.#postTogether(items, {}),
+    }
+    if (!recorder) return post(plain)
+    return recorder.many((trace, count) =>
+      post({
+        post: async (flow, store, options) => {
+          const job = await this.#post(flow, store, options, { trace })
+          count(job)
+          return job
+        },
+        postTogether: async (items) => {
+          const jobs = await this.#postTogether(items, { trace })
+          jobs.forEach(count)
+          return jobs
+        },
+      }),
+    )
+  }
+
+  async #post(flow: AnyFlow | string, store: object, options: PostOptions, made: PostingMade): Promise<PostedJob> {
+    const { reservation } = made
+    const asked = await this.#toAskedPost(flow, store, options, made)
     const { uuid, name } = asked.posting
     if (asked.onTaken === 'replace' && (reservation || options.client)) {
       const what = reservation ? 'postAndClaim' : 'post with client'
@@ -133,9 +182,9 @@ export class Poster {
    *
    * @throws as {@link post}; Duplicate when a key is taken, PayloadTooLarge, UnsupportedCapability where the board has no records
    */
-  async postTogether(items: readonly PostItem[]): Promise<PostedJob[]> {
+  async #postTogether(items: readonly PostItem[], made: PostingMade): Promise<PostedJob[]> {
     const asked = await Promise.all(
-      items.map(({ flow, store = {}, ...options }) => this.#toAskedPost(flow, store, options)),
+      items.map(({ flow, store = {}, ...options }) => this.#toAskedPost(flow, store, options, made)),
     )
     const postings = asked.map(({ posting }) => posting)
     const replacing = asked.findIndex(({ onTaken }) => onTaken === 'replace')
@@ -200,13 +249,13 @@ export class Poster {
     flow: AnyFlow | string,
     store: object,
     options: PostOptions,
-    reservation?: Reservation,
+    { reservation, trace }: PostingMade = {},
   ): Promise<AskedPost> {
     assertFlow(flow)
     const checked = typeof flow !== 'string' && flow.schema ? await checkPayload(flow, store) : store
     const fields = toNameAndDetails(flow, store, options)
     const asked = typeof flow === 'string' ? options : withFlowPosting(flow, checked, options)
-    const posting = makePosting({ ...asked, ...fields, postedBy: this.#who }, reservation)
+    const posting = makePosting({ ...asked, ...fields, postedBy: this.#who, trace }, reservation)
     assertSupported(this.#backend, posting)
     return { posting, onTaken: toOnTakenKey(asked.key) }
   }

@@ -14,6 +14,7 @@ import {
   boardSettingsOf,
   type ConductorFlagSettings,
   type ConductorFlags,
+  openTelemetryOf,
   toConductorSettings,
 } from '../../input/conductor-flags.ts'
 import { type FlowModules, flowsOption, loadFlowsAndServices, type ModuleNames } from '../../input/flows-module.ts'
@@ -84,7 +85,8 @@ const START_PAUSE_MS = 500
 
 async function conductor(options: ConductorCommandOptions, context: CliContext, command: Command): Promise<ExitCode> {
   const settings = toConductorSettings(options)
-  const boardSettings = boardSettingsOf(options)
+  const telemetry = await openTelemetryOf(options)
+  const boardSettings = { ...boardSettingsOf(options), ...definedOnly({ telemetry }) }
   const isTyped = (name: string) => command.getOptionValueSource(name) === 'cli'
   // Weights of the config file are those of its own queues.
   const isOfOthers = isTyped('queue') && !isTyped('weights')
@@ -122,7 +124,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
       ...places,
       persistence,
       flows,
-      ...definedOnly({ services, hooks, onError, release, limits, schedules }),
+      ...definedOnly({ services, hooks, onError, release, limits, schedules, telemetry }),
       pool: toPool(options, module),
       log: plain,
       redact,

@@ -44,6 +44,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'conductor.failuresOnBoard': 'named where logbooks encrypt, else whole',
   'conductor.health': 'none',
   'conductor.metrics': false,
+  'conductor.otel': false,
   'conductor.release': 'none',
   'conductor.logLevel': 'info',
   'conductor.logFormat': 'auto',

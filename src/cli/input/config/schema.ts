@@ -160,6 +160,14 @@ const conductor = z.strictObject({
       }),
     ])
     .optional(),
+  otel: z
+    .union([
+      flag('Whether metrics and spans go to the OpenTelemetry SDK that node --import has set up'),
+      z.strictObject({
+        propagation: choice('How runs refer to posts', ['link', 'parent', 'none']).optional(),
+      }),
+    ])
+    .optional(),
   queue: z.array(text('A board below the URI of the board, in place of it')).optional(),
   weights: z.array(count('The share of a board in the claims')).optional(),
   release: text("The name of the application's release, for hooks; like JOBBOARD_RELEASE").optional(),

@@ -1,0 +1,25 @@
+/** The option `telemetry` of boards and conductors. */
+import { InvalidArgument } from './errors.ts'
+import type { MetricSink } from './metrics.ts'
+import type { Tracer } from './tracing.ts'
+
+/** Where metrics and spans go. Make it with `openTelemetry(api)` or `prometheus()`: what it contains may change with every release. */
+export interface Telemetry {
+  /** The sink of the metrics; none where there are no metrics. */
+  readonly metrics?: MetricSink | undefined
+  /** Starts the spans; absent where there are none. */
+  readonly tracer?: Tracer | undefined
+}
+
+/** Checks the option `telemetry`. @throws InvalidArgument */
+export function assertTelemetry(telemetry: Telemetry | undefined, where: string): void {
+  if (telemetry === undefined) return
+  const { metrics, tracer }: Partial<Telemetry> = Object(telemetry)
+  const isSink = metrics === undefined || typeof metrics.record === 'function'
+  const isTracer = tracer === undefined || typeof tracer.startRun === 'function'
+  if (isSink && isTracer && (metrics ?? tracer)) return
+  throw new InvalidArgument(
+    `${where}: telemetry must be what openTelemetry(api) returns, as in telemetry: openTelemetry(api) with ` +
+      "import * as api from '@opentelemetry/api'",
+  )
+}

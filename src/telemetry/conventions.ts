@@ -1,0 +1,80 @@
+/**
+ * The names of spans, attributes and OpenTelemetry's metrics. Spans follow the conventions for messaging of OpenTelemetry, which are still in
+ * development: when they change, this file does.
+ *
+ * Metrics have the same names for both outlets: what a collector makes of `jobboard.run` in seconds is `jobboard_run_seconds`, as `/metrics` has
+ * it. So the same alarms and dashboards serve both.
+ */
+import { INSTRUMENTS, type Instrument, type InstrumentName } from '../core/metrics.ts'
+import type { TracedPost, TracedRun, TracedTask } from '../core/tracing.ts'
+import type { OtelAttributes } from './open-telemetry-api.ts'
+
+/** The name of this library as a source of spans and metrics. */
+export const SCOPE_NAME = 'jobboard'
+
+/** The kinds of spans, as `SpanKind` of the API. */
+export const SPAN_KIND = { internal: 0, producer: 3, consumer: 4 } as const
+/** The code of a span's status for an error, as `SpanStatusCode` of the API. */
+export const STATUS_ERROR = 2
+
+export const ERROR_TYPE = 'error.type'
+export const OUTCOME = 'jobboard.outcome'
+export const CREATED = 'jobboard.created'
+export const MESSAGE_ID = 'messaging.message.id'
+export const MESSAGE_COUNT = 'messaging.batch.message_count'
+
+const SYSTEM = { 'messaging.system': 'jobboard' } as const
+/** The destination of a call that posts jobs of several flows. */
+const SEVERAL = 'several flows'
+/** The flow of a job that has none. */
+const NO_FLOW = 'none'
+
+interface SpanNaming {
+  readonly name: string
+  readonly attributes: OtelAttributes
+}
+
+export function namePost({ board, flow = SEVERAL }: TracedPost): SpanNaming {
+  const attributes = {
+    ...SYSTEM,
+    'messaging.operation.name': 'post',
+    'messaging.operation.type': 'send',
+    'messaging.destination.name': flow,
+    'jobboard.board': board,
+  }
+  return { name: `post ${flow}`, attributes }
+}
+
+export function nameRun({ board, flow = NO_FLOW, uuid, run }: TracedRun): SpanNaming {
+  const attributes = {
+    ...SYSTEM,
+    'messaging.operation.name': 'run',
+    'messaging.operation.type': 'process',
+    'messaging.destination.name': flow,
+    [MESSAGE_ID]: uuid,
+    'jobboard.board': board,
+    'jobboard.run': run,
+  }
+  return { name: `run ${flow}`, attributes }
+}
+
+export function nameTask({ flow, task, step }: TracedTask): SpanNaming {
+  return {
+    name: `${step} ${task}`,
+    attributes: { 'jobboard.flow': flow, 'jobboard.task': task, 'jobboard.step': step },
+  }
+}
+
+/** The name, the unit and the description of a metric. */
+export interface MetricNaming {
+  readonly name: string
+  readonly unit?: string
+  readonly description: string
+}
+
+export function nameMetric(instrument: InstrumentName): MetricNaming {
+  const { help }: Instrument = INSTRUMENTS[instrument]
+  const isInSeconds = instrument.endsWith('_seconds')
+  const name = instrument.replace(/^jobboard_/, 'jobboard.').replace(/_(total|seconds)$/, '')
+  return { name, ...(isInSeconds ? { unit: 's' } : {}), description: help }
+}
