@@ -253,6 +253,7 @@ export {
   toDot,
   toMermaid,
   toOutline,
+  toSvg,
   unordered,
 } from './flow/index.ts'
 export {

@@ -1,0 +1,95 @@
+/** What people ask a board to do. Every action needs a right, which the server checks, and is written to the log with who asked. */
+import { z } from 'zod'
+import type { LEVELS } from './session.ts'
+
+const reason = z.string().max(1_000).optional()
+
+/** The actions on jobs. `release` takes the claim of a stuck job away. */
+export const JOB_ACTIONS = ['cancel', 'restore', 'purge', 'release'] as const
+export type JobAction = (typeof JOB_ACTIONS)[number]
+
+export const jobActionBody = z.object({ reason })
+
+/** Many jobs: those named, or all that a search finds. */
+export const bulkBody = z
+  .object({
+    action: z.enum(['cancel', 'restore', 'purge']),
+    uuids: z.array(z.string()).min(1).max(10_000).optional(),
+    /** The search, as in the list of jobs. */
+    query: z.string().max(2_000).optional(),
+    reason,
+    /** Counts only. The page shows the number before it asks. */
+    dryRun: z.boolean().optional(),
+    /** The number that was shown: the server refuses to act on more jobs than this, with code `CHANGED`. */
+    expected: z.number().int().optional(),
+  })
+  .refine(({ uuids, query }) => (uuids === undefined) !== (query === undefined), 'either uuids or query')
+export type BulkBody = z.infer<typeof bulkBody>
+
+export const bulkResult = z.object({
+  matched: z.number().int(),
+  /** Whether there are more than 10,000, which is the most for one request. */
+  more: z.boolean(),
+  done: z.number().int(),
+  failed: z.array(z.object({ uuid: z.string(), code: z.string(), message: z.string() })),
+})
+export type WireBulkResult = z.infer<typeof bulkResult>
+
+export const postBody = z.object({
+  flow: z.string().min(1).max(1_000),
+  store: z.record(z.string(), z.unknown()).optional(),
+  priority: z.string().optional(),
+  key: z.string().optional(),
+})
+
+export const scheduleActionBody = z.object({
+  id: z.string(),
+  action: z.enum(['pause', 'resume', 'trigger', 'remove']),
+  reason,
+})
+
+export const limitActionBody = z.discriminatedUnion('action', [
+  z.object({
+    action: z.literal('set'),
+    key: z.string(),
+    concurrency: z.number().optional(),
+    rate: z.object({ limit: z.number(), perMs: z.number(), burst: z.number().optional() }).optional(),
+    fair: z.boolean().optional(),
+  }),
+  z.object({ action: z.literal('remove'), key: z.string() }),
+  z.object({ action: z.literal('stop'), key: z.string(), reason }),
+  z.object({ action: z.literal('pushBack'), key: z.string(), forMs: z.number().int().min(1), reason }),
+  z.object({ action: z.literal('resume'), key: z.string() }),
+])
+
+export const batchActionBody = z.object({ action: z.enum(['cancel', 'retry']), reason })
+
+/** `restored`, `triggered`: the uuids of jobs that the action has made or moved. */
+export const done = z.object({
+  ok: z.literal(true),
+  uuids: z.array(z.string()).optional(),
+  text: z.string().optional(),
+})
+export type WireDone = z.infer<typeof done>
+
+/** The right that each action needs. */
+export const NEEDS: Readonly<Record<string, (typeof LEVELS)[number]>> = {
+  cancel: 'operate',
+  restore: 'operate',
+  release: 'operate',
+  post: 'operate',
+  'schedule.pause': 'operate',
+  'schedule.resume': 'operate',
+  'schedule.trigger': 'operate',
+  'batch.cancel': 'operate',
+  'batch.retry': 'operate',
+  'limit.stop': 'operate',
+  'limit.pushBack': 'operate',
+  'limit.resume': 'operate',
+  'board.pause': 'admin',
+  'board.resume': 'admin',
+  'limit.set': 'admin',
+  'limit.remove': 'admin',
+  'schedule.remove': 'admin',
+  purge: 'admin',
+}

@@ -1,0 +1,222 @@
+/** A board as a whole: the overview, and the lists beside the jobs. */
+import { z } from 'zod'
+import { scan, time } from './common.ts'
+import { waitingFor } from './jobs.ts'
+
+/** A number that is counted up to a bound: `atLeast` says that there are more. */
+export const count = z.object({ value: z.number().int(), atLeast: z.boolean() })
+export type WireCount = z.infer<typeof count>
+
+export const overview = z.object({
+  paused: z.boolean(),
+  connected: z.boolean(),
+  /** When the board was read. */
+  at: time,
+  jobs: z.object({ waiting: count, delayed: count, running: count, trashed: count }),
+  byPriority: z.array(z.object({ priority: z.string(), waiting: z.number().int(), running: z.number().int() })),
+  byFlow: z.array(
+    z.object({ flow: z.string(), waiting: z.number().int(), running: z.number().int(), trashed: z.number().int() }),
+  ),
+  /** The job that has waited longest of those that are due. */
+  oldestWaiting: z.object({ uuid: z.string(), name: z.string(), postedAt: time }).optional(),
+  /** Why jobs wait: each reason with the number of the jobs that were looked at, the most frequent first. */
+  waitingFor: z.array(z.object({ reason: waitingFor, jobs: z.number().int(), example: z.string() })),
+  /** The jobs that run longest, the longest first; at most ten. */
+  running: z.array(
+    z.object({ uuid: z.string(), name: z.string(), owner: z.string().optional(), since: time.optional() }),
+  ),
+  slots: z.object({ busy: z.number().int(), all: z.number().int(), conductors: z.number().int() }),
+  /** One item per minute, the oldest first, of the last hour as far as this server has seen it. */
+  minutes: z.array(
+    z.object({
+      at: time,
+      posted: z.number().int(),
+      done: z.number().int(),
+      trashed: z.number().int(),
+      failed: z.number().int(),
+    }),
+  ),
+  /** What failed most: reasons of the trash of the last 24 hours, the most frequent first; at most five. */
+  failures: z.array(z.object({ reason: z.string(), flow: z.string().optional(), jobs: z.number().int(), last: time })),
+  /** The next five times of schedules. */
+  nextSchedules: z.array(z.object({ id: z.string(), next: time })),
+  /** What an operator should look at, in words: stopped limits, late schedules, conductors that do not report. */
+  warnings: z.array(z.object({ text: z.string(), page: z.string() })),
+})
+export type WireOverview = z.infer<typeof overview>
+
+export const flowRow = z.object({
+  name: z.string(),
+  version: z.string(),
+  digest: z.string(),
+  since: time,
+  atoms: z.number().int(),
+  /** The names of the conductors that have this flow. */
+  conductors: z.array(z.string()),
+  waiting: z.number().int(),
+  running: z.number().int(),
+  /** Of the jobs in the history that the board keeps. */
+  done: z.number().int().optional(),
+  failed: z.number().int().optional(),
+  /** The median duration of a run, in milliseconds, of those. */
+  medianMs: z.number().optional(),
+})
+export const flowList = z.object({ flows: z.array(flowRow) })
+export type WireFlow = z.infer<typeof flowRow>
+
+export const scheduleRow = z.object({
+  id: z.string(),
+  state: z.enum(['active', 'waiting', 'paused', 'ended', 'unreadable']),
+  rule: z.string(),
+  flow: z.string().optional(),
+  version: z.string().optional(),
+  tenant: z.string().optional(),
+  next: time.optional(),
+  /** The next times after that, at most five. */
+  upcoming: z.array(time),
+  lateMs: z.number().optional(),
+  catchUp: z.string().optional(),
+  overlap: z.string().optional(),
+  paused: z.object({ since: time, by: z.string(), reason: z.string().optional() }).optional(),
+  awaits: z.string().optional(),
+  counts: z.record(z.string(), z.number()).optional(),
+  failuresInRow: z.number().int().optional(),
+  /** The newest first. */
+  recent: z.array(
+    z.object({
+      nominal: time,
+      at: time,
+      outcome: z.string(),
+      uuid: z.string().optional(),
+      reason: z.string().optional(),
+    }),
+  ),
+  declared: z.string().optional(),
+  error: z.string().optional(),
+})
+export const scheduleList = z.object({ schedules: z.array(scheduleRow) })
+export type WireSchedule = z.infer<typeof scheduleRow>
+
+export const limitKey = z.object({
+  key: z.string(),
+  running: z.number().int(),
+  nextStart: time.optional(),
+  waiting: z.number().int().optional(),
+})
+export const limitRow = z.object({
+  key: z.string(),
+  concurrency: z.number().optional(),
+  rate: z.object({ limit: z.number(), perMs: z.number(), burst: z.number() }).optional(),
+  fair: z.boolean().optional(),
+  keys: z.array(limitKey),
+  waiting: count.optional(),
+  held: z.object({ until: time.optional(), reason: z.string().optional(), by: z.string(), since: time }).optional(),
+  set: z.object({ by: z.string(), at: time }).optional(),
+  declared: z.string().optional(),
+  error: z.string().optional(),
+})
+export const limitList = z.object({ limits: z.array(limitRow) })
+export type WireLimit = z.infer<typeof limitRow>
+
+export const resourceRow = z.object({
+  resource: z.string(),
+  mode: z.enum(['exclusive', 'shared']),
+  /** The jobs that hold it, and the first that wait for it. */
+  holders: z.array(z.object({ uuid: z.string(), name: z.string(), owner: z.string().optional() })),
+  waiting: count,
+  firstWaiting: z.array(z.object({ uuid: z.string(), name: z.string() })),
+})
+export const resourceList = z.object({ resources: z.array(resourceRow), scan })
+export type WireResource = z.infer<typeof resourceRow>
+
+export const batchRow = z.object({
+  uuid: z.string(),
+  name: z.string(),
+  state: z.string(),
+  sealed: z.boolean(),
+  total: z.number().int(),
+  open: z.number().int(),
+  done: z.number().int(),
+  failed: z.number().int(),
+  cancelled: z.number().int(),
+  createdAt: time,
+  endedAt: time.optional(),
+  who: z.string(),
+  reason: z.string().optional(),
+})
+export const batchList = z.object({ batches: z.array(batchRow) })
+export type WireBatch = z.infer<typeof batchRow>
+
+export const conductorRow = z.object({
+  name: z.string(),
+  host: z.string().optional(),
+  pid: z.number().optional(),
+  version: z.string().optional(),
+  state: z.string().optional(),
+  running: z.number().optional(),
+  concurrency: z.number().optional(),
+  sizes: z.array(z.string()).optional(),
+  flows: z.array(z.string()).optional(),
+  versions: z.record(z.string(), z.array(z.string())).optional(),
+  /** The jobs that it runs, with the time since when, as far as it is known. */
+  jobs: z.array(z.object({ uuid: z.string(), name: z.string().optional(), since: time.optional() })),
+  children: z
+    .array(
+      z.object({
+        number: z.number().optional(),
+        pid: z.number().optional(),
+        state: z.string().optional(),
+        tasks: z.number().optional(),
+      }),
+    )
+    .optional(),
+  noChild: z.string().optional(),
+  startedAt: time.optional(),
+  reportedAt: time.optional(),
+  drainingSince: time.optional(),
+  counts: z
+    .object({
+      done: z.number().optional(),
+      failed: z.number().optional(),
+      other: z.number().optional(),
+      workedMs: z.number().optional(),
+    })
+    .optional(),
+  /** The mean time of a job since its start, in milliseconds; with it, one that is slower than the others is found. */
+  meanMs: z.number().optional(),
+  timeZones: z.string().optional(),
+})
+export const conductorList = z.object({ conductors: z.array(conductorRow) })
+export type WireConductor = z.infer<typeof conductorRow>
+
+/** The trash by reason: numbers and uuids in reasons are replaced by `…`, so that like failures are together. */
+export const trashGroup = z.object({
+  reason: z.string(),
+  flow: z.string().optional(),
+  jobs: z.number().int(),
+  first: time,
+  last: time,
+  example: z.string(),
+  /** The search that finds the jobs of the group. */
+  query: z.string(),
+})
+export const trashGroups = z.object({ groups: z.array(trashGroup), scan })
+export type WireTrashGroup = z.infer<typeof trashGroup>
+
+export const logbookRow = z.object({
+  uuid: z.string(),
+  name: z.string(),
+  updatedAt: time.optional(),
+  flows: z.array(z.object({ uuid: z.string(), name: z.string(), state: z.string() })),
+})
+export const logbookPage = z.object({ logbooks: z.array(logbookRow), scan })
+export type WireLogbookRow = z.infer<typeof logbookRow>
+
+export const finding = z.object({
+  level: z.enum(['ok', 'warning', 'fault']),
+  subject: z.string(),
+  text: z.string(),
+  advice: z.string().optional(),
+})
+export const findings = z.object({ findings: z.array(finding), at: time })
+export type WireFinding = z.infer<typeof finding>

@@ -1,0 +1,38 @@
+/** Who looks at the dashboard, and what there is to look at. */
+import { z } from 'zod'
+
+/** The rights of a person. Each level includes those before it; `values` (stores and results) is granted by itself. */
+export const LEVELS = ['read', 'operate', 'admin'] as const
+export type Level = (typeof LEVELS)[number]
+
+export const boardSummary = z.object({
+  /** The name by which paths and links refer to the board. */
+  name: z.string(),
+  /** The URI without a password. */
+  uri: z.string(),
+  kind: z.enum(['memory', 'zookeeper', 'postgres', 'redis']),
+  /** What this board can keep; pages of what it cannot keep say so. */
+  supports: z.object({
+    limits: z.boolean(),
+    schedules: z.boolean(),
+    batches: z.boolean(),
+    history: z.boolean(),
+    logbooks: z.boolean(),
+  }),
+})
+export type WireBoard = z.infer<typeof boardSummary>
+
+export const session = z.object({
+  who: z.string(),
+  level: z.enum(LEVELS),
+  values: z.boolean(),
+  /** Whether the server refuses all actions, whoever asks. */
+  readOnly: z.boolean(),
+  version: z.string(),
+  /** The time of the server, by which ages are computed. */
+  now: z.iso.datetime(),
+  boards: z.array(boardSummary),
+  /** Whether the server can run the doctor. */
+  doctor: z.boolean(),
+})
+export type WireSession = z.infer<typeof session>
