@@ -32,7 +32,7 @@ export interface JobEntry {
   readonly id: string | undefined
   content: ContentState
   windowStatus: WindowStatus
-  /** The place of the job in claim order, used until its posting is read. */
+  /** The position of the job in claim order, used until its posting is read. */
   queueKey: QueueKey | undefined
   /** The posting as it was last read. */
   stored: StoredJob | undefined

@@ -16,6 +16,9 @@
  * A job whose flow no conductor has known for long is **set aside**: no other job waits for it, until a conductor knows the
  * flow again. It can still be claimed. `view/unaccepted-flows.ts` determines these flows.
  *
+ * In this folder an *entry* (`JobEntry`) is a job in the view, and a *place* (`QueueEntry`) is its entry in the queue, which is replaced
+ * when its state changes.
+ *
  * **Costs.** The claimable jobs are in a sorted list of their own, so choosing never visits the other jobs. A change costs as much
  * as it affects: its own entry, and the entries that it blocks or unblocks.
  */

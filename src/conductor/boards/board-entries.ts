@@ -12,7 +12,7 @@ import { assertOptions, defined, type KnownOptions } from '../../core/options.ts
 import { parseUri } from '../../core/uri.ts'
 import type { Persistence } from '../../persistence/index.ts'
 
-/** One of several boards of a conductor. */
+/** A board of a conductor that has several. */
 export interface ConductorBoard {
   /** The board: a URI, which the conductor opens, and closes at its stop; or an open board, which it leaves open. */
   readonly board: string | JobBoard

@@ -7,10 +7,10 @@ interface HeldKey {
   readonly until?: number
 }
 
-/** What keeps a key from being taken. */
+/** The job because of which a key cannot be taken. */
 export interface KeyHolder {
   readonly uuid: string
-  /** The id of a job that has left the board, whose window is not over. */
+  /** Set if the job has left the board and the window of its key is not over: the id of the job. */
   readonly inWindowOf?: string
 }
 
@@ -29,7 +29,7 @@ export class MemoryKeys {
     this.#now = options.now
   }
 
-  /** Returns what has the key; undefined if it can be taken. */
+  /** Returns the job that has the key; undefined if the key can be taken. */
   holderOf(key: string | undefined): KeyHolder | undefined {
     const held = key === undefined ? undefined : this.#held.get(key)
     if (!held) return undefined

@@ -1,4 +1,4 @@
-/** The batches of a board: reads, creates and changes them. `functions/batches.sql` counts their jobs. */
+/** Reads, creates and changes the batches of a board. `functions/batches.sql` counts their jobs. */
 import { Duplicate } from '../../../core/errors.ts'
 import { decodeText, encodeText, type Row, type SqlDriver } from '../../../postgres/index.ts'
 import type { BatchChange, BatchJobs, BatchStore, NewBatch } from '../../backend.ts'
@@ -17,7 +17,7 @@ const BATCHES_PER_READ = 100
 export interface BatchRowsOptions {
   readonly driver: SqlDriver
   readonly schema: string
-  /** Returns what changes of the board need. @throws InvalidState when it is not open */
+  /** Returns the parts of the open board that a change of a batch needs. @throws InvalidState when the board is not open */
   readonly board: () => {
     readonly number: number
     /** Sends only changes of batches: jobs that end do not wait behind a seal that waits for an open transaction. */
@@ -29,8 +29,8 @@ export interface BatchRowsOptions {
   readonly unwatch: (uuid: string) => Promise<void>
 }
 
-/** Why a batch does not take a post, as the function `post` answers. */
-export type BarredPost = readonly [why: 'unknown' | 'cancelled' | 'sealed' | 'duplicate', reason?: string]
+/** The reason why a batch refuses a post, as the function `post` returns it. */
+export type BatchRefusal = readonly [why: 'unknown' | 'cancelled' | 'sealed' | 'duplicate', reason?: string]
 
 /** A batch without its definition, as the function `change_batch` returns it. */
 interface ChangedBatch {
@@ -134,8 +134,8 @@ FROM @.batches b WHERE uuid = $2 AND board = $1`
   }
 }
 
-/** Returns the error of a post that its batch does not take. */
-export function toBarredError([why, reason = '']: BarredPost, posting: Posting): Error {
+/** Returns the error of a post that its batch has refused. */
+export function toBatchRefusalError([why, reason = '']: BatchRefusal, posting: Posting): Error {
   const { batch = '' } = posting
   if (why === 'unknown') return unknownBatchError(batch, posting)
   if (why === 'duplicate') return duplicateMemberError(batch, posting)

@@ -1,4 +1,7 @@
-/** Dependencies as arguments of the functions that post and restore jobs, and as the board has them: see `functions/dependencies.sql`. */
+/**
+ * Makes the arguments of the functions that post and restore jobs from dependencies, and reads the dependencies of a job: see
+ * `functions/dependencies.sql`.
+ */
 import type { SqlDriver } from '../../../postgres/index.ts'
 import { MAX_SHOWN_DEPENDENCIES } from '../../backend.ts'
 import type { Dependency } from '../../model/dependencies.ts'
@@ -7,7 +10,10 @@ import { jobId, jobNumbers } from './records.ts'
 /** The bytes that a dependency counts as in a batch: its part of the arguments, and its row. */
 export const DEPENDENCY_BYTES = 64
 
-/** Returns the dependencies of jobs as arguments: the index of the job from 1, the number of the other one, and whether its end in the trash is enough. */
+/**
+ * Returns the dependencies of jobs as arguments, as lists: the index of the job from 1, the number of the other job, and whether an end in
+ * the trash meets the dependency.
+ */
 export function toDependencyParameters(
   jobs: readonly { readonly after?: readonly Dependency[] }[],
 ): [number[], number[], boolean[]] {

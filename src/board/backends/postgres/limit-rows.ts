@@ -1,4 +1,6 @@
-/** Reads what is taken of limits, and takes tokens outside of claims. Claims take theirs with `functions/claiming.sql`. */
+/**
+ * Reads how many slots and tokens of limits are taken, and takes tokens outside of claims. `functions/claiming.sql` takes those of claims.
+ */
 import { LimitsChanged } from '../../../core/errors.ts'
 import { decodeText, encodeText, type SqlDriver } from '../../../postgres/index.ts'
 import { type LimitUse, MAX_USED_KEYS, type TokenRequest, type TokensTaken } from '../../model/limits.ts'
@@ -29,7 +31,7 @@ export class LimitRows {
     return Number(rows[0]?.['limits'] ?? 0)
   }
 
-  /** Returns what claims have taken of these keys of limits, or of some of all keys. */
+  /** Returns the slots and tokens that are taken of these keys; without keys, those of at most MAX_USED_KEYS keys. */
   async use(keys: readonly string[] | undefined): Promise<LimitUse[]> {
     const { driver, schema, board } = this.#options
     // A row of limit_keys is deleted when no token is missing, also while jobs hold slots of the key.
@@ -49,7 +51,7 @@ export class LimitRows {
     })
   }
 
-  /** Takes tokens in one transaction, which is not repeated when its answer is lost. @throws LimitsChanged */
+  /** Takes tokens in one transaction. It is not repeated when its answer is lost. @throws LimitsChanged */
   async take({ key, revision, rate, costs }: TokenRequest): Promise<TokensTaken> {
     const { requests, schema, board } = this.#options
     const what = `taking tokens of limit ${key}`

@@ -4,7 +4,7 @@ import { decodeText, encodeText, type SqlDriver } from '../../../postgres/index.
 import type { Posted, PostRequest, WriteRequest, Written } from '../../backend.ts'
 import { encodePosting, MAX_POSTING_BYTES } from '../../model/posting.ts'
 import { describeWrite, type RecordChange, type RecordName, type StoredRecord } from '../../model/record.ts'
-import { type BarredPost, toBarredError } from './batch-rows.ts'
+import { type BatchRefusal, toBatchRefusalError } from './batch-rows.ts'
 import { translateErrors } from './errors.ts'
 import type { FunctionCaller } from './function-caller.ts'
 import { jobId, textDigest } from './records.ts'
@@ -25,7 +25,7 @@ type WriteAnswer =
   | { readonly record: number }
   | { readonly post: number }
   | { readonly gone: readonly number[] }
-  | { readonly batch: readonly [index: number, why: BarredPost] }
+  | { readonly batch: readonly [index: number, why: BatchRefusal] }
 
 export class RecordRows {
   readonly #options: RecordRowsOptions
@@ -106,9 +106,9 @@ function toChangeParameters(changes: readonly RecordChange[]): unknown[] {
   ]
 }
 
-function toRefusal(posts: readonly EncodedPost[], [index, why]: readonly [number, BarredPost]): Error {
+function toRefusal(posts: readonly EncodedPost[], [index, why]: readonly [number, BatchRefusal]): Error {
   const refused = posts[index]
-  if (refused) return toBarredError(why, refused.request.posting)
+  if (refused) return toBatchRefusalError(why, refused.request.posting)
   return new InvalidState('the server has refused a post that was not sent')
 }
 

@@ -58,7 +58,7 @@ interface HeldLocks {
   connection: PostgresConnection | undefined
 }
 
-/** What the choice of a claim says that locks depend on. */
+/** The part of a claim request that locks need. */
 export interface LockRequest {
   readonly id: string
   readonly posting: Posting
@@ -98,7 +98,8 @@ export class ResourceLocks {
         return refused
       } catch (error) {
         for (const { request } of wanted) this.#held.delete(request.id)
-        // A statement that fails keeps the locks that it has taken so far, and nobody knows which: they end with the connection.
+        // A failed statement keeps the locks that it has taken so far. It is not known which these are, so the connection is ended with
+        // them.
         connection.disconnect(error)
         throw error
       }

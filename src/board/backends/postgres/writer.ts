@@ -48,7 +48,7 @@ import {
   toCountedBytes,
 } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
-import { type BarredPost, toBarredError } from './batch-rows.ts'
+import { type BatchRefusal, toBatchRefusalError } from './batch-rows.ts'
 import { assertInTransaction, toPostName } from './caller-transaction.ts'
 import { DEPENDENCY_BYTES, toAfterParameters, toDependencyParameters } from './dependency-rows.ts'
 import { translateErrors } from './errors.ts'
@@ -60,7 +60,7 @@ import type { PostgresSession } from './session.ts'
 
 /** Limits of one transaction, so that the next batch does not wait long. */
 const MAX_BATCH = { items: 500, bytes: 2 * 1_024 * 1_024 }
-/** The bytes that a lock on a resource counts as in a batch: the server has room for some thousands of locks at once. */
+/** The bytes that a lock on a resource counts as in a batch: the server has room for a few thousand locks at once. */
 const LOCK_COST_BYTES = 4 * 1_024
 
 export interface BoardWriterOptions {
@@ -412,15 +412,15 @@ export type EncodedPost = Encoded<PostRequest>
 
 type TakenKey = readonly [uuid: string | null, job: number | null, isInWindow?: true]
 
-/** What the function `post` answers. */
+/** The answer of the function `post`. */
 export interface PostAnswer {
   readonly ids: readonly number[]
   /** The uuid and number of the job that has the key, and whether it is in a window, by the index of the request. */
   readonly taken: Readonly<Record<string, TakenKey>> | null
-  /** The number of the job on which a job would depend and which is not on the board, by the index of the request. */
+  /** The numbers of the jobs on which a job would depend and which are not on the board, by the index of the request. */
   readonly gone: Readonly<Record<string, readonly number[]>> | null
-  /** Why the batch of a job does not take it, by the index of the request. */
-  readonly barred: Readonly<Record<string, BarredPost>> | null
+  /** The reason why the batch of a job refuses it, by the index of the request. */
+  readonly barred: Readonly<Record<string, BatchRefusal>> | null
 }
 
 /** Returns what became of each post. @param fates the status of jobs that have left the board since */
@@ -433,7 +433,7 @@ export function toPostResults(
     const number = ids[index] ?? 0
     const [holder, missing, why] = [taken?.[index], gone?.[index], barred?.[index]]
     if (missing !== undefined) return { value: { created: false, gone: missing.map(jobId) } }
-    if (why) return { error: toBarredError(why, posting) }
+    if (why) return { error: toBatchRefusalError(why, posting) }
     if (holder) return { value: toKeyTaken(holder) }
     return { value: toPosted(number, { bytes: toCountedBytes(bytes, 'msgpack'), fate: fates.get(number) }) }
   })

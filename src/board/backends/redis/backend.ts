@@ -53,7 +53,7 @@ import { type LimitUse, limitReachedError, type TokenRequest, type TokensTaken }
 import { duplicateRestoreError } from '../../model/post-batch.ts'
 import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
-import { RedisBatches, toBatchRefusal } from './batches.ts'
+import { RedisBatches, toBatchRefusalError } from './batches.ts'
 import { NO_REPLY, StepCommitter, type StepReply } from './committer.ts'
 import { fieldName, Layout, toOrder } from './layout.ts'
 import type { RedisLocation } from './place.ts'
@@ -192,7 +192,7 @@ export class RedisBackend implements Backend {
   async post(request: PostRequest): Promise<Posted> {
     const bytes = encodePostingWithin(request.posting, { limit: MAX_POSTING_BYTES })
     const reply = await this.#submitStep(postStep(request, { bytes }))
-    if (!reply.done && reply.details[0] === 'batch') throw toBatchRefusal(reply.details, request.posting)
+    if (!reply.done && reply.details[0] === 'batch') throw toBatchRefusalError(reply.details, request.posting)
     const posted = toPosted(reply, { bytes: toCountedBytes(bytes, 'msgpack') })
     return reply.isRepeated ? this.#locatePosted(posted) : posted
   }
@@ -325,7 +325,7 @@ export class RedisBackend implements Backend {
     const { step, postings } = writeStep(request)
     const { done, details, isRepeated } = await this.#submitStep(step)
     const refused = done || details[0] !== 'batch' ? undefined : request.posts[Number(details[3])]
-    if (refused) throw toBatchRefusal(details, refused.posting)
+    if (refused) throw toBatchRefusalError(details, refused.posting)
     if (!done) return { done: false, conflict: toConflict(details, request) }
     const [revisions, ids] = details as [readonly string[], readonly string[]]
     const posted = postings.map((bytes, index): Posted => {

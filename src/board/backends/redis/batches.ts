@@ -1,4 +1,4 @@
-/** The batches of a board: reads them, and creates and changes them by steps. `scripts/shared/batches.lua` counts their jobs. */
+/** Reads the batches of a board, and creates and changes them by steps. `scripts/shared/batches.lua` counts their jobs. */
 import { Duplicate } from '../../../core/errors.ts'
 import type { BatchChange, BatchJobs, BatchStore, NewBatch } from '../../backend.ts'
 import { rank } from '../../model/claim-order.ts'
@@ -88,7 +88,7 @@ export class RedisBatches implements BatchStore {
     return uuids.map((uuid, index) => parseBatch(uuid, values[2 * index], values[2 * index + 1]))
   }
 
-  /** Returns what follows the prefix and a colon in the entries of jobs. */
+  /** Returns the names of the jobs whose entries begin with the prefix and a colon: the part after the colon. */
   async #names(prefix: string): Promise<string[]> {
     const names: string[] = []
     for (let after = `[${prefix}:`; ; ) {
@@ -106,8 +106,8 @@ export class RedisBatches implements BatchStore {
   }
 }
 
-/** Returns the error of a post that its batch has refused, from the details of the answer. */
-export function toBatchRefusal([, why, reason]: readonly unknown[], posting: Posting): Error {
+/** Returns the error of a post that its batch has refused. The details are those of the answer of the step. */
+export function toBatchRefusalError([, why, reason]: readonly unknown[], posting: Posting): Error {
   const { batch = '' } = posting
   if (why === 'unknown') return unknownBatchError(batch, posting)
   if (why === 'duplicate') return duplicateMemberError(batch, posting)

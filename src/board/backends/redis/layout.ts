@@ -60,7 +60,7 @@ const LATER_NAMES = [
   ...['windows', 'intervals'],
 ] as const
 
-/** What has a channel of its own, on which the scripts publish the names of what has changed. */
+/** The channels beside that of jobs: on them the scripts publish the names of records, or of batches, that have changed. */
 export const WATCHABLE = ['records', 'batches'] as const
 export type Watchable = (typeof WATCHABLE)[number]
 

@@ -42,7 +42,7 @@ export interface BatchCounterOptions {
   readonly onError: (error: unknown) => void
 }
 
-/** What a transaction that opens a job adds for its batch. */
+/** The steps that count an opened job in its batch, for the transaction that posts or restores the job. */
 export interface BatchOpening {
   /** The check of the status, which many transactions share. */
   readonly check?: TransactionStep
@@ -52,7 +52,7 @@ export interface BatchOpening {
   toRejection(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): Error | undefined
 }
 
-/** What the transaction that ends a job adds for its batch. */
+/** The steps that count an ended job in its batch, for the transaction that ends the job. */
 export interface BatchEnding {
   readonly steps: readonly TransactionStep[]
   /** The steps that end the batch. They can be left out if the transaction would be too large: then the batch is ended afterwards. */
@@ -60,7 +60,7 @@ export interface BatchEnding {
   readonly touches: readonly TouchedName[]
 }
 
-/** What a post without a batch adds. */
+/** The steps of a post without a batch: none. */
 export const NO_OPENING: BatchOpening = { steps: [], touches: [], toRejection: () => undefined }
 const NO_ENDING: BatchEnding = { steps: [], finish: [], touches: [] }
 
@@ -132,8 +132,8 @@ export class BatchCounter {
    * Ends a job of a batch, and the batch with the last one.
    *
    * @param job undefined for a job without a batch
-   * @param commit ends the job, with these steps; returns whether those that end the batch were among them. @throws BatchChangedSignal if a step
-   * was refused
+   * @param commit ends the job, with these steps; returns whether those that end the batch were among them. @throws BatchChangedSignal if a
+   * step was refused
    */
   async end(job: EndingJob | undefined, commit: (ending: BatchEnding) => Promise<boolean>): Promise<void> {
     if (!job) {

@@ -1,21 +1,25 @@
--- Functions of batches: groups of jobs that are counted to their ends. Functions that post, end and restore jobs call them, in the same transaction.
+-- Functions of batches: groups of jobs that are counted to their ends. Functions that post, end and restore jobs call them, in the same
+-- transaction.
 --
--- Nothing is counted beside the jobs: the open ones are the rows in jobs with the number of the batch, and the failed ones those in batch_failures.
--- A post adds a row to batch_posts. So no two of them write the same row.
+-- There are no counters that transactions share. The open jobs are the rows of the table jobs with the number of the batch, and the failed
+-- ones those of batch_failures. Each post adds a row of its own to batch_posts. So posts and ends do not wait for each other's rows.
 --
 -- | transaction | locks | what follows |
 -- |---|---|---|
 -- | post | the open job on whose behalf it is, then the row of the batch, both FOR KEY SHARE | neither does that job end before it commits, nor is the batch sealed |
 -- | end of a job | after its row: an unclaimed job of the batch, FOR KEY SHARE, if one is free | it ends later, so this end is not the last one |
--- | end of a job, where none is free | the row of the batch: FOR KEY SHARE if it is not sealed, else FOR NO KEY UPDATE | seal and end come one after the other; of two last ends, the second one finds no open job |
+-- | end of a job, where no unclaimed job is free | the row of the batch: FOR KEY SHARE if it is not sealed, otherwise FOR NO KEY UPDATE | the seal and the end come one after the other; of the last two ends, the second one finds no open job |
 -- | restoration | the row of the batch, FOR NO KEY UPDATE | the batch ends before it, and is opened again, or after it |
--- | seal, cancellation, reopening | the row of the batch, FOR UPDATE | no post and no last end beside it |
+-- | seal, cancellation, reopening | the row of the batch, FOR UPDATE | no post and no last end is under way at the same time |
 --
--- An end waits for nobody as long as there are jobs that nobody has claimed. If an end has found a free job, that job ends after it has committed; and
--- whoever waits for the row of the batch has locked all jobs that it ends. So the last one of all ends has the row of the batch, and finds no open
--- job. Rows of batches are locked after those of jobs and followers, in the order of their numbers, by nobody who waits for the row of a job afterwards.
+-- While a batch has unclaimed jobs, the ends of its jobs do not wait for each other. An end that has found an unclaimed job is not the last
+-- one: its lock keeps that job from ending before it has committed. An end that waits for the row of the batch has locked the rows of all
+-- jobs that it ends. So the last of all ends gets the row of the batch, and finds no open job.
+--
+-- Order of locks: rows of jobs, then of followers, then of batches by their numbers. A transaction that has locked a batch does not wait
+-- for the row of a job afterwards, so no deadlock is possible.
 
--- Adds the posts of a batch to its total. Its row is locked. Returns nothing.
+-- Adds the posts of a batch to its total. Its row must be locked. Returns nothing.
 CREATE OR REPLACE FUNCTION :SCHEMA.add_posts(p_batch bigint)
 RETURNS void LANGUAGE plpgsql
 SET enable_seqscan TO off
@@ -37,8 +41,8 @@ BEGIN
   PERFORM pg_notify(':CHANNEL' || p_board || '_b', p_uuid);
 END $function$;
 
--- Removes the batches of a board that ended first: all but MAX_ENDED_BATCHES of those that have ended. Leaves those that another transaction changes
--- now. Returns nothing.
+-- Removes the batches of a board that ended first: all but MAX_ENDED_BATCHES of those that have ended. Leaves those that another
+-- transaction changes now. Returns nothing.
 CREATE OR REPLACE FUNCTION :SCHEMA.forget_batches(p_board integer)
 RETURNS void LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_sort TO off SET enable_bitmapscan TO off SET jit TO off
@@ -73,7 +77,7 @@ DECLARE
 BEGIN
   PERFORM FROM :SCHEMA.batches WHERE number = p_batch AND sealed AND ended_at IS NULL FOR NO KEY UPDATE;
   IF NOT FOUND THEN RETURN; END IF;
-  -- In a statement of its own: it sees what was committed while this one waited for the lock.
+  -- This is a statement of its own, so that it sees what was committed while the lock was awaited.
   PERFORM FROM :SCHEMA.jobs WHERE batch = p_batch ORDER BY uuid DESC LIMIT 1;
   IF FOUND THEN RETURN; END IF;
   PERFORM :SCHEMA.add_posts(p_batch);
@@ -83,7 +87,7 @@ BEGIN
     BEGIN
       PERFORM :SCHEMA.post_callback(v_batch.board, p_batch, v_batch.uuid, v_batch.generation, v_batch.total, v_failed);
     EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
-      -- Somebody has changed it by hand. The job must end all the same.
+      -- The callback was changed by hand. The job must end all the same.
       RAISE WARNING 'batch %: its callback cannot be posted: %', v_batch.uuid, SQLERRM;
     END;
   END IF;
@@ -91,8 +95,8 @@ BEGIN
   PERFORM :SCHEMA.forget_batches(v_batch.board);
 END $function$;
 
--- Counts jobs that this transaction has ended: of each batch once. Ends the batches of which none is open any more. p_batches: their numbers, which
--- may be repeated; null for none. Returns nothing.
+-- Ends those of these batches that have no open job any more, after this transaction has ended jobs of them. p_batches: the numbers of the
+-- batches, which may be repeated; null for jobs without a batch. Returns nothing.
 CREATE OR REPLACE FUNCTION :SCHEMA.count_ends(p_batches bigint[])
 RETURNS void LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_sort TO off SET enable_bitmapscan TO off SET jit TO off
@@ -103,7 +107,7 @@ DECLARE
   v_sealed boolean;
 BEGIN
   FOR v_batch IN SELECT DISTINCT number FROM unnest(p_batches) AS number WHERE number IS NOT NULL ORDER BY number LOOP
-    -- The newest one: it is claimed last, and no rows of jobs that have ended are read before it.
+    -- The newest job is claimed last. In this order Postgres also reads no dead rows of jobs that have ended before it finds one.
     PERFORM FROM :SCHEMA.jobs WHERE batch = v_batch AND session IS NULL ORDER BY id DESC LIMIT 1 FOR KEY SHARE SKIP LOCKED;
     CONTINUE WHEN FOUND;
     SELECT sealed INTO v_sealed FROM :SCHEMA.batches WHERE number = v_batch;
@@ -115,11 +119,12 @@ BEGIN
   END LOOP;
 END $function$;
 
--- Returns which posts their batches do not take, each as its index from 1 and the reason, as of the function post. Locks the rows of the batches.
+-- Returns the posts that their batches refuse: the index of each from 1, and the reason as the function post returns it. Locks the rows of
+-- the batches.
 --
--- Arrays with one element for each post: p_batches and p_numbers (uuid and number of its batch; the number is null for one that the board does not
--- have), p_members (the number of the open job on whose behalf it is, or null) and p_uuids. p_missing: the numbers of jobs that are not on the board, or
--- null.
+-- Arrays with one element for each post: p_batches and p_numbers (uuid and number of its batch; the number is null for one that the board
+-- does not have), p_members (the number of the open job on whose behalf it is, or null) and p_uuids. p_missing: the numbers of jobs that
+-- are not on the board, or null.
 CREATE OR REPLACE FUNCTION :SCHEMA.barred_posts(p_batches text[], p_numbers bigint[], p_members bigint[], p_missing bigint[], p_uuids text[])
 RETURNS TABLE (at bigint, why json) LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
@@ -140,7 +145,7 @@ BEGIN
   WHERE reason IS NOT NULL;
 END $function$;
 
--- Makes a batch take jobs again; in the next generation if it has ended. Its row is locked. Returns nothing.
+-- Opens a batch again. If it has ended, it begins its next generation. Its row must be locked. Returns nothing.
 CREATE OR REPLACE FUNCTION :SCHEMA.reopen_batch(p_batch bigint, p_sealed boolean)
 RETURNS void LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp
@@ -166,8 +171,8 @@ BEGIN
   FROM :SCHEMA.batches b WHERE b.number = ANY(p_numbers) ORDER BY b.number DESC;
 END $function$;
 
--- Creates an empty batch. Arrays with one element for each callback, as the columns of batch_callbacks: p_failed, p_names, p_priorities, p_owner_lost,
--- p_delays, p_bodies and p_gaps. Returns done, or taken if the board has a batch with this uuid.
+-- Creates an empty batch. Arrays with one element for each callback, as the columns of batch_callbacks: p_failed, p_names, p_priorities,
+-- p_owner_lost, p_delays, p_bodies and p_gaps. Returns done, or taken if the board has a batch with this uuid.
 CREATE OR REPLACE FUNCTION :SCHEMA.create_batch(
   p_lane uuid, p_number bigint, p_board integer, p_uuid text, p_definition bytea, p_failed boolean[], p_names text[], p_priorities text[],
   p_owner_lost text[], p_delays float8[], p_bodies bytea[], p_gaps text[])
@@ -184,8 +189,8 @@ BEGIN
   RETURN :SCHEMA.answer(p_lane, p_number, '"done"');
 END $function$;
 
--- Seals, cancels or reopens a batch, which may end it. p_kind: seal, cancel or reopen. p_who, p_reason: of a cancellation; null else. Returns
--- {generation, sealed, endedAt, who, reason, total, open, failed}: what it is afterwards; or gone if the board has no such batch.
+-- Seals, cancels or reopens a batch, which may end it. p_kind: seal, cancel or reopen. p_who, p_reason: of a cancellation; null else.
+-- Returns {generation, sealed, endedAt, who, reason, total, open, failed}: what it is afterwards; or gone if the board has no such batch.
 CREATE OR REPLACE FUNCTION :SCHEMA.change_batch(
   p_lane uuid, p_number bigint, p_board integer, p_uuid text, p_kind text, p_who text, p_reason text)
 RETURNS json LANGUAGE plpgsql
@@ -210,8 +215,8 @@ BEGIN
       'total', total, 'open', open, 'failed', failed) FROM :SCHEMA.counted_batches(ARRAY[v_batch])));
 END $function$;
 
--- Ends batches that are sealed and have no open jobs, as when their last job was removed by hand; adds posts to totals, and removes batches that are
--- not kept. Returns nothing.
+-- Ends batches that are sealed and have no open jobs, as when their last job was removed by hand; adds posts to totals, and removes batches
+-- that are not kept. Returns nothing.
 CREATE OR REPLACE FUNCTION :SCHEMA.sweep_batches(p_board integer)
 RETURNS void LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
@@ -228,7 +233,7 @@ BEGIN
         PERFORM :SCHEMA.add_posts(v_batch);
         PERFORM :SCHEMA.close_batch(v_batch);
       EXCEPTION WHEN data_exception OR integrity_constraint_violation THEN
-        -- Somebody has changed it by hand. The others are swept all the same.
+        -- The batch was changed by hand. The others must be swept all the same.
         RAISE WARNING 'batch % cannot be swept: %', v_batch, SQLERRM;
       END;
     END IF;

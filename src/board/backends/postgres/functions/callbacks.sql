@@ -1,7 +1,8 @@
 -- Functions that post the callback of a batch that has ended. The body of a callback is a posting without what is different each time: its
 -- creator has cut that out, because a function of the database cannot decode a posting.
 
--- Returns the uuid of a name: version 5, in the namespace of model/job-batch.ts. It computes SHA-1 itself: Postgres has none without an extension.
+-- Returns the uuid of a name: version 5, in the namespace of model/job-batch.ts. It computes SHA-1 itself: Postgres has none without an
+-- extension.
 CREATE OR REPLACE FUNCTION :SCHEMA.callback_uuid(p_name text)
 RETURNS text LANGUAGE plpgsql IMMUTABLE
 SET search_path TO pg_catalog, pg_temp
@@ -61,7 +62,8 @@ END $function$;
 
 -- Posts the callback of a batch that has ended, with these numbers of jobs; nothing if there is none. Returns nothing.
 --
--- A gap is a letter and the number of bytes of the body before it: u for the uuid, g for the generation, and t, d and f for the numbers of jobs.
+-- A gap is a letter and the number of bytes of the body before it: u for the uuid, g for the generation, and t, d and f for the numbers of
+-- jobs.
 CREATE OR REPLACE FUNCTION :SCHEMA.post_callback(
   p_board integer, p_batch bigint, p_uuid text, p_generation integer, p_total bigint, p_failed bigint)
 RETURNS void LANGUAGE plpgsql

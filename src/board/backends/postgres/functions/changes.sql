@@ -55,8 +55,9 @@ AS $function$
     ) c)
 $function$;
 
--- Sweeps batches, and deletes changes that every living participant has read, old receipts, and what is left of limits of which nothing is taken. Does nothing
--- if another participant does so now, or has done so within the last 2 minutes. Returns nothing.
+-- Removes obsolete rows: changes that every living participant has read, old receipts, arrival times of limits that are not needed any
+-- more, windows that are over. Sweeps batches, too. Does nothing if another participant does so now, or has done so within the last 2
+-- minutes. Returns nothing.
 --
 -- A participant polls at least once within 60 seconds, or else lists the board again. So the changes that were visible in a
 -- snapshot that is 2 minutes old (the horizon) are not needed any more.
@@ -69,12 +70,12 @@ BEGIN
   SELECT horizon INTO v_horizon FROM :SCHEMA.boards
   WHERE id = p_board AND horizon_at < clock_timestamp() - interval '2 minutes' FOR NO KEY UPDATE SKIP LOCKED;
   IF NOT FOUND THEN RETURN; END IF;
-  -- Before the receipts: whoever has the row of a batch may wait for a receipt.
+  -- Batches come before receipts: a transaction that has locked the row of a batch may wait for the row of a receipt.
   PERFORM :SCHEMA.sweep_batches(p_board);
   DELETE FROM :SCHEMA.changes WHERE board = p_board AND transaction < pg_snapshot_xmax(v_horizon)
     AND pg_visible_in_snapshot(transaction, v_horizon);
-  -- A time that has passed means the same as none, and that of a key which no limit concerns any more means nothing: while the row of the board is
-  -- locked, no limit is set.
+  -- An arrival time that has passed means the same as none, and that of a key without a limit is not used. No limit can be set meanwhile,
+  -- because the row of the board is locked.
   DELETE FROM :SCHEMA.limit_keys WHERE (key, board) IN (SELECT k.key, k.board FROM :SCHEMA.limit_keys k
     WHERE k.board = p_board AND (k.arrival < extract(epoch FROM clock_timestamp())::float8 * 1000 OR NOT EXISTS (
       SELECT FROM :SCHEMA.records r WHERE r.board = p_board AND r.kind = 'limit'

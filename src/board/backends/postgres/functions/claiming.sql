@@ -30,10 +30,10 @@ END $function$;
 -- paused, and {outOfFences} near 2^53 - 1, the largest number that JavaScript and JSON represent exactly: two claims above
 -- it could get the same fence. The limit leaves a margin of a million for numbers that are drawn concurrently.
 --
--- Claims that want the same resource come one after another, by a lock of the transaction whose number follows from the board and the resource:
--- two resources may have the same one. The sessions hold locks of the resources themselves, see resource-locks.ts. lock_timeout limits the
--- wait, because any role of the database may take such a lock. After it, a claim is refused as if the resource were held, and the other
--- claims of the batch continue.
+-- Claims that want the same resource come one after another, by a lock of the transaction whose number follows from the board and the
+-- resource: two resources may have the same one. The sessions hold locks of the resources themselves, see resource-locks.ts. lock_timeout
+-- limits the wait, because any role of the database may take such a lock. After it, a claim is refused as if the resource were held, and
+-- the other claims of the batch continue.
 CREATE OR REPLACE FUNCTION :SCHEMA.claim(
   p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
   p_whos text[], p_lives bytea, p_lengths integer[], p_asking integer[], p_resources bigint[], p_names text[],

@@ -6,11 +6,11 @@
 -- | end of a job | its row, FOR UPDATE; then the rows of the jobs that depend on it, by id | of two ends at the same time, the second one finds what the first one has left |
 -- | cancellation | the row of the job | its dependencies are deleted: it is claimed without them |
 --
--- So a claimed job has no dependencies, and a job has a larger id than those on which it depends. Two ends, which lock the jobs that end first and
--- then the dependent jobs by id, never wait for each other.
+-- So a claimed job has no dependencies, and a job has a larger id than those on which it depends. Two ends, which lock the jobs that end
+-- first and then the dependent jobs by id, never wait for each other.
 
--- Locks these jobs of a board against their end until the transaction has ended. Returns the numbers of those that are not on the board; null if
--- all are.
+-- Locks these jobs of a board against their end until the transaction has ended. Returns the numbers of those that are not on the board;
+-- null if all are.
 CREATE OR REPLACE FUNCTION :SCHEMA.lock_dependencies(p_board integer, p_after bigint[])
 RETURNS bigint[] LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp
@@ -22,8 +22,8 @@ BEGIN
   RETURN (SELECT array_agg(id) FROM (SELECT unnest(p_after) AS id EXCEPT SELECT unnest(v_there)) AS missing);
 END $function$;
 
--- Locks the rows of the jobs that depend on these, which are locked. Returns their numbers; null if there are none. It comes before the locks of
--- followers.
+-- Locks the rows of the jobs that depend on these, which are locked. Returns their numbers; null if there are none. It comes before the
+-- locks of followers.
 CREATE OR REPLACE FUNCTION :SCHEMA.lock_dependents(p_jobs bigint[])
 RETURNS bigint[] LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp
@@ -37,8 +37,8 @@ BEGIN
   RETURN v_dependents;
 END $function$;
 
--- Frees the jobs that depended on jobs which have ended, or cancels them. Their rows are locked. p_done and p_trashed: the numbers of the jobs
--- that are done, and of those that are in the trash; either may be null. Returns nothing.
+-- Frees the jobs that depended on jobs which have ended, or cancels them. Their rows are locked. p_done and p_trashed: the numbers of the
+-- jobs that are done, and of those that are in the trash; either may be null. Returns nothing.
 CREATE OR REPLACE FUNCTION :SCHEMA.release_dependents(p_board integer, p_done bigint[], p_trashed bigint[])
 RETURNS void LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp

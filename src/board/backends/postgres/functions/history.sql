@@ -16,12 +16,12 @@ END $function$;
 
 -- Adds jobs that have ended.
 --
--- Arrays with one element for each job that was to end: p_ids (number), p_uuids and p_lengths (length of its part of p_records, where the records
--- are joined; null for a job that is not added). p_ended: the numbers of those that have ended. p_keep: how many jobs the history keeps.
--- Returns nothing.
+-- Arrays with one element for each job that was to end: p_ids (number), p_uuids and p_lengths (length of its part of p_records, where the
+-- records are joined; null for a job that is not added). p_ended: the numbers of those that have ended. p_keep: how many jobs the history
+-- keeps. Returns nothing.
 --
--- To find the oldest jobs costs a read of those that are kept. So only some calls do it, chosen at random: processes that end one job each do
--- their part, too.
+-- Finding the oldest jobs costs a read of all that are kept. So only some calls trim the history, chosen at random: a counter in the
+-- process would never trim it where each process ends one job.
 CREATE OR REPLACE FUNCTION :SCHEMA.add_history(
   p_board integer, p_ids bigint[], p_ended bigint[], p_uuids text[], p_records bytea, p_lengths integer[], p_keep integer)
 RETURNS void LANGUAGE plpgsql

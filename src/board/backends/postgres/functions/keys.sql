@@ -1,12 +1,12 @@
--- Functions of the windows of keys, and of jobs that are replaced by a newer post with their key.
+-- Functions of the windows of keys, and of the replacement of a posting by a newer post with the same key.
 --
--- A key is taken by the row of its job in jobs (an index keeps it unique), and after the end of that job by its row in key_windows, until its time
--- has passed. A post inserts its jobs first. It waits there for other transactions about the same keys; afterwards a statement of its own sees the
--- windows of all jobs that had the keys before.
+-- A key is taken by the row of its job in jobs (an index keeps it unique), and after the end of that job by its row in key_windows, until
+-- its time has passed. A post inserts its jobs first. It waits there for other transactions about the same keys; afterwards a statement of
+-- its own sees the windows of all jobs that had the keys before.
 
--- Takes the keys of jobs that this transaction has just inserted into jobs. Arrays with one element for each job: number, digest of the key or
--- null, uuid, window in milliseconds or null. p_own: the number of a job whose window does not count, or null. Returns the numbers of the jobs whose
--- key is taken by a window: the caller deletes them. Null if there are none.
+-- Takes the keys of jobs that this transaction has just inserted. Arrays with one element for each job: number, digest of the key or null,
+-- uuid, window in milliseconds or null. p_own: the number of a job whose window does not count, or null. Returns the numbers of the jobs
+-- whose key is taken by a window: the caller deletes them. Null if there are none.
 CREATE OR REPLACE FUNCTION :SCHEMA.take_keys(
   p_board integer, p_ids bigint[], p_keys bytea[], p_uuids text[], p_windows float8[], p_own bigint DEFAULT NULL)
 RETURNS bigint[] LANGUAGE plpgsql
@@ -18,7 +18,7 @@ BEGIN
   SELECT array_agg(a.id) INTO v_refused FROM unnest(p_ids, p_keys) AS a(id, key)
   JOIN :SCHEMA.key_windows w ON w.key = ANY(ARRAY[a.key]) AND w.board = p_board
   WHERE w.until > clock_timestamp() AND w.job <> coalesce(p_own, 0);
-  -- In a transaction of the caller with a snapshot of its own, a window may be there that it does not see: then this insert fails.
+  -- A caller's transaction with an older snapshot may not see a window: then this insert fails, and the key is not taken twice.
   INSERT INTO :SCHEMA.key_windows (board, key, job, uuid, until)
   SELECT p_board, key, id, uuid, coalesce(clock_timestamp() + length * interval '1 ms', '-infinity')
   FROM unnest(p_ids, p_keys, p_uuids, p_windows) AS a(id, key, uuid, length)
@@ -28,9 +28,9 @@ BEGIN
   RETURN v_refused;
 END $function$;
 
--- Gives an unclaimed job the posting of a newer post with its key. p_body, p_name, p_priority, p_owner_lost and p_delay: as of the function post;
--- p_window: the window of the key from now on in milliseconds, or null. Returns done; changed if the job is claimed or cancelled, or has another
--- revision; or gone if it has left the board.
+-- Replaces the posting of an unclaimed job by that of a newer post with its key. p_body, p_name, p_priority, p_owner_lost, p_delay: as in
+-- post; p_window: the window of the key from now on in milliseconds, or null. Returns done; changed if the job is claimed or cancelled, or
+-- has another revision; or gone if it has left the board.
 CREATE OR REPLACE FUNCTION :SCHEMA.replace_posting(
   p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_revision integer, p_body bytea, p_name text,
   p_priority text, p_key bytea, p_owner_lost text, p_delay float8, p_window float8)

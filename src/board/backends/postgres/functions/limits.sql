@@ -1,12 +1,12 @@
 -- Functions that take slots and tokens of limits: for claims, and tokens alone outside of claims.
 --
--- The rows of the keys are locked in their order until the claim commits, after the rows of jobs: two claims count the slots of a key one after
--- the other. Rates follow GCRA (see model/limits.ts) on the clock of the server.
+-- The rows of the keys are locked in their order until the claim commits, after the rows of jobs: two claims count the slots of a key one
+-- after the other. Rates follow GCRA (see model/limits.ts) on the clock of the server.
 
 -- Returns the arrival time of a key after a change of its rate: as many tokens are missing as before, but no more than the burst.
 --
--- p_arrival and p_former are the arrival time and the spacing (the milliseconds in which a token comes back) of the tokens that were taken, p_burst and
--- p_spacing are the rate that is set now.
+-- p_arrival and p_former are the arrival time and the spacing (the milliseconds in which a token comes back) of the tokens that were taken,
+-- p_burst and p_spacing are the rate that is set now.
 CREATE OR REPLACE FUNCTION :SCHEMA.arrival_at(p_arrival float8, p_former float8, p_burst float8, p_spacing float8)
 RETURNS float8 LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp
@@ -18,9 +18,11 @@ BEGIN
   RETURN v_now + least(p_burst, (p_arrival - v_now) / p_former) * p_spacing;
 END $function$;
 
--- Locks the rows of these keys, and creates those that are missing. Applies their rates to tokens that were taken by others. Returns nothing.
+-- Locks the rows of these keys, and creates those that are missing. Where a rate has changed, converts the arrival time to the new rate.
+-- Returns nothing.
 --
--- Arrays with one element for each limit: p_keys, p_bursts and p_spacings, null where there is no rate. A key has the same rate wherever it is named.
+-- Arrays with one element for each limit: p_keys, p_bursts and p_spacings, null where there is no rate. A key has the same rate wherever it
+-- is named.
 CREATE OR REPLACE FUNCTION :SCHEMA.lock_limits(p_board integer, p_keys text[], p_bursts float8[], p_spacings float8[])
 RETURNS void LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp
@@ -40,13 +42,14 @@ END $function$;
 
 -- Takes the slots and tokens of jobs, one job after the other: all that a job wants, or nothing. The rows of its keys are locked.
 --
--- What is taken of the keys is read once and written once, for all jobs: a query for each job would take several times as long as its claim.
+-- What is taken of the keys is read once and written once, for all jobs: a query for each job would take several times as long as its
+-- claim.
 --
--- p_ids: the numbers of jobs, of which those with an index (from 1) in p_jobs are asked for. Arrays with one element for each limit: p_wanting
--- (the index of its job), p_keys, p_slots (the number of slots, or null), p_costs and p_bursts (tokens, or null) and p_spacings (the milliseconds in
--- which a token comes back, or null).
--- Returns {limited, arrivals}: for each job that gets nothing [index from 0, {reached, until}], with the key that has no room and the time from which it
--- has some, null for one without a free slot; for the others with a rate [index from 0, a list of [key, new arrival time]].
+-- p_ids: the numbers of jobs, of which those with an index (from 1) in p_jobs are asked for. Arrays with one element for each limit:
+-- p_wanting (the index of its job), p_keys, p_slots (the number of slots, or null), p_costs and p_bursts (tokens, or null) and p_spacings
+-- (the milliseconds in which a token comes back, or null). Returns {limited, arrivals}. limited: for each job that gets nothing [index from
+-- 0, {reached, until}], with the key that has no room and the time from which it has room; null for a key without a free slot. arrivals:
+-- for each other job with a rate [index from 0, a list of [key, new arrival time]].
 CREATE OR REPLACE FUNCTION :SCHEMA.take_limits(
   p_board integer, p_ids bigint[], p_jobs integer[], p_wanting integer[], p_keys text[], p_slots integer[], p_costs float8[], p_bursts float8[],
   p_spacings float8[])
@@ -55,7 +58,7 @@ SET search_path TO pg_catalog, pg_temp
 AS $function$
 DECLARE
   v_now float8 := extract(epoch FROM clock_timestamp())::float8 * 1000;
-  -- Of each key, in their order: its name, the number of slots that are taken, and its arrival time.
+  -- One element for each key, ordered by name: its name, the number of slots that are taken, and its arrival time.
   v_names text[];
   v_used bigint[];
   v_arrivals float8[];
@@ -123,9 +126,9 @@ END $function$;
 
 -- Takes tokens of a key for calls outside of claims, in their order, up to the first one whose tokens are not free.
 --
--- p_limits is the revision of the limits by which the rate was found. p_costs has the tokens of each call. p_burst and p_spacing (the milliseconds in
--- which a token comes back) are null to check only the revision. Returns {limits} at another revision; else {taken, until}: the number of calls whose
--- tokens were taken, and the time from which those of the next call are free, null if there is none.
+-- p_limits is the revision of the limits by which the rate was found. p_costs has the tokens of each call. p_burst and p_spacing (the
+-- milliseconds in which a token comes back) are null to check only the revision. Returns {limits} at another revision; else {taken, until}:
+-- the number of calls whose tokens were taken, and the time from which those of the next call are free, null if there is none.
 CREATE OR REPLACE FUNCTION :SCHEMA.take_tokens(
   p_lane uuid, p_number bigint, p_board integer, p_limits integer, p_key text, p_costs float8[], p_burst float8, p_spacing float8)
 RETURNS json LANGUAGE plpgsql

@@ -12,19 +12,19 @@
 -- A query that needs a disabled plan, such as a read of a sequence, seems so expensive that Postgres compiles it first. That
 -- took a tenth of a second for the first claim of each session, so JIT compilation is disabled, too.
 
--- Posts jobs together. A job whose key is taken is not posted, nor one that depends on a job which is not on the board, nor one that its batch
--- does not take.
+-- Posts jobs together. A job is not posted if its key is taken, if it depends on a job that is not on the board, or if its batch refuses
+-- it.
 --
--- p_bodies: the postings, joined; p_lengths: the length of each; then arrays with one element for each job: uuid, name, priority,
--- digest of the key or null, onOwnerLost or null, delay in milliseconds or null. Arrays with one element for each dependency: p_dependents (the
--- index of the job, from 1), p_after (the number of the other job) and p_settled (whether it is met also by the end in the trash). p_windows: for
--- each job the window of its key in milliseconds, or null. p_batches: for each job the uuid of its batch, or null, and p_members: the uuid of the open
--- job of that batch on whose behalf it is posted, or null; both are empty where no job is in a batch.
+-- p_bodies: the postings, joined; p_lengths: the length of each; then arrays with one element for each job: uuid, name, priority, digest of
+-- the key or null, onOwnerLost or null, delay in milliseconds or null. Arrays with one element for each dependency: p_dependents (the index
+-- of the job, from 1), p_after (the number of the other job) and p_settled (whether it is met also by the end in the trash). p_windows: for
+-- each job the window of its key in milliseconds, or null. p_batches: for each job the uuid of its batch, or null, and p_members: the uuid
+-- of the open job of that batch on whose behalf it is posted, or null; both are empty where no job is in a batch.
 --
--- Returns {ids, taken, gone, barred}: the numbers of the jobs; for each job that was not posted because of its key, by its index: the uuid and the number
--- of the job that has the key, and true if that job has left the board and its window is not over; for each that depends on jobs which are not on the
--- board, by its index, the numbers of these; and for each that its batch does not take, by its index, why: [unknown], [cancelled, reason], [sealed] or
--- [duplicate].
+-- Returns {ids, taken, gone, barred}: the numbers of the jobs; for each job that was not posted because of its key, by its index: the uuid
+-- and the number of the job that has the key, and true if that job has left the board and its window is not over; for each that depends on
+-- jobs which are not on the board, by its index, the numbers of these; and for each that its batch refuses, by its index, why: [unknown],
+-- [cancelled, reason], [sealed] or [duplicate].
 --
 -- Rank 2 is the rank of the default priority, NORMAL.
 CREATE OR REPLACE FUNCTION :SCHEMA.post(

@@ -9,10 +9,10 @@
 -- must not exist) and p_lengths (length of its part of p_values, where the new values are joined; null to remove the record). The rest as
 -- of the function post; p_bodies is null if nothing is posted.
 --
--- Returns {revisions, posted}: the new revision of each record, null for one that was removed, and what post returns. Returns {record}, the
--- index from 0 of a change whose record is at another revision, {post}, that of a post whose key is taken, or {gone}, the numbers of the jobs on
--- which posts would depend and which are not on the board, or {batch}, as [index, reason]
--- for a post that its batch does not take, as of the function post: then nothing was changed.
+-- Returns {revisions, posted}: the new revision of each record, null for one that was removed, and what post returns. If nothing was
+-- changed, returns why: {record}, the index from 0 of a change whose record is at another revision; {post}, the index of a post whose key
+-- is taken; {gone}, the numbers of the jobs on which posts would depend and which are not on the board; or {batch}, as [index, reason], a
+-- post that its batch refuses, with the reason as the function post returns it.
 CREATE OR REPLACE FUNCTION :SCHEMA.write_records(
   p_lane uuid, p_number bigint, p_board integer, p_kinds text[], p_digests bytea[], p_ids text[], p_revisions bigint[],
   p_values bytea, p_lengths integer[], p_bodies bytea, p_body_lengths integer[], p_uuids text[], p_names text[],

@@ -1,7 +1,7 @@
 -- Functions that cancel a job, take its claim away, and pause or resume a board.
 
--- Marks a job as cancelled; a delayed job, and one that waits for others, becomes due at once. The first request is kept. Returns done, or gone
--- if the job has left the board.
+-- Marks a job as cancelled; a delayed job, and one that waits for others, becomes due at once. The first request is kept. Returns done, or
+-- gone if the job has left the board.
 CREATE OR REPLACE FUNCTION :SCHEMA.cancel(p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_who text, p_reason text)
 RETURNS json LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp
@@ -18,8 +18,8 @@ BEGIN
   RETURN :SCHEMA.answer(p_lane, p_number, CASE WHEN FOUND THEN '"done"'::json ELSE '"gone"' END);
 END $function$;
 
--- Ends the claim of whichever session holds it at this revision. p_life: the part of the posting that claims change. Returns released, unclaimed,
--- changed if the job has another revision, or gone if it has left the board.
+-- Ends the claim of whichever session holds it at this revision. p_life: the part of the posting that claims change. Returns released,
+-- unclaimed, changed if the job has another revision, or gone if it has left the board.
 CREATE OR REPLACE FUNCTION :SCHEMA.release(p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_revision integer, p_life bytea)
 RETURNS json LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp

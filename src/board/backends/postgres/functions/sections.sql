@@ -2,8 +2,8 @@
 -- them may read a long board for a short answer, whatever the statistics of the table are. So their settings make them read
 -- an index in its order and sort nothing.
 --
--- They return a job as [number, rank, end of its delay in milliseconds since 1970 or 0, whether claimed, whether cancelled]. The delay of a job that
--- waits for others ends at infinity.
+-- They return a job as [number, rank, end of its delay in milliseconds since 1970 or 0, whether claimed, whether cancelled]. The delay of a
+-- job that waits for others ends at infinity.
 
 -- Returns a time in milliseconds since 1970; 0 for a job without delay. Postgres inlines this function, so it must have no
 -- settings (also no search_path), and qualifies all names itself.

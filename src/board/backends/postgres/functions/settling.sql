@@ -2,12 +2,11 @@
 
 -- Settles a batch of claims of one session, each as requested.
 --
--- Arrays with one element for each job: number, revision, kind (consume, abandon or trash), length of its part of p_lives
--- (where the parts of postings that claims change are joined), delay of an abandoned job in milliseconds or null. For a
--- trashed job also: the name of the owner, the reason, and the failure. p_holding: whether any of the jobs may hold resources or slots. For the
--- history: p_uuids, p_records, p_record_lengths and p_keep, as of add_history; p_keep is null if no job is added.
--- Returns {lost}: the indexes of the claims that this session no longer has, from 0; {} if it had all; {over} if the session
--- has ended.
+-- Arrays with one element for each job: number, revision, kind (consume, abandon or trash), length of its part of p_lives (where the parts
+-- of postings that claims change are joined), delay of an abandoned job in milliseconds or null. For a trashed job also: the name of the
+-- owner, the reason, and the failure. p_holding: whether any of the jobs may hold resources or slots. For the history: p_uuids, p_records,
+-- p_record_lengths and p_keep, as in add_history; p_keep is null if no job is added. Returns {lost}: the indexes of the claims that this
+-- session no longer has, from 0; {} if it had all; {over} if the session has ended.
 CREATE OR REPLACE FUNCTION :SCHEMA.settle(
   p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
   p_kinds text[], p_lives bytea, p_lengths integer[], p_delays float8[], p_whos text[], p_reasons text[], p_failures bytea[],

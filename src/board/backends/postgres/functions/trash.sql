@@ -2,8 +2,8 @@
 -- refusal.
 
 -- Moves an unclaimed job to the trash. p_life: the part of its posting that claims change. p_record: its record for the history, of which
--- p_keep jobs are kept; null if it is not added. Returns done, changed if the job is claimed or has another revision, or gone if it has left the
--- board.
+-- p_keep jobs are kept; null if it is not added. Returns done, changed if the job is claimed or has another revision, or gone if it has
+-- left the board.
 CREATE OR REPLACE FUNCTION :SCHEMA.discard(
   p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_revision integer, p_life bytea,
   p_who text, p_reason text, p_failure bytea, p_record bytea, p_keep integer)
@@ -36,10 +36,12 @@ BEGIN
   RETURN :SCHEMA.answer(p_lane, p_number, '"done"');
 END $function$;
 
--- Moves an entry of the trash back to the board, as a new job, and opens it again in its batch, if that is kept. p_life: the part of its posting that claims change. p_after and p_settled: its
--- dependencies, and p_window: the window of its key, as of the function post. Returns done, gone if there is no such entry, taken if the key is
--- taken, also by the window of another job, duplicate if a job with its uuid is open in its batch, or {gone}, the numbers of the
--- jobs on which it would depend and which are not on the board.
+-- Moves an entry of the trash back to the board, as a new job. Its batch, if it is kept, counts the job as open again.
+--
+-- p_life: the part of its posting that claims change. p_after and p_settled: its dependencies, and p_window: the window of its key, as in
+-- the function post. Returns done; gone if there is no such entry; taken if the key is taken by a job, or by the window of another job;
+-- duplicate if a job with its uuid is open in its batch; or {gone}, the numbers of the jobs on which it would depend and which are not on
+-- the board.
 CREATE OR REPLACE FUNCTION :SCHEMA.restore(
   p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_life bytea, p_priority text,
   p_key bytea, p_owner_lost text, p_after bigint[], p_settled boolean[], p_window float8)

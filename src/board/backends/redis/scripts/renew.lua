@@ -15,6 +15,6 @@ local id, ttl, seen = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local last = tonumber(redis.pcall('HGET', OWNER, 'number') or '-1') or -1
 if last < tonumber(ARGV[4]) or last > tonumber(ARGV[5]) then return { pack({ false, last }) } end
 renew(id, ttl)
--- What cannot be swept, because somebody has changed the keys, keeps no owner from living.
+-- If the keys were changed by hand, the sweep may fail. The owner must be renewed all the same.
 pcall(sweepRates)
 return { pack({ true }), status(seen) }

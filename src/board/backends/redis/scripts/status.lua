@@ -1,4 +1,4 @@
--- Reads where jobs are. It changes nothing.
+-- Reads whether jobs are on the board or in the trash. It changes nothing.
 --
 -- KEYS: all. ARGV: ids. Returns for each: 1 if it is on the board, 2 if it is in the trash, 0 otherwise.
 

@@ -11,8 +11,8 @@ function steps.createBatch(uuid, definition, done, failed)
   return { true }
 end
 
--- Seals, cancels or reopens a batch. Returns its state: the generation, whether it is sealed, the time of its end or 0, the numbers of open,
--- failed and all jobs, and who has cancelled it and why.
+-- Seals, cancels or reopens a batch. Returns its state: the generation, whether it is sealed, the time of its end or 0, the numbers of
+-- open, failed and all jobs, and who has cancelled it and why.
 function steps.changeBatch(uuid, kind, request)
   local batch = batchOf(uuid)
   if not batch then return { false } end

@@ -4,8 +4,9 @@
 -- `uuid:failed` are its callbacks. MEMBERS has `batch:uuid` for the id of each job on the board that is counted. BATCH_JOBS has
 -- `batch:o:uuid` for each of them, and `batch:f:id` for each job that has ended in the trash, in lexicographic order.
 --
--- A callback is the rank of its job, its delay or nothing, its slots, and its posting without what is different each time. A slot is a letter and
--- the number of bytes before it: u for the uuid, g for the generation, and t, d and f for the numbers of jobs.
+-- A callback is the rank of its job, its delay or nothing, its gaps, and its posting without the values that are different each time. A gap
+-- is where such a value belongs: a letter and the number of bytes before it. u is the uuid, g the generation, and t, d and f are the
+-- numbers of jobs.
 
 -- The most entries of jobs, and the most batches, that one script removes: other clients wait meanwhile.
 local MAX_FORGOTTEN, MAX_FORGOTTEN_BATCHES = 1000, 100
@@ -45,7 +46,8 @@ local function batchOf(uuid)
   }
 end
 
--- Writes generation, whether it is sealed, the time of its end or 0, the numbers of open, failed and all jobs, and the cancel request or nothing.
+-- Writes the state of a batch: its generation, whether it is sealed, the time of its end or 0, the numbers of open, failed and all jobs,
+-- and the cancel request or nothing.
 local function putBatch(uuid, batch)
   local numbers = { batch.generation, batch.isSealed and 1 or 0, batch.ended, batch.open, batch.failed, batch.total }
   for at, number in ipairs(numbers) do numbers[at] = whole(number) end
@@ -75,7 +77,7 @@ local function postCallback(uuid, batch)
   local name = uuid .. (batch.failed > 0 and ':failed' or ':done')
   local callback = get(BATCHES, name)
   if not callback then return end
-  local place, delay, slots, from = string.match(callback, '^(%d):([^:]*):(%w*):()')
+  local place, delay, gaps, from = string.match(callback, '^(%d):([^:]*):(%w*):()')
   if not place then
     fault('the field ' .. name .. ' of ' .. BATCHES .. ' was not valid; that callback is not posted')
     return
@@ -84,7 +86,7 @@ local function postCallback(uuid, batch)
   local done = batch.total - batch.open - batch.failed
   local fillers = { u = job, g = pack(batch.generation), t = pack(batch.total), d = pack(done), f = pack(batch.failed) }
   local parts, at = {}, from
-  for letter, offset in string.gmatch(slots, '(%a)(%d+)') do
+  for letter, offset in string.gmatch(gaps, '(%a)(%d+)') do
     parts[#parts + 1] = string.sub(callback, at, from + offset - 1)
     parts[#parts + 1] = fillers[letter]
     at = from + offset
@@ -104,7 +106,7 @@ local function closeBatch(uuid, batch)
   putBatch(uuid, batch)
 end
 
--- Makes the batch take jobs again; in the next generation if it has ended.
+-- Opens the batch again. If it has ended, it begins its next generation.
 local function reopenBatch(uuid, batch, isSealed)
   if batch.ended ~= 0 then
     batch.generation = batch.generation + 1
@@ -113,7 +115,8 @@ local function reopenBatch(uuid, batch, isSealed)
   batch.ended, batch.request, batch.isSealed = 0, '', isSealed
 end
 
--- Returns why the batch takes no job of this uuid, on behalf of the other one if there is one; nil if it does.
+-- Returns why the batch refuses a job with this uuid; nil if it takes it. member: the uuid of the job on whose behalf it is posted, or
+-- nothing.
 local function batchRefusal(uuid, job, member)
   local batch = batchOf(uuid)
   if not batch then return 'unknown' end
@@ -151,7 +154,7 @@ local function endMember(id, isTrashed)
   closeBatch(uuid, batch)
 end
 
--- Returns whether the batch counts the job, which is in the trash, and has an open job with the same uuid.
+-- Returns whether the batch counts a job in the trash as failed, and also has an open job with the same uuid.
 local function isRestoredTwice(uuid, job, id)
   return isRanked(BATCH_JOBS, failedName(uuid, id)) and isRanked(BATCH_JOBS, openName(uuid, job))
 end

@@ -145,7 +145,7 @@ end
 -- The number of ended batches that a board keeps, as in model/job-batch.ts.
 local MAX_ENDED_BATCHES = 1000
 
--- Returns the number of ended batches that are still to be removed. It cannot fail, whatever somebody has written there.
+-- Returns the number of ended batches that are still to be removed. It cannot fail, even if the key was changed by hand.
 local function excessBatches()
   local count = redis.pcall('ZCARD', ENDED_BATCHES)
   return type(count) == 'number' and math.max(count - MAX_ENDED_BATCHES, 0) or 0

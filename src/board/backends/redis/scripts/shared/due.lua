@@ -1,12 +1,12 @@
--- When jobs are due: delays, cancel requests, and jobs that wait for others. After jobs.lua.
+-- Changes the due times of jobs: by delays, by cancel requests, and because jobs wait for others. After jobs.lua.
 --
 -- A job that waits has a field in WAITS: its rank in claim order, the end of its delay or 0, and a word for each job on which it depends:
 -- `=ID;` if that must be done, `~ID;` if it must have ended in any way. It is in RESTING with an infinite time. For each of these words
 -- DEPENDENTS has `ID:dependent`, in lexicographic order.
 --
--- One script changes at most MAX_RELEASED jobs that depend on those that it ends, because other clients wait meanwhile. A job that has ended
--- while others still depend on it is in ENDING, with the cancel request for them, or nothing if it is done. The step `finish` continues,
--- whoever sends it. It also finds jobs that have ended without any of this: by a release that knows no dependencies, or by hand.
+-- One script changes at most MAX_RELEASED jobs that depend on those that it ends, because other clients wait meanwhile. A job that has
+-- ended while others still depend on it is in ENDING, with the cancel request for them, or nothing if it is done. The step `finish`
+-- continues; any owner may send it. It also finds jobs that have ended without any of this: by a release that knows no dependencies, or by hand.
 
 local MAX_RELEASED, MAX_SWEPT = 1000, 200
 
@@ -23,7 +23,7 @@ local function beginDelay(id, due)
   rank(RESTING, id, due)
 end
 
--- Returns what the log says of a job with this place in the queue: the default is left out.
+-- Returns the part of a log entry that says where the job is in the queue: its rank and due time. Default values are left out.
 local function placeText(place, due)
   if due ~= '0' then return ':' .. place .. ':' .. due end
   return tonumber(place) == 2 and '' or ':' .. place
@@ -42,12 +42,12 @@ local function endCancel(id)
   if hasCancels then put(CANCELS, id, false) end
 end
 
-local function doesAnyWait()
+local function isAnyWaiting()
   if hasWaits == nil then hasWaits = call('EXISTS', WAITS) == 1 end
   return hasWaits
 end
 
-local function isWaiting(id) return doesAnyWait() and has(WAITS, id) end
+local function isWaiting(id) return isAnyWaiting() and has(WAITS, id) end
 
 -- The dependents that this script has added to each job: their number, and each of them by `ID:number`.
 local addedCounts, added = {}, {}
@@ -66,22 +66,22 @@ local function beginWait(id, place, due, others)
   end
 end
 
--- Gives a job that waits another place and due time, for when it waits no more.
+-- Changes the rank and the due time that a waiting job will have when it waits no more.
 local function moveWait(id, place, due)
   local others = string.match(get(WAITS, id) or '', '^%d:%d+:(.*)$')
   if others then put(WAITS, id, place .. ':' .. due .. ':' .. others) end
 end
 
--- Removes what is left of the dependencies of a job that leaves the board.
+-- Removes the dependencies of a job that leaves the board while it waits for others.
 local function endWait(id)
-  local wait = doesAnyWait() and get(WAITS, id)
+  local wait = isAnyWaiting() and get(WAITS, id)
   if not wait then return end
   for other in string.gmatch(wait, '[=~]([^;]+);') do rank(DEPENDENTS, other .. ':' .. id, false) end
   put(WAITS, id, false)
 end
 
--- Returns the first of these jobs that is not on the board; nil if all are.
-local function allGone(others)
+-- Returns the ids of those of these jobs that are not on the board; nil if all are on it.
+local function findGone(others)
   local gone
   for _, word in ipairs(others) do
     local id = string.sub(word, 2)
@@ -93,7 +93,7 @@ local function allGone(others)
   return gone
 end
 
--- Makes a job ready that waits for nothing any more.
+-- Makes a job claimable that does not wait for other jobs any more, when its delay is over.
 local function makeReady(id, place, due)
   put(WAITS, id, false)
   if has(CANCELS, id) or tonumber(due) <= now then due = '0' end
@@ -101,8 +101,9 @@ local function makeReady(id, place, due)
   logChange('R' .. id .. placeText(place, due))
 end
 
--- Notes for a dependent job that another one has ended; in the trash if there is a cancel request.
-local function meet(id, other, request)
+-- Removes from a job that waits the dependency on another one, which has ended. With a cancel request, the other one is in the trash: then
+-- the job is cancelled if it needs the other one to be done.
+local function endDependency(id, other, request)
   local wait = get(WAITS, id)
   if not wait then return end
   local place, due, others = string.match(wait, '^(%d):(%d+):(.*)$')
@@ -122,7 +123,7 @@ end
 -- The number of dependents that this script has released or cancelled.
 local released = 0
 
--- Returns some jobs that depend on this one, and whether these are all.
+-- Returns the jobs that depend on this one, as many as this script may still change, and whether these are all.
 local function dependentsOf(id)
   local prefix, limit = id .. ':', MAX_RELEASED - released
   local found, listed = {}, {}
@@ -142,20 +143,20 @@ local function endDependencies(id, request)
   local dependents, areAll = dependentsOf(id)
   for _, dependent in ipairs(dependents) do
     rank(DEPENDENTS, id .. ':' .. dependent, false)
-    meet(dependent, id, request)
+    endDependency(dependent, id, request)
   end
   released = released + #dependents
   if not areAll then put(ENDING, id, request or '') end
   return areAll
 end
 
--- Returns the request that cancels the jobs that depend on this one, if it is in the trash.
-local function requestOf(id)
+-- Returns the request that cancels the jobs that depend on this one; nil if it is not in the trash.
+local function cancelRequestFor(id)
   if not has(TRASH, id) then return end
   return pack({ who = 'an unknown owner', reason = id .. ', on which it depends, is in the trash' })
 end
 
--- Looks for jobs that have left the board while others depended on them. Returns whether there is more to look at.
+-- Ends the dependencies on jobs that have left the board without this script. Looks at some of them, and returns whether there are more.
 local function sweepDependents()
   local isDue, cursor = sweepState()
   if not isDue then return false end
@@ -170,14 +171,14 @@ local function sweepDependents()
     if not id then
       rank(DEPENDENTS, member, false)
     elseif not has(ROWS, id) then
-      endDependencies(id, requestOf(id))
+      endDependencies(id, cancelRequestFor(id))
     end
   end
   put(BOARD, 'swept', whole(now) .. ':' .. cursor)
   return cursor ~= ''
 end
 
--- Continues the ends of jobs that are not finished. Returns whether there is more to do.
+-- Releases further dependents of the jobs in ENDING. Returns whether there is more to do.
 local function continueEnds()
   local isMore = false
   for _, id in ipairs(call('HKEYS', ENDING)) do

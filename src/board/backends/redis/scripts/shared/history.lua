@@ -1,4 +1,5 @@
--- The jobs that have ended last, after writes.lua: HISTORY has their records by uuid, ENDED their uuids in the order of their ends.
+-- The history of the jobs that have ended last, after writes.lua. HISTORY has their records by uuid; ENDED has their uuids in the order of
+-- their ends.
 
 -- The most records that one script removes, when the history keeps fewer than before: other clients wait meanwhile.
 local MAX_TRIMMED = 2000

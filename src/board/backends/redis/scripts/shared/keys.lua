@@ -1,8 +1,8 @@
 -- Keys of jobs and their windows, after jobs.lua and before posting.lua.
 --
--- TAKEN has the job of each key. The end of the job removes it, unless the key has a window: WINDOWS has the end of that, in milliseconds since
--- 1970. A window that is over means the same as none. So the next post decides whether the key can be taken. Posts with a key remove a few
--- windows that are over.
+-- TAKEN has the job of each key. The end of the job removes it, unless the key has a window. WINDOWS has the end of each window, in
+-- milliseconds since 1970. A window that is over means the same as none, so no timer is needed. Posts with a key remove a few windows that
+-- are over.
 
 -- Whether any key has a window: read once, on first use.
 local hasWindows
@@ -32,6 +32,8 @@ local function holderOf(key)
 end
 
 local hasForgottenWindows = false
+
+-- Removes a few windows that are over, with their keys, once in each script.
 local function forgetWindows()
   if hasForgottenWindows or not hasWindows then return end
   hasForgottenWindows = true

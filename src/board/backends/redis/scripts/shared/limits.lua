@@ -1,13 +1,13 @@
 -- Slots and tokens of limits, after writes.lua and before jobs.lua.
 --
 -- The revision of the limits is a field of the board; each change of a record by which claims are limited increases it. A claim that was
--- chosen by other limits is refused.
+-- prepared with an earlier revision is refused.
 --
--- The arrival time of a key is its score in RATES, in milliseconds since 1970 with fractions (GCRA, see model/limits.ts). A time that
--- has passed means the same as none, so each claim with a rate removes a few of those. The field of the key in INTERVALS is the rate by which
+-- The arrival time of a key is its score in RATES, in milliseconds since 1970 with fractions (GCRA, see model/limits.ts). A time that has
+-- passed means the same as none, so each claim with a rate removes a few of those. The field of the key in INTERVALS is the rate by which
 -- the tokens were taken: interval, space, burst.
 --
--- What only this file uses is in a block: a script has at most 200 local variables outside of blocks.
+-- The functions that only this file uses are in a block: a script may have at most 200 local variables outside of blocks.
 
 local limitsChanged, releaseSlots, examineLimits, takeTokens, takeLimits
 do
@@ -40,6 +40,7 @@ local function slotCount(key)
   return 0
 end
 
+-- Releases a slot of each of these keys.
 function releaseSlots(keys)
   for _, key in ipairs(keys) do
     local count = slotCount(key) - 1
@@ -47,14 +48,15 @@ function releaseSlots(keys)
   end
 end
 
+-- Returns the arrival time of the key at the rate by which its tokens were taken; nil if there is none.
 local function arrivalOf(key)
   local score = scored[RATES][key]
   if score == nil then score = call('ZSCORE', RATES, key) end
   return tonumber(score or nil)
 end
 
--- Returns the arrival time of the key at a rate, given as texts; nil if there is none. If the tokens were taken by another rate, as many are missing as
--- before, but no more than the burst.
+-- Returns the arrival time of the key at a rate, given as texts; nil if there is none. If the tokens were taken by another rate, as many
+-- are missing as before, but no more than the burst.
 local function arrivalAt(key, burst, interval)
   local arrival, exact = arrivalOf(key), micros / 1000
   if not arrival then return nil end
@@ -76,6 +78,8 @@ local function setArrival(key, arrival, rate)
 end
 
 local hasForgotten = false
+
+-- Removes a few arrival times that have passed, once in each script.
 local function forgetArrivals()
   if hasForgotten then return end
   hasForgotten = true
@@ -87,9 +91,11 @@ local function forgetArrivals()
   end
 end
 
--- Finds out whether a claim keeps its limits: a list with the revision, and for each limit the key, its slots, the tokens that the claim
--- takes, the burst, and the interval in milliseconds; empty where there is none. Returns a refusal; or nil, the keys of which the claim takes a slot, a
--- list with the new arrival time behind each key with a rate, and the rates of these keys. Nothing is taken yet, but changed rates are applied.
+-- Checks whether the limits permit a claim. Takes nothing yet, but applies changed rates.
+--
+-- limits: the revision, and five words for each limit: the key, the number of its slots, the tokens that the claim takes, the burst, and
+-- the interval in milliseconds; empty where there is none. Returns a refusal; or nil, the keys of which the claim takes a slot, a list with
+-- each key that has a rate and its new arrival time, and the rates of these keys.
 function examineLimits(limits)
   if tonumber(limits[1]) ~= currentLimitsRevision() then return { false, 'limits' } end
   local slots, arrivals, rates, exact = {}, {}, {}, micros / 1000
@@ -115,9 +121,11 @@ function examineLimits(limits)
   return nil, slots, arrivals, rates
 end
 
--- Takes tokens of a key for calls outside of claims, in their order: a list with the burst, the interval in milliseconds, and the tokens that each takes;
--- an empty list checks only the revision. Returns a refusal at another revision; else true, the number of calls whose tokens were taken, and the time from
--- which those of the next call are free, if they are not.
+-- Takes tokens of a key for calls outside of claims, in their order.
+--
+-- wants: the burst, the interval in milliseconds, and the tokens of each call; empty to check only the revision. Returns a refusal at
+-- another revision; otherwise true, the number of calls whose tokens were taken, and the time from which the tokens of the next call are
+-- free, if there is one.
 function takeTokens(key, revision, wants)
   if revision ~= currentLimitsRevision() then return { false, 'limits' } end
   if #wants == 0 then return { true, 0 } end
@@ -140,6 +148,7 @@ function takeTokens(key, revision, wants)
   return { true, taken, free }
 end
 
+-- Takes the slots and tokens of a claim, as examineLimits has returned them.
 function takeLimits(slots, arrivals, rates)
   for _, key in ipairs(slots) do put(SLOTS, key, whole(slotCount(key) + 1)) end
   for at, rate in ipairs(rates) do setArrival(arrivals[2 * at - 1], arrivals[2 * at], rate) end

@@ -1,16 +1,18 @@
 -- Adds jobs to the board, after due.lua. It uses sequence of commit.lua.
 
+-- Returns the next number of the board, from which ids and the claim order follow.
 local function nextSequence()
   -- The number is at least the clock, so that a server that has lost data assigns no id twice.
   sequence = math.max(sequence + 1, micros)
   return sequence
 end
 
+-- Adds a job to the claim order: jobs of a lower place, which is the rank of their priority, come first, then those with a lower number.
 local function placeInOrder(id, place, number)
   rank(ORDER, id, whole(place * 2 ^ 50 + number - 1577836800000000))
 end
 
--- Gives a job another place, in the order of its post.
+-- Moves a job to another place of the claim order. Within the place it keeps the order of its post.
 local function moveInOrder(id, place)
   local score = scored[ORDER][id]
   if score == nil then score = call('ZSCORE', ORDER, id) end
@@ -18,6 +20,7 @@ local function moveInOrder(id, place)
   rank(ORDER, id, whole(place * 2 ^ 50 + score % 2 ^ 50))
 end
 
+-- Adds a job. Returns the answer of the step: true and the id of the job.
 local function addJob(place, posting, uuid, key, delay, others, window)
   local number = nextSequence()
   local id = 'job' .. whole(number)

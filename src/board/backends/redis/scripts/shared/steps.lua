@@ -23,16 +23,16 @@ local function moveToTrash(id, entry)
   logChange('T' .. id)
 end
 
--- Notes the end of a job, which was logged just now, in the history, for the jobs that depend on it, and in its batch. A job in the trash has
--- the request that cancels those that depend on it.
+-- Adds the end of a job, which was logged just now, to the history and to its batch, and releases the jobs that depend on it. request: for
+-- a job that has gone to the trash, the request that cancels those that depend on it.
 local function noteEnd(id, uuid, record, keep, request)
   if record then recordEnd(uuid, ARGV[record], keep) end
-  if doesAnyWait() then endDependencies(id, request and ARGV[request]) end
+  if isAnyWaiting() then endDependencies(id, request and ARGV[request]) end
   endMember(id, request ~= nil)
 end
 
 function steps.post(place, bytes, uuid, key, delay, others, batch, member, window)
-  local gone = others and allGone(others)
+  local gone = others and findGone(others)
   if gone then return { false, 'dependency', gone } end
   local why, reason
   if batch then why, reason = batchRefusal(batch, uuid, member) end
@@ -44,7 +44,7 @@ function steps.post(place, bytes, uuid, key, delay, others, batch, member, windo
   return answer
 end
 
--- Gives an unclaimed job the posting of a newer post with its key.
+-- Replaces the posting of an unclaimed job by that of a newer post with its key.
 function steps.replace(id, revision, place, bytes, key, delay, window)
   local row = rowOf(id)
   if not row or not has(JOBS, id) then return { false, 'gone' } end
@@ -204,7 +204,7 @@ end
 
 function steps.restore(id, place, bytes, uuid, key, others, batch, window)
   if not has(TRASH, id) then return { false, 'gone' } end
-  local gone = others and allGone(others)
+  local gone = others and findGone(others)
   if gone then return { false, 'dependency', gone } end
   local holder, ended = holderOf(key)
   -- Its own window does not keep a job in the trash.
@@ -253,13 +253,13 @@ function steps.mend(id)
   return { true }
 end
 
--- Continues the ends of jobs that are not finished, and removes batches that are not kept. Returns whether there is more to do.
+-- Releases further jobs that depend on jobs which have ended, and removes batches that are not kept. Returns whether there is more to do.
 function steps.finish()
   local isMore = continueEnds()
   return { true, forgetBatches() or isMore }
 end
 
--- The names of the records that this batch has changed.
+-- The names of the records that this batch of steps has changed.
 local changedRecords = {}
 
 -- Returns the next revision of a record. It is at least the clock, so that a server that has lost data assigns none twice.
@@ -273,8 +273,8 @@ end
 
 local function unlessEmpty(word) return word ~= '' and word or nil end
 
--- Parses the posts of a write: nine words for each job (place, length, uuid, key, delay, batch, the job of the batch on whose behalf it is posted,
--- window, number of dependencies), and a word for each dependency; words are empty where there is nothing.
+-- Parses the posts of a write: nine words for each job (place, length, uuid, key, delay, batch, the job of the batch on whose behalf it is
+-- posted, window, number of dependencies), and a word for each dependency; words are empty where there is nothing.
 local function postsIn(words)
   local posts, at = {}, 1
   while at <= #words do
@@ -295,7 +295,7 @@ local function firstRefused(posts)
   for at, post in ipairs(posts) do
     if post.key and (taken[post.key] or holderOf(post.key)) then return { false, 'post', at - 1 } end
     if post.key then taken[post.key] = true end
-    local gone = allGone(post.others)
+    local gone = findGone(post.others)
     if gone then return { false, 'dependency', gone } end
   end
   local names = {}
@@ -310,8 +310,9 @@ local function firstRefused(posts)
   end
 end
 
--- Changes records and posts jobs, or does nothing of it. Lists with one element for each change: the name of the record, the revision
--- that it must have (empty if it must not exist), and the length of its part of the byte value (empty to remove it).
+-- Changes records and posts jobs: all of it, or nothing. names, revisions and lengths have one element for each change: the name of the
+-- record, the revision that it must have (empty if it must not exist), and the length of its part of the byte value (empty to remove the
+-- record).
 function steps.write(names, revisions, lengths, posts, bytes)
   for at, name in ipairs(names) do
     local found = get(RECORDS, name)
