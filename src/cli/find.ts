@@ -67,7 +67,7 @@ export async function findTrashed(board: JobBoard, uuid: string): Promise<Trashe
 
 /** Finds a batch; lists the batches if only a part of a uuid is given. @throws as {@link findJobs} */
 export async function findBatch(board: JobBoard, uuid: string, purpose: Purpose): Promise<Batch> {
-  assertUuidPart(uuid, purpose)
+  assertUuidPart(uuid, purpose, 'jobboard batch list prints the uuid of each batch')
   if (isWholeUuid(uuid)) return board.findBatch(uuid.toLowerCase())
   const found = (await board.batches({ limit: MAX_BATCHES })).filter((batch) => matchesUuid(batch, uuid, purpose))
   return board.findBatch(requireOne(found, { uuid, where: `on ${board.uri}`, what: 'batch', purpose }).uuid)
@@ -153,8 +153,12 @@ function uuidPrefixHint(uuid: string): string {
   return `; a change needs at least ${MIN_PART_LENGTH_TO_CHANGE} characters of a beginning, or ${MIN_PART_LENGTH} of an end`
 }
 
-/** Checks the form of a uuid or a part of one. @throws InvalidArgument */
-export function assertUuidPart(text: string, purpose: Purpose): void {
+/** Checks the form of a uuid or a part of one. @param hint the command that prints such uuids @throws InvalidArgument */
+export function assertUuidPart(
+  text: string,
+  purpose: Purpose,
+  hint = 'jobboard jobs prints the uuid of each job',
+): void {
   const { uuid, id } = parseReference(text)
   if (id !== undefined && isWholeUuid(uuid)) return
   const looksLikeOne = /^-?[0-9a-f]+(-[0-9a-f]*)*$/i.test(uuid) && uuid.length <= UUID_LENGTH
@@ -163,7 +167,7 @@ export function assertUuidPart(text: string, purpose: Purpose): void {
     purpose === 'change'
       ? `give a uuid, its first ${MIN_PART_LENGTH_TO_CHANGE} characters or more, or its last ${MIN_PART_LENGTH} or more`
       : 'give a uuid, or four characters or more of its beginning or end'
-  throw new InvalidArgument(`${text} is not a uuid; ${how}; jobboard jobs prints the uuid of each job`)
+  throw new InvalidArgument(`${text === '' ? 'an empty text' : text} is not a uuid; ${how}; ${hint}`)
 }
 
 /** The places in which a job is searched. */

@@ -105,6 +105,17 @@ describe.skipIf(!zookeeperHosts)('batches in a shell', () => {
     expect(refused.stderr).not.toContain('cannot be reached')
   })
 
+  test('a text that is no uuid, and inputs for no flow, are refused with what to do', async () => {
+    await created()
+    for (const [words, message] of [
+      [['show', ''], 'an empty text is not a uuid'],
+      [['seal', 'nonsense'], 'nonsense is not a uuid; .*; jobboard batch list prints the uuid of each batch'],
+      [['create', 'import', '--store', '{"n":1}'], '--store is for the flow of --on-done or --on-failed: name one'],
+    ] as const)
+      expect(await batch(...words)).toMatchObject({ exitCode: 2, stderr: expect.stringMatching(message) })
+    expect(jsonLines((await batch('list', '--json')).stdout)).toHaveLength(1)
+  })
+
   test('print no values that are to be hidden', async () => {
     await using board = await openBoard(place.board)
     const { uuid } = await board.batch({ name: 'import', meta: { token: 'secret', month: '2026-10' } })

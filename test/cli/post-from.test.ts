@@ -1,5 +1,5 @@
 /** `jobboard post --from`: a job for each line, and one line about each that is refused. */
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type JobBoard, openBoard } from '../../src/index.ts'
@@ -144,6 +144,32 @@ test('with --flows each store is checked against the inputs of its flow', async 
   expect(outcome.stdout).toBe('1 posted, 2 not posted\n')
   expect(outcome.stderr).toMatch(/line 2: .*name/)
   expect(outcome.stderr).toMatch(/line 3: .*helo/)
+})
+
+test('a byte order mark and CRLF are no part of a line; one that is not UTF-8 is refused as it is', async () => {
+  const file = join(place.cwd, 'jobs.ndjson')
+  const latin = Buffer.from('{"flow":"hello","name":"caf\u00e9"}\r\n', 'latin1')
+  await writeFile(file, Buffer.concat([Buffer.from('\uFEFF{"flow":"hello","name":"a"}\r\n\r\n'), latin]))
+  const outcome = await place.jobboard(['post', '--from', 'jobs.ndjson', '--rejects', 'rest.ndjson'])
+  expect(outcome).toMatchObject({ exitCode: 1, stdout: '1 posted, 1 not posted\n' })
+  expect(outcome.stderr).toBe('line 3: it is not UTF-8: convert the file\n')
+  expect(await names()).toEqual(['a'])
+  expect(await readFile(join(place.cwd, 'rest.ndjson'))).toEqual(latin)
+})
+
+test('a source that cannot be read to its end says where to go on; a folder is refused', async () => {
+  async function* pieces() {
+    yield Buffer.from('{"flow":"hello","name":"a"}\n{"flow":"hel')
+    throw new Error('the disk is gone')
+  }
+  expect(await place.jobboard(['post', '--from', '-'], { pieces: pieces() })).toEqual({
+    exitCode: 1,
+    stdout: '1 posted\n',
+    stderr: '--from - cannot be read: the disk is gone: all lines before 2 were answered; go on with --from-line 2\n',
+  })
+  expect(await names()).toEqual(['a'])
+  const folder = await place.jobboard(['post', '--from', '.'])
+  expect(folder).toMatchObject({ exitCode: 2, stderr: 'jobboard: --from . cannot be read: it is a folder\n' })
 })
 
 test('an interruption says where to go on', async () => {

@@ -23,6 +23,8 @@ export interface Outcome {
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly stdin?: string
+  /** Standard input that is read piece by piece, in this process. */
+  readonly pieces?: AsyncIterable<Uint8Array>
   /** Where it is called, in this process; the folder of the workplace by default. */
   readonly cwd?: string
   /** As wide as a terminal; in a pipe by default. Not of a process, which has none. */
@@ -114,11 +116,11 @@ function shippedRun(): Run {
 
 async function runCommand(args: readonly string[], options: RunOptions & { readonly cwd: string }): Promise<Outcome> {
   const { cwd, env = {}, stdin = '', columns, rows, interrupt = new AbortController().signal } = options
-  const { heard, complained, answer } = options
+  const { heard, complained, answer, pieces = Readable.from([Buffer.from(stdin)]) } = options
   const [stdout, stderr] = [collector({ columns, rows }, heard), collector({ columns, rows }, complained)]
   const exitCode = await shippedRun()(args, {
     readStdin: async () => stdin,
-    openStdin: () => Readable.from([Buffer.from(stdin)]),
+    openStdin: () => pieces,
     stdout,
     stderr,
     env,

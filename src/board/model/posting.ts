@@ -84,8 +84,8 @@ export interface Posting {
   /** Milliseconds after the post, by the server's clock, after which a job that was never claimed goes to the trash: see `expiry.ts`. */
   readonly expiresAfter?: number
   /**
-   * Milliseconds from the post to the post that has replaced it, which `keyFor` and `expiresAfter` contain: see `taken-key.ts`. A restored
-   * job does not have them.
+   * Milliseconds from the post to the post that has replaced it, which `keyFor` and `expiresAfter` contain: see `taken-key.ts`. 0 for a
+   * job that was restored since.
    */
   readonly replacedAfter?: number
   /** The incarnation of the owner that claims its own post: while it lives, the job does not expire. See `claims/incarnation.ts`. */
@@ -377,10 +377,12 @@ function memorySize(encoded: number, memory: number): number {
 
 /** Encodes the fields that change with each claim, for a board that stores them separately. */
 export function encodeLife(posting: Posting, encoding: Encoding): Uint8Array {
-  const { runs, attempts, delay, size, amended, resources, limits } = posting
+  const { runs, attempts, delay, size, amended, resources, limits, replacedAfter, keyFor, expiresAfter } = posting
   // They differ from those of the post only where some were added.
   const added = amended === undefined ? {} : defined({ amended, resources, limits })
-  return encodePlain({ runs, attempts, size, ...added, ...(delay === undefined ? {} : { delay }) }, encoding)
+  // A restoration changes them, where another post had replaced the first one.
+  const times = replacedAfter === undefined ? {} : defined({ replacedAfter, keyFor, expiresAfter })
+  return encodePlain({ runs, attempts, size, ...added, ...times, ...(delay === undefined ? {} : { delay }) }, encoding)
 }
 
 function decodeRaw(bytes: Uint8Array, encoding: Encoding): { record: Record<string, unknown>; memory: number } {

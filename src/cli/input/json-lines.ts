@@ -1,27 +1,60 @@
 /** Reads a source of lines, each a JSON object, without keeping more than one line in memory. */
+import { isUtf8 } from 'node:buffer'
+import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { InvalidArgument } from '../../core/errors.ts'
+import { asError, InvalidArgument } from '../../core/errors.ts'
 import type { CliContext } from '../context.ts'
 
 /** The longest line that is parsed. No board takes a posting of this size. */
 const MAX_LINE_BYTES = 8 * 1_024 * 1_024
 
-/** A line that is not empty, with its number from 1. */
-export type JsonLine = { readonly number: number; readonly text: string } & (
+/** A line that is not empty, with its number from 1, and its bytes; these are empty for a line that was too long. */
+export type JsonLine = { readonly number: number; readonly bytes: Uint8Array } & (
   | { readonly value: Readonly<Record<string, unknown>> }
   | { readonly error: InvalidArgument }
 )
 
-/** Opens a file, or standard input for `-`. @throws InvalidArgument when the file cannot be opened */
-export async function openLines(file: string, context: CliContext): Promise<AsyncIterable<Uint8Array>> {
-  if (file === '-') return context.openStdin()
-  const stream = createReadStream(resolve(context.cwd, file))
-  await new Promise<void>((opened, failed) => {
-    stream.once('open', () => opened())
-    stream.once('error', (error) => failed(new InvalidArgument(`--from ${file} cannot be read: ${error.message}`)))
-  })
-  return stream
+/**
+ * Opens a file, or standard input for `-`.
+ *
+ * @param options.onError called when a piece of it cannot be read, before the iteration throws the same error
+ * @throws InvalidArgument when the file cannot be opened, or is a folder
+ */
+export async function openLines(
+  file: string,
+  context: Pick<CliContext, 'cwd' | 'openStdin'>,
+  { onError }: { readonly onError: (error: Error) => void },
+): Promise<AsyncIterable<Uint8Array>> {
+  const toError = (error: unknown) => new InvalidArgument(`--from ${file} cannot be read: ${asError(error).message}`)
+  const failed = (error: unknown) => {
+    const reported = toError(error)
+    onError(reported)
+    return reported
+  }
+  if (file === '-') return reportErrors(context.openStdin(), failed)
+  const path = resolve(context.cwd, file)
+  const stream = createReadStream(path)
+  try {
+    await once(stream, 'open')
+    if ((await stat(path)).isDirectory()) throw new Error('it is a folder')
+  } catch (error) {
+    stream.destroy()
+    throw toError(error)
+  }
+  return reportErrors(stream, failed)
+}
+
+async function* reportErrors(
+  source: AsyncIterable<Uint8Array>,
+  report: (error: unknown) => Error,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* source
+  } catch (error) {
+    throw report(error)
+  }
 }
 
 /** Yields the lines of the source, parsed; empty lines are left out. */
@@ -30,11 +63,15 @@ export async function* readJsonLines(source: AsyncIterable<Uint8Array>): AsyncGe
   for await (const bytes of splitLines(source)) {
     number += 1
     if (bytes === 'too long') {
-      yield { number, text: '', error: new InvalidArgument(`it is longer than ${MAX_LINE_BYTES} bytes`) }
+      yield { number, bytes: Buffer.alloc(0), error: new InvalidArgument(`it is longer than ${MAX_LINE_BYTES} bytes`) }
       continue
     }
-    const text = bytes.toString('utf8').replace(/^\uFEFF/, '')
-    if (text.trim() !== '') yield { number, text, ...parseLine(text) }
+    // Without this check, each wrong byte would be posted as another character.
+    if (!isUtf8(bytes)) yield { number, bytes, error: new InvalidArgument('it is not UTF-8: convert the file') }
+    else {
+      const text = bytes.toString('utf8').replace(/^\uFEFF/, '')
+      if (text.trim() !== '') yield { number, bytes, ...parseLine(text) }
+    }
   }
 }
 

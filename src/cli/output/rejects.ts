@@ -7,7 +7,7 @@ import { finished } from 'node:stream/promises'
 import { asError, InvalidArgument } from '../../core/errors.ts'
 
 export interface Rejects extends AsyncDisposable {
-  add(line: string): void
+  add(line: Uint8Array): void
   /** Resolves when all lines are written. @throws InvalidArgument when they cannot be */
   end(): Promise<void>
 }
@@ -49,7 +49,9 @@ export async function openRejects(name: string | undefined, options: RejectsOpti
   }
   return {
     add: (line) => {
-      if (!failed) stream.write(`${line}\n`)
+      if (failed) return
+      stream.write(line)
+      stream.write('\n')
     },
     end,
     [Symbol.asyncDispose]: () => end().catch(() => undefined),

@@ -148,11 +148,15 @@ export function postingContract({ open }: Place, { jsonOnly = false }: Pick<Boar
       expect(await board.countJobs()).toBe(0)
     })
 
-    test('for a flow without a name, or a store that is no object, as InvalidPosting', async () => {
+    test('for a flow without a name, or a store or details that are no object, as InvalidPosting', async () => {
       const board = await open()
       expect(await rejectionOf(board.post('', {}))).toBeInstanceOf(InvalidPosting)
       expect(await rejectionOf(board.post('flow', [1]))).toBeInstanceOf(InvalidPosting)
       expect(await rejectionOf(board.post('flow', JSON.parse('null')))).toBeInstanceOf(InvalidPosting)
+      for (const details of ['[1]', '"text"', 'null'])
+        expect(await rejectionOf(board.post('flow', {}, { details: JSON.parse(details) }))).toBeInstanceOf(
+          InvalidPosting,
+        )
     })
 
     test('for what is no plain data, as InvalidArgument naming the place', async () => {

@@ -353,11 +353,18 @@ function toNameAndDetails(
 ): { name: string; details: Posting['details'] } {
   const asked = typeof flow === 'string' ? { flow } : { flow: flow.name, version: flow.version }
   if (asked.flow === '') throw new InvalidPosting('the name of the flow must not be empty')
+  const { details = {} } = options
+  // A text or a list would be spread to fields named 0, 1 and so on.
+  if (!isFields(details)) throw new InvalidPosting('details must be an object with the additional fields')
   // A schema may add inputs to the store.
   const missing = typeof flow === 'string' || flow.schema ? [] : missingInputs(flow, store)
   if (missing.length > 0)
     throw new MissingDependencies(`flow ${asked.flow} requires ${missing.join(', ')}: add it to the store`)
-  return { name: options.name ?? asked.flow, details: { ...options.details, ...asked, store } }
+  return { name: options.name ?? asked.flow, details: { ...details, ...asked, store } }
+}
+
+function isFields(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /**

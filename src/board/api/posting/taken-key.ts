@@ -137,11 +137,14 @@ function toReplacement(
  * Returns the posting with which a job from the trash is posted anew: its window and its expiry count from its restoration, as long as its last post
  * asked for.
  */
-export function toRestored({ delay: _, replacedAfter = 0, keyFor, expiresAfter, ...rest }: Posting): Posting {
+export function toRestored({ delay: _, replacedAfter, keyFor, expiresAfter, ...rest }: Posting): Posting {
+  const elapsed = replacedAfter ?? 0
   return {
     ...rest,
-    ...(keyFor === undefined ? {} : { keyFor: shorten(keyFor, replacedAfter) }),
-    ...(expiresAfter === undefined ? {} : { expiresAfter: shorten(expiresAfter, toExpirySteps(replacedAfter)) }),
+    // Postgres keeps the posting in the trash as it is, and stores what differs from it.
+    ...(replacedAfter === undefined ? {} : { replacedAfter: 0 }),
+    ...(keyFor === undefined ? {} : { keyFor: shorten(keyFor, elapsed) }),
+    ...(expiresAfter === undefined ? {} : { expiresAfter: shorten(expiresAfter, toExpirySteps(elapsed)) }),
     attempts: [],
   }
 }

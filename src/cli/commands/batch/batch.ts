@@ -1,6 +1,7 @@
 /** The commands `jobboard batch …`: create, list, show, seal, await, cancel and retry batches of jobs. */
 import type { Command } from 'commander'
 import type { Batch, BatchCallback, BatchView } from '../../../board/index.ts'
+import { InvalidArgument } from '../../../core/errors.ts'
 import { Redactor } from '../../../core/redaction.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../../context.ts'
 import { findBatch, readTrash } from '../../find.ts'
@@ -135,6 +136,8 @@ export function defineBatch(program: Command, run: RunAction): void {
 async function create(options: CreateOptions, context: CliContext, { args: [name = ''] }: Command): Promise<ExitCode> {
   const { uuid, onDone, onFailed } = options
   const store = jsonObject(options.store ?? '{}', '--store')
+  if (options.store !== undefined && onDone === undefined && onFailed === undefined)
+    throw new InvalidArgument('--store is for the flow of --on-done or --on-failed: name one')
   const toCallback = (flow: string | undefined): BatchCallback | undefined =>
     flow === undefined ? undefined : { flow, store }
   const redaction = new Redactor(redactedKeys(options, context))

@@ -51,11 +51,11 @@ interface Counts {
 
 /** Posts the lines. The exit code is 1 where a line was not posted. */
 export async function postFrom(board: JobBoard, options: PostFromOptions, context: CliContext): Promise<ExitCode> {
-  const source = await openLines(options.from, context)
-  using interruption = context.listenForInterruption()
   const outage = new AbortController()
-  // Lines that are refused from then on would be lost.
+  // Lines that cannot be read, or are refused from then on, would be lost.
   const onError = (error: Error) => outage.abort(error)
+  const source = await openLines(options.from, context, { onError })
+  using interruption = context.listenForInterruption()
   await using rejects = await openRejects(options.rejects, { from: options.from, cwd: context.cwd, onError })
   const signal = AbortSignal.any([interruption.signal, outage.signal, context.stdout.failed])
   let next = options.fromLine
@@ -64,7 +64,7 @@ export async function postFrom(board: JobBoard, options: PostFromOptions, contex
   const refuse = (line: JsonLine, error: unknown) => {
     counts.refused += 1
     // A line that was too long was not kept.
-    if (line.text !== '') rejects?.add(line.text)
+    if (line.bytes.length > 0) rejects?.add(line.bytes)
     context.stderr.write(`line ${line.number}: ${oneLine(error)}\n`)
   }
   let shownAt = performance.now()
