@@ -195,7 +195,6 @@ export {
 export type { Logger } from './core/log.ts'
 export type { MemorySize } from './core/memory-size.ts'
 export type { AtomState, EngineState, FlowState, JobState } from './core/states.ts'
-export type { Telemetry } from './core/telemetry.ts'
 export type { Duration } from './core/time.ts'
 export { type Ending, Engine, type EngineEvents, type EngineOptions, type Statistics } from './engine/index.ts'
 export {
@@ -297,4 +296,5 @@ export {
   type PrometheusOutlet,
   type Propagation,
   prometheus,
+  type Telemetry,
 } from './telemetry/index.ts'

@@ -11,6 +11,7 @@ import { defineConfig } from './commands/config.ts'
 import { defineDemo } from './commands/demo.ts'
 import { defineDev } from './commands/dev.ts'
 import { defineDoctor } from './commands/doctor.ts'
+import { defineExporter } from './commands/exporter/exporter.ts'
 import { defineFlows } from './commands/flows.ts'
 import { defineHistory } from './commands/history.ts'
 import { defineInfo } from './commands/info.ts'
@@ -68,12 +69,14 @@ export async function runProgram(argv: readonly string[], context: CliContext): 
 /** Refuses several boards for a command that uses one. @throws InvalidArgument */
 function assertBoardCount(command: Command): void {
   const { board } = command.optsWithGlobals<{ board?: string | readonly string[] }>()
-  if (!Array.isArray(board) || command.name() === 'conductor') return
+  if (!Array.isArray(board) || WITH_SEVERAL_BOARDS.includes(command.name())) return
   throw new InvalidArgument(
-    `--board was given ${board.length} times: jobboard ${command.name()} uses one board; only jobboard conductor takes several`,
+    `--board was given ${board.length} times: jobboard ${command.name()} uses one board; only ${WITH_SEVERAL_BOARDS.map((name) => `jobboard ${name}`).join(' and ')} take several`,
   )
 }
 
+/** Commands for which `--board` may be repeated. */
+const WITH_SEVERAL_BOARDS = ['conductor', 'exporter']
 /** Commands that use no board. */
 const WITHOUT_CONFIG = ['init', 'dev', 'completion', 'preview']
 
@@ -88,7 +91,7 @@ async function applySettings(command: Command, context: CliContext): Promise<Cli
     command.optsWithGlobals(),
     { ...context, isChecked: command.name() === 'conductor' },
   )
-  const takesSeveral = command.name() === 'conductor'
+  const takesSeveral = WITH_SEVERAL_BOARDS.includes(command.name())
   const mine: Readonly<Record<string, unknown>> = {
     ...own(command.name()),
     ...(takesSeveral && several.boards ? { boards: several.boards } : {}),
@@ -114,7 +117,16 @@ const NAMED_OPTIONS: readonly string[] = ['board', 'persistence']
 /** The commands in the order of the help. */
 const COMMANDS = [
   ...[definePost, defineJobs, defineShow, defineTrack, defineWait, defineResult, defineCancel, defineRelease],
-  ...[defineRun, defineConductor, defineConductors, defineInfo, defineDoctor, definePause, defineResume],
+  ...[
+    defineRun,
+    defineConductor,
+    defineConductors,
+    defineInfo,
+    defineDoctor,
+    defineExporter,
+    definePause,
+    defineResume,
+  ],
   ...[
     defineFlows,
     defineSchedule,

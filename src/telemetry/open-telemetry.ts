@@ -1,10 +1,10 @@
 /** The outlet to OpenTelemetry: metrics and spans go where the application's SDK sends them. */
 import { InvalidArgument } from '../core/errors.ts'
 import { assertOptions } from '../core/options.ts'
-import type { Telemetry } from '../core/telemetry.ts'
 import type { OpenTelemetryApi, OtelAttributes, OtelMeterProvider, OtelTracerProvider } from './open-telemetry-api.ts'
 import { OtelMetricSink } from './otel-metrics.ts'
 import { ApiTracer, type Propagation } from './otel-tracer.ts'
+import type { Telemetry } from './telemetry.ts'
 
 /** The options of `openTelemetry`. */
 export interface OpenTelemetryOptions {

@@ -5,7 +5,7 @@
  * an application with both loses metrics without a word. Applications with a registry read this text, or the events.
  */
 import { INSTRUMENTS, type Instrument, type InstrumentName, type MetricSink } from '../core/metrics.ts'
-import type { Telemetry } from '../core/telemetry.ts'
+import type { Telemetry } from './telemetry.ts'
 
 /** The content type of {@link PrometheusSink.text}. */
 export const PROMETHEUS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'

@@ -20,6 +20,7 @@ const COMMANDS = [
   'conductors',
   'info',
   'doctor',
+  'exporter',
   'pause',
   'resume',
   'flows',

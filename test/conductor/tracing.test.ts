@@ -1,4 +1,5 @@
 /** The spans of posts, runs and tasks: how they belong together, and that nothing else is traced. */
+import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import {
@@ -11,7 +12,9 @@ import {
   startConductor,
   task,
 } from '../../src/index.ts'
+import { TYPESCRIPT } from '../support/typescript.ts'
 import { linksOf, openSdk } from '../telemetry/sdk.ts'
+import { services, traced } from './isolation/traced-flows.ts'
 
 async function openScene({
   propagation,
@@ -190,4 +193,23 @@ test('the metrics of a conductor and its board go to the meter', async () => {
   ])
   expect(read.get('jobboard.slots')?.dataPoints).toMatchObject([{ value: 3 }])
   expect(read.get('jobboard.ready')?.dataPoints).toMatchObject([{ value: 1 }])
+})
+
+test('an isolated task runs within its span in the child, and its log lines name it', async () => {
+  const { api, find, ended } = await openScene()
+  const telemetry = openTelemetry(api)
+  await using board = await openBoard('memory:', { telemetry })
+  const lines: Record<string, unknown>[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
+  const module = fileURLToPath(new URL('./isolation/traced-flows.ts', import.meta.url))
+  await using _conductor = await startConductor({
+    ...{ board, persistence: 'memory:', flows: [traced], services, log, telemetry },
+    pool: { module, max: 1, execArgv: TYPESCRIPT },
+  })
+  const { results } = await board.result(await board.post(traced, {}), { flow: traced })
+  await ended('run traced')
+  const { traceId, spanId } = find('execute look')?.spanContext() ?? {}
+  expect(results.seen).toEqual({ pid: expect.any(Number), traceId, spanId, isRemote: true })
+  expect(results.seen.pid).not.toBe(process.pid)
+  expect(lines.find(({ msg }) => msg === 'in a child')).toMatchObject({ trace_id: traceId, span_id: spanId })
 })

@@ -38,7 +38,7 @@ const KINDS: readonly RegExp[] = [
   // What the README and the docstrings lead to.
   /^docs\/[\w/-]+\.(md|svg)$/,
   // For Prometheus.
-  /^docs\/alerts\.yml$/,
+  /^docs\/(alerts\.yml|grafana\.json)$/,
   /^examples\/[\w/-]+(\.test)?\.(ts|mjs|txt|md|yaml)$/,
   // What `jobboard init` writes.
   /^templates\/(javascript|typescript|project)\/[\w.]+$/,

@@ -24,6 +24,11 @@ export async function checkRules(file: string): Promise<string> {
   return (await run(promtool, ['check', 'rules', file])).stdout
 }
 
+/** Returns what promtool says of a file with tests of alert rules. @throws the error of promtool, with what it said */
+export async function testRules(file: string): Promise<string> {
+  return (await run(promtool, ['test', 'rules', file])).stdout
+}
+
 /** Returns what promtool says of metrics in the text format, which is nothing if they are well. */
 export async function checkMetrics(metrics: string): Promise<string> {
   const checking = spawn(promtool, ['check', 'metrics'], { stdio: ['pipe', 'pipe', 'pipe'] })

@@ -42,6 +42,7 @@ import type { ScheduleHost } from '../schedules/schedule-host.ts'
 import { Scheduler, type SchedulerOptions } from '../schedules/scheduler.ts'
 import { Schedules } from '../schedules/schedules.ts'
 import { type JobEventKind, LiveView } from '../view/live-view.ts'
+import { type JobsSurvey, surveyJobs } from '../view/survey.ts'
 import type { Batch, BatchView } from './batches/batch.ts'
 import type { BatchOptions } from './batches/batch-options.ts'
 import { Batches, type BatchesOptions } from './batches/batches.ts'
@@ -430,6 +431,17 @@ export class JobBoard implements AsyncDisposable {
   async countJobs(): Promise<number> {
     this.#lifecycle.assertRunning()
     return this.#lookup.count()
+  }
+
+  /** @internal Counts the jobs of the board by flow and state, from memory. The caller views the board ({@link view}). */
+  survey(): JobsSurvey {
+    this.#lifecycle.assertRunning()
+    return surveyJobs(this.#view, { now: this.#backend.now() })
+  }
+
+  /** @internal The time of the board's clock in milliseconds since 1970, as far as it is known here; no request. */
+  get now(): number {
+    return this.#backend.now()
   }
 
   /** Resolves when there is a job to claim. @throws Timeout */

@@ -3,9 +3,9 @@ import { type JobBoard, openBoard } from '../../board/index.ts'
 import { NotConnected } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'
-import type { Telemetry } from '../../core/telemetry.ts'
 import { sleep } from '../../core/time.ts'
 import type { Persistence } from '../../persistence/index.ts'
+import type { Telemetry } from '../../telemetry/index.ts'
 import type { BoardEntry } from './board-entries.ts'
 
 /**

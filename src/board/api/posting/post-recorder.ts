@@ -2,13 +2,13 @@
 import { failureOf, toErrorType } from '../../../core/failure.ts'
 import type { Logger } from '../../../core/log.ts'
 import { Meter } from '../../../core/metrics.ts'
-import type { Telemetry } from '../../../core/telemetry.ts'
 import type { Span, TraceContext } from '../../../core/tracing.ts'
 import type { AnyFlow } from '../../../flow/index.ts'
-import type { PostedJob } from './posted-job.ts'
+import type { Telemetry } from '../../../telemetry/index.ts'
+import type { Job } from '../job.ts'
 
-/** The parts of a job that was posted that are recorded. */
-type Recorded = Pick<PostedJob, 'uuid' | 'created' | 'details'>
+/** A job as `post` returns it: see `PostedJob`. */
+type Recorded = Pick<Job, 'uuid' | 'details'> & { readonly created: boolean }
 
 export class PostRecorder {
   readonly #telemetry: Telemetry
@@ -29,7 +29,10 @@ export class PostRecorder {
   }
 
   /** Posts a job within a span. `post` gets the context of the span, which the posting carries. */
-  async one(flow: AnyFlow | string, post: (trace: TraceContext | undefined) => Promise<PostedJob>): Promise<PostedJob> {
+  async one<J extends Recorded>(
+    flow: AnyFlow | string,
+    post: (trace: TraceContext | undefined) => Promise<J>,
+  ): Promise<J> {
     const name = typeof flow === 'string' ? flow : flow?.name
     const span = this.#telemetry.tracer?.startPost({ board: this.#board, flow: name })
     return recordEnd(span, async () => {

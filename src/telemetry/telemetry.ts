@@ -1,7 +1,7 @@
 /** The option `telemetry` of boards and conductors. */
-import { InvalidArgument } from './errors.ts'
-import type { MetricSink } from './metrics.ts'
-import type { Tracer } from './tracing.ts'
+import { InvalidArgument } from '../core/errors.ts'
+import type { MetricSink } from '../core/metrics.ts'
+import type { Tracer } from '../core/tracing.ts'
 
 /** Where metrics and spans go. Make it with `openTelemetry(api)` or `prometheus()`: what it contains may change with every release. */
 export interface Telemetry {

@@ -1,0 +1,68 @@
+/** Counts the jobs of a view by flow and state, from memory: no request, however long the board is. */
+import type { JobEntry } from '../model/entry.ts'
+import type { LiveView } from './live-view.ts'
+
+/**
+ * The state of a job for people who count: `waiting` for an owner, or for resources; `limited`: a limit has no room for it; `delayed`; `blocked`: it waits for
+ * other jobs; `running`.
+ */
+export const SURVEYED_STATES = ['waiting', 'limited', 'delayed', 'blocked', 'running'] as const
+export type SurveyedState = (typeof SURVEYED_STATES)[number]
+
+export interface FlowSurvey {
+  readonly counts: Record<SurveyedState, number>
+  /** The time since when the job waits that has waited longest, on the board's clock in milliseconds; undefined if none waits. */
+  oldest: number | undefined
+}
+
+export interface JobsSurvey {
+  /** The number of jobs on the board, claimed or not. */
+  readonly total: number
+  /** Whether every job is counted. If not, the board is longer than the view, and there are more than these of all but `running`. */
+  readonly isComplete: boolean
+  /** The jobs by flow; those whose posting is not read, and those without a flow, count as `none`. */
+  readonly flows: ReadonlyMap<string, FlowSurvey>
+  /** The number of jobs that wait for each key of a limit. */
+  readonly limited: ReadonlyMap<string, number>
+}
+
+const NO_FLOW = 'none'
+
+/** Counts the jobs of an open view. */
+export function surveyJobs(view: LiveView, { now }: { readonly now: number }): JobsSurvey {
+  const flows = new Map<string, FlowSurvey>()
+  const limited = new Map<string, number>()
+  for (const entry of view.entries()) {
+    if (entry.ended) continue
+    const flow = entry.stored?.posting.details.flow ?? NO_FLOW
+    const survey = flows.get(flow) ?? newFlowSurvey()
+    flows.set(flow, survey)
+    const limit = entry.claimed ? undefined : view.queue.limitOf(entry)
+    const state = stateOf(entry, { now, isLimited: limit !== undefined })
+    survey.counts[state] += 1
+    if (limit) limited.set(limit.key, (limited.get(limit.key) ?? 0) + 1)
+    if (state !== 'waiting' && state !== 'limited') continue
+    const since = waitingSince(entry)
+    if (since !== undefined) survey.oldest = Math.min(survey.oldest ?? since, since)
+  }
+  return { total: view.jobCount ?? 0, isComplete: view.showsWholeBoard, flows, limited }
+}
+
+function newFlowSurvey(): FlowSurvey {
+  return { counts: { waiting: 0, limited: 0, delayed: 0, blocked: 0, running: 0 }, oldest: undefined }
+}
+
+function stateOf(
+  { claimed, stored, queueEntry, cancelRequested }: JobEntry,
+  { now, isLimited }: { readonly now: number; readonly isLimited: boolean },
+): SurveyedState {
+  if (claimed) return 'running'
+  if (stored?.waits && !cancelRequested) return 'blocked'
+  if (isLimited) return 'limited'
+  return queueEntry && queueEntry.dueAt > now ? 'delayed' : 'waiting'
+}
+
+/** Returns since when a job could have been claimed: its last write, or its due time. */
+function waitingSince({ stored, queueEntry }: JobEntry): number | undefined {
+  return stored && Math.max(stored.writtenAt, queueEntry?.dueAt ?? 0)
+}

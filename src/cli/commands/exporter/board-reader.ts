@@ -1,0 +1,221 @@
+/** Reads the gauges of one board: jobs from the view, which is kept up to date; the rest with few requests, and not at every scrape. */
+import type { JobBoard } from '../../../board/index.ts'
+import type { JobsSurvey } from '../../../board/internal.ts'
+import { abortAfter, followSignals, rejectOnAbort } from '../../../core/async/abort.ts'
+import { NotConnected, Timeout, UnsupportedCapability } from '../../../core/errors.ts'
+import { NameLimit } from '../../../core/metrics.ts'
+import type { PrometheusSink } from '../../../telemetry/internal.ts'
+import { conductorView } from '../../views/conductor-view.ts'
+import type { BoardGauge } from './board-gauges.ts'
+import { Paced } from './paced.ts'
+
+/** The time after which a scrape gives a board up: Prometheus waits for ten seconds. */
+const READ_LIMIT_MS = 8_000
+/** The least time between two passes over the view. */
+const JOBS_PERIOD_MS = 5_000
+/** The least time between two reads of the trash, which has no count. */
+const TRASH_PERIOD_MS = 60_000
+const CONDUCTORS_PERIOD_MS = 5_000
+const SCHEDULES_PERIOD_MS = 30_000
+/** The number of jobs in the trash that are read. */
+const MAX_TRASH = 10_000
+/** The lateness from which on a schedule counts as late, in milliseconds. */
+const LATE_AFTER_MS = 60_000
+const NO_FLOW = 'none'
+
+type Counts = ReadonlyMap<string, number>
+
+interface Trash {
+  readonly flows: Counts
+  readonly isComplete: boolean
+}
+
+interface Conductors {
+  readonly states: Counts
+  readonly slots: number
+  readonly taken: number
+}
+
+interface Schedules {
+  readonly states: Counts
+  readonly late: number
+}
+
+export class BoardReader implements Disposable {
+  readonly #board: JobBoard
+  readonly #label: string
+  readonly #flows = new NameLimit()
+  readonly #kinds = new NameLimit()
+  readonly #jobs: Paced<JobsSurvey>
+  readonly #trash: Paced<Trash>
+  readonly #conductors: Paced<Conductors>
+  readonly #schedules: Paced<Schedules | undefined>
+  #viewing: Promise<Disposable> | undefined
+
+  /** @param options.label the name of the board in labels */
+  constructor(
+    board: JobBoard,
+    { label, maxTrash = MAX_TRASH }: { readonly label: string; readonly maxTrash?: number },
+  ) {
+    this.#board = board
+    this.#label = label
+    this.#jobs = new Paced(() => this.#survey(), { minPeriodMs: JOBS_PERIOD_MS })
+    this.#trash = new Paced(() => this.#readTrash(maxTrash), { minPeriodMs: TRASH_PERIOD_MS })
+    this.#conductors = new Paced(() => this.#readConductors(), { minPeriodMs: CONDUCTORS_PERIOD_MS })
+    this.#schedules = new Paced(() => this.#readSchedules(), { minPeriodMs: SCHEDULES_PERIOD_MS })
+  }
+
+  [Symbol.dispose](): void {
+    this.#viewing?.then(
+      (view) => view[Symbol.dispose](),
+      () => undefined,
+    )
+  }
+
+  /** Records the gauges. If the board cannot be read in time, only that. @throws nothing but defects */
+  async record(sink: PrometheusSink<BoardGauge>): Promise<void> {
+    using time = followSignals([])
+    using _timer = abortAfter(time, READ_LIMIT_MS, () => new Timeout('the board does not answer'))
+    const reading = this.#read()
+    try {
+      const record = await rejectOnAbort(reading, time)
+      this.#set(sink, 'jobboard_board_up', 1)
+      record(sink)
+    } catch (error) {
+      reading.catch(() => undefined)
+      if (!(error instanceof NotConnected || error instanceof Timeout)) throw error
+      this.#set(sink, 'jobboard_board_up', 0)
+    }
+  }
+
+  /** Reads all first: a board that goes away meanwhile has no gauges, in place of some. */
+  async #read(): Promise<(sink: PrometheusSink<BoardGauge>) => void> {
+    if (!this.#board.connected) throw new NotConnected(`${this.#board.uri} is away`)
+    const [jobs, trash, conductors, schedules] = await Promise.all([
+      this.#jobs.get(),
+      this.#trash.get(),
+      this.#conductors.get(),
+      this.#schedules.get(),
+    ])
+    return (sink) => {
+      this.#set(sink, 'jobboard_board_paused', this.#board.paused ? 1 : 0)
+      this.#recordJobs(sink, jobs)
+      this.#recordAll(sink, 'jobboard_board_trash', { label: 'flow', counts: limitNames(trash.flows, this.#flows) })
+      this.#set(sink, 'jobboard_board_complete', trash.isComplete ? 1 : 0, { part: 'trash' })
+      this.#recordAll(sink, 'jobboard_board_conductors', { label: 'state', counts: conductors.states })
+      this.#set(sink, 'jobboard_board_slots', conductors.slots)
+      this.#set(sink, 'jobboard_board_slots_taken', conductors.taken)
+      if (!schedules) return
+      this.#recordAll(sink, 'jobboard_board_schedules', { label: 'state', counts: schedules.states })
+      this.#set(sink, 'jobboard_board_schedules_late', schedules.late)
+    }
+  }
+
+  #recordJobs(sink: PrometheusSink<BoardGauge>, { total, isComplete, flows, limited }: JobsSurvey): void {
+    this.#set(sink, 'jobboard_board_length', total)
+    this.#set(sink, 'jobboard_board_complete', isComplete ? 1 : 0, { part: 'jobs' })
+    const counts = new Map<string, { readonly flow: string; readonly state: string; count: number }>()
+    const oldest = new Map<string, number>()
+    const now = this.#board.now
+    for (const [name, survey] of flows) {
+      const flow = this.#flows.limit(name)
+      for (const [state, count] of Object.entries(survey.counts)) {
+        const key = JSON.stringify([flow, state])
+        counts.set(key, { flow, state, count: count + (counts.get(key)?.count ?? 0) })
+      }
+      const age = survey.oldest === undefined ? 0 : Math.max(0, now - survey.oldest) / 1_000
+      oldest.set(flow, Math.max(age, oldest.get(flow) ?? 0))
+    }
+    for (const { flow, state, count } of counts.values()) this.#set(sink, 'jobboard_board_jobs', count, { flow, state })
+    this.#recordAll(sink, 'jobboard_board_oldest_waiting_seconds', { label: 'flow', counts: oldest })
+    const kinds = countBy(
+      [...limited],
+      ([key]) => this.#kinds.limit(key.split('/', 1)[0] ?? key),
+      ([, count]) => count,
+    )
+    this.#recordAll(sink, 'jobboard_board_limit_waiting', { label: 'kind', counts: kinds })
+  }
+
+  #recordAll(
+    sink: PrometheusSink<BoardGauge>,
+    gauge: BoardGauge,
+    { label, counts }: { readonly label: string; readonly counts: Counts },
+  ): void {
+    for (const [value, count] of counts) this.#set(sink, gauge, count, { [label]: value })
+  }
+
+  #set(
+    sink: PrometheusSink<BoardGauge>,
+    gauge: BoardGauge,
+    value: number,
+    labels: Readonly<Record<string, string>> = {},
+  ): void {
+    sink.record(gauge, value, { board: this.#label, ...labels })
+  }
+
+  async #survey(): Promise<JobsSurvey> {
+    this.#viewing ??= this.#board.view()
+    try {
+      await this.#viewing
+    } catch (error) {
+      this.#viewing = undefined
+      throw error
+    }
+    return this.#board.survey()
+  }
+
+  async #readTrash(max: number): Promise<Trash> {
+    const flows = new Map<string, number>()
+    let count = 0
+    for await (const { details } of this.#board.trashed()) {
+      if (count === max) return { flows, isComplete: false }
+      count += 1
+      const flow = details.flow ?? NO_FLOW
+      flows.set(flow, (flows.get(flow) ?? 0) + 1)
+    }
+    return { flows, isComplete: true }
+  }
+
+  async #readConductors(): Promise<Conductors> {
+    const conductors = (await this.#board.entities('conductor')).map(conductorView)
+    return {
+      states: countBy(conductors, ({ state = 'unknown' }) => state),
+      slots: conductors.reduce((sum, { concurrency = 0 }) => sum + concurrency, 0),
+      taken: conductors.reduce((sum, { running = 0 }) => sum + running, 0),
+    }
+  }
+
+  /** Returns nothing for a board that has no schedules, as it is shared with TaskFlow. */
+  async #readSchedules(): Promise<Schedules | undefined> {
+    try {
+      const schedules = await this.#board.schedules.list()
+      const late = schedules.filter(({ state, lateMs = 0 }) => state === 'active' && lateMs > LATE_AFTER_MS)
+      return { states: countBy(schedules, ({ state }) => state), late: late.length }
+    } catch (error) {
+      if (error instanceof UnsupportedCapability) return undefined
+      throw error
+    }
+  }
+}
+
+/** Counts the things by their keys. */
+function countBy<T>(
+  things: readonly T[],
+  keyOf: (thing: T) => string,
+  countOf: (thing: T) => number = () => 1,
+): Counts {
+  const counts = new Map<string, number>()
+  for (const thing of things) {
+    const key = keyOf(thing)
+    counts.set(key, (counts.get(key) ?? 0) + countOf(thing))
+  }
+  return counts
+}
+
+function limitNames(counts: Counts, names: NameLimit): Counts {
+  return countBy(
+    [...counts],
+    ([name]) => names.limit(name),
+    ([, count]) => count,
+  )
+}
