@@ -82,6 +82,8 @@ export interface CliContext {
    * signal.
    */
   readonly listenForInterruption: () => Interruption
+  /** Calls the function at each SIGHUP, which does not end the process meanwhile, until the result is disposed. */
+  readonly listenForHangUp?: (onHangUp: () => void) => Disposable
   /** Asks a question on the terminal and resolves with the answer; absent if there is no terminal. */
   readonly ask?: (question: string) => Promise<string>
   /**
@@ -133,6 +135,10 @@ export function processContext(): ProcessContext {
     env: process.env,
     cwd: process.cwd(),
     listenForInterruption: processInterruption,
+    listenForHangUp: (onHangUp) => {
+      process.on('SIGHUP', onHangUp)
+      return { [Symbol.dispose]: () => process.off('SIGHUP', onHangUp) }
+    },
     ...(process.stdin.isTTY && process.stderr.isTTY ? { ask: askOnTerminal } : {}),
   }
 }

@@ -22,6 +22,15 @@ export const slow = linear('slow', input(), task('nap', { execute: (_, { signal 
 }) }))
 `
 
+/** A flow whose module is loaded when something is written to the standard input. */
+const LATE = `
+import { input, linear, task } from 'jobboard'
+
+console.log('loading')
+await new Promise((resolve) => process.stdin.once('data', resolve))
+export const late = linear('late', input(), task('nothing', { execute: () => undefined }))
+`
+
 let place: CliFolder
 let board: JobBoard
 
@@ -224,6 +233,20 @@ describe('SIGHUP', () => {
     await rm(join(place.cwd, 'inner/jobboard.yaml'))
     await hangUp(running, 'there is no config file any more, and nothing was changed')
     expect(await limits()).toEqual({ api: 1 })
+    await stop(running)
+  })
+
+  test('what comes before the start is made up for', async () => {
+    await place.write('late.mjs', LATE)
+    await config('limits:\n  api: { concurrency: 1 }\n')
+    const running = place.start(['conductor', '--flows', './late.mjs'])
+    await running.says('loading')
+    await config('limits:\n  api: { concurrency: 4 }\n')
+    running.process.kill('SIGHUP')
+    const read = running.logs('was read again')
+    running.process.stdin.write('go on')
+    expect(await read).toMatchObject({ applied: ['limits.api.concurrency'] })
+    expect(await limits()).toEqual({ api: 4 })
     await stop(running)
   })
 

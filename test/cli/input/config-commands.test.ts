@@ -245,6 +245,16 @@ deployments:
       'conductor: { queue: [a, b], weights: [3] }',
       'jobboard.yaml:1:29: --weights must have one number for each board: 2 in place of 1',
     ],
+    [
+      'defaults that no post could have',
+      'flow-defaults: { hello: { maxAttempts: 2, backOff: { factor: -1 } } }',
+      'jobboard.yaml:1:43: backOff: factor must be a number of at least 1',
+    ],
+    [
+      'a post of a schedule that cannot be',
+      'schedules: { s: { flow: hello, every: 5m, post: { backOff: { factor: -1 } } } }',
+      'jobboard.yaml:1:51: backOff: factor must be a number of at least 1',
+    ],
     ['weights of nothing', 'conductor: { weights: [0] }', 'jobboard.yaml:1:14: conductor.weights.0'],
   ])('%s', async (_, text, says) => {
     await place.write('jobboard.yaml', text)

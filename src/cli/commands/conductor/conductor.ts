@@ -84,6 +84,12 @@ Examples:
 const START_PAUSE_MS = 500
 
 async function conductor(options: ConductorCommandOptions, context: CliContext, command: Command): Promise<ExitCode> {
+  // The signal reads the file again; it must end the process neither before the conductor has started nor after it has stopped.
+  let hangUps = 0
+  const onHangUp = () => {
+    hangUps += 1
+  }
+  using _hangUps = context.configFile && context.listenForHangUp?.(onHangUp)
   const settings = toConductorSettings(options)
   const telemetry = await openTelemetryOf(options)
   const boardSettings = { ...boardSettingsOf(options), ...definedOnly({ telemetry }) }
@@ -119,8 +125,11 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
           toConductorBoard(each, { context, ...boardSettings, persistence: own.persistences[index] }),
         ),
       }
-  const run = () =>
-    runConductor({
+  const reload = context.configFile && reloader({ command, context, flows, log: plain })
+  const run = () => {
+    // From here on the conductor itself notes the signal.
+    const wasHungUp = hangUps > 0
+    return runConductor({
       ...places,
       persistence,
       flows,
@@ -129,8 +138,13 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
       log: plain,
       redact,
       ...settings,
-      started: ({ name, healthUrl }) => {
+      started: (started) => {
+        const { name, healthUrl } = started
         hasStarted = true
+        if (wasHungUp)
+          reload?.(started).catch((err: unknown) =>
+            log.error({ err }, 'not everything was reloaded; send SIGHUP again'),
+          )
         const health = healthUrl === undefined ? '' : `, health at ${healthUrl}/healthz`
         const from = boards.map(({ uri }) => redactUri(uri)).join(', ')
         say(
@@ -138,8 +152,9 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
         )
       },
       stopping: (stopped) => say(stopLine(stopped, settings)),
-      ...(context.configFile ? { reload: reloader({ command, context, flows, log: plain }) } : {}),
+      ...definedOnly({ reload }),
     })
+  }
   // One board is open by now. Of several, one has to be reached within the same time.
   await retry(run, {
     ...{ firstPauseMs: START_PAUSE_MS, maxPauseMs: START_PAUSE_MS, jitter: 'none' },

@@ -2,12 +2,13 @@
 import { stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { z } from 'zod'
+import type { DeclaredSchedule } from '../../../board/index.ts'
 import { InvalidArgument, JobboardError } from '../../../core/errors.ts'
 import { parseUri } from '../../../core/uri.ts'
 import type { CliContext } from '../../context.ts'
 import { findModule } from '../import-module.ts'
 import { type ConfigFile, type ExaminedConfig, sortPlaces } from './config-file.ts'
-import { limitsOf, schedulesOf } from './declarations.ts'
+import { type Declaration, flowDefaultsAsSchedules, limitsOf, schedulesOf } from './declarations.ts'
 import { InvalidConfig, noEntryMessage, type Path } from './faults.ts'
 import { isModulePath, isUri } from './kinds.ts'
 import { CONFIG, type Config } from './schema.ts'
@@ -61,7 +62,8 @@ export async function findFaults(examined: ExaminedConfig, options: CheckOptions
   const right = new ConfigValues(rest, options.env)
   await checkConductor({ values: right, faults }, rest)
   await checkLimits({ values: right, faults })
-  if (faults.isEmptyFor(['tenants'])) await checkSchedules({ values: right, faults })
+  await checkFlowDefaults({ values: right, faults })
+  if (faults.isEmptyFor(['tenants', 'flow-defaults'])) await checkSchedules({ values: right, faults })
   return sortPlaces([...new Set([...examined.faults, ...faults.all])])
 }
 
@@ -218,14 +220,30 @@ async function checkLimits({ values, faults }: DeclarationCheck): Promise<void> 
 }
 
 async function checkSchedules({ values, faults }: DeclarationCheck): Promise<void> {
-  const { toDefinitions } = await import('../../../board/internal.ts')
   for (const { path, make, refine } of await schedulesOf(values, [])) {
-    try {
-      const [first] = make()
-      // The rule is the same for each tenant.
-      if (first) await toDefinitions(first)
-    } catch (error) {
-      faults.add(refine?.(error instanceof Error ? error.message : '') ?? path, error)
-    }
+    // The rule is the same for each tenant.
+    await checkSchedule({ path, make: () => make()[0], ...(refine ? { refine } : {}) }, faults)
+  }
+}
+
+async function checkFlowDefaults({ values, faults }: DeclarationCheck): Promise<void> {
+  for (const defaults of await flowDefaultsAsSchedules(values)) await checkSchedule(defaults, faults)
+}
+
+/** The beginning of errors about the options of a job: here there is no job. */
+const JOB_PREFIX = /^job [\da-f-]{36}: /
+
+async function checkSchedule(
+  { path, make, refine }: Declaration<DeclaredSchedule | undefined>,
+  faults: FaultList,
+): Promise<void> {
+  const { toDefinitions } = await import('../../../board/internal.ts')
+  try {
+    const made = make()
+    if (made) await toDefinitions(made)
+  } catch (error) {
+    if (!(error instanceof JobboardError)) throw error
+    const message = error.message.replace(JOB_PREFIX, '')
+    faults.add(refine?.(message) ?? path, new InvalidArgument(message, { cause: error }))
   }
 }

@@ -22,7 +22,7 @@ type Tenants = Readonly<
 >
 
 /** A limit or a schedule that the file declares. */
-interface Declaration<T> {
+export interface Declaration<T> {
   /** The place to which its errors belong. */
   readonly path: Path
   /** Makes the limit or the schedule. @throws InvalidArgument without a place */
@@ -134,6 +134,7 @@ function refinePath({
   const about = message.startsWith(`schedule ${id}: `) ? message.slice(`schedule ${id}: `.length) : message
   const [word = ''] = /^\w+/.exec(about) ?? []
   const keys = Object.keys(section)
+  if (!keys.includes(word) && Object.hasOwn(section.post ?? {}, word)) return ['schedules', id, 'post', word]
   const key = keys.includes(word) ? word : RULES.find((rule) => keys.includes(rule))
   return ['schedules', id, ...(key === undefined ? [] : [key])]
 }
@@ -191,6 +192,22 @@ function toOptions(section: ScheduleSection, post: PostSection | undefined): Sch
 export function flowDefaultsOf(values: ConfigValues): Readonly<Record<string, FlowDefaults>> {
   const sections = Object.entries(values.section('flow-defaults') ?? {})
   return Object.fromEntries(sections.map(([flow, section]) => [flow, toFlowDefaults(section)]))
+}
+
+/**
+ * Returns the defaults of flows as the options of a schedule's jobs, which are checked: flows and posts check them only when they are used.
+ */
+export async function flowDefaultsAsSchedules(values: ConfigValues): Promise<Declaration<DeclaredSchedule>[]> {
+  const { schedule } = await import('../../../board/index.ts')
+  return Object.entries(values.section('flow-defaults') ?? {}).map(([flow, section]) => {
+    const { keepLogbooks: _, keepResults: __, ...post } = section
+    const refine = (message: string): Path => {
+      const [word = ''] = /^\w+/.exec(message) ?? []
+      return ['flow-defaults', flow, ...(Object.hasOwn(section, word) ? [word] : [])]
+    }
+    const make = () => schedule<object>('defaults', { every: '1d' }, flow, {}, { post: toPostOptions(post) })
+    return { path: ['flow-defaults', flow], make, refine }
+  })
 }
 
 function toFlowDefaults({ keepLogbooks, keepResults, ...posting }: FlowSection): FlowDefaults {
