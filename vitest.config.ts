@@ -13,6 +13,7 @@ const ALONE = [
   'test/board/backends/zookeeper/store/fences.test.ts',
   'test/persistence/directory/links.test.ts',
   'test/persistence/directory/steps.test.ts',
+  'test/board/queue/limit-costs.test.ts',
   'test/board/queue/queue-costs.test.ts',
 ]
 

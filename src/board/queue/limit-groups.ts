@@ -4,8 +4,7 @@
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
-import { type LimitCost, type LimitRule, takeTokens } from '../model/limits.ts'
-import type { Posting } from '../model/posting.ts'
+import type { LimitRule } from '../model/limits.ts'
 import { SortedList } from './sorted.ts'
 
 /** The jobs with the same limited keys. */
@@ -18,7 +17,10 @@ export interface LimitGroup {
   /** The place of its first entry by which the group is sorted where it is; undefined while it is in no list. */
   head: ClaimOrderKey | undefined
   parkedUnder: KeyLine | undefined
-  /** The key of a fair pattern by whose running jobs the group takes turns with others; undefined if there is none. */
+  /**
+   * The key of a fair pattern by whose running jobs the group takes turns with others; undefined if there is none. It and its pattern stay
+   * while the group is in a list.
+   */
   fairKey: KeyLine | undefined
 }
 
@@ -32,6 +34,10 @@ export interface KeyLine {
   used: number
   /** Greater for a key of which a job has started later, as far as this process knows; 0 if none has. */
   lastStart: number
+  /** The groups that are being opened: each may start a job before the next one of the key is opened. */
+  opening: number
+  /** The turns in which the key has a place by its counts. It is taken out of them while these change. */
+  readonly turns: Set<FairTurns>
   /** The jobs that this process tries to claim, and the tokens that they take. The interval of a token may change while they are tried. */
   reserved: number
   reservedTokens: number
@@ -42,142 +48,141 @@ export interface KeyLine {
   wakeAt: number
 }
 
-/** The jobs of a key that a search has chosen so far, and the time by which they move its arrival time. */
-export interface ChosenOfKey {
-  count: number
-  costMs: number
-}
+/** What has a place in claim order: a group, or all groups of a fair pattern. */
+export type Contender = LimitGroup | FairTurns
 
 /**
- * Groups in the claim order of their first jobs. Groups of a fair pattern take turns: of those with the same priority, the one whose key has
- * the fewest running jobs goes first, and of these the one of which no job has started for the longest time. So a key with very many jobs does
- * not keep the others of its pattern waiting, however short they are.
+ * Groups in the claim order of their first jobs. The groups of a fair pattern take turns, and have one place together: that of the first of
+ * their jobs.
  */
-export class GroupList {
-  readonly #byHead = new SortedList<LimitGroup>(compareHeads)
-  /** The groups of each fair pattern, by their turns. */
-  readonly #byTurn = new Map<string, SortedList<LimitGroup>>()
+export class GroupList implements Iterable<Contender> {
+  readonly #contenders = new SortedList<Contender>(compareHeads)
+  readonly #byPattern = new Map<string, FairTurns>()
 
+  /** The number of groups and fair patterns: 0 if the list has no group. */
   get size(): number {
-    return this.#byHead.size
+    return this.#contenders.size
   }
 
   /** The group that goes first. */
   get first(): LimitGroup | undefined {
-    const { first } = this.#byHead
-    const turns = first && this.turnsOf(first)
-    return turns ? turns.first : first
+    const { first } = this.#contenders
+    return first instanceof FairTurns ? first.first : first
   }
 
-  [Symbol.iterator](): Iterator<LimitGroup> {
-    return this.#byHead[Symbol.iterator]()
+  /** Iterates in the claim order of the first jobs. The list must not change meanwhile. */
+  [Symbol.iterator](): Iterator<Contender> {
+    return this.#contenders[Symbol.iterator]()
   }
 
   add(group: LimitGroup): void {
-    this.#byHead.add(group)
     const pattern = group.fairKey?.rule.fair
-    if (pattern === undefined) return
-    const turns = this.#byTurn.get(pattern) ?? new SortedList<LimitGroup>(compareTurns)
-    this.#byTurn.set(pattern, turns)
-    turns.add(group)
+    if (pattern === undefined) this.#contenders.add(group)
+    else this.#changeTurns(pattern, (turns) => turns.add(group))
   }
 
   delete(group: LimitGroup): void {
+    const pattern = group.fairKey?.rule.fair
+    if (pattern === undefined) this.#contenders.delete(group)
+    else this.#changeTurns(pattern, (turns) => turns.delete(group))
+  }
+
+  /** Changes the groups of a pattern, by the first of which all of them have their place. */
+  #changeTurns(pattern: string, change: (turns: FairTurns) => void): void {
+    const turns = this.#byPattern.get(pattern) ?? new FairTurns()
+    if (turns.head) this.#contenders.delete(turns)
+    change(turns)
+    if (turns.head) {
+      this.#byPattern.set(pattern, turns)
+      this.#contenders.add(turns)
+    } else this.#byPattern.delete(pattern)
+  }
+}
+
+/** The number of keys from which on turns are sorted. A list with fewer looks at all of them: a key may be in very many such lists. */
+const SORTED_FROM = 32
+
+/**
+ * The groups of one fair pattern in a list, by their keys: a key has one turn, however many groups and jobs it has. Of the keys with jobs of
+ * the same priority, the one with the fewest running jobs goes first, and of these the one of which no job has started for the longest
+ * time. So a key with very many jobs does not keep the others of its pattern waiting, however short they are.
+ */
+export class FairTurns implements Iterable<FairKey> {
+  readonly #byHead = new SortedList<LimitGroup>(compareHeads)
+  readonly #keys = new Map<KeyLine, FairKey>()
+  /** The keys by their turns; undefined as long as there have been few. */
+  #sorted: SortedList<FairKey> | undefined
+
+  /** The place of the first job in claim order, whosever turn it is; undefined without a group. */
+  get head(): ClaimOrderKey | undefined {
+    return this.#byHead.first?.head
+  }
+
+  /** The first group of the key whose turn it is. */
+  get first(): LimitGroup | undefined {
+    if (this.#sorted) return this.#sorted.first?.groups.first
+    let first: FairKey | undefined
+    for (const key of this.#keys.values()) if (!first || compareFairKeys(key, first) < 0) first = key
+    return first?.groups.first
+  }
+
+  /** Iterates over the keys by their turns. Nothing may change meanwhile. */
+  [Symbol.iterator](): Iterator<FairKey> {
+    return (this.#sorted ?? [...this.#keys.values()].sort(compareFairKeys))[Symbol.iterator]()
+  }
+
+  add(group: LimitGroup): void {
+    const { fairKey: line } = group
+    if (!line) return
+    this.#byHead.add(group)
+    this.withdraw(line)
+    const key = this.#keys.get(line) ?? { line, groups: new SortedList<LimitGroup>(compareHeads) }
+    this.#keys.set(line, key)
+    key.groups.add(group)
+    if (this.#keys.size >= SORTED_FROM) this.#sort()
+    this.putBack(line)
+  }
+
+  delete(group: LimitGroup): void {
+    const { fairKey: line } = group
+    const key = line && this.#keys.get(line)
+    if (!line || !key) return
     this.#byHead.delete(group)
-    const turns = this.turnsOf(group)
-    turns?.delete(group)
-    if (turns?.size === 0) this.#byTurn.delete(group.fairKey?.rule.fair ?? '')
+    this.withdraw(line)
+    key.groups.delete(group)
+    if (key.groups.size > 0) this.putBack(line)
+    else {
+      this.#keys.delete(line)
+      line.turns.delete(this)
+    }
   }
 
-  /** Returns the groups with which this one takes turns, first the one whose turn it is; undefined if it takes none. */
-  turnsOf({ fairKey }: LimitGroup): SortedList<LimitGroup> | undefined {
-    return fairKey?.rule.fair === undefined ? undefined : this.#byTurn.get(fairKey.rule.fair)
+  /** Takes the key out before its counts change. */
+  withdraw(line: KeyLine): void {
+    const key = this.#keys.get(line)
+    if (key) this.#sorted?.delete(key)
+  }
+
+  /** Puts the key back to where its counts now belong. */
+  putBack(line: KeyLine): void {
+    const key = this.#keys.get(line)
+    if (!key || !this.#sorted) return
+    this.#sorted.add(key)
+    line.turns.add(this)
+  }
+
+  /** Begins to keep the keys sorted. */
+  #sort(): void {
+    if (this.#sorted) return
+    this.#sorted = new SortedList<FairKey>(compareFairKeys)
+    for (const line of this.#keys.keys()) this.putBack(line)
   }
 }
 
-/** A key without room, and the time until which it has none. */
-export interface BlockedKey {
+/** A key of a fair pattern in a list, with its groups there in the claim order of their first jobs. */
+export interface FairKey {
   readonly line: KeyLine
-  /** Milliseconds since 1970; infinite where it is not known. */
-  readonly until: number
-}
-
-/**
- * Returns the key of the group that has no room for an entry for the longest time, by default for its first. While a job waits for a slot, it keeps no
- * tokens from others.
- */
-export function findBlocked(
-  group: LimitGroup,
-  options: { now: number; place?: QueueEntry; chosen?: ReadonlyMap<KeyLine, ChosenOfKey> },
-): BlockedKey | undefined {
-  const { now, place = group.line.first, chosen } = options
-  if (!place) return undefined
-  let blocked: BlockedKey | undefined
-  for (const line of group.keys) {
-    const asked = { cost: costOf(place.stored.posting, line), now, chosen: chosen?.get(line) }
-    const until = blockedUntil(line, asked) ?? findKept(line, { group, place, now })?.until
-    if (until !== undefined && until > (blocked?.until ?? Number.NEGATIVE_INFINITY)) blocked = { line, until }
-  }
-  return blocked
-}
-
-/**
- * Returns the job that goes before an entry and waits for tokens of the key, and until when. Without this rule, jobs that cost few tokens would take each
- * token as soon as it is free, and one that costs many would never start.
- */
-export function findKept(
-  line: KeyLine,
-  { group, place, now }: { readonly group: LimitGroup; readonly place: QueueEntry; readonly now: number },
-): { readonly first: QueueEntry; readonly until: number } | undefined {
-  const waiting = line.rule.rate && line.parked.first
-  const first = waiting?.line.first
-  if (!waiting || !first || waiting === group || !goesBefore(waiting, { group, place })) return undefined
-  const until = blockedUntil(line, { cost: costOf(first.stored.posting, line), now })
-  return until === undefined ? undefined : { first, until }
-}
-
-function goesBefore(
-  waiting: LimitGroup,
-  { group, place }: { readonly group: LimitGroup; readonly place: QueueEntry },
-): boolean {
-  const pattern = waiting.fairKey?.rule.fair
-  if (pattern !== undefined && pattern === group.fairKey?.rule.fair && group.head)
-    return compareTurns(waiting, group) < 0
-  return waiting.head !== undefined && compareClaimOrder(waiting.head, place) < 0
-}
-
-/** Returns the time until which the key has no room, infinite where it is not known; undefined if it has room. */
-export function blockedUntil(
-  { rule, used, reserved, reservedTokens, arrivalMs, refusedUntil }: KeyLine,
-  asked: { readonly cost: number; readonly now: number; readonly chosen?: ChosenOfKey | undefined },
-): number | undefined {
-  const { concurrency, rate, heldUntil = 0 } = rule
-  const { cost, now, chosen = { count: 0, costMs: 0 } } = asked
-  if (heldUntil > now) return heldUntil
-  if (concurrency !== undefined && used + reserved + chosen.count >= concurrency) return Number.POSITIVE_INFINITY
-  if (refusedUntil > now) return refusedUntil
-  if (!rate) return undefined
-  const taken = takeTokens(
-    Math.max(arrivalMs, now) + reservedTokens * rate.intervalMs + chosen.costMs,
-    { ...rate, cost },
-    now,
-  )
-  return 'until' in taken ? taken.until : undefined
-}
-
-/** Returns the number of jobs of the key that can start now: at least one. */
-export function roomOf({ rule, used, reserved, reservedTokens, arrivalMs }: KeyLine, now: number): number {
-  const { concurrency = Number.POSITIVE_INFINITY, rate } = rule
-  const ahead = Math.max(arrivalMs, now) - now
-  const tokens = rate ? Math.floor(rate.burst - reservedTokens - ahead / rate.intervalMs) : 1_000
-  return Math.max(1, Math.min(1_000, concurrency - used - reserved, tokens))
-}
-
-/** Returns the number of tokens that a start of the job takes of the key. */
-export function costOf(posting: Posting, { key }: KeyLine): number {
-  const { limits } = posting
-  if (!limits || limits === 'none') return 1
-  return limits.find((each: LimitCost) => each.key === key)?.cost ?? 1
+  readonly groups: SortedList<LimitGroup>
 }
 
 /** Returns the number of jobs of the key that run, or that this process tries to claim. */
@@ -185,13 +190,21 @@ export function runningOf({ used, reserved }: KeyLine): number {
   return used + reserved
 }
 
-function compareHeads(a: LimitGroup, b: LimitGroup): number {
-  if (a === b || !a.head || !b.head) return a === b ? 0 : a.head ? 1 : -1
-  return compareClaimOrder(a.head, b.head)
+/** Compares by the priority of the first job, then by the running jobs of the fair key and its last start, then in claim order. */
+export function compareTurns(a: LimitGroup, b: LimitGroup): number {
+  const [one, other] = [a.fairKey, b.fairKey]
+  if (a.head?.priority !== b.head?.priority || !one || !other) return compareHeads(a, b)
+  const running = runningOf(one) + one.opening - runningOf(other) - other.opening
+  return running || one.lastStart - other.lastStart || compareHeads(a, b)
 }
 
-/** Compares by the priority of the first job, then by the running jobs of the fair key and its last start, then in claim order. */
-function compareTurns(a: LimitGroup, b: LimitGroup): number {
-  if (a.head?.priority !== b.head?.priority || !a.fairKey || !b.fairKey) return compareHeads(a, b)
-  return runningOf(a.fairKey) - runningOf(b.fairKey) || a.fairKey.lastStart - b.fairKey.lastStart || compareHeads(a, b)
+function compareFairKeys(a: FairKey, b: FairKey): number {
+  const [one, other] = [a.groups.first, b.groups.first]
+  if (one === other) return 0
+  return one && other ? compareTurns(one, other) : one ? -1 : 1
+}
+
+function compareHeads(a: Contender, b: Contender): number {
+  if (a === b || !a.head || !b.head) return a === b ? 0 : a.head ? 1 : -1
+  return compareClaimOrder(a.head, b.head)
 }

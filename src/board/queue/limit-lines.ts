@@ -18,7 +18,8 @@
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
 import { isSameRate, type LimitRule, type LimitRules, toLimitCosts } from '../model/limits.ts'
-import { blockedUntil, costOf, findBlocked, GroupList, type KeyLine, type LimitGroup, roomOf } from './limit-groups.ts'
+import { type FairTurns, GroupList, type KeyLine, type LimitGroup } from './limit-groups.ts'
+import { blockedUntil, type ChosenJobs, costOf, findBlocked, isUsedUp, roomOf } from './limit-room.ts'
 import { LimitSearch } from './limit-search.ts'
 import { SortedList } from './sorted.ts'
 
@@ -72,6 +73,8 @@ export class LimitLines {
   /** The time at which a job has last begun to wait for each key. */
   readonly #waitedAt = new Map<string, number>()
   #limited: LimitedKey[] = []
+  /** Keys with groups that were parked because of chosen jobs: whether jobs have begun to wait is known when these are claimed or refused. */
+  readonly #unreported = new Set<KeyLine>()
   #starts = 0
   /** The entries that are counted as reserved. */
   readonly #reserved = new Set<QueueEntry>()
@@ -92,18 +95,19 @@ export class LimitLines {
   /** Sets the rules. The caller then enters all entries again. */
   setRules(rules: LimitRules): void {
     this.#rules = rules
+    const listed = [...this.#groups.values()].filter(({ head }) => head !== undefined)
+    for (const group of listed) this.#listOf(group).delete(group)
     for (const line of this.#keys.values()) {
       const { rate: former } = line.rule
-      this.#recount(line, () => {
-        line.rule = rules.ruleOf(line.key) ?? {}
-      })
+      line.rule = rules.ruleOf(line.key) ?? {}
       line.refusedUntil = 0
       // A changed rate moves the arrival time. The next claim asks the servers for it, and by this moves it there.
       const { rate } = line.rule
       if (!rate || !former || !isSameRate(rate, former)) line.arrivalMs = 0
-      this.#wake(line)
     }
-    for (const group of this.#groups.values()) this.#replacing([group], () => setFairKey(group))
+    for (const group of this.#groups.values()) setFairKey(group)
+    for (const group of listed) this.#listOf(group).add(group)
+    for (const line of this.#keys.values()) this.#wake(line)
   }
 
   /** Puts an entry into its group, if anything is set for one of its keys. */
@@ -136,6 +140,7 @@ export class LimitLines {
       if (line.groups.size > 0) continue
       this.#keys.delete(line.key)
       this.#awake.delete(line)
+      this.#unreported.delete(line)
       this.#waking.delete(line)
     }
   }
@@ -236,10 +241,13 @@ export class LimitLines {
   search(now: number): LimitSearch {
     return new LimitSearch({
       ...{ open: this.#open, now, keysOf: (place) => this.#keysOf(place) },
-      openMore: (times) => this.#openParked(times, now),
-      park: (group, line, until) => {
-        this.#note(group, line, { now, until })
+      openMore: (times, chosen) => this.#openParked(times, { now, chosen }),
+      park: (group, { line, until }, { isTaken }) => {
+        if (!isTaken) this.#note(group, line, { now, until })
         this.#park(group, line, until)
+        if (!isTaken) return
+        this.#wake(line)
+        this.#unreported.add(line)
       },
     })
   }
@@ -285,8 +293,10 @@ export class LimitLines {
       ...{ key, rule: this.#rules.ruleOf(key) ?? {}, parked: new GroupList() },
       ...{
         groups: new Set<LimitGroup>(),
+        turns: new Set<FairTurns>(),
         used: 0,
         lastStart: 0,
+        opening: 0,
         reserved: 0,
         reservedTokens: 0,
         arrivalMs: 0,
@@ -313,18 +323,12 @@ export class LimitLines {
     }
   }
 
-  /** Changes the counts of a key, by which groups of a fair pattern are sorted. */
+  /** Changes the counts of a key, by which its turn comes. */
   #recount(line: KeyLine, change: () => void): void {
-    if (line.rule.fair === undefined) change()
-    else this.#replacing([...line.groups], change)
-  }
-
-  /** Makes a change by which these groups may get other places in the lists where they are. */
-  #replacing(groups: readonly LimitGroup[], change: () => void): void {
-    const listed = groups.filter(({ head }) => head !== undefined)
-    for (const group of listed) this.#listOf(group).delete(group)
+    const turns: readonly FairTurns[] = line.turns.size === 0 ? [] : [...line.turns]
+    for (const each of turns) each.withdraw(line)
     change()
-    for (const group of listed) this.#listOf(group).add(group)
+    for (const each of turns) each.putBack(line)
   }
 
   #listOf({ parkedUnder }: LimitGroup): GroupList {
@@ -369,32 +373,48 @@ export class LimitLines {
   }
 
   /** Opens parked groups of keys that have room: `times` as many as there is room for. Returns whether any was opened. */
-  #openParked(times: number, now: number): boolean {
-    let opened = false
-    for (const line of [...this.#awake]) {
-      let left = times * roomOf(line, now)
-      while (left > 0) {
-        const group = line.parked.first
-        if (!group) break
-        const blocked = findBlocked(group, { now })
-        if (blocked?.line === line) {
-          this.#park(group, line, blocked.until)
-          this.#awake.delete(line)
-          break
-        }
-        // A group that waits for another key takes none of the room: one behind it can have it.
-        if (blocked) this.#park(group, blocked.line, blocked.until)
-        else {
-          left -= 1
-          line.parked.delete(group)
-          group.parkedUnder = undefined
-          this.#open.add(group)
-          opened = true
-        }
+  #openParked(times: number, { now, chosen }: { readonly now: number; readonly chosen: ChosenJobs }): boolean {
+    const opened = [...this.#awake].map((line) =>
+      // The jobs that were chosen may be refused: then the key is still awake.
+      isUsedUp(line, { now, chosen }) ? [] : this.#openParkedOf(line, { most: times * roomOf(line, now), now }),
+    )
+    return opened.some(({ length }) => length > 0)
+  }
+
+  /** Opens groups that are parked under a key, at most so many, and returns them. */
+  #openParkedOf(line: KeyLine, { most, now }: { readonly most: number; readonly now: number }): readonly LimitGroup[] {
+    const opened: LimitGroup[] = []
+    while (opened.length < most) {
+      const group = line.parked.first
+      if (!group) break
+      const blocked = findBlocked(group, { now })
+      if (blocked?.line === line) {
+        if (this.#unreported.delete(line)) this.#note(group, line, { now, until: blocked.until })
+        this.#park(group, line, blocked.until)
+        this.#awake.delete(line)
+        break
       }
-      if (line.parked.size === 0) this.#awake.delete(line)
+      // A group that waits for another key takes none of the room: one behind it can have it.
+      if (blocked) this.#park(group, blocked.line, blocked.until)
+      else {
+        line.parked.delete(group)
+        group.parkedUnder = undefined
+        this.#open.add(group)
+        this.#countOpening(group, 1)
+        opened.push(group)
+      }
     }
+    for (const group of opened) this.#countOpening(group, -1)
+    if (line.parked.size === 0) this.#awake.delete(line)
     return opened
+  }
+
+  /** Counts a group that is being opened as a job that runs: the keys of a fair pattern take turns in being opened. */
+  #countOpening({ fairKey }: LimitGroup, times: 1 | -1): void {
+    if (!fairKey) return
+    this.#recount(fairKey, () => {
+      fairKey.opening += times
+    })
   }
 }
 

@@ -7,40 +7,30 @@
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
-import {
-  type BlockedKey,
-  type ChosenOfKey,
-  costOf,
-  findBlocked,
-  type GroupList,
-  type KeyLine,
-  type LimitGroup,
-  runningOf,
-} from './limit-groups.ts'
+import { type Contender, FairTurns, type GroupList, type KeyLine, type LimitGroup } from './limit-groups.ts'
+import { type BlockedKey, type ChosenJobs, type ChosenOfKey, costOf, findBlocked, isUsedUp } from './limit-room.ts'
+import { type Cursor, isNotBehind, Turns, toCursor } from './limit-turns.ts'
 import { SortedList } from './sorted.ts'
 
 export interface SearchOptions {
   readonly open: GroupList
   readonly now: number
   readonly keysOf: (place: QueueEntry) => readonly KeyLine[]
-  /** Opens parked groups: `times` as many as there is room for. Returns whether any was opened. */
-  readonly openMore: (times: number) => boolean
-  readonly park: (group: LimitGroup, line: KeyLine, until: number) => void
-}
-
-/** The next job of a group. */
-interface Cursor extends ClaimOrderKey {
-  readonly place: QueueEntry
-  readonly group: LimitGroup
-  readonly rest: Iterator<QueueEntry>
-  /** Set for a group that takes turns: where the next job comes from. */
-  readonly turns?: Turns
+  /**
+   * Opens parked groups: `times` as many as there is room for, and none of a key that has room only for the jobs that were chosen. Returns
+   * whether any was opened.
+   */
+  readonly openMore: (times: number, chosen: ChosenJobs) => boolean
+  /** @param options.isTaken whether the key has no room only because of the jobs that were chosen: they may be refused */
+  readonly park: (group: LimitGroup, blocked: BlockedKey, options: { readonly isTaken: boolean }) => void
 }
 
 export class LimitSearch {
   readonly #options: SearchOptions
   readonly #chosen = new Map<KeyLine, ChosenOfKey>()
   readonly #full = new Map<LimitGroup, BlockedKey>()
+  /** The groups that would have room without the jobs that were chosen. */
+  readonly #taken = new Map<LimitGroup, BlockedKey>()
   readonly #yielded = new Set<QueueEntry>()
   /** Keys with too few tokens for a job that this scan has looked at: jobs behind it leave it the rest. */
   readonly #kept = new Set<KeyLine>()
@@ -61,31 +51,37 @@ export class LimitSearch {
 
   /** Yields the jobs. The lines must not change before {@link end}. */
   *jobs(): Generator<QueueEntry, void, undefined> {
-    this.#options.openMore(1)
+    this.#options.openMore(1, this.#chosen)
     for (let times = 2; ; times *= 2) {
       yield* this.#scan()
-      this.end()
-      if (!this.#options.openMore(times)) return
+      this.#parkFull()
+      if (!this.#options.openMore(times, this.#chosen)) return
     }
   }
 
-  /** Parks the groups that were found without room. */
+  /** Parks the groups that were found without room: the next search opens as many of them as there is room for, and need not look at all again. */
   end(): void {
-    for (const [group, { line, until }] of this.#full) this.#options.park(group, line, until)
+    this.#parkFull()
+    // Not before the end: a group that is opened once more in the same search would be parked once more, without end.
+    for (const [group, blocked] of this.#taken) this.#options.park(group, blocked, { isTaken: true })
+    this.#taken.clear()
+  }
+
+  #parkFull(): void {
+    for (const [group, blocked] of this.#full) this.#options.park(group, blocked, { isTaken: false })
     this.#full.clear()
   }
 
   *#scan(): Generator<QueueEntry, void, undefined> {
     this.#kept.clear()
     const cursors = new SortedList<Cursor, ClaimOrderKey>(compareClaimOrder)
-    const patterns = new Set<string>()
-    const groups = this.#options.open[Symbol.iterator]()
-    let next = groups.next()
+    const contenders = this.#options.open[Symbol.iterator]()
+    let next = contenders.next()
     while (true) {
       while (!next.done && isNotBehind(next.value.head, cursors.first)) {
-        const cursor = this.#begin(next.value, patterns)
+        const cursor = this.#begin(next.value)
         if (cursor) cursors.add(cursor)
-        next = groups.next()
+        next = contenders.next()
       }
       const cursor = cursors.first
       if (!cursor) return
@@ -100,17 +96,15 @@ export class LimitSearch {
     }
   }
 
-  /** Returns the first job of a group, or of those with which it takes turns; undefined if these have begun. */
-  #begin(group: LimitGroup, patterns: Set<string>): Cursor | undefined {
-    const pattern = group.fairKey?.rule.fair
-    const groups = this.#options.open.turnsOf(group)
-    if (pattern === undefined || !groups) return toCursor(group, group.line[Symbol.iterator]())
-    if (patterns.has(pattern)) return undefined
-    patterns.add(pattern)
-    const turns = new Turns(groups, {
+  /** Returns the first job of a group, or of the groups of a fair pattern the one whose turn it is. */
+  #begin(contender: Contender): Cursor | undefined {
+    if (!(contender instanceof FairTurns)) return toCursor(contender, contender.line[Symbol.iterator]())
+    const { now } = this.#options
+    const turns = new Turns(contender, {
       isFull: (cursor) => this.#isFull(cursor),
       isYielded: (place) => this.#yielded.has(place),
       chosenOf: (line) => this.#chosen.get(line)?.count ?? 0,
+      isUsedUp: (line) => isUsedUp(line, { now, chosen: this.#chosen }),
     })
     return turns.take()
   }
@@ -124,101 +118,10 @@ export class LimitSearch {
     const blocked = findBlocked(group, { now, place })
     if (blocked) this.#full.set(group, blocked)
     else if (group.keys.some((line) => this.#kept.has(line))) return true
-    const first = blocked ?? findBlocked(group, { now, place, chosen: this.#chosen })
+    const taken = blocked ? undefined : findBlocked(group, { now, place, chosen: this.#chosen })
+    if (taken) this.#taken.set(group, taken)
+    const first = blocked ?? taken
     if (first?.line.rule.rate) this.#kept.add(first.line)
     return first !== undefined
   }
-}
-
-interface TurnsOptions {
-  readonly isFull: (cursor: Cursor) => boolean
-  readonly isYielded: (place: QueueEntry) => boolean
-  /** Returns the number of jobs of the key that this search has chosen. */
-  readonly chosenOf: (line: KeyLine) => number
-}
-
-/** A group that has had a turn, or is the next one. */
-interface Waiting {
-  readonly cursor: Cursor
-  readonly running: number
-  readonly lastStart: number
-}
-
-/** The turns of the groups of one fair pattern in one scan. Groups are looked at when their turn may have come. */
-class Turns {
-  readonly #options: TurnsOptions
-  readonly #groups: Iterator<LimitGroup>
-  #next: IteratorResult<LimitGroup>
-  readonly #waiting = new SortedList<Waiting>(compareWaiting)
-  /** The group that had the last turn: whether its job was chosen is known by the next one. */
-  #last: Cursor | undefined
-
-  constructor(groups: Iterable<LimitGroup>, options: TurnsOptions) {
-    this.#options = options
-    this.#groups = groups[Symbol.iterator]()
-    this.#next = this.#groups.next()
-  }
-
-  /** Returns the next job of the group whose turn it is; undefined if there is none. */
-  take(): Cursor | undefined {
-    this.#requeueLast()
-    while (true) {
-      this.#pull()
-      const { first } = this.#waiting
-      if (!first) return undefined
-      this.#waiting.delete(first)
-      const { cursor } = first
-      if (this.#options.isYielded(cursor.place)) this.#add(toCursor(cursor.group, cursor.rest))
-      else if (!this.#options.isFull(cursor)) {
-        this.#last = cursor
-        return { ...cursor, turns: this }
-      }
-    }
-  }
-
-  #requeueLast(): void {
-    const last = this.#last
-    if (!last) return
-    this.#last = undefined
-    // Other groups of the same key have as many running jobs.
-    for (const waiting of [...this.#waiting].filter(({ cursor }) => cursor.group.fairKey === last.group.fairKey)) {
-      this.#waiting.delete(waiting)
-      this.#add(waiting.cursor)
-    }
-    this.#add(toCursor(last.group, last.rest))
-  }
-
-  /** Adds the groups that may come before the first one that waits. Their numbers are at least those by which they are sorted. */
-  #pull(): void {
-    while (!this.#next.done) {
-      const group = this.#next.value
-      const { first } = this.#waiting
-      const cursor = toCursor(group, group.line[Symbol.iterator]())
-      const key = group.fairKey
-      const least = cursor && key && { cursor, running: runningOf(key), lastStart: key.lastStart }
-      if (first && least && compareWaiting(first, least) < 0) return
-      this.#next = this.#groups.next()
-      this.#add(cursor)
-    }
-  }
-
-  #add(cursor: Cursor | undefined): void {
-    const key = cursor?.group.fairKey
-    if (!cursor || !key) return
-    this.#waiting.add({ cursor, running: runningOf(key) + this.#options.chosenOf(key), lastStart: key.lastStart })
-  }
-}
-
-function compareWaiting(a: Waiting, b: Waiting): number {
-  if (a.cursor.priority !== b.cursor.priority) return compareClaimOrder(a.cursor, b.cursor)
-  return a.running - b.running || a.lastStart - b.lastStart || compareClaimOrder(a.cursor, b.cursor)
-}
-
-function toCursor(group: LimitGroup, rest: Iterator<QueueEntry>): Cursor | undefined {
-  const { done, value: place } = rest.next()
-  return done ? undefined : { id: place.id, priority: place.priority, order: place.order, place, group, rest }
-}
-
-function isNotBehind(head: ClaimOrderKey | undefined, first: ClaimOrderKey | undefined): boolean {
-  return head === undefined || first === undefined || compareClaimOrder(head, first) <= 0
 }

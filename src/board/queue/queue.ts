@@ -310,6 +310,8 @@ export class ClaimQueue {
       if ((suspects && isSuspect(posting)) || !accept(posting)) continue
       suspects ||= isSuspect(posting)
       found.push(place)
+      // The search for a further place, which is not needed, would visit all groups that have no room beside the chosen jobs.
+      if (found.length >= Math.ceil(spread * max)) break
       search?.choose(place)
     }
     search?.end()

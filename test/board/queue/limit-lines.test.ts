@@ -336,6 +336,38 @@ describe('keys of a fair pattern', () => {
     expect(startAll(queue, { atOnce: 2 }).join('')).toBe('axbyczdefgh')
   })
 
+  test('share the slots of a key also where each of their jobs has a further key of its own', () => {
+    const entries = [
+      ...'abcdefgh'.split('').map((name) => limited(name, ['t/greedy', 'api', `own/${name}`])),
+      ...'xyz'.split('').map((name) => limited(name, ['t/other', 'api', `own/${name}`])),
+    ]
+    const own = Object.fromEntries('abcdefghxyz'.split('').map((name) => [`own/${name}`, { concurrency: 1 }]))
+    const queue = queueOf({ ...own, 't/greedy': FAIR, 't/other': FAIR, api: { concurrency: 2 } }, entries)
+    expect(startAll(queue, { atOnce: 2 }).join('')).toBe('axbyczdefgh')
+  })
+
+  test('are opened in turns when several slots of a key that all of them need become free', () => {
+    const holders = namesOf('12', ['api'])
+    const waiting = [
+      ...'abc'.split('').map((name) => limited(name, ['t/greedy', 'api', `own/${name}`])),
+      limited('x', ['t/other', 'api', 'own/x']),
+    ]
+    const own = Object.fromEntries('abcx'.split('').map((name) => [`own/${name}`, { concurrency: 1 }]))
+    const entries = [...holders, ...waiting]
+    const queue = queueOf({ ...own, 't/greedy': FAIR, 't/other': FAIR, api: { concurrency: 2 } }, entries)
+    for (const holder of holders) change(queue, holder, { claimed: true })
+    expect(claimable(queue)).toEqual([])
+    for (const holder of holders) change(queue, holder, { ended: 'COMPLETE' })
+    expect(claimable(queue, { max: 2 })).toEqual(['a', 'x'])
+  })
+
+  test('keep their turns where there are more of them than are looked at one by one', () => {
+    const keys = Array.from({ length: 100 }, (_, n) => `t/${n}`)
+    const entries = keys.flatMap((key) => namesOf('abc', [key]))
+    const queue = queueOf(Object.fromEntries(keys.map((key) => [key, FAIR])), entries)
+    expect(startAll(queue, { atOnce: 7 }).join('')).toBe('a'.repeat(100) + 'b'.repeat(100) + 'c'.repeat(100))
+  })
+
   test('take turns from the moment on at which that is set, and no longer when it is removed', () => {
     const entries = [...namesOf('abc', ['t/greedy']), ...namesOf('xy', ['t/other'])]
     const queue = queueOf({ 't/greedy': { concurrency: 9 }, 't/other': { concurrency: 9 } }, entries)

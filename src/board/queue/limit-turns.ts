@@ -1,0 +1,147 @@
+/**
+ * The turns of the keys of one fair pattern in one scan of a search: the key with the fewest running jobs goes first, and the jobs that the
+ * search has chosen count as running. Keys, and the groups of each, are looked at when their turn may have come.
+ */
+import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
+import type { QueueEntry } from '../model/entry.ts'
+import { type FairKey, type KeyLine, type LimitGroup, runningOf } from './limit-groups.ts'
+import { SortedList } from './sorted.ts'
+
+/** The next job of a group. */
+export interface Cursor extends ClaimOrderKey {
+  readonly place: QueueEntry
+  readonly group: LimitGroup
+  readonly rest: Iterator<QueueEntry>
+  /** Set for a group that takes turns: where the next job comes from. */
+  readonly turns?: Turns
+}
+
+export interface TurnsOptions {
+  readonly isFull: (cursor: Cursor) => boolean
+  readonly isYielded: (place: QueueEntry) => boolean
+  /** Returns the number of jobs of the key that this search has chosen. */
+  readonly chosenOf: (line: KeyLine) => number
+  /** Returns whether the key has room only for the jobs that this search has chosen. */
+  readonly isUsedUp: (line: KeyLine) => boolean
+}
+
+/** A key that has had a turn, or has the next one. */
+interface Waiting {
+  readonly jobs: JobsOfKey
+  /** The next job of the key. */
+  readonly cursor: Cursor
+  readonly running: number
+  readonly lastStart: number
+}
+
+export class Turns {
+  readonly #options: TurnsOptions
+  readonly #keys: Iterator<FairKey>
+  #next: IteratorResult<FairKey>
+  readonly #waiting = new SortedList<Waiting>(compareWaiting)
+  /** The key that had the last turn, and its job: whether this was chosen is known by the next turn. */
+  #last: { readonly jobs: JobsOfKey; readonly cursor: Cursor } | undefined
+
+  constructor(keys: Iterable<FairKey>, options: TurnsOptions) {
+    this.#options = options
+    this.#keys = keys[Symbol.iterator]()
+    this.#next = this.#keys.next()
+  }
+
+  /** Returns the next job of the key whose turn it is; undefined if there is none. */
+  take(): Cursor | undefined {
+    const { isFull, isUsedUp, isYielded } = this.#options
+    if (this.#last) this.#return(this.#last)
+    this.#last = undefined
+    while (true) {
+      this.#pull()
+      const { first } = this.#waiting
+      if (!first) return undefined
+      this.#waiting.delete(first)
+      const { jobs, cursor } = first
+      if (isUsedUp(jobs.line)) continue
+      jobs.remove(cursor)
+      if (isYielded(cursor.place)) this.#return(first)
+      else if (isFull(cursor)) this.#add(jobs)
+      else {
+        this.#last = first
+        return { ...cursor, turns: this }
+      }
+    }
+  }
+
+  /** Lets a key wait for its next turn, with the job behind the one that it has had. */
+  #return({ jobs, cursor }: { readonly jobs: JobsOfKey; readonly cursor: Cursor }): void {
+    jobs.add(toCursor(cursor.group, cursor.rest))
+    this.#add(jobs)
+  }
+
+  /** Adds the keys that may come before the first one that waits. Their numbers are at least those by which they are sorted. */
+  #pull(): void {
+    while (!this.#next.done) {
+      const { value: key } = this.#next
+      const jobs = new JobsOfKey(key)
+      const cursor = jobs.first
+      const { first } = this.#waiting
+      const { line } = key
+      const least = cursor && { jobs, cursor, running: runningOf(line), lastStart: line.lastStart }
+      if (first && least && compareWaiting(first, least) < 0) return
+      this.#next = this.#keys.next()
+      this.#add(jobs)
+    }
+  }
+
+  #add(jobs: JobsOfKey): void {
+    const { line, first: cursor } = jobs
+    if (!cursor) return
+    const running = runningOf(line) + this.#options.chosenOf(line)
+    this.#waiting.add({ jobs, cursor, running, lastStart: line.lastStart })
+  }
+}
+
+/** The jobs of a key in claim order, of whichever of its groups. A group is looked at when all jobs before it were taken. */
+class JobsOfKey {
+  readonly line: KeyLine
+  readonly #groups: Iterator<LimitGroup>
+  #next: IteratorResult<LimitGroup>
+  readonly #cursors = new SortedList<Cursor, ClaimOrderKey>(compareClaimOrder)
+
+  constructor({ line, groups }: FairKey) {
+    this.line = line
+    this.#groups = groups[Symbol.iterator]()
+    this.#next = this.#groups.next()
+  }
+
+  get first(): Cursor | undefined {
+    while (!this.#next.done && isNotBehind(this.#next.value.head, this.#cursors.first)) {
+      const { value: group } = this.#next
+      this.#next = this.#groups.next()
+      this.add(toCursor(group, group.line[Symbol.iterator]()))
+    }
+    return this.#cursors.first
+  }
+
+  add(cursor: Cursor | undefined): void {
+    if (cursor) this.#cursors.add(cursor)
+  }
+
+  remove(cursor: Cursor): void {
+    this.#cursors.delete(cursor)
+  }
+}
+
+/** Returns the cursor of the next job of a group; undefined if there is none. */
+export function toCursor(group: LimitGroup, rest: Iterator<QueueEntry>): Cursor | undefined {
+  const { done, value: place } = rest.next()
+  return done ? undefined : { id: place.id, priority: place.priority, order: place.order, place, group, rest }
+}
+
+/** Returns whether a group whose first job has this place may come before the first cursor. */
+export function isNotBehind(head: ClaimOrderKey | undefined, first: ClaimOrderKey | undefined): boolean {
+  return head === undefined || first === undefined || compareClaimOrder(head, first) <= 0
+}
+
+function compareWaiting(a: Waiting, b: Waiting): number {
+  if (a.cursor.priority !== b.cursor.priority) return compareClaimOrder(a.cursor, b.cursor)
+  return a.running - b.running || a.lastStart - b.lastStart || compareClaimOrder(a.cursor, b.cursor)
+}
