@@ -11,7 +11,9 @@
  * this process has not received yet makes the servers refuse its claims.
  */
 import { asError, LimitReached, NotConnected } from '../../core/errors.ts'
+import { toDate } from '../../core/time.ts'
 import type { Backend } from '../backend.ts'
+import { describeStop } from '../model/limit-stops.ts'
 import { type ClaimLimits, type LimitRules, toClaimLimits, toLimitCosts } from '../model/limits.ts'
 import type { Posting } from '../model/posting.ts'
 import { LIMIT_KINDS } from '../model/record.ts'
@@ -109,10 +111,12 @@ export class LimitBook {
   /** The transaction need not check this: a hold that is not known here yet has given the limits another revision. */
   #assertNotHeld(posting: Posting): void {
     for (const { key } of toLimitCosts(posting)) {
-      const { heldUntil = 0 } = this.#rules.ruleOf(key) ?? {}
+      const rule = this.#rules.ruleOf(key) ?? {}
+      const { heldUntil = 0 } = rule
       if (heldUntil <= this.#options.backend.now()) continue
-      const until = Number.isFinite(heldUntil) ? { until: new Date(heldUntil) } : {}
-      throw new LimitReached(`job ${posting.uuid} (${posting.name}): limit ${key} is held`, { key, ...until })
+      const until = Number.isFinite(heldUntil) ? { until: toDate(Math.ceil(heldUntil)) } : {}
+      const why = describeStop(key, rule, { isHeld: true })
+      throw new LimitReached(`job ${posting.uuid} (${posting.name}): ${why}`, { key, ...until })
     }
   }
 
