@@ -3,6 +3,14 @@ import { oneLine, shortenText } from '../../core/texts.ts'
 import { toDate } from '../../core/time.ts'
 import type { LimitRule } from './limits.ts'
 
+/**
+ * Returns whether no job of the key starts before somebody changes that: the key was stopped, or permits 0 jobs at once. False where a release
+ * cannot read the setting.
+ */
+export function isStopped({ heldUntil, hold, concurrency }: LimitRule): boolean {
+  return concurrency === 0 || (heldUntil === Number.POSITIVE_INFINITY && hold !== undefined)
+}
+
 /** Describes why no job of a key starts now: it is held, or else permits 0 jobs at once. */
 export function describeStop(
   key: string,

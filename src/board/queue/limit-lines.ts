@@ -17,6 +17,7 @@
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
+import { isStopped } from '../model/limit-stops.ts'
 import { isSameRate, type LimitRule, type LimitRules, toLimitCosts } from '../model/limits.ts'
 import { type FairTurns, GroupList, type KeyLine, type LimitGroup } from './limit-groups.ts'
 import { blockedUntil, type ChosenJobs, costOf, findBlocked, isUsedUp, roomOf } from './limit-room.ts'
@@ -110,11 +111,18 @@ export class LimitLines {
     for (const line of this.#keys.values()) this.#wake(line)
   }
 
-  /** Puts an entry into its group, if anything is set for one of its keys. */
+  /**
+   * Puts an entry into its group, if anything is set for one of its keys. A job that was cancelled waits for no key that is stopped: it would stay
+   * on the board until somebody resumes that.
+   */
   join(place: QueueEntry): void {
     if (this.#rules.isEmpty) return
     const { posting } = place.stored
-    const names = toLimitCosts(posting).flatMap(({ key }) => (this.#rules.ruleOf(key) ? [key] : []))
+    const passesStops = place.state === 'waiting' && place.entry.cancelRequested
+    const names = toLimitCosts(posting).flatMap(({ key }) => {
+      const rule = this.#rules.ruleOf(key)
+      return rule && !(passesStops && isStopped(rule)) ? [key] : []
+    })
     if (names.length === 0) return
     const id = names.length === 1 ? (names[0] ?? '') : JSON.stringify(names.sort())
     const group = this.#groups.get(id) ?? this.#newGroup(id, names)
@@ -125,6 +133,11 @@ export class LimitLines {
   /** Returns whether the entry is in a group. */
   has(place: QueueEntry): boolean {
     return this.#groupOf.has(place)
+  }
+
+  /** Returns whether a key of the entry is stopped, for which it waits. */
+  isStopped(place: QueueEntry): boolean {
+    return this.#keysOf(place).some(({ rule }) => isStopped(rule))
   }
 
   /** Removes an entry from its group. It is not shown any more, and not counted. */

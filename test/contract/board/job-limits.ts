@@ -10,6 +10,7 @@ import {
   UnsupportedCapability,
 } from '../../../src/core/errors.ts'
 import { rejectionOf } from '../../board/events.ts'
+import { refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
 const NO_WAIT = { timeout: 0 } as const
@@ -662,6 +663,43 @@ export function jobLimitsContract({ open, expire }: Place): void {
       ])
       await board.limits.set('tenant/7', { concurrency: 1 })
       expect(await board.limits.resume('tenant/7')).toEqual({ wasHeld: false, stops: [] })
+    })
+
+    test('keeps no cancelled job that has run: its claim takes nothing of the key', async () => {
+      const [one, other] = [await open(), await open()]
+      await one.limits.set('api', { concurrency: 1, rate: { limit: 2, per: '1h', burst: 2 } })
+      const jobs = [
+        await one.post('work', {}, { name: 'stopped', limits: ['api'] }),
+        await one.post('work', {}, { name: 'stays', limits: ['api'] }),
+      ]
+      for (const job of jobs) await (await one.claim(job)).abandon()
+      const [stopped, stays] = jobs
+      if (!stopped || !stays) throw new Error('nothing was posted')
+      await one.limits.stop('api')
+      await other.cancel(await other.find(stopped.uuid), { reason: 'not needed' })
+      const [claim] = await other.claimNext({ timeout: '20s' })
+      expect([claim.job.name, claim.cancelled.aborted]).toEqual(['stopped', true])
+      await claim.trash()
+      expect(await claimAll(other)).toEqual([])
+      // The same where no job may run at once, and for one that is claimed by name.
+      await one.limits.resume('api')
+      await one.limits.set('api', { concurrency: 0 })
+      await one.cancel(stays)
+      await refresh(one)
+      await using again = await one.claim(stays)
+      expect(again.cancelled.aborted).toBe(true)
+      await again.trash()
+      expect(await countJobs(one)).toBe(0)
+    })
+
+    test('keeps a cancelled job while it is only pushed back', async () => {
+      const board = await open()
+      const job = await board.post('work', {}, { limits: ['api'] })
+      await (await board.claim(job)).abandon()
+      await board.limits.pushBack('api', { for: '1h' })
+      await board.cancel(job)
+      expect(await claimAll(board)).toEqual([])
+      expect(job.state).toBe('UNCLAIMED')
     })
   })
 }
