@@ -25,21 +25,16 @@ export type { PostedJob } from './api/posting/posted-job.ts'
 export type { HoldOptions, ResourceHold } from './api/resource-hold.ts'
 export type { RestoreOptions } from './api/restoring.ts'
 export type { TrashedJob } from './api/trashed-job.ts'
-export type { WaitingFor } from './api/waiting-for.ts'
+export type { StoppedLimit, WaitingFor } from './api/waiting-for.ts'
 export type { Cancellation, Entity, SessionState } from './backend.ts'
 export type { Claim, PerformContext, Performed } from './claims/claim.ts'
 export type { ReleasedClaim } from './claims/release-claim.ts'
 export type { AbandonOptions, ConsumeOptions, TrashOptions } from './claims/settle-options.ts'
 export type { DeclaredLimit, DeclaredLimits } from './limits/declare.ts'
-export type {
-  LimitKeyUse,
-  Limits,
-  LimitView,
-  LimitViewOptions,
-  PushBackOptions,
-  TakeOptions,
-} from './limits/limits.ts'
+export type { LimitKeyUse, LimitView, LimitViewOptions } from './limits/limit-view.ts'
+export type { Limits, PushBackOptions, ResumedLimit, TakeOptions } from './limits/limits.ts'
 export type { LimitSettings } from './limits/settings.ts'
+export type { LimitStop } from './limits/stops.ts'
 export type { Attempt } from './model/attempts.ts'
 export type { PostBackOff } from './model/back-off.ts'
 export { PRIORITIES, type Priority } from './model/claim-order.ts'

@@ -15,7 +15,7 @@ import {
   Timeout,
 } from './errors.ts'
 import { defined } from './options.ts'
-import { oneLine } from './texts.ts'
+import { illFormedText, oneLine, shortenText } from './texts.ts'
 import { type Duration, formatDuration, toMilliseconds } from './time.ts'
 
 /**
@@ -200,9 +200,10 @@ export class TooManyRequests extends JobboardError {
   /** The time after which the request may be repeated, in milliseconds. */
   readonly retryAfter: number
 
-  /** @throws InvalidArgument for a `retryAfter` that is not a duration */
+  /** @throws InvalidArgument for a `retryAfter` that is not a duration, and for a `key` that cannot be one */
   constructor({ key, retryAfter = DEFAULT_PUSH_BACK, ...options }: TooManyRequestsOptions = {}) {
     const ms = toMilliseconds(retryAfter, 'TooManyRequests: retryAfter')
+    if (key !== undefined) assertLimitKey(key)
     super(
       `too many requests${key === undefined ? '' : ` for ${key}`}: try again in ${formatDuration(retryAfter)}`,
       options,
@@ -212,11 +213,22 @@ export class TooManyRequests extends JobboardError {
   }
 }
 
+/** The board checks the rest when it pushes the key back. */
+function assertLimitKey(key: unknown): void {
+  if (typeof key !== 'string' || key === '')
+    throw new InvalidArgument(`TooManyRequests: key must be a non-empty text, got ${typeof key}`)
+  if (!key.isWellFormed())
+    throw new InvalidArgument(illFormedText(`TooManyRequests: key ${shortenText(JSON.stringify(key))}`))
+}
+
 /** What a TooManyRequests says. */
 export interface TooManyRequestsOptions extends ErrorOptions {
   /** The limit that is pushed back for all jobs; by default only this job waits. */
   readonly key?: string | undefined
-  /** 30 seconds by default. */
+  /**
+   * The time after which the request may be repeated: milliseconds as a number, or a text such as `'30s'`, which is the default. The header
+   * `Retry-After` of HTTP has seconds, or a date: multiply the seconds by 1,000, and subtract the time now from the date.
+   */
   readonly retryAfter?: Duration
 }
 

@@ -11,6 +11,11 @@ export function isTooLong(name: string): boolean {
   return name.length > MAX_NAME_BYTES / 3 && Buffer.byteLength(name) > MAX_NAME_BYTES
 }
 
+/** Returns what is wrong with a text that has half of a surrogate pair: it has no UTF-8 form, so no server stores it as it is. */
+export function illFormedText(what: string): string {
+  return `${what} has half of a surrogate pair, which is no character`
+}
+
 /** Returns the beginning of a text, for a message. */
 export function shortenText(text: string): string {
   return text.length > MAX_QUOTE_LENGTH ? `${text.slice(0, MAX_QUOTE_LENGTH)}…` : text

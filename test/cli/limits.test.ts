@@ -31,7 +31,16 @@ describe.skipIf(!zookeeperHosts)('the limits of a board', () => {
       /^limit tenant\/7 stopped; .*resume/,
     )
     expect((await limits('show', 'tenant/7')).stdout).toMatch(/tenant\/\* +2 .*: unpaid/)
-    expect((await limits('resume', 'tenant/7')).stdout).toBe('limit tenant/7 resumed\n')
+    await limits('stop', 'tenant/*', '--for', '1h', '--reason', 'the night')
+    const [resumed, still] = (await limits('resume', 'tenant/7')).stdout.split('\n')
+    expect(resumed).toBe('limit tenant/7 resumed')
+    expect(still).toMatch(
+      /^still stopped: limit tenant\/\* is held until \S+Z by .*: the night; jobboard limits resume 'tenant\/\*' ends it$/,
+    )
+    expect((await limits('resume', 'tenant/*')).stdout).toBe('limit tenant/* resumed\n')
+    expect((await limits('resume', 'flow/hello')).stdout).toMatch(
+      /^limit flow\/hello was not held\nstill stopped: .* permits 0 jobs .*; jobboard limits set flow\/hello --concurrency 1 ends it\n$/,
+    )
     expect((await limits('stop', 'api', '--for', '10m')).stdout).toBe('limit api stopped for 10m\n')
     expect(await limits('remove', 'tenant/*', 'api')).toMatchObject({ exitCode: 0 })
     expect(await limits('show', 'tenant/7')).toMatchObject({

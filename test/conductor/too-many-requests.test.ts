@@ -157,3 +157,12 @@ test('a time that is none is refused', () => {
   for (const retryAfter of ['soon' as '1s', Number.NaN, -1])
     expect(() => new TooManyRequests({ retryAfter })).toThrow(InvalidArgument)
 })
+
+test.each([
+  ['', /key must be a non-empty text, got string/],
+  [7 as unknown as string, /key must be a non-empty text, got number/],
+  ['half \ud800', /key "half \\ud800" has half of a surrogate pair/],
+])('the key %j, which cannot be one, is refused', (key, message) => {
+  expect(() => new TooManyRequests({ key })).toThrow(InvalidArgument)
+  expect(() => new TooManyRequests({ key })).toThrow(message)
+})

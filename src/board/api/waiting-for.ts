@@ -1,4 +1,5 @@
 /** Finds out why a job is not run, the most common question of operators. */
+import { defined } from '../../core/options.ts'
 import { formatDuration, toDate } from '../../core/time.ts'
 import type { Backend, Entity } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
@@ -9,6 +10,8 @@ import {
   isKnownToAny,
   toFlowReference,
 } from '../model/flow-reference.ts'
+import { describeStop } from '../model/limit-stops.ts'
+import type { LimitOrigin } from '../model/limits.ts'
 import type { KeptTokens, LimitBlocker } from '../queue/limit-lines.ts'
 import type { ClaimQueue } from '../queue/queue.ts'
 import type { UnacceptedFlows } from '../view/unaccepted-flows.ts'
@@ -43,11 +46,22 @@ export type WaitingFor = { readonly text: string } & (
       readonly used: number
       /** The time from which a job can start as far as this limit is concerned, if it is known. */
       readonly until?: Date
+      /** Who has stopped or pushed back the key, or has set that it permits 0 jobs at once; absent for a key that has no room now. */
+      readonly stopped?: StoppedLimit
       /** The job before it for which the limit keeps its tokens, because it takes more of them than there are. */
       readonly job?: Job
     }
   | { readonly kind: 'flow'; readonly flow: string }
 )
+
+/** Who has stopped a key, and why. */
+export interface StoppedLimit {
+  /** The key, or the pattern that it matches, as it was stopped. */
+  readonly key: string
+  readonly by: string
+  readonly since: Date
+  readonly reason?: string
+}
 
 /** The number of jobs that a reason names. */
 const MAX_NAMED_JOBS = 10
@@ -156,18 +170,27 @@ function toKeptReason({ first, ...kept }: KeptTokens): WaitingFor {
 }
 
 function toLimitReason({ key, rule, used, until }: LimitBlocker): Extract<WaitingFor, { kind: 'limit' }> {
-  const { heldUntil = 0, ...limit } = rule
-  const at = until === undefined ? {} : { until: toDate(Math.ceil(until)) }
-  const when = at.until ? ` until ${at.until.toISOString()}` : ''
-  const isStopped = heldUntil === Number.POSITIVE_INFINITY
-  const isHeld = until !== undefined && until === heldUntil
-  const text =
-    isStopped || isHeld
-      ? `limit ${key} is held${when}`
-      : until === undefined
-        ? `all ${limit.concurrency} slots of limit ${key} are taken`
-        : `limit ${key} has no token${when}`
-  return { kind: 'limit', key, limit, used, ...at, text }
+  const { heldUntil, hold, closed, concurrency, rate } = rule
+  const limit = defined({ concurrency, rate })
+  const reason = {
+    kind: 'limit',
+    key,
+    limit,
+    used,
+    ...(until === undefined ? {} : { until: toDate(Math.ceil(until)) }),
+  } as const
+  const isHeld = heldUntil !== undefined && heldUntil === (until ?? Number.POSITIVE_INFINITY)
+  if (isHeld || concurrency === 0) {
+    const origin = isHeld ? hold : closed
+    const stopped = origin && toStopped(origin)
+    return { ...reason, ...defined({ stopped }), text: describeStop(key, rule, { isHeld }) }
+  }
+  if (!reason.until) return { ...reason, text: `all ${concurrency} slots of limit ${key} are taken` }
+  return { ...reason, text: `limit ${key} has no token until ${reason.until.toISOString()}` }
+}
+
+function toStopped({ id, by, at, reason }: LimitOrigin): StoppedLimit {
+  return { key: id, by, since: toDate(at), ...defined({ reason }) }
 }
 
 /** Reads when the job was claimed: views do not read the postings that claims of other processes have written. */

@@ -362,7 +362,7 @@ export class ClaimManager {
     const prepared = candidates.map(({ place, posting }) =>
       catchError<ClaimRequest>(() => {
         const { id, revision } = place.stored
-        const limits = this.#limits.limitsOf(posting)
+        const limits = this.#limits.limitsOf(posting, { isCancelled: place.entry.cancelRequested })
         return { id, revision, who: this.#who, posting: beginAttempt(posting, attempt), ...(limits ? { limits } : {}) }
       }),
     )

@@ -1,5 +1,6 @@
 /** Finds what is set for a key: the record of the key itself, else the pattern with the longest beginning. */
-import type { LimitRule, LimitRules } from '../model/limits.ts'
+import { defined } from '../../core/options.ts'
+import type { LimitOrigin, LimitRule, LimitRules } from '../model/limits.ts'
 import type { ReadRecord } from '../records/record-store.ts'
 import { type HoldRecord, type LimitRecord, toTokenRate } from './record.ts'
 
@@ -39,7 +40,7 @@ export class CompiledRules implements LimitRules {
 
   #compile(key: string): LimitRule | undefined {
     const limit = this.#limits.find(key)
-    const holds = this.#holds.findAll(key).map((hold) => ('error' in hold ? undefined : hold.value.until))
+    const holds = this.#holds.findAll(key)
     // A limit that a newer release has set must not be exceeded: no job of its keys starts here.
     if (limit && 'error' in limit) return { heldUntil: Number.POSITIVE_INFINITY }
     if (!limit && holds.length === 0) return undefined
@@ -50,11 +51,24 @@ export class CompiledRules implements LimitRules {
       ...(fair === undefined ? {} : { fair }),
       ...(concurrency === undefined ? {} : { concurrency }),
       ...(rate ? { rate: toTokenRate(rate) } : {}),
-      ...(holds.length === 0
-        ? {}
-        : { heldUntil: Math.max(...holds.map((until) => until ?? Number.POSITIVE_INFINITY)) }),
+      ...(limit && concurrency === 0 ? { closed: toOrigin(limit.id, limit.value) } : {}),
+      ...longestOf(holds),
     }
   }
+}
+
+/** Returns the hold that lasts longest. A hold that cannot be read here has no end. */
+function longestOf(holds: readonly ReadRecord<HoldRecord>[]): Pick<LimitRule, 'heldUntil' | 'hold'> {
+  if (holds.some((hold) => 'error' in hold)) return { heldUntil: Number.POSITIVE_INFINITY }
+  const readable = holds.flatMap((hold) => ('error' in hold ? [] : [hold]))
+  const ends = readable.map(({ value }) => value.until ?? Number.POSITIVE_INFINITY)
+  const heldUntil = Math.max(...ends)
+  const longest = readable[ends.indexOf(heldUntil)]
+  return longest ? { heldUntil, hold: toOrigin(longest.id, longest.value) } : {}
+}
+
+function toOrigin(id: string, { by, at, reason }: Pick<HoldRecord, 'by' | 'at' | 'reason'>): LimitOrigin {
+  return { id, by, at, ...defined({ reason }) }
 }
 
 /** Records by key or pattern. */

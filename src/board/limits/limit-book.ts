@@ -11,7 +11,9 @@
  * this process has not received yet makes the servers refuse its claims.
  */
 import { asError, LimitReached, NotConnected } from '../../core/errors.ts'
+import { toDate } from '../../core/time.ts'
 import type { Backend } from '../backend.ts'
+import { describeStop, isStopped } from '../model/limit-stops.ts'
 import { type ClaimLimits, type LimitRules, toClaimLimits, toLimitCosts } from '../model/limits.ts'
 import type { Posting } from '../model/posting.ts'
 import { LIMIT_KINDS } from '../model/record.ts'
@@ -81,14 +83,16 @@ export class LimitBook {
   }
 
   /**
-   * Returns the limits that a claim of the job takes from; undefined on a board without limits, and before {@link open}.
+   * Returns the limits that a claim of the job takes from; undefined on a board without limits, and before {@link open}. The claim of a cancelled
+   * job takes nothing of a key that is stopped: it only ends the job.
    *
    * @throws LimitReached for a job with a key that is held
    */
-  limitsOf(posting: Posting): ClaimLimits | undefined {
+  limitsOf(posting: Posting, { isCancelled }: { readonly isCancelled: boolean }): ClaimLimits | undefined {
     if (this.#revision === undefined) return undefined
-    if (!this.#rules.isEmpty) this.#assertNotHeld(posting)
-    return { revision: this.#revision, wants: toClaimLimits(posting, this.#rules) }
+    const rules = isCancelled ? withoutStops(this.#rules) : this.#rules
+    if (!rules.isEmpty) this.#assertNotHeld(posting, rules)
+    return { revision: this.#revision, wants: toClaimLimits(posting, rules) }
   }
 
   /** Resolves when the limits are known as they are now. @throws NotConnected */
@@ -107,12 +111,14 @@ export class LimitBook {
   }
 
   /** The transaction need not check this: a hold that is not known here yet has given the limits another revision. */
-  #assertNotHeld(posting: Posting): void {
+  #assertNotHeld(posting: Posting, rules: LimitRules): void {
     for (const { key } of toLimitCosts(posting)) {
-      const { heldUntil = 0 } = this.#rules.ruleOf(key) ?? {}
+      const rule = rules.ruleOf(key) ?? {}
+      const { heldUntil = 0 } = rule
       if (heldUntil <= this.#options.backend.now()) continue
-      const until = Number.isFinite(heldUntil) ? { until: new Date(heldUntil) } : {}
-      throw new LimitReached(`job ${posting.uuid} (${posting.name}): limit ${key} is held`, { key, ...until })
+      const until = Number.isFinite(heldUntil) ? { until: toDate(Math.ceil(heldUntil)) } : {}
+      const why = describeStop(key, rule, { isHeld: true })
+      throw new LimitReached(`job ${posting.uuid} (${posting.name}): ${why}`, { key, ...until })
     }
   }
 
@@ -163,5 +169,17 @@ export class LimitBook {
     const [limits, holds] = await Promise.all([records.of(LIMITS).list(), records.of(HOLDS).list()])
     for (const record of [...limits, ...holds]) if ('error' in record) onError(record.error)
     return new CompiledRules(limits, holds)
+  }
+}
+
+/** Returns the rules as if nothing were set for keys that are stopped. */
+function withoutStops(rules: LimitRules): LimitRules {
+  return {
+    isEmpty: rules.isEmpty,
+    isFair: rules.isFair,
+    ruleOf(key) {
+      const rule = rules.ruleOf(key)
+      return rule && isStopped(rule) ? undefined : rule
+    },
   }
 }

@@ -6,7 +6,7 @@ import { abortAfter } from '../../core/async/abort.ts'
 import { AbortFlag } from '../../core/async/abort-flag.ts'
 import { InvalidArgument, JobboardError, NotFound, Timeout, UnsupportedCapability } from '../../core/errors.ts'
 import { assertOptions, defined } from '../../core/options.ts'
-import { type Duration, toDate, toMilliseconds } from '../../core/time.ts'
+import { type Duration, toMilliseconds } from '../../core/time.ts'
 import type { BackendCapabilities } from '../backend.ts'
 import {
   isLimitOf,
@@ -15,11 +15,9 @@ import {
   limitCostProblem,
   limitKeyProblem,
   type TokenRequest,
-  takeTokens,
-  toArrivalAt,
 } from '../model/limits.ts'
 import type { BoardRecords } from '../records/board-records.ts'
-import type { ReadRecord, RecordStore } from '../records/record-store.ts'
+import type { RecordStore } from '../records/record-store.ts'
 import { changeRecord } from './change-record.ts'
 import { CompiledRules } from './compiled-rules.ts'
 import {
@@ -29,63 +27,12 @@ import {
   toDeclaredMark,
   toWantedLimits,
 } from './declare.ts'
-import { HOLDS, type HoldRecord, LIMITS, type LimitRecord, toTokenRate } from './record.ts'
+import { type LimitView, type LimitViewOptions, matching, toHeld, toKeys, toView } from './limit-view.ts'
+import { HOLDS, type HoldRecord, LIMITS, type LimitRecord } from './record.ts'
 import { assertKeyOrPattern, type LimitSettings, toLimitRecord } from './settings.ts'
+import { type LimitStop, stopsOf } from './stops.ts'
 import type { TokenCall } from './token-taker.ts'
-import {
-  countWaiting,
-  firstKeys,
-  joinCounts,
-  type KeyCount,
-  toWaiting,
-  type UnclaimedJob,
-  type WaitingCount,
-} from './waiting.ts'
-
-/** A limit as `board.limits.list` shows it. */
-export interface LimitView {
-  /** The key, or a pattern such as `tenant/*`. */
-  readonly key: string
-  readonly concurrency?: number
-  /** The starts in `perMs` milliseconds. */
-  readonly rate?: { readonly limit: number; readonly perMs: number; readonly burst: number }
-  /** Set for a pattern whose keys take turns. */
-  readonly fair?: true
-  /**
-   * The keys of which claims have taken slots or tokens; of a pattern there may be many, and at most 1,000 are read. Tokens come back with
-   * time: a key stays in the list for a while. With `waiting`, also the keys of jobs that wait.
-   */
-  readonly keys?: readonly LimitKeyUse[]
-  /** The sum of `waiting` of all keys, if it was asked for; a job with two keys of a pattern counts for both. */
-  readonly waiting?: number
-  /** Set if the board has more jobs than are counted, which are 20,000: then at least so many wait. */
-  readonly waitingIsPartial?: true
-  /** The reason why no job of the key starts now. */
-  readonly held?: { readonly until?: Date; readonly reason?: string; readonly by: string; readonly since: Date }
-  /** The board object that has set it, and the time; absent for a key that is only held. */
-  readonly set?: { readonly by: string; readonly at: Date }
-  /** By whom and with which version it is declared; absent for one that no program declares. */
-  readonly declared?: { readonly owner: string; readonly version: number }
-  /** The error by which the limit cannot be read here: no job of its keys is started by this release. */
-  readonly error?: Error
-}
-
-/** The options of `board.limits.list` and `show`. */
-export interface LimitViewOptions {
-  /** Whether to count the jobs that wait, too: it opens the view of the board and reads postings that are not in it. False by default. */
-  readonly waiting?: boolean
-}
-
-/** The slots and tokens that are taken of a key. */
-export interface LimitKeyUse {
-  readonly key: string
-  /** The number of jobs that hold a slot, where a concurrency is set. */
-  readonly running: number
-  /** The time at which the next job may start, if the rate permits none now. */
-  readonly nextStart?: Date
-  /** The number of jobs of the key that nobody has claimed and whose delay is over, whatever they wait for; if it was asked for. */
-  readonly waiting?: number
-}
+import { countWaiting, joinCounts, type KeyCount, toWaiting, type UnclaimedJob, type WaitingCount } from './waiting.ts'
 
 /** The options of `board.limits.pushBack`: the time for which the key is held. */
 export interface PushBackOptions {
@@ -101,6 +48,14 @@ export interface TakeOptions {
   readonly signal?: AbortSignal
   /** The longest wait, after which the call throws Timeout: 0 takes tokens only if they are free now. By default it waits without limit. */
   readonly timeout?: Duration
+}
+
+/** What `board.limits.resume` has found. */
+export interface ResumedLimit {
+  /** Whether the key was held. */
+  readonly wasHeld: boolean
+  /** What still stops jobs of the key; empty if they start as its limit permits. */
+  readonly stops: readonly LimitStop[]
 }
 
 export interface LimitsHost {
@@ -283,11 +238,22 @@ export class Limits {
     await this.#hold(key, defined({ reason }))
   }
 
-  /** Ends the hold of a key; does nothing without one. @throws InvalidArgument */
-  async resume(key: string): Promise<void> {
+  /**
+   * Ends the hold of a key, if there is one. Returns whether there was one, and what still stops the key: the hold of a pattern, or a limit that
+   * permits 0 jobs.
+   *
+   * @throws InvalidArgument
+   * @example const { stops } = await board.limits.resume('tenant/7')
+   */
+  async resume(key: string): Promise<ResumedLimit> {
     assertKeyOrPattern(key)
     await this.#prepare()
-    await changeRecord(this.#holds, key, () => undefined)
+    let wasHeld = false
+    await changeRecord(this.#holds, key, (record) => {
+      wasHeld = record !== undefined && toHeld(record, this.#host.now()) !== undefined
+      return undefined
+    })
+    return { wasHeld, stops: stopsOf(key, await this.#listSet()) }
   }
 
   /**
@@ -383,42 +349,6 @@ const ENDED_HOLD_MS = 60_000
 
 function lastsLonger(there: HoldRecord, { until }: Pick<HoldRecord, 'until'>): boolean {
   return until !== undefined && (there.until ?? Number.POSITIVE_INFINITY) >= until
-}
-
-function toView(record: ReadRecord<LimitRecord>): LimitView {
-  if ('error' in record) return { key: record.id, error: record.error }
-  const { by, at, declared, ...settings } = record.value
-  return {
-    key: record.id,
-    ...settings,
-    set: { by, at: new Date(at) },
-    ...(declared && { declared: { owner: declared.owner, version: declared.version } }),
-  }
-}
-
-function toKeys({ rate }: LimitView, uses: readonly KeyCount[], now: number): Pick<LimitView, 'keys'> {
-  if (uses.length === 0) return {}
-  const tokenRate = rate && toTokenRate(rate)
-  const keys = uses.map(({ key, slots, arrivalMs, rate: takenBy, waiting }): LimitKeyUse => {
-    const arrival = tokenRate && arrivalMs !== undefined ? toArrivalAt({ arrivalMs, rate: takenBy }, tokenRate, now) : 0
-    const token = tokenRate && takeTokens(arrival, { ...tokenRate, cost: 1 }, now)
-    const next = token && 'until' in token ? { nextStart: toDate(Math.ceil(token.until)) } : {}
-    return { key, running: slots, ...next, ...defined({ waiting }) }
-  })
-  return { keys: firstKeys(keys) }
-}
-
-function toHeld(record: ReadRecord<HoldRecord>, now: number): LimitView['held'] {
-  if ('error' in record) return { by: 'a newer release', since: new Date(0), reason: record.error.message }
-  const { until, reason, by, at } = record.value
-  if (until !== undefined && until <= now) return undefined
-  return { by, since: new Date(at), ...defined({ until: until === undefined ? undefined : toDate(until), reason }) }
-}
-
-/** Returns the views that apply to the key, the most specific first. */
-function matching(key: string, views: readonly LimitView[]): LimitView[] {
-  const rank = (view: LimitView) => (view.key === key ? Number.POSITIVE_INFINITY : view.key.length)
-  return views.filter((view) => isLimitOf(view.key, key)).sort((a, b) => rank(b) - rank(a))
 }
 
 /** Every process reads a hold: one with another reason would stop the key until somebody resumes it. */

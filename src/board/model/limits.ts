@@ -12,7 +12,7 @@
  * a change, at most the greater burst is taken, and what each rate gives in its part.
  */
 import { InvalidPosting, LimitReached } from '../../core/errors.ts'
-import { shortenText } from '../../core/texts.ts'
+import { illFormedText, shortenText } from '../../core/texts.ts'
 import { toDate } from '../../core/time.ts'
 
 /** The greatest length of a key, in characters: it is the id of a record. */
@@ -195,6 +195,7 @@ export function limitCostProblem(key: string, cost: unknown): string | undefined
 /** Returns why a value cannot be the key of a limit; undefined if it can. */
 export function limitKeyProblem(key: unknown): string | undefined {
   if (typeof key !== 'string' || key === '') return `a key must be a non-empty text, got ${typeof key}`
+  if (!key.isWellFormed()) return illFormedText(`key ${shortenText(JSON.stringify(key))}`)
   if (key.length > MAX_LIMIT_KEY_LENGTH)
     return `key ${shortenText(key)} has ${key.length} characters, at most ${MAX_LIMIT_KEY_LENGTH} are allowed`
   if (key.includes('*'))
@@ -207,6 +208,16 @@ export function isLimitOf(keyOrPattern: string, key: string): boolean {
   return keyOrPattern === key || (keyOrPattern.endsWith('*') && key.startsWith(keyOrPattern.slice(0, -1)))
 }
 
+/** Who has held a key, or has set that it permits no job. */
+export interface LimitOrigin {
+  /** The key, or the pattern that it matches, as it was named. */
+  readonly id: string
+  readonly by: string
+  /** Milliseconds since 1970. */
+  readonly at: number
+  readonly reason?: string
+}
+
 /** The limit of a key as it is set now. */
 export interface LimitRule {
   /** The number of jobs that may run at once. */
@@ -216,6 +227,10 @@ export interface LimitRule {
   readonly fair?: string
   /** The time until which no job of the key starts, in milliseconds since 1970; infinite for a key that is stopped. */
   readonly heldUntil?: number
+  /** Who holds the key for the longest time; absent where no hold is set, and where one cannot be read here. */
+  readonly hold?: LimitOrigin
+  /** Who has set a concurrency of 0; absent with any other. */
+  readonly closed?: LimitOrigin
 }
 
 /** The slots and tokens that are taken of a key. */
@@ -272,7 +287,9 @@ export function limitReachedError(
   const until = untilMs === undefined ? undefined : toDate(Math.ceil(untilMs))
   const why =
     until === undefined
-      ? `all ${concurrency} slots of limit ${key} are taken`
+      ? concurrency === 0
+        ? `limit ${key} permits 0 jobs at once`
+        : `all ${concurrency} slots of limit ${key} are taken`
       : `limit ${key} has no token before ${until.toISOString()}`
   return new LimitReached(`${what}: ${why}`, { key, until, untilMs })
 }

@@ -18,6 +18,7 @@
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
+import { isStopped } from '../model/limit-stops.ts'
 import { isSameRate, type LimitRule, type LimitRules, toLimitCosts } from '../model/limits.ts'
 import { type FairTurns, GroupList, type KeyLine, type LimitGroup } from './limit-groups.ts'
 import { blockedUntil, type ChosenJobs, costOf, findBlocked, isUsedUp, roomOf } from './limit-room.ts'
@@ -59,6 +60,8 @@ export class LimitLines {
   )
   /** The keys for which jobs have begun to wait. */
   readonly limited = new LimitedKeys()
+  /** Keys with groups that were parked because of chosen jobs: whether jobs have begun to wait is known when these are claimed or refused. */
+  readonly #unreported = new Set<KeyLine>()
   #starts = 0
   /** The entries that are counted as reserved. */
   readonly #reserved = new Set<QueueEntry>()
@@ -94,11 +97,18 @@ export class LimitLines {
     for (const line of this.#keys.values()) this.#wake(line)
   }
 
-  /** Puts an entry into its group, if a limit or a hold is set for one of its keys. */
+  /**
+   * Puts an entry into its group, if a limit or a hold is set for one of its keys. A job that was cancelled waits for no key that is stopped: it would stay
+   * on the board until somebody resumes that.
+   */
   join(place: QueueEntry): void {
     if (this.#rules.isEmpty) return
     const { posting } = place.stored
-    const names = toLimitCosts(posting).flatMap(({ key }) => (this.#rules.ruleOf(key) ? [key] : []))
+    const passesStops = place.state === 'waiting' && place.entry.cancelRequested
+    const names = toLimitCosts(posting).flatMap(({ key }) => {
+      const rule = this.#rules.ruleOf(key)
+      return rule && !(passesStops && isStopped(rule)) ? [key] : []
+    })
     if (names.length === 0) return
     const id = names.length === 1 ? (names[0] ?? '') : JSON.stringify(names.sort())
     const group = this.#groups.get(id) ?? this.#newGroup(id, names)
@@ -109,6 +119,11 @@ export class LimitLines {
   /** Returns whether the entry is in a group. */
   has(place: QueueEntry): boolean {
     return this.#groupOf.has(place)
+  }
+
+  /** Returns whether a key of the entry is stopped, for which it waits. */
+  isStopped(place: QueueEntry): boolean {
+    return this.#keysOf(place).some(({ rule }) => isStopped(rule))
   }
 
   /** Removes an entry from its group. It must be neither offered nor counted any more. */
@@ -124,6 +139,7 @@ export class LimitLines {
       if (line.groups.size > 0) continue
       this.#keys.delete(line.key)
       this.#awake.delete(line)
+      this.#unreported.delete(line)
       this.#waking.delete(line)
     }
   }
@@ -226,13 +242,19 @@ export class LimitLines {
       ...{ open: this.#open, now, keysOf: (place) => this.#keysOf(place) },
       openMore: (times, chosen) => this.#openParked(times, { now, chosen }),
       park: (group, { line, until }, { isTaken }) => {
-        const { first } = group.line
-        const known = until === Number.POSITIVE_INFINITY ? undefined : until
-        if (first) this.limited.note({ key: line.key, first, until: known }, now)
+        if (!isTaken) this.#note(group, line, { now, until })
         this.#park(group, line, until)
-        if (isTaken) this.#wake(line)
+        if (!isTaken) return
+        this.#wake(line)
+        this.#unreported.add(line)
       },
     })
+  }
+
+  /** Notes that jobs wait for a key; the first job of the group is the first of them. */
+  #note(group: LimitGroup, { key }: KeyLine, { now, until }: { readonly now: number; readonly until: number }): void {
+    const { first } = group.line
+    if (first) this.limited.note({ key, first, until: until === Number.POSITIVE_INFINITY ? undefined : until }, now)
   }
 
   #keysOf(place: QueueEntry): readonly KeyLine[] {
@@ -355,6 +377,7 @@ export class LimitLines {
       if (!group) break
       const blocked = findBlocked(group, { now })
       if (blocked?.line === line) {
+        if (this.#unreported.delete(line)) this.#note(group, line, { now, until: blocked.until })
         this.#park(group, line, blocked.until)
         this.#awake.delete(line)
         break

@@ -54,18 +54,22 @@ export class LimitSearch {
     this.#options.openMore(1, this.#chosen)
     for (let times = 2; ; times *= 2) {
       yield* this.#scan()
-      this.end()
+      this.#parkFull()
       if (!this.#options.openMore(times, this.#chosen)) return
     }
   }
 
-  /** Ends the search, and parks the groups that have no room. */
+  /** Parks the groups that were found without room: the next search opens as many of them as there is room for, and need not look at all again. */
   end(): void {
-    // Also those of the second kind: as many groups as there is room for are opened by the next search, and not all looked at again.
-    for (const [group, blocked] of this.#full) this.#options.park(group, blocked, { isTaken: false })
+    this.#parkFull()
+    // Not before the end: a group that is opened once more in the same search would be parked once more, without end.
     for (const [group, blocked] of this.#taken) this.#options.park(group, blocked, { isTaken: true })
-    this.#full.clear()
     this.#taken.clear()
+  }
+
+  #parkFull(): void {
+    for (const [group, blocked] of this.#full) this.#options.park(group, blocked, { isTaken: false })
+    this.#full.clear()
   }
 
   *#scan(): Generator<QueueEntry, void, undefined> {

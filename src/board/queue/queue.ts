@@ -201,10 +201,16 @@ export class ClaimQueue {
     // A queued entry always has its posting loaded.
     else if (!entry.queueEntry && this.#unread.size > 0) this.#unread.delete(entry)
     const state = this.#queueStateOf(entry)
-    if (entry.queueEntry && entry.queueEntry.state === state && entry.queueEntry.stored === entry.stored)
-      this.#showEntry(entry.queueEntry)
+    const known = entry.queueEntry
+    const isSame = known && known.state === state && known.stored === entry.stored
+    if (isSame && !this.#passesStops(known)) this.#showEntry(known)
     else this.#move(entry, state)
     this.#behindUnread.move(this.#unread.first ?? 'all', (place, passes) => this.#onPasses(place, passes))
+  }
+
+  /** Returns whether the entry waits for a key that is stopped, and was cancelled since: see `limit-lines.ts`. */
+  #passesStops(place: QueueEntry): boolean {
+    return place.state === 'waiting' && place.entry.cancelRequested && this.#limits.isStopped(place)
   }
 
   /**

@@ -6,6 +6,7 @@ import { type CliContext, DONE, type ExitCode, type RunAction } from '../context
 import { countParser, definedOnly, parseDuration, parseRate, type SharedOptions } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printJson, printLines, render } from '../output/output.ts'
+import { openCommand, resumeCommand } from '../views/limit-commands.ts'
 
 interface JsonOptions extends SharedOptions {
   readonly json?: boolean
@@ -87,17 +88,19 @@ export function defineLimits(program: Command, run: RunAction): void {
   limits
     .command('resume')
     .summary('end the hold of keys')
-    .description('Ends the hold of keys: their jobs start again.')
+    .description(
+      'Ends the hold of keys: their jobs start again. Prints what still stops a key, such as a pattern that it matches.',
+    )
     .argument('<keys...>', KEY_HELP)
     .addHelpText('after', '\nExample:\n  $ jobboard limits resume api/stripe')
-    .action(run(forEachKey((board, key) => board.limits.resume(key).then(() => `limit ${key} resumed`))))
+    .action(run(forEachKey(resume)))
   limits
     .command('remove')
     .summary('remove limits')
     .description('Removes what is set for keys, and their holds.')
     .argument('<keys...>', KEY_HELP)
     .addHelpText('after', '\nExample:\n  $ jobboard limits remove flow/report')
-    .action(run(forEachKey((board, key) => board.limits.remove(key).then(() => `limit ${key} removed`))))
+    .action(run(forEachKey((board, key) => board.limits.remove(key).then(() => [`limit ${key} removed`]))))
 }
 
 async function list(options: ListOptions, context: CliContext): Promise<ExitCode> {
@@ -138,12 +141,24 @@ function stop(options: HoldOptions & SharedOptions, context: CliContext, command
   const stopOne = async (board: JobBoard, key: string) => {
     if (time === undefined) {
       await board.limits.stop(key, definedOnly({ reason }))
-      return `limit ${key} stopped; jobboard limits resume '${key}' ends it`
+      return [`limit ${key} stopped; ${resumeCommand(key)} ends it`]
     }
     await board.limits.pushBack(key, { for: time, ...definedOnly({ reason }) })
-    return `limit ${key} stopped for ${options.for}`
+    return [`limit ${key} stopped for ${options.for}`]
   }
   return forEachKey(stopOne)(options, context, command)
+}
+
+async function resume(board: JobBoard, key: string): Promise<string[]> {
+  const { wasHeld, stops } = await board.limits.resume(key)
+  const done = wasHeld ? `limit ${key} resumed` : `limit ${key} was not held`
+  return [done, ...stops.map((stop) => `still stopped: ${stop.text}${howToEnd(stop.limit)}`)]
+}
+
+/** Returns how a key that is stopped is opened again; nothing for a limit of a newer release. */
+function howToEnd({ held, error, ...limit }: LimitView): string {
+  if (error) return ''
+  return `; ${held ? resumeCommand(limit.key) : openCommand(limit)} ends it`
 }
 
 async function printLimit(limit: LimitView, { json }: JsonOptions, context: CliContext): Promise<void> {
@@ -163,11 +178,11 @@ function toJson({ error, ...limit }: LimitView): object {
   return { ...limit, ...(error ? { error: error.message } : {}) }
 }
 
-/** Returns the action of a command that does the same work for each key, and prints a line for each. */
-function forEachKey(work: (board: JobBoard, key: string) => Promise<string>) {
+/** Returns the work of a command that does the same for each key, and prints lines about each. */
+function forEachKey(work: (board: JobBoard, key: string) => Promise<string[]>) {
   return async (options: SharedOptions, context: CliContext, { args: keys }: Command): Promise<ExitCode> => {
     await using opened = await openNamedBoard(options, context, { create: false })
-    for (const key of keys) await printLines(context, [await work(opened.board, key)])
+    for (const key of keys) await printLines(context, await work(opened.board, key))
     return DONE
   }
 }

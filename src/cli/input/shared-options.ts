@@ -70,7 +70,7 @@ export function parseDuration(text: string, what: string): Duration {
   return text as Duration
 }
 
-const RATE_PATTERN = /^(\d+(?:\.\d+)?)\/(\d*(?:ms|s|m|h|d))$/
+const RATE_PATTERN = /^(\d+(?:\.\d+)?)\/((?:\d+(?:\.\d+)?)?(?:ms|s|m|h|d))$/
 
 /** Parses a rate: `100/1m`, also `5/s`. @throws InvalidArgument */
 export function parseRate(text: string, what: string): { readonly limit: number; readonly per: Duration } {

@@ -143,9 +143,12 @@ describe('the setting of a key', () => {
       [limit('a', { concurrency: 1 })],
       [hold('a', { until: 5 }), hold('*', { until: 9 }), hold('b', {})],
     )
-    expect(rules.ruleOf('a')).toEqual({ concurrency: 1, heldUntil: 9 })
-    expect(rules.ruleOf('b')).toEqual({ heldUntil: Number.POSITIVE_INFINITY })
-    expect(rules.ruleOf('c')).toEqual({ heldUntil: 9 })
+    expect(rules.ruleOf('a')).toEqual({ concurrency: 1, heldUntil: 9, hold: { id: '*', by: 'ada', at: 0 } })
+    expect(rules.ruleOf('b')).toEqual({
+      heldUntil: Number.POSITIVE_INFINITY,
+      hold: { id: 'b', by: 'ada', at: 0 },
+    })
+    expect(rules.ruleOf('c')).toEqual({ heldUntil: 9, hold: { id: '*', by: 'ada', at: 0 } })
   })
 
   test('that a newer release has made starts nothing here', () => {

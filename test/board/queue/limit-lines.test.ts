@@ -140,6 +140,19 @@ describe('rules', () => {
     }
   })
 
+  test('a key that is stopped keeps no job that was cancelled, and other keys keep it as before', () => {
+    const hold = { id: 'k', by: 'ada', at: 0 }
+    const entries = [limited('a', ['k']), limited('b', ['k', 'full']), limited('c', ['zero']), limited('d', ['k'])]
+    const rules = { k: { heldUntil: Number.POSITIVE_INFINITY, hold }, full: { heldUntil: NOW + 500 } }
+    const queue = queueOf({ ...rules, zero: { concurrency: 0 } }, entries)
+    expect(claimable(queue)).toEqual([])
+    for (const entry of entries.slice(0, 3)) change(queue, entry, { cancelRequested: true })
+    expect(claimable(queue)).toEqual(['a', 'c'])
+    queue.setLimits(rulesOf({ k: { heldUntil: Number.POSITIVE_INFINITY } }), entries)
+    // Without a readable hold it is a setting of a newer release, which is kept.
+    expect(claimable(queue)).toEqual(['c'])
+  })
+
   test('a key that is held starts nothing before its time', () => {
     const queue = queueOf({ k: { heldUntil: NOW + 500 } }, namesOf('a', ['k']))
     expect(claimable(queue)).toEqual([])

@@ -28,9 +28,23 @@ test('keys that start nothing until somebody acts are reported', async () => {
     {
       severity: 'warning',
       text: expect.stringMatching(/^limit tenant\/7 was stopped by ada at .* \(unpaid\): none of its jobs starts$/),
-      advice: "jobboard limits resume 'tenant/7'",
+      advice: 'jobboard limits resume tenant/7',
     },
-    { severity: 'warning', text: 'limit zero permits 0 jobs at once: none of its jobs starts' },
+    {
+      severity: 'warning',
+      text: 'limit zero permits 0 jobs at once: none of its jobs starts',
+      advice: 'jobboard limits set zero --concurrency 1',
+    },
+  ])
+})
+
+test('the command that opens a limit keeps its other settings, whatever characters the key has', async () => {
+  const board = await scene()
+  await board.limits.set('tenant/*', { concurrency: 0, fair: true, rate: { limit: 100, per: '90s', burst: 20 } })
+  await board.limits.set("it's $HOME", { concurrency: 0, rate: { limit: 1.5, per: 1_001 } })
+  expect((await examineLimits(board)).map(({ advice }) => advice)).toEqual([
+    `jobboard limits set 'it'\\''s $HOME' --concurrency 1 --rate 1.5/1001ms`,
+    "jobboard limits set 'tenant/*' --concurrency 1 --rate 100/90s --burst 20 --fair",
   ])
 })
 

@@ -10,6 +10,7 @@ import {
   UnsupportedCapability,
 } from '../../../src/core/errors.ts'
 import { rejectionOf } from '../../board/events.ts'
+import { refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
 const NO_WAIT = { timeout: 0 } as const
@@ -557,6 +558,13 @@ export function jobLimitsContract({ open, expire }: Place): void {
       await set('', { concurrency: 1 }),
       await set('k'.repeat(10_000), { concurrency: 1 }),
       await set('a*b', { concurrency: 1 }),
+      await set('half \ud800', { concurrency: 1 }),
+      await set('half \udc00*', { concurrency: 1 }),
+      await rejectionOf(board.limits.pushBack('half \ud800', { for: '1s' })),
+      await rejectionOf(board.limits.stop('half \ud800')),
+      await rejectionOf(board.limits.resume('half \ud800')),
+      await rejectionOf(board.limits.remove('half \ud800')),
+      await rejectionOf(board.limits.show('half \ud800')),
       await set('api', {}),
       await set('api', { concurrency: -1 }),
       await set('api', { concurrency: Number.NaN }),
@@ -594,8 +602,105 @@ export function jobLimitsContract({ open, expire }: Place): void {
       [{ key: 'a', cost: 0 }],
       [{ key: 'a', price: 1 }],
       ['k'.repeat(513)],
+      ['half \ud800'],
+      [{ key: '\udc00 half', cost: 2 }],
     ])
       expect(await post(limits)).toBeInstanceOf(InvalidPosting)
+    expect(String(await post(['half \ud800']))).toMatch(/limits: key "half \\ud800" has half of a surrogate pair/)
+    expect(String(await set('half \ud800', { concurrency: 1 }))).toMatch(/"half \\ud800" has half of a surrogate pair/)
+    // A whole pair is a character like any other.
+    await board.limits.set('whole \u{1f41f}', { concurrency: 1 })
+    await board.post('work', {}, { limits: ['whole \u{1f41f}'] })
+    expect(await claimAll(board)).toHaveLength(1)
+  })
+
+  describe('a key of which no job starts', () => {
+    test('says who has stopped it, why, and until when', async () => {
+      const [board, other] = [await open({ who: 'ada' }), await open({ who: 'eve' })]
+      const job = await board.post('work', {}, { limits: ['tenant/7'] })
+      // A refused claim has read the limits as they are now.
+      const reason = async () => {
+        expect(await rejectionOf(board.claim(job))).toBeInstanceOf(LimitReached)
+        return await board.waitingFor(job)
+      }
+      await other.limits.set('tenant/*', { concurrency: 0 })
+      expect(await reason()).toMatchObject({
+        ...{ kind: 'limit', key: 'tenant/7', limit: { concurrency: 0 }, used: 0 },
+        stopped: { key: 'tenant/*', by: 'eve', since: expect.any(Date) },
+        text: 'limit tenant/7 (tenant/*) permits 0 jobs at once, as eve has set',
+      })
+      await other.limits.pushBack('tenant/7', { for: '1h', reason: 'it has answered 429' })
+      expect(await reason()).toMatchObject({
+        until: expect.any(Date),
+        stopped: { key: 'tenant/7', by: 'eve', reason: 'it has answered 429' },
+        text: expect.stringMatching(/^limit tenant\/7 is held until \S+Z by eve: it has answered 429$/),
+      })
+      await other.limits.stop('tenant/*', { reason: 'unpaid' })
+      expect(await reason()).toMatchObject({
+        stopped: { key: 'tenant/*', by: 'eve', reason: 'unpaid' },
+        text: 'limit tenant/7 (tenant/*) was stopped by eve: unpaid',
+      })
+      expect(String(await rejectionOf(board.claim(job)))).toContain('was stopped by eve: unpaid')
+    })
+
+    test('is resumed, which returns what still stops it', async () => {
+      const board = await open({ who: 'ada' })
+      expect(await board.limits.resume('tenant/7')).toEqual({ wasHeld: false, stops: [] })
+      await board.limits.set('tenant/*', { concurrency: 0 })
+      await board.limits.set('other', { concurrency: 0 })
+      await board.limits.stop('*', { reason: 'maintenance' })
+      await board.limits.pushBack('tenant/7', { for: '1h' })
+      expect(await board.limits.resume('tenant/7')).toMatchObject({
+        wasHeld: true,
+        stops: [
+          { limit: { key: 'tenant/*' }, text: 'limit tenant/* permits 0 jobs at once, as ada has set' },
+          { limit: { key: '*' }, text: 'limit * was stopped by ada: maintenance' },
+        ],
+      })
+      await board.limits.stop('tenant/8')
+      expect((await board.limits.resume('*')).stops.map(({ limit }) => limit.key).sort()).toEqual([
+        ...['other', 'tenant/*', 'tenant/8'],
+      ])
+      await board.limits.set('tenant/7', { concurrency: 1 })
+      expect(await board.limits.resume('tenant/7')).toEqual({ wasHeld: false, stops: [] })
+    })
+
+    test('keeps no cancelled job that has run: its claim takes nothing of the key', async () => {
+      const [one, other] = [await open(), await open()]
+      await one.limits.set('api', { concurrency: 1, rate: { limit: 2, per: '1h', burst: 2 } })
+      const jobs = [
+        await one.post('work', {}, { name: 'stopped', limits: ['api'] }),
+        await one.post('work', {}, { name: 'stays', limits: ['api'] }),
+      ]
+      for (const job of jobs) await (await one.claim(job)).abandon()
+      const [stopped, stays] = jobs
+      if (!stopped || !stays) throw new Error('nothing was posted')
+      await one.limits.stop('api')
+      await other.cancel(await other.find(stopped.uuid), { reason: 'not needed' })
+      const [claim] = await other.claimNext({ timeout: '20s' })
+      expect([claim.job.name, claim.cancelled.aborted]).toEqual(['stopped', true])
+      await claim.trash()
+      expect(await claimAll(other)).toEqual([])
+      // The same where no job may run at once, and for one that is claimed by name.
+      await one.limits.resume('api')
+      await one.limits.set('api', { concurrency: 0 })
+      await one.cancel(stays)
+      await refresh(one)
+      await using again = await one.claim(stays)
+      expect(again.cancelled.aborted).toBe(true)
+      await again.trash()
+      expect(await countJobs(one)).toBe(0)
+    })
+
+    test('keeps a cancelled job while it is only pushed back', async () => {
+      const board = await open()
+      const job = await board.post('work', {}, { limits: ['api'] })
+      await (await board.claim(job)).abandon()
+      await board.limits.pushBack('api', { for: '1h' })
+      await board.cancel(job)
+      expect(await claimAll(board)).toEqual([])
+      expect(job.state).toBe('UNCLAIMED')
+    })
   })
 }
 

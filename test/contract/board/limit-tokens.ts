@@ -189,6 +189,7 @@ export function limitTokensContract({ open, expire }: Place): void {
     const refused = await Promise.all([
       rejectionOf(board.limits.take('')),
       rejectionOf(board.limits.take('tenant/*')),
+      rejectionOf(board.limits.take('half \ud800')),
       rejectionOf(board.limits.take('api', { cost: 0 })),
       rejectionOf(board.limits.take('api', { cost: 1.5 })),
       rejectionOf(board.limits.take('api', { cost: 1e9 })),

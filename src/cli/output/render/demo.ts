@@ -5,7 +5,7 @@ import type { DemoSummary, Takeover } from '../../dev/demo/summary.ts'
 import { formatDuration } from '../../views/duration.ts'
 import { truncate, wrap } from './columns.ts'
 import type { Screen, Tone } from './paint.ts'
-import { escapeUnprintable } from './text.ts'
+import { escapeUnprintable, shellWord } from './text.ts'
 
 const TIME_COLUMNS = 6
 const WHO_COLUMNS = 4
@@ -114,9 +114,4 @@ function cleanUpLines(takenOver: Takeover | undefined, { kept, thrownAway }: Cle
     `${INDENT}jobboard show ${takenOver.uuid} --board ${shellWord(kept.board)} ${logbooks}`,
     `${INDENT}jobboard logbook list ${logbooks}`,
   ]
-}
-
-function shellWord(text: string): string {
-  const shown = escapeUnprintable(text)
-  return /^[\w@%+=:,./-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", `'\\''`)}'`
 }

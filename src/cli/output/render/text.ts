@@ -37,3 +37,9 @@ function escapeCharacter(character: string): string {
   const hex = (character.codePointAt(0) ?? 0).toString(16)
   return hex.length <= 2 ? `\\x${hex.padStart(2, '0')}` : `\\u{${hex}}`
 }
+
+/** Returns a text as one word of a shell command that can be copied. */
+export function shellWord(text: string): string {
+  const shown = escapeUnprintable(text)
+  return /^[\w@%+=:,./-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", `'\\''`)}'`
+}

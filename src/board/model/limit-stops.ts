@@ -1,0 +1,27 @@
+/** Keys of which no job starts until somebody acts, or until a time: who has stopped them, and why. */
+import { oneLine, shortenText } from '../../core/texts.ts'
+import { toDate } from '../../core/time.ts'
+import type { LimitRule } from './limits.ts'
+
+/**
+ * Returns whether no job of the key starts before somebody changes that: the key was stopped, or permits 0 jobs at once. False where a release
+ * cannot read the setting.
+ */
+export function isStopped({ heldUntil, hold, concurrency }: LimitRule): boolean {
+  return concurrency === 0 || (heldUntil === Number.POSITIVE_INFINITY && hold !== undefined)
+}
+
+/** Describes why no job of a key starts now: it is held, or else permits 0 jobs at once. */
+export function describeStop(
+  key: string,
+  { heldUntil = 0, hold, closed }: Pick<LimitRule, 'heldUntil' | 'hold' | 'closed'>,
+  { isHeld }: { readonly isHeld: boolean },
+): string {
+  if (isHeld && !hold) return `limit ${key} was set by a newer release, and cannot be read here`
+  const { id = key, by = 'somebody', reason } = (isHeld ? hold : closed) ?? {}
+  const name = id === key ? `limit ${key}` : `limit ${key} (${id})`
+  const why = reason === undefined ? '' : `: ${oneLine(shortenText(reason))}`
+  if (!isHeld) return `${name} permits 0 jobs at once, as ${by} has set`
+  if (heldUntil === Number.POSITIVE_INFINITY) return `${name} was stopped by ${by}${why}`
+  return `${name} is held until ${toDate(Math.ceil(heldUntil)).toISOString()} by ${by}${why}`
+}
