@@ -31,6 +31,8 @@ const KINDS: readonly RegExp[] = [
   /^dist\/[\w/-]+\.(js|d\.ts)$/,
   // Read at run time; a thread of a child process is started without loaders.
   /^(dist|src)\/([\w/-]+\.(lua|sql)|pool\/lifeline\.mjs)$/,
+  // What the dashboard's server gives to browsers.
+  /^dist\/ui\/page\/(manifest\.json|app-[A-Z0-9]{8}\.(js|css)(\.(br|gz))?)$/,
   // For editors: what jobboard.yaml may have.
   /^(dist|src)\/cli\/input\/config\/schema\.json$/,
   // So that stack traces and debuggers show what was written.
@@ -52,7 +54,9 @@ describe('the tarball', () => {
   })
 
   test('holds all of it', async () => {
-    const sources = await readdir(join(ROOT, 'src'), { recursive: true })
+    const all = await readdir(join(ROOT, 'src'), { recursive: true })
+    // The page is one script and one style sheet in the package.
+    const sources = all.filter((name) => !name.startsWith('ui/page/'))
     const modules = sources.filter((name) => name.endsWith('.ts') && !name.endsWith('.d.ts'))
     const made = modules.flatMap((name) => {
       const stem = name.slice(0, -'.ts'.length)
@@ -73,6 +77,9 @@ describe('the tarball', () => {
         .map((entry) => relative(ROOT, join(entry.parentPath, entry.name))),
       ...made,
       ...scripts,
+      ...Object.values(await pageFiles()).flatMap((name) =>
+        ['', '.br', '.gz'].map((end) => `dist/ui/page/${name}${end}`),
+      ),
     ]
     expect(must.filter((file) => !files.has(file))).toEqual([])
   })
@@ -293,6 +300,14 @@ interface Manifest {
   readonly bin: Readonly<Record<string, string>>
   readonly scripts: Readonly<Record<string, string>>
   readonly peerDependencies: Readonly<Record<string, string>>
+}
+
+/** Returns the names of the script and the style sheet of the dashboard. */
+async function pageFiles(): Promise<Record<'script' | 'style', string>> {
+  return JSON.parse(await readFile(join(ROOT, 'dist/ui/page/manifest.json'), 'utf8')) as Record<
+    'script' | 'style',
+    string
+  >
 }
 
 async function manifest(): Promise<Manifest> {
