@@ -322,7 +322,6 @@ export const texts = {
     atoms: 'Atoms of the flow',
     atom: 'Atom',
     state: 'State',
-    says: 'Message',
     retry: 'retry',
     revertFailed: 'The revert has failed:',
     values: 'Store and results',

@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { formatNumber } from '../state/format.ts'
 import type { Listing } from '../state/list.ts'
 import { setQuery } from '../state/router.ts'
+import { useSuggestions } from '../state/suggestions.ts'
 import { texts } from '../texts.ts'
 import { Link } from './link.tsx'
 
@@ -21,6 +22,7 @@ export function Search({ label, query, choices = [] }: SearchProps): JSX.Element
   useEffect(() => {
     if (box.current !== null) box.current.value = query
   }, [query])
+  const [suggestions, suggest] = useSuggestions()
   const submit = (event: TargetedSubmitEvent<HTMLFormElement>): void => {
     event.preventDefault()
     setQuery({ q: box.current?.value.trim() })
@@ -42,7 +44,14 @@ export function Search({ label, query, choices = [] }: SearchProps): JSX.Element
           spellcheck={false}
           maxLength={2_000}
           aria-describedby="search-hint"
+          list="suggestions"
+          onInput={(event) => suggest(event.currentTarget.value)}
         />
+        <datalist id="suggestions">
+          {suggestions.map((each) => (
+            <option key={each} value={each} />
+          ))}
+        </datalist>
         <button type="submit" class="primary">
           {texts.search.button}
         </button>

@@ -111,13 +111,19 @@ export function stateClass(state: string): string {
     .slice(0, 30)}`
 }
 
+/** Returns `Revert failure` for `REVERT_FAILURE`. */
+function capitalized(state: string): string {
+  const words = visible(clip(state, 40)).toLowerCase().replaceAll('_', ' ')
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
 export function State({ state, text }: { state: string; text?: string }): JSX.Element {
   return (
     <span class={`state ${stateClass(state)}`}>
       <span class="sign" aria-hidden="true">
-        {SIGNS[state] ?? '•'}
+        {SIGNS[state] ?? SIGNS[state.toUpperCase()] ?? '•'}
       </span>{' '}
-      {text ?? texts.states[state] ?? visible(clip(state, 40)).toLowerCase()}
+      {text ?? texts.states[state] ?? capitalized(state)}
     </span>
   )
 }

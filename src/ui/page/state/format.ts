@@ -67,18 +67,25 @@ export function term(prefix: string, value: string): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g
 
+/** Words rather than the signs of Unicode, such as `␛`, which few fonts have. */
+const CONTROL: Readonly<Record<string, string>> = {
+  '\0': '‹NUL›',
+  '\t': '‹TAB›',
+  '\n': '‹LF›',
+  '\r': '‹CR›',
+  '\u001b': '‹ESC›',
+  '\u007f': '‹DEL›',
+}
+
 /**
- * Returns a text in which characters that cannot be seen are: ESC as `␛`, a change of direction as `‹U+202E›`.
+ * Returns a text in which characters that cannot be seen are: `‹ESC›`, and `‹U+202E›` for a change of direction.
  *
  * @param options.lines whether ends of lines and tabs stay what they are
  */
 export function visible(text: string, { lines = false } = {}): string {
   return text.replace(HIDDEN, (character) => {
-    const code = character.charCodeAt(0)
     if (lines && (character === '\n' || character === '\t')) return character
-    if (code < 0x20) return String.fromCharCode(0x2400 + code)
-    if (code === 0x7f) return '␡'
-    return `‹U+${code.toString(16).toUpperCase().padStart(4, '0')}›`
+    return CONTROL[character] ?? `‹U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}›`
   })
 }
 

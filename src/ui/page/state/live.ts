@@ -153,7 +153,7 @@ class Follower {
     else {
       this.#heardAt = Date.now()
       if (message.kind === 'state') this.#setState(message.state)
-      else emitChange(new Set(message.topics))
+      else emitChange(message.kind === 'reset' ? 'all' : new Set(message.topics))
     }
   }
 

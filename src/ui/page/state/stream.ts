@@ -8,6 +8,8 @@ export type StreamState = 'open' | 'away'
 export type TabMessage =
   /** The topics that have changed. */
   | { readonly kind: 'change'; readonly topics: readonly string[] }
+  /** Changes may have been missed. */
+  | { readonly kind: 'reset' }
   | { readonly kind: 'state'; readonly state: StreamState }
   /** The jobs that a tab shows. */
   | { readonly kind: 'watch'; readonly tab: string; readonly uuids: readonly string[] }
@@ -72,12 +74,11 @@ export class StreamHolder {
       // A refused request ends the source; a lost connection it opens again by itself.
       if (source.readyState === EventSource.CLOSED) this.#openIn(RETRY_MS)
     }
-    const receive = ({ data }: MessageEvent<string>): void => {
+    source.onmessage = ({ data }: MessageEvent<string>): void => {
       const { topics } = JSON.parse(data) as WireChange
       this.#report({ kind: 'change', topics })
     }
-    source.onmessage = receive
-    source.addEventListener('change', receive)
+    source.addEventListener('reset', () => this.#report({ kind: 'reset' }))
   }
 
   #set(state: StreamState): void {

@@ -48,8 +48,16 @@ export function FlowOfJob({ job, path }: { job: WireJobDetail; path: string }): 
 
 const ATOM_COLUMNS: readonly Column<WireAtom>[] = [
   { head: t.state, cell: (atom) => <AtomState atom={atom} /> },
-  { head: t.atom, kind: 'main', cell: ({ name }) => <Name text={name} /> },
-  { head: t.says, cell: (atom) => <AtomText atom={atom} /> },
+  {
+    head: t.atom,
+    kind: 'main',
+    cell: (atom) => (
+      <>
+        <Name text={atom.name} />
+        <AtomText atom={atom} />
+      </>
+    ),
+  },
   { head: t.begin, kind: 'wide', cell: ({ startedAt }) => <Time at={startedAt} /> },
   {
     head: t.took,
@@ -75,7 +83,11 @@ function AtomState({ atom: { state, kind, progress } }: { atom: WireAtom }): JSX
 function AtomText({ atom: { message, failure, revertFailure } }: { atom: WireAtom }): JSX.Element {
   return (
     <>
-      {message !== undefined && <Lines text={message} max={500} />}
+      {message !== undefined && (
+        <p class="quiet">
+          <Lines text={message} max={500} />
+        </p>
+      )}
       {failure && <FailureTree failure={failure} />}
       {revertFailure && (
         <>

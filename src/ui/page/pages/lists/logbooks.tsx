@@ -76,8 +76,14 @@ function LogbookList(): JSX.Element {
   )
 }
 
+interface Book {
+  readonly uuid: string
+  readonly name: string
+  readonly flows: readonly WireLogbook[]
+}
+
 function Logbook({ uuid }: { uuid: string }): JSX.Element {
-  const reading = useReading<WireLogbook>(onBoard(`logbooks/${encodeURIComponent(uuid)}`), ['jobs'])
+  const reading = useReading<Book>(onBoard(`logbooks/${encodeURIComponent(uuid)}`), ['jobs'])
   return (
     <>
       <Heading title={reading.data?.name ?? t.title} />
@@ -85,22 +91,29 @@ function Logbook({ uuid }: { uuid: string }): JSX.Element {
         <Link to={href('logbooks')}>{t.all}</Link>
       </p>
       <Loaded reading={reading}>
-        {(logbook) => (
-          <>
-            <Facts
-              facts={[
-                [t.state, <State key="state" state={logbook.state} />],
-                [t.flow, <Name key="flow" text={`${logbook.flow} ${logbook.version}`} />],
-                [t.run, logbook.run],
-                [t.created, <Time key="created" at={logbook.createdAt} />],
-                [t.changed, <Time key="changed" at={logbook.updatedAt} />],
-                [t.job, <JobLink key="job" uuid={logbook.uuid} />],
-              ]}
-            />
-            <Atoms logbook={logbook} />
-          </>
-        )}
+        {({ flows }) => flows.map((flow) => <Flow key={flow.uuid} logbook={flow} />)}
       </Loaded>
     </>
+  )
+}
+
+function Flow({ logbook }: { logbook: WireLogbook }): JSX.Element {
+  const { uuid, name, flow, version, state, run, createdAt, updatedAt } = logbook
+  return (
+    <section>
+      <h2>
+        <Name text={name} /> <State state={state} />
+      </h2>
+      <Facts
+        facts={[
+          [t.flow, <Name key="flow" text={`${flow} ${version}`} />],
+          [t.run, run],
+          [t.created, <Time key="created" at={createdAt} />],
+          [t.changed, <Time key="changed" at={updatedAt} />],
+          [t.job, <JobLink key="job" uuid={uuid} />],
+        ]}
+      />
+      <Atoms logbook={logbook} />
+    </section>
   )
 }
