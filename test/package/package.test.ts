@@ -104,7 +104,14 @@ describe('the ways in', () => {
   test('are there, each with its types, and all are modules', async () => {
     const { type, exports, bin } = await manifest()
     expect(type).toBe('module')
-    expect(Object.keys(exports).sort()).toEqual(['.', './package.json', './schema.json', './testing', './zookeeper'])
+    expect(Object.keys(exports).sort()).toEqual([
+      '.',
+      './package.json',
+      './schema.json',
+      './testing',
+      './ui',
+      './zookeeper',
+    ])
     const targets = Object.entries(exports).flatMap(([door, target]) => {
       if (typeof target === 'string') return [target]
       expect(Object.keys(target), door).toEqual(['types', 'default'])
@@ -134,10 +141,10 @@ describe('the ways in', () => {
 
   test('open for require(), too, which Node.js gives modules without a top-level await', async () => {
     const program = `
-      const doors = ['jobboard', 'jobboard/testing', 'jobboard/zookeeper'].map((door) => Object.keys(require(door)).length > 0)
+      const doors = ['jobboard', 'jobboard/testing', 'jobboard/ui', 'jobboard/zookeeper'].map((door) => Object.keys(require(door)).length > 0)
       console.log(doors.join(' '), require('jobboard/package.json').name)`
     await user.write('ways.cjs', program)
-    expect(await user.run('node --no-warnings ways.cjs')).toBe('true true true jobboard\n')
+    expect(await user.run('node --no-warnings ways.cjs')).toBe('true true true true jobboard\n')
   })
 
   test('lead to nothing that is for this project alone', async () => {

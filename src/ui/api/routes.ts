@@ -1,0 +1,7 @@
+/** All routes of the API. */
+import { ACTIONS } from './actions.ts'
+import { LISTS } from './lists.ts'
+import { READS } from './reads.ts'
+import type { Route } from './route.ts'
+
+export const ROUTES: readonly Route[] = [...LISTS, ...READS, ...ACTIONS]
