@@ -23,7 +23,6 @@ beforeEach(async () => {
 
 afterEach(() => board.close())
 
-const ADMIN: Access = { who: 'ada', level: 'admin', values: true }
 const READER: Access = { who: 'bob', level: 'read' }
 
 const open = (options: Omit<DashboardOptions, 'board'> = {}): Client => openClient({ board, ...options })
@@ -413,7 +412,7 @@ describe('bodies', () => {
     '7',
     'null',
     '{"reason":7}',
-    '{"reason":"' + 'x'.repeat(1_001) + '"}',
+    JSON.stringify({ reason: 'x'.repeat(1_001) }),
   ])('that are not what is expected are refused (%#)', async (body) => {
     const request = new Request(`${ORIGIN}/api/v1/boards/main/pause`, { method: 'POST', headers: OWN, body })
     const answer = await ask({}, request)
