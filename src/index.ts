@@ -252,6 +252,7 @@ export {
   toDot,
   toMermaid,
   toOutline,
+  toSvg,
   unordered,
 } from './flow/index.ts'
 export {

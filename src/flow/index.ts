@@ -30,7 +30,6 @@ export {
 export { type AnyTask, isTask, type OnInterrupted, type Task, task } from './atoms/task.ts'
 export { compile } from './compile/compile.ts'
 export { flowDigest } from './compile/digest.ts'
-export { toDot, toMermaid } from './compile/draw.ts'
 export type {
   AtomNode,
   DeciderGate,
@@ -42,6 +41,10 @@ export type {
 } from './compile/execution-graph.ts'
 export { type FlowOutline, type OutlineNode, toOutline } from './compile/outline.ts'
 export { collectProvided } from './compile/provided-results.ts'
+export { type FlowLayout, layoutFlow } from './drawing/layout.ts'
+export type { LaidEdge, LaidNode } from './drawing/placement.ts'
+export { toSvg } from './drawing/svg.ts'
+export { type StatesOfAtoms, toDot, toMermaid } from './drawing/text-diagrams.ts'
 export type { Depth } from './patterns/edges.ts'
 export type { ServicesOf } from './patterns/fit.ts'
 export { type AnyFlow, type AnyPart, type Flow, input, isFlow, missingInputs } from './patterns/flow.ts'

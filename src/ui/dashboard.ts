@@ -9,7 +9,7 @@ import { ChangeStreams, StreamCounter } from './change-streams.ts'
 import { securityHeaders } from './headers.ts'
 import { type DashboardOptions, dashboardSettings } from './options.ts'
 import { loadPageFiles, type PageFiles } from './page-files.ts'
-import { type Route, relativeBase, route } from './paths.ts'
+import { type Route, relativeBase, route, toDirectory } from './paths.ts'
 import { Refusal } from './problem.ts'
 
 export interface Dashboard {
@@ -134,7 +134,7 @@ async function answerNode(handler: Handler, request: FrameworkRequest, response:
   const path = request.originalUrl?.split('?')[0]
   if (path !== undefined && !path.endsWith('/') && /^\/?(\?|$)/.test(request.url ?? '')) {
     // Express cuts the whole path of a mount without its slash.
-    response.writeHead(308, { Location: `${path.slice(path.lastIndexOf('/') + 1)}/`, 'Content-Length': '0' }).end()
+    response.writeHead(308, { Location: toDirectory(path), 'Content-Length': '0' }).end()
     return
   }
   if (

@@ -40,7 +40,7 @@ export function route(pathname: string, rules: PathRules): Routed | undefined {
   if (!segments) return undefined
   const { base } = rules
   if (base !== undefined && base !== '') {
-    if (pathname === base) return { kind: 'add-slash', location: `${lastSegment(base)}/` }
+    if (pathname === base) return { kind: 'add-slash', location: toDirectory(base) }
     // A framework may have stripped it.
     if (pathname.startsWith(`${base}/`)) {
       const own = segments.slice(base.split('/').length - 1)
@@ -76,9 +76,10 @@ function split(
   }
   const end = segments[last] ?? ''
   if (fixed) return end.includes('.') ? undefined : at(0, 'page')
+  if (segments.some((segment) => segment.startsWith('.'))) return undefined
   if (end === '') return at(last, 'page')
   // Files that browsers ask for by themselves, such as favicon.ico.
-  return end.includes('.') ? undefined : { kind: 'add-slash', location: `${raw[last] ?? ''}/` }
+  return end.includes('.') ? undefined : { kind: 'add-slash', location: toDirectory(pathname) }
 }
 
 /** Returns the decoded segments; undefined for a path with tricks. */
@@ -110,8 +111,9 @@ function isTrick(segment: string): boolean {
   return parts.some((part) => part === '.' || part === '..' || (part === '' && parts.length > 1))
 }
 
-function lastSegment(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1)
+/** Returns the same path with a slash, relatively: without the dot, `https:evil.example` would be another server. */
+export function toDirectory(path: string): string {
+  return `./${path.slice(path.lastIndexOf('/') + 1)}/`
 }
 
 /** Returns the mount as a browser sees it from a page: `./`, `../../`. */

@@ -28,6 +28,7 @@ const BENCHES: readonly string[] = [
   'schedule',
   'start',
   'telemetry',
+  'ui',
   'zookeeper',
 ]
 

@@ -32,6 +32,10 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     expect(drawn).toBe('flowchart TD\n  n0["greet"]\n  n1["print"]\n  n0 --> n1\n')
     const coloured = (await place.jobboard(['show', job, '--graph'])).stdout
     expect(coloured).toContain('n0["greet"]:::SUCCESS')
+    const svg = (await place.jobboard(['show', job, '--graph', '--format', 'svg'])).stdout
+    expect(svg).toMatch(
+      /^<svg xmlns="http:\/\/www.w3.org\/2000\/svg"[\s\S]*<title>greet, SUCCESS<\/title>[\s\S]*<\/svg>\n$/,
+    )
     const withCode = await place.jobboard(['show', job, '--graph', '--flows', 'flows.js'])
     expect(withCode.stdout).toBe(coloured)
     const unknown = await place.jobboard(['flows', 'goodbye'])

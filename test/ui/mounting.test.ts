@@ -34,12 +34,13 @@ test.each([
   ['/ops/api/v1/boards/main/jobs', 'api', '/ops', '/api/v1/boards/main/jobs', '../../../../'],
 ])('%s is %s below %s', (pathname, kind, mount, path, base) => {
   expect(route(pathname, RULES)).toEqual({ kind, mount, path })
+  expect(relativeBase(path)).toBe(base)
   // What the browser makes of it.
   expect(new URL(relativeBase(path), `http://x${pathname}`).pathname).toBe(`${mount}/`)
 })
 
 test.each([
-  ['/ops/jobs', '/ops/jobs', { kind: 'add-slash', location: 'jobs/' }],
+  ['/ops/jobs', '/ops/jobs', { kind: 'add-slash', location: './jobs/' }],
   ['/ops/jobs/', '/ops/jobs', { kind: 'page', mount: '/ops/jobs', path: '/' }],
   ['/ops/jobs/b/main/x', '/ops/jobs', { kind: 'page', mount: '/ops/jobs', path: '/b/main/x' }],
   // The framework has stripped it.
@@ -85,7 +86,15 @@ describe('answers', () => {
 
   test('a path without its slash is sent to the one with it, and keeps its query', async () => {
     const { status, headers } = await get(`${ORIGIN}/ops/jobs?x=1`)
-    expect([status, headers.get('location')]).toEqual([308, 'jobs/?x=1'])
+    expect([status, headers.get('location')]).toEqual([308, './jobs/?x=1'])
+  })
+
+  test('a path that looks like an address leads to no other server', async () => {
+    for (const path of ['https:evil', 'javascript:alert(1)', '%2f%2fevil', '@evil', 'x:']) {
+      const { headers } = await get(`${ORIGIN}/${path}`)
+      const location = headers.get('location')
+      if (location !== null) expect(new URL(location, `${ORIGIN}/${path}`).origin, path).toBe(ORIGIN)
+    }
   })
 
   test('an unknown route of the API, and a method that a route has not', async () => {
@@ -114,7 +123,7 @@ describe("in Node's server", () => {
     })
     expect((await fetch(`${server.url}/ops/api/v1/session`)).status).toBe(200)
     const redirect = await fetch(`${server.url}/ops`, { redirect: 'manual' })
-    expect([redirect.status, redirect.headers.get('location')]).toEqual([308, 'ops/'])
+    expect([redirect.status, redirect.headers.get('location')]).toEqual([308, './ops/'])
     const posted = await fetch(`${server.url}/ops/api/v1/boards/main/jobs`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin' },

@@ -6,6 +6,7 @@ import { input, linear, task } from '../../src/flow/index.ts'
 import { openPersistence, type Persistence } from '../../src/persistence/index.ts'
 import type { WireFlow, WireOverview } from '../../src/ui/wire/board.ts'
 import type { WireJobDetail, WireJobPage, WireJobValues } from '../../src/ui/wire/jobs.ts'
+import type { WirePicture } from '../../src/ui/wire/picture.ts'
 import type { WireSession } from '../../src/ui/wire/session.ts'
 import { type Client, openClient } from './client.ts'
 
@@ -182,6 +183,10 @@ describe('a job', () => {
     const { flows } = await read<{ flows: WireFlow[] }>('/boards/main/flows')
     expect(flows).toMatchObject([{ name: 'sum', atoms: 1, done: 1, failed: 0 }])
     expect(flows[0]?.conductors).toHaveLength(1)
+    const picture = await read<WirePicture>('/boards/main/flows/sum/picture')
+    expect(picture).toMatchObject({ flow: 'sum', nodes: [{ name: 'add', kind: 'task' }], collapsed: false })
+    expect(await read<WirePicture>(`/boards/main/jobs/${job.uuid}/picture`)).toEqual(picture)
+    expect((await client.get('/boards/main/flows/other/picture')).status).toBe(404)
   })
 
   test('in the trash', async () => {

@@ -3,15 +3,16 @@ import type { Command } from 'commander'
 import type { ListedFlow } from '../../board/index.ts'
 import { NotFound } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { GRAPH_FORMATS } from '../input/choices.ts'
+import { GRAPH_FORMATS, type GraphFormat } from '../input/choices.ts'
 import { choiceParser, type SharedOptions } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
+import { drawAs } from '../output/drawing.ts'
 import { printJson, printLines, render } from '../output/output.ts'
 
 interface FlowsCommandOptions extends SharedOptions {
   readonly json?: boolean
   readonly graph?: boolean
-  readonly format: (typeof GRAPH_FORMATS)[number]
+  readonly format: GraphFormat
 }
 
 export function defineFlows(program: Command, run: RunAction): void {
@@ -25,7 +26,7 @@ export function defineFlows(program: Command, run: RunAction): void {
     .option('--graph', 'draw the flow NAME instead, in its newest version')
     .option(
       '--format <format>',
-      'format of the drawing: mermaid or dot',
+      'format of the drawing: mermaid, dot or svg',
       choiceParser('--format', GRAPH_FORMATS),
       'mermaid',
     )
@@ -58,9 +59,7 @@ async function printGraph(
   { format }: FlowsCommandOptions,
   context: CliContext,
 ): Promise<void> {
-  const { toDot, toMermaid } = await import('../../flow/index.ts')
   const newest = listed.toSorted((a, b) => b.since.getTime() - a.since.getTime())[0]
   if (!newest) return
-  const drawn = format === 'dot' ? toDot(newest) : toMermaid(newest)
-  await printLines(context, drawn.trimEnd().split('\n'))
+  await printLines(context, (await drawAs(format, newest)).split('\n'))
 }

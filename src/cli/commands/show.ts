@@ -6,6 +6,14 @@ import { InvalidArgument, NotFound } from '../../core/errors.ts'
 import { parseReference } from '../../core/job-reference.ts'
 import { Redactor } from '../../core/redaction.ts'
 import type { AnyFlow, FlowOutline } from '../../flow/index.ts'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
+import { assertUuidPart, locateJob, type SearchedPlaces, unknownJobError, wholeUuid } from '../find.ts'
+import { GRAPH_FORMATS, type GraphFormat } from '../input/choices.ts'
+import { chooseFlow, loadFlows, type ModuleNames } from '../input/flows-module.ts'
+import { choiceParser, collectText, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { openLogbooks, openNamedBoard } from '../opening.ts'
+import { drawAs } from '../output/drawing.ts'
+import { printJson, printLines, render } from '../output/output.ts'
 import {
   cancellationView,
   type JobReport,
@@ -49,7 +57,7 @@ export function defineShow(program: Command, run: RunAction): void {
     )
     .option(
       '--format <format>',
-      'format of the drawing: mermaid or dot',
+      'format of the drawing: mermaid, dot or svg',
       choiceParser('--format', GRAPH_FORMATS),
       'mermaid',
     )
@@ -79,8 +87,6 @@ async function show(
   return DONE
 }
 
-type GraphFormat = (typeof GRAPH_FORMATS)[number]
-
 /**
  * Draws the flow of a job, in the version that the job began with if the module has it.
  *
@@ -93,15 +99,13 @@ async function drawFlow(
 ): Promise<string> {
   const name = logbook?.flow ?? job?.flow
   if (name === undefined) throw new InvalidArgument(`job ${uuid} names no flow; there is nothing to draw`)
-  const { toDot, toMermaid } = await import('../../flow/index.ts')
   const version = logbook?.version ?? job?.version
   const flow =
     module === undefined
       ? await findOutline(board, { name, version })
       : chooseVersion(await loadFlows(module, context), { name, version, module })
   const states = Object.fromEntries((logbook?.atoms ?? []).map((atom) => [atom.name, atom.state]))
-  const draw = format === 'dot' ? toDot : toMermaid
-  return draw(flow, { states }).trimEnd()
+  return drawAs(format, flow, { states })
 }
 
 interface DrawFlowOptions {

@@ -26,7 +26,8 @@ export const LOG_LEVEL_CHOICES = ['trace', 'debug', 'info', 'warn', 'error', 'fa
 /** The largest `maxAttempts` that a board accepts. */
 export const MAX_ATTEMPTS = 10
 /** The formats of drawings of flows. */
-export const GRAPH_FORMATS = ['mermaid', 'dot'] as const
+export const GRAPH_FORMATS = ['mermaid', 'dot', 'svg'] as const
+export type GraphFormat = (typeof GRAPH_FORMATS)[number]
 /** The default page size of `logbook list`. */
 export const DEFAULT_PAGE_SIZE = 50
 /** The ways in which `dev` can run ZooKeeper. */

@@ -5,12 +5,14 @@ export const pictureNode = z.object({
   id: z.string(),
   /** Absent for a point in which edges meet. */
   name: z.string().optional(),
-  kind: z.enum(['task', 'retry', 'point']),
+  /** The name as far as it fits into the node; absent for a point. */
+  label: z.string().optional(),
+  kind: z.enum(['task', 'retry', 'flow', 'point']),
   /** The name of the inner flow that has it. */
   flow: z.string().optional(),
   isolated: z.boolean().optional(),
-  /** The number of atoms that it stands for, where an inner flow is drawn as one. */
-  atoms: z.number().int().optional(),
+  /** The names of the atoms that it stands for, where an inner flow is drawn as one node. */
+  atoms: z.array(z.string()).optional(),
   /** The centre, and the size, in pixels at scale 1. */
   x: z.number(),
   y: z.number(),
@@ -21,8 +23,8 @@ export const pictureNode = z.object({
 export const pictureEdge = z.object({
   from: z.string(),
   to: z.string(),
-  /** `retry`: from a part to the retry that it follows when it fails. */
-  kind: z.enum(['next', 'decided', 'retry']),
+  /** `decided`: a decider decides whether `to` is run. */
+  kind: z.enum(['next', 'decided']),
   points: z.array(z.tuple([z.number(), z.number()])),
 })
 

@@ -1,7 +1,7 @@
-/** Draws a flow: as Mermaid, which Markdown viewers show, or as DOT for Graphviz. */
+/** Writes a flow as text that other programs draw: as Mermaid, which Markdown viewers show, or as DOT for Graphviz. */
 import type { AtomState } from '../../core/states.ts'
+import { type FlowOutline, toOutline } from '../compile/outline.ts'
 import type { AnyFlow } from '../patterns/flow.ts'
-import { type FlowOutline, toOutline } from './outline.ts'
 
 /** The states of atoms by their names, as a logbook has them. */
 export type StatesOfAtoms = Readonly<Record<string, AtomState>>
@@ -12,7 +12,7 @@ export interface DrawOptions {
 }
 
 /** The fill colours of the states; black text is readable on each. */
-const STATE_COLORS: Readonly<Record<AtomState, string>> = {
+export const STATE_COLORS: Readonly<Record<AtomState, string>> = {
   PENDING: '#eeeeee',
   RUNNING: '#9ecbff',
   SUCCESS: '#a6e3a1',

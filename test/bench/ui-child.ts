@@ -1,0 +1,90 @@
+/** One process of `bench -- ui`: `ui-child.ts ROLE ARGUMENT…`. */
+import { input, type JobBoard, linear, openBoard, startConductor, task } from 'jobboard'
+import { dashboard } from 'jobboard/ui'
+import { sideBySide, whenTold } from './part-child.ts'
+import { ONE_PAGE, startViewers } from './ui-viewers.ts'
+
+const flow = linear('one-task', input<{ n: number }>(), task('only', { execute: () => undefined }))
+/** Posted side by side. */
+const WIDTH = 128
+/** The time in which streams tell what they have kept back: a quarter of a second. */
+const STREAM_PERIOD = 300
+
+const ROLES: Readonly<Record<string, (args: readonly string[]) => Promise<void>>> = {
+  /** Posts so many jobs, and does them: prints how many milliseconds it took. */
+  work: async ([uri = '', count = '']) => {
+    await using board = await openBoard(uri)
+    await whenTold(async () => {
+      const begin = performance.now()
+      await doJobs(board, Number(count))
+      return performance.now() - begin
+    })
+  },
+
+  /** Serves a board until it is told to end, with so many people who look at it. */
+  serve: async ([uri = '', viewers = '']) => {
+    await using board = await openBoard(uri)
+    const served = dashboard({ board })
+    await whenTold(async (end) => {
+      await using looking = await startViewers(served, Number(viewers))
+      await end()
+      return looking.messages
+    })
+    await served.close()
+  },
+
+  /** Fills a board in memory, and asks for the first page so many times: prints the milliseconds. */
+  firstPage: async ([count = '', asks = '']) => {
+    await using board = await openBoard('memory:')
+    await board.postMany(Array.from({ length: Number(count) }, (_, n) => ({ flow, store: { n } })))
+    await whenTold(async () => {
+      const took: number[] = []
+      for (let n = 0; n < Number(asks); n += 1) {
+        // A dashboard of its own each time: the first look reads the board.
+        const served = dashboard({ board })
+        const begin = performance.now()
+        const response = await served.fetch(new Request(`http://127.0.0.1/${ONE_PAGE}`))
+        await response.text()
+        if (response.ok) took.push(performance.now() - begin)
+        await served.close()
+      }
+      return took
+    })
+  },
+
+  /** Does so many jobs while ten people look: prints the megabytes of the heap before and after. */
+  hour: async ([count = '', viewers = '']) => {
+    await using board = await openBoard('memory:')
+    const served = dashboard({ board })
+    await whenTold(async () => {
+      await using looking = await startViewers(served, Number(viewers))
+      // The first thousand fill what is kept: the history, and an hour of figures.
+      await doJobs(board, Number(count) / 4)
+      const before = await usedHeap()
+      await doJobs(board, Number(count))
+      return { before, after: await usedHeap(), messages: looking.messages }
+    })
+    await served.close()
+  },
+}
+
+async function doJobs(board: JobBoard, count: number): Promise<void> {
+  await using conductor = await startConductor({
+    board,
+    persistence: 'memory:',
+    flows: [flow],
+    concurrency: WIDTH,
+    maxJobs: count,
+  })
+  await sideBySide(count, WIDTH, (n) => board.post(flow, { n }))
+  await conductor.stopped
+}
+
+async function usedHeap(): Promise<number> {
+  await new Promise((resolve) => setTimeout(resolve, STREAM_PERIOD))
+  globalThis.gc?.()
+  return process.memoryUsage().heapUsed / 1e6
+}
+
+const [role = '', ...args] = process.argv.slice(2)
+await ROLES[role]?.(args)
