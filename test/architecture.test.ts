@@ -11,7 +11,7 @@ const MAX_FILES_PER_FOLDER = 22
 type Levels = readonly (readonly string[])[]
 
 /**
- * The folders of `src/`. A new one is added where it belongs: `ui` beside `testing`.
+ * The folders of `src/`. A new one is added where it belongs.
  */
 const LEVELS: Levels = [
   ['core'],
@@ -19,7 +19,8 @@ const LEVELS: Levels = [
   ['persistence', 'board'],
   ['engine'],
   ['conductor'],
-  ['testing'],
+  ['views'],
+  ['testing', 'ui'],
   ['cli'],
 ]
 
@@ -27,6 +28,7 @@ const LEVELS: Levels = [
 const NEVER: readonly (readonly [from: string, to: string])[] = [
   ['engine', 'board'],
   ['cli', 'testing'],
+  ['ui', 'testing'],
 ]
 
 /** The levels within a folder. The empty name stands for the folder's own files. */

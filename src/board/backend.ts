@@ -171,7 +171,7 @@ export interface Backend {
    * Yields the entries of the trash, oldest first. Unreadable entries are left out and reported to the sink as errors. The trash is
    * read page by page (`backends/trash-pages.ts`): an entry that leaves before its page is read is left out, and later ones are not listed.
    */
-  trashed(): AsyncIterable<TrashedEntry>
+  trashed(listing?: TrashListing): AsyncIterable<TrashedEntry>
   /** Returns the trash entry with this id; undefined where there is none or it is unreadable. One round trip. */
   trashedEntry?(id: string): Promise<TrashedEntry | undefined>
 
@@ -683,6 +683,15 @@ export interface UnreadableJob {
   readonly error: Error
   /** The encoded size, where it is known; callers that read many postings at once limit their batches by it. */
   readonly bytes?: number
+}
+
+/** Which entries of the trash are listed, and in which order: by default all, oldest first. */
+export interface TrashListing {
+  readonly newestFirst?: boolean
+  /** The entry behind which the listing begins. Where it has left the trash, `position` entries are left out instead. */
+  readonly after?: { readonly id: string; readonly position: number } | undefined
+  /** Receives the number of all entries before the first is yielded. */
+  readonly onCount?: (entries: number) => void
 }
 
 export interface TrashedEntry extends TrashReason {

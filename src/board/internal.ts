@@ -1,6 +1,7 @@
 /** Exports of the board for other folders of this project, not for users. */
 
 export type { JobEndsRequest, KnownJobEnd } from './api/job-ends.ts'
+export type { ListedJob, Page } from './api/job-pages.ts'
 export { type RedisServerInfo, redisServerInfo } from './backends/redis/internal.ts'
 export { toDeclaredLimits } from './limits/declare.ts'
 export { memoryTestBackend } from './memory-place.ts'

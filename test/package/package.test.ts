@@ -31,6 +31,8 @@ const KINDS: readonly RegExp[] = [
   /^dist\/[\w/-]+\.(js|d\.ts)$/,
   // Read at run time; a thread of a child process is started without loaders.
   /^(dist|src)\/([\w/-]+\.(lua|sql)|pool\/lifeline\.mjs)$/,
+  // What the dashboard's server gives to browsers.
+  /^dist\/ui\/page\/(manifest\.json|app-[A-Z0-9]{8}\.(js|css)(\.(br|gz))?)$/,
   // For editors: what jobboard.yaml may have.
   /^(dist|src)\/cli\/input\/config\/schema\.json$/,
   // So that stack traces and debuggers show what was written.
@@ -52,7 +54,9 @@ describe('the tarball', () => {
   })
 
   test('holds all of it', async () => {
-    const sources = await readdir(join(ROOT, 'src'), { recursive: true })
+    const all = await readdir(join(ROOT, 'src'), { recursive: true })
+    // The page is one script and one style sheet in the package.
+    const sources = all.filter((name) => !name.startsWith('ui/page/'))
     const modules = sources.filter((name) => name.endsWith('.ts') && !name.endsWith('.d.ts'))
     const made = modules.flatMap((name) => {
       const stem = name.slice(0, -'.ts'.length)
@@ -73,6 +77,9 @@ describe('the tarball', () => {
         .map((entry) => relative(ROOT, join(entry.parentPath, entry.name))),
       ...made,
       ...scripts,
+      ...Object.values(await pageFiles()).flatMap((name) =>
+        ['', '.br', '.gz'].map((end) => `dist/ui/page/${name}${end}`),
+      ),
     ]
     expect(must.filter((file) => !files.has(file))).toEqual([])
   })
@@ -97,7 +104,14 @@ describe('the ways in', () => {
   test('are there, each with its types, and all are modules', async () => {
     const { type, exports, bin } = await manifest()
     expect(type).toBe('module')
-    expect(Object.keys(exports).sort()).toEqual(['.', './package.json', './schema.json', './testing', './zookeeper'])
+    expect(Object.keys(exports).sort()).toEqual([
+      '.',
+      './package.json',
+      './schema.json',
+      './testing',
+      './ui',
+      './zookeeper',
+    ])
     const targets = Object.entries(exports).flatMap(([door, target]) => {
       if (typeof target === 'string') return [target]
       expect(Object.keys(target), door).toEqual(['types', 'default'])
@@ -127,10 +141,10 @@ describe('the ways in', () => {
 
   test('open for require(), too, which Node.js gives modules without a top-level await', async () => {
     const program = `
-      const doors = ['jobboard', 'jobboard/testing', 'jobboard/zookeeper'].map((door) => Object.keys(require(door)).length > 0)
+      const doors = ['jobboard', 'jobboard/testing', 'jobboard/ui', 'jobboard/zookeeper'].map((door) => Object.keys(require(door)).length > 0)
       console.log(doors.join(' '), require('jobboard/package.json').name)`
     await user.write('ways.cjs', program)
-    expect(await user.run('node --no-warnings ways.cjs')).toBe('true true true jobboard\n')
+    expect(await user.run('node --no-warnings ways.cjs')).toBe('true true true true jobboard\n')
   })
 
   test('lead to nothing that is for this project alone', async () => {
@@ -293,6 +307,14 @@ interface Manifest {
   readonly bin: Readonly<Record<string, string>>
   readonly scripts: Readonly<Record<string, string>>
   readonly peerDependencies: Readonly<Record<string, string>>
+}
+
+/** Returns the names of the script and the style sheet of the dashboard. */
+async function pageFiles(): Promise<Record<'script' | 'style', string>> {
+  return JSON.parse(await readFile(join(ROOT, 'dist/ui/page/manifest.json'), 'utf8')) as Record<
+    'script' | 'style',
+    string
+  >
 }
 
 async function manifest(): Promise<Manifest> {

@@ -21,7 +21,7 @@ import type { Logger } from '../../core/log.ts'
 import { assertOptions } from '../../core/options.ts'
 import { type AlarmClock, systemAlarmClock, toDate } from '../../core/time.ts'
 import type { AnyFlow, Flow } from '../../flow/index.ts'
-import type { Backend, Cancellation, Entity, SessionState } from '../backend.ts'
+import type { Backend, BackendCapabilities, Cancellation, Entity, SessionState } from '../backend.ts'
 import type { Claim } from '../claims/claim.ts'
 import { ClaimManager } from '../claims/claim-manager.ts'
 import { Claimer } from '../claims/claimer.ts'
@@ -55,6 +55,14 @@ import { type EndedJob, type HistoryOptions, readHistory } from './history.ts'
 import { Job } from './job.ts'
 import { type JobDependencies, readJobDependencies } from './job-dependencies.ts'
 import { type JobEndsRequest, type KnownJobEnd, readJobEnds } from './job-ends.ts'
+import {
+  countTrash,
+  type JobPageOptions,
+  type ListedJob,
+  type Page,
+  readTrashPage,
+  type TrashPageOptions,
+} from './job-pages.ts'
 import { type JobResult, type ResultOptions, readResult } from './job-result.ts'
 import type { JobsOptions } from './listed.ts'
 import { Lookup } from './lookup.ts'
@@ -425,6 +433,29 @@ export class JobBoard implements AsyncDisposable {
   async *jobs(options: JobsOptions = {}): AsyncGenerator<Job, void, undefined> {
     this.#lifecycle.assertRunning()
     yield* this.#lookup.jobs(options)
+  }
+
+  /** @internal Returns a part of the jobs in claim order, filtered before it is cut: see `job-pages.ts`. @throws InvalidArgument, NotConnected */
+  async jobPage(options: JobPageOptions): Promise<Page<ListedJob>> {
+    this.#lifecycle.assertRunning()
+    return this.#lookup.page(options, () => this.paused)
+  }
+
+  /** @internal Returns a part of the trash, as {@link jobPage} does of the jobs. */
+  async trashPage(options: TrashPageOptions): Promise<Page<TrashedJob>> {
+    this.#lifecycle.assertRunning()
+    return readTrashPage(options, this.#backend)
+  }
+
+  /** @internal Counts the jobs in the trash. @throws NotConnected */
+  async countTrash(): Promise<number> {
+    this.#lifecycle.assertRunning()
+    return countTrash(this.#backend)
+  }
+
+  /** @internal What the backend of the board can do. */
+  get capabilities(): BackendCapabilities {
+    return this.#backend.capabilities
   }
 
   /** Counts the jobs on the board now, claimed or not. Opens the view, which lists a ZooKeeper board as a whole. */

@@ -8,6 +8,7 @@ import type { Backend, BoardSections, Cancellation, JobSummary, StoredJob } from
 import type { JobEntry } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'
 import { Job } from './job.ts'
+import { type JobPageOptions, type ListedJob, type Page, readJobPage } from './job-pages.ts'
 import { filterAndSort, type JobsOptions, matchesFilter } from './listed.ts'
 import { assertUuid, jobsFilter } from './options.ts'
 import { readJob, readJobs } from './read-jobs.ts'
@@ -64,6 +65,13 @@ export class Lookup {
     const entries = filterAndSort(this.#view.entries(), filter)
     if (filter.ensureFresh) await this.#view.followed.read(entries)
     yield* readJobs(entries, this.#backend)
+  }
+
+  /** Reads a part of the list in claim order. @throws InvalidArgument, NotConnected */
+  async page(options: JobPageOptions, paused: () => boolean): Promise<Page<ListedJob>> {
+    using _view = this.#view.hold()
+    await this.#view.whenEntered({ signal: this.#signal })
+    return readJobPage(options, { backend: this.#backend, view: this.#view, paused })
   }
 
   async count(): Promise<number> {

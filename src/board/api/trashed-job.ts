@@ -3,9 +3,11 @@ import { InvalidArgument } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
 import type { TrashedEntry } from '../backend.ts'
 import { type Attempt, toAttempts } from '../model/attempts.ts'
+import type { Priority } from '../model/claim-order.ts'
 import type { DependencyEnd } from '../model/dependencies.ts'
 import { isExpired } from '../model/expiry.ts'
-import type { Details } from '../model/posting.ts'
+import type { Details, Size } from '../model/posting.ts'
+import type { Resources } from '../model/resources.ts'
 
 /** A job in the trash, with owner, time and reason. `board.restore` moves it back to the queue, `board.purge` deletes it. */
 export class TrashedJob {
@@ -42,6 +44,29 @@ export class TrashedJob {
   /** The uuid of the batch that counts the job; undefined where it is in none. */
   get batch(): string | undefined {
     return this.#entry.posting.batch
+  }
+
+  /** The key of the job; undefined where it has none. */
+  get key(): string | undefined {
+    return this.#entry.posting.key
+  }
+
+  /** The resources that the job owned while it ran; an empty object where it needed none. */
+  get resources(): Resources {
+    return this.#entry.posting.resources ?? {}
+  }
+
+  get priority(): Priority {
+    return this.#entry.posting.priority
+  }
+
+  get size(): Size {
+    return this.#entry.posting.size
+  }
+
+  /** The number of its runs. */
+  get runs(): number {
+    return this.#entry.posting.runs
   }
 
   get attempts(): readonly Attempt[] {

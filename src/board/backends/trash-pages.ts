@@ -4,6 +4,8 @@
  * used up.
  */
 
+import type { TrashListing } from '../backend.ts'
+
 /** The maximum size of the entries of a page together. A single larger entry is a page of its own. */
 const MAX_PAGE_BYTES = 1_024 * 1_024
 /** The maximum number of entries of a page. */
@@ -23,4 +25,22 @@ export function* pagesOf<T extends { readonly bytes: number }>(entries: readonly
     bytes += entry.bytes
   }
   if (page.length > 0) yield page
+}
+
+/**
+ * Returns the part of the trash that a listing asks for, in its order, and reports the number of all entries.
+ *
+ * @param entries all entries, oldest first
+ * @param idOf returns the id by which `after` names an entry
+ */
+export function selectTrash<T>(
+  entries: readonly T[],
+  { newestFirst = false, after, onCount }: TrashListing = {},
+  idOf: (entry: T) => string,
+): readonly T[] {
+  onCount?.(entries.length)
+  const ordered = newestFirst ? entries.toReversed() : entries
+  if (!after) return ordered
+  const found = ordered.findIndex((entry) => idOf(entry) === after.id)
+  return ordered.slice(found < 0 ? after.position : found + 1)
 }

@@ -1,10 +1,10 @@
 /** The command `jobboard conductors`: lists the conductors on the board. */
 import type { Command } from 'commander'
+import { conductorView } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import type { SharedOptions } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printJson, printLines, render } from '../output/output.ts'
-import { conductorView } from '../views/conductor-view.ts'
 
 interface ConductorsCommandOptions extends SharedOptions {
   readonly json?: boolean

@@ -2,6 +2,7 @@
 import type { Command } from 'commander'
 import type { Job, JobsOptions, Priority, Size } from '../../board/index.ts'
 import type { JobState } from '../../core/states.ts'
+import type { JobView } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { PRIORITY_CHOICES, SIZE_CHOICES } from '../input/choices.ts'
 import { choiceParser, countParser, definedOnly, type SharedOptions } from '../input/shared-options.ts'
@@ -10,7 +11,6 @@ import { render, reportError } from '../output/output.ts'
 import { toPrintableJson } from '../output/render/text.ts'
 import { addWatchFlags, type Frame, showFrames, type WatchFlags } from '../output/watch.ts'
 import { type LiveJob, LiveJobs } from '../views/live-jobs.ts'
-import type { JobView } from '../views/views.ts'
 
 interface JobsCommandOptions extends SharedOptions, WatchFlags {
   readonly unclaimed?: boolean

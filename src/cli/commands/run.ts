@@ -7,6 +7,7 @@ import { describeFailure, failureOf } from '../../core/failure.ts'
 import { Redactor } from '../../core/redaction.ts'
 import type { AnyFlow, Flow } from '../../flow/index.ts'
 import type { Persistence } from '../../persistence/index.ts'
+import { failureView } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, INTERRUPTED, type RunAction } from '../context.ts'
 import { PRIORITY_CHOICES } from '../input/choices.ts'
 import { chooseFlow, flowsOption, loadFlowsAndServices, type ModuleNames } from '../input/flows-module.ts'
@@ -30,7 +31,6 @@ import { boardIsNamed, openConductorsLogbooks, openNamedBoard } from '../opening
 import type { AtomLines, AtomLinesOptions } from '../output/atom-lines.ts'
 import { printJson, printLines, render, reportError } from '../output/output.ts'
 import { redactResults } from '../views/tracked-view.ts'
-import { failureView } from '../views/views.ts'
 
 interface RunCommandOptions extends SharedOptions, ResourceFlags, PoolFlags {
   readonly flows?: ModuleNames

@@ -22,7 +22,14 @@ import {
   postingView,
   toJobDetails,
   trashReport,
-} from '../views/views.ts'
+} from '../../views/index.ts'
+import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
+import { assertUuidPart, locateJob, type SearchedPlaces, unknownJobError, wholeUuid } from '../find.ts'
+import { GRAPH_FORMATS } from '../input/choices.ts'
+import { chooseFlow, loadFlows, type ModuleNames } from '../input/flows-module.ts'
+import { choiceParser, collectText, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { openLogbooks, openNamedBoard } from '../opening.ts'
+import { printJson, printLines, render } from '../output/output.ts'
 
 interface ShowCommandOptions extends SharedOptions {
   readonly json?: boolean

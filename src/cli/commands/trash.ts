@@ -2,13 +2,13 @@
 import type { Command } from 'commander'
 import type { JobBoard, TrashedJob } from '../../board/index.ts'
 import { Redactor } from '../../core/redaction.ts'
+import { type TrashView, trashReport, trashView } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
 import { findTrashed } from '../find.ts'
 import { redactedKeys, type SharedOptions } from '../input/shared-options.ts'
 import { addTrashChoice, forEachTrashed, type TrashChoice } from '../input/trash-choice.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printJson, printLines, render, reportError } from '../output/output.ts'
-import { type TrashView, trashReport, trashView } from '../views/views.ts'
 
 interface TrashReadOptions extends SharedOptions {
   readonly json?: boolean

@@ -2,8 +2,7 @@
 import type { Entity, Job, JobBoard } from '../../board/index.ts'
 import { countTrailingDeaths, isKnownToAny, isSuspect, toFlowReference } from '../../board/internal.ts'
 import { toMilliseconds } from '../../core/time.ts'
-import { conductorView } from '../views/conductor-view.ts'
-import { formatDuration } from '../views/duration.ts'
+import { conductorView, formatDuration } from '../../views/index.ts'
 import { errorFinding, type Finding, formatCount, listSome, okFinding, warningFinding } from './finding.ts'
 
 export interface JobsExamined {

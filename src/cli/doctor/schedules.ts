@@ -1,8 +1,7 @@
 /** The doctor's checks of schedules: late ones, flows that nobody has, orphans, and time zones that differ. */
 import type { Entity, JobBoard, ScheduleView } from '../../board/index.ts'
 import { isKnownToAny } from '../../board/internal.ts'
-import { type ConductorView, conductorView } from '../views/conductor-view.ts'
-import { formatDuration } from '../views/duration.ts'
+import { type ConductorView, conductorView, formatDuration } from '../../views/index.ts'
 import { errorFinding, type Finding, formatCount, listSome, okFinding, warningFinding } from './finding.ts'
 
 /** A schedule that is due for longer is not fired: conductors fire within a second, and one that has just died within a session. */

@@ -1,9 +1,8 @@
 /** The state of a board as plain data. */
 import type { JobBoard, LimitKeyUse, LimitView, Priority, SessionState } from '../../board/index.ts'
+import { type ConductorView, conductorView, type JobView } from '../../views/index.ts'
 import { PRIORITY_CHOICES } from '../input/choices.ts'
-import { type ConductorView, conductorView } from './conductor-view.ts'
 import { LiveJobs } from './live-jobs.ts'
-import type { JobView } from './views.ts'
 
 export interface JobCount {
   readonly unclaimed: number

@@ -3,7 +3,7 @@
  * job is claimed; the owner is read once for each claim, and the claim's start is the time when it was first seen.
  */
 import type { Job, JobBoard, JobsOptions } from '../../board/index.ts'
-import { type JobView, jobView } from './views.ts'
+import { type JobView, jobView } from '../../views/index.ts'
 
 export interface LiveJob {
   readonly job: Job

@@ -2,7 +2,7 @@
 import type { Redactor } from '../../core/redaction.ts'
 import type { FlowState } from '../../core/states.ts'
 import type { FlowDetail, LogBook } from '../../persistence/index.ts'
-import { type LogbookView, logbookView } from './views.ts'
+import { type LogbookView, logbookView } from '../../views/index.ts'
 
 export interface FlowView {
   /** The uuid of the job that ran it. */

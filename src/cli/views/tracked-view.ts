@@ -4,7 +4,7 @@ import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
 import { shortenText } from '../../core/texts.ts'
 import type { SavedCheckpoint } from '../../persistence/index.ts'
-import { type CancellationView, cancellationView, type FailureView, failureView } from './views.ts'
+import { type CancellationView, cancellationView, type FailureView, failureView, jsonable } from '../../views/index.ts'
 
 /** The status of a job. Other properties are present if the status has them, see `track`. */
 export interface TrackedView {
@@ -96,13 +96,4 @@ function pendingView<T extends { readonly cancellation?: CancellationView }>(pen
 /** Returns the results of a flow as JSON can encode them, with the values of the redacted keys hidden. */
 export function redactResults(results: object, redaction: Redactor): Record<string, unknown> {
   return mapValues(redaction.value(results) as Record<string, unknown>, jsonable)
-}
-
-/** Returns a value that JSON can encode: large integers as text, bytes as base64. */
-function jsonable(value: unknown): unknown {
-  if (typeof value === 'bigint') return String(value)
-  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
-  if (typeof value !== 'object' || value === null || value instanceof Date) return value
-  if (Array.isArray(value)) return value.map(jsonable)
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, jsonable(item)]))
 }

@@ -1,6 +1,5 @@
 /** What people ask a board to do. Every action needs a right, which the server checks, and is written to the log with who asked. */
 import { z } from 'zod'
-import type { LEVELS } from './session.ts'
 
 const reason = z.string().max(1_000).optional()
 
@@ -72,24 +71,4 @@ export const done = z.object({
 })
 export type WireDone = z.infer<typeof done>
 
-/** The right that each action needs. */
-export const NEEDS: Readonly<Record<string, (typeof LEVELS)[number]>> = {
-  cancel: 'operate',
-  restore: 'operate',
-  release: 'operate',
-  post: 'operate',
-  'schedule.pause': 'operate',
-  'schedule.resume': 'operate',
-  'schedule.trigger': 'operate',
-  'batch.cancel': 'operate',
-  'batch.retry': 'operate',
-  'limit.stop': 'operate',
-  'limit.pushBack': 'operate',
-  'limit.resume': 'operate',
-  'board.pause': 'admin',
-  'board.resume': 'admin',
-  'limit.set': 'admin',
-  'limit.remove': 'admin',
-  'schedule.remove': 'admin',
-  purge: 'admin',
-}
+export { NEEDS } from './rights.ts'

@@ -1,9 +1,8 @@
 /** Who looks at the dashboard, and what there is to look at. */
 import { z } from 'zod'
+import { LEVELS } from './rights.ts'
 
-/** The rights of a person. Each level includes those before it; `values` (stores and results) is granted by itself. */
-export const LEVELS = ['read', 'operate', 'admin'] as const
-export type Level = (typeof LEVELS)[number]
+export { LEVELS, type Level } from './rights.ts'
 
 export const boardSummary = z.object({
   /** The name by which paths and links refer to the board. */

@@ -7,9 +7,9 @@ import { logbookLines } from '../../../src/cli/output/render/logbook.ts'
 import { choosePaint, plainPaint } from '../../../src/cli/output/render/paint.ts'
 import { renderTable } from '../../../src/cli/output/render/table.ts'
 import { escapeUnprintable, toPrintableJson } from '../../../src/cli/output/render/text.ts'
-import { failureView, type JobView, type LogbookView } from '../../../src/cli/views/views.ts'
 import type { Failure } from '../../../src/core/failure.ts'
 import { Redactor } from '../../../src/core/redaction.ts'
+import { failureView, type JobView, type LogbookView } from '../../../src/views/index.ts'
 
 const NOW = new Date('2026-01-02T00:00:00Z')
 const JOB: JobView = {

@@ -33,6 +33,7 @@ import {
   type Settlement,
   type StoredJob,
   type TrashedEntry,
+  type TrashListing,
   type UnreadableJob,
   type WriteRequest,
   type Written,
@@ -292,9 +293,9 @@ export class MemoryBackend implements Backend {
     this.#requireOpen()
   }
 
-  async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
+  async *trashed(listing?: TrashListing): AsyncGenerator<TrashedEntry, void, undefined> {
     this.#requireOpen()
-    yield* this.#space.trashed()
+    yield* this.#space.trashed(listing)
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {

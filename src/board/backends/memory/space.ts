@@ -27,6 +27,7 @@ import type {
   RestoreOutcome,
   Settlement,
   TrashedEntry,
+  TrashListing,
   TrashReason,
   Written,
 } from '../../backend.ts'
@@ -36,6 +37,7 @@ import type { StoredBatch } from '../../model/job-batch.ts'
 import type { ClaimLimits } from '../../model/limits.ts'
 import { decodePosting, encodePosting, type Posting, toCountedBytes } from '../../model/posting.ts'
 import { changesLimits, type RecordChange } from '../../model/record.ts'
+import { selectTrash } from '../trash-pages.ts'
 import { MemoryBatches } from './batches.ts'
 import { MemoryDependencies } from './dependencies.ts'
 import { MemoryHistory } from './history.ts'
@@ -330,8 +332,8 @@ export class MemorySpace {
     return this.#rows.get(id)?.held?.who
   }
 
-  *trashed(): Generator<TrashedEntry, void, undefined> {
-    for (const id of [...this.#trash.keys()]) {
+  *trashed(listing?: TrashListing): Generator<TrashedEntry, void, undefined> {
+    for (const id of selectTrash([...this.#trash.keys()], listing, (id) => id)) {
       const entry = this.trashedEntry(id)
       if (entry) yield entry
     }

@@ -45,6 +45,7 @@ import {
   type StoredJob,
   type TransactionState,
   type TrashedEntry,
+  type TrashListing,
   type UnreadableJob,
   type WriteRequest,
   type Written,
@@ -54,7 +55,7 @@ import type { LimitUse, TokenRequest, TokensTaken } from '../../model/limits.ts'
 import type { Posting, SqlClient } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { ServerClock } from '../server-clock.ts'
-import { pagesOf } from '../trash-pages.ts'
+import { pagesOf, selectTrash } from '../trash-pages.ts'
 import type { WindowSize } from '../window-size.ts'
 import { BatchRows } from './batch-rows.ts'
 import { readTransactionState } from './caller-transaction.ts'
@@ -66,6 +67,7 @@ import { HistoryRows } from './history-rows.ts'
 import { LimitRows } from './limit-rows.ts'
 import { BoardReader } from './reader.ts'
 import { parseRecordNotification, RecordRows } from './record-rows.ts'
+import { jobId } from './records.ts'
 import { ResourceLocks } from './resource-locks.ts'
 import { batchesChannel, channelName, openBoardRow, recordsChannel } from './schema.ts'
 import { PostgresSections } from './sections.ts'
@@ -378,13 +380,16 @@ export class PostgresBackend implements Backend {
     if (this.#requireOpen.keeper.current !== session) throw this.#notConnectedError('looking')
   }
 
-  async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
+  async *trashed(listing?: TrashListing): AsyncGenerator<TrashedEntry, void, undefined> {
     const { reader, sink } = this.#requireOpen
     const what = `reading the trash of ${this.uri}`
-    for (const page of pagesOf(await translateErrors(what, () => reader.trashIndex())))
-      for (const entry of await translateErrors(what, () => reader.trashPage(page)))
+    const index = await translateErrors(what, () => reader.trashIndex())
+    for (const page of pagesOf(selectTrash(index, listing, ({ id }) => jobId(id)))) {
+      const entries = await translateErrors(what, () => reader.trashPage(page))
+      for (const entry of listing?.newestFirst ? entries.toReversed() : entries)
         if (entry instanceof Error) sink.error(entry)
         else yield entry
+    }
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {

@@ -44,6 +44,7 @@ import {
   type Settlement,
   type StoredJob,
   type TrashedEntry,
+  type TrashListing,
   type UnreadableJob,
   type WriteRequest,
   type Written,
@@ -313,8 +314,8 @@ export class RedisBackend implements Backend {
     await this.#requireOpen.session.refresh()
   }
 
-  trashed(): AsyncIterable<TrashedEntry> {
-    return this.#requireOpen.reader.trashed()
+  trashed(listing?: TrashListing): AsyncIterable<TrashedEntry> {
+    return this.#requireOpen.reader.trashed(listing)
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {

@@ -7,11 +7,12 @@ import {
   MAX_SHOWN_DEPENDENCIES,
   type StoredJob,
   type TrashedEntry,
+  type TrashListing,
   type UnreadableJob,
 } from '../../backend.ts'
 import { decodeEndedJob, type EndedJob } from '../../model/ended-job.ts'
 import { type LimitUse, MAX_USED_KEYS, type TokenRate } from '../../model/limits.ts'
-import { pagesOf } from '../trash-pages.ts'
+import { pagesOf, selectTrash } from '../trash-pages.ts'
 import { fieldName, type Layout } from './layout.ts'
 import { decodeCancellation, decodeEntity, decodeText, decodeTrash, parseHolder, parseStoredJob } from './records.ts'
 import { toList } from './replies.ts'
@@ -96,9 +97,9 @@ export class BoardReader {
     return value && decodeTrash(id, value)
   }
 
-  /** Yields the entries of the trash, oldest first. Unreadable entries are reported as errors and omitted. */
-  async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
-    const ids = await this.#ordered('trashed')
+  /** Yields the entries of the trash. Unreadable entries are reported as errors and omitted. */
+  async *trashed(listing?: TrashListing): AsyncGenerator<TrashedEntry, void, undefined> {
+    const ids = selectTrash(await this.#ordered('trashed'), listing, (id) => id)
     for (let from = 0; from < ids.length; from += PAGE_SIZE)
       for (const page of pagesOf(await this.#sized(ids.slice(from, from + PAGE_SIZE))))
         yield* await this.#trashPage(page)

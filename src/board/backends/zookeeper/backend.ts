@@ -46,6 +46,7 @@ import type {
   Settlement,
   StoredJob,
   TrashedEntry,
+  TrashListing,
   UnclaimedJobs,
   UnreadableJob,
   WriteRequest,
@@ -56,7 +57,7 @@ import type { LimitUse, TokenRequest, TokensTaken } from '../../model/limits.ts'
 import type { Posting } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { ServerClock } from '../server-clock.ts'
-import { pagesOf } from '../trash-pages.ts'
+import { pagesOf, selectTrash } from '../trash-pages.ts'
 import { TransactionCommitter } from './commit/committer.ts'
 import { applyEvents, createComponents, forgetChanges, reportGap, type ZooKeeperComponents } from './components.ts'
 import { SessionLabels } from './session-labels.ts'
@@ -346,7 +347,7 @@ export class ZooKeeperBackend implements Backend {
     await Promise.all([this.#requireOpen.releases.whenSettled(), this.#requireOpen.gate.whenSettled()])
   }
 
-  async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
+  async *trashed(listing?: TrashListing): AsyncGenerator<TrashedEntry, void, undefined> {
     const { reader, marks, sink } = this.#requireOpen
     const what = `reading the trash of ${this.uri}`
     const index = await translateErrors(what, async () => {
@@ -355,7 +356,7 @@ export class ZooKeeperBackend implements Backend {
       await marks.whenSettled()
       return reader.trashIndex()
     })
-    for (const page of pagesOf(index))
+    for (const page of pagesOf(selectTrash(index, listing, ({ id }) => id)))
       for (const entry of await translateErrors(what, () => reader.trashPage(page)))
         if (entry instanceof Error) sink.error(entry)
         else yield entry

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import type { Batch, BatchCallback, BatchView } from '../../../board/index.ts'
 import { InvalidArgument } from '../../../core/errors.ts'
 import { Redactor } from '../../../core/redaction.ts'
+import { trashView } from '../../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../../context.ts'
 import { findBatch, readTrash } from '../../find.ts'
 import { confirm } from '../../input/for-each.ts'
@@ -18,7 +19,6 @@ import {
 } from '../../input/shared-options.ts'
 import { openNamedBoard } from '../../opening.ts'
 import { printJson, printLines, render } from '../../output/output.ts'
-import { trashView } from '../../views/views.ts'
 
 interface JsonOptions extends SharedOptions {
   readonly json?: boolean

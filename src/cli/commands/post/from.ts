@@ -11,12 +11,12 @@ import {
   OutcomeUnknown,
 } from '../../../core/errors.ts'
 import type { AnyFlow } from '../../../flow/index.ts'
+import { postView } from '../../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, INTERRUPTED } from '../../context.ts'
 import { type JsonLine, openLines, readJsonLines } from '../../input/json-lines.ts'
 import { oneLine, printLines } from '../../output/output.ts'
 import { openRejects } from '../../output/rejects.ts'
 import { toPrintableJson } from '../../output/render/text.ts'
-import { postView } from '../../views/views.ts'
 
 export interface PostFromOptions {
   readonly from: string

@@ -1,6 +1,6 @@
 /** Batches for people: a table, and one of them. */
 import type { BatchView } from '../../../board/index.ts'
-import { formatAge } from '../../views/duration.ts'
+import { formatAge } from '../../../views/index.ts'
 import { type Screen, stateTone } from './paint.ts'
 import { type Column, factLines, renderTable } from './table.ts'
 import { escapeUnprintable, toPrintableJson } from './text.ts'

@@ -1,8 +1,9 @@
 /** The demo for people: a line for each important event, and a summary. */
+
+import { formatDuration } from '../../../views/index.ts'
 import type { DemoEvent } from '../../dev/demo/play.ts'
 import type { TaskName } from '../../dev/demo/script.ts'
 import type { DemoSummary, Takeover } from '../../dev/demo/summary.ts'
-import { formatDuration } from '../../views/duration.ts'
 import { truncate, wrap } from './columns.ts'
 import type { Screen, Tone } from './paint.ts'
 import { escapeUnprintable, shellWord } from './text.ts'

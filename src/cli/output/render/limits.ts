@@ -1,6 +1,6 @@
 /** Limits for people: a table. */
 import type { LimitKeyUse, LimitView } from '../../../board/index.ts'
-import { formatDuration } from '../../views/duration.ts'
+import { formatDuration } from '../../../views/index.ts'
 import type { Screen } from './paint.ts'
 import { type Column, renderTable } from './table.ts'
 

@@ -1,10 +1,15 @@
 /** Lists as tables: jobs, the trash, logbooks, conductors. */
 
 import type { EndedJob, Entity, ListedFlow } from '../../../board/index.ts'
-import { type ConductorView, conductorView } from '../../views/conductor-view.ts'
-import { formatAge, formatDuration } from '../../views/duration.ts'
+import {
+  type ConductorView,
+  conductorView,
+  formatAge,
+  formatDuration,
+  type JobView,
+  type TrashView,
+} from '../../../views/index.ts'
 import type { BookView } from '../../views/logbook-view.ts'
-import type { JobView, TrashView } from '../../views/views.ts'
 import { type Screen, stateTone } from './paint.ts'
 import { type Column, renderTable } from './table.ts'
 

@@ -1,7 +1,6 @@
 /** The report of one job for people. */
 import { describeFailure } from '../../../core/failure.ts'
-import { formatDuration } from '../../views/duration.ts'
-import type { JobReport, JobView, PostingView, TrashView } from '../../views/views.ts'
+import { formatDuration, type JobReport, type JobView, type PostingView, type TrashView } from '../../../views/index.ts'
 import { displayWidth } from './columns.ts'
 import { formatState } from './lists.ts'
 import { logbookLines } from './logbook.ts'

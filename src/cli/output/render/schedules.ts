@@ -1,7 +1,7 @@
 /** Schedules for people: a table, a report of one, and the times of a preview. */
 import type { ScheduleView } from '../../../board/index.ts'
 import type { Occurrence } from '../../../schedule/index.ts'
-import { formatAge, formatDuration } from '../../views/duration.ts'
+import { formatAge, formatDuration } from '../../../views/index.ts'
 import { type Screen, stateTone } from './paint.ts'
 import { type Column, type Facts, factLines, renderTable } from './table.ts'
 import { escapeUnprintable, toPrintableJson } from './text.ts'

@@ -1,6 +1,6 @@
 /** Tables that fit the width of the screen. */
 
-import type { CancellationView } from '../../views/views.ts'
+import type { CancellationView } from '../../../views/index.ts'
 import { displayWidth, truncate } from './columns.ts'
 import { plainPaint, type Screen, type Tone } from './paint.ts'
 import { escapeUnprintable } from './text.ts'

@@ -27,11 +27,12 @@ import type {
   Settlement,
   StoredJob,
   TrashedEntry,
+  TrashListing,
   UnreadableJob,
 } from '../../../backend.ts'
 import type { Posting } from '../../../model/posting.ts'
 import { ServerClock } from '../../server-clock.ts'
-import { pagesOf } from '../../trash-pages.ts'
+import { pagesOf, selectTrash } from '../../trash-pages.ts'
 import { SequenceNumbers } from '../commit/sequence-numbers.ts'
 import { SessionLabels } from '../session-labels.ts'
 import { decodeTrashMark, ownBoard } from '../store/board-kind.ts'
@@ -210,7 +211,7 @@ export class WithoutMultiBackend implements Backend {
   }
 
   /** Yields the trash. The barrier comes first: postings are read by then, and marked jobs are known. */
-  async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
+  async *trashed(listing?: TrashListing): AsyncGenerator<TrashedEntry, void, undefined> {
     const { reader, mirror, sink } = this.#requireOpen
     await this.barrier()
     const what = `reading the trash of ${this.uri}`
@@ -218,7 +219,7 @@ export class WithoutMultiBackend implements Backend {
       await reader.read(mirror.unwatchedIds)
       return reader.trashIndex(mirror.marked)
     })
-    for (const page of pagesOf(index))
+    for (const page of pagesOf(selectTrash(index, listing, ({ id }) => id)))
       for (const entry of await translateErrors(what, () => reader.trashPage(page)))
         if (entry instanceof Error) sink.error(entry)
         else yield entry

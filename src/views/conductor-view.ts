@@ -1,5 +1,5 @@
-/** The view of a conductor on the command line. Another release, or another program, may have written the entity. */
-import type { Entity } from '../../board/index.ts'
+/** The view of a conductor. Another release, or another program, may have written the entity. */
+import type { Entity } from '../board/index.ts'
 
 export interface ConductorView {
   readonly name: string

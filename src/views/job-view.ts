@@ -1,13 +1,13 @@
 /**
- * The views of the command line, as plain data: `--json` prints them unchanged, tables are made from them. A view has
- * only the names of the keys of a store, because its values may be secret.
+ * Jobs, attempts and logbooks as plain data, for the command line and the dashboard: `--json` prints them unchanged, tables are made from
+ * them. A view has only the names of the keys of a store, because its values may be secret.
  */
-import type { Attempt, Job, PostedJob, Priority, Resources, Size, TrashedJob, WaitingFor } from '../../board/index.ts'
-import type { Failure } from '../../core/failure.ts'
-import { defined } from '../../core/options.ts'
-import type { Redactor } from '../../core/redaction.ts'
-import type { AtomState, FlowState, JobState } from '../../core/states.ts'
-import type { AtomDetail, FlowDetail, LogBook } from '../../persistence/index.ts'
+import type { Attempt, Job, PostedJob, Priority, Resources, Size, TrashedJob, WaitingFor } from '../board/index.ts'
+import type { Failure } from '../core/failure.ts'
+import { defined } from '../core/options.ts'
+import type { Redactor } from '../core/redaction.ts'
+import type { AtomState, FlowState, JobState } from '../core/states.ts'
+import type { AtomDetail, FlowDetail, LogBook } from '../persistence/index.ts'
 import { measureLastRun, measureWholeRun, type RunDuration } from './duration.ts'
 
 /** The requester of a cancellation, and the reason. */
@@ -245,7 +245,7 @@ function atomView(
 }
 
 /** Returns the flow and its version. Any client may have written the posting: values that are no text are omitted. */
-function workView({ details }: Job | TrashedJob): WorkView {
+export function workView({ details }: Pick<Job, 'details'>): WorkView {
   const { flow, version }: { flow?: unknown; version?: unknown } = details
   return {
     ...(typeof flow === 'string' ? { flow } : {}),

@@ -1,0 +1,280 @@
+/**
+ * Reads the jobs of a board, and those of its trash, page by page, for readers that show a part of a board which may be longer than their
+ * memory. A filter is applied before a page is cut. One read looks at a bounded number of jobs for a bounded time: it returns what it has found,
+ * and the cursor with which the next read goes on.
+ */
+import { InvalidArgument } from '../../core/errors.ts'
+import { monotonic } from '../../core/time.ts'
+import type { Backend, BoardSections, JobSummary } from '../backend.ts'
+import { type ClaimOrderKey, compareClaimOrder, PRIORITIES, type Priority } from '../model/claim-order.ts'
+import type { JobEntry } from '../model/entry.ts'
+import type { Posting } from '../model/posting.ts'
+import type { LiveView } from '../view/live-view.ts'
+import { Job } from './job.ts'
+import { readJobs } from './read-jobs.ts'
+import { TrashedJob } from './trashed-job.ts'
+import { localReason, type WaitingFor } from './waiting-for.ts'
+
+/** What to read of a list. */
+export interface PageOptions<T> {
+  /** The cursor of the previous page. */
+  readonly after?: string | undefined
+  /** The number of accepted items after which the page ends. */
+  readonly limit: number
+  /** The number of items, and the milliseconds, after which the read ends. The first chunk is always read. */
+  readonly most: number
+  readonly timeMs: number
+  readonly accept: (item: T) => boolean
+}
+
+export interface JobPageOptions extends PageOptions<ListedJob> {
+  /** Whether `accept` reads the owners of running jobs: they are read for all jobs, and not only for accepted ones. */
+  readonly owners?: boolean
+}
+
+export interface Page<T> {
+  readonly items: readonly T[]
+  /** The number of items that were looked at. */
+  readonly looked: number
+  /** The number of all items, where it is known. */
+  readonly total: number | undefined
+  /** The cursor of the next page; undefined at the end of the list. */
+  readonly next: string | undefined
+}
+
+/** A job as a list shows it. Reading it does not make the board follow the job. */
+export interface ListedJob {
+  readonly job: Job
+  readonly posting: Posting
+  readonly claimed: boolean
+  readonly cancelRequested: boolean
+  /** Whether it waits for other jobs. */
+  readonly waits: boolean
+  /** The due time in milliseconds since 1970; 0 for a job without a delay. */
+  readonly dueAt: number
+  /** Returns why it is not run, as far as that is known without a request. */
+  reason(): WaitingFor | undefined
+}
+
+export interface JobPageContext {
+  readonly backend: Pick<Backend, 'read' | 'sections' | 'now'>
+  readonly view: LiveView
+  readonly paused: () => boolean
+}
+
+/** The number of jobs between two looks at the clock. */
+const CHUNK = 500
+
+/** Reads jobs in claim order. The caller holds the view, which is entered. @throws InvalidArgument for a cursor that is none; NotConnected */
+export async function readJobPage(options: JobPageOptions, context: JobPageContext): Promise<Page<ListedJob>> {
+  const { view, backend } = context
+  const after = options.after === undefined ? undefined : parseCursor(options.after)
+  const { sections } = backend
+  const chunks = sections && !view.showsWholeBoard ? readSections(after, sections, context) : readView(after, context)
+  const reader = new PageReader(options, { total: view.jobCount, cursorOf: ({ key }: Candidate) => toCursor(key) })
+  for await (const chunk of chunks) {
+    if (options.owners && !reader.isComplete) await view.followed.read(chunk.map(({ entry }) => entry))
+    if (reader.add(chunk, ({ listed }) => listed)) break
+  }
+  const page = reader.page()
+  if (!options.owners) await view.followed.read(page.items.map(({ job }) => Job.entryFor(job)))
+  return page
+}
+
+interface Candidate {
+  readonly key: ClaimOrderKey
+  readonly entry: JobEntry
+  readonly listed: ListedJob
+}
+
+/** Yields the jobs of a view that holds the whole board. Sorts one priority at a time: most reads end in the first. */
+async function* readView(after: ClaimOrderKey | undefined, context: JobPageContext): AsyncGenerator<Candidate[]> {
+  const byPriority = new Map<Priority, (ClaimOrderKey & { readonly entry: JobEntry })[]>()
+  for (const entry of context.view.entries()) {
+    const { stored } = entry
+    if (!stored || entry.ended || entry.content === 'unreadable') continue
+    const { id, order, posting } = stored
+    const key = { id, order, priority: posting.priority, entry }
+    if (after && compareClaimOrder(key, after) <= 0) continue
+    const same = byPriority.get(posting.priority)
+    if (same) same.push(key)
+    else byPriority.set(posting.priority, [key])
+  }
+  for (const priority of PRIORITIES) {
+    const keys = byPriority.get(priority)?.sort(compareClaimOrder) ?? []
+    for (let from = 0; from < keys.length; from += CHUNK) {
+      const chunk = keys.slice(from, from + CHUNK)
+      yield chunk.flatMap((key) => toCandidate(key, key.entry, context) ?? [])
+    }
+  }
+}
+
+/** Yields the jobs of a board of which the view holds a part: one round trip for the places of a chunk, and those that read its postings. */
+async function* readSections(
+  start: ClaimOrderKey | undefined,
+  sections: BoardSections,
+  context: JobPageContext,
+): AsyncGenerator<Candidate[]> {
+  let after = start
+  for (let end = false; !end; ) {
+    const section = await sections.range({ after, limit: CHUNK, due: false })
+    const found = new Map(section.jobs.map((summary) => [summary.id, summary]))
+    const chunk: Candidate[] = []
+    const entries = section.jobs.map(({ id }) => context.view.byId(id))
+    for await (const job of readJobs(entries, context.backend)) {
+      const entry = Job.entryFor(job)
+      const summary = found.get(entry.id ?? '')
+      const candidate = summary && toCandidate(summary, entry, context, summary)
+      if (candidate) chunk.push(candidate)
+    }
+    yield chunk
+    after = section.jobs.at(-1)
+    end = section.end || after === undefined
+  }
+}
+
+/** @param summary what the backend says of a job that may be outside of the view */
+function toCandidate(
+  key: ClaimOrderKey,
+  entry: JobEntry,
+  { view, backend, paused }: JobPageContext,
+  summary?: JobSummary,
+): Candidate | undefined {
+  const { stored } = entry
+  if (!stored || entry.ended) return undefined
+  const isOutside = entry.windowStatus === 'outside' && summary !== undefined
+  const waits = isOutside ? summary.dueAt === Number.POSITIVE_INFINITY : stored.waits === true
+  const dueAt = stored.posting.delay === undefined ? 0 : stored.writtenAt + stored.posting.delay
+  const claimed = isOutside ? summary.claimed : entry.claimed
+  const listed: ListedJob = {
+    job: new Job(entry),
+    get posting() {
+      return entry.stored?.posting ?? stored.posting
+    },
+    claimed,
+    cancelRequested: isOutside ? summary.cancelled : entry.cancelRequested,
+    ...{ waits, dueAt },
+    reason: () => {
+      if (!isOutside) return localReason(entry, { queue: view.queue, paused: paused() })
+      if (claimed) return undefined
+      if (paused()) return { kind: 'pause', text: 'the board is paused' }
+      if (waits) return { kind: 'job', jobs: [], text: 'it waits for other jobs' }
+      if (dueAt <= backend.now()) return undefined
+      const until = new Date(dueAt)
+      return { kind: 'delay', until, text: `it rests until ${until.toISOString()}` }
+    },
+  }
+  return { key, entry, listed }
+}
+
+export type TrashPageOptions = PageOptions<TrashedJob> & { readonly newestFirst?: boolean }
+
+/** Reads jobs in the trash, oldest first unless it is asked otherwise. @throws InvalidArgument for a cursor that is none; NotConnected */
+export async function readTrashPage(
+  options: TrashPageOptions,
+  backend: Pick<Backend, 'trashed'>,
+): Promise<Page<TrashedJob>> {
+  const after = options.after === undefined ? undefined : parseTrashCursor(options.after)
+  let total = 0
+  let position = after?.position ?? 0
+  const onCount = (entries: number) => {
+    total = entries
+  }
+  const entries = backend.trashed({ after, onCount, newestFirst: options.newestFirst ?? false })
+  const cursorOf = (job: TrashedJob) => `${TrashedJob.entryFor(job).id}.${position}`
+  const reader = new PageReader(options, { cursorOf, total: () => total })
+  for await (const entry of entries) {
+    position += 1
+    if (reader.add([new TrashedJob(entry)], (job) => job)) break
+  }
+  return reader.page()
+}
+
+/** Counts the jobs in the trash, without reading them. @throws NotConnected */
+export async function countTrash(backend: Pick<Backend, 'trashed'>): Promise<number> {
+  let total = 0
+  const onCount = (entries: number) => {
+    total = entries
+  }
+  for await (const _ of backend.trashed({ onCount })) break
+  return total
+}
+
+interface PageParts<C> {
+  readonly total: number | undefined | (() => number)
+  readonly cursorOf: (candidate: C) => string
+}
+
+/** Collects the accepted items of a page, until there are enough or the bounds are reached. */
+class PageReader<C, T> {
+  readonly #options: PageOptions<T>
+  readonly #parts: PageParts<C>
+  readonly #until: number
+  readonly #items: T[] = []
+  #looked = 0
+  /** The last item of a complete page. */
+  #last: { readonly cursor: string } | undefined
+  #next: string | undefined
+
+  constructor(options: PageOptions<T>, parts: PageParts<C>) {
+    this.#options = options
+    this.#parts = parts
+    this.#until = monotonic() + options.timeMs
+  }
+
+  /** Whether the page has all that it may have. */
+  get isComplete(): boolean {
+    return this.#last !== undefined
+  }
+
+  /** Takes the accepted ones. Returns whether the read ends: the page is complete, and there is more behind it. */
+  add(candidates: readonly C[], toItem: (candidate: C) => T): boolean {
+    const { limit, most, accept } = this.#options
+    for (const candidate of candidates) {
+      if (this.#last) {
+        this.#next = this.#last.cursor
+        return true
+      }
+      this.#looked += 1
+      const item = toItem(candidate)
+      if (accept(item)) this.#items.push(item)
+      if (this.#items.length >= limit || this.#looked >= most) this.#end(candidate)
+    }
+    const last = candidates.at(-1)
+    if (last !== undefined && !this.#last && monotonic() >= this.#until) this.#end(last)
+    return false
+  }
+
+  page(): Page<T> {
+    const { total } = this.#parts
+    const all = typeof total === 'function' ? total() : total
+    return { items: this.#items, looked: this.#looked, total: all, next: this.#next }
+  }
+
+  #end(last: C): void {
+    this.#last = { cursor: this.#parts.cursorOf(last) }
+  }
+}
+
+function toCursor({ priority, order, id }: ClaimOrderKey): string {
+  return `${priority}.${order}.${id}`
+}
+
+/** @throws InvalidArgument */
+function parseCursor(text: string): ClaimOrderKey {
+  const [, word = '', order = '', id = ''] = /^([A-Z_]+)\.(-?\d{1,40})\.([\w-]{1,64})$/.exec(text) ?? []
+  const priority = PRIORITIES.find((known) => known === word)
+  if (!priority) throw cursorError()
+  return { priority, order: BigInt(order), id }
+}
+
+/** @throws InvalidArgument */
+function parseTrashCursor(text: string): { readonly id: string; readonly position: number } {
+  const [, id = '', position = ''] = /^([\w-]{1,64})\.(\d{1,12})$/.exec(text) ?? []
+  if (id === '') throw cursorError()
+  return { id, position: Number(position) }
+}
+
+function cursorError(): InvalidArgument {
+  return new InvalidArgument('after must be the cursor of an earlier page')
+}

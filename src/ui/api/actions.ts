@@ -1,0 +1,198 @@
+/** The routes that change something. Each needs a right, says in the reason who asked, and writes a line to the log. */
+import type { z } from 'zod'
+import type { Job, TrashedJob } from '../../board/index.ts'
+import { findInTrash } from '../../conductor/internal.ts'
+import { InvalidArgument, NotFound } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
+import type { ServedBoard } from '../boards/served-board.ts'
+import {
+  batchActionBody,
+  bulkBody,
+  bulkResult,
+  done,
+  JOB_ACTIONS,
+  type JobAction,
+  jobActionBody,
+  limitActionBody,
+  postBody,
+  scheduleActionBody,
+} from '../wire/actions.ts'
+import { type Change, carryOut } from './audit.ts'
+import { boardOf, uuidOf } from './board-of.ts'
+import { runBulk } from './bulk.ts'
+import { defineRoute, type Route } from './route.ts'
+
+const SUMMARIES: Readonly<Record<JobAction, string>> = {
+  cancel: 'Cancel a job',
+  restore: 'Restore a job from the trash',
+  purge: 'Delete a job from the trash',
+  release: 'Take the claim of a job away from its owner',
+}
+
+export const ACTIONS: readonly Route[] = [
+  defineRoute({
+    ...{
+      method: 'POST',
+      path: '/boards/:board/jobs',
+      summary: 'Post a job by the name of its flow',
+      body: postBody,
+      answer: done,
+    },
+    handle: async (call) => {
+      const served = boardOf(call)
+      const { flow, store = {}, priority, key } = call.body
+      const change: Change = { action: 'post', what: `flow ${flow}` }
+      return carryOut(call, served, change, async () => {
+        // A priority that is none is refused by the board.
+        const options = defined({ priority: priority as 'NORMAL' | undefined, key })
+        const job = await served.board.post(flow, store, options)
+        const text = job.created ? `posted job ${job.uuid}` : `job ${job.uuid} has the key already: nothing was posted`
+        return { ok: true, uuids: [job.uuid], text }
+      })
+    },
+  }),
+  ...JOB_ACTIONS.map((action) =>
+    defineRoute({
+      ...{
+        method: 'POST',
+        path: `/boards/:board/jobs/:uuid/${action}`,
+        summary: SUMMARIES[action],
+        body: jobActionBody,
+      },
+      answer: done,
+      handle: async (call) => {
+        const [served, uuid] = [boardOf(call), uuidOf(call)]
+        const change: Change = { action, what: `job ${uuid}`, reason: call.body.reason }
+        return carryOut(call, served, change, async (reason) => ({
+          ok: true,
+          uuids: await actOnJob(action, uuid, { served, reason }),
+        }))
+      },
+    }),
+  ),
+  defineRoute({
+    ...{ method: 'POST', path: '/boards/:board/bulk', summary: 'Cancel, restore or purge many jobs', body: bulkBody },
+    answer: bulkResult,
+    handle: async (call) => runBulk(call, boardOf(call)),
+  }),
+  ...(['pause', 'resume'] as const).map((action) =>
+    defineRoute({
+      ...{
+        method: 'POST',
+        path: `/boards/:board/${action}`,
+        summary: `${action} the whole board`,
+        body: jobActionBody,
+      },
+      answer: done,
+      handle: async (call) => {
+        const served = boardOf(call)
+        const change: Change = { action: `board.${action}`, what: 'the board', reason: call.body.reason }
+        return carryOut(call, served, change, async () => {
+          await served.board[action]()
+          return { ok: true }
+        })
+      },
+    }),
+  ),
+  defineRoute({
+    ...{ method: 'POST', path: '/boards/:board/schedules', summary: 'Pause, resume, trigger or remove a schedule' },
+    ...{ body: scheduleActionBody, answer: done },
+    handle: async (call) => {
+      const served = boardOf(call)
+      const { schedules } = served.board
+      const { id, action } = call.body
+      const change: Change = { action: `schedule.${action}`, what: `schedule ${id}`, reason: call.body.reason }
+      return carryOut(call, served, change, async (reason) => {
+        if (action === 'trigger') return { ok: true, uuids: [await schedules.trigger(id)] }
+        if (action === 'pause') await schedules.pause(id, { reason })
+        else if (action === 'resume') await schedules.resume(id)
+        else await schedules.remove(id)
+        return { ok: true }
+      })
+    },
+  }),
+  defineRoute({
+    ...{ method: 'POST', path: '/boards/:board/limits', summary: 'Set, remove, stop, hold or resume a limit' },
+    ...{ body: limitActionBody, answer: done },
+    handle: async (call) => {
+      const served = boardOf(call)
+      const { action, key } = call.body
+      const given = 'reason' in call.body ? call.body.reason : undefined
+      const change: Change = { action: `limit.${action}`, what: `limit ${key}`, reason: given }
+      return carryOut(call, served, change, async (reason) => {
+        await actOnLimit(served, call.body, reason)
+        return { ok: true }
+      })
+    },
+  }),
+  defineRoute({
+    ...{
+      method: 'POST',
+      path: '/boards/:board/batches/:uuid',
+      summary: 'Cancel a batch, or run its failed jobs again',
+    },
+    ...{ body: batchActionBody, answer: done },
+    handle: async (call) => {
+      const [served, uuid] = [boardOf(call), uuidOf(call)]
+      const { action } = call.body
+      const change: Change = { action: `batch.${action}`, what: `batch ${uuid}`, reason: call.body.reason }
+      return carryOut(call, served, change, async (reason) => {
+        const batch = await served.board.findBatch(uuid)
+        if (action === 'retry') return { ok: true, uuids: (await batch.retryFailed()).map((job) => job.uuid) }
+        await batch.cancel({ reason })
+        return { ok: true }
+      })
+    },
+  }),
+]
+
+interface JobActionOptions {
+  readonly served: ServedBoard
+  readonly reason: string
+}
+
+/** Carries out an action on one job. Returns the uuids of the jobs that it has changed. */
+async function actOnJob(action: JobAction, uuid: string, { served, reason }: JobActionOptions): Promise<string[]> {
+  const { board } = served
+  if (action === 'cancel' || action === 'release') {
+    const job: Job = await board.find(uuid)
+    await (action === 'cancel' ? board.cancel(job, { reason }) : board.release(job, { reason }))
+    return [uuid]
+  }
+  const trashed: TrashedJob | undefined = await findInTrash(uuid, board)
+  if (!trashed) throw new NotFound(`job ${uuid} is not in the trash`)
+  if (action === 'restore') return (await board.restore(trashed)).map((job) => job.uuid)
+  await board.purge(trashed)
+  return [uuid]
+}
+
+/** @throws InvalidArgument, UnsupportedCapability, NotFound */
+async function actOnLimit(
+  { board }: ServedBoard,
+  body: z.infer<typeof limitActionBody>,
+  reason: string,
+): Promise<void> {
+  const { limits } = board
+  switch (body.action) {
+    case 'set': {
+      const { key, concurrency, rate, fair } = body
+      if (concurrency === undefined && rate === undefined)
+        throw new InvalidArgument(`limit ${key}: set a concurrency or a rate`)
+      const perRate = rate && { limit: rate.limit, per: rate.perMs, ...defined({ burst: rate.burst }) }
+      await limits.set(key, defined({ concurrency, rate: perRate, fair }))
+      break
+    }
+    case 'remove':
+      await limits.remove(body.key)
+      break
+    case 'stop':
+      await limits.stop(body.key, { reason })
+      break
+    case 'pushBack':
+      await limits.pushBack(body.key, { for: body.forMs, reason })
+      break
+    case 'resume':
+      await limits.resume(body.key)
+      break
+  }
+}

@@ -1,0 +1,37 @@
+/** Finds the board of a request, and reads its search. */
+import { NotFound } from '../../core/errors.ts'
+import { shortenText } from '../../core/texts.ts'
+import type { ServedBoard } from '../boards/served-board.ts'
+import { Refusal } from '../problem.ts'
+import { parseSearch, type Search } from '../search/parse.ts'
+import type { Call } from './route.ts'
+
+type AnyCall = Pick<Call<unknown, unknown>, 'services' | 'params' | 'access'>
+
+/** @throws NotFound */
+export function boardOf({ services, params }: AnyCall): ServedBoard {
+  const name = params['board'] ?? ''
+  const served = services.boards.get(name)
+  if (served) return served
+  throw new NotFound(
+    `there is no board '${shortenText(name)}' here; there are ${[...services.boards.keys()].join(', ')}`,
+  )
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** @throws NotFound for a text that is no uuid: no job has it */
+export function uuidOf({ params }: AnyCall): string {
+  const uuid = (params['uuid'] ?? '').toLowerCase()
+  // TaskFlow's services may post under other names, which are found as well.
+  if (UUID.test(uuid) || /^[\w-]{1,64}$/.test(uuid)) return uuid
+  throw new NotFound(`'${shortenText(uuid)}' is not a uuid`)
+}
+
+/** Reads a search, which may look into stores only with the right to see values. @throws InvalidArgument, Refusal */
+export function searchOf({ access }: AnyCall, text: string): Search {
+  const search = parseSearch(text)
+  if (search.readsStores && !access.values)
+    throw new Refusal('FORBIDDEN', 'searching stores needs the right to see values')
+  return search
+}

@@ -1,0 +1,149 @@
+/** Actions on many jobs: those that are named, or all that a search finds. The number is shown before anything is done. */
+import type { z } from 'zod'
+import type { Job, TrashedJob } from '../../board/index.ts'
+import type { ListedJob } from '../../board/internal.ts'
+import { JobboardError, NotFound } from '../../core/errors.ts'
+import { searchedJob, searchedTrash, stateOf } from '../boards/rows.ts'
+import type { ServedBoard } from '../boards/served-board.ts'
+import { Refusal, toProblem } from '../problem.ts'
+import { matches } from '../search/match.ts'
+import type { Search, SearchState } from '../search/parse.ts'
+import type { bulkBody, WireBulkResult } from '../wire/actions.ts'
+import { carryOut } from './audit.ts'
+import { searchOf } from './board-of.ts'
+import type { Call } from './route.ts'
+
+/** The most jobs of one request. */
+const MAX_JOBS = 10_000
+/** The changes that are under way at the same time. */
+const AT_ONCE = 16
+const MAX_FAILURES = 1_000
+/** The time within which the jobs must be found. */
+const FIND_MS = 30_000
+
+type Body = z.infer<typeof bulkBody>
+
+interface Target {
+  readonly uuid: string
+  act(reason: string): Promise<unknown>
+}
+
+interface Targets {
+  readonly targets: readonly Target[]
+  readonly more: boolean
+  /** The named jobs that are not there. */
+  readonly missing: readonly string[]
+}
+
+export async function runBulk(call: Call<unknown, Body>, served: ServedBoard): Promise<WireBulkResult> {
+  const { action, uuids, query, reason, dryRun, expected } = call.body
+  const what = uuids ? `${uuids.length} jobs` : `all jobs of the search '${query}'`
+  const search = query === undefined ? undefined : searchOf(call, query)
+  await served.look()
+  return carryOut(call, served, { action, what: dryRun ? `${what} (counted only)` : what, reason }, async (text) => {
+    const { targets, more, missing } = await findTargets(served, { action, uuids, search })
+    const matched = targets.length + missing.length
+    if (dryRun) return { matched, more, done: 0, failed: [] }
+    if (expected !== undefined && matched > expected)
+      throw new Refusal('CHANGED', `the search finds ${matched} jobs now, and ${expected} were shown: look again`)
+    const failed = missing
+      .slice(0, MAX_FAILURES)
+      .map((uuid) => ({ uuid, code: 'NOT_FOUND', message: notThere(action) }))
+    const done = await actOnAll(targets, { reason: text, failed })
+    return { matched, more, done, failed }
+  })
+}
+
+async function actOnAll(
+  targets: readonly Target[],
+  { reason, failed }: { readonly reason: string; readonly failed: WireBulkResult['failed'] },
+): Promise<number> {
+  let done = 0
+  const waiting = targets.values()
+  const worker = async () => {
+    for (const { uuid, act } of waiting) {
+      try {
+        await act(reason)
+        done += 1
+      } catch (error) {
+        if (!(error instanceof JobboardError)) throw error
+        if (failed.length < MAX_FAILURES) failed.push({ uuid, ...toProblem(error).problem })
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  return done
+}
+
+interface Wanted {
+  readonly action: Body['action']
+  readonly uuids: readonly string[] | undefined
+  readonly search: Search | undefined
+}
+
+async function findTargets(served: ServedBoard, { action, uuids, search }: Wanted): Promise<Targets> {
+  const wanted = uuids && new Set(uuids)
+  if (action === 'cancel') {
+    const found = wanted ? await findNamed(served, wanted) : await searchJobs(served, search)
+    return toTargets(found, wanted, (job, reason) => served.board.cancel(job, { reason }))
+  }
+  const found = await searchTrash(served, (job) => (wanted ? wanted.has(job.uuid) : isInSearch(job, search)))
+  return toTargets(found, wanted, (job) => (action === 'restore' ? served.board.restore(job) : served.board.purge(job)))
+}
+
+function toTargets<T extends { readonly uuid: string }>(
+  { jobs, more }: { readonly jobs: readonly T[]; readonly more: boolean },
+  wanted: ReadonlySet<string> | undefined,
+  act: (job: T, reason: string) => Promise<unknown>,
+): Targets {
+  const there = new Set(jobs.map(({ uuid }) => uuid))
+  const targets = jobs.map((job) => ({ uuid: job.uuid, act: (reason: string) => act(job, reason) }))
+  return { targets, more, missing: [...(wanted ?? [])].filter((uuid) => !there.has(uuid)) }
+}
+
+async function findNamed({ board }: ServedBoard, uuids: ReadonlySet<string>): Promise<{ jobs: Job[]; more: boolean }> {
+  const jobs: Job[] = []
+  const waiting = uuids.values()
+  const worker = async () => {
+    for (const uuid of waiting) {
+      const job = await board.find(uuid).catch((error: unknown) => {
+        if (!(error instanceof NotFound)) throw error
+      })
+      if (job) jobs.push(job)
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  return { jobs, more: false }
+}
+
+/** Reads the whole board, which may take several reads. */
+async function searchJobs({ board }: ServedBoard, search: Search | undefined): Promise<{ jobs: Job[]; more: boolean }> {
+  const now = await board.readClock()
+  const accept = (listed: ListedJob) => {
+    const state = stateOf(listed, now).toLowerCase() as SearchState
+    return !search || ((!search.states || search.states.has(state)) && matches(search, searchedJob(listed)))
+  }
+  const owners = search?.readsOwners ?? false
+  const page = await board.jobPage({ limit: MAX_JOBS, most: Number.MAX_SAFE_INTEGER, timeMs: FIND_MS, accept, owners })
+  return { jobs: page.items.map(({ job }) => job), more: page.next !== undefined }
+}
+
+async function searchTrash(
+  { board }: ServedBoard,
+  isWanted: (job: TrashedJob) => boolean,
+): Promise<{ jobs: TrashedJob[]; more: boolean }> {
+  const accept = (job: TrashedJob) => isWanted(job)
+  const page = await board.trashPage({ limit: MAX_JOBS, most: Number.MAX_SAFE_INTEGER, timeMs: FIND_MS, accept })
+  // A uuid can be in the trash several times: the newest counts.
+  const newest = new Map(page.items.map((job) => [job.uuid, job]))
+  return { jobs: [...newest.values()], more: page.next !== undefined }
+}
+
+function isInSearch(job: TrashedJob, search: Search | undefined): boolean {
+  if (!search) return true
+  return (!search.states || search.states.has('trashed')) && matches(search, searchedTrash(job))
+}
+
+function notThere(action: Body['action']): string {
+  return action === 'cancel' ? 'the job is not on the board' : 'the job is not in the trash'
+}

@@ -1,0 +1,166 @@
+/** The routes of the lists beside the jobs, of the session, and of the doctor. */
+import { z } from 'zod'
+import { NotFound } from '../../core/errors.ts'
+import { packageVersion } from '../../core/package-version.ts'
+import { toWireLogbook } from '../boards/job-detail.ts'
+import {
+  logbooksOf,
+  readBatch,
+  readBatches,
+  readConductors,
+  readFlows,
+  readLimits,
+  readLogbooks,
+  readResources,
+  readSchedules,
+} from '../boards/lists.ts'
+import { Refusal } from '../problem.ts'
+import {
+  batchList,
+  batchRow,
+  conductorList,
+  findings,
+  flowList,
+  limitList,
+  logbookPage,
+  resourceList,
+  scheduleList,
+} from '../wire/board.ts'
+import { logbook } from '../wire/jobs.ts'
+import { session } from '../wire/session.ts'
+import { boardOf, uuidOf } from './board-of.ts'
+import { afterQuery, defineRoute, limitQuery, type Route } from './route.ts'
+
+const pageQuery = z.object({ after: afterQuery, limit: limitQuery({ most: 200, by: 50 }) })
+const suggestQuery = z.object({ q: z.string().max(200).default('') })
+const suggestions = z.object({ suggestions: z.array(z.object({ text: z.string(), kind: z.string() })) })
+const MAX_SUGGESTIONS = 20
+
+export const LISTS: readonly Route[] = [
+  defineRoute({
+    ...{ method: 'GET', path: '/session', summary: 'Who asks, and which boards there are', answer: session },
+    handle: async ({ services, access }) => ({
+      ...{ who: access.who, level: access.level, values: access.values },
+      readOnly: services.settings.readOnly,
+      version: packageVersion(),
+      now: new Date().toISOString(),
+      boards: [...services.boards.values()].map(({ summary }) => summary),
+      doctor: services.settings.examine !== undefined,
+    }),
+  }),
+  defineRoute({
+    ...{ method: 'GET', path: '/boards/:board/flows', summary: 'The flows that conductors have, or have had' },
+    answer: flowList,
+    handle: async (call) => ({ flows: await readFlows(boardOf(call)) }),
+  }),
+  defineRoute({
+    ...{ method: 'GET', path: '/boards/:board/schedules', summary: 'The schedules', answer: scheduleList },
+    handle: async (call) => ({ schedules: await readSchedules(boardOf(call), call.services.redaction) }),
+  }),
+  defineRoute({
+    ...{
+      method: 'GET',
+      path: '/boards/:board/limits',
+      summary: 'The limits, and what is taken of them',
+      answer: limitList,
+    },
+    handle: async (call) => ({ limits: await readLimits(boardOf(call), call.services.redaction) }),
+  }),
+  defineRoute({
+    ...{ method: 'GET', path: '/boards/:board/resources', summary: 'The resources that jobs hold and wait for' },
+    answer: resourceList,
+    handle: async (call) => readResources(boardOf(call)),
+  }),
+  defineRoute({
+    ...{ method: 'GET', path: '/boards/:board/batches', summary: 'The newest batches', answer: batchList },
+    handle: async (call) => ({ batches: await readBatches(boardOf(call)) }),
+  }),
+  defineRoute({
+    ...{ method: 'GET', path: '/boards/:board/batches/:uuid', summary: 'One batch', answer: batchRow },
+    handle: async (call) => readBatch(boardOf(call), uuidOf(call)),
+  }),
+  defineRoute({
+    ...{ method: 'GET', path: '/boards/:board/conductors', summary: 'The conductors that are connected' },
+    answer: conductorList,
+    handle: async (call) => ({ conductors: await readConductors(boardOf(call)) }),
+  }),
+  defineRoute({
+    ...{
+      method: 'GET',
+      path: '/boards/:board/logbooks',
+      summary: 'The logbooks',
+      query: pageQuery,
+      answer: logbookPage,
+    },
+    handle: async (call) => readLogbooks(boardOf(call), call.query),
+  }),
+  defineRoute({
+    ...{ method: 'GET', path: '/boards/:board/logbooks/:uuid', summary: 'A logbook, with its flows' },
+    answer: z.object({ uuid: z.string(), name: z.string(), flows: z.array(logbook) }),
+    handle: async (call) => {
+      const book = await logbooksOf(boardOf(call)).getBook(uuidOf(call))
+      const flows = book.flows.map((flow) => toWireLogbook({ book, flow }, call.services.redaction))
+      return { uuid: book.uuid, name: book.name, flows }
+    },
+  }),
+  defineRoute({
+    ...{ method: 'GET', path: '/boards/:board/doctor', summary: 'What the doctor finds', answer: findings },
+    handle: async (call) => {
+      const { examine } = call.services.settings
+      if (!examine) throw new NotFound('this dashboard has no doctor; jobboard doctor examines a board')
+      const { name, board, memory } = boardOf(call)
+      const read = async () => ({ findings: await examine({ name, board }), at: new Date().toISOString() })
+      return memory.get('doctor', { leastMs: 10_000, mostMs: 10_000 }, read)
+    },
+  }),
+  defineRoute({
+    ...{ method: 'GET', path: '/boards/:board/suggest', summary: 'Words that complete a search', query: suggestQuery },
+    answer: suggestions,
+    handle: async (call) => {
+      const served = boardOf(call)
+      await served.look()
+      const wanted = call.query.q.toLowerCase()
+      const found = new Map<string, string>()
+      const add = (kind: string, text: unknown) => {
+        if (typeof text === 'string' && text.toLowerCase().includes(wanted)) found.set(`${kind}:${text}`, kind)
+        return found.size >= MAX_SUGGESTIONS
+      }
+      for (const conductor of await served.conductors()) {
+        const { flows } = conductor.metadata
+        for (const flow of Array.isArray(flows) ? flows : []) add('flow', Object(flow).name ?? flow)
+      }
+      const accept = ({
+        posting,
+      }: {
+        readonly posting: { name: string; key?: string; details: Record<string, unknown> }
+      }) => {
+        add('name', posting.name)
+        add('key', posting.key)
+        return add('flow', posting.details['flow'])
+      }
+      await served.board.jobPage({ limit: 1, most: 5_000, timeMs: 100, accept })
+      return { suggestions: [...found].slice(0, MAX_SUGGESTIONS).map(([text, kind]) => ({ text, kind })) }
+    },
+  }),
+  defineRoute({
+    ...{ method: 'GET', path: '/boards/:board/events', summary: 'The stream of changes: Server-Sent Events' },
+    query: z.object({ jobs: z.string().max(20_000).default('') }),
+    handle: async (call) => {
+      const served = boardOf(call)
+      const streams = call.services.streams.get(served.name)
+      if (!streams) throw new Refusal('NOT_FOUND', 'this board has no stream')
+      const jobs = new Set(call.query.jobs.split(',').filter((uuid) => uuid !== ''))
+      if (jobs.size > 500) throw new Refusal('BAD_REQUEST', 'a stream names at most 500 jobs')
+      const counted = call.services.counter.add(call.client.address)
+      try {
+        await served.look()
+        const held = [counted, await served.feed.stream()]
+        const lastEventId = call.request.headers.get('last-event-id')
+        return streams.open({ jobs, lastEventId, signal: call.request.signal, held })
+      } catch (error) {
+        counted[Symbol.dispose]()
+        throw error
+      }
+    },
+  }),
+]

@@ -1,0 +1,85 @@
+/** The routes of the pictures of flows: places computed here once for each structure, states coloured by the page. */
+import { z } from 'zod'
+import type { ListedFlow } from '../../board/index.ts'
+import { NotFound } from '../../core/errors.ts'
+import { layoutFlow } from '../../flow/index.ts'
+import { findJob } from '../boards/job-detail.ts'
+import type { ServedBoard } from '../boards/served-board.ts'
+import { picture, type WirePicture } from '../wire/picture.ts'
+import { boardOf, uuidOf } from './board-of.ts'
+import { defineRoute, type Route } from './route.ts'
+
+/** The layouts that are kept: each is some kilobytes, and takes some milliseconds. */
+const MAX_KEPT = 200
+
+const layouts = new WeakMap<ServedBoard, Map<string, Promise<WirePicture>>>()
+
+export const PICTURES: readonly Route[] = [
+  defineRoute({
+    ...{ method: 'GET', path: '/boards/:board/flows/:name/picture', summary: 'The picture of a flow' },
+    ...{ query: z.object({ version: z.string().max(1_000).optional() }), answer: picture },
+    handle: async (call) => {
+      const served = boardOf(call)
+      await served.look()
+      return drawFlow(served, { name: call.params['name'] ?? '', version: call.query.version })
+    },
+  }),
+  defineRoute({
+    ...{ method: 'GET', path: '/boards/:board/jobs/:uuid/picture', summary: 'The picture of the flow of a job' },
+    answer: picture,
+    handle: async (call) => {
+      const served = boardOf(call)
+      const found = await findJob(served, uuidOf(call))
+      const { flow, version } = flowOf(found)
+      if (flow === undefined) throw new NotFound(`job ${uuidOf(call)} names no flow; there is nothing to draw`)
+      return drawFlow(served, { name: flow, version })
+    },
+  }),
+]
+
+interface FlowName {
+  readonly name: string
+  readonly version: string | undefined
+}
+
+/** Draws a flow as conductors have it, in this version or in the newest. @throws NotFound */
+async function drawFlow(served: ServedBoard, { name, version }: FlowName): Promise<WirePicture> {
+  const read = () => served.board.flows()
+  const flows = await served.memory.get('outlines', { leastMs: 2_000, mostMs: 10_000 }, read)
+  const named = flows.filter((flow) => flow.name === name)
+  const outline = named.find((flow) => flow.version === version) ?? named.at(-1)
+  if (!outline) throw new NotFound(`no conductor of board ${served.name} has had flow ${name}`)
+  return layOut(served, outline)
+}
+
+function layOut(served: ServedBoard, outline: ListedFlow): Promise<WirePicture> {
+  const kept = layouts.get(served) ?? new Map<string, Promise<WirePicture>>()
+  layouts.set(served, kept)
+  const known = kept.get(outline.digest)
+  if (known) return known
+  const [oldest] = kept.keys()
+  if (oldest !== undefined && kept.size >= MAX_KEPT) kept.delete(oldest)
+  const made = layoutFlow(outline).then(toWirePicture)
+  kept.set(outline.digest, made)
+  made.catch(() => kept.delete(outline.digest))
+  return made
+}
+
+function toWirePicture({ nodes, edges, ...layout }: Awaited<ReturnType<typeof layoutFlow>>): WirePicture {
+  return {
+    ...layout,
+    nodes: nodes.map(({ atoms, ...node }) => ({ ...node, ...(atoms ? { atoms: [...atoms] } : {}) })),
+    edges: edges.map(({ points, ...edge }) => ({ ...edge, points: points.map(([x, y]) => [x, y] as [number, number]) })),
+  }
+}
+
+/** Returns the flow of a job, in the version with which it began. */
+function flowOf(found: Awaited<ReturnType<typeof findJob>>): { readonly flow?: string; readonly version?: string | undefined } {
+  if (found.place === 'logbook') return { flow: found.record.flow.name, version: found.record.flow.version }
+  if (found.place === 'history') return found.ended.flow === undefined ? {} : { flow: found.ended.flow }
+  const { details } = found.place === 'board' ? found.job : found.trashed
+  const { flow, version }: { flow?: unknown; version?: unknown } = details
+  const known = found.place === 'trash' ? found.record?.flow.version : undefined
+  if (typeof flow !== 'string') return {}
+  return { flow, version: known ?? (typeof version === 'string' ? version : undefined) }
+}

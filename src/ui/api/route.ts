@@ -1,0 +1,71 @@
+/** What a route of the API is: its path, the right it needs, and the schemas of what it reads and answers. */
+import { z } from 'zod'
+import type { Logger } from '../../core/log.ts'
+import type { Redactor } from '../../core/redaction.ts'
+import type { Access, Client } from '../access/access.ts'
+import type { ServedBoard } from '../boards/served-board.ts'
+import type { ChangeStreams, StreamCounter } from '../change-streams.ts'
+import type { DashboardSettings } from '../options.ts'
+import type { Level } from '../wire/session.ts'
+
+/** What routes use of the dashboard. */
+export interface Services {
+  readonly settings: DashboardSettings
+  readonly boards: ReadonlyMap<string, ServedBoard>
+  readonly streams: ReadonlyMap<string, ChangeStreams>
+  readonly counter: StreamCounter
+  readonly redaction: Redactor
+  readonly log: Logger
+  /** Fires when the dashboard is closed. */
+  readonly signal: AbortSignal
+}
+
+/** A request to a route, checked. */
+export interface Call<Q, B> {
+  readonly services: Services
+  readonly request: Request
+  readonly client: Client
+  readonly access: Required<Access>
+  readonly params: Readonly<Record<string, string>>
+  readonly query: Q
+  readonly body: B
+}
+
+export interface RouteOptions<Q extends z.ZodType, B extends z.ZodType> {
+  readonly method: 'GET' | 'POST'
+  /** The path below `api/v1`, with `:name` for parameters. */
+  readonly path: string
+  readonly summary: string
+  readonly query?: Q
+  readonly body?: B
+  /** The schema of the answer; absent for a stream. */
+  readonly answer?: z.ZodType
+  /** The level that it needs. An action whose level follows from its body checks it by itself. */
+  readonly level?: Level
+  /** Whether it needs the right to see values. */
+  readonly values?: boolean
+  readonly handle: (call: Call<z.infer<Q>, z.infer<B>>) => Promise<unknown>
+}
+
+export type Route = RouteOptions<z.ZodType, z.ZodType>
+
+/** Returns the route with the types of its schemas checked. */
+export function defineRoute<Q extends z.ZodType = z.ZodObject, B extends z.ZodType = z.ZodUndefined>(
+  options: RouteOptions<Q, B>,
+): Route {
+  // The schemas have checked what the handler receives.
+  return options as RouteOptions<z.ZodType, z.ZodType> & object as Route
+}
+
+/** A number in a query. */
+export function limitQuery({ most, by }: { readonly most: number; readonly by: number }) {
+  return z
+    .string()
+    .regex(/^\d{1,6}$/, `must be a whole number from 1 to ${most}`)
+    .transform(Number)
+    .pipe(z.number().min(1).max(most))
+    .default(by)
+}
+
+export const afterQuery = z.string().max(500).optional()
+export const searchQuery = z.string().max(2_000).default('')

@@ -1,0 +1,133 @@
+/** The API as a Hono app: it checks who asks and what they may do, reads the request by its schemas, and answers with JSON. */
+import { type Context, Hono } from 'hono'
+import { rejectOnAbort } from '../core/async/abort.ts'
+import { asError, NotConnected } from '../core/errors.ts'
+import { type Access, type Client, checkAccess, includesLevel } from './access/access.ts'
+import { assertSameOrigin } from './access/same-origin.ts'
+import { describeApi } from './api/openapi.ts'
+import type { Call, Route, Services } from './api/route.ts'
+import { ROUTES } from './api/routes.ts'
+import { Refusal, toProblem } from './problem.ts'
+
+/** What the dashboard knows of a request before it is routed. */
+export interface Bindings {
+  readonly client: Client
+  /** The path below the mount. */
+  readonly path: string
+  readonly access: Required<Access>
+}
+
+type Env = { Bindings: Bindings }
+
+const API = '/api/v1'
+const MAX_BODY_BYTES = 1_000_000
+/** The time within which a body must have arrived. */
+const BODY_MS = 20_000
+/** The time within which a board must answer. */
+const ANSWER_MS = 45_000
+
+/** Returns the handler of the requests to the API. */
+export function createApi(services: Services): (request: Request, bindings: Bindings) => Promise<Response> {
+  const app = new Hono<Env>({ getPath: (_request, options) => (options?.env as Bindings | undefined)?.path ?? '/' })
+  app.get(`${API}/openapi.json`, (context) => context.json(describeApi(ROUTES)))
+  for (const route of ROUTES) app.on(route.method, `${API}${route.path}`, (context) => answer(route, context, services))
+  app.notFound((context) => {
+    const { path } = context.env
+    const known = ROUTES.some((route) => toPattern(`${API}${route.path}`).test(path))
+    throw known
+      ? new Refusal('METHOD_NOT_ALLOWED', `${context.req.method} is not possible here`)
+      : new Refusal('NOT_FOUND', 'there is no such route; openapi.json lists all')
+  })
+  app.onError((error) => refuse(error, services))
+  return async (request, bindings) => app.fetch(request, bindings)
+}
+
+/** Checks and carries out one request. */
+async function answer(route: Route, context: Context<Env>, services: Services): Promise<Response> {
+  const { client, access } = context.env
+  const request = context.req.raw
+  if (route.method === 'POST') assertSameOrigin(request)
+  if (route.level && !includesLevel(access.level, route.level))
+    throw new Refusal('FORBIDDEN', `this needs level ${route.level}, and ${access.who} has ${access.level}`)
+  if (route.values && !access.values)
+    throw new Refusal('FORBIDDEN', `${access.who} has not the right to see stores and results`)
+  const call: Call<unknown, unknown> = {
+    ...{ services, request, client, access },
+    params: context.req.param() as Record<string, string>,
+    query: route.query?.parse(context.req.query()),
+    body: route.body?.parse(route.method === 'POST' ? await readJson(request) : undefined),
+  }
+  const result = await withinTime(route.handle(call))
+  if (result instanceof Response) return result
+  return Response.json(result, { headers: { 'Cache-Control': 'no-store' } })
+}
+
+/** @throws NotConnected for a board that does not answer */
+async function withinTime<T>(work: Promise<T>): Promise<T> {
+  const late = AbortSignal.timeout(ANSWER_MS)
+  try {
+    return await rejectOnAbort(work, late)
+  } catch (error) {
+    if (late.aborted && error === late.reason)
+      throw new NotConnected(`the board has not answered for ${ANSWER_MS / 1_000} s; try again`)
+    throw error
+  }
+}
+
+/** Reads a body of JSON. @throws Refusal for one that is too large, too slow, or no JSON */
+async function readJson(request: Request): Promise<unknown> {
+  const announced = Number(request.headers.get('content-length') ?? 0)
+  if (announced > MAX_BODY_BYTES) throw tooLarge()
+  const reader = request.body?.getReader()
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  const late = AbortSignal.timeout(BODY_MS)
+  try {
+    for (;;) {
+      const next = await rejectOnAbort(reader ? reader.read() : Promise.resolve({ done: true, value: undefined }), late)
+      if (next.done || !next.value) break
+      bytes += next.value.byteLength
+      if (bytes > MAX_BODY_BYTES) throw tooLarge()
+      chunks.push(next.value)
+    }
+  } catch (error) {
+    await reader?.cancel().catch(() => undefined)
+    if (late.aborted && error === late.reason) throw new Refusal('TIMEOUT', 'the body did not arrive in time')
+    throw error
+  }
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
+    return JSON.parse(text === '' ? '{}' : text)
+  } catch {
+    throw new Refusal('BAD_REQUEST', 'the body must be JSON')
+  }
+}
+
+function tooLarge(): Refusal {
+  return new Refusal('BODY_TOO_LARGE', `a body has at most ${MAX_BODY_BYTES / 1_000_000} MB`)
+}
+
+/** Answers with the problem. A defect is logged, and not shown. */
+export function refuse(error: unknown, { log, redaction }: Pick<Services, 'log' | 'redaction'>): Response {
+  const { status, problem, headers } = toProblem(error)
+  if (status === 500) log.error({ err: asError(error) }, 'dashboard: a request failed')
+  const shown = { code: problem.code, message: redaction.text(problem.message).slice(0, 1_000) }
+  return Response.json(shown, { status, headers: { 'Cache-Control': 'no-store', ...headers } })
+}
+
+/** Returns what a request is granted. @throws Refusal */
+export async function authorize(request: Request, client: Client, { settings }: Services): Promise<Required<Access>> {
+  const { authenticator } = settings
+  const access = checkAccess(await authenticator.authorize(request, client))
+  if (access) return access
+  const { challenge, advice = 'sign in first' } = authenticator
+  throw new Refusal(
+    'UNAUTHORIZED',
+    `who asks is not known: ${advice}`,
+    challenge ? { 'WWW-Authenticate': challenge } : {},
+  )
+}
+
+function toPattern(path: string): RegExp {
+  return new RegExp(`^${path.replaceAll('.', '\\.').replace(/:\w+/g, '[^/]+')}$`)
+}

@@ -1,0 +1,28 @@
+/** The commands of the command line that do what a page shows, to be copied. */
+import type { WireJob } from '../wire/jobs.ts'
+import type { ServedBoard } from './served-board.ts'
+
+/** Returns the commands that fit the state of a job, by their names. */
+export function commandsFor(
+  { uuid, state }: Pick<WireJob, 'uuid' | 'state'>,
+  served: ServedBoard,
+): Record<string, string> {
+  const board = `--board ${quote(served.board.uri)}`
+  const logbooks = served.persistence ? ` --persistence ${quote(served.persistence.uri)}` : ''
+  const commands: Record<string, string> = { show: `jobboard show ${uuid} ${board}${logbooks}` }
+  if (state === 'TRASHED') {
+    commands['restore'] = `jobboard trash restore ${uuid} ${board}`
+    commands['purge'] = `jobboard trash purge ${uuid} ${board}`
+  } else if (state === 'DONE') commands['result'] = `jobboard result ${uuid} ${board}${logbooks}`
+  else {
+    commands['cancel'] = `jobboard cancel ${uuid} ${board}`
+    commands['wait'] = `jobboard wait ${uuid} ${board}`
+    if (state === 'RUNNING') commands['release'] = `jobboard release ${uuid} ${board}`
+  }
+  return commands
+}
+
+/** Returns the text as a shell reads it as one word. */
+function quote(text: string): string {
+  return /^[\w:/.,@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}

@@ -1,0 +1,232 @@
+/** Reads one job with all that is known of it, wherever it is: on the board, in the trash, in its logbook, or in the history. */
+import type { Attempt, EndedJob, Job, TrashedJob } from '../../board/index.ts'
+import { type JobRecord, type Located, locate, readRecord } from '../../conductor/internal.ts'
+import { NotFound } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
+import type { Redactor } from '../../core/redaction.ts'
+import {
+  type AtomView,
+  cancellationView,
+  failureView,
+  formatDuration,
+  logbookView,
+  workView,
+} from '../../views/index.ts'
+import type { WireAtom, WireAttempt, WireJobDetail, WireLogbook } from '../wire/jobs.ts'
+import { commandsFor } from './commands.ts'
+import { toEndedRow, toIso, toWaitingFor } from './rows.ts'
+import type { ServedBoard } from './served-board.ts'
+
+const MAX_HISTORY = 10_000
+
+/** A job that was found: with its record in the logbooks, or the entry of the history where nothing else is left of it. */
+export type FoundJob = Located | { readonly place: 'history'; readonly ended: EndedJob }
+
+/** Finds a job by its uuid. @throws NotFound; NotConnected */
+export async function findJob(served: ServedBoard, uuid: string): Promise<FoundJob> {
+  await served.look()
+  const { board, persistence } = served
+  const located = await locate(uuid, { board, persistence })
+  if (located) return located
+  const ended = board.capabilities.history ? await board.history({ limit: MAX_HISTORY }) : []
+  const found = ended.find((one) => one.uuid === uuid)
+  if (found) return { place: 'history', ended: found }
+  throw new NotFound(
+    `job ${uuid} is not on board ${served.name}, in its trash, in its history${persistence ? ', or in its logbooks' : ''}`,
+  )
+}
+
+/** @throws NotFound, NotConnected */
+export async function readJobDetail(served: ServedBoard, uuid: string, redaction: Redactor): Promise<WireJobDetail> {
+  for (;;) {
+    const found = await findJob(served, uuid)
+    switch (found.place) {
+      case 'board': {
+        const detail = await boardDetail(found.job, served, redaction)
+        // The job may have left the board during the reads.
+        if (detail) return detail
+        break
+      }
+      case 'trash':
+        return trashDetail(found.trashed, found.record, { served, redaction })
+      case 'logbook':
+        return logbookDetail(found.record, { served, redaction })
+      case 'history': {
+        const row = toEndedRow(found.ended, { now: 0, redaction, conductors: [] })
+        const state = { ...row, after: [], dependents: [], attempts: [], storeKeys: [] }
+        return { ...state, ...(served.persistence ? { logbook: null } : {}), commands: commandsFor(row, served) }
+      }
+    }
+  }
+}
+
+interface DetailContext {
+  readonly served: ServedBoard
+  readonly redaction: Redactor
+}
+
+async function boardDetail(job: Job, served: ServedBoard, redaction: Redactor): Promise<WireJobDetail | undefined> {
+  const { board, persistence } = served
+  const [cancellation, record, dependents] = await Promise.all([
+    job.cancelRequested ? board.cancellation(job) : undefined,
+    readRecord(job.uuid, job.book.uuid, persistence),
+    board.dependencies(job).then(
+      (found) => found.dependents.map(({ uuid }) => uuid),
+      () => [],
+    ),
+  ])
+  if (job.state !== 'UNCLAIMED' && job.state !== 'CLAIMED') return undefined
+  const isRunning = job.state === 'CLAIMED'
+  const waits = isRunning ? undefined : await board.waitingFor(job).catch(() => undefined)
+  const { uuid, name, ref, priority, size, runs, maxAttempts, key, batch, postedBy, deadline } = job
+  const newest = job.attempts.at(-1)
+  const run = isRunning && newest?.ended === undefined ? newest : undefined
+  const limits = job.limits.filter((limit) => limit.key !== `flow/${job.details.flow}`)
+  const isDelayed = waits?.kind === 'delay' || waits?.kind === 'job'
+  const state = isRunning ? 'RUNNING' : isDelayed ? 'DELAYED' : 'WAITING'
+  const { exclusive = [], shared = [] } = job.resources
+  return {
+    ...{ uuid, name, ref, state, cancelRequested: job.cancelRequested, priority, size, runs, maxAttempts },
+    ...flowOf(job),
+    ...defined({
+      ...{ key, batch, postedBy, deadline },
+      owner: run?.who,
+      runningSince: toIso(run?.at),
+      postedAt: toIso(job.postedAt),
+      delayedUntil: waits?.kind === 'delay' ? toIso(waits.until) : undefined,
+      keyTakenUntil: toIso(job.keyTakenUntil),
+      expiresAt: toIso(job.expiresAt),
+      reason: waits && redaction.text(waits.text),
+      waitingFor: waits && toWaitingFor(waits, redaction),
+      resources: exclusive.length + shared.length > 0 ? { exclusive: [...exclusive], shared: [...shared] } : undefined,
+      limits: limits.length > 0 ? limits.map((limit) => ({ ...limit })) : undefined,
+      backOff: job.backOff && formatBackOff(job.backOff),
+      cancellation: cancellation && cancellationView(cancellation, redaction),
+      progress: record && isRunning ? progressOf(record) : undefined,
+    }),
+    after: job.after.map((one) => ({ ...one })),
+    dependents,
+    attempts: toAttempts(job.attempts, { runs, isRunning, redaction }),
+    storeKeys: Object.keys(job.details.store ?? {}),
+    ...logbookOf(record, { served, redaction }),
+    commands: commandsFor({ uuid, state }, served),
+  }
+}
+
+function trashDetail(trashed: TrashedJob, record: JobRecord | undefined, context: DetailContext): WireJobDetail {
+  const { served, redaction } = context
+  const { uuid, name, key, batch, priority, size, runs, who, at, reason, failure } = trashed
+  const { exclusive = [], shared = [] } = trashed.resources
+  return {
+    ...{ uuid, name, state: 'TRASHED', cancelRequested: false, priority, size, runs },
+    ...flowOf(trashed),
+    ...{ trashedBy: who, endedAt: at.toISOString(), reason: redaction.text(reason) },
+    ...defined({
+      ...{ key, batch },
+      failure: failure && toWireFailure(failure, redaction),
+      resources: exclusive.length + shared.length > 0 ? { exclusive: [...exclusive], shared: [...shared] } : undefined,
+    }),
+    after: trashed.after.map((one) => ({ ...one })),
+    dependents: [],
+    attempts: toAttempts(trashed.attempts, { runs, isRunning: false, redaction }),
+    storeKeys: Object.keys(trashed.details.store ?? {}),
+    ...logbookOf(record, context),
+    commands: commandsFor({ uuid, state: 'TRASHED' }, served),
+  }
+}
+
+/** Returns what a logbook says of a job that has left the board. */
+function logbookDetail(record: JobRecord, context: DetailContext): WireJobDetail {
+  const { flow } = record
+  const { uuid, name, version, run, updatedAt, createdAt, state } = flow
+  return {
+    ...{ uuid, name: record.book.name, flow: name, version, state: 'DONE', cancelRequested: false },
+    ...{ priority: 'NORMAL', runs: run, endedAt: updatedAt.toISOString(), postedAt: createdAt.toISOString() },
+    ...(state === 'SUCCESS' ? {} : { reason: `its flow ended in ${state}` }),
+    ...{ after: [], dependents: [], attempts: [], storeKeys: [] },
+    ...logbookOf(record, context),
+    commands: commandsFor({ uuid, state: 'DONE' }, context.served),
+  }
+}
+
+function flowOf(job: Job | TrashedJob): Pick<WireJobDetail, 'flow' | 'version' | 'schedule'> {
+  const { flow, version, schedule } = workView(job)
+  return defined({ flow, version, schedule: schedule?.id })
+}
+
+function toAttempts(
+  attempts: readonly Attempt[],
+  options: { readonly runs: number; readonly isRunning: boolean; readonly redaction: Redactor },
+): WireAttempt[] {
+  const { runs, isRunning, redaction } = options
+  return attempts.map(({ who, at, ended, reason }, index) => {
+    const isCurrent = isRunning && index === attempts.length - 1
+    const outcome = ended ?? (isCurrent ? undefined : 'lost')
+    const run = Math.max(1, runs - attempts.length + 1 + index)
+    const text = reason === undefined ? undefined : redaction.text(reason)
+    return { run, who, at: at.toISOString(), ...defined({ outcome, reason: text }) }
+  })
+}
+
+function logbookOf(
+  record: JobRecord | undefined,
+  { served, redaction }: DetailContext,
+): { logbook?: WireLogbook | null } {
+  if (!served.persistence) return {}
+  return { logbook: record ? toWireLogbook(record, redaction) : null }
+}
+
+export function toWireLogbook({ book, flow }: JobRecord, redaction: Redactor): WireLogbook {
+  const view = logbookView(book, flow, redaction)
+  return {
+    ...{ uuid: view.uuid, name: view.name, flow: view.flow, version: view.version, state: view.state, run: view.run },
+    createdAt: view.createdAt.toISOString(),
+    updatedAt: view.updatedAt.toISOString(),
+    atoms: view.atoms.map(toWireAtom),
+  }
+}
+
+function toWireAtom(atom: AtomView): WireAtom {
+  const { name, kind, state, updatedAt } = atom
+  return {
+    ...{ name, kind, state, updatedAt: updatedAt.toISOString() },
+    ...defined({
+      progress: atom.progress,
+      message: atom.message,
+      startedAt: toIso(atom.startedAt),
+      tookMs: atom.milliseconds,
+      failure: atom.failure && toMutable(atom.failure),
+      revertFailure: atom.revertFailure && toMutable(atom.revertFailure),
+    }),
+  }
+}
+
+function toWireFailure(
+  failure: Parameters<typeof failureView>[0],
+  redaction: Redactor,
+): NonNullable<WireJobDetail['failure']> {
+  return toMutable(failureView(failure, redaction))
+}
+
+function toMutable({
+  name,
+  message,
+  code,
+  causes,
+}: ReturnType<typeof failureView>): NonNullable<WireJobDetail['failure']> {
+  return { name, message, ...defined({ code, causes: causes?.map(toMutable) }) }
+}
+
+/** Returns the progress of a job of which one task reports it. */
+function progressOf({ flow }: JobRecord): number | undefined {
+  const reported = flow.atoms.flatMap(({ state, meta: { progress } }) => {
+    return state === 'RUNNING' && typeof progress === 'number' ? [progress] : []
+  })
+  return reported.length === 1 ? reported[0] : undefined
+}
+
+/** Formats a back-off: `1s to 5m, factor 2`. */
+function formatBackOff({ first = 1_000, factor = 2, max = 300_000, jitter }: NonNullable<Job['backOff']>): string {
+  const range = `${formatDuration(first)} to ${formatDuration(max)}, factor ${factor}`
+  return jitter === 'none' ? `${range}, no jitter` : range
+}

@@ -1,0 +1,187 @@
+/**
+ * Reads the list of jobs: those on the board in claim order, then those in the trash and in the history, newest first, as far as the search asks
+ * for them. Filters are applied before a page is cut.
+ */
+import type { EndedJob, TrashedJob } from '../../board/index.ts'
+import type { ListedJob } from '../../board/internal.ts'
+import { InvalidArgument, UnsupportedCapability } from '../../core/errors.ts'
+import type { Redactor } from '../../core/redaction.ts'
+import { matches, namesUuid } from '../search/match.ts'
+import type { Search, SearchState } from '../search/parse.ts'
+import type { WireScan } from '../wire/common.ts'
+import type { WireJob, WireJobPage } from '../wire/jobs.ts'
+import {
+  type RowContext,
+  searchedEnded,
+  searchedJob,
+  searchedTrash,
+  stateOf,
+  toEndedRow,
+  toJobRow,
+  toTrashRow,
+} from './rows.ts'
+import type { ServedBoard } from './served-board.ts'
+
+/** The bounds of one request: a longer search goes on with the cursor. */
+export const SCAN_JOBS = 20_000
+export const SCAN_MS = 200
+/** The jobs of the history that are read: all that a board returns at once. */
+const MAX_HISTORY = 10_000
+
+export interface ListOptions {
+  readonly search: Search
+  readonly after?: string | undefined
+  readonly limit: number
+  readonly redaction: Redactor
+  /** The bounds, if they are not those of a page. */
+  readonly most?: number
+  readonly timeMs?: number
+}
+
+const PLACES = ['board', 'trash', 'history'] as const
+type Place = (typeof PLACES)[number]
+
+interface Found {
+  readonly jobs: readonly WireJob[]
+  readonly scan: WireScan
+}
+
+/** @throws InvalidArgument for a cursor that is none; NotConnected */
+export async function listJobs(served: ServedBoard, options: ListOptions): Promise<WireJobPage> {
+  await served.look()
+  const places = placesOf(options.search, served)
+  let { place, cursor } = parseCursor(options.after, places)
+  const jobs: WireJob[] = []
+  let looked = 0
+  const total = options.search.terms.length === 0 ? undefined : served.board.jobCount
+  for (;;) {
+    const found = await readPlace(place, served, { ...options, after: cursor, limit: options.limit - jobs.length })
+    jobs.push(...found.jobs)
+    looked += found.scan.looked
+    const following = places[places.indexOf(place) + 1]
+    const all = found.scan.total ?? total
+    const ends = { looked, ...(places.length === 1 && all !== undefined ? { total: all } : {}) }
+    if (found.scan.next !== undefined) return { jobs, scan: { ...ends, next: `${place}:${found.scan.next}` } }
+    if (following === undefined) return { jobs, scan: ends }
+    if (jobs.length >= options.limit) return { jobs, scan: { ...ends, next: `${following}:` } }
+    place = following
+    cursor = undefined
+  }
+}
+
+/** Returns where to search: a uuid is searched everywhere, and what else is searched on the board, unless states are named. */
+function placesOf({ states, ...search }: Search, { board }: ServedBoard): readonly Place[] {
+  const hasHistory = board.capabilities.history
+  if (states === undefined) {
+    if (!namesUuid({ states, ...search })) return ['board']
+    return hasHistory ? PLACES : ['board', 'trash']
+  }
+  const on: readonly SearchState[] = ['waiting', 'delayed', 'running']
+  const places = PLACES.filter((place) => {
+    if (place === 'board') return on.some((state) => states.has(state))
+    return place === 'trash' ? states.has('trashed') : states.has('done')
+  })
+  if (places.includes('history') && !hasHistory)
+    throw new UnsupportedCapability(`board ${board.uri} keeps no history: it does not know the jobs that are done`, {
+      capability: 'history',
+    })
+  return places.length > 0 ? places : ['board']
+}
+
+function parseCursor(
+  after: string | undefined,
+  places: readonly Place[],
+): { place: Place; cursor: string | undefined } {
+  const [first = 'board'] = places
+  if (after === undefined) return { place: first, cursor: undefined }
+  const colon = after.indexOf(':')
+  const place = places.find((one) => one === after.slice(0, colon))
+  if (!place) throw new InvalidArgument('after must be the cursor of an earlier page of the same search')
+  const cursor = after.slice(colon + 1)
+  return { place, cursor: cursor === '' ? undefined : cursor }
+}
+
+function readPlace(place: Place, served: ServedBoard, options: ListOptions): Promise<Found> {
+  switch (place) {
+    case 'board':
+      return readBoard(served, options)
+    case 'trash':
+      return readTrash(served, options)
+    case 'history':
+      return readHistory(served, options)
+  }
+}
+
+async function readBoard(served: ServedBoard, options: ListOptions): Promise<Found> {
+  const { search, after, limit, most = SCAN_JOBS, timeMs = SCAN_MS } = options
+  const context = await rowContext(served, options)
+  const states = search.states
+  const accept = (listed: ListedJob) => {
+    const isOf = !states || states.has(stateOf(listed, context.now).toLowerCase() as SearchState)
+    return isOf && matches(search, searchedJob(listed))
+  }
+  const page = await served.board.jobPage({ after, limit, most, timeMs, accept, owners: search.readsOwners })
+  const { looked, total, next } = page
+  const scan = { looked, ...(total === undefined ? {} : { total }), ...(next === undefined ? {} : { next }) }
+  return { jobs: page.items.map((listed) => toJobRow(listed, context)), scan }
+}
+
+/** Reads the trash, newest first. @throws InvalidArgument, NotConnected */
+export async function readTrash(served: ServedBoard, options: ListOptions): Promise<Found> {
+  const { search, after, limit, most = SCAN_JOBS, timeMs = SCAN_MS } = options
+  const context = await rowContext(served, options)
+  const accept = (trashed: TrashedJob) => matches(search, searchedTrash(trashed))
+  const page = await served.board.trashPage({ after, limit, most, timeMs, accept, newestFirst: true })
+  const { looked, total, next } = page
+  const scan = { looked, ...(total === undefined ? {} : { total }), ...(next === undefined ? {} : { next }) }
+  return { jobs: page.items.map((trashed) => toTrashRow(trashed, context)), scan }
+}
+
+/** Reads the jobs that are done. The cursor is the uuid of the last one, and its time, in case it is not kept any more. */
+async function readHistory(served: ServedBoard, options: ListOptions): Promise<Found> {
+  const isWanted = ({ outcome }: EndedJob) => outcome === 'COMPLETE'
+  return pageOfHistory(served, { ...options, isWanted })
+}
+
+/** Reads all jobs of the history, newest first. @throws UnsupportedCapability, InvalidArgument, NotConnected */
+export async function pageOfHistory(
+  served: ServedBoard,
+  options: ListOptions & { readonly isWanted: (ended: EndedJob) => boolean },
+): Promise<Found> {
+  const { search, after, limit, isWanted } = options
+  const history = await served.memory.get('history', { leastMs: 1_000, mostMs: 5_000 }, () =>
+    served.board.history({ limit: MAX_HISTORY }),
+  )
+  const context = await rowContext(served, options)
+  const from = after === undefined ? 0 : history.findIndex(isBehind(after))
+  const jobs: WireJob[] = []
+  let looked = 0
+  for (const ended of from < 0 ? [] : history.slice(from)) {
+    if (jobs.length >= limit) {
+      const last = history[from + looked - 1]
+      const next = last && `${last.endedAt.getTime()}.${last.uuid}`
+      return { jobs, scan: { looked, total: history.length, ...(next === undefined ? {} : { next }) } }
+    }
+    looked += 1
+    if (isWanted(ended) && matches(search, searchedEnded(ended))) jobs.push(toEndedRow(ended, context))
+  }
+  return { jobs, scan: { looked, total: history.length } }
+}
+
+/** Returns what is true of the first job behind a cursor. @throws InvalidArgument */
+function isBehind(after: string): (ended: EndedJob, index: number, history: readonly EndedJob[]) => boolean {
+  const [, time = '', uuid = ''] = /^(\d{1,16})\.([\w-]{1,64})$/.exec(after) ?? []
+  if (uuid === '') throw new InvalidArgument('after must be the cursor of an earlier page')
+  return (ended, index, history) => {
+    if (ended.endedAt.getTime() < Number(time)) return true
+    return history[index - 1]?.uuid === uuid && history[index - 1]?.endedAt.getTime() === Number(time)
+  }
+}
+
+export async function rowContext(
+  served: ServedBoard,
+  { redaction }: Pick<ListOptions, 'redaction'>,
+): Promise<RowContext> {
+  const [conductors, now] = await Promise.all([served.conductors(), served.board.readClock()])
+  return { now, redaction, conductors }
+}

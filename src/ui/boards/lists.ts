@@ -1,0 +1,321 @@
+/** The lists beside the jobs: flows, schedules, limits, resources, batches, conductors, logbooks. */
+import type { BatchView, EndedJob, LimitView, ScheduleView } from '../../board/index.ts'
+import type { ListedJob } from '../../board/internal.ts'
+import { UnsupportedCapability } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
+import type { Redactor } from '../../core/redaction.ts'
+import { conductorView } from '../../views/index.ts'
+import type { WireBatch, WireConductor, WireFlow, WireLimit, WireResource, WireSchedule } from '../wire/board.ts'
+import type { WireScan } from '../wire/common.ts'
+import { SCAN_JOBS, SCAN_MS } from './job-list.ts'
+import { toIso } from './rows.ts'
+import type { ServedBoard } from './served-board.ts'
+
+const MAX_HISTORY = 10_000
+const MAX_FIRST = 10
+const MAX_RESOURCES = 1_000
+const UPCOMING = 5
+/** The schedules whose next times are computed. */
+const MAX_UPCOMING = 100
+
+/** @throws UnsupportedCapability, NotConnected */
+export async function readFlows(served: ServedBoard): Promise<WireFlow[]> {
+  await served.look()
+  const { board } = served
+  const [flows, entities] = await Promise.all([board.flows(), served.conductors()])
+  const counts = new Map<string, { waiting: number; running: number }>()
+  const accept = ({ posting, claimed }: ListedJob) => {
+    const flow = String(posting.details.flow)
+    const known = counts.get(flow) ?? { waiting: 0, running: 0 }
+    counts.set(flow, known)
+    known[claimed ? 'running' : 'waiting'] += 1
+    return false
+  }
+  await board.jobPage({ limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS, accept })
+  const ended = board.capabilities.history ? await board.history({ limit: MAX_HISTORY }) : undefined
+  const conductors = entities.map(conductorView)
+  return flows.map(({ name, version, digest, since, nodes }) => {
+    const having = conductors.filter(({ flows, versions }) => {
+      const known = versions?.[name]
+      return flows?.includes(name) === true && (known === undefined || known.includes(version))
+    })
+    return {
+      ...{ name, version, digest, since: since.toISOString() },
+      atoms: nodes.filter((node) => node.name !== undefined).length,
+      conductors: having.map((conductor) => conductor.name),
+      ...(counts.get(name) ?? { waiting: 0, running: 0 }),
+      ...(ended ? outcomesOf(ended.filter(({ flow }) => flow === name)) : {}),
+    }
+  })
+}
+
+function outcomesOf(ended: readonly EndedJob[]): Pick<WireFlow, 'done' | 'failed' | 'medianMs'> {
+  const done = ended.filter(({ outcome }) => outcome === 'COMPLETE')
+  const durations = done
+    .flatMap(({ startedAt, endedAt }) => (startedAt ? [Math.max(0, endedAt.getTime() - startedAt.getTime())] : []))
+    .sort((a, b) => a - b)
+  const medianMs = durations[Math.floor(durations.length / 2)]
+  return { done: done.length, failed: ended.length - done.length, ...defined({ medianMs }) }
+}
+
+/** @throws UnsupportedCapability, NotConnected */
+export async function readSchedules(served: ServedBoard, redaction: Redactor): Promise<WireSchedule[]> {
+  await served.look()
+  const { schedules } = served.board
+  const views = await schedules.list()
+  return Promise.all(
+    views.map(async (view, index) => {
+      const mayFire = view.error === undefined && view.state !== 'ended' && index < MAX_UPCOMING
+      const times = mayFire ? await schedules.next(view.id, UPCOMING + 1).catch(() => []) : []
+      const upcoming = times.map(({ at }) => at).filter((at) => view.next === undefined || at > view.next)
+      return toWireSchedule(view, { upcoming: upcoming.slice(0, UPCOMING), redaction })
+    }),
+  )
+}
+
+function toWireSchedule(
+  view: ScheduleView,
+  { upcoming, redaction }: { readonly upcoming: readonly Date[]; readonly redaction: Redactor },
+): WireSchedule {
+  const { id, state, rule, flow, version, tenant, lateMs, catchUp, overlap, awaits, failuresInRow, paused, counts } =
+    view
+  const { skipped, ...numbers } = counts ?? {}
+  return {
+    ...{ id, state, rule },
+    ...defined({ flow, version, tenant, lateMs, catchUp, overlap, awaits, failuresInRow, next: toIso(view.next) }),
+    upcoming: upcoming.map((at) => at.toISOString()),
+    ...(paused
+      ? {
+          paused: {
+            since: paused.since.toISOString(),
+            by: paused.by,
+            ...defined({ reason: paused.reason && redaction.text(paused.reason) }),
+          },
+        }
+      : {}),
+    ...(counts
+      ? {
+          counts: {
+            ...numbers,
+            ...Object.fromEntries(Object.entries(skipped ?? {}).map(([why, count]) => [`skipped: ${why}`, count])),
+          },
+        }
+      : {}),
+    recent: (view.recent ?? []).map(({ nominal, at, why, uuid, skipped, error }) => ({
+      ...{ nominal: nominal.toISOString(), at: at.toISOString() },
+      outcome: error !== undefined ? 'refused' : skipped === undefined ? (why === 'time' ? 'posted' : why) : 'skipped',
+      ...defined({ uuid, reason: error === undefined ? skipped : redaction.text(error) }),
+    })),
+    ...defined({
+      declared: view.declared && `${view.declared.owner}, version ${view.declared.version}`,
+      error: view.error && redaction.text(view.error.message),
+    }),
+  }
+}
+
+/** @throws UnsupportedCapability, NotConnected */
+export async function readLimits(served: ServedBoard, redaction: Redactor): Promise<WireLimit[]> {
+  await served.look()
+  const read = () => served.board.limits.list({ waiting: true })
+  const limits = await served.memory.get('limits', { leastMs: 1_000, mostMs: 5_000 }, read)
+  return limits.map((limit) => toWireLimit(limit, redaction))
+}
+
+function toWireLimit(limit: LimitView, redaction: Redactor): WireLimit {
+  const {
+    key,
+    concurrency,
+    rate,
+    fair,
+    keys = [],
+    waiting,
+    waitingIsPartial = false,
+    held,
+    set,
+    declared,
+    error,
+  } = limit
+  return {
+    key,
+    keys: keys.map(({ nextStart, ...use }) => ({ ...use, ...defined({ nextStart: toIso(nextStart) }) })),
+    ...defined({
+      ...{ concurrency, fair },
+      rate: rate && { ...rate },
+      waiting: waiting === undefined ? undefined : { value: waiting, atLeast: waitingIsPartial },
+      held: held && {
+        ...{ by: held.by, since: held.since.toISOString() },
+        ...defined({ until: toIso(held.until), reason: held.reason && redaction.text(held.reason) }),
+      },
+      set: set && { by: set.by, at: set.at.toISOString() },
+      declared: declared && `${declared.owner}, version ${declared.version}`,
+      error: error && redaction.text(error.message),
+    }),
+  }
+}
+
+/** Reads which jobs hold resources, and which wait for them, as far as the bound of one request permits. @throws NotConnected */
+export async function readResources(
+  served: ServedBoard,
+): Promise<{ readonly resources: WireResource[]; readonly scan: WireScan }> {
+  await served.look()
+  const found = new Map<string, WireResource>()
+  const waiting = new Map<string, number>()
+  const accept = (listed: ListedJob) => {
+    const { uuid, name, attempts, resources: { exclusive = [], shared = [] } = {} } = listed.posting
+    const names = new Set([...exclusive, ...shared])
+    for (const resource of names) {
+      const row = found.get(resource) ?? newResource(resource)
+      if (found.size < MAX_RESOURCES) found.set(resource, row)
+      if (listed.claimed) {
+        row.mode = exclusive.includes(resource) ? 'exclusive' : 'shared'
+        row.holders.push({ uuid, name, ...defined({ owner: attempts.at(-1)?.who }) })
+      } else {
+        waiting.set(resource, (waiting.get(resource) ?? 0) + 1)
+        if (row.firstWaiting.length < MAX_FIRST) row.firstWaiting.push({ uuid, name })
+        if (row.holders.length === 0 && exclusive.includes(resource)) row.mode = 'exclusive'
+      }
+    }
+    return false
+  }
+  const options = { limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS, owners: true, accept }
+  const { next, looked, total } = await served.board.jobPage(options)
+  const resources = [...found.values()].map((row) => ({
+    ...row,
+    waiting: { value: waiting.get(row.resource) ?? 0, atLeast: next !== undefined },
+  }))
+  resources.sort((a, b) => b.waiting.value - a.waiting.value || (a.resource < b.resource ? -1 : 1))
+  return { resources, scan: { looked, ...defined({ total }) } }
+}
+
+function newResource(resource: string): WireResource {
+  return { resource, mode: 'shared', holders: [], waiting: { value: 0, atLeast: false }, firstWaiting: [] }
+}
+
+/** @throws UnsupportedCapability, NotConnected */
+export async function readBatches(served: ServedBoard): Promise<WireBatch[]> {
+  await served.look()
+  return (await served.board.batches({ limit: 1_000 })).map(toWireBatch)
+}
+
+/** @throws NotFound, UnsupportedCapability, NotConnected */
+export async function readBatch(served: ServedBoard, uuid: string): Promise<WireBatch> {
+  await served.look()
+  const batch = await served.board.findBatch(uuid)
+  const { name, meta, who, createdAt } = batch
+  return toWireBatch({ uuid: batch.uuid, name, meta, who, createdAt, ...(await batch.progress()) })
+}
+
+function toWireBatch({
+  uuid,
+  name,
+  state,
+  sealed,
+  total,
+  open,
+  done,
+  failed,
+  createdAt,
+  endedAt,
+  who,
+  reason,
+}: BatchView): WireBatch {
+  return {
+    ...{ uuid, name, state, sealed, total, open, done, failed, who, createdAt: createdAt.toISOString() },
+    // The board counts cancelled jobs that have run among the failed ones.
+    cancelled: 0,
+    ...defined({ endedAt: toIso(endedAt), reason }),
+  }
+}
+
+/** @throws NotConnected */
+export async function readConductors(served: ServedBoard): Promise<WireConductor[]> {
+  await served.look()
+  const entities = await served.conductors()
+  const views = entities.map(conductorView).sort((a, b) => (a.name < b.name ? -1 : 1))
+  const wanted = new Set(views.flatMap(({ jobs = [] }) => jobs))
+  const running = await findRunning(served, wanted)
+  return views.map((view) => toWireConductor(view, running))
+}
+
+function toWireConductor(
+  view: ReturnType<typeof conductorView>,
+  running: ReadonlyMap<string, { name: string; since?: string }>,
+): WireConductor {
+  const {
+    declares: _,
+    jobs = [],
+    sizes,
+    flows,
+    versions,
+    children,
+    counts,
+    startedAt,
+    reportedAt,
+    drainingSince,
+    ...rest
+  } = view
+  return {
+    ...rest,
+    ...defined({
+      startedAt: toIso(startedAt),
+      reportedAt: toIso(reportedAt),
+      drainingSince: toIso(drainingSince),
+      sizes: sizes && [...sizes],
+      flows: flows && [...flows],
+      versions: versions && Object.fromEntries(Object.entries(versions).map(([name, list]) => [name, [...list]])),
+      children: children?.map((child) => ({ ...child })),
+      counts: counts && { ...counts },
+      meanMs: meanOf(counts),
+    }),
+    jobs: jobs.map((uuid) => ({ uuid, ...running.get(uuid) })),
+  }
+}
+
+function meanOf(counts: ReturnType<typeof conductorView>['counts']): number | undefined {
+  const jobs = (counts?.done ?? 0) + (counts?.failed ?? 0) + (counts?.other ?? 0)
+  return counts?.workedMs === undefined || jobs === 0 ? undefined : Math.round(counts.workedMs / jobs)
+}
+
+/** Returns name and begin of those of the jobs that run; a job that has ended meanwhile is left out. */
+async function findRunning(
+  { board }: ServedBoard,
+  wanted: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, { name: string; since?: string }>> {
+  if (wanted.size === 0) return new Map()
+  const accept = ({ posting, claimed }: ListedJob) => claimed && wanted.has(posting.uuid)
+  const page = await board.jobPage({ limit: wanted.size, most: SCAN_JOBS, timeMs: SCAN_MS, accept })
+  return new Map(
+    page.items.map(({ posting: { uuid, name, attempts } }) => [
+      uuid,
+      { name, ...defined({ since: toIso(attempts.at(-1)?.at) }) },
+    ]),
+  )
+}
+
+/** Returns the logbooks of a page, with their flows. @throws UnsupportedCapability without logbooks; StorageFailure */
+export async function readLogbooks(
+  served: ServedBoard,
+  { after, limit }: { readonly after?: string | undefined; readonly limit: number },
+) {
+  const persistence = logbooksOf(served)
+  const books: { readonly uuid: string }[] = []
+  for await (const book of persistence.listBooks({ limit: limit + 1, ...defined({ after }) })) books.push(book)
+  const shown = books.slice(0, limit)
+  const read = await Promise.all(shown.map(({ uuid }) => persistence.getBook(uuid).catch(() => undefined)))
+  const logbooks = read.flatMap((book) => {
+    if (!book) return []
+    const newest = Math.max(book.updatedAt.getTime(), ...book.flows.map(({ updatedAt }) => updatedAt.getTime()))
+    const flows = book.flows.map(({ uuid, name, state }) => ({ uuid, name, state }))
+    return [{ uuid: book.uuid, name: book.name, updatedAt: new Date(newest).toISOString(), flows }]
+  })
+  const next = books.length > limit ? shown.at(-1)?.uuid : undefined
+  return { logbooks, scan: { looked: shown.length, ...defined({ next }) } }
+}
+
+/** @throws UnsupportedCapability */
+export function logbooksOf({ name, persistence }: ServedBoard): NonNullable<ServedBoard['persistence']> {
+  if (persistence) return persistence
+  throw new UnsupportedCapability(`board ${name} has no logbooks here: start the dashboard with --persistence URI`, {
+    capability: 'logbooks',
+  })
+}

@@ -1,0 +1,253 @@
+/** The state of a board on one page: how many jobs are where, why they wait, and what an operator should look at. */
+import type { LimitView, ScheduleView, TrashedJob } from '../../board/index.ts'
+import type { ListedJob } from '../../board/internal.ts'
+import { UnsupportedCapability } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
+import type { Redactor } from '../../core/redaction.ts'
+import { conductorView } from '../../views/index.ts'
+import type { WireCount, WireOverview } from '../wire/board.ts'
+import { SCAN_JOBS, SCAN_MS } from './job-list.ts'
+import { reasonOf, stateOf, toIso, toWaitingFor } from './rows.ts'
+import type { ServedBoard } from './served-board.ts'
+import { groupTrash } from './trash-groups.ts'
+
+const MAX_RUNNING = 10
+const MAX_FAILURES = 5
+const MAX_SCHEDULES = 5
+/** The waiting jobs whose reasons are computed. */
+const MAX_REASONS = 2_000
+const DAY_MS = 86_400_000
+/** A conductor reports itself every minute; one that has not for so long may hang. */
+const SILENT_MS = 180_000
+
+/** Reads the overview; those who ask at about the same time get the same. @throws NotConnected */
+export async function readOverview(served: ServedBoard, redaction: Redactor): Promise<WireOverview> {
+  await served.look()
+  const read = () => computeOverview(served, redaction)
+  const overview = await served.memory.get('overview', { leastMs: 1_000, mostMs: 5_000 }, read)
+  return { ...overview, minutes: served.feed.throughput.last(Date.now()) }
+}
+
+async function computeOverview(served: ServedBoard, redaction: Redactor): Promise<WireOverview> {
+  const { board } = served
+  const [entities, now, limits, schedules, trashed, failures] = await Promise.all([
+    served.conductors(),
+    board.readClock(),
+    ifSupported(() => board.limits.list()),
+    ifSupported(() => board.schedules.list()),
+    readTrashCount(served),
+    readFailures(served, redaction),
+  ])
+  const conductors = entities.map(conductorView)
+  const survey = new Survey({ now, conductors: entities })
+  // Nothing is accepted: the jobs are only counted.
+  const page = await board.jobPage({
+    ...{ limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS },
+    owners: true,
+    accept: survey.look,
+  })
+  const atLeast = page.next !== undefined
+  const counted = (value: number): WireCount => ({ value, atLeast })
+  const jobs = { ...survey.counts, trashed: trashed }
+  return {
+    paused: board.paused,
+    connected: board.connected,
+    at: new Date(now).toISOString(),
+    jobs: {
+      waiting: counted(jobs.waiting),
+      delayed: counted(jobs.delayed),
+      running: counted(jobs.running),
+      trashed,
+    },
+    byPriority: survey.byPriority(),
+    byFlow: survey.byFlow(),
+    ...defined({ oldestWaiting: survey.oldestWaiting() }),
+    waitingFor: survey.reasons(redaction),
+    running: survey.running(),
+    slots: {
+      busy: sum(conductors.map(({ running = 0 }) => running)),
+      all: sum(conductors.map(({ concurrency = 0 }) => concurrency)),
+      conductors: conductors.length,
+    },
+    minutes: [],
+    failures,
+    nextSchedules: toNextSchedules(schedules),
+    warnings: toWarnings({ paused: board.paused, limits, schedules, conductors, now, survey }),
+  }
+}
+
+interface FlowCounts {
+  waiting: number
+  running: number
+}
+
+/** Counts jobs one after the other. */
+class Survey {
+  readonly counts = { waiting: 0, delayed: 0, running: 0 }
+  readonly #context: Parameters<typeof reasonOf>[1] & { readonly now: number }
+  readonly #byPriority = new Map<string, FlowCounts>()
+  readonly #byFlow = new Map<string, FlowCounts>()
+  readonly #reasons = new Map<string, { readonly first: ListedJob; jobs: number }>()
+  readonly #running: ListedJob[] = []
+  #oldest: ListedJob | undefined
+  #reasoned = 0
+
+  constructor(context: Parameters<typeof reasonOf>[1] & { readonly now: number }) {
+    this.#context = context
+  }
+
+  readonly look = (listed: ListedJob): boolean => {
+    const { posting, claimed } = listed
+    const state = stateOf(listed, this.#context.now)
+    if (state === 'RUNNING') this.counts.running += 1
+    else if (state === 'DELAYED') this.counts.delayed += 1
+    else this.counts.waiting += 1
+    const kind = claimed ? 'running' : 'waiting'
+    increase(this.#byPriority, posting.priority, kind)
+    const { flow }: { flow?: unknown } = posting.details
+    if (typeof flow === 'string') increase(this.#byFlow, flow, kind)
+    if (claimed) this.#running.push(listed)
+    else {
+      if (state === 'WAITING' && isOlder(listed, this.#oldest)) this.#oldest = listed
+      if (this.#reasoned < MAX_REASONS) this.#addReason(listed)
+    }
+    return false
+  }
+
+  byPriority(): WireOverview['byPriority'] {
+    return [...this.#byPriority].map(([priority, counts]) => ({ priority, ...counts }))
+  }
+
+  byFlow(): WireOverview['byFlow'] {
+    const flows = [...this.#byFlow].map(([flow, counts]) => ({ flow, ...counts, trashed: 0 }))
+    return flows.sort((a, b) => b.waiting + b.running - (a.waiting + a.running)).slice(0, 100)
+  }
+
+  oldestWaiting(): WireOverview['oldestWaiting'] {
+    const { uuid, name } = this.#oldest?.posting ?? {}
+    const postedAt = toIso(this.#oldest?.job.postedAt)
+    return uuid === undefined || name === undefined || postedAt === undefined ? undefined : { uuid, name, postedAt }
+  }
+
+  reasons(redaction: Redactor): WireOverview['waitingFor'] {
+    const groups = [...this.#reasons.values()].sort((a, b) => b.jobs - a.jobs).slice(0, 20)
+    return groups.flatMap(({ first, jobs }) => {
+      const reason = reasonOf(first, this.#context)
+      return reason ? [{ reason: toWaitingFor(reason, redaction), jobs, example: first.posting.uuid }] : []
+    })
+  }
+
+  /** Returns the flows that no conductor has, with the number of their jobs that were looked at. */
+  unknownFlows(): { readonly flow: string; readonly jobs: number }[] {
+    return [...this.#reasons].flatMap(([key, { jobs }]) => {
+      return key.startsWith('flow\0') ? [{ flow: key.slice('flow\0'.length), jobs }] : []
+    })
+  }
+
+  running(): WireOverview['running'] {
+    const runs = this.#running.map(({ posting }) => {
+      const newest = posting.attempts.at(-1)
+      const run = newest?.ended === undefined ? newest : undefined
+      return { uuid: posting.uuid, name: posting.name, ...defined({ owner: run?.who, since: toIso(run?.at) }) }
+    })
+    return runs.sort((a, b) => ((a.since ?? '~') < (b.since ?? '~') ? -1 : 1)).slice(0, MAX_RUNNING)
+  }
+
+  #addReason(listed: ListedJob): void {
+    this.#reasoned += 1
+    const reason = reasonOf(listed, this.#context)
+    if (!reason) return
+    const thing = reason.kind === 'limit' ? reason.key : reason.kind === 'resource' ? reason.resource : ''
+    const key = `${reason.kind}\0${reason.kind === 'flow' ? reason.flow : thing}`
+    const known = this.#reasons.get(key)
+    if (known) known.jobs += 1
+    else this.#reasons.set(key, { first: listed, jobs: 1 })
+  }
+}
+
+function increase(map: Map<string, FlowCounts>, key: string, kind: keyof FlowCounts): void {
+  const counts = map.get(key) ?? { waiting: 0, running: 0 }
+  counts[kind] += 1
+  map.set(key, counts)
+}
+
+function isOlder({ job }: ListedJob, oldest: ListedJob | undefined): boolean {
+  const [at, before] = [job.postedAt, oldest?.job.postedAt]
+  return at !== undefined && (before === undefined || at < before)
+}
+
+/** Counts the jobs in the trash. On a ZooKeeper board that lists them all, so it is not done with each look. */
+async function readTrashCount({ memory, board }: ServedBoard): Promise<WireCount> {
+  const count = () => board.countTrash()
+  const value = await memory.get('trash-count', { leastMs: 2_000, mostMs: 30_000 }, count)
+  return { value, atLeast: false }
+}
+
+async function readFailures(served: ServedBoard, redaction: Redactor): Promise<WireOverview['failures']> {
+  const since = Date.now() - DAY_MS
+  const accept = ({ at }: TrashedJob) => at.getTime() >= since
+  const read = async () => {
+    const options = { limit: 1_000, most: 1_000, timeMs: SCAN_MS, accept, newestFirst: true }
+    return (await served.board.trashPage(options)).items
+  }
+  const items = await served.memory.get('failures', { leastMs: 2_000, mostMs: 30_000 }, read)
+  const groups = groupTrash(items, redaction).slice(0, MAX_FAILURES)
+  return groups.map(({ reason, flow, jobs, last }) => ({ reason, jobs, last, ...defined({ flow }) }))
+}
+
+function toNextSchedules(schedules: readonly ScheduleView[]): WireOverview['nextSchedules'] {
+  const next = schedules.flatMap(({ id, next }) => (next ? [{ id, next: next.toISOString() }] : []))
+  return next.sort((a, b) => (a.next < b.next ? -1 : 1)).slice(0, MAX_SCHEDULES)
+}
+
+interface Noticed {
+  readonly paused: boolean
+  readonly limits: readonly LimitView[]
+  readonly schedules: readonly ScheduleView[]
+  readonly conductors: readonly ReturnType<typeof conductorView>[]
+  readonly now: number
+  readonly survey: Survey
+}
+
+/** The lateness of a schedule from which on it is reported. */
+const LATE_MS = 60_000
+
+function toWarnings({ paused, limits, schedules, conductors, now, survey }: Noticed): WireOverview['warnings'] {
+  const { waiting } = survey.counts
+  const warnings: { text: string; page: string }[] = []
+  if (paused) warnings.push({ text: 'the board is paused: no job is started', page: 'overview' })
+  if (conductors.length === 0 && waiting > 0)
+    warnings.push({ text: `no conductor is connected, and ${waiting} jobs wait`, page: 'conductors' })
+  for (const { flow, jobs } of survey.unknownFlows())
+    warnings.push({ text: `no conductor has flow ${flow}, and ${jobs} jobs wait for one`, page: 'flows' })
+  for (const { key, held, error } of limits) {
+    if (held) warnings.push({ text: `limit ${key} is ${held.until ? 'held' : 'stopped'}`, page: 'limits' })
+    if (error) warnings.push({ text: `limit ${key} cannot be read`, page: 'limits' })
+  }
+  for (const { id, lateMs = 0, error } of schedules) {
+    if (lateMs > LATE_MS)
+      warnings.push({ text: `schedule ${id} is ${Math.round(lateMs / 1_000)} s late`, page: 'schedules' })
+    if (error) warnings.push({ text: `schedule ${id} cannot be read`, page: 'schedules' })
+  }
+  for (const { name, reportedAt, noChild } of conductors) {
+    if (noChild !== undefined)
+      warnings.push({ text: `conductor ${name} can start no child process`, page: 'conductors' })
+    if (reportedAt && now - reportedAt.getTime() > SILENT_MS)
+      warnings.push({ text: `conductor ${name} has not reported for minutes`, page: 'conductors' })
+  }
+  return warnings.slice(0, 50)
+}
+
+/** Returns what a board has, and nothing for one that cannot have it. */
+export async function ifSupported<T>(read: () => Promise<readonly T[]>): Promise<readonly T[]> {
+  try {
+    return await read()
+  } catch (error) {
+    if (error instanceof UnsupportedCapability) return []
+    throw error
+  }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0)
+}

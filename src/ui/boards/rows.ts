@@ -1,0 +1,177 @@
+/** Jobs as rows of lists: those on the board, those in the trash, and those that the history keeps. */
+import type { EndedJob, Entity, Job, TrashedJob, WaitingFor } from '../../board/index.ts'
+import { isKnownToAny, type ListedJob, toFlowReference } from '../../board/internal.ts'
+import { defined } from '../../core/options.ts'
+import type { Redactor } from '../../core/redaction.ts'
+import { workView } from '../../views/index.ts'
+import type { Searched } from '../search/match.ts'
+import type { WireJob, WireWaitingFor } from '../wire/jobs.ts'
+
+/** The longest text in a row, in characters; the page of the job has the whole one. */
+const MAX_TEXT = 500
+/** The jobs in the way that a reason names. */
+const MAX_JOBS = 10
+
+export interface RowContext {
+  readonly now: number
+  readonly redaction: Redactor
+  readonly conductors: readonly Entity[]
+}
+
+/** Returns the row of a job on the board. */
+export function toJobRow(listed: ListedJob, context: RowContext): WireJob {
+  const { job, posting, claimed, cancelRequested } = listed
+  const { uuid, name, priority, size, runs, maxAttempts, key, batch } = posting
+  const run = claimed ? currentRun(listed) : undefined
+  const state = stateOf(listed, context.now)
+  const waiting = claimed ? undefined : reasonOf(listed, context)
+  return {
+    ...{ uuid, name, state, cancelRequested, priority, size, runs, maxAttempts },
+    ...flowOf(posting.details),
+    ...defined({
+      key,
+      batch,
+      owner: run?.who,
+      runningSince: run?.at.toISOString(),
+      postedAt: toIso(job.postedAt),
+      delayedUntil: listed.dueAt > context.now ? toIso(new Date(listed.dueAt)) : undefined,
+      reason: waiting ? context.redaction.text(waiting.text) : undefined,
+      waitingFor: waiting && toWaitingFor(waiting, context.redaction),
+    }),
+  }
+}
+
+/** Returns the row of a job in the trash. */
+export function toTrashRow(trashed: TrashedJob, { redaction }: RowContext): WireJob {
+  const { uuid, name, key, batch, who, at, reason, priority, size, runs } = trashed
+  return {
+    ...{ uuid, name, state: 'TRASHED', cancelRequested: false, priority, size, runs },
+    ...flowOf(trashed.details),
+    owner: who,
+    endedAt: at.toISOString(),
+    reason: cut(redaction.text(reason)),
+    ...defined({ key, batch }),
+  }
+}
+
+/** Returns the row of a job that has left the board. */
+export function toEndedRow(ended: EndedJob, { redaction }: RowContext): WireJob {
+  const { uuid, name, flow, outcome, who, runs, postedAt, startedAt, endedAt, reason } = ended
+  return {
+    ...{
+      uuid,
+      name,
+      state: outcome === 'COMPLETE' ? 'DONE' : 'TRASHED',
+      cancelRequested: false,
+      priority: 'NORMAL',
+      runs,
+    },
+    owner: who,
+    postedAt: postedAt.toISOString(),
+    endedAt: endedAt.toISOString(),
+    ...defined({
+      flow,
+      runningSince: toIso(startedAt),
+      reason: reason === undefined ? undefined : cut(redaction.text(reason)),
+    }),
+  }
+}
+
+/** Returns why the job waits: the reason that the board knows, or that no conductor has its flow. */
+export function reasonOf(listed: ListedJob, { conductors }: Pick<RowContext, 'conductors'>): WaitingFor | undefined {
+  const reason = listed.reason()
+  if (reason || listed.claimed) return reason
+  const work = toFlowReference(listed.posting)
+  if (!work || isKnownToAny(work, conductors)) return undefined
+  return { kind: 'flow', flow: work.flow, text: `no conductor here knows flow ${work.flow}` }
+}
+
+export function stateOf({ claimed, cancelRequested, waits, dueAt }: ListedJob, now: number): WireJob['state'] {
+  if (claimed) return 'RUNNING'
+  return !cancelRequested && (waits || dueAt > now) ? 'DELAYED' : 'WAITING'
+}
+
+/** Returns the run that has the job now; undefined if its claim has not been read yet. */
+function currentRun({ posting }: ListedJob): { readonly who: string; readonly at: Date } | undefined {
+  const newest = posting.attempts.at(-1)
+  return newest && newest.ended === undefined ? newest : undefined
+}
+
+export function toWaitingFor(reason: WaitingFor, redaction: Redactor): WireWaitingFor {
+  const { kind } = reason
+  const text = cut(redaction.text(reason.text))
+  switch (reason.kind) {
+    case 'delay':
+      return { kind, text, until: reason.until.toISOString() }
+    case 'job':
+      return { kind, text, jobs: reason.jobs.slice(0, MAX_JOBS).map(({ uuid }) => uuid) }
+    case 'resource':
+      return { kind, text, key: reason.resource, ...(reason.job ? { jobs: [reason.job.uuid] } : {}) }
+    case 'limit':
+      return {
+        ...{ kind, text, key: reason.key },
+        ...defined({ until: toIso(reason.until), jobs: reason.job && [reason.job.uuid] }),
+      }
+    case 'flow':
+      return { kind, text, flow: reason.flow }
+    case 'pause':
+      return { kind, text }
+  }
+}
+
+/** Returns the flow, the version and the schedule of a job. Any client may have written them. */
+function flowOf(details: Job['details']): Pick<WireJob, 'flow' | 'version' | 'schedule'> {
+  const { flow, version, schedule } = workView({ details })
+  return defined({ flow, version, schedule: schedule?.id })
+}
+
+export function toIso(date: Date | undefined): string | undefined {
+  return date === undefined || Number.isNaN(date.getTime()) ? undefined : date.toISOString()
+}
+
+function cut(text: string): string {
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text
+}
+
+/** Returns what a search reads of a job on the board. */
+export function searchedJob(listed: ListedJob): Searched {
+  const { posting, claimed } = listed
+  const { uuid, name, key, batch, priority, size, runs, attempts, details, resources } = posting
+  const { flow, version, store, schedule }: Record<string, unknown> = details
+  return {
+    ...{ uuid, name, key, batch, priority, size, runs, store },
+    ...{ flow: textOf(flow), version: textOf(version), schedule: textOf(Object(schedule).id) },
+    owner: claimed ? currentRun(listed)?.who : undefined,
+    resources: [...(resources?.exclusive ?? []), ...(resources?.shared ?? [])],
+    // A getter, because few searches ask for them.
+    get limits() {
+      return listed.job.limits.map((limit) => limit.key)
+    },
+    get reasons() {
+      const waiting = listed.reason()
+      const ends = attempts.flatMap(({ reason }) => reason ?? [])
+      return waiting ? [...ends, waiting.text] : ends
+    },
+  }
+}
+
+/** Returns what a search reads of a job in the trash. */
+export function searchedTrash(trashed: TrashedJob): Searched {
+  const { uuid, name, key, batch, priority, size, who, runs, reason, failure, resources } = trashed
+  const { flow, version, store, schedule }: Record<string, unknown> = trashed.details
+  return {
+    ...{ uuid, name, key, batch, priority, size, runs, store, owner: who },
+    ...{ flow: textOf(flow), version: textOf(version), schedule: textOf(Object(schedule).id) },
+    resources: [...(resources.exclusive ?? []), ...(resources.shared ?? [])],
+    reasons: [reason, ...(failure ? [String(failure.message)] : [])],
+  }
+}
+
+/** Returns what a search reads of a job of the history. */
+export function searchedEnded({ uuid, name, flow, who, runs, reason }: EndedJob): Searched {
+  return { uuid, name, flow, owner: who, runs, reasons: reason === undefined ? [] : [reason] }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}

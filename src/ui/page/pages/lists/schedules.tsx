@@ -1,0 +1,205 @@
+/** The schedules: when they fire next, what became of the last times, and what an operator can do. */
+import type { JSX } from 'preact'
+import type { WireSchedule } from '../../../wire/board.ts'
+import { Action } from '../../parts/action.tsx'
+import { Heading } from '../../parts/heading.tsx'
+import { Link } from '../../parts/link.tsx'
+import { Empty, Loaded, Unsupported, Warning } from '../../parts/notices.tsx'
+import { Facts } from '../../parts/table.tsx'
+import { Name, State, Time } from '../../parts/text.tsx'
+import { act } from '../../state/acting.ts'
+import { formatDuration, formatNumber, formatUtc, term, visible } from '../../state/format.ts'
+import { useReading } from '../../state/reading.ts'
+import { href, place } from '../../state/router.ts'
+import { board, onBoard } from '../../state/session.ts'
+import { texts } from '../../texts.ts'
+
+const t = texts.schedules
+/** Below this a schedule is not called late: a conductor may be just about to fire it. */
+const MIN_LATE_MS = 5_000
+
+export function SchedulesPage(): JSX.Element {
+  const isSupported = board.value?.supports.schedules ?? true
+  const reading = useReading<{ readonly schedules: readonly WireSchedule[] }>(
+    isSupported ? onBoard('schedules') : undefined,
+    ['schedules'],
+  )
+  const wanted = place.value.query.get('schedule')
+  return (
+    <>
+      <Heading title={t.title} />
+      {wanted !== null && (
+        <p class="under-heading">
+          <Link to={href('schedules')}>{t.all}</Link>
+        </p>
+      )}
+      {!isSupported ? (
+        <Unsupported what={t.title} />
+      ) : (
+        <Loaded reading={reading}>
+          {({ schedules }) => {
+            const shown = wanted === null ? schedules : schedules.filter(({ id }) => id === wanted)
+            if (shown.length === 0) return <Empty>{wanted === null ? t.empty : t.unknown}</Empty>
+            return shown.map((schedule) => <Schedule key={schedule.id} schedule={schedule} />)
+          }}
+        </Loaded>
+      )}
+    </>
+  )
+}
+
+function Schedule({ schedule }: { schedule: WireSchedule }): JSX.Element {
+  const { id, state, rule, flow, next, upcoming, lateMs = 0, paused, error, counts = {}, failuresInRow = 0 } = schedule
+  return (
+    <article class="card" data-row>
+      <div class="heading">
+        <h2>
+          <Link to={href('schedules', { schedule: id })} row>
+            <Name text={id} />
+          </Link>{' '}
+          <State state={state} />
+        </h2>
+        <ScheduleActions schedule={schedule} />
+      </div>
+      {error !== undefined && (
+        <Warning>
+          <Name text={error} max={500} />
+        </Warning>
+      )}
+      {lateMs > MIN_LATE_MS && <Warning>{t.late(formatDuration(lateMs))}</Warning>}
+      {failuresInRow > 0 && <Warning>{t.failures(failuresInRow)}</Warning>}
+      <History schedule={schedule} />
+      <Facts
+        facts={[
+          [t.next, next !== undefined && <Time at={next} in />],
+          [
+            t.upcoming,
+            upcoming.length > 0 && (
+              <ul class="inline">
+                {upcoming.map((at) => (
+                  <li key={at}>
+                    <Time at={at} in />
+                  </li>
+                ))}
+              </ul>
+            ),
+          ],
+          [t.rule, <Name key="rule" text={rule} />],
+          [
+            t.flow,
+            flow !== undefined && (
+              <Link to={href('flows', { name: flow })}>
+                <Name text={flow} max={80} />
+              </Link>
+            ),
+          ],
+          [t.tenant, schedule.tenant !== undefined && <Name text={schedule.tenant} max={80} />],
+          [t.catchUp, schedule.catchUp],
+          [t.overlap, schedule.overlap],
+          [t.awaits, schedule.awaits !== undefined && <Name text={schedule.awaits} />],
+          [t.declared, schedule.declared !== undefined && <Name text={schedule.declared} />],
+          [
+            t.paused,
+            paused !== undefined && (
+              <>
+                <Time at={paused.since} />, <Name text={paused.by} max={80} />
+                {paused.reason !== undefined && (
+                  <>
+                    : <Name text={paused.reason} />
+                  </>
+                )}
+              </>
+            ),
+          ],
+          [
+            t.counts,
+            Object.entries(counts)
+              .map(([name, count]) => `${visible(name)} ${formatNumber(count)}`)
+              .join(', '),
+          ],
+          [
+            t.jobs,
+            <Link key="jobs" to={href('jobs', { q: term('schedule', id) })}>
+              {t.jobsText}
+            </Link>,
+          ],
+        ]}
+      />
+    </article>
+  )
+}
+
+function ScheduleActions({ schedule: { id, state } }: { schedule: WireSchedule }): JSX.Element {
+  const run = (action: 'pause' | 'resume' | 'trigger' | 'remove', asks: boolean): Promise<boolean> => {
+    const { button, text, done } = t.actions[action]
+    const question = {
+      title: `${button}: ${id}`,
+      text,
+      yes: button,
+      reason: action === 'pause',
+      danger: action === 'remove',
+    }
+    return act(
+      'schedules',
+      asks ? question : undefined,
+      ({ reason }) => ({ id, action, ...(reason ? { reason } : {}) }),
+      done,
+    )
+  }
+  return (
+    <div class="buttons">
+      <Action needs="schedule.trigger" onClick={() => run('trigger', true)}>
+        {t.actions.trigger.button}
+      </Action>
+      {state === 'paused' ? (
+        <Action needs="schedule.resume" onClick={() => run('resume', false)}>
+          {t.actions.resume.button}
+        </Action>
+      ) : (
+        <Action
+          needs="schedule.pause"
+          onClick={() => run('pause', true)}
+          unless={state === 'ended' ? t.hasEnded : undefined}
+        >
+          {t.actions.pause.button}
+        </Action>
+      )}
+      <Action needs="schedule.remove" danger onClick={() => run('remove', true)}>
+        {t.actions.remove.button}
+      </Action>
+    </div>
+  )
+}
+
+/** The last times as a strip, the oldest first, so that it reads as time does. */
+function History({ schedule: { recent } }: { schedule: WireSchedule }): JSX.Element | null {
+  if (recent.length === 0) return null
+  return (
+    <div class="strip">
+      <span class="quiet">{t.history}</span>
+      <ol>
+        {recent.toReversed().map(({ nominal, outcome, uuid, reason }) => {
+          const text = `${formatUtc(nominal)}: ${visible(outcome)}${reason === undefined ? '' : ` (${visible(reason)})`}`
+          const sign = t.outcomes[outcome] ?? outcome.slice(0, 1)
+          const kind = `outcome ${outcome
+            .toLowerCase()
+            .replace(/[^a-z]/g, '-')
+            .slice(0, 30)}`
+          return (
+            <li key={`${nominal} ${uuid}`}>
+              {uuid === undefined ? (
+                <span class={kind} title={text} role="img" aria-label={text}>
+                  {sign}
+                </span>
+              ) : (
+                <Link to={href('jobs', { id: uuid })} class={kind} title={text} label={text}>
+                  {sign}
+                </Link>
+              )}
+            </li>
+          )
+        })}
+      </ol>
+    </div>
+  )
+}

@@ -1,0 +1,148 @@
+/** The first page: how the board is, and what to look at. Each number leads to the list that it counts. */
+import type { JSX } from 'preact'
+import type { WireOverview } from '../../../wire/board.ts'
+import { Action } from '../../parts/action.tsx'
+import { Heading } from '../../parts/heading.tsx'
+import { Link } from '../../parts/link.tsx'
+import { Empty, Loaded, Warning } from '../../parts/notices.tsx'
+import { JobLink, Name, State, Time } from '../../parts/text.tsx'
+import { jobsThatWaitFor } from '../../parts/waiting.tsx'
+import { act } from '../../state/acting.ts'
+import { formatCount, formatNumber } from '../../state/format.ts'
+import { useReading } from '../../state/reading.ts'
+import { href, isPage } from '../../state/router.ts'
+import { board, onBoard } from '../../state/session.ts'
+import { texts } from '../../texts.ts'
+import { ByFlow, ByPriority, Failures, LastHour, LongestRunning, NextSchedules, Slots } from './parts.tsx'
+
+const t = texts.overview
+
+export function OverviewPage(): JSX.Element {
+  const reading = useReading<WireOverview>(onBoard('overview'), ['*'])
+  const { data } = reading
+  return (
+    <>
+      <Heading title={t.title} actions={data && <PauseButton paused={data.paused} />} />
+      <Loaded reading={reading}>{(overview) => <Overview overview={overview} />}</Loaded>
+    </>
+  )
+}
+
+function PauseButton({ paused }: { paused: boolean }): JSX.Element {
+  const name = board.value?.name ?? ''
+  if (paused)
+    return (
+      <Action needs="board.resume" onClick={() => act('resume', undefined, () => ({}), t.resumed)}>
+        {t.resume}
+      </Action>
+    )
+  const question = { title: t.pauseTitle(name), text: t.pauseText, yes: t.pause, danger: true }
+  return (
+    <Action needs="board.pause" danger onClick={() => act('pause', question, () => ({}), t.paused)}>
+      {t.pause}
+    </Action>
+  )
+}
+
+function Overview({ overview }: { overview: WireOverview }): JSX.Element {
+  const { paused, connected, jobs, warnings } = overview
+  return (
+    <>
+      {!connected && <Warning>{t.away}</Warning>}
+      {paused && <Warning>{t.isPaused}</Warning>}
+      {warnings.length > 0 && (
+        <section class="notice warning" aria-labelledby="warnings">
+          <h2 id="warnings">{t.warnings}</h2>
+          <ul>
+            {warnings.map(({ text, page }) => (
+              <li key={text}>
+                <Link to={warningHref(page)}>
+                  <Name text={text} max={400} />
+                </Link>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <ul class="tiles">
+        <Tile state="WAITING" count={jobs.waiting} to={href('jobs', { q: 'state:waiting' })} />
+        <Tile state="DELAYED" count={jobs.delayed} to={href('jobs', { q: 'state:delayed' })} />
+        <Tile state="RUNNING" count={jobs.running} to={href('jobs', { q: 'state:running' })} />
+        <Tile state="TRASHED" count={jobs.trashed} to={href('trash')} />
+      </ul>
+      <div class="cards">
+        <WhyJobsWait overview={overview} />
+        <Failures overview={overview} />
+        <LongestRunning overview={overview} />
+        <Slots overview={overview} />
+        <LastHour overview={overview} />
+        <NextSchedules overview={overview} />
+        <ByFlow overview={overview} />
+        <ByPriority overview={overview} />
+      </div>
+    </>
+  )
+}
+
+/** Returns the address of a warning's page, which may have an id or a search: `limits?key=x`. */
+function warningHref(page: string): string {
+  const { pathname, searchParams } = new URL(page, 'http://page/')
+  const [name = '', id] = pathname.slice(1).split('/')
+  const query = Object.fromEntries(searchParams)
+  return isPage(name)
+    ? href(name, id === undefined ? query : { ...query, id: decodeURIComponent(id) })
+    : href('overview')
+}
+
+function Tile({
+  state,
+  count,
+  to,
+}: {
+  state: string
+  count: WireOverview['jobs']['waiting']
+  to: string
+}): JSX.Element {
+  return (
+    <li>
+      <Link to={to} class={`tile ${count.value === 0 ? 'zero' : ''}`}>
+        <strong>{formatCount(count)}</strong> <State state={state} />
+      </Link>
+    </li>
+  )
+}
+
+/** The question that operators come with. */
+function WhyJobsWait({ overview: { waitingFor, oldestWaiting, jobs } }: { overview: WireOverview }): JSX.Element {
+  return (
+    <section class="card">
+      <h2>{t.why}</h2>
+      {oldestWaiting && (
+        <p>
+          {t.oldest} <JobLink uuid={oldestWaiting.uuid} name={oldestWaiting.name} />,{' '}
+          <Time at={oldestWaiting.postedAt} />
+        </p>
+      )}
+      {waitingFor.length === 0 && <Empty>{jobs.waiting.value === 0 ? t.noneWaits : t.noReason}</Empty>}
+      <ul class="counted">
+        {waitingFor.map(({ reason, jobs, example }) => (
+          <li key={`${reason.kind} ${reason.key} ${reason.text}`}>
+            <Link
+              to={jobsThatWaitFor(reason, example)}
+              class="count"
+              label={t.waitLabel(formatNumber(jobs), reason.text)}
+            >
+              {formatNumber(jobs)}
+            </Link>
+            <span>
+              <span class="tag">{texts.waiting.kinds[reason.kind]}</span> <Name text={reason.text} max={300} />{' '}
+              <Link to={href('jobs', { id: example })} class="quiet">
+                {t.example}
+              </Link>
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}

@@ -1,0 +1,102 @@
+/** A list of jobs, as the pages of jobs, trash and history have it. */
+import type { ComponentChildren, JSX } from 'preact'
+import type { WireJob } from '../../wire/jobs.ts'
+import { term } from '../state/format.ts'
+import { href } from '../state/router.ts'
+import { texts } from '../texts.ts'
+import { Progress } from './charts.tsx'
+import { Link } from './link.tsx'
+import { type Column, Table } from './table.tsx'
+import { Elapsed, JobLink, Name, State, Time } from './text.tsx'
+
+export interface JobTableProps {
+  readonly label: string
+  readonly jobs: readonly WireJob[]
+  /** The uuids that are selected, and what changes them; absent where nothing can be selected. */
+  readonly selection?: { readonly uuids: ReadonlySet<string>; readonly set: (uuids: ReadonlySet<string>) => void }
+}
+
+const COLUMNS: readonly Column<WireJob>[] = [
+  { head: texts.jobs.state, cell: (job) => <JobState job={job} /> },
+  { head: texts.jobs.name, kind: 'main', cell: ({ uuid, name }) => <JobLink uuid={uuid} name={name} row /> },
+  { head: texts.jobs.reason, kind: 'wide', cell: (job) => <Reason job={job} /> },
+  { head: texts.jobs.owner, kind: 'widest', cell: ({ owner }) => owner !== undefined && <OwnerLink owner={owner} /> },
+  { head: texts.jobs.priority, kind: 'widest', cell: ({ priority }) => texts.priorities[priority] ?? priority },
+  {
+    head: texts.jobs.runs,
+    kind: 'number',
+    cell: ({ runs, maxAttempts }) => (maxAttempts === undefined ? runs : texts.of(String(runs), String(maxAttempts))),
+  },
+  { head: texts.jobs.since, kind: 'wide', cell: (job) => <Since job={job} /> },
+]
+
+export function JobTable({ label, jobs, selection }: JobTableProps): JSX.Element {
+  if (selection === undefined) return <Table label={label} columns={COLUMNS} rows={jobs} keyOf={({ uuid }) => uuid} />
+  const { uuids, set } = selection
+  const areAll = jobs.length > 0 && jobs.every(({ uuid }) => uuids.has(uuid))
+  const toggle = (uuid: string): void => {
+    const next = new Set(uuids)
+    if (!next.delete(uuid)) next.add(uuid)
+    set(next)
+  }
+  return (
+    <Table
+      label={label}
+      columns={COLUMNS}
+      rows={jobs}
+      keyOf={({ uuid }) => uuid}
+      leadHead={
+        <input
+          type="checkbox"
+          aria-label={texts.bulk.selectAll}
+          checked={areAll}
+          onChange={() => set(areAll ? new Set() : new Set(jobs.map(({ uuid }) => uuid)))}
+        />
+      }
+      lead={({ uuid, name }) => (
+        <input
+          type="checkbox"
+          data-select
+          aria-label={texts.bulk.select(name.slice(0, 80))}
+          checked={uuids.has(uuid)}
+          onChange={() => toggle(uuid)}
+        />
+      )}
+    />
+  )
+}
+
+function JobState({ job: { state, cancelRequested, progress } }: { job: WireJob }): JSX.Element {
+  return (
+    <>
+      <State state={state} />
+      {cancelRequested && state === 'RUNNING' && <span class="tag">{texts.jobs.cancelling}</span>}
+      {progress !== undefined && state === 'RUNNING' && <Progress value={progress} label={texts.jobs.progress} />}
+    </>
+  )
+}
+
+function Reason({ job: { reason, waitingFor } }: { job: WireJob }): ComponentChildren {
+  const text = reason ?? waitingFor?.text
+  return text === undefined ? null : <Name text={text} max={140} />
+}
+
+export function OwnerLink({ owner }: { owner: string }): JSX.Element {
+  return (
+    <Link to={href('jobs', { q: term('owner', owner) })}>
+      <Name text={owner} max={60} />
+    </Link>
+  )
+}
+
+/** The time that matters most in the state that the job has. */
+function Since({ job: { state, postedAt, runningSince, endedAt, delayedUntil } }: { job: WireJob }): ComponentChildren {
+  if (state === 'RUNNING' && runningSince !== undefined)
+    return (
+      <>
+        {texts.jobs.runningFor} <Elapsed from={runningSince} />
+      </>
+    )
+  if (state === 'DELAYED' && delayedUntil !== undefined) return <Time at={delayedUntil} in />
+  return <Time at={endedAt ?? postedAt} />
+}

@@ -1,0 +1,54 @@
+/** Requests to the server's API. Paths are relative to the base of the page, so a proxy may serve it under any prefix. */
+import type { WireProblem } from '../../wire/common.ts'
+import { texts } from '../texts.ts'
+import { BASE } from './base.ts'
+
+/** A refused request, or one that has not reached the server: then its code is `UNREACHABLE`. */
+export class ApiError extends Error {
+  readonly code: string
+  readonly status: number
+
+  constructor({ code, message }: WireProblem, status: number) {
+    super(message)
+    this.code = code
+    this.status = status
+  }
+}
+
+/** Returns the URL of an endpoint. */
+export function endpoint(path: string): string {
+  return new URL(`api/v1/${path}`, BASE).href
+}
+
+/** Returns the answer to a GET request. @throws ApiError */
+export function read<T>(path: string, signal: AbortSignal): Promise<T> {
+  return request<T>(path, { signal })
+}
+
+/** Returns the answer to a POST request. @throws ApiError */
+export function send<T>(path: string, body: object): Promise<T> {
+  return request<T>(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+}
+
+async function request<T>(path: string, init: RequestInit): Promise<T> {
+  const url = endpoint(path)
+  const response = await fetch(url, { ...init, cache: 'no-store', credentials: 'same-origin' }).catch(
+    (error: unknown) => {
+      if (init.signal?.aborted) throw error
+      throw new ApiError({ code: 'UNREACHABLE', message: texts.errors.unreachable }, 0)
+    },
+  )
+  if (response.ok) return (await response.json()) as T
+  throw new ApiError(await problemOf(response), response.status)
+}
+
+/** Returns the problem that the server names; a proxy before it may have answered with anything. */
+async function problemOf(response: Response): Promise<WireProblem> {
+  const problem = (await response.json().catch(() => undefined)) as Partial<WireProblem> | undefined
+  const { status } = response
+  return { code: problem?.code ?? `HTTP_${status}`, message: problem?.message ?? texts.errors.status(status) }
+}

@@ -1,0 +1,88 @@
+/** The stream of a board's changes, in the tab that has it for all tabs. */
+import type { WireChange } from '../../wire/live.ts'
+import { endpoint } from './api.ts'
+
+export type StreamState = 'open' | 'away'
+
+/** Messages between the tabs of a browser. */
+export type TabMessage =
+  /** The topics that have changed. */
+  | { readonly kind: 'change'; readonly topics: readonly string[] }
+  /** Changes may have been missed. */
+  | { readonly kind: 'reset' }
+  | { readonly kind: 'state'; readonly state: StreamState }
+  /** The jobs that a tab shows. */
+  | { readonly kind: 'watch'; readonly tab: string; readonly uuids: readonly string[] }
+  /** Asks the others which jobs they show. */
+  | { readonly kind: 'ask' }
+
+const REPORT_MS = 10_000
+const RETRY_MS = 3_000
+/** Jobs of several tabs are named in one request. */
+const GATHER_MS = 100
+const MAX_JOBS = 50
+
+/** Opens the stream, opens it again when it ends, and reports what comes from it. */
+export class StreamHolder {
+  readonly #board: string
+  readonly #report: (message: TabMessage) => void
+  readonly #byTab = new Map<string, readonly string[]>()
+  #source: EventSource | undefined
+  /** The jobs that the open stream was asked for. */
+  #named: ReadonlySet<string> = new Set()
+  #state: StreamState = 'open'
+  #opening: ReturnType<typeof setTimeout> | undefined
+  readonly #reporting: ReturnType<typeof setInterval>
+
+  constructor(board: string, report: (message: TabMessage) => void) {
+    this.#board = board
+    this.#report = report
+    this.#reporting = setInterval(() => {
+      if (this.#source !== undefined) report({ kind: 'state', state: this.#state })
+    }, REPORT_MS)
+    this.#openIn(0)
+  }
+
+  /** Notes the jobs that a tab shows. The stream is opened anew only if it does not name one of them. */
+  watch(tab: string, uuids: readonly string[]): void {
+    if (uuids.length === 0) this.#byTab.delete(tab)
+    else this.#byTab.set(tab, uuids)
+    if (uuids.some((uuid) => !this.#named.has(uuid))) this.#openIn(GATHER_MS)
+  }
+
+  close(): void {
+    clearInterval(this.#reporting)
+    clearTimeout(this.#opening)
+    this.#source?.close()
+  }
+
+  #openIn(delay: number): void {
+    clearTimeout(this.#opening)
+    this.#opening = setTimeout(() => this.#open(), delay)
+  }
+
+  #open(): void {
+    this.#source?.close()
+    const jobs = [...new Set([...this.#byTab.values()].flat())].slice(-MAX_JOBS)
+    this.#named = new Set(jobs)
+    const query = jobs.length === 0 ? '' : `?jobs=${jobs.map(encodeURIComponent).join(',')}`
+    const source = new EventSource(endpoint(`boards/${encodeURIComponent(this.#board)}/events${query}`))
+    this.#source = source
+    source.onopen = () => this.#set('open')
+    source.onerror = () => {
+      this.#set('away')
+      // A refused request ends the source; a lost connection it opens again by itself.
+      if (source.readyState === EventSource.CLOSED) this.#openIn(RETRY_MS)
+    }
+    source.onmessage = ({ data }: MessageEvent<string>): void => {
+      const { topics } = JSON.parse(data) as WireChange
+      this.#report({ kind: 'change', topics })
+    }
+    source.addEventListener('reset', () => this.#report({ kind: 'reset' }))
+  }
+
+  #set(state: StreamState): void {
+    this.#state = state
+    this.#report({ kind: 'state', state })
+  }
+}

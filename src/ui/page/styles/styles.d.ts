@@ -1,0 +1,2 @@
+/** Style sheets are bundled by the build. */
+declare module '*.css'

@@ -1,0 +1,221 @@
+/** What people ask a board to do through the dashboard: it is done, it says who asked, and it is in the log. */
+import { pino } from 'pino'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type JobBoard, openBoard, schedule, type TrashedJob } from '../../src/board/index.ts'
+import { NEEDS, type WireBulkResult, type WireDone } from '../../src/ui/wire/actions.ts'
+import { LEVELS, type Level } from '../../src/ui/wire/session.ts'
+import { type Client, openClient } from './client.ts'
+
+let board: JobBoard
+let client: Client
+let access: { who: string; level: Level; values: boolean }
+let lines: Record<string, unknown>[]
+
+beforeEach(async () => {
+  board = await openBoard('memory:', { who: 'server' })
+  lines = []
+  access = { who: 'ada', level: 'admin', values: true }
+  const log = pino({ base: null }, { write: (line: string) => void lines.push(JSON.parse(line)) })
+  client = openClient({ board, log, authorize: () => access })
+})
+
+afterEach(async () => {
+  await client[Symbol.asyncDispose]()
+  await board.close()
+})
+
+const trash = async (): Promise<TrashedJob[]> => {
+  const all: TrashedJob[] = []
+  for await (const job of board.trashed()) all.push(job)
+  return all
+}
+
+const ask = async <T = WireDone>(path: string, body: unknown = {}): Promise<T> => {
+  const answer = await client.post(`/boards/main${path}`, body)
+  expect(answer.status, JSON.stringify(answer.body)).toBe(200)
+  return answer.body as T
+}
+
+describe('one job', () => {
+  test('is posted by the name of its flow, once for a key', async () => {
+    const first = await ask('/jobs', { flow: 'import', store: { file: 'a' }, priority: 'HIGH', key: 'k' })
+    const again = await ask('/jobs', { flow: 'import', store: { file: 'b' }, key: 'k' })
+    expect(again.uuids).toEqual(first.uuids)
+    const job = await board.find(first.uuids?.[0] ?? '')
+    expect([job.details.flow, job.details.store, job.priority]).toEqual(['import', { file: 'a' }, 'HIGH'])
+  })
+
+  test('is cancelled, with the name of who asked', async () => {
+    const { uuid } = await board.post('import', {})
+    await ask(`/jobs/${uuid}/cancel`, { reason: 'wrong file' })
+    expect((await trash()).map(({ reason }) => reason)).toEqual([expect.stringContaining('wrong file (ada)')])
+    expect(lines).toContainEqual(
+      expect.objectContaining({
+        audit: 'cancel',
+        who: 'ada',
+        board: 'main',
+        what: `job ${uuid}`,
+        reason: 'wrong file',
+      }),
+    )
+  })
+
+  test('is restored, and purged', async () => {
+    const { uuid } = await board.post('import', {})
+    await ask(`/jobs/${uuid}/cancel`)
+    expect((await ask(`/jobs/${uuid}/restore`)).uuids).toEqual([uuid])
+    expect(await trash()).toEqual([])
+    await ask(`/jobs/${uuid}/cancel`)
+    await ask(`/jobs/${uuid}/purge`)
+    expect(await trash()).toEqual([])
+    expect((await client.post(`/boards/main/jobs/${uuid}/purge`, {})).status).toBe(404)
+  })
+
+  test('is released', async () => {
+    const job = await board.post('import', {})
+    const claim = await board.claim(job)
+    await ask(`/jobs/${job.uuid}/release`, { reason: 'hangs' })
+    expect(claim.lost.aborted).toBe(true)
+    const again = await client.post(`/boards/main/jobs/${job.uuid}/release`, {})
+    expect([again.status, again.body['code']]).toEqual([404, 'NOT_FOUND'])
+  })
+})
+
+describe('many jobs', () => {
+  beforeEach(async () => {
+    await board.postMany(Array.from({ length: 30 }, (_, index) => ({ flow: index % 3 === 0 ? 'a' : 'b', store: {} })))
+  })
+
+  test('are counted first, and no more than shown are cancelled', async () => {
+    const query = 'flow:a'
+    expect(await ask('/bulk', { action: 'cancel', query, dryRun: true })).toEqual({
+      matched: 10,
+      more: false,
+      done: 0,
+      failed: [],
+    })
+    await board.post('a', {})
+    const { status, body } = await client.post('/boards/main/bulk', { action: 'cancel', query, expected: 10 })
+    expect([status, body['code']]).toEqual([409, 'CHANGED'])
+    expect(await ask<WireBulkResult>('/bulk', { action: 'cancel', query, expected: 11, reason: 'old' })).toMatchObject({
+      matched: 11,
+      done: 11,
+    })
+    expect((await trash()).map(({ details }) => details.flow)).toEqual(Array(11).fill('a'))
+  })
+
+  test('are restored and purged from the trash', async () => {
+    await ask('/bulk', { action: 'cancel', query: '' })
+    expect(await ask<WireBulkResult>('/bulk', { action: 'restore', query: 'flow:a' })).toMatchObject({
+      matched: 10,
+      done: 10,
+    })
+    expect(await ask<WireBulkResult>('/bulk', { action: 'purge', query: 'state:trashed flow:b' })).toMatchObject({
+      matched: 20,
+      done: 20,
+    })
+    expect([await board.countJobs(), (await trash()).length]).toEqual([10, 0])
+  })
+
+  test('are named, and those that are not there are told', async () => {
+    const uuids: string[] = []
+    for await (const { uuid } of board.jobs()) uuids.push(uuid)
+    const named = [...uuids.slice(0, 2), '00000000-0000-7000-8000-000000000000']
+    const result = await ask<WireBulkResult>('/bulk', { action: 'cancel', uuids: named })
+    expect(result).toMatchObject({ matched: 3, done: 2, failed: [{ uuid: named[2], code: 'NOT_FOUND' }] })
+    expect((await client.post('/boards/main/bulk', { action: 'cancel' })).status).toBe(400)
+    expect((await client.post('/boards/main/bulk', { action: 'cancel', uuids, query: '' })).status).toBe(400)
+  })
+})
+
+test('the board is paused and resumed', async () => {
+  await ask('/pause', { reason: 'deploy' })
+  expect(board.paused).toBe(true)
+  await ask('/resume')
+  expect(board.paused).toBe(false)
+})
+
+test('schedules are triggered, paused, resumed and removed', async () => {
+  await board.schedules.put(schedule('nightly', { cron: '0 2 * * *' }, 'report', {}))
+  const { uuids = [] } = await ask('/schedules', { id: 'nightly', action: 'trigger' })
+  expect((await board.find(uuids[0] ?? '')).details.flow).toBe('report')
+  await ask('/schedules', { id: 'nightly', action: 'pause', reason: 'audit' })
+  expect((await board.schedules.show('nightly')).paused).toMatchObject({ reason: 'audit (ada)' })
+  await ask('/schedules', { id: 'nightly', action: 'resume' })
+  expect((await board.schedules.show('nightly')).paused).toBeUndefined()
+  await ask('/schedules', { id: 'nightly', action: 'remove' })
+  expect((await client.post('/boards/main/schedules', { id: 'nightly', action: 'trigger' })).status).toBe(404)
+})
+
+test('limits are set, held, stopped, resumed and removed', async () => {
+  const key = 'api/x'
+  await ask('/limits', { action: 'set', key, concurrency: 2, rate: { limit: 5, perMs: 1_000, burst: 5 } })
+  expect(await board.limits.show(key)).toMatchObject({ concurrency: 2, rate: { limit: 5, perMs: 1_000 } })
+  await ask('/limits', { action: 'pushBack', key, forMs: 60_000, reason: '429' })
+  expect((await board.limits.show(key)).held).toMatchObject({ reason: '429 (ada)' })
+  await ask('/limits', { action: 'stop', key })
+  expect((await board.limits.show(key)).held?.until).toBeUndefined()
+  await ask('/limits', { action: 'resume', key })
+  expect((await board.limits.show(key)).held).toBeUndefined()
+  await ask('/limits', { action: 'remove', key })
+  expect(await board.limits.list()).toEqual([])
+  expect((await client.post('/boards/main/limits', { action: 'set', key })).status).toBe(400)
+})
+
+test('a batch is cancelled, and its failed jobs are run again', async () => {
+  const batch = await board.batch({ name: 'import' })
+  const job = await batch.post('import', {})
+  await (await board.claim(job)).trash({ reason: 'x' })
+  expect((await ask(`/batches/${batch.uuid}`, { action: 'retry' })).uuids).toEqual([job.uuid])
+  await ask(`/batches/${batch.uuid}`, { action: 'cancel', reason: 'enough' })
+  expect((await batch.progress()).state).toBe('cancelled')
+})
+
+describe('rights', () => {
+  const ATTEMPTS: readonly (readonly [action: string, path: string, body: object])[] = [
+    ['post', '/jobs', { flow: 'x' }],
+    ...(['cancel', 'restore', 'purge', 'release'] as const).map(
+      (action) => [action, `/jobs/0199/${action}`, {}] as const,
+    ),
+    ...(['cancel', 'restore', 'purge'] as const).map((action) => [action, '/bulk', { action, query: '' }] as const),
+    ['board.pause', '/pause', {}],
+    ['board.resume', '/resume', {}],
+    ...(['pause', 'resume', 'trigger', 'remove'] as const).map(
+      (action) => [`schedule.${action}`, '/schedules', { id: 'x', action }] as const,
+    ),
+    ['limit.set', '/limits', { action: 'set', key: 'x', concurrency: 1 }],
+    ['limit.remove', '/limits', { action: 'remove', key: 'x' }],
+    ['limit.stop', '/limits', { action: 'stop', key: 'x' }],
+    ['limit.pushBack', '/limits', { action: 'pushBack', key: 'x', forMs: 1 }],
+    ['limit.resume', '/limits', { action: 'resume', key: 'x' }],
+    ...(['cancel', 'retry'] as const).map((action) => [`batch.${action}`, '/batches/0199', { action }] as const),
+  ]
+
+  test('every action has one', () => {
+    expect(new Set(ATTEMPTS.map(([action]) => action))).toEqual(new Set(Object.keys(NEEDS)))
+  })
+
+  test.each(LEVELS)('of level %s', async (level) => {
+    access = { who: 'eve', level, values: false }
+    for (const [action, path, body] of ATTEMPTS) {
+      const { status } = await client.post(`/boards/main${path}`, body)
+      const isPermitted = LEVELS.indexOf(level) >= LEVELS.indexOf(NEEDS[action] ?? 'admin')
+      expect(status === 403, `${action}: ${status}`).toBe(!isPermitted)
+    }
+  })
+
+  test('nobody changes anything through a read-only dashboard', async () => {
+    await using readOnly = openClient({ board, readOnly: true })
+    await board.post('import', {})
+    for (const [action, path, body] of ATTEMPTS)
+      expect((await readOnly.post(`/boards/main${path}`, body)).status, action).toBe(403)
+    expect((await readOnly.get<{ readOnly: boolean }>('/session')).body.readOnly).toBe(true)
+    expect(await board.countJobs()).toBe(1)
+  })
+
+  test('a refused change is in the log', async () => {
+    access = { who: 'eve', level: 'read', values: false }
+    await client.post('/boards/main/pause', {})
+    expect(lines).toContainEqual(expect.objectContaining({ level: 40, audit: 'board.pause', who: 'eve' }))
+  })
+})

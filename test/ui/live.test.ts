@@ -1,0 +1,226 @@
+/** The stream of changes, and what a dashboard costs a board while nobody looks at it. */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { type JobBoard, openBoard } from '../../src/board/index.ts'
+import { silentLog } from '../../src/core/log.ts'
+import { BoardFeed, IDLE_MS } from '../../src/ui/boards/board-feed.ts'
+import { ChangeStreams, StreamCounter } from '../../src/ui/change-streams.ts'
+import { type Dashboard, dashboard } from '../../src/ui/index.ts'
+import { change, type WireChange } from '../../src/ui/wire/live.ts'
+import { ORIGIN, serve } from './client.ts'
+
+let board: JobBoard
+let opened: Dashboard
+
+beforeEach(async () => {
+  board = await openBoard('memory:')
+  opened = dashboard({ board })
+})
+
+afterEach(async () => {
+  vi.useRealTimers()
+  await opened.close()
+  await board.close()
+})
+
+interface Message {
+  readonly id: string
+  readonly event: string
+  readonly data: WireChange
+}
+
+/** Reads the messages of a stream. */
+async function* messages(response: Response): AsyncGenerator<Message, void, undefined> {
+  let text = ''
+  const decoder = new TextDecoder()
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk, { stream: true })
+    for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+      const fields = new Map(
+        text
+          .slice(0, end)
+          .split('\n')
+          .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
+      )
+      text = text.slice(end + 2)
+      const data = fields.get('data')
+      if (data === undefined) continue
+      yield {
+        id: fields.get('id') ?? '',
+        event: fields.get('event') ?? 'message',
+        data: change.parse(JSON.parse(data)),
+      }
+    }
+  }
+}
+
+const stream = async ({ jobs = '', lastEventId }: { jobs?: string; lastEventId?: string } = {}) => {
+  const headers = lastEventId === undefined ? {} : { 'last-event-id': lastEventId }
+  const response = await opened.fetch(new Request(`${ORIGIN}/api/v1/boards/main/events?jobs=${jobs}`, { headers }))
+  return { response, messages: messages(response) }
+}
+
+const next = async (from: AsyncGenerator<Message, void, undefined>): Promise<Message> => {
+  const { value, done } = await from.next()
+  if (done || !value) throw new Error('the stream has ended')
+  return value
+}
+
+/** Collects topics until there is the wanted one. */
+const until = async (from: AsyncGenerator<Message, void, undefined>, topic: string): Promise<Set<string>> => {
+  const topics = new Set<string>()
+  while (!topics.has(topic)) for (const one of (await next(from)).data.topics) topics.add(one)
+  return topics
+}
+
+test('a stream names what has changed, and the jobs that were asked for', async () => {
+  const [mine, other] = [await board.post('a', {}), await board.post('a', {})]
+  const { response, messages } = await stream({ jobs: mine.uuid })
+  expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+  expect(response.headers.get('cache-control')).toBe('no-cache, no-transform')
+  expect(response.headers.get('x-accel-buffering')).toBe('no')
+  await (await board.claim(mine)).trash({ reason: 'x' })
+  await (await board.claim(other)).consume()
+  const topics = await until(messages, 'trash')
+  expect(topics).toContain('jobs')
+  expect(topics).toContain(mine.uuid)
+  expect(topics).not.toContain(other.uuid)
+})
+
+test('changes of limits and schedules are topics', async () => {
+  const { messages } = await stream()
+  await board.limits.set('x', { concurrency: 1 })
+  await until(messages, 'limits')
+  await board.limits.stop('x')
+  await until(messages, 'limits')
+})
+
+test('many changes are few messages', async () => {
+  const { messages } = await stream()
+  await next(messages)
+  const begun = performance.now()
+  let received = 0
+  const posting = board.postMany(Array.from({ length: 2_000 }, () => ({ flow: 'a', store: {} })))
+  await posting
+  const last = await board.post('last', {})
+  await (await board.claim(last)).trash({ reason: 'end' })
+  for (let over = false; !over; received += 1) over = (await next(messages)).data.topics.includes('trash')
+  const periods = (performance.now() - begun) / 250
+  expect(received).toBeLessThanOrEqual(Math.ceil(periods) + 2)
+})
+
+describe('a reader that comes back', () => {
+  test('gets what it has missed', async () => {
+    const first = await stream()
+    const { id } = await next(first.messages)
+    await first.messages.return()
+    const job = await board.post('a', {})
+    const second = await stream({ lastEventId: id, jobs: job.uuid })
+    const { event, data } = await next(second.messages)
+    expect([event, new Set(data.topics)]).toEqual(['message', new Set(['jobs', job.uuid])])
+  })
+
+  test.each(['nonsense', '0123456789ab-1', '9'.repeat(1_000)])(
+    'from elsewhere (%s) begins anew',
+    async (lastEventId) => {
+      const { messages } = await stream({ lastEventId })
+      expect((await next(messages)).event).toBe('reset')
+    },
+  )
+
+  test('after too many changes begins anew', async () => {
+    const streams = new ChangeStreams('main')
+    const open = (lastEventId: string | null) =>
+      streams.open({ jobs: new Set(), lastEventId, signal: new AbortController().signal, held: [] })
+    const { id } = await next(messages(open(null)))
+    for (let index = 0; index < 5_000; index += 1) streams.publish(['jobs'])
+    expect((await next(messages(open(id)))).event).toBe('reset')
+    streams.close()
+  })
+})
+
+test('a reader that reads nothing keeps little', async () => {
+  const streams = new ChangeStreams('main')
+  let ended = 0
+  const held = [{ [Symbol.dispose]: () => void (ended += 1) }]
+  const response = streams.open({ jobs: new Set(), lastEventId: null, signal: new AbortController().signal, held })
+  vi.useFakeTimers()
+  for (let round = 0; round < 20_000; round += 1) {
+    streams.publish(['jobs'])
+    vi.advanceTimersByTime(250)
+  }
+  vi.useRealTimers()
+  streams.close()
+  let bytes = 0
+  for await (const chunk of response.body ?? []) bytes += chunk.byteLength
+  expect(bytes).toBeLessThan(64_000)
+  expect(ended).toBe(1)
+})
+
+test('there are at most a thousand streams, and some of one address', () => {
+  const counter = new StreamCounter()
+  const held = Array.from({ length: 200 }, () => counter.add('10.0.0.1'))
+  expect(() => counter.add('10.0.0.1')).toThrow('too many streams')
+  for (let index = 0; index < 800; index += 1) held.push(counter.add(`10.0.1.${index}`))
+  expect(() => counter.add('10.0.2.1')).toThrow('too many streams')
+  for (const one of held) one[Symbol.dispose]()
+  held[0]?.[Symbol.dispose]()
+  expect(counter.streams).toBe(0)
+})
+
+test('a stream that its reader cancels is over', async () => {
+  const streams = new ChangeStreams('main')
+  let ended = 0
+  const held = [{ [Symbol.dispose]: () => void (ended += 1) }]
+  const response = streams.open({ jobs: new Set(), lastEventId: null, signal: new AbortController().signal, held })
+  await response.body?.cancel()
+  streams.publish(['jobs'])
+  expect(ended).toBe(1)
+})
+
+test('a browser that goes away frees its place', async () => {
+  await using server = await serve(opened.node)
+  const going = new AbortController()
+  const open = () => fetch(`${server.url}/api/v1/boards/main/events`, { signal: going.signal })
+  const statuses = await Promise.all(Array.from({ length: 201 }, async () => (await open()).status))
+  expect(statuses.filter((status) => status === 503)).toHaveLength(1)
+  going.abort()
+  await vi.waitFor(async () => {
+    const again = new AbortController()
+    const { status } = await fetch(`${server.url}/api/v1/boards/main/events`, { signal: again.signal })
+    again.abort()
+    expect(status).toBe(200)
+  }, 20_000)
+})
+
+describe('nobody looks', () => {
+  test('a board that nobody looks at is not followed', async () => {
+    await opened.fetch(new Request(`${ORIGIN}/api/v1/session`))
+    expect(board.jobCount).toBeUndefined()
+    await opened.fetch(new Request(`${ORIGIN}/api/v1/boards/main/jobs`))
+    expect(board.jobCount).toBe(0)
+  })
+
+  test('a minute after the last look the board is not followed any more', async () => {
+    const topics: string[] = []
+    const onTopics = (some: readonly string[]) => void topics.push(...some)
+    const feed = new BoardFeed({ board, log: silentLog, onTopics, onChange: () => undefined })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] })
+    await feed.look()
+    await vi.advanceTimersByTimeAsync(IDLE_MS - 1_000)
+    await feed.look()
+    await vi.advanceTimersByTimeAsync(IDLE_MS - 1_000)
+    expect(feed.isOpen).toBe(true)
+    const held = await feed.stream()
+    await vi.advanceTimersByTimeAsync(10 * IDLE_MS)
+    expect(feed.isOpen).toBe(true)
+    held[Symbol.dispose]()
+    await vi.advanceTimersByTimeAsync(IDLE_MS)
+    expect(feed.isOpen).toBe(false)
+    vi.useRealTimers()
+    board.closeUnusedView()
+    expect(board.jobCount).toBeUndefined()
+    topics.length = 0
+    await board.post('a', {})
+    expect(topics).toEqual([])
+  })
+})

@@ -1,0 +1,321 @@
+/** What the dashboard's API says of a board: every answer is checked by its schema, see `client.ts`. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type JobBoard, openBoard, schedule } from '../../src/board/index.ts'
+import { startConductor } from '../../src/conductor/index.ts'
+import { input, linear, task } from '../../src/flow/index.ts'
+import { openPersistence, type Persistence } from '../../src/persistence/index.ts'
+import type { WireFlow, WireOverview } from '../../src/ui/wire/board.ts'
+import type { WireJobDetail, WireJobPage, WireJobValues } from '../../src/ui/wire/jobs.ts'
+import type { WirePicture } from '../../src/ui/wire/picture.ts'
+import type { WireSession } from '../../src/ui/wire/session.ts'
+import { type Client, openClient } from './client.ts'
+
+let board: JobBoard
+let persistence: Persistence
+let client: Client
+
+beforeEach(async () => {
+  board = await openBoard('memory:', { who: 'tester' })
+  persistence = await openPersistence('memory:')
+  client = openClient({ board, persistence })
+})
+
+afterEach(async () => {
+  await client[Symbol.asyncDispose]()
+  await persistence.close()
+  await board.close()
+})
+
+const read = async <T>(path: string): Promise<T> => {
+  const { status, body } = await client.get(path)
+  expect(status, JSON.stringify(body)).toBe(200)
+  return body as T
+}
+
+test('the session says who asks, and which boards there are', async () => {
+  const session = await read<WireSession>('/session')
+  expect(session).toMatchObject({ who: 'local', level: 'admin', values: true, readOnly: false, doctor: false })
+  expect(session.boards).toEqual([
+    {
+      name: 'main',
+      uri: board.uri,
+      kind: 'memory',
+      supports: { limits: true, schedules: true, batches: true, history: true, logbooks: true },
+    },
+  ])
+})
+
+describe('jobs', () => {
+  test('are listed in claim order, page by page', async () => {
+    for (const [index, priority] of (['LOW', 'NORMAL', 'HIGH', 'NORMAL'] as const).entries())
+      await board.post('import', {}, { name: `job-${index}`, priority })
+    const first = await read<WireJobPage>('/boards/main/jobs?limit=3')
+    expect(first.jobs.map(({ name }) => name)).toEqual(['job-2', 'job-1', 'job-3'])
+    expect(first.scan.total).toBe(4)
+    const second = await read<WireJobPage>(`/boards/main/jobs?limit=3&after=${first.scan.next}`)
+    expect(second.jobs.map(({ name }) => name)).toEqual(['job-0'])
+    expect(second.scan.next).toBeUndefined()
+  })
+
+  test('a page that ends with the last job has no next one', async () => {
+    for (let index = 0; index < 4; index += 1) await board.post('import', {})
+    const page = await read<WireJobPage>('/boards/main/jobs?limit=4')
+    expect(page.jobs).toHaveLength(4)
+    expect(page.scan.next).toBeUndefined()
+  })
+
+  test('filters are applied before the page is cut', async () => {
+    for (let index = 0; index < 60; index += 1) await board.post(index % 20 === 19 ? 'rare' : 'often', {})
+    const page = await read<WireJobPage>('/boards/main/jobs?q=flow:rare&limit=2')
+    expect(page.jobs.map(({ flow }) => flow)).toEqual(['rare', 'rare'])
+    const rest = await read<WireJobPage>(`/boards/main/jobs?q=flow:rare&limit=2&after=${page.scan.next}`)
+    expect(rest.jobs).toHaveLength(1)
+    expect(rest.scan.next).toBeUndefined()
+  })
+
+  test('show who runs them, since when, and why others wait', async () => {
+    const resources = { exclusive: ['disk'] }
+    const running = await board.post('import', {}, { resources })
+    const waiting = await board.post('import', {}, { resources })
+    const delayed = await board.post('import', {}, { delay: '1h' })
+    await using _claim = await board.claim(running)
+    const { jobs } = await read<WireJobPage>('/boards/main/jobs')
+    const row = (uuid: string) => jobs.find((job) => job.uuid === uuid)
+    expect(row(running.uuid)).toMatchObject({ state: 'RUNNING', owner: 'tester', runs: 1 })
+    expect(row(running.uuid)?.runningSince).toBeDefined()
+    expect(row(waiting.uuid)).toMatchObject({
+      state: 'WAITING',
+      waitingFor: { kind: 'resource', key: 'disk', jobs: [running.uuid] },
+    })
+    expect(row(delayed.uuid)).toMatchObject({ state: 'DELAYED', waitingFor: { kind: 'delay' } })
+  })
+
+  test('a search by states reads the trash and the history', async () => {
+    const [done, trashed, waiting] = [await board.post('a', {}), await board.post('b', {}), await board.post('c', {})]
+    await (await board.claim(done)).consume()
+    await (await board.claim(trashed)).trash({ reason: 'broken' })
+    const found = async (q: string) => {
+      const { jobs } = await read<WireJobPage>(`/boards/main/jobs?q=${encodeURIComponent(q)}`)
+      return jobs.map(({ uuid, state }) => [uuid, state])
+    }
+    expect(await found('state:trashed')).toEqual([[trashed.uuid, 'TRASHED']])
+    expect(await found('state:done')).toEqual([[done.uuid, 'DONE']])
+    expect(await found('state:waiting,done')).toEqual([
+      [waiting.uuid, 'WAITING'],
+      [done.uuid, 'DONE'],
+    ])
+    expect(await found('state:trashed reason:brok*')).toEqual([[trashed.uuid, 'TRASHED']])
+    for (const { uuid } of [done, trashed, waiting]) {
+      expect((await found(uuid)).map(([one]) => one)).toContain(uuid)
+      expect((await found(uuid.slice(-12))).map(([one]) => one)).toContain(uuid)
+    }
+  })
+
+  test('a field that does not exist is refused with the list', async () => {
+    const { status, body } = await client.get('/boards/main/jobs?q=nmae:x')
+    expect([status, body['code']]).toEqual([400, 'INVALID_ARGUMENT'])
+    expect(body['message']).toContain('did you mean name?')
+  })
+
+  test('a cursor that is none, and a limit that is none, are refused', async () => {
+    for (const path of [
+      '/boards/main/jobs?after=x',
+      '/boards/main/jobs?after=board:x',
+      '/boards/main/jobs?limit=0',
+      '/boards/main/trash?after=x',
+    ])
+      expect((await client.get(path)).status, path).toBe(400)
+  })
+
+  test('a bounded search says how far it is, and goes on', async () => {
+    await board.postMany(
+      Array.from({ length: 20_500 }, (_, index) => ({ flow: index === 20_200 ? 'needle' : 'hay', store: {} })),
+    )
+    const first = await read<WireJobPage>('/boards/main/jobs?q=flow:needle')
+    let [page, requests] = [first, 1]
+    while (page.scan.next !== undefined && page.jobs.length === 0) {
+      page = await read<WireJobPage>(`/boards/main/jobs?q=flow:needle&after=${page.scan.next}`)
+      requests += 1
+    }
+    expect(first.scan.next).toBeDefined()
+    expect(first.scan.looked).toBeLessThanOrEqual(20_000)
+    expect(page.jobs.map(({ flow }) => flow)).toEqual(['needle'])
+    expect(requests).toBeGreaterThan(1)
+  }, 60_000)
+})
+
+describe('a job', () => {
+  const add = task('add', { requires: ['one'], provides: 'sum', execute: async ({ one }: { one: number }) => one + 1 })
+
+  test('on the board: what it asks for, its attempts, and why it waits', async () => {
+    const before = await board.post('first', {})
+    const { uuid } = await board.post(
+      'import',
+      { file: 'secret.csv' },
+      { after: [before.uuid], key: 'k', resources: { shared: ['disk'] } },
+    )
+    const detail = await read<WireJobDetail>(`/boards/main/jobs/${uuid}`)
+    expect(detail).toMatchObject({
+      ...{ uuid, flow: 'import', state: 'DELAYED', key: 'k', storeKeys: ['file'], logbook: null, postedBy: 'tester' },
+      ...{ resources: { exclusive: [], shared: ['disk'] }, after: [{ uuid: before.uuid, on: 'done' }] },
+      waitingFor: { kind: 'job', jobs: [before.uuid] },
+    })
+    expect(JSON.stringify(detail)).not.toContain('secret.csv')
+    expect(detail.commands['show']).toContain(`jobboard show ${uuid} --board memory:`)
+    expect((await read<WireJobDetail>(`/boards/main/jobs/${before.uuid}`)).dependents).toEqual([uuid])
+  })
+
+  test('that is done: its logbook, and its results with the right to see them', async () => {
+    const flow = linear('sum', input<{ one: number }>(), add)
+    await using _conductor = await startConductor({ board, persistence, flows: [flow] })
+    const job = await board.post('sum', { one: 1 })
+    await job.wait({ timeout: '20s' })
+    const detail = await read<WireJobDetail>(`/boards/main/jobs/${job.uuid}`)
+    expect(detail).toMatchObject({
+      state: 'DONE',
+      flow: 'sum',
+      logbook: { state: 'SUCCESS', atoms: [{ name: 'add', state: 'SUCCESS' }] },
+    })
+    expect(await read<WireJobValues>(`/boards/main/jobs/${job.uuid}/values`)).toEqual({
+      store: {},
+      results: { add: 2 },
+    })
+    const { flows } = await read<{ flows: WireFlow[] }>('/boards/main/flows')
+    expect(flows).toMatchObject([{ name: 'sum', atoms: 1, done: 1, failed: 0 }])
+    expect(flows[0]?.conductors).toHaveLength(1)
+    const picture = await read<WirePicture>('/boards/main/flows/sum/picture')
+    expect(picture).toMatchObject({ flow: 'sum', nodes: [{ name: 'add', kind: 'task' }], collapsed: false })
+    expect(await read<WirePicture>(`/boards/main/jobs/${job.uuid}/picture`)).toEqual(picture)
+    expect((await client.get('/boards/main/flows/other/picture')).status).toBe(404)
+  })
+
+  test('in the trash', async () => {
+    const job = await board.post('import', { a: 1 })
+    await (await board.claim(job)).trash({ reason: 'disk full' })
+    const detail = await read<WireJobDetail>(`/boards/main/jobs/${job.uuid}`)
+    expect(detail).toMatchObject({ state: 'TRASHED', reason: 'disk full', trashedBy: 'tester', storeKeys: ['a'] })
+    expect(detail.commands['restore']).toBe(`jobboard trash restore ${job.uuid} --board memory:`)
+  })
+
+  test('that nobody knows', async () => {
+    const { status, body } = await client.get('/boards/main/jobs/00000000-0000-7000-8000-000000000000')
+    expect([status, body['code']]).toEqual([404, 'NOT_FOUND'])
+    expect((await client.get('/boards/other/jobs')).status).toBe(404)
+  })
+})
+
+describe('the overview', () => {
+  test('counts jobs, and says why they wait and what runs longest', async () => {
+    const [running] = [await board.post('a', {}), await board.post('b', {}), await board.post('b', {}, { delay: '1h' })]
+    await using _claim = await board.claim(running)
+    const gone = await board.post('c', {})
+    await (await board.claim(gone)).trash({ reason: 'timeout after 312 ms' })
+    const overview = await read<WireOverview>('/boards/main/overview')
+    expect(overview.jobs).toEqual({
+      waiting: { value: 1, atLeast: false },
+      delayed: { value: 1, atLeast: false },
+      running: { value: 1, atLeast: false },
+      trashed: { value: 1, atLeast: false },
+    })
+    expect(overview.byFlow).toContainEqual({ flow: 'b', waiting: 2, running: 0, trashed: 0 })
+    expect(overview.running).toMatchObject([{ uuid: running.uuid, owner: 'tester' }])
+    expect(overview.failures).toMatchObject([{ reason: 'timeout after … ms', flow: 'c', jobs: 1 }])
+    expect(overview.waitingFor.map(({ reason }) => reason.kind)).toEqual(['delay'])
+    expect(overview.minutes).toHaveLength(60)
+    expect(overview.warnings).toContainEqual({ text: 'no conductor is connected, and 1 jobs wait', page: 'conductors' })
+  })
+
+  test('has the throughput from the history, and then from events', async () => {
+    const before = await board.post('a', {})
+    await (await board.claim(before)).consume()
+    const first = await read<WireOverview>('/boards/main/overview')
+    const sums = ({ minutes }: WireOverview) => {
+      return minutes.reduce((sum, { posted, done }) => ({ posted: sum.posted + posted, done: sum.done + done }), {
+        posted: 0,
+        done: 0,
+      })
+    }
+    expect(sums(first)).toEqual({ posted: 1, done: 1 })
+    const after = await board.post('a', {})
+    await (await board.claim(after)).consume()
+    expect(sums(await read<WireOverview>('/boards/main/overview'))).toEqual({ posted: 2, done: 2 })
+  })
+})
+
+describe('lists', () => {
+  test('of the trash, newest first, and by reasons', async () => {
+    for (const reason of ['no row 17', 'no row 4', 'other']) {
+      const job = await board.post('import', {})
+      await (await board.claim(job)).trash({ reason })
+    }
+    const first = await read<WireJobPage>('/boards/main/trash?limit=2')
+    expect(first.jobs.map(({ reason }) => reason)).toEqual(['other', 'no row 4'])
+    const second = await read<WireJobPage>(`/boards/main/trash?limit=2&after=${first.scan.next}`)
+    expect(second.jobs.map(({ reason }) => reason)).toEqual(['no row 17'])
+    const { groups } = await read<{ groups: { reason: string; jobs: number; query: string }[] }>(
+      '/boards/main/trash/groups',
+    )
+    expect(groups.map(({ reason, jobs }) => [reason, jobs])).toEqual([
+      ['no row …', 2],
+      ['other', 1],
+    ])
+    const found = await read<WireJobPage>(`/boards/main/trash?q=${encodeURIComponent(groups[0]?.query ?? '')}`)
+    expect(found.jobs.map(({ reason }) => reason)).toEqual(['no row 4', 'no row 17'])
+  })
+
+  test('of limits, schedules, resources, batches, conductors, history and logbooks', async () => {
+    await board.limits.set('api', { concurrency: 1, rate: { limit: 5, per: '1s' } })
+    await board.limits.stop('mail', { reason: 'quota' })
+    await board.schedules.put(schedule('nightly', { cron: '0 2 * * *' }, 'report', {}))
+    const batch = await board.batch({ name: 'import' })
+    const [held, wants] = [
+      await batch.post('import', {}, { resources: { exclusive: ['disk'] }, limits: ['api'] }),
+      await batch.post('import', {}, { resources: { exclusive: ['disk'] }, limits: ['api'] }),
+    ]
+    await using _claim = await board.claim(held)
+    const { limits } = await read<{ limits: unknown[] }>('/boards/main/limits')
+    expect(limits).toMatchObject([
+      {
+        key: 'api',
+        concurrency: 1,
+        keys: [{ key: 'api', running: 1, waiting: 1 }],
+        waiting: { value: 1, atLeast: false },
+      },
+      { key: 'mail', held: { reason: 'quota', by: 'tester' } },
+    ])
+    const { schedules } = await read<{ schedules: { upcoming: string[] }[] }>('/boards/main/schedules')
+    expect(schedules).toMatchObject([{ id: 'nightly', state: 'active', flow: 'report' }])
+    expect(schedules[0]?.upcoming).toHaveLength(5)
+    const { resources } = await read<{ resources: unknown[] }>('/boards/main/resources')
+    expect(resources).toMatchObject([
+      {
+        resource: 'disk',
+        mode: 'exclusive',
+        holders: [{ uuid: held.uuid, owner: 'tester' }],
+        firstWaiting: [{ uuid: wants.uuid }],
+      },
+    ])
+    const { batches } = await read<{ batches: unknown[] }>('/boards/main/batches')
+    expect(batches).toMatchObject([{ uuid: batch.uuid, name: 'import', open: 2, total: 2 }])
+    expect(await read(`/boards/main/batches/${batch.uuid}`)).toEqual(batches[0])
+    expect(await read('/boards/main/conductors')).toEqual({ conductors: [] })
+    expect(await read<WireJobPage>('/boards/main/history')).toMatchObject({ jobs: [] })
+    expect(await read('/boards/main/logbooks')).toMatchObject({ logbooks: [] })
+    expect((await read<{ suggestions: unknown[] }>('/boards/main/suggest?q=impo')).suggestions).toContainEqual({
+      text: 'flow:import',
+      kind: 'flow',
+    })
+  })
+
+  test('what a board cannot do is 501, and a doctor that is not there 404', async () => {
+    await using bare = openClient({ board })
+    expect((await bare.get('/boards/main/logbooks')).status).toBe(501)
+    expect((await bare.get('/boards/main/doctor')).status).toBe(404)
+  })
+})
+
+test('a board that is closed is 503', async () => {
+  await board.close()
+  const { status, body } = await client.get('/boards/main/jobs')
+  expect(status, JSON.stringify(body)).toBe(503)
+})
