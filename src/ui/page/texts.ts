@@ -132,7 +132,8 @@ export const texts = {
       ['attempts:>1', 'the number of runs; also < and ='],
       ['store.order.id=17', 'a value in the store; needs the right to see values'],
     ] as const,
-    together: 'Several terms must all be true. A value with spaces is put in quotes: name:"my job".',
+    together:
+      'Several terms must all be true. Without state:, jobs that have not ended are searched. A value with spaces is put in quotes: name:"my job".',
     looked: 'Looked at',
     progress: (found: string, looked: string, total: string | undefined, goesOn: boolean) => {
       const whole = total === undefined ? '' : ` of ${total}`
@@ -234,7 +235,7 @@ export const texts = {
   jobs: {
     title: 'Jobs',
     search: 'Search for jobs',
-    all: 'All',
+    all: 'Open',
     state: 'State',
     name: 'Name',
     reason: 'Reason',

@@ -38,6 +38,8 @@ export class World implements AsyncDisposable {
   readonly rights: Rights = { level: 'admin', values: true }
   /** The uuids of the jobs that pages are looked at for. */
   readonly jobs = new Map<string, string>()
+  /** The streams of changes that are open. */
+  streams = 0
   readonly board: JobBoard
   readonly other: JobBoard
   readonly persistence: Persistence
@@ -86,7 +88,16 @@ export class World implements AsyncDisposable {
         { level: 'fault', subject: 'flows', text: 'no conductor knows the flow unknown', advice: 'start one' },
       ],
     })
-    this.#server = createServer(this.#dashboard.node)
+    const { node } = this.#dashboard
+    this.#server = createServer((request, response) => {
+      if (request.url?.includes('/events')) {
+        this.streams += 1
+        response.once('close', () => {
+          this.streams -= 1
+        })
+      }
+      node(request, response)
+    })
     await new Promise<void>((resolve) => this.#server?.listen(this.#port, '127.0.0.1', resolve))
     this.#port = (this.#server.address() as AddressInfo).port
   }

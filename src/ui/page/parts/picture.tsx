@@ -41,7 +41,7 @@ export function Picture({ picture, states = new Map() }: PictureProps): JSX.Elem
             <EdgeShape key={index} edge={edge} />
           ))}
           {nodes.map((node) => (
-            <NodeShape key={node.id} node={node} state={node.name === undefined ? undefined : states.get(node.name)} />
+            <NodeShape key={node.id} node={node} state={stateOf(node, states)} />
           ))}
         </svg>
       </section>
@@ -55,13 +55,21 @@ export function Picture({ picture, states = new Map() }: PictureProps): JSX.Elem
   )
 }
 
+/** The states of atoms, the one that an operator must see first. */
+const URGENCY: readonly string[] = ['FAILURE', 'REVERT_FAILURE', 'RUNNING', 'RETRYING', 'REVERTING', 'REVERTED', 'PENDING', 'SUCCESS']
+
+/** Returns the state of a part; for an inner flow that is drawn as one, the most urgent of its atoms'. */
+function stateOf({ name, atoms }: Node, states: ReadonlyMap<string, string>): string | undefined {
+  if (atoms === undefined) return name === undefined ? undefined : states.get(name)
+  const inside = atoms.flatMap((atom) => states.get(atom) ?? [])
+  return URGENCY.find((state) => inside.includes(state)) ?? inside[0]
+}
+
 function NodeShape({ node, state }: { node: Node; state: string | undefined }): JSX.Element {
-  const { x, y, width, height, kind, isolated, atoms } = node
+  const { x, y, width, height, kind, isolated, label } = node
   if (kind === 'point') return <circle class="point" cx={x} cy={y} r={4} />
   const name = visible(node.name ?? '')
-  const room = Math.max(4, Math.floor((width - 28) / LETTER_WIDTH))
   const classes = ['node', kind, isolated && 'isolated', stateClass(state ?? 'none')].filter(Boolean).join(' ')
-  const count = atoms === undefined ? '' : ` (${atoms})`
   return (
     <g class={classes}>
       <title>{texts.picture.node(clip(name, 500), state)}</title>
@@ -70,8 +78,7 @@ function NodeShape({ node, state }: { node: Node; state: string | undefined }): 
         {NODE_SIGNS[state ?? ''] ?? (kind === 'retry' ? '↻' : '')}
       </text>
       <text x={x + 6} y={y}>
-        {clip(name, room - count.length)}
-        {count}
+        {visible(label ?? clip(name, Math.max(4, Math.floor((width - 28) / LETTER_WIDTH))))}
       </text>
     </g>
   )

@@ -1,0 +1,103 @@
+/** Changes arrive by themselves: in all tabs by one stream, after a restart of the server, and without a stream. */
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { hasBrowser, startBrowser } from '../../support/chromium.ts'
+import { Visit } from './browsing.ts'
+import { World } from './world.ts'
+
+describe.skipIf(!hasBrowser)('live', () => {
+  let world: World
+  let browser: Browser
+
+  beforeAll(async () => {
+    ;[world, browser] = await Promise.all([World.open(), startBrowser()])
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await world?.[Symbol.asyncDispose]()
+  })
+
+  /** A browser with tabs. */
+  async function tabs(number: number): Promise<Page[]> {
+    const context = await browser.newContext()
+    onTestFinished(() => context.close())
+    const pages: Page[] = []
+    for (let n = 0; n < number; n++) {
+      const visit = await Visit.begin(context, world)
+      await visit.open('jobs')
+      pages.push(visit.page)
+    }
+    await Promise.all(pages.map((page) => isLive(page)))
+    return pages
+  }
+
+  const isLive = (page: Page) => page.locator('header .live.live').waitFor()
+  const post = (name: string) => world.board.post('unknown', {}, { name })
+  const seen = (page: Page, name: string) => page.getByRole('rowheader', { name, exact: true }).waitFor()
+
+  test.each([2, 7])('%d tabs share one stream, and the next takes it over', async (number) => {
+    await expect.poll(() => world.streams).toBe(0)
+    const pages = await tabs(number)
+    expect(world.streams).toBe(1)
+    await post(`for ${number} tabs`)
+    await Promise.all(pages.map((page) => seen(page, `for ${number} tabs`)))
+    const [holder, ...rest] = pages
+    await holder?.close()
+    await Promise.all(rest.map(isLive))
+    await post(`after the first of ${number}`)
+    await Promise.all(rest.map((page) => seen(page, `after the first of ${number}`)))
+    // The server learns of the closed tab a moment later.
+    await expect.poll(() => world.streams).toBe(1)
+  })
+
+  test('a restart of the server is survived: the page says that it reads again, and then that changes arrive', async () => {
+    const pages = await tabs(2)
+    await world.stop()
+    await Promise.all(pages.map((page) => page.getByText('The stream of changes is away').waitFor()))
+    await post('while it was away')
+    await world.serve()
+    await Promise.all(pages.map(isLive))
+    await Promise.all(pages.map((page) => seen(page, 'while it was away')))
+  })
+
+  test('without locks the page reads again by itself', async () => {
+    const context = await browser.newContext()
+    onTestFinished(() => context.close())
+    await context.addInitScript('delete Navigator.prototype.locks')
+    const visit = await Visit.begin(context, world)
+    await visit.open('jobs')
+    await visit.page.locator('header .live.polling').waitFor()
+    await post('without a stream')
+    await seen(visit.page, 'without a stream')
+    expect(visit.errors).toEqual([])
+  })
+
+  test('a hidden tab reads nothing, and reads again when it is seen', async () => {
+    const [page] = await tabs(1)
+    if (page === undefined) throw new Error('there is no tab')
+    const hide = (isHidden: boolean) =>
+      page.evaluate(`(() => {
+        Object.defineProperty(document, 'hidden', { configurable: true, get: () => ${isHidden} })
+        document.dispatchEvent(new Event('visibilitychange'))
+      })()`)
+    await hide(true)
+    await page.locator('header .live.paused').waitFor()
+    await post('while it was hidden')
+    await hide(false)
+    await seen(page, 'while it was hidden')
+    await isLive(page)
+  })
+
+  test('a job is followed to its end', async () => {
+    const context = await browser.newContext()
+    onTestFinished(() => context.close())
+    const visit = await Visit.begin(context, world)
+    const job = await post('to be cancelled')
+    await visit.open(`jobs/${job.uuid}`)
+    await isLive(visit.page)
+    await world.board.cancel(job, { reason: 'by another program' })
+    await visit.page.getByText('by another program').first().waitFor()
+    expect(visit.errors).toEqual([])
+  })
+})

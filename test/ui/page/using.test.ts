@@ -1,0 +1,232 @@
+/** What people do on the page: search, go back, use keys, act on jobs, and be refused. */
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { hasBrowser, startBrowser } from '../../support/chromium.ts'
+import { Visit } from './browsing.ts'
+import { World } from './world.ts'
+
+describe.skipIf(!hasBrowser)('on the page', () => {
+  let world: World
+  let browser: Browser
+
+  beforeAll(async () => {
+    ;[world, browser] = await Promise.all([World.open(), startBrowser()])
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await world?.[Symbol.asyncDispose]()
+  })
+
+  beforeEach(() => {
+    Object.assign(world.rights, { level: 'admin', values: true })
+  })
+
+  async function open(path: string): Promise<Page> {
+    const context = await browser.newContext()
+    const visit = await Visit.begin(context, world)
+    onTestFinished(async () => {
+      await context.close()
+      expect(visit.errors).toEqual([])
+    })
+    await visit.open(path)
+    return visit.page
+  }
+
+  const row = (page: Page, name: string) => page.getByRole('rowheader', { name, exact: true })
+  const box = (page: Page) => page.getByRole('combobox', { name: 'Search for jobs' })
+
+  test('a search is in the address, and the back button undoes it', async () => {
+    const page = await open('jobs')
+    await row(page, 'waits for its time').waitFor()
+    await box(page).fill('resource:disk-3 state:waiting')
+    await page.keyboard.press('Enter')
+    await row(page, 'waits for its time').waitFor({ state: 'detached' })
+    await row(page, 'waits for disk').waitFor()
+    expect(new URL(page.url()).searchParams.get('q')).toBe('resource:disk-3 state:waiting')
+    await page.getByRole('link', { name: 'waits for disk' }).click()
+    await page.getByRole('heading', { level: 1, name: 'waits for disk' }).waitFor()
+    await page.goBack()
+    await row(page, 'waits for disk').waitFor()
+    expect(await box(page).inputValue()).toBe('resource:disk-3 state:waiting')
+    await page.goBack()
+    await row(page, 'waits for its time').waitFor()
+    expect(await box(page).inputValue()).toBe('')
+    await page.reload()
+    await row(page, 'waits for its time').waitFor()
+  })
+
+  test('a search that cannot be read is explained', async () => {
+    const page = await open('jobs?q=colour%3Ared')
+    await page.getByRole('alert').getByText('colour').waitFor()
+    await page.getByRole('button', { name: 'Try again' }).waitFor()
+  })
+
+  test('a number of the overview leads to the jobs that it counts', async () => {
+    const page = await open('overview')
+    await page.getByRole('link', { name: /Delayed$/ }).click()
+    await row(page, 'waits for its time').waitFor()
+    expect(await box(page).inputValue()).toBe('state:delayed')
+  })
+
+  test('everything can be done by keys alone', async () => {
+    const page = await open('overview')
+    await page.keyboard.press('g')
+    await page.keyboard.press('j')
+    await page.getByRole('heading', { level: 1, name: 'Jobs' }).waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('name:"waits for*"')
+    await page.keyboard.press('Enter')
+    await row(page, 'running').waitFor({ state: 'detached' })
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('j')
+    await page.keyboard.press('x')
+    await page.getByText('1 selected').waitFor()
+    await page.keyboard.press('j')
+    await page.keyboard.press('x')
+    await page.getByText('2 selected').waitFor()
+    const name = await page.locator(':focus').innerText()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name }).waitFor()
+    await page.keyboard.press('?')
+    await page.getByRole('dialog').waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    // The focus is where it was, and the heading says where that is.
+    expect(await page.locator(':focus').innerText()).toBe(name)
+  })
+
+  test('keys can be switched off', async () => {
+    const page = await open('jobs')
+    await page.getByRole('button', { name: 'Keys' }).click()
+    await page.getByRole('checkbox', { name: /Keys without/ }).uncheck()
+    await page.getByRole('button', { name: 'Close' }).click()
+    await page.keyboard.press('g')
+    await page.keyboard.press('t')
+    await page.keyboard.press('?')
+    await page.getByRole('dialog').waitFor()
+    expect(page.url()).toContain('/jobs')
+  })
+
+  test('a job is cancelled with a reason, seen in the trash by it, and restored', async () => {
+    const { uuid } = await world.board.post('unknown', {}, { name: 'unwanted' })
+    const page = await open(`jobs/${uuid}`)
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click()
+    await page.getByLabel(/^Reason/).fill('ticket 4711')
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel', exact: true }).click()
+    await page.getByRole('button', { name: 'Restore' }).waitFor()
+    await page.getByText('ticket 4711').first().waitFor()
+    await page.getByRole('button', { name: 'Restore' }).click()
+    await page.getByRole('region', { name: 'State' }).getByText('Waiting').waitFor()
+    const job = await world.board.find(uuid)
+    expect(job.state).toBe('UNCLAIMED')
+  })
+
+  test('many jobs are purged after their number was typed', async () => {
+    const many = Array.from({ length: 120 }, (_, n) => ({ flow: 'unknown', store: {}, name: `batch of many ${n}` }))
+    for (const result of await world.board.postMany(many)) expect(result).not.toHaveProperty('error')
+    const page = await open(`jobs?q=${encodeURIComponent('name:"batch of many*"')}`)
+    await page.getByRole('checkbox', { name: 'All that match' }).check()
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click()
+    // Before the number is typed the button does nothing.
+    const yes = page.getByRole('dialog').getByRole('button', { name: 'Cancel 120 jobs' })
+    await yes.waitFor()
+    expect(await yes.isDisabled()).toBe(true)
+    await page.getByLabel('Type 120 to confirm').fill('120')
+    await yes.click()
+    await page.getByText('120 jobs cancelled.').waitFor()
+    await box(page).fill('state:trashed name:"batch of many*"')
+    await page.keyboard.press('Enter')
+    await page.getByRole('row', { name: 'Trashed' }).first().waitFor()
+    await page.getByRole('checkbox', { name: 'All that match' }).check()
+    await page.getByRole('button', { name: 'Purge', exact: true }).click()
+    await page.getByLabel('Type 120 to confirm').fill('120')
+    await page.getByRole('dialog').getByRole('button', { name: 'Purge 120 jobs' }).click()
+    await page.getByText('120 jobs purged.').waitFor()
+    await page.getByText('Nothing is found.').waitFor()
+  })
+
+  test('a limit is set and stopped, and a schedule triggered', async () => {
+    const page = await open('limits')
+    await page.getByRole('button', { name: 'Set a new limit' }).click()
+    await page.getByLabel('Key or pattern').fill('region/eu')
+    await page.getByLabel('Jobs at once').fill('3')
+    await page.getByRole('dialog').getByRole('button', { name: 'Set' }).click()
+    const card = page.getByRole('article').filter({ hasText: 'region/eu' })
+    await card.getByText('at most 3 at once').waitFor()
+    await card.getByRole('button', { name: 'Stop' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Stop' }).click()
+    await card.getByText('Stopped').waitFor()
+    await page.getByRole('link', { name: 'Schedules' }).click()
+    const nightly = page.getByRole('article').filter({ hasText: 'nightly' })
+    await nightly.getByRole('button', { name: 'Trigger now' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Trigger now' }).click()
+    await nightly.getByRole('list').getByRole('link').first().waitFor()
+  })
+
+  test('the board is paused and resumed', async () => {
+    const page = await open('overview')
+    await page.getByRole('button', { name: 'Pause the board' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Pause the board' }).click()
+    await page.getByText('The board is paused: no job is claimed').waitFor()
+    await page.getByRole('button', { name: 'Resume the board' }).click()
+    await page.getByRole('button', { name: 'Pause the board' }).waitFor()
+  })
+
+  test('values are shown when they are asked for, to those who may see them', async () => {
+    const path = `jobs/${world.uuid('failed')}`
+    const page = await open(path)
+    await page.getByText('The store has:').waitFor()
+    expect(await page.getByText('"id": 17').count()).toBe(0)
+    await page.getByRole('button', { name: 'Show the values' }).click()
+    await page.getByText('"id": 17').waitFor()
+    world.rights.values = false
+    const other = await open(path)
+    const button = other.getByRole('button', { name: /^Show the values/ })
+    expect(await button.getAttribute('aria-disabled')).toBe('true')
+    await button.click({ force: true })
+    await other.getByRole('status').getByText('right to see values').waitFor()
+  })
+
+  test('what a person may not do is there, and says why', async () => {
+    world.rights.level = 'read'
+    const page = await open(`jobs/${world.uuid('waits for a flow')}`)
+    const cancel = page.getByRole('button', { name: /^Cancel \(This needs the level operate/ })
+    expect(await cancel.getAttribute('aria-disabled')).toBe('true')
+    // Playwright takes it for disabled; people can press it, and are told why.
+    await cancel.click({ force: true })
+    await page.getByRole('status').getByText('This needs the level operate; yours is read.').waitFor()
+    expect(await page.getByRole('dialog').count()).toBe(0)
+  })
+
+  test('the colours and the times are kept', async () => {
+    const page = await open('jobs')
+    await page.getByLabel('Colours').selectOption('dark')
+    await page.getByLabel('Times').selectOption('utc')
+    await page.getByRole('cell', { name: /UTC$/ }).first().waitFor()
+    await page.reload()
+    await page.getByRole('cell', { name: /UTC$/ }).first().waitFor()
+    expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark')
+  })
+
+  test('another board is chosen', async () => {
+    await world.other.post('unknown', {}, { name: 'elsewhere' })
+    const page = await open('jobs')
+    await page.getByRole('combobox', { name: 'Board' }).selectOption('other')
+    await row(page, 'elsewhere').waitFor()
+    expect(new URL(page.url()).pathname).toBe('/b/other/jobs')
+  })
+
+  test('it works below any path', async () => {
+    const context = await browser.newContext()
+    onTestFinished(() => context.close())
+    const visit = await Visit.begin(context, world)
+    await visit.page.goto(`${world.url}ops/jobs-dashboard/`)
+    await visit.page.getByRole('link', { name: 'Flows' }).click()
+    await visit.page.getByRole('link', { name: 'import', exact: true }).first().waitFor()
+    expect(new URL(visit.page.url()).pathname).toBe('/ops/jobs-dashboard/b/main/flows')
+    await visit.page.reload()
+    await visit.page.getByRole('link', { name: 'import', exact: true }).first().waitFor()
+    expect(visit.errors).toEqual([])
+  })
+})
