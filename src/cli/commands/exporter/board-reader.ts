@@ -5,7 +5,7 @@ import { abortAfter, followSignals, rejectOnAbort } from '../../../core/async/ab
 import { NotConnected, Timeout, UnsupportedCapability } from '../../../core/errors.ts'
 import { NameLimit } from '../../../core/metrics.ts'
 import type { PrometheusSink } from '../../../telemetry/internal.ts'
-import { conductorView } from '../../views/conductor-view.ts'
+import { conductorView } from '../../../views/index.ts'
 import type { BoardGauge } from './board-gauges.ts'
 import { Paced } from './paced.ts'
 

@@ -209,7 +209,7 @@ async function checkConductor(
 ): Promise<void> {
   if (!config.conductor) return
   const { conductorChecks } = await import('./check-conductor.ts')
-  for (const { path, assert } of conductorChecks(values, config)) faults.tryDo(path, assert)
+  for (const { path, assert } of conductorChecks(values, config)) faults.attempt(path, assert)
 }
 
 /** Checks each limit on its own, so that each mistake is found. */
