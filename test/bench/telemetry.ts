@@ -41,8 +41,7 @@ export default async function telemetry(): Promise<void> {
   const took = new Map<Case, number[]>(CASES.map((name) => [name, []]))
   const rounds = async (cases: readonly Case[]) => {
     for (const each of cases) await run(each)
-    for (let round = 0; round < ROUNDS; round += 1)
-      for (const each of cases) took.get(each)?.push(await run(each))
+    for (let round = 0; round < ROUNDS; round += 1) for (const each of cases) took.get(each)?.push(await run(each))
   }
   await rounds([bare, prometheus, metrics])
   sdk.enableContexts()
@@ -51,9 +50,15 @@ export default async function telemetry(): Promise<void> {
   const ratio = (name: Case) =>
     median((took.get(name) ?? []).map((each, round) => each / (took.get(bare)?.[round] ?? Number.NaN)))
   printGoals([
-    { what: 'processor time per job with Prometheus, times without:', value: ratio(prometheus), goal: { atMost: 1.02 } },
+    {
+      what: 'processor time per job with Prometheus, times without:',
+      value: ratio(prometheus),
+      goal: { atMost: 1.02 },
+    },
   ])
-  console.log(`  OpenTelemetry, times without: metrics ${ratio(metrics).toFixed(2)}, and spans ${ratio(spans).toFixed(2)}`)
+  console.log(
+    `  OpenTelemetry, times without: metrics ${ratio(metrics).toFixed(2)}, and spans ${ratio(spans).toFixed(2)}`,
+  )
 }
 
 /** Returns the processor time of this process per job, in µs. */

@@ -141,7 +141,13 @@ describe('a reader that comes back', () => {
 test('a reader that reads nothing keeps little', async () => {
   const streams = new ChangeStreams('main')
   let ended = 0
-  const held = [{ [Symbol.dispose]: () => void (ended += 1) }]
+  const held = [
+    {
+      [Symbol.dispose]: () => {
+        ended += 1
+      },
+    },
+  ]
   const response = streams.open({ jobs: new Set(), lastEventId: null, signal: new AbortController().signal, held })
   vi.useFakeTimers()
   for (let round = 0; round < 20_000; round += 1) {
@@ -170,7 +176,13 @@ test('there are at most a thousand streams, and some of one address', () => {
 test('a stream that its reader cancels is over', async () => {
   const streams = new ChangeStreams('main')
   let ended = 0
-  const held = [{ [Symbol.dispose]: () => void (ended += 1) }]
+  const held = [
+    {
+      [Symbol.dispose]: () => {
+        ended += 1
+      },
+    },
+  ]
   const response = streams.open({ jobs: new Set(), lastEventId: null, signal: new AbortController().signal, held })
   await response.body?.cancel()
   streams.publish(['jobs'])

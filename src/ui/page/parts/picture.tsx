@@ -56,7 +56,16 @@ export function Picture({ picture, states = new Map() }: PictureProps): JSX.Elem
 }
 
 /** The states of atoms, the one that an operator must see first. */
-const URGENCY: readonly string[] = ['FAILURE', 'REVERT_FAILURE', 'RUNNING', 'RETRYING', 'REVERTING', 'REVERTED', 'PENDING', 'SUCCESS']
+const URGENCY: readonly string[] = [
+  'FAILURE',
+  'REVERT_FAILURE',
+  'RUNNING',
+  'RETRYING',
+  'REVERTING',
+  'REVERTED',
+  'PENDING',
+  'SUCCESS',
+]
 
 /** Returns the state of a part; for an inner flow that is drawn as one, the most urgent of its atoms'. */
 function stateOf({ name, atoms }: Node, states: ReadonlyMap<string, string>): string | undefined {
