@@ -8,6 +8,7 @@ import { texts } from '../texts.ts'
 import { Link } from './link.tsx'
 
 const MAX_NAME = 160
+const MAX_LINK = 100
 const MAX_TITLE = 1_000
 
 /** A name of anything; a long one is cut, and its title has more of it. */
@@ -38,7 +39,7 @@ export function Uuid({ uuid }: { uuid: string }): JSX.Element {
 export function JobLink({ uuid, name, row }: { uuid: string; name?: string | undefined; row?: boolean }): JSX.Element {
   return (
     <Link to={href('jobs', { id: uuid })} class="job-link" row={row}>
-      {name === undefined ? <Uuid uuid={uuid} /> : <Name text={name} />}
+      {name === undefined ? <Uuid uuid={uuid} /> : <Name text={name} max={MAX_LINK} />}
     </Link>
   )
 }
