@@ -6,14 +6,6 @@ import { InvalidArgument, NotFound } from '../../core/errors.ts'
 import { parseReference } from '../../core/job-reference.ts'
 import { Redactor } from '../../core/redaction.ts'
 import type { AnyFlow, FlowOutline } from '../../flow/index.ts'
-import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { assertUuidPart, locateJob, type SearchedPlaces, unknownJobError, wholeUuid } from '../find.ts'
-import { GRAPH_FORMATS, type GraphFormat } from '../input/choices.ts'
-import { chooseFlow, loadFlows, type ModuleNames } from '../input/flows-module.ts'
-import { choiceParser, collectText, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
-import { openLogbooks, openNamedBoard } from '../opening.ts'
-import { drawAs } from '../output/drawing.ts'
-import { printJson, printLines, render } from '../output/output.ts'
 import {
   cancellationView,
   type JobReport,
@@ -25,10 +17,11 @@ import {
 } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { assertUuidPart, locateJob, type SearchedPlaces, unknownJobError, wholeUuid } from '../find.ts'
-import { GRAPH_FORMATS } from '../input/choices.ts'
+import { GRAPH_FORMATS, type GraphFormat } from '../input/choices.ts'
 import { chooseFlow, loadFlows, type ModuleNames } from '../input/flows-module.ts'
 import { choiceParser, collectText, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
 import { openLogbooks, openNamedBoard } from '../opening.ts'
+import { drawAs } from '../output/drawing.ts'
 import { printJson, printLines, render } from '../output/output.ts'
 
 interface ShowCommandOptions extends SharedOptions {

@@ -69,12 +69,18 @@ function toWirePicture({ nodes, edges, ...layout }: Awaited<ReturnType<typeof la
   return {
     ...layout,
     nodes: nodes.map(({ atoms, ...node }) => ({ ...node, ...(atoms ? { atoms: [...atoms] } : {}) })),
-    edges: edges.map(({ points, ...edge }) => ({ ...edge, points: points.map(([x, y]) => [x, y] as [number, number]) })),
+    edges: edges.map(({ points, ...edge }) => ({
+      ...edge,
+      points: points.map(([x, y]) => [x, y] as [number, number]),
+    })),
   }
 }
 
 /** Returns the flow of a job, in the version with which it began. */
-function flowOf(found: Awaited<ReturnType<typeof findJob>>): { readonly flow?: string; readonly version?: string | undefined } {
+function flowOf(found: Awaited<ReturnType<typeof findJob>>): {
+  readonly flow?: string
+  readonly version?: string | undefined
+} {
   if (found.place === 'logbook') return { flow: found.record.flow.name, version: found.record.flow.version }
   if (found.place === 'history') return found.ended.flow === undefined ? {} : { flow: found.ended.flow }
   const { details } = found.place === 'board' ? found.job : found.trashed
