@@ -90,9 +90,7 @@ function Logbook({ uuid }: { uuid: string }): JSX.Element {
       <p class="under-heading">
         <Link to={href('logbooks')}>{t.all}</Link>
       </p>
-      <Loaded reading={reading}>
-        {({ flows }) => flows.map((flow) => <Flow key={flow.uuid} logbook={flow} />)}
-      </Loaded>
+      <Loaded reading={reading}>{({ flows }) => flows.map((flow) => <Flow key={flow.uuid} logbook={flow} />)}</Loaded>
     </>
   )
 }
