@@ -28,6 +28,7 @@ import { defineSchedule } from './commands/schedule.ts'
 import { defineShow } from './commands/show.ts'
 import { defineTrack } from './commands/track.ts'
 import { defineTrash } from './commands/trash.ts'
+import { defineUi } from './commands/ui/ui.ts'
 import { defineWait } from './commands/wait.ts'
 import type { CliContext, ExitCode, RunAction } from './context.ts'
 import { DEFAULT_TIMEOUT } from './input/shared-options.ts'
@@ -69,16 +70,17 @@ export async function runProgram(argv: readonly string[], context: CliContext): 
 /** Refuses several boards for a command that uses one. @throws InvalidArgument */
 function assertBoardCount(command: Command): void {
   const { board } = command.optsWithGlobals<{ board?: string | readonly string[] }>()
-  if (!Array.isArray(board) || WITH_SEVERAL_BOARDS.includes(command.name())) return
+  if (!Array.isArray(board) || SEVERAL_BOARDS.includes(command.name())) return
   throw new InvalidArgument(
-    `--board was given ${board.length} times: jobboard ${command.name()} uses one board; only ${WITH_SEVERAL_BOARDS.map((name) => `jobboard ${name}`).join(' and ')} take several`,
+    `--board was given ${board.length} times: jobboard ${command.name()} uses one board; only jobboard conductor, exporter and ui take several`,
   )
 }
 
 /** Commands for which `--board` may be repeated. */
-const WITH_SEVERAL_BOARDS = ['conductor', 'exporter']
+const SEVERAL_BOARDS: readonly string[] = ['conductor', 'exporter', 'ui']
+
 /** Commands that use no board. */
-const WITHOUT_CONFIG = ['init', 'dev', 'completion', 'preview']
+const WITHOUT_CONFIG = ['init', 'dev', 'completion', 'preview', 'password']
 
 /**
  * Puts the settings of the config file where no option was typed; its settings for the environment are in the context.
@@ -91,7 +93,7 @@ async function applySettings(command: Command, context: CliContext): Promise<Cli
     command.optsWithGlobals(),
     { ...context, isChecked: command.name() === 'conductor' },
   )
-  const takesSeveral = WITH_SEVERAL_BOARDS.includes(command.name())
+  const takesSeveral = SEVERAL_BOARDS.includes(command.name())
   const mine: Readonly<Record<string, unknown>> = {
     ...own(command.name()),
     ...(takesSeveral && several.boards ? { boards: several.boards } : {}),
@@ -117,16 +119,8 @@ const NAMED_OPTIONS: readonly string[] = ['board', 'persistence']
 /** The commands in the order of the help. */
 const COMMANDS = [
   ...[definePost, defineJobs, defineShow, defineTrack, defineWait, defineResult, defineCancel, defineRelease],
-  ...[
-    defineRun,
-    defineConductor,
-    defineConductors,
-    defineInfo,
-    defineDoctor,
-    defineExporter,
-    definePause,
-    defineResume,
-  ],
+  ...[defineRun, defineConductor, defineConductors, defineUi, defineInfo, defineDoctor, defineExporter],
+  ...[definePause, defineResume],
   ...[
     defineFlows,
     defineSchedule,

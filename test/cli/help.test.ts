@@ -18,6 +18,8 @@ const COMMANDS = [
   'run',
   'conductor',
   'conductors',
+  'ui',
+  'ui password',
   'info',
   'doctor',
   'exporter',

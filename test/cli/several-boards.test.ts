@@ -125,7 +125,7 @@ describe('jobboard.yaml', () => {
     const one = await place.bare(['jobs'])
     expect(one).toMatchObject({ exitCode: 2, stdout: '' })
     expect(one.stderr).toBe(
-      'jobboard: the config file names 2 boards, and only jobboard conductor and jobboard exporter take several: choose one with --board, as in --board first\n',
+      'jobboard: the config file names 2 boards, and only jobboard conductor, exporter and ui take several: choose one with --board, as in --board first\n',
     )
     expect(await place.bare(['jobs', '--board', 'first'])).toMatchObject({ exitCode: 0 })
   })
@@ -198,7 +198,7 @@ describe('wrong usage:', () => {
     [
       'two boards for another command',
       ['jobs', '--board', 'memory:a', '--board', 'memory:b'],
-      /--board was given 2 times: jobboard jobs uses one board; only jobboard conductor and jobboard exporter take several$/,
+      /--board was given 2 times: jobboard jobs uses one board; only jobboard conductor, exporter and ui take several$/,
     ],
     [
       'the same board twice',

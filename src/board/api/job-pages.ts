@@ -209,7 +209,8 @@ interface PageParts<C> {
 class PageReader<C, T> {
   readonly #options: PageOptions<T>
   readonly #parts: PageParts<C>
-  readonly #until: number
+  /** The time at which the read ends, from the first items on: before them, the view may have been opened and sorted. */
+  #until: number | undefined
   readonly #items: T[] = []
   #looked = 0
   /** The last item of a complete page. */
@@ -219,7 +220,6 @@ class PageReader<C, T> {
   constructor(options: PageOptions<T>, parts: PageParts<C>) {
     this.#options = options
     this.#parts = parts
-    this.#until = monotonic() + options.timeMs
   }
 
   /** Whether the page has all that it may have. */
@@ -229,7 +229,8 @@ class PageReader<C, T> {
 
   /** Takes the accepted ones. Returns whether the read ends: the page is complete, and there is more behind it. */
   add(candidates: readonly C[], toItem: (candidate: C) => T): boolean {
-    const { limit, most, accept } = this.#options
+    const { limit, most, timeMs, accept } = this.#options
+    this.#until ??= monotonic() + timeMs
     for (const candidate of candidates) {
       if (this.#last) {
         this.#next = this.#last.cursor

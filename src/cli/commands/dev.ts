@@ -1,16 +1,19 @@
-/** The command `jobboard dev`: runs a ZooKeeper for trials. */
+/** The command `jobboard dev`: runs a ZooKeeper for trials; with `--ui`, a conductor and the dashboard, too. */
 import type { Command } from 'commander'
 import { rejectOnAbort } from '../../core/async/abort.ts'
-import { JobboardError } from '../../core/errors.ts'
+import { InvalidArgument, JobboardError } from '../../core/errors.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
+import type { DevDashboard, DevDashboardOptions } from '../dev/dashboard.ts'
 import type { ServerWord } from '../dev/servers.ts'
 import { MAX_PORT, SERVER_CHOICES } from '../input/choices.ts'
-import { choiceParser, countParser } from '../input/shared-options.ts'
+import { choiceParser, collectText, countParser } from '../input/shared-options.ts'
 import { printJson, printLines } from '../output/output.ts'
 
 interface DevCommandOptions {
   readonly port?: number
   readonly with?: ServerWord
+  readonly ui?: boolean
+  readonly flows?: readonly string[]
   readonly json?: boolean
 }
 
@@ -20,7 +23,8 @@ export function defineDev(program: Command, run: RunAction): void {
     .summary('run a throw-away ZooKeeper for trials')
     .description(
       "Runs a ZooKeeper until Ctrl-C, for this machine only, from Debian's package or in Docker, whichever is " +
-        'installed, and prints the environment variables to set. Its data are deleted at the end.',
+        'installed, and prints the environment variables to set. Its data are deleted at the end. With --ui it also serves the ' +
+        'dashboard of the board; with --flows it runs a conductor, which is started anew when a file beside the flows changes.',
     )
     .option(
       '--port <port>',
@@ -32,8 +36,14 @@ export function defineDev(program: Command, run: RunAction): void {
       `one of ${SERVER_CHOICES.join(', ')} (default: whichever is installed)`,
       choiceParser('--with', SERVER_CHOICES),
     )
+    .option('--ui', 'serve the dashboard of the board, too')
+    .option(
+      '--flows <module>',
+      'with --ui, run a conductor with the flows of this module; may be repeated',
+      collectText,
+    )
     .option('--json', 'print its address as a JSON object')
-    .addHelpText('after', '\nExamples:\n  $ jobboard dev\n  $ jobboard dev --port 2181')
+    .addHelpText('after', '\nExamples:\n  $ jobboard dev\n  $ jobboard dev --ui --flows ./flows.js')
     .action(run(dev))
 }
 
@@ -41,6 +51,7 @@ export function defineDev(program: Command, run: RunAction): void {
 async function dev(options: DevCommandOptions, context: CliContext): Promise<ExitCode> {
   using interruption = context.listenForInterruption()
   const { signal } = interruption
+  if (options.flows && !options.ui) throw new InvalidArgument('--flows runs a conductor beside the dashboard: add --ui')
   const { DevServer, findServer, freePort } = await loadServers()
   const recipe = await findServer(options.with, context)
   const port = await freePort(options.port)
@@ -49,8 +60,12 @@ async function dev(options: DevCommandOptions, context: CliContext): Promise<Exi
     await server.start(signal)
     const board = `zookeeper://127.0.0.1:${port}/demo`
     const persistence = `zookeeper://127.0.0.1:${port}/logbooks`
-    if (options.json) await printJson(context, [{ board, persistence, port, with: recipe.word }])
-    else await printLines(context, toLines({ board, persistence, from: recipe.from }))
+    await using shown = options.ui
+      ? await startDashboard({ board, persistence, flows: options.flows ?? [], context })
+      : undefined
+    const url = shown ? { ui: shown.url } : {}
+    if (options.json) await printJson(context, [{ board, persistence, port, with: recipe.word, ...url }])
+    else await printLines(context, toLines({ board, persistence, from: recipe.from, ...url }))
     await rejectOnAbort(server.ended, signal)
     throw new JobboardError(`the server ended unexpectedly: ${await server.lastOutput()}`)
   } catch (error) {
@@ -59,8 +74,19 @@ async function dev(options: DevCommandOptions, context: CliContext): Promise<Exi
   }
 }
 
-function toLines({ board, persistence, from }: { board: string; persistence: string; from: string }): string[] {
+function toLines({
+  board,
+  persistence,
+  from,
+  ui,
+}: {
+  board: string
+  persistence: string
+  from: string
+  ui?: string
+}): string[] {
   return [
+    ...(ui === undefined ? [] : [`# The dashboard is at ${ui}`]),
     `# ZooKeeper runs, ${from}; Ctrl-C stops it and deletes its data. In another shell:`,
     `export JOBBOARD_BOARD=${board}`,
     `export JOBBOARD_PERSISTENCE=${persistence}`,
@@ -71,4 +97,9 @@ function toLines({ board, persistence, from }: { board: string; persistence: str
 async function loadServers() {
   const [server, servers] = await Promise.all([import('../dev/dev-server.ts'), import('../dev/servers.ts')])
   return { ...server, ...servers }
+}
+
+async function startDashboard(options: DevDashboardOptions): Promise<DevDashboard> {
+  const { startDevDashboard } = await import('../dev/dashboard.ts')
+  return await startDevDashboard(options)
 }

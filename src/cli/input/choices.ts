@@ -35,6 +35,10 @@ export const LOG_FORMAT_CHOICES = ['auto', 'json', 'pretty'] as const
 export type LogFormat = (typeof LOG_FORMAT_CHOICES)[number]
 export const SERVER_CHOICES = ['package', 'docker'] as const
 export const MAX_PORT = 65_535
+
+/** The levels of people in the dashboard, and the ways in which its command signs them in by itself. */
+export const LEVEL_CHOICES = ['read', 'operate', 'admin'] as const
+export const AUTH_CHOICES = ['link', 'none'] as const
 export const SHELL_CHOICES = ['bash', 'zsh', 'fish'] as const
 export const CATCH_UP_CHOICES = ['none', 'latest', 'all'] as const satisfies readonly CatchUp[]
 export const OVERLAP_CHOICES = [

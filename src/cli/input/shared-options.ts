@@ -29,7 +29,7 @@ export function boardUri(options: SharedOptions, context: BoardContext): string 
   if (uri) return context.chosenByFile?.board ? withoutEnvironmentPassword(uri, context) : uri
   if (context.boardChoices)
     throw new InvalidArgument(
-      `the config file names ${context.boardChoices.length} boards, and only jobboard conductor and jobboard exporter take several: choose one with --board, ` +
+      `the config file names ${context.boardChoices.length} boards, and only jobboard conductor, exporter and ui take several: choose one with --board, ` +
         `as in --board ${context.boardChoices[0]}`,
     )
   throw new InvalidArgument(

@@ -8,6 +8,7 @@ export const texts = {
   loading: 'Loading…',
   close: 'Close',
   causedBy: 'caused by',
+  fold: { more: 'Show all', less: 'Show less' },
   readOnly: 'This dashboard is read-only: it shows the board, and does nothing to it.',
   unknownBoard: 'There is no such board here. These are:',
   unknownPage: 'There is no such page',
@@ -235,6 +236,18 @@ export const texts = {
   jobs: {
     title: 'Jobs',
     search: 'Search for jobs',
+    post: {
+      button: 'Post a job',
+      text: 'The job goes to the end of the queue.',
+      done: 'The job is posted.',
+      notJson: 'The store must be a JSON object, as in {"name": "Ada"}.',
+      fields: {
+        flow: 'Flow',
+        store: 'Store (JSON)',
+        storeHint: '{"name": "Ada"}',
+        key: 'Key (if it must be the only one)',
+      },
+    },
     all: 'Open',
     state: 'State',
     name: 'Name',

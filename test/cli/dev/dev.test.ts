@@ -43,6 +43,42 @@ async function said(running: ReturnType<CliFolder['start']>): Promise<string> {
   return lines.find((line) => line.startsWith('export JOBBOARD_BOARD='))?.slice('export JOBBOARD_BOARD='.length) ?? ''
 }
 
+const FLOWS = (name: string) => `
+import { input, linear, task } from 'jobboard'
+export const flow = linear('${name}', input(), task('say', { execute: async () => console.log('said by ${name}') }))
+`
+
+test('with --ui there are a dashboard, and a conductor that is started anew when its flows change', async () => {
+  const before = await leftOvers()
+  await place.write('flows.js', FLOWS('first'))
+  const running = place.start(['dev', '--ui', '--flows', 'flows.js', '--json'])
+  await running.says('"ui"')
+  const { ui } = JSON.parse(running.heard()) as { ui: string }
+  const ask = async (path: string, init?: RequestInit) => {
+    const answer = await fetch(`${ui}api/v1/boards/demo/${path}`, init)
+    return (await answer.json()) as Record<string, { name?: string; flows?: string[]; state?: string }[]>
+  }
+  const known = async () => (await ask('conductors'))['conductors']?.flatMap(({ flows = [] }) => flows)
+  await expect.poll(known, { timeout: 60_000, interval: 200 }).toEqual(['first'])
+  const headers = { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin' }
+  await ask('jobs', { method: 'POST', headers, body: '{"flow":"second"}' })
+  await place.write('flows.js', FLOWS('second'))
+  await expect.poll(known, { timeout: 60_000, interval: 200 }).toEqual(['second'])
+  const done = async () => (await ask('jobs?q=state:done'))['jobs']?.length
+  await expect.poll(done, { timeout: 60_000, interval: 200 }).toBe(1)
+  running.process.kill('SIGTERM')
+  const { exitCode, stderr } = await running.ended
+  expect(exitCode).toBe(0)
+  expect(stderr).toContain('said by second')
+  expect(stderr).toContain('# flows.js has changed: the conductor is started anew')
+  await expect.poll(leftOvers, { timeout: 10_000 }).toEqual(before)
+}, 200_000)
+
+test('--flows needs --ui', async () => {
+  const outcome = await place.bare(['dev', '--flows', 'flows.js'])
+  expect(outcome).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('add --ui') })
+})
+
 test('where nothing is installed it says what to install', async () => {
   const nothing = await place.bare(['dev'], { env: { PATH: place.cwd } })
   expect(nothing).toMatchObject({ exitCode: 2, stdout: '' })

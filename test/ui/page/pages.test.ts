@@ -68,7 +68,7 @@ describe.skipIf(!hasBrowser)('the pages', () => {
     const visit = await Visit.begin(context, world)
     const { page, errors } = visit
     await visit.open(typeof path === 'string' ? path : path(world))
-    for (const text of has) await page.getByRole('main').getByText(text).first().waitFor()
+    for (const text of has) await page.getByRole('main').getByText(text).filter({ visible: true }).first().waitFor()
     const barriers: string[] = []
     for (const width of WIDTHS) {
       await page.setViewportSize({ width, height: 900 })

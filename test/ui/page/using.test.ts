@@ -164,6 +164,21 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     await nightly.getByRole('list').getByRole('link').first().waitFor()
   })
 
+  test('a job is posted', async () => {
+    const page = await open('jobs?q=flow%3Afresh')
+    await page.getByText('Nothing is found.').waitFor()
+    await page.getByRole('button', { name: 'Post a job' }).click()
+    await page.getByLabel('Flow').fill('fresh')
+    await page.getByLabel('Store').fill('{"order":')
+    await page.getByRole('dialog').getByRole('button', { name: 'Post a job' }).click()
+    await page.getByRole('status').getByText('The store must be a JSON object').waitFor()
+    await page.getByRole('button', { name: 'Post a job' }).click()
+    await page.getByLabel('Flow').fill('fresh')
+    await page.getByLabel('Store').fill('{"order": 17}')
+    await page.getByRole('dialog').getByRole('button', { name: 'Post a job' }).click()
+    await row(page, 'fresh').waitFor()
+  })
+
   test('the board is paused and resumed', async () => {
     const page = await open('overview')
     await page.getByRole('button', { name: 'Pause the board' }).click()

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact'
 import type { WireFailure } from '../../wire/common.ts'
 import { texts } from '../texts.ts'
-import { Lines, Name } from './text.tsx'
+import { Folded, Name } from './text.tsx'
 
 const MAX_DEPTH = 8
 
@@ -19,7 +19,7 @@ export function FailureTree({ failure, depth = 0 }: { failure: WireFailure; dept
             <Name text={code} max={80} />
           </code>
         )}{' '}
-        <Lines text={message} max={4_000} />
+        <Folded text={message} />
       </p>
       {depth < MAX_DEPTH && causes.length > 0 && (
         <>

@@ -18,7 +18,19 @@ export interface JobTableProps {
 
 const COLUMNS: readonly Column<WireJob>[] = [
   { head: texts.jobs.state, cell: (job) => <JobState job={job} /> },
-  { head: texts.jobs.name, kind: 'main', cell: ({ uuid, name }) => <JobLink uuid={uuid} name={name} row /> },
+  {
+    head: texts.jobs.name,
+    kind: 'main',
+    cell: (job) => (
+      <>
+        <JobLink uuid={job.uuid} name={job.name} row />
+        {/* Narrow screens have no column for it, and it is what people look for. */}
+        <div class="narrow quiet">
+          <Reason job={job} />
+        </div>
+      </>
+    ),
+  },
   { head: texts.jobs.reason, kind: 'wide', cell: (job) => <Reason job={job} /> },
   { head: texts.jobs.owner, kind: 'widest', cell: ({ owner }) => owner !== undefined && <OwnerLink owner={owner} /> },
   { head: texts.jobs.priority, kind: 'widest', cell: ({ priority }) => texts.priorities[priority] ?? priority },

@@ -13,6 +13,8 @@ type Edge = WirePicture['edges'][number]
 const MARGIN = 8
 const LETTER_WIDTH = 7
 const ARROW = 6
+/** A picture that is no wider is never made smaller on screens for desks. */
+const MAX_PLAIN_WIDTH = 600
 
 export interface PictureProps {
   readonly picture: WirePicture
@@ -46,9 +48,11 @@ export function Picture({ picture, states = new Map() }: PictureProps): JSX.Elem
         </svg>
       </section>
       <figcaption>
-        <button type="button" class="small" onClick={() => setWhole(!isWhole)}>
-          {isWhole ? texts.picture.actual : texts.picture.whole}
-        </button>{' '}
+        {width > MAX_PLAIN_WIDTH && (
+          <button type="button" class="small" onClick={() => setWhole(!isWhole)}>
+            {isWhole ? texts.picture.actual : texts.picture.whole}
+          </button>
+        )}{' '}
         {texts.picture.caption}
       </figcaption>
     </figure>
@@ -78,15 +82,16 @@ function NodeShape({ node, state }: { node: Node; state: string | undefined }): 
   const { x, y, width, height, kind, isolated, label } = node
   if (kind === 'point') return <circle class="point" cx={x} cy={y} r={4} />
   const name = visible(node.name ?? '')
+  const sign = NODE_SIGNS[state ?? ''] ?? (kind === 'retry' ? '↻' : '')
   const classes = ['node', kind, isolated && 'isolated', stateClass(state ?? 'none')].filter(Boolean).join(' ')
   return (
     <g class={classes}>
       <title>{texts.picture.node(clip(name, 500), state)}</title>
       <rect x={x - width / 2} y={y - height / 2} width={width} height={height} rx={kind === 'retry' ? height / 2 : 5} />
       <text class="sign" x={x - width / 2 + 9} y={y}>
-        {NODE_SIGNS[state ?? ''] ?? (kind === 'retry' ? '↻' : '')}
+        {sign}
       </text>
-      <text x={x + 6} y={y}>
+      <text x={sign === '' ? x : x + 6} y={y}>
         {visible(label ?? clip(name, Math.max(4, Math.floor((width - 28) / LETTER_WIDTH))))}
       </text>
     </g>

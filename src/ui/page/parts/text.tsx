@@ -1,5 +1,6 @@
 /** Values of the server as text: names, times, states. Everything is a text node, isolated from the direction of its neighbours. */
 import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
 import { now } from '../state/clock.ts'
 import { clip, formatAge, formatDuration, formatLocal, formatUtc, visible } from '../state/format.ts'
 import { href } from '../state/router.ts'
@@ -8,6 +9,8 @@ import { texts } from '../texts.ts'
 import { Link } from './link.tsx'
 
 const MAX_NAME = 160
+const MAX_LINK = 100
+const MAX_FOLDED = 400
 const MAX_TITLE = 1_000
 
 /** A name of anything; a long one is cut, and its title has more of it. */
@@ -22,8 +25,22 @@ export function Name({ text, max = MAX_NAME, mono }: { text: string; max?: numbe
 }
 
 /** A text of several lines, as the message of an error. */
-export function Lines({ text, max = 20_000 }: { text: string; max?: number }): JSX.Element {
+export function Lines({ text, max = 20_000 }: { text: string; max?: number | undefined }): JSX.Element {
   return <bdi class="lines">{clip(visible(text, { lines: true }), max)}</bdi>
+}
+
+/** A text of which the beginning is shown, and the rest when somebody asks for it. */
+export function Folded({ text }: { text: string }): JSX.Element {
+  const [isWhole, setWhole] = useState(false)
+  if (text.length <= MAX_FOLDED) return <Lines text={text} />
+  return (
+    <>
+      <Lines text={text} max={isWhole ? undefined : MAX_FOLDED} />{' '}
+      <button type="button" class="small" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
+        {isWhole ? texts.fold.less : texts.fold.more}
+      </button>
+    </>
+  )
 }
 
 /** The beginning of a uuid, which is enough to tell jobs apart. */
@@ -38,7 +55,7 @@ export function Uuid({ uuid }: { uuid: string }): JSX.Element {
 export function JobLink({ uuid, name, row }: { uuid: string; name?: string | undefined; row?: boolean }): JSX.Element {
   return (
     <Link to={href('jobs', { id: uuid })} class="job-link" row={row}>
-      {name === undefined ? <Uuid uuid={uuid} /> : <Name text={name} />}
+      {name === undefined ? <Uuid uuid={uuid} /> : <Name text={name} max={MAX_LINK} />}
     </Link>
   )
 }
@@ -111,8 +128,10 @@ export function stateClass(state: string): string {
     .slice(0, 30)}`
 }
 
-/** Returns `Revert failure` for `REVERT_FAILURE`. */
-function capitalized(state: string): string {
+/** Returns the words of a state: `Revert failure` for `REVERT_FAILURE`. */
+export function stateText(state: string): string {
+  const known = texts.states[state]
+  if (known !== undefined) return known
   const words = visible(clip(state, 40)).toLowerCase().replaceAll('_', ' ')
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
@@ -123,7 +142,7 @@ export function State({ state, text }: { state: string; text?: string }): JSX.El
       <span class="sign" aria-hidden="true">
         {SIGNS[state] ?? SIGNS[state.toUpperCase()] ?? '•'}
       </span>{' '}
-      {text ?? texts.states[state] ?? capitalized(state)}
+      {text ?? stateText(state)}
     </span>
   )
 }

@@ -5,7 +5,7 @@ import { Copy } from '../../parts/action.tsx'
 import { OwnerLink } from '../../parts/job-table.tsx'
 import { Link } from '../../parts/link.tsx'
 import { type Column, Facts, Table } from '../../parts/table.tsx'
-import { Elapsed, JobLink, Lines, Name, Time } from '../../parts/text.tsx'
+import { Elapsed, Folded, JobLink, Lines, Name, stateText, Time } from '../../parts/text.tsx'
 import { formatDuration, formatNumber, term } from '../../state/format.ts'
 import { href } from '../../state/router.ts'
 import { texts } from '../../texts.ts'
@@ -102,7 +102,7 @@ export function JobFacts({ job }: DetailProps): JSX.Element {
 const ATTEMPT_COLUMNS: readonly Column<WireAttempt>[] = [
   { head: t.run, kind: 'number', cell: ({ run }) => run },
   { head: t.outcome, kind: 'main', cell: ({ outcome }) => <Name text={outcome ?? t.runsNow} max={60} /> },
-  { head: t.reason, cell: ({ reason }) => reason !== undefined && <Lines text={reason} max={1_000} /> },
+  { head: t.reason, cell: ({ reason }) => reason !== undefined && <Folded text={reason} /> },
   { head: t.owner, kind: 'wide', cell: ({ who }) => <OwnerLink owner={who} /> },
   { head: t.begin, kind: 'wide', cell: ({ at }) => <Time at={at} /> },
   { head: t.took, kind: 'number', cell: ({ at, ended }) => <Elapsed from={at} to={ended} /> },
@@ -174,10 +174,10 @@ export function Timeline({ job }: DetailProps): JSX.Element | null {
   for (const atom of job.logbook?.atoms ?? []) {
     if (atom.startedAt === undefined) continue
     const took = atom.tookMs === undefined ? '' : formatDuration(atom.tookMs, { exact: true })
-    moments.push({ at: atom.startedAt, text: t.moments.atom(atom.name, atom.state, took), kind: 'atom' })
+    moments.push({ at: atom.startedAt, text: t.moments.atom(atom.name, stateText(atom.state), took), kind: 'atom' })
   }
   if (job.endedAt !== undefined)
-    moments.push({ at: job.endedAt, text: t.moments.left(texts.states[job.state] ?? job.state), kind: 'end' })
+    moments.push({ at: job.endedAt, text: t.moments.left(stateText(job.state)), kind: 'end' })
   if (moments.length === 0) return null
   moments.sort((a, b) => Date.parse(a.at) - Date.parse(b.at))
   return (

@@ -7,7 +7,7 @@ import { Progress } from '../../parts/charts.tsx'
 import { FailureTree } from '../../parts/failure.tsx'
 import { Heading } from '../../parts/heading.tsx'
 import { Loaded } from '../../parts/notices.tsx'
-import { Elapsed, Name, State, Time } from '../../parts/text.tsx'
+import { Elapsed, Folded, Name, State, Time } from '../../parts/text.tsx'
 import { Waiting } from '../../parts/waiting.tsx'
 import { act } from '../../state/acting.ts'
 import { watchJob } from '../../state/live.ts'
@@ -106,6 +106,8 @@ function JobView({ job, path }: { job: WireJobDetail; path: string }): JSX.Eleme
 function Summary({ job }: { job: WireJobDetail }): JSX.Element {
   const { state, runningSince, endedAt, postedAt, delayedUntil, progress, reason, waitingFor, failure, cancellation } =
     job
+  // The reason of a job that has failed is mostly the message of its failure.
+  const isSaid = failure !== undefined && reason?.includes(failure.message.slice(0, 200))
   return (
     <section
       class={`summary ${state === 'TRASHED' ? 'fault' : ''}`}
@@ -138,9 +140,9 @@ function Summary({ job }: { job: WireJobDetail }): JSX.Element {
           {t.cancelledBy} <Name text={cancellation.who} />: <Name text={cancellation.reason} max={500} />
         </p>
       )}
-      {state !== 'WAITING' && state !== 'DELAYED' && reason !== undefined && (
+      {state !== 'WAITING' && state !== 'DELAYED' && reason !== undefined && !isSaid && (
         <p class="why-text">
-          <Name text={reason} max={1_000} />
+          <Folded text={reason} />
         </p>
       )}
       {job.trashedBy !== undefined && (

@@ -2,11 +2,14 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { WireJob, WireJobPage } from '../../../wire/jobs.ts'
+import { Action } from '../../parts/action.tsx'
 import { BulkBar } from '../../parts/bulk-bar.tsx'
 import { Heading } from '../../parts/heading.tsx'
 import { JobTable } from '../../parts/job-table.tsx'
 import { Empty, Loading, Problem } from '../../parts/notices.tsx'
 import { ScanProgress, Search } from '../../parts/search.tsx'
+import { act } from '../../state/acting.ts'
+import type { Answer } from '../../state/asking.ts'
 import { useList } from '../../state/list.ts'
 import { href, place } from '../../state/router.ts'
 import { onBoard } from '../../state/session.ts'
@@ -28,7 +31,14 @@ export function JobsPage(): JSX.Element {
   const choices = [['', t.all] as const, ...CHOICES.map(([text, q]) => [q, text] as const)]
   return (
     <>
-      <Heading title={t.title} />
+      <Heading
+        title={t.title}
+        actions={
+          <Action needs="post" onClick={postJob}>
+            {t.post.button}
+          </Action>
+        }
+      />
       <Search label={t.search} query={query} choices={choices.map(([q, text]) => [text, q, href('jobs', { q })])} />
       <BulkBar
         actions={['cancel', 'restore', 'purge']}
@@ -48,4 +58,29 @@ export function JobsPage(): JSX.Element {
       <ScanProgress listing={listing} />
     </>
   )
+}
+
+/** Asks for a flow and its store, and posts a job. */
+function postJob(): Promise<boolean> {
+  const { button, text, fields, done } = t.post
+  const question = {
+    ...{ title: button, text, yes: button },
+    fields: [
+      { name: 'flow', label: fields.flow, type: 'text' as const },
+      { name: 'store', label: fields.store, type: 'text' as const, hint: fields.storeHint },
+      { name: 'key', label: fields.key, type: 'text' as const },
+    ],
+  }
+  return act('jobs', question, toPostBody, done)
+}
+
+/** @throws Error for a store that is not JSON */
+function toPostBody({ flow = '', store = '', key = '' }: Answer): object {
+  let parsed: unknown
+  try {
+    parsed = store === '' ? undefined : JSON.parse(store)
+  } catch {
+    throw new Error(t.post.notJson)
+  }
+  return { flow, ...(parsed === undefined ? {} : { store: parsed }), ...(key === '' ? {} : { key }) }
 }
