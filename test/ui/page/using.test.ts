@@ -214,6 +214,18 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     expect(await page.getByRole('dialog').count()).toBe(0)
   })
 
+  test('a dashboard that is read-only says so, to everybody', async () => {
+    await world.stop()
+    await world.serve({ readOnly: true })
+    onTestFinished(async () => {
+      await world.stop()
+      await world.serve()
+    })
+    const page = await open('overview')
+    await page.getByText('This dashboard is read-only').waitFor()
+    await page.getByRole('button', { name: 'Pause the board (The dashboard is read-only.)' }).waitFor()
+  })
+
   test('the colours and the times are kept', async () => {
     const page = await open('jobs')
     await page.getByLabel('Colours').selectOption('dark')
