@@ -417,7 +417,7 @@ describe('bodies', () => {
     const request = new Request(`${ORIGIN}/api/v1/boards/main/pause`, { method: 'POST', headers: OWN, body })
     const answer = await ask({}, request)
     expect(answer.status).toBe(400)
-    expect(Object(await answer.json()).message).not.toContain('\n')
+    expect(String(Object(await answer.json()).message)).not.toContain('\n')
   })
 
   test('that set __proto__ change no prototype', async () => {

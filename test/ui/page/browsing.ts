@@ -1,10 +1,7 @@
 /** Pages in a browser, with everything that goes wrong in them. */
-import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
+import axe from 'axe-core'
 import type { BrowserContext, Page } from 'playwright-core'
 import type { World } from './world.ts'
-
-const axe = readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 /** A page, and the errors of its scripts and of its policy. */
 export class Visit {
@@ -48,7 +45,7 @@ export class Visit {
   async findBarriers(rules?: readonly string[]): Promise<readonly string[]> {
     const only = rules === undefined ? {} : { runOnly: { type: 'rule', values: rules } }
     const options = { resultTypes: ['violations'], ...only }
-    await this.page.evaluate(await axe)
+    await this.page.evaluate(axe.source)
     const { violations } = (await this.page.evaluate(`axe.run(document, ${JSON.stringify(options)})`)) as AxeResult
     return violations.flatMap(({ id, nodes }) =>
       nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)}: ${failureSummary}`),

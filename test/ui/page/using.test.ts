@@ -169,12 +169,12 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     await page.getByText('Nothing is found.').waitFor()
     await page.getByRole('button', { name: 'Post a job' }).click()
     await page.getByLabel('Flow').fill('fresh')
-    await page.getByLabel('Store').fill('{"order":')
+    await page.getByLabel('Store (JSON)').fill('{"order":')
     await page.getByRole('dialog').getByRole('button', { name: 'Post a job' }).click()
     await page.getByRole('status').getByText('The store must be a JSON object').waitFor()
     await page.getByRole('button', { name: 'Post a job' }).click()
     await page.getByLabel('Flow').fill('fresh')
-    await page.getByLabel('Store').fill('{"order": 17}')
+    await page.getByLabel('Store (JSON)').fill('{"order": 17}')
     await page.getByRole('dialog').getByRole('button', { name: 'Post a job' }).click()
     await row(page, 'fresh').waitFor()
   })
@@ -212,6 +212,18 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     await cancel.click({ force: true })
     await page.getByRole('status').getByText('This needs the level operate; yours is read.').waitFor()
     expect(await page.getByRole('dialog').count()).toBe(0)
+  })
+
+  test('a dashboard that is read-only says so, to everybody', async () => {
+    await world.stop()
+    await world.serve({ readOnly: true })
+    onTestFinished(async () => {
+      await world.stop()
+      await world.serve()
+    })
+    const page = await open('overview')
+    await page.getByText('This dashboard is read-only').waitFor()
+    await page.getByRole('button', { name: 'Pause the board (The dashboard is read-only.)' }).waitFor()
   })
 
   test('the colours and the times are kept', async () => {

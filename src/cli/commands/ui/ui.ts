@@ -104,21 +104,25 @@ export function defineUi(program: Command, run: RunAction): void {
 
 async function ui(options: UiCommandOptions, context: CliContext): Promise<ExitCode> {
   using interruption = context.listenForInterruption()
-  const { toAccess } = await loadAccess()
-  const access = await toAccess(options, context)
   const chosen = toBoards(options, context)
   await using opened = new Opened()
   const { serveBoards, toBoardNames } = await loadServing()
   const names = toBoardNames(chosen.map(({ uri }) => uri))
   const log = await openLog(options, context)
+  // The log is for changes and faults; that a board is connected is on the page.
+  const quiet = log.child({}, { level: log.isLevelEnabled('debug') ? log.level : 'warn' })
   const logbooks = opened.add(await openLogbooks(options, context))
   const boards = []
   for (const [index, { uri, persistence }] of chosen.entries()) {
-    const { board } = opened.add(await openNamedBoard({ ...options, board: uri }, context, { create: false, log }))
+    const { board } = opened.add(
+      await openNamedBoard({ ...options, board: uri }, context, { create: false, log: quiet }),
+    )
     const own =
       persistence === undefined ? logbooks : opened.add(await openLogbooks({ ...options, persistence }, context))
     boards.push({ name: names[index] ?? uri, uri, board, ...definedOnly({ persistence: own?.persistence }) })
   }
+  const { toAccess } = await loadAccess()
+  const access = await toAccess(options, context)
   const served = opened.add(
     await serveBoards(boards, {
       ...{ options, context, access, log },

@@ -107,7 +107,7 @@ function Summary({ job }: { job: WireJobDetail }): JSX.Element {
   const { state, runningSince, endedAt, postedAt, delayedUntil, progress, reason, waitingFor, failure, cancellation } =
     job
   // The reason of a job that has failed is mostly the message of its failure.
-  const isSaid = failure !== undefined && reason?.includes(failure.message.slice(0, 200))
+  const isSaid = failure !== undefined && oneLine(reason ?? '').includes(oneLine(failure.message).slice(0, 100))
   return (
     <section
       class={`summary ${state === 'TRASHED' ? 'fault' : ''}`}
@@ -153,4 +153,8 @@ function Summary({ job }: { job: WireJobDetail }): JSX.Element {
       {failure !== undefined && <FailureTree failure={failure} />}
     </section>
   )
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, ' ').trim()
 }
