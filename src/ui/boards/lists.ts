@@ -221,8 +221,6 @@ function toWireBatch({
 }: BatchView): WireBatch {
   return {
     ...{ uuid, name, state, sealed, total, open, done, failed, who, createdAt: createdAt.toISOString() },
-    // The board counts cancelled jobs that have run among the failed ones.
-    cancelled: 0,
     ...defined({ endedAt: toIso(endedAt), reason }),
   }
 }

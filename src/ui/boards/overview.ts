@@ -119,7 +119,7 @@ class Survey {
   }
 
   byFlow(): WireOverview['byFlow'] {
-    const flows = [...this.#byFlow].map(([flow, counts]) => ({ flow, ...counts, trashed: 0 }))
+    const flows = [...this.#byFlow].map(([flow, counts]) => ({ flow, ...counts }))
     return flows.sort((a, b) => b.waiting + b.running - (a.waiting + a.running)).slice(0, 100)
   }
 

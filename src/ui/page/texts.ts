@@ -486,7 +486,6 @@ export const texts = {
     open: 'Open',
     done: 'Done',
     failed: 'Failed',
-    cancelled: 'Cancelled',
     created: 'Created',
     ended: 'Ended',
     who: 'Created by',

@@ -15,7 +15,7 @@ export const overview = z.object({
   jobs: z.object({ waiting: count, delayed: count, running: count, trashed: count }),
   byPriority: z.array(z.object({ priority: z.string(), waiting: z.number().int(), running: z.number().int() })),
   byFlow: z.array(
-    z.object({ flow: z.string(), waiting: z.number().int(), running: z.number().int(), trashed: z.number().int() }),
+    z.object({ flow: z.string(), waiting: z.number().int(), running: z.number().int(), }),
   ),
   /** The job that has waited longest of those that are due. */
   oldestWaiting: z.object({ uuid: z.string(), name: z.string(), postedAt: time }).optional(),
@@ -137,8 +137,8 @@ export const batchRow = z.object({
   total: z.number().int(),
   open: z.number().int(),
   done: z.number().int(),
+  /** Those in the trash: they failed for the last time, expired, or were cancelled. */
   failed: z.number().int(),
-  cancelled: z.number().int(),
   createdAt: time,
   endedAt: time.optional(),
   who: z.string(),

@@ -99,7 +99,6 @@ function Batch({ uuid }: { uuid: string }): JSX.Element {
                 [t.open, formatNumber(batch.open)],
                 [t.done, formatNumber(batch.done)],
                 [t.failed, formatNumber(batch.failed)],
-                [t.cancelled, formatNumber(batch.cancelled)],
                 [t.created, <Time key="created" at={batch.createdAt} />],
                 [t.ended, batch.endedAt !== undefined && <Time at={batch.endedAt} />],
                 [t.who, <Name key="who" text={batch.who} max={80} />],

@@ -163,7 +163,7 @@ const FLOW_COLUMNS: readonly Column<FlowCount>[] = [
       </Link>
     ),
   },
-  ...(['waiting', 'running', 'trashed'] as const).map((state): Column<FlowCount> => {
+  ...(['waiting', 'running'] as const).map((state): Column<FlowCount> => {
     return {
       head: texts.states[state.toUpperCase()] ?? state,
       kind: 'number',
