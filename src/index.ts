@@ -296,7 +296,7 @@ export {
   type OpenTelemetryApi,
   type OpenTelemetryOptions,
   openTelemetry,
-  type PrometheusOutlet,
+  type PrometheusTelemetry,
   type Propagation,
   prometheus,
   type Telemetry,

@@ -188,9 +188,9 @@ export class Conductor implements AsyncDisposable {
     return this.#lifecycle.start(
       async () => {
         const { flows, concurrency, health, log } = this.#parts
-        const failed = (error: unknown) => this.#reportError(error)
+        const onError = (error: unknown) => this.#reportError(error)
         this.#recording = this.#metrics?.subscribe()
-        const answers = { health: () => this.#health(), metrics: this.#metrics?.answer, failed }
+        const answers = { health: () => this.#health(), metrics: this.#metrics?.answer, onError }
         if (health) this.#healthServer = await serveHealth(health, answers)
         await this.#serveOpenBoards(options)
         await this.#serviceHealth.check(this.#draining.signal)

@@ -62,18 +62,18 @@ export interface HealthServer extends HttpServer {}
 
 export interface HealthLimits extends HttpLimits {}
 
-/** Serves `/healthz` and `/readyz`, and `/metrics` where there are some. @throws InvalidArgument when it cannot listen there */
+/** Serves `/healthz` and `/readyz`, and `/metrics` if there are metrics. @throws InvalidArgument if it cannot listen there */
 export function serveHealth(
   address: HealthAddress,
   {
     health,
     metrics,
-    failed,
+    onError,
     limits,
   }: {
     readonly health: () => Health
     readonly metrics?: MetricsAnswer | undefined
-    readonly failed: (error: unknown) => void
+    readonly onError: (error: unknown) => void
     /** The limits, for tests. */
     readonly limits?: HealthLimits
   },
@@ -82,7 +82,7 @@ export function serveHealth(
     if (metrics && path === '/metrics') return { status: 200, contentType: metrics.contentType, body: metrics.text() }
     return toAnswer(path, health())
   }
-  return serveHttp(address, { name: 'health', answer, failed, limits })
+  return serveHttp(address, { name: 'health', answer, onError, limits })
 }
 
 const READY_STATES: ReadonlySet<string> = new Set(['busy', 'idle'])

@@ -1,4 +1,4 @@
-/** Records the metrics of a conductor from its events, if there is an outlet for them. */
+/** Records the metrics of a conductor from its events, if it has a meter with sinks. */
 import { InvalidArgument } from '../core/errors.ts'
 import type { Emitter } from '../core/events.ts'
 import type { Logger } from '../core/log.ts'

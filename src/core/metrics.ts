@@ -1,12 +1,12 @@
 /**
- * The instruments of this library, and the meter that they are recorded with. Outlets (`src/telemetry/`) are sinks of a meter; without one,
- * nothing is recorded and nothing computed.
+ * The instruments of this library, and the meter that records their values. A meter passes values to its sinks (`src/telemetry/`); without a
+ * sink, nothing is recorded and nothing computed.
  *
- * Labels never carry ids: not the uuid of a job, nor owners, keys or resources. Names of flows and schedules are limited in number, because
- * applications make them.
+ * Labels never contain ids, such as the uuid of a job, or names of owners, keys or resources. The number of flows and schedules in labels is
+ * limited, because applications choose their names: each name is a series that Prometheus keeps.
  */
 
-/** The name of an instrument; Prometheus' rules hold for it: the unit, then `_total` for counters. */
+/** The name of an instrument, by the naming rules of Prometheus: it ends with the unit, and `_total` for counters. */
 export type InstrumentName = keyof typeof INSTRUMENTS
 
 export interface Instrument {
@@ -98,31 +98,31 @@ export type LabelsOf<N extends InstrumentName> = {
 }
 
 /**
- * An outlet of a meter. Never throws.
+ * Receives the values of a meter. Never throws.
  *
  * @typeParam N the names of the instruments
  */
 export interface MetricSink<N extends string = InstrumentName> {
   /** Adds to a counter, sets a gauge, or observes a value with a histogram. */
   record(name: N, value: number, labels: Readonly<Record<string, string>>): void
-  /** Calls `refresh`, which records the present gauges, before each time that values are read, until the returned function is called. */
+  /** Calls `refresh`, which records the current gauges, each time before values are read. Returns a function that ends this. */
   onCollect(refresh: () => void): () => void
 }
 
-/** Limits the number of names that are told apart, because each is a series for ever. */
+/** Limits the number of different label values, because Prometheus keeps a series for each. */
 export class NameLimit {
   readonly #known = new Set<string>()
   readonly #max: number
   readonly #onTooMany: (() => void) | undefined
   #isReported = false
 
-  /** @param options.onTooMany is called once, when there are more names */
+  /** @param options.onTooMany called once, at the first name above the limit */
   constructor({ max = DEFAULT_MAX_NAMES, onTooMany }: { readonly max?: number; readonly onTooMany?: () => void } = {}) {
     this.#max = max
     this.#onTooMany = onTooMany
   }
 
-  /** Returns the name, or `other` if there are too many before it. */
+  /** Returns the name, or `other` if the limit was reached before this name was first used. */
   limit(name: string): string {
     if (this.#known.has(name)) return name
     if (this.#known.size < this.#max) {
@@ -135,7 +135,7 @@ export class NameLimit {
   }
 }
 
-/** The labels whose values applications make, and so are limited in number. */
+/** The labels whose values applications choose: their number is limited. */
 const NAMED_BY_USERS = ['flow', 'schedule'] as const
 /** The label value for names above the limit. */
 const OTHER = 'other'
@@ -143,9 +143,9 @@ const DEFAULT_MAX_NAMES = 200
 
 export interface MeterOptions {
   readonly sinks: readonly MetricSink[]
-  /** The number of names of flows, and of schedules, that are told apart; others count as `other`. 200 by default. */
+  /** The number of flows, and of schedules, with a label value of their own; others count as `other`. 200 by default. */
   readonly maxNames?: number
-  /** Called once for each label that has more names. */
+  /** Called once for each label with more names than `maxNames`. */
   readonly onTooMany?: (label: string) => void
 }
 
@@ -161,7 +161,7 @@ export class Meter {
     )
   }
 
-  /** Has `refresh` called before values are read, until the returned function is called. It records the present gauges. */
+  /** Calls `refresh`, which records the current gauges, each time before values are read. Returns a function that ends this. */
   onCollect(refresh: () => void): () => void {
     const off = this.#sinks.map((sink) => sink.onCollect(refresh))
     return () => {
@@ -169,7 +169,7 @@ export class Meter {
     }
   }
 
-  /** Records a value; of a counter, what is added to it. */
+  /** Records a value. For a counter, it is the number to add. */
   record<N extends InstrumentName>(name: N, value: number, labels: LabelsOf<N>): void {
     const limited = this.#limit(labels)
     for (const sink of this.#sinks) sink.record(name, value, limited)
@@ -181,7 +181,7 @@ export class Meter {
     return limited
   }
 
-  /** Returns the name, or `other` if there are too many of the label: what a gauge sums up has to know which. */
+  /** Returns the name, or `other` if the label has too many names: a caller that sums up a gauge adds to the same series. */
   limitName(label: string, value: string): string {
     return this.#names.get(label)?.limit(value) ?? value
   }

@@ -1,9 +1,9 @@
 /**
- * What boards and conductors need of tracing: spans around a post, a run and a task, and the identity of a span that a posting carries to the
- * process that runs the job. `src/telemetry/` has the implementation; without one, nothing of this is called.
+ * The interface of tracing for boards and conductors: spans of posts, runs and tasks, and the trace context in a posting, by which the process
+ * that runs a job refers to the span of its post. `src/telemetry/` has the implementation; without one, nothing of this is called.
  *
  * Only these three are traced. The loops of this library (claims, heartbeats, views, schedules) run outside of every span, also outside of the
- * one that was active where they were started: a loop that inherits it adds to that one trace for as long as the process lives.
+ * one that was active where they were started: a loop that inherits a span adds to its trace for as long as the process lives.
  */
 
 /** The identity of a span, in the form of W3C Trace Context. */
@@ -12,14 +12,14 @@ export interface TraceContext {
   readonly tracestate?: string
 }
 
-/** The maximum length of a `tracestate`, which is that of the W3C; a longer one is left out. */
+/** The maximum length of a `tracestate`, as in the W3C's specification; a longer one is ignored. */
 const MAX_TRACESTATE_LENGTH = 512
 const TRACEPARENT_PATTERN = /^(?!ff)[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}$/
 const PRINTABLE_ASCII_PATTERN = /^[ -~]+$/
 
 /**
- * Returns the trace context of a record that anybody may have written. What is invalid is left out, and a context without a valid
- * `traceparent` as a whole: it must not cost a job.
+ * Parses the trace context of a posting, which another program may have written. Ignores an invalid `tracestate`, and returns undefined without
+ * a valid `traceparent`: an invalid context must not make the job fail.
  */
 export function parseTraceContext({
   traceparent,
@@ -36,15 +36,15 @@ export function parseTraceContext({
   return isValidState ? { traceparent, tracestate } : { traceparent }
 }
 
-/** The fields by which log lines are found from a span. */
+/** The fields of log lines by which they are found from a span. */
 export interface SpanLogFields {
   readonly trace_id?: string
   readonly span_id?: string
 }
 
-/** How the work of a span has ended. */
+/** The end of the work of a span. */
 export interface SpanEnd {
-  /** The class or the code of the error, if it has failed. */
+  /** The class or the code of the error, if the work has failed. */
   readonly errorType?: string | undefined
   /** The text of the error, if it may be shown. */
   readonly message?: string | undefined
@@ -58,24 +58,24 @@ export interface SpanEnd {
   readonly count?: number | undefined
 }
 
-/** A span: of a post, a run, or a task. */
+/** A span of a post, a run, or a task. */
 export interface Span {
-  /** Undefined where nothing records spans. */
+  /** The context that a posting keeps; undefined if nothing records spans, or if postings contain no context. */
   readonly context: TraceContext | undefined
   readonly logFields: SpanLogFields
   /** Calls `work` within the span: spans that are started there are its children. */
   within<T>(work: () => T): T
-  /** Starts the span of a task; of the span of a run. */
+  /** Starts the span of a task within the span of its run. */
   startTask(task: TracedTask): Span
   /** Calls `work` outside of every span. */
   detach<T>(work: () => T): T
   end(how: SpanEnd): void
 }
 
-/** A post: of one job, or of several by one call. */
+/** A call that posts one job, or several. */
 export interface TracedPost {
   readonly board: string
-  /** The flow; undefined where the jobs may have several. */
+  /** The flow; undefined if the jobs have several. */
   readonly flow: string | undefined
 }
 
@@ -85,7 +85,7 @@ export interface TracedRun {
   readonly flow: string | undefined
   readonly uuid: string
   readonly run: number
-  /** The context of the span that has posted the job, if it had one. */
+  /** The context of the span of the post, if the posting contains one. */
   readonly posted: TraceContext | undefined
 }
 

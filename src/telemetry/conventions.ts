@@ -2,14 +2,14 @@
  * The names of spans, attributes and OpenTelemetry's metrics. Spans follow the conventions for messaging of OpenTelemetry, which are still in
  * development: when they change, this file does.
  *
- * Metrics have the same names for both outlets: what a collector makes of `jobboard.run` in seconds is `jobboard_run_seconds`, as `/metrics` has
- * it. So the same alarms and dashboards serve both.
+ * A metric has the same name here and on `/metrics`: a collector converts `jobboard.run` in seconds to `jobboard_run_seconds`. So the same alert
+ * rules and dashboards work with both.
  */
 import { INSTRUMENTS, type Instrument, type InstrumentName } from '../core/metrics.ts'
 import type { TracedPost, TracedRun, TracedTask } from '../core/tracing.ts'
 import type { OtelAttributes } from './open-telemetry-api.ts'
 
-/** The name of this library as a source of spans and metrics. */
+/** The name of the tracer and the meter of this library. */
 export const SCOPE_NAME = 'jobboard'
 
 /** The kinds of spans, as `SpanKind` of the API. */
@@ -24,17 +24,18 @@ export const MESSAGE_ID = 'messaging.message.id'
 export const MESSAGE_COUNT = 'messaging.batch.message_count'
 
 const SYSTEM = { 'messaging.system': 'jobboard' } as const
-/** The destination of a call that posts jobs of several flows. */
-const SEVERAL = 'several flows'
-/** The flow of a job that has none. */
+/** The destination of a post of several flows. */
+const SEVERAL_FLOWS = 'several flows'
+/** The destination of a job without a flow. */
 const NO_FLOW = 'none'
 
+/** The name and the attributes of a span. */
 interface SpanNaming {
   readonly name: string
   readonly attributes: OtelAttributes
 }
 
-export function namePost({ board, flow = SEVERAL }: TracedPost): SpanNaming {
+export function namePost({ board, flow = SEVERAL_FLOWS }: TracedPost): SpanNaming {
   const attributes = {
     ...SYSTEM,
     'messaging.operation.name': 'post',

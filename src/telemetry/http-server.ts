@@ -1,6 +1,6 @@
 /**
- * A small HTTP server for probes and for Prometheus. Connections are limited in number and time: a client that reaches the port could
- * otherwise hold them open until the process has no file descriptors left.
+ * A small HTTP server for probes and for Prometheus. The number of connections and their time are limited: otherwise a client that reaches
+ * the port could hold connections open until the process has no file descriptors left.
  */
 import { createServer, type IncomingMessage } from 'node:http'
 import { InvalidArgument } from '../core/errors.ts'
@@ -9,7 +9,7 @@ import { describeError } from '../core/failure.ts'
 export interface HttpAddress {
   /** The port number; 0 selects any free port. */
   readonly port: number
-  /** The network interface: this machine's own by default; 0.0.0.0 for all, as probes from outside a container need. */
+  /** The interface to listen on: 127.0.0.1 by default; 0.0.0.0 for all, which probes from outside of a container need. */
   readonly host?: string
 }
 
@@ -30,17 +30,17 @@ export interface HttpLimits {
 }
 
 export interface HttpServerOptions {
-  /** The name of the server for errors. */
+  /** The name of the server in errors. */
   readonly name: string
   /** Returns the answer for a path. */
   readonly answer: (path: string) => HttpAnswer | Promise<HttpAnswer>
   /** Called with errors of the server, and of `answer`. */
-  readonly failed: (error: unknown) => void
+  readonly onError: (error: unknown) => void
   readonly limits?: HttpLimits | undefined
 }
 
 /**
- * The maximum number of open connections: more than all probes and load balancers of a site use. Each costs a file
+ * The maximum number of open connections: more than the probes and load balancers of a site use. Each costs a file
  * descriptor.
  */
 const MAX_CONNECTIONS = 100
@@ -48,20 +48,20 @@ const MAX_CONNECTIONS = 100
 const REQUEST_TIMEOUT_MS = 5_000
 /** The period between checks for connections over their time limit. Node's default is 30 seconds. */
 const CHECK_PERIOD_MS = 1_000
-/** The maximum size of a request's headers: a probe asks for a path only. */
+/** The maximum size of a request's headers: probes send few. */
 const MAX_HEADER_BYTES = 4_096
 
-/** Listens on the address. @throws InvalidArgument when it cannot listen there */
+/** Starts a server on the address. @throws InvalidArgument if it cannot listen there */
 export async function serveHttp(
   { port, host = '127.0.0.1' }: HttpAddress,
-  { name, answer, failed, limits = {} }: HttpServerOptions,
+  { name, answer, onError, limits = {} }: HttpServerOptions,
 ): Promise<HttpServer> {
   const { maxConnections = MAX_CONNECTIONS, requestTimeoutMs = REQUEST_TIMEOUT_MS } = limits
   const toAnswer = async (request: IncomingMessage): Promise<HttpAnswer> => {
     try {
-      return await answerTo(request, answer)
+      return await toHttpAnswer(request, answer)
     } catch (error) {
-      failed(error)
+      onError(error)
       return toJsonAnswer(500, { error: describeError(error) })
     }
   }
@@ -81,13 +81,13 @@ export async function serveHttp(
   )
   server.maxConnections = maxConnections
   await new Promise<void>((resolve, reject) => {
-    const refused = (cause: Error) => {
+    const onRefused = (cause: Error) => {
       reject(new InvalidArgument(`${name}: cannot listen on ${host} port ${port}: ${cause.message}`, { cause }))
     }
-    server.once('error', refused)
+    server.once('error', onRefused)
     server.listen(port, host, () => {
       // A later error, such as running out of file descriptors, must not end the process and its jobs.
-      server.on('error', failed).off('error', refused)
+      server.on('error', onError).off('error', onRefused)
       resolve()
     })
   })
@@ -103,7 +103,7 @@ export async function serveHttp(
   }
 }
 
-async function answerTo(
+async function toHttpAnswer(
   { method, url = '/' }: IncomingMessage,
   answer: HttpServerOptions['answer'],
 ): Promise<HttpAnswer> {

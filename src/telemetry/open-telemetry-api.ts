@@ -1,6 +1,6 @@
 /**
- * The part of `@opentelemetry/api` that is used here. The package is an optional peer: its own types would make every user install it, and
- * a copy of it in this library would be silent where the application has another one. Every 1.x from 1.9 on fits.
+ * The types of the part of `@opentelemetry/api` that this library uses. The package is an optional peer: importing its own types would make
+ * every user install it, and a copy of it beside the application's would record nothing. Every release 1.x from 1.9 on fits.
  */
 
 export type OtelAttributes = Record<string, string | number | boolean>
@@ -17,7 +17,7 @@ export interface OtelSpanContext {
   readonly traceState?: OtelTraceState
 }
 
-/** The state of a trace; made and read by the API only. */
+/** The `tracestate` of a trace. Only the API creates and reads it. */
 export interface OtelTraceState {
   set(key: string, value: string): OtelTraceState
   unset(key: string): OtelTraceState
@@ -77,7 +77,7 @@ export interface OtelMeterProvider {
   getMeter(name: string, version?: string): OtelMeter
 }
 
-/** What `import * as api from '@opentelemetry/api'` is. */
+/** The module `@opentelemetry/api`, as `import * as api` returns it. */
 export interface OpenTelemetryApi {
   readonly ROOT_CONTEXT: OtelContext
   readonly context: {

@@ -1,4 +1,4 @@
-/** The outlet to OpenTelemetry: metrics and spans go where the application's SDK sends them. */
+/** Telemetry by OpenTelemetry: the application's SDK decides where metrics and spans are sent. */
 import { InvalidArgument } from '../core/errors.ts'
 import { assertOptions } from '../core/options.ts'
 import type { OpenTelemetryApi, OtelAttributes, OtelMeterProvider, OtelTracerProvider } from './open-telemetry-api.ts'
@@ -8,21 +8,21 @@ import type { Telemetry } from './telemetry.ts'
 
 /** The options of `openTelemetry`. */
 export interface OpenTelemetryOptions {
-  /** How runs refer to posts: `link` by default. */
+  /** The relation of a run's span to that of its post: `link` by default. */
   readonly propagation?: Propagation
-  /** The provider of the tracer; that which the application has registered, by default. With false, there are no spans. */
+  /** The provider of the tracer: by default the one that the application has registered. With false, there are no spans. */
   readonly tracerProvider?: OtelTracerProvider | false
-  /** The provider of the meter; that which the application has registered, by default. With false, there are no metrics. */
+  /** The provider of the meter: by default the one that the application has registered. With false, there are no metrics. */
   readonly meterProvider?: OtelMeterProvider | false
-  /** Attributes that each metric has, too, such as a name for each of several conductors of one process. */
+  /** Attributes to add to each metric, such as the name of a conductor if the process has several. */
   readonly attributes?: OtelAttributes
 }
 
 const PROPAGATIONS: readonly unknown[] = ['link', 'parent', 'none'] satisfies Propagation[]
 
 /**
- * Returns the telemetry for boards and conductors of an application that uses OpenTelemetry. Set up the SDK first: what there is no SDK for is
- * not recorded.
+ * Returns the telemetry for boards and conductors of an application that uses OpenTelemetry. Set up the SDK first: without one, the API
+ * records nothing.
  *
  * @throws InvalidArgument
  * @example
@@ -52,7 +52,7 @@ export function openTelemetry(api: OpenTelemetryApi, options: OpenTelemetryOptio
 /**
  * Loads the package `@opentelemetry/api`, and returns its telemetry.
  *
- * @throws InvalidArgument where the package is not installed
+ * @throws InvalidArgument if the package is not installed
  */
 export async function loadOpenTelemetry(options: OpenTelemetryOptions = {}): Promise<Telemetry> {
   let api: OpenTelemetryApi

@@ -19,7 +19,7 @@ export class OtelMetricSink implements MetricSink {
   #meter: OtelMeter | undefined
   #isFresh = false
 
-  /** @param options.attributes are added to each metric */
+  /** @param options.attributes added to each metric */
   constructor({ provider, attributes }: { readonly provider: OtelMeterProvider; readonly attributes: OtelAttributes }) {
     this.#provider = provider
     this.#attributes = attributes
@@ -32,12 +32,12 @@ export class OtelMetricSink implements MetricSink {
 
   onCollect(refresh: () => void): () => void {
     this.#refreshers.add(refresh)
-    // It creates the gauges: until there is one, nothing asks for values.
+    // This creates the gauges. Their callbacks call `refresh` later, so without a first value it would never be called.
     refresh()
     return () => this.#refreshers.delete(refresh)
   }
 
-  /** Refreshes the gauges once for all that are collected together. */
+  /** Refreshes all gauges, once for each collection: every gauge has a callback of its own. */
   #refresh(): void {
     if (this.#isFresh) return
     this.#isFresh = true
@@ -47,7 +47,7 @@ export class OtelMetricSink implements MetricSink {
     for (const refresh of this.#refreshers) refresh()
   }
 
-  /** Creates the instrument at its first value: a meter that is asked for before the application has set up its SDK stays silent. */
+  /** Creates the instrument at its first value: a meter from before the application has set up its SDK would record nothing. */
   #createRecorder(name: InstrumentName): Recorder {
     const recorder = this.#toRecorder(name)
     this.#recorders.set(name, recorder)

@@ -34,8 +34,8 @@ import type {
 } from './open-telemetry-api.ts'
 
 /**
- * How a run refers to the post of its job. `link` (the default): a run is a trace of its own, with a link to the post. `parent`: the first run is
- * in the trace of the post, and later ones have a link. `none`: postings carry no context.
+ * The relation of a run's span to that of its post. `link` (the default): a run is a trace of its own, with a link to the post. `parent`: the
+ * first run is in the trace of the post, and later ones have a link. `none`: postings contain no context.
  */
 export type Propagation = 'link' | 'parent' | 'none'
 
@@ -145,7 +145,7 @@ class ApiSpan implements Span {
     this.#span.end()
   }
 
-  /** Returns the context within this span. It inherits nothing from that of the caller. */
+  /** Returns the context within this span. It inherits nothing from the caller's context. */
   #toInside(): OtelContext {
     const { api } = this.#parts
     this.#inside ??= api.trace.setSpan(api.ROOT_CONTEXT, this.#span)
@@ -159,7 +159,7 @@ function toTraceContext({ traceId, spanId, traceFlags, traceState }: OtelSpanCon
   return tracestate === '' ? { traceparent } : { traceparent, tracestate }
 }
 
-/** Returns the context of a span of another process; undefined for a version of the format that has other fields in front. */
+/** Returns the context of a span of another process; undefined if it is not valid, as in a version of the format with other fields. */
 function toSpanContext(api: OpenTelemetryApi, { traceparent, tracestate }: TraceContext): OtelSpanContext | undefined {
   const [, traceId = '', spanId = '', flags = ''] = traceparent.split('-')
   const context = {

@@ -1,8 +1,8 @@
 /**
  * Keeps the values of a meter, and writes them in the text format of Prometheus.
  *
- * It is written by hand, because it is short and the libraries are not: prom-client is handed over to a successor with a registry of its own, and
- * an application with both loses metrics without a word. Applications with a registry read this text, or the events.
+ * No library is used, because the format is small, and prom-client keeps its metrics in a registry of its module: an application that loads two
+ * copies of it exports only a part of the metrics, without an error. See decision 45.
  */
 import { INSTRUMENTS, type Instrument, type InstrumentName, type MetricSink } from '../core/metrics.ts'
 import type { Telemetry } from './telemetry.ts'
@@ -10,23 +10,23 @@ import type { Telemetry } from './telemetry.ts'
 /** The content type of {@link PrometheusSink.text}. */
 export const PROMETHEUS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** Telemetry whose metrics the application answers itself. */
-export interface PrometheusOutlet extends Telemetry {
+/** Telemetry whose metrics the application serves itself. */
+export interface PrometheusTelemetry extends Telemetry {
   readonly contentType: string
-  /** Returns the present values in the text format of Prometheus. */
+  /** Returns the current values in the text format of Prometheus. */
   text(): string
 }
 
 /**
- * Returns telemetry that keeps metrics for Prometheus, for an application that answers `/metrics` itself. Give it to each board and conductor of
- * the process; a conductor with `health` and `metrics: true` answers `/metrics` by itself.
+ * Returns telemetry that keeps metrics for Prometheus, for an application that serves `/metrics` itself. Pass it to each board and conductor of
+ * the process. A conductor with `health` and `metrics: true` serves `/metrics` without it.
  *
  * @example
  * const metrics = prometheus()
  * const board = await openBoard(uri, { telemetry: metrics })
  * app.get('/metrics', (_, response) => response.type(metrics.contentType).send(metrics.text()))
  */
-export function prometheus(): PrometheusOutlet {
+export function prometheus(): PrometheusTelemetry {
   const metrics = new PrometheusSink(INSTRUMENTS)
   return { metrics, contentType: PROMETHEUS_CONTENT_TYPE, text: () => metrics.text() }
 }
@@ -37,7 +37,7 @@ interface Histogram {
   count: number
 }
 
-/** The values of one instrument by its labels, as they are written. */
+/** The values of one instrument, by its labels in the text format. */
 interface Series {
   readonly values: Map<string, number>
   readonly histograms: Map<string, Histogram>
@@ -82,10 +82,10 @@ export class PrometheusSink<N extends string = InstrumentName> implements Metric
     const { help, type, buckets = [] } = this.#instruments[name]
     const lines = [...series.values].map(([labels, value]) => `${name}${inBraces(labels)} ${formatNumber(value)}`)
     for (const [labels, { counts, sum, count }] of series.histograms) {
-      let below = 0
+      let cumulative = 0
       for (const [index, bound] of buckets.entries()) {
-        below += counts[index] ?? 0
-        lines.push(`${name}_bucket${inBraces(join(labels, `le="${bound}"`))} ${below}`)
+        cumulative += counts[index] ?? 0
+        lines.push(`${name}_bucket${inBraces(join(labels, `le="${bound}"`))} ${cumulative}`)
       }
       lines.push(`${name}_bucket${inBraces(join(labels, 'le="+Inf"'))} ${count}`)
       lines.push(`${name}_sum${inBraces(labels)} ${formatNumber(sum)}`, `${name}_count${inBraces(labels)} ${count}`)
@@ -120,7 +120,7 @@ function join(labels: string, more: string): string {
   return labels === '' ? more : `${labels},${more}`
 }
 
-/** Escapes what ends a value or a line; other characters, also those that a terminal would act on, are data for Prometheus. */
+/** Escapes the characters that would end a value or a line. Prometheus takes all others, also control characters, as data. */
 function escapeValue(value: string): string {
   return value.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"')
 }

@@ -3,11 +3,11 @@ import { InvalidArgument } from '../core/errors.ts'
 import type { MetricSink } from '../core/metrics.ts'
 import type { Tracer } from '../core/tracing.ts'
 
-/** Where metrics and spans go. Make it with `openTelemetry(api)` or `prometheus()`: what it contains may change with every release. */
+/** Where metrics and spans are sent. Create it with `openTelemetry(api)` or `prometheus()`: its properties may change in every release. */
 export interface Telemetry {
-  /** The sink of the metrics; none where there are no metrics. */
+  /** Receives the metrics; absent if there are none. */
   readonly metrics?: MetricSink | undefined
-  /** Starts the spans; absent where there are none. */
+  /** Starts the spans; absent if there are none. */
   readonly tracer?: Tracer | undefined
 }
 

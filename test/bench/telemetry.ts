@@ -1,5 +1,5 @@
 /**
- * What metrics and spans cost: jobs of a two-task flow, done by a conductor on a board in memory, with no outlet, with Prometheus' text, and with
+ * What metrics and spans cost: jobs of a two-task flow, done by a conductor on a board in memory, without telemetry, with Prometheus' text, and with
  * OpenTelemetry, whose SDK keeps no span: what an exporter costs is not measured.
  */
 import { cpus } from 'node:os'
@@ -31,7 +31,7 @@ const flow = linear(
 )
 
 /** The cases in their order. Spans come last: a process that has entered an asynchronous context is slower from then on. */
-const CASES = ['no outlet', 'Prometheus', 'OpenTelemetry, metrics', 'OpenTelemetry, metrics and spans'] as const
+const CASES = ['no telemetry', 'Prometheus', 'OpenTelemetry, metrics', 'OpenTelemetry, metrics and spans'] as const
 type Case = (typeof CASES)[number]
 
 export default async function telemetry(): Promise<void> {

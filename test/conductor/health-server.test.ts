@@ -10,10 +10,10 @@ const HEALTH: Health = {
 }
 
 async function serving(limits?: HealthLimits): Promise<URL> {
-  const failed = (error: unknown) => {
+  const onError = (error: unknown) => {
     throw error
   }
-  const server = await serveHealth({ port: 0 }, { health: () => HEALTH, failed, ...(limits ? { limits } : {}) })
+  const server = await serveHealth({ port: 0 }, { health: () => HEALTH, onError, ...(limits ? { limits } : {}) })
   onTestFinished(() => server[Symbol.asyncDispose]())
   return new URL(server.url)
 }

@@ -1,10 +1,10 @@
-/** Finds what is set for a key: the record of the key itself, else the pattern with the longest beginning. */
+/** Finds the rule for a key: the limit of the key itself, else that of the pattern with the longest prefix; and its holds. */
 import { defined } from '../../core/options.ts'
 import type { LimitOrigin, LimitRule, LimitRules } from '../model/limits.ts'
 import type { ReadRecord } from '../records/record-store.ts'
 import { type HoldRecord, type LimitRecord, toTokenRate } from './record.ts'
 
-/** The number of keys whose rules are kept: of a pattern there may be as many keys as jobs. */
+/** The number of keys whose rules are cached: a pattern may have as many keys as there are jobs. */
 const MAX_CACHED_KEYS = 10_000
 
 export class CompiledRules implements LimitRules {
@@ -41,7 +41,7 @@ export class CompiledRules implements LimitRules {
   #compile(key: string): LimitRule | undefined {
     const limit = this.#limits.find(key)
     const holds = this.#holds.findAll(key)
-    // A limit that a newer release has set must not be exceeded: no job of its keys starts here.
+    // This release cannot read a limit that a newer one has set, and must not exceed it: it starts no job of its keys.
     if (limit && 'error' in limit) return { heldUntil: Number.POSITIVE_INFINITY }
     if (!limit && holds.length === 0) return undefined
     const { concurrency, rate } = limit?.value ?? {}
@@ -57,7 +57,7 @@ export class CompiledRules implements LimitRules {
   }
 }
 
-/** Returns the hold that lasts longest. A hold that cannot be read here has no end. */
+/** Returns the hold that lasts longest. A hold that this release cannot read has no end. */
 function longestOf(holds: readonly ReadRecord<HoldRecord>[]): Pick<LimitRule, 'heldUntil' | 'hold'> {
   if (holds.some((hold) => 'error' in hold)) return { heldUntil: Number.POSITIVE_INFINITY }
   const readable = holds.flatMap((hold) => ('error' in hold ? [] : [hold]))
@@ -71,12 +71,12 @@ function toOrigin(id: string, { by, at, reason }: Pick<HoldRecord, 'by' | 'at' |
   return { id, by, at, ...defined({ reason }) }
 }
 
-/** Records by key or pattern. */
+/** Finds records by key, among those of keys and of patterns. */
 class PatternMap<T extends { readonly id: string }> {
   readonly #exact = new Map<string, T>()
-  /** By their beginnings. */
+  /** The patterns by their prefixes. */
   readonly #patterns = new Map<string, T>()
-  /** The lengths of the beginnings, longest first. */
+  /** The lengths of the prefixes, longest first. */
   readonly #lengths: readonly number[]
 
   constructor(records: readonly T[]) {

@@ -1,4 +1,4 @@
-/** Limits that programs declare when they start, beside those that people set at run time. */
+/** Declares the limits of a program when it starts. Limits that were set at run time stay until their declaration changes. */
 import { createHash } from 'node:crypto'
 import { IncompatibleVersion, InvalidArgument } from '../../core/errors.ts'
 import { assertOptions, defined } from '../../core/options.ts'
@@ -10,8 +10,8 @@ import { assertKeyOrPattern, type LimitSettings, toLimitRecord } from './setting
 /** The limit of a key, as a program declares it. */
 export interface DeclaredLimit extends LimitSettings {
   /**
-   * The version of the declaration; 0 by default. A lower one than that on the board changes nothing, so that processes of an older release do not
-   * undo what those of a newer one have declared.
+   * The version of the declaration; 0 by default. A lower version than that on the board changes nothing, so that processes of an older release
+   * do not undo what a newer release has declared.
    */
   readonly version?: number
 }
@@ -22,28 +22,28 @@ export interface DeclaredLimits {
   readonly declare: Readonly<Record<string, DeclaredLimit>>
   /** The name of the program: with `prune`, it removes only limits of its own. */
   readonly owner?: string
-  /** Whether limits of this owner that are no longer declared are removed; false by default. */
+  /** Whether to remove the limits of this owner that are no longer declared; false by default. */
   readonly prune?: boolean
 }
 
-/** The result of a declaration, as keys. */
+/** The result of a declaration: the keys by what has happened to their limits. */
 export interface DeclareLimitsReport {
   readonly put: string[]
-  /** The limits that a newer version has declared: they were left as they are. */
+  /** The limits that a newer version has declared: they stay as they are. */
   readonly newer: string[]
-  /** The limits that another owner has declared: they were left as they are. */
+  /** The limits that another owner has declared: they stay as they are. */
   readonly foreign: string[]
-  /** The limits that somebody has set at run time: they were left as they are. */
+  /** The limits that were set at run time: they stay as they are. */
   readonly edited: string[]
   readonly pruned: string[]
   /** The limits that are not declared any more, and stay because a newer version has declared them. */
   readonly kept: string[]
 }
 
-/** What becomes of a declared limit. `marked`: what somebody has set stays, with the mark of the declaration. */
+/** The outcome of a declared limit. `marked`: a limit set at run time stays, and gets the mark of the declaration. */
 type LimitOutcome = 'put' | 'unchanged' | 'newer' | 'foreign' | 'edited' | 'marked'
 
-/** The owner of limits whose declaration names none: another owner may take them over. */
+/** The owner of limits whose declaration names no owner: another owner may take them over. */
 const DEFAULT_OWNER = 'default'
 
 /** Parses the option `limits` of a conductor. @throws InvalidArgument */
@@ -79,17 +79,18 @@ export function toWantedLimits(declare: DeclaredLimits['declare']): WantedLimit[
   })
 }
 
+/** The program that declares limits, and the board's records of them. */
 interface LimitDeclaration {
   readonly owner: string
   readonly prune: boolean
   readonly by: Pick<LimitRecord, 'by' | 'at'>
   readonly store: RecordStore<LimitRecord>
-  /** Applies the present rate of a key to the tokens that were taken of it. */
+  /** Applies the current rate of a key to the tokens that were taken. */
   readonly applyRates: (key: string) => Promise<void>
 }
 
-/** Puts the limits that a program declares, and removes those that it no longer declares. */
-export async function declareLimits(
+/** Sets the limits that a program declares, and removes those that it no longer declares. */
+export async function writeDeclaredLimits(
   wanted: readonly WantedLimit[],
   declaration: LimitDeclaration,
 ): Promise<DeclareLimitsReport> {
@@ -101,7 +102,7 @@ export async function declareLimits(
     report[outcome === 'marked' ? 'edited' : outcome].push(key)
     if (outcome === 'put') await applyRates(key)
   }
-  // A process of an older release does not know what a newer one declares.
+  // This release is older than one that declares limits, and does not know which: so it must not prune.
   if (!prune || report.newer.length > 0) return report
   const newest = Math.max(0, ...wanted.map(({ version }) => version))
   for (const { id } of await store.list()) {
@@ -113,7 +114,7 @@ export async function declareLimits(
   return report
 }
 
-/** Sets a declared limit, unless the one on the board stays; returns what became of it. */
+/** Sets a declared limit, unless the one on the board stays. Returns the outcome. */
 async function putLimit(
   { key, version, settings }: WantedLimit,
   { owner, by, store }: LimitDeclaration,
@@ -128,7 +129,7 @@ async function putLimit(
   return outcome
 }
 
-/** Removes a limit that its owner does not declare any more; returns undefined for one that is not its own. */
+/** Removes a limit that its owner no longer declares. Returns undefined for a limit of another owner. */
 async function pruneLimit(
   key: string,
   { owner, newest, store }: Pick<LimitDeclaration, 'owner' | 'store'> & { readonly newest: number },
@@ -142,7 +143,7 @@ async function pruneLimit(
 }
 
 /**
- * Returns what becomes of the limit on the board. What somebody has set at run time stays until the declaration changes, as with schedules.
+ * Returns the outcome of a declaration for the limit on the board. A limit set at run time stays until the declaration changes, as schedules do.
  */
 function compareLimit(
   found: ReadRecord<LimitRecord> | undefined,
@@ -163,7 +164,7 @@ function compareLimit(
   return isSame ? 'put' : 'marked'
 }
 
-/** Returns what becomes of a limit that is not declared; undefined for one that this owner has not declared. */
+/** Returns the outcome for a limit that is not declared; undefined if this owner has never declared it. */
 function compareUndeclared(
   found: ReadRecord<LimitRecord> | undefined,
   { owner, newest }: { readonly owner: string; readonly newest: number },
@@ -172,12 +173,12 @@ function compareUndeclared(
   return found.value.declared.version > newest ? 'kept' : 'pruned'
 }
 
-/** Returns the mark of the declaration of a limit that is set at run time, if a program declares it. */
+/** Returns the mark of the declaration that a limit has, for the limit that replaces it at run time. */
 export function toDeclaredMark(found: ReadRecord<LimitRecord> | undefined): Pick<LimitRecord, 'declared'> {
   return found && !('error' in found) ? defined({ declared: found.value.declared }) : {}
 }
 
-/** Returns a digest of what a limit sets, without who has set it. */
+/** Returns a digest of the settings of a limit, without who has set it. */
 function toDigest({ concurrency, rate, fair }: Omit<LimitRecord, 'by' | 'at'>): string {
   const settings = [concurrency, rate && [rate.limit, rate.perMs, rate.burst], fair]
   return createHash('sha256').update(JSON.stringify(settings)).digest('hex').slice(0, 32)

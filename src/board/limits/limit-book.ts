@@ -7,8 +7,8 @@
  *
  * Its users are the view of the board, by which jobs are claimed, and calls of `limits.take`.
  *
- * The revision is read before the records: so the records are at least as new as the revision with which claims are sent. A change that
- * this process has not received yet makes the servers refuse its claims.
+ * The revision is read before the records, so the records are at least as new as the revision with which claims are sent. After a change that
+ * this process has not received yet, the servers refuse its claims.
  */
 import { asError, LimitReached, NotConnected } from '../../core/errors.ts'
 import { toDate } from '../../core/time.ts'
@@ -24,12 +24,12 @@ import { HOLDS, LIMITS } from './record.ts'
 export interface LimitBookOptions {
   readonly backend: Pick<Backend, 'limitsRevision' | 'capabilities' | 'now'>
   readonly records: Pick<BoardRecords, 'of' | 'watch'>
-  /** Called when other rules are known. */
+  /** Called when the rules have changed. */
   readonly onRules: (rules: LimitRules) => void
   readonly onError: (error: Error) => void
 }
 
-/** `view`: the view of the board, and the claims of jobs. `tokens`: calls that take tokens outside of claims. */
+/** A user of the limits. `view`: the view of the board, and the claims of jobs. `tokens`: calls that take tokens outside of claims. */
 export type LimitBookUser = 'view' | 'tokens'
 
 export class LimitBook {
@@ -40,7 +40,7 @@ export class LimitBook {
   #opening: Promise<void> | undefined
   #watches: readonly AsyncDisposable[] = []
   #reading: Promise<void> | undefined
-  /** Whether something may have changed since the reading under way has begun. */
+  /** Whether the limits may have changed since the current read began. */
   #isStale = false
 
   constructor(options: LimitBookOptions) {
@@ -56,7 +56,7 @@ export class LimitBook {
     return this.#revision
   }
 
-  /** Resolves when the limits are known, and watches them until all users have closed. @throws NotConnected, AccessDenied */
+  /** Reads the limits, and watches them until all users have closed. @throws NotConnected, AccessDenied */
   async open(user: LimitBookUser): Promise<void> {
     this.#users.add(user)
     if (this.#revision !== undefined || !this.#isSupported) return
@@ -71,7 +71,7 @@ export class LimitBook {
   /** Ends the watch if no other user needs it. The next {@link open} reads the limits again. */
   close(user: LimitBookUser): void {
     this.#users.delete(user)
-    // The end of an opening that is under way does it, when all watches are there.
+    // While the watches are being created, the end of that does it: until then not all of them are known.
     if (this.#users.size === 0 && !this.#opening) this.#endWatches()
   }
 
@@ -83,8 +83,8 @@ export class LimitBook {
   }
 
   /**
-   * Returns the limits that a claim of the job takes from; undefined on a board without limits, and before {@link open}. The claim of a cancelled
-   * job takes nothing of a key that is stopped: it only ends the job.
+   * Returns the limits whose slots and tokens a claim of the job takes; undefined on a board without limits, and before {@link open}. The claim
+   * of a cancelled job takes nothing of a key that is stopped: it only ends the job.
    *
    * @throws LimitReached for a job with a key that is held
    */
@@ -95,7 +95,7 @@ export class LimitBook {
     return { revision: this.#revision, wants: toClaimLimits(posting, rules) }
   }
 
-  /** Resolves when the limits are known as they are now. @throws NotConnected */
+  /** Reads the limits again if they have changed. @throws NotConnected */
   async refresh(): Promise<void> {
     if (!this.#isSupported) return
     this.#isStale = true
@@ -110,7 +110,10 @@ export class LimitBook {
     return backend.capabilities.limits && backend.limitsRevision !== undefined
   }
 
-  /** The transaction need not check this: a hold that is not known here yet has given the limits another revision. */
+  /**
+   * Checks that no key of the job is held. The transaction need not check it: a hold that this process does not know yet has changed the
+   * revision of the limits, at which the servers refuse the claim.
+   */
   #assertNotHeld(posting: Posting, rules: LimitRules): void {
     for (const { key } of toLimitCosts(posting)) {
       const rule = rules.ruleOf(key) ?? {}
@@ -126,10 +129,10 @@ export class LimitBook {
     const { records, onError } = this.#options
     const onChange = () => {
       this.#isStale = true
-      // The first reading begins when all kinds are watched, and is repeated for this.
+      // The first read is still to come, or is repeated because of `#isStale`.
       if (this.#revision === undefined) return
       this.refresh().catch((error: unknown) => {
-        // Without a connection a gap follows.
+        // The gap that follows the loss of a connection reads the limits again.
         if (!(error instanceof NotConnected)) onError(asError(error))
       })
     }
@@ -139,7 +142,7 @@ export class LimitBook {
       await Promise.all(LIMIT_KINDS.map(async (kind) => watches.push(await records.watch(kind, onChange))))
       await this.refresh()
     } catch (error) {
-      // The next attempt has watches of its own.
+      // Otherwise these watches would stay: the next attempt creates its own.
       this.#endWatches()
       throw error
     }
@@ -157,7 +160,7 @@ export class LimitBook {
     const revision = (await backend.limitsRevision?.()) ?? 0
     if (revision === this.#revision) return
     const rules = revision > 0 ? await this.#readRules() : this.#rules
-    // All users have closed meanwhile, and nobody watches: the next user would take a known revision for watched limits.
+    // All users have closed meanwhile, and nothing is watched. With a revision, the next `open` would take the limits as watched.
     if (this.#users.size === 0) return
     this.#rules = rules
     this.#revision = revision
@@ -172,7 +175,7 @@ export class LimitBook {
   }
 }
 
-/** Returns the rules as if nothing were set for keys that are stopped. */
+/** Returns the rules without those of keys that are stopped. */
 function withoutStops(rules: LimitRules): LimitRules {
   return {
     isEmpty: rules.isEmpty,

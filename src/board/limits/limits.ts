@@ -1,6 +1,6 @@
 /**
- * The limits of a board, for people and programs: `board.limits`. What is set is a record for each key or pattern, and takes effect with the
- * next claim of every process: see `model/limits.ts`.
+ * The limits of a board: `board.limits`. The limit of a key or pattern is a record, and takes effect with the next claim of every process: see
+ * `model/limits.ts`.
  */
 import { abortAfter } from '../../core/async/abort.ts'
 import { AbortFlag } from '../../core/async/abort-flag.ts'
@@ -8,14 +8,7 @@ import { InvalidArgument, JobboardError, NotFound, Timeout, UnsupportedCapabilit
 import { assertOptions, defined } from '../../core/options.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import type { BackendCapabilities } from '../backend.ts'
-import {
-  isLimitOf,
-  isSameRate,
-  type LimitUse,
-  limitCostProblem,
-  limitKeyProblem,
-  type TokenRequest,
-} from '../model/limits.ts'
+import { isLimitOf, isSameRate, limitCostProblem, limitKeyProblem, type TokenRequest } from '../model/limits.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 import type { RecordStore } from '../records/record-store.ts'
 import { changeRecord } from './change-record.ts'
@@ -23,16 +16,16 @@ import { CompiledRules } from './compiled-rules.ts'
 import {
   type DeclaredLimits,
   type DeclareLimitsReport,
-  declareLimits,
   toDeclaredMark,
   toWantedLimits,
+  writeDeclaredLimits,
 } from './declare.ts'
-import { type LimitView, type LimitViewOptions, matching, toHeld, toKeys, toView } from './limit-view.ts'
+import { LimitReader, type LimitReaderHost } from './limit-reader.ts'
+import { type LimitView, type LimitViewOptions, toHeld } from './limit-view.ts'
 import { HOLDS, type HoldRecord, LIMITS, type LimitRecord } from './record.ts'
 import { assertKeyOrPattern, type LimitSettings, toLimitRecord } from './settings.ts'
 import { type LimitStop, stopsOf } from './stops.ts'
 import type { TokenCall } from './token-taker.ts'
-import { countWaiting, joinCounts, type KeyCount, toWaiting, type UnclaimedJob, type WaitingCount } from './waiting.ts'
 
 /** The options of `board.limits.pushBack`: the time for which the key is held. */
 export interface PushBackOptions {
@@ -42,7 +35,7 @@ export interface PushBackOptions {
 
 /** The options of `board.limits.take`; all are optional. */
 export interface TakeOptions {
-  /** The number of tokens; 1 by default. More than the burst are taken when none is missing. */
+  /** The number of tokens; 1 by default. A call for more than the burst is served when no token is missing. */
   readonly cost?: number
   /** Ends the wait with its reason. */
   readonly signal?: AbortSignal
@@ -50,32 +43,27 @@ export interface TakeOptions {
   readonly timeout?: Duration
 }
 
-/** What `board.limits.resume` has found. */
+/** The result of `board.limits.resume`. */
 export interface ResumedLimit {
   /** Whether the key was held. */
   readonly wasHeld: boolean
-  /** What still stops jobs of the key; empty if they start as its limit permits. */
+  /** What still stops the key; empty if its jobs start as its limit permits. */
   readonly stops: readonly LimitStop[]
 }
 
-export interface LimitsHost {
+/** The parts of a board on which limits are set. */
+export interface LimitsHost extends LimitReaderHost {
   /** The URI without a password, for messages. */
   readonly uri: string
   readonly who: string
   readonly capabilities: BackendCapabilities
   readonly records: BoardRecords
-  /** Returns the time of the board's clock, in milliseconds since 1970. */
-  now(): number
   /** Resolves when {@link now} is the servers' time. @throws NotConnected */
   readClock(): Promise<void>
-  /** Returns what claims have taken of these keys, or of all. @throws NotConnected */
-  use(keys?: readonly string[]): Promise<readonly LimitUse[]>
   /** Returns the revision of the limits. @throws NotConnected */
   revision(): Promise<number>
-  /** Applies a rate to the tokens that were taken of a key. @throws LimitsChanged, NotConnected, OutcomeUnknown */
+  /** Applies a rate to the tokens that were taken by another one. @throws LimitsChanged, NotConnected, OutcomeUnknown */
   applyRate(request: TokenRequest): Promise<void>
-  /** Yields the unclaimed jobs of the board. @throws NotConnected */
-  unclaimed(): AsyncIterable<UnclaimedJob>
   /** Resolves when the tokens of the call were taken. */
   take(key: string, call: TokenCall): Promise<void>
 }
@@ -85,16 +73,18 @@ export class Limits {
   readonly #host: LimitsHost
   readonly #limits: RecordStore<LimitRecord>
   readonly #holds: RecordStore<HoldRecord>
+  readonly #reader: LimitReader
 
   /** @internal Use `board.limits`. */
   constructor(host: LimitsHost) {
     this.#host = host
     this.#limits = host.records.of(LIMITS)
     this.#holds = host.records.of(HOLDS)
+    this.#reader = new LimitReader(host, { limits: this.#limits, holds: this.#holds })
   }
 
   /**
-   * Returns what is set, ordered by key.
+   * Returns the limits and holds that are set, ordered by key.
    *
    * @throws UnsupportedCapability, NotConnected
    * @example const limits = await board.limits.list({ waiting: true })
@@ -102,22 +92,12 @@ export class Limits {
   async list(options: LimitViewOptions = {}): Promise<LimitView[]> {
     assertOptions(options, { waiting: true }, 'limits.list')
     await this.#prepare()
-    return this.#withKeys(await this.#listSet(), await this.#count(options))
-  }
-
-  async #listSet(): Promise<LimitView[]> {
-    const [limits, holds] = await Promise.all([this.#limits.list(), this.#holds.list()])
-    const byKey = new Map(limits.map((record) => [record.id, toView(record)]))
-    for (const hold of holds) {
-      const held = toHeld(hold, this.#host.now())
-      if (held) byKey.set(hold.id, { ...(byKey.get(hold.id) ?? { key: hold.id }), held })
-    }
-    return [...byKey.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
+    return this.#reader.list(options)
   }
 
   /**
-   * Returns what applies to a key: what is set for it, or for the pattern with the longest beginning. Of a pattern, returns what is set for
-   * the pattern itself, with its keys.
+   * Returns what applies to a key: the limit of the key itself, or of the pattern with the longest prefix, and its hold. For a pattern, returns
+   * the limit of the pattern itself, with its keys.
    *
    * @throws NotFound if nothing is set; UnsupportedCapability, NotConnected
    */
@@ -125,57 +105,12 @@ export class Limits {
     assertKeyOrPattern(key)
     assertOptions(options, { waiting: true }, 'limits.show')
     await this.#prepare()
-    const views = await this.#listSet()
-    if (key.endsWith('*')) return this.#showPattern(key, views, options)
-    const found = matching(key, views)
-    const limit = found.find(({ set, error }) => set ?? error)
-    const held = found.find((view) => view.held)?.held
-    if (!limit && !held) throw new NotFound(`limit ${key}: nothing is set for it, nor for a pattern that it matches`)
-    const { held: _, ...settings } = limit ?? { key }
-    const view = { ...settings, ...defined({ held }) }
-    const counted = await this.#count(options)
-    const ofKey = counted && { ...counted, byKey: new Map([[key, counted.byKey.get(key) ?? 0]]) }
-    return this.#withCounts(view, joinCounts(await this.#host.use([key]), ofKey), ofKey)
-  }
-
-  async #showPattern(key: string, views: readonly LimitView[], options: LimitViewOptions): Promise<LimitView> {
-    if (!views.some((view) => view.key === key)) throw new NotFound(`limit ${key}: nothing is set for this pattern`)
-    const all = await this.#withKeys(views, await this.#count(options))
-    return all.find((view) => view.key === key) ?? { key }
-  }
-
-  async #count({ waiting = false }: LimitViewOptions): Promise<WaitingCount | undefined> {
-    return waiting ? countWaiting(this.#host.unclaimed(), { now: this.#host.now() }) : undefined
-  }
-
-  /** Adds to each limit the keys for which it is the one that counts; a hold counts where nothing is set. */
-  async #withKeys(views: readonly LimitView[], counted: WaitingCount | undefined): Promise<LimitView[]> {
-    const byLimit = new Map<LimitView, KeyCount[]>()
-    for (const count of joinCounts(await this.#useOf(views), counted)) {
-      const found = matching(count.key, views)
-      const limit = found.find(({ set, error }) => set ?? error) ?? found[0]
-      if (!limit) continue
-      const keys = byLimit.get(limit)
-      if (keys) keys.push(count)
-      else byLimit.set(limit, [count])
-    }
-    return views.map((view) => this.#withCounts(view, byLimit.get(view) ?? [], counted))
-  }
-
-  /** Returns what is taken of keys: of some of all, and of each key for which something is set, which may not be among these. */
-  async #useOf(views: readonly LimitView[]): Promise<readonly LimitUse[]> {
-    const own = views.flatMap(({ key }) => (key.endsWith('*') ? [] : [key]))
-    const uses = await Promise.all([this.#host.use(), ...(own.length > 0 ? [this.#host.use(own)] : [])])
-    return [...new Map(uses.flat().map((use) => [use.key, use])).values()]
-  }
-
-  #withCounts(view: LimitView, keys: readonly KeyCount[], counted: WaitingCount | undefined): LimitView {
-    return { ...view, ...toWaiting(keys, counted), ...toKeys(view, keys, this.#host.now()) }
+    return this.#reader.show(key, options)
   }
 
   /**
-   * Sets a limit, in place of the one that was set for this key before. Running jobs continue. The longest matching pattern counts, and a key
-   * before every pattern. Where conductors declare a limit of the key, it stays until their declaration changes.
+   * Sets the limit of a key or pattern, in place of the former one. Running jobs continue. One limit applies to a key: its own, otherwise that of
+   * the longest matching pattern. If conductors declare a limit of the key, this one stays until their declaration changes.
    *
    * @throws InvalidArgument; UnsupportedCapability, NotConnected, OutcomeUnknown
    * @example await board.limits.set('api/stripe', { concurrency: 10, rate: { limit: 100, per: '1m', burst: 20 } })
@@ -190,19 +125,19 @@ export class Limits {
   }
 
   /**
-   * @internal Puts the limits that a conductor declares when it starts: each by compare-and-set, and none that somebody has set at run time.
+   * @internal Sets the limits that a conductor declares when it starts, each by compare-and-set. Limits set at run time stay.
    *
-   * @throws InvalidArgument for an invalid key or limit: then none is put
+   * @throws InvalidArgument for an invalid key or limit: then none is set
    */
   async declare({ declare, owner, prune }: Required<DeclaredLimits>): Promise<DeclareLimitsReport> {
     const wanted = toWantedLimits(declare)
     await this.#prepare()
     const by = { by: this.#host.who, at: this.#host.now() }
     const applyRates = (key: string) => this.#applyRates(key)
-    return declareLimits(wanted, { owner, prune, by, store: this.#limits, applyRates })
+    return writeDeclaredLimits(wanted, { owner, prune, by, store: this.#limits, applyRates })
   }
 
-  /** Removes what is set for a key or pattern, and its hold. @throws NotFound */
+  /** Removes the limit and the hold of a key or pattern. @throws NotFound if there is neither */
   async remove(key: string): Promise<void> {
     assertKeyOrPattern(key)
     await this.#prepare()
@@ -215,8 +150,8 @@ export class Limits {
   }
 
   /**
-   * Holds a key, for every process: no job of it starts before the time is over. For a service that has answered "too many requests". An
-   * earlier hold that lasts longer stays.
+   * Holds a key or pattern for a time: no process starts a job of it before the time is over. Use it when a service has answered "too many
+   * requests". A hold that lasts longer stays.
    *
    * @throws InvalidArgument
    * @example await board.limits.pushBack('api/stripe', { for: '30s' })
@@ -229,7 +164,7 @@ export class Limits {
     await this.#hold(key, { until: this.#host.now() + ms, ...defined({ reason: options.reason }) })
   }
 
-  /** Stops a key until {@link resume}: no job of it starts, running ones continue. @throws InvalidArgument */
+  /** Stops a key or pattern: holds it until {@link resume}. Running jobs continue. @throws InvalidArgument */
   async stop(key: string, options: { readonly reason?: string } = {}): Promise<void> {
     assertOptions(options, { reason: true }, 'limits.stop')
     const { reason } = options
@@ -239,8 +174,8 @@ export class Limits {
   }
 
   /**
-   * Ends the hold of a key, if there is one. Returns whether there was one, and what still stops the key: the hold of a pattern, or a limit that
-   * permits 0 jobs.
+   * Ends the hold of a key or pattern, if there is one. Returns whether there was one, and what still stops the key: the hold of a pattern, or a
+   * limit with a concurrency of 0.
    *
    * @throws InvalidArgument
    * @example const { stops } = await board.limits.resume('tenant/7')
@@ -253,13 +188,13 @@ export class Limits {
       wasHeld = record !== undefined && toHeld(record, this.#host.now()) !== undefined
       return undefined
     })
-    return { wasHeld, stops: stopsOf(key, await this.#listSet()) }
+    return { wasHeld, stops: stopsOf(key, await this.#reader.listSet()) }
   }
 
   /**
-   * Waits until the rate of the key permits so many tokens, and takes them, outside of a claim: for work that calls a service several times.
-   * Calls of one process are served in their order. Resolves at once for a key without a rate, and takes no slot; waits while a key is held, or
-   * stopped by a concurrency of 0. Continues when a connection was lost. The tokens are not given back.
+   * Takes tokens of a key outside of a claim, and waits until its rate permits them: for work that calls a service several times. Calls of one
+   * process are served in their order. Takes no slot. Resolves at once for a key without a rate, and waits while the key is held or has a
+   * concurrency of 0. Continues after a lost connection. The tokens are not given back.
    *
    * @throws Timeout when `timeout` is over; the signal's reason; InvalidArgument; InvalidState when the board is closed
    * @throws UnsupportedCapability, AccessDenied
@@ -278,7 +213,7 @@ export class Limits {
     await this.#host.take(key, { cost, signal, timeout: late })
   }
 
-  /** Whether the board has limits. Boards that TaskFlow shares have none. */
+  /** Whether the board has limits. Boards that are shared with TaskFlow have none. */
   get isSupported(): boolean {
     return this.#host.capabilities.limits
   }
@@ -298,12 +233,12 @@ export class Limits {
   }
 
   /**
-   * Applies the present rates to tokens that were taken by former ones, of the key or of the keys of the pattern. The next request of a process would do
-   * so, too: until then, tokens would come back at the former rate.
+   * Applies the current rates to tokens that were taken by former ones, for the key or the keys of the pattern. Without this, tokens would come
+   * back at the former rate until the next request of a process applies the new one.
    */
   async #applyRates(changed: string): Promise<void> {
     try {
-      // The revision is read first: the rates are at least as new.
+      // The revision is read before the rates, which are then at least as new: with older ones, the request would apply a former rate.
       const revision = await this.#host.revision()
       const [limits, uses] = await Promise.all([
         this.#limits.list(),
@@ -318,7 +253,7 @@ export class Limits {
         }),
       )
     } catch (error) {
-      // The limit is set. At another revision, whoever has changed the limits since applies the rates.
+      // The limit is set all the same. At another revision, the process that has changed the limits since applies the rates.
       if (!(error instanceof JobboardError)) throw error
     }
   }
@@ -327,14 +262,14 @@ export class Limits {
     assertKeyOrPattern(key)
     const now = this.#host.now()
     await changeRecord(this.#holds, key, (record) => {
-      const there = record && !('error' in record) ? record.value : undefined
-      if (there && lastsLonger(there, hold)) return 'keep'
+      const former = record && !('error' in record) ? record.value : undefined
+      if (former && lastsLonger(former, hold)) return 'keep'
       return { ...hold, by: this.#host.who, at: now }
     })
     await this.#removeEndedHolds(now)
   }
 
-  /** Removes some holds that are over: they hold nothing, but every process reads them. */
+  /** Removes up to 100 holds that are over, because every process reads them. */
   async #removeEndedHolds(now: number): Promise<void> {
     const ended = (await this.#holds.list()).filter(
       (record) => !('error' in record) && record.value.until !== undefined && record.value.until < now - ENDED_HOLD_MS,
@@ -344,19 +279,21 @@ export class Limits {
   }
 }
 
-/** The time for which a hold that is over stays, in milliseconds: clocks differ. */
+/** The time for which a hold stays after its end, in milliseconds, because the clocks of processes differ. */
 const ENDED_HOLD_MS = 60_000
 
-function lastsLonger(there: HoldRecord, { until }: Pick<HoldRecord, 'until'>): boolean {
-  return until !== undefined && (there.until ?? Number.POSITIVE_INFINITY) >= until
+/** Returns whether the former hold ends with the new one or later. A new hold without an end replaces any former one. */
+function lastsLonger(former: HoldRecord, { until }: Pick<HoldRecord, 'until'>): boolean {
+  return until !== undefined && (former.until ?? Number.POSITIVE_INFINITY) >= until
 }
 
-/** Every process reads a hold: one with another reason would stop the key until somebody resumes it. */
+/** Checks that the reason is a text: with another value, no process could read the hold, and the key would be held until it is resumed. */
 function assertReason(reason: unknown, what: string): void {
   if (reason !== undefined && typeof reason !== 'string')
     throw new InvalidArgument(`${what}: reason must be a text, got ${typeof reason}`)
 }
 
+/** Checks a key, which is not a pattern. @throws InvalidArgument */
 function assertKey(key: unknown): void {
   const problem = limitKeyProblem(key)
   if (problem !== undefined) throw new InvalidArgument(`limit: ${problem}`)

@@ -1,33 +1,36 @@
-/** The records of limits: what is set for keys, and which keys are held back. */
+/** The records of limits and of holds. */
 import { InvalidPosting } from '../../core/errors.ts'
 import type { TokenRate } from '../model/limits.ts'
 import type { RecordKind } from '../records/record-store.ts'
 
-/** The limit that is set for a key, or for all keys with the beginning of a pattern (`tenant/*`). */
+/** The limit of a key, or of all keys with the prefix of a pattern (`tenant/*`). */
 export interface LimitRecord {
   /** The number of jobs that may run at once. */
   readonly concurrency?: number
-  /** The number of starts in a time: `limit` in `perMs` milliseconds, and at most `burst` at once. */
+  /** The number of starts in a period: `limit` in `perMs` milliseconds, and at most `burst` at once. */
   readonly rate?: { readonly limit: number; readonly perMs: number; readonly burst: number }
   /** Whether the keys of the pattern take turns. */
   readonly fair?: true
   /** The owner name of the board that has set it, and when, in milliseconds since 1970. */
   readonly by: string
   readonly at: number
-  /** Set for a limit that a program declares when it starts. The digest is that of the declaration, which somebody may have changed at run time since. */
+  /**
+   * The mark of a declaration; absent if no program declares the limit. The digest is that of the declared settings: those of the record differ
+   * from it after a change at run time.
+   */
   readonly declared?: { readonly owner: string; readonly version: number; readonly digest: string }
 }
 
-/** A key of which no job starts for now. It stays until it is removed, or its time is over. */
+/** A hold: no job of the key starts until the hold is removed or its time is over. */
 export interface HoldRecord {
-  /** Milliseconds since 1970; absent for a key that is stopped until somebody resumes it. */
+  /** The end of the hold, in milliseconds since 1970; absent for a key that is stopped until it is resumed. */
   readonly until?: number
   readonly reason?: string
   readonly by: string
   readonly at: number
 }
 
-/** Returns how fast tokens come back at the rate of a record. */
+/** Converts the rate of a record to the time in which a token comes back, and the burst. */
 export function toTokenRate({ limit, perMs, burst }: Required<LimitRecord>['rate']): TokenRate {
   return { intervalMs: perMs / limit, burst }
 }

@@ -6,31 +6,32 @@ import { type Duration, toMilliseconds } from '../../core/time.ts'
 import { limitKeyProblem, MAX_CONCURRENCY } from '../model/limits.ts'
 import type { LimitRecord } from './record.ts'
 
-/** The most starts in a millisecond that a rate can have: no board starts more. */
-const MAX_PER_MS = 1_000
-/** The longest time of a rate, and between two of its starts, in milliseconds: a century. */
-const MAX_PER = 36_525 * 86_400_000
+/** The maximum number of starts in a millisecond: no board starts more. */
+const MAX_STARTS_PER_MS = 1_000
+/** The longest period of a rate, and the longest time between two of its starts: a century. */
+const MAX_PERIOD_MS = 36_525 * 86_400_000
 
 /** The settings of a limit, of which there is at least one. */
 export interface LimitSettings {
   /** The number of jobs of the key that may run at once; 0 starts none. */
   readonly concurrency?: number
-  /** The number of jobs of the key that may start in a time. */
+  /** The number of jobs of the key that may start in a period. */
   readonly rate?: {
     /** The number of starts, or of tokens where a job takes more than one. */
     readonly limit: number
+    /** The period. */
     readonly per: Duration
     /** The number of starts that are possible at once after a time without any; 1 by default, which spaces starts evenly. */
     readonly burst?: number
   }
   /**
-   * Whether the keys of a pattern take turns: of jobs of the same priority, one whose key has the fewest running jobs starts first, or has not
-   * started a job for the longest time, and not the one that was posted first. False by default.
+   * Whether the keys of a pattern take turns: among jobs of the same priority, the next one is of the key with the fewest running jobs. If several
+   * keys have as few, it is of the key that has not started a job for the longest time. False by default.
    */
   readonly fair?: boolean
 }
 
-/** Returns what the record of a limit says, without who has set it. @throws InvalidArgument */
+/** Checks settings, and returns them as in the record of a limit, without who has set it. @throws InvalidArgument */
 export function toLimitRecord(key: string, settings: LimitSettings): Omit<LimitRecord, 'by' | 'at'> {
   assertOptions(settings, { concurrency: true, rate: true, fair: true }, `limit ${key}`)
   const { concurrency, rate, fair = false } = settings
@@ -64,21 +65,21 @@ function toRate(key: string, rate: NonNullable<LimitSettings['rate']>): NonNulla
       `limit ${key}: rate.burst must be a whole number from 1, got ${String(burst)}, ${example}`,
     )
   const perMs = toMilliseconds(per, `limit ${key}: rate.per`)
-  if (perMs <= 0 || perMs > MAX_PER)
+  if (perMs <= 0 || perMs > MAX_PERIOD_MS)
     throw new InvalidArgument(`limit ${key}: rate.per must be longer than 0 and at most 100 years, got ${String(per)}`)
-  if (limit / perMs > MAX_PER_MS)
+  if (limit / perMs > MAX_STARTS_PER_MS)
     throw new InvalidArgument(
-      `limit ${key}: rate must be at most ${MAX_PER_MS} starts in a millisecond; omit it for no limit`,
+      `limit ${key}: rate must be at most ${MAX_STARTS_PER_MS} starts in a millisecond; omit it for no limit`,
     )
-  // An infinite interval would permit every start: servers compare it with itself.
-  if (perMs / limit > MAX_PER)
+  // With an interval that overflows to infinity, servers would permit every start, because infinity is not above infinity.
+  if (perMs / limit > MAX_PERIOD_MS)
     throw new InvalidArgument(
       `limit ${key}: rate must be at least one start in 100 years; set concurrency: 0 to start nothing`,
     )
   return { limit, perMs, burst }
 }
 
-/** @throws InvalidArgument */
+/** Checks a key or pattern. @throws InvalidArgument */
 export function assertKeyOrPattern(key: unknown): void {
   const text = typeof key === 'string' && key.endsWith('*') ? key.slice(0, -1) : key
   if (key === '*') return

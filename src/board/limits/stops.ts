@@ -1,24 +1,24 @@
-/** What stops a key after its own hold has ended: holds and limits of patterns, and of the keys of a pattern. */
+/** Finds what still stops a key when its own hold has ended: holds and limits of patterns, and of the keys of a pattern. */
 import { defined } from '../../core/options.ts'
 import { describeStop } from '../model/limit-stops.ts'
 import { isLimitOf } from '../model/limits.ts'
-import { type LimitView, matching } from './limit-view.ts'
+import { type LimitView, matchingViews } from './limit-view.ts'
 
-/** A key or pattern of which no job starts. */
+/** A limit or hold by which no job of a key starts. */
 export interface LimitStop {
   /** The limit as `board.limits.list` shows it: `held`, `concurrency: 0`, or `error`. */
   readonly limit: LimitView
-  /** The reason for people. */
+  /** The reason, as a sentence for people. */
   readonly text: string
 }
 
 /**
- * Returns what stops jobs of a key or pattern: a hold or a limit of it, of a pattern that it matches, and for a pattern those of its keys.
+ * Returns the limits and holds that stop a key or pattern: its own, those of patterns that it matches, and for a pattern those of its keys.
  *
- * @param views all limits of the board
+ * @param views all limits and holds of the board
  */
 export function stopsOf(key: string, views: readonly LimitView[]): LimitStop[] {
-  const above = matching(key, views)
+  const above = matchingViews(key, views)
   const setting = above.find(({ set, error }) => set ?? error)
   const within = views.filter((view) => !above.includes(view) && key.endsWith('*') && isLimitOf(key, view.key))
   return [

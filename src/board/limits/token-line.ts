@@ -1,4 +1,4 @@
-/** The calls that wait for tokens of one key, in their order, and what wakes them. */
+/** A line: the calls that wait for tokens of one key, in their order. */
 import { createDeferred, type Deferred } from '../../core/async/abort.ts'
 import type { AlarmClock } from '../../core/time.ts'
 
@@ -10,17 +10,17 @@ export interface WaitingCall {
   /** The number of tokens that it takes. */
   readonly cost: number
   readonly served: Deferred<void>
-  /** The reason with which it ends after the answer that is under way: its timeout is over. */
-  late?: { readonly reason: unknown }
+  /** Set if its timeout is over while a request is under way: the reason with which it ends after the answer, if it is not served. */
+  expired?: { readonly reason: unknown }
 }
 
 export class TokenLine {
   readonly key: string
   readonly #clock: AlarmClock
   readonly #calls = new Set<WaitingCall>()
-  /** Whether a request may be under way, or is about to be sent. */
+  /** Whether a request is under way or about to be sent. */
   #isAsking = true
-  /** Whether the limits, or the first call, have changed since the last request began. */
+  /** Whether the limits or the first call have changed since the last request began. */
   #isStale = false
   #wake: (() => void) | undefined
 
@@ -37,28 +37,28 @@ export class TokenLine {
   /** Adds a call to the end of the line. */
   add(cost: number): WaitingCall {
     const call: WaitingCall = { cost, served: createDeferred() }
-    // A call that its caller has given up has no other handler.
+    // After an abort, the caller no longer waits for it: a rejection would be unhandled.
     call.served.promise.catch(() => undefined)
     this.#calls.add(call)
     return call
   }
 
-  /** Returns the first calls, at most so many. */
+  /** Returns up to `count` calls from the head of the line. */
   first(count: number): WaitingCall[] {
     const first: WaitingCall[] = []
     for (const call of this.#calls) if (first.push(call) === count) break
     return first
   }
 
-  /** Removes a call that was served or given up. After the first one, another call may have its turn. */
+  /** Removes a call that was served or aborted. If it was the first, the line asks again: the next call may need fewer tokens. */
   remove(call: WaitingCall): void {
     const [first] = this.#calls
     if (this.#calls.delete(call) && call === first) this.wake()
   }
 
-  /** Ends the wait of a call whose timeout is over: now, or after the answer that is under way, which may have taken its tokens. */
-  end(call: WaitingCall, reason: unknown): void {
-    if (this.#isAsking) call.late = { reason }
+  /** Ends the wait of a call whose timeout is over: now, or after the request under way, which may have taken its tokens. */
+  expire(call: WaitingCall, reason: unknown): void {
+    if (this.#isAsking) call.expired = { reason }
     else call.served.reject(reason)
   }
 
@@ -68,7 +68,7 @@ export class TokenLine {
     this.#isStale = false
   }
 
-  /** Resolves these calls: their tokens were taken, or none are needed. */
+  /** Resolves calls whose tokens were taken, or that need none. */
   serve(calls: Iterable<WaitingCall>): void {
     for (const call of calls) {
       this.#calls.delete(call)
@@ -76,10 +76,10 @@ export class TokenLine {
     }
   }
 
-  /** Notes that no request is under way any more, and that the first call was not served: calls whose timeout is over end. */
+  /** Notes that no request is under way any more, and rejects the calls that have expired meanwhile. */
   endAsking(): void {
     this.#isAsking = false
-    for (const call of this.#calls) if (call.late) call.served.reject(call.late.reason)
+    for (const call of this.#calls) if (call.expired) call.served.reject(call.expired.reason)
   }
 
   rejectAll(error: Error): void {
@@ -87,15 +87,13 @@ export class TokenLine {
     this.#calls.clear()
   }
 
-  /** Makes the line ask again: at once, or after the answer that is under way. */
+  /** Makes the line ask again: at once, or after the request under way. */
   wake(): void {
     this.#isStale = true
     this.#wake?.()
   }
 
-  /**
-   * Resolves when the time is over, or the line has to ask again before. An infinite time is never over.
-   */
+  /** Resolves when the time is over, or earlier if the line has to ask again. An infinite time is never over. */
   async wait(ms: number): Promise<void> {
     if (this.#isStale || this.#calls.size === 0) return
     const woken = createDeferred()

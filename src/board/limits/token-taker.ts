@@ -1,15 +1,15 @@
 /**
  * Takes tokens of limits for calls outside of claims: a call resolves when its tokens were taken.
  *
- * The calls of a key wait in one line, in their order. One request at a time takes tokens for the first calls of the line; the answer says for
- * how many, and when the next tokens are free. Then one alarm is set for the whole line: a thousand calls that wait cost what one costs.
+ * The calls of a key wait in one line, in their order. One request at a time takes tokens for the first calls of the line. The answer says for
+ * how many, and when the next tokens are free. Then one alarm is set for the whole line: a thousand waiting calls cost no more than one.
  *
  *     asking ──all of these calls were served──→ asking, or the end of the line
  *       │  ↑
- *       │  └──the alarm rings, the limits change, or the first call is given up──┐
- *       └──the next tokens are not free──→ waiting ─────────────────────────────┘
+ *       │  └──the alarm rings, the limits change, or the first call is aborted──┐
+ *       └──the next tokens are not free──→ waiting ────────────────────────────┘
  *
- * An answer that is lost may have taken tokens. They are taken again: fewer calls are served in that time, and never more.
+ * A request whose answer is lost may have taken tokens. They are taken again: so fewer calls are served in that time, and never more.
  */
 import { followSignals, onAbort, rejectOnAbort } from '../../core/async/abort.ts'
 import type { Stoppable } from '../../core/async/abort-flag.ts'
@@ -21,9 +21,9 @@ import { type LimitRule, MAX_CALLS_PER_REQUEST } from '../model/limits.ts'
 import type { LimitBook } from './limit-book.ts'
 import { TokenLine } from './token-line.ts'
 
-/** The time for which the limits are followed after the last call, in milliseconds: a call in that time needs only its own request. */
+/** The time for which the limits are watched after the last call, in milliseconds: a call in that time need not read them. */
 const LINGER_MS = 10_000
-/** The period in which waiting calls check whether the limits have changed, in milliseconds: a notification may be missing. */
+/** The period in which a process with waiting calls reads whether the limits have changed: a notification may be lost. */
 const RECHECK_MS = 30_000
 const RETRY_PAUSES_MS = { firstPauseMs: 50, maxPauseMs: 2_000 }
 
@@ -38,7 +38,7 @@ export interface TokenTakerOptions {
 export interface TokenCall {
   readonly cost: number
   readonly signal?: Stoppable | undefined
-  /** Ends the wait, but not while a request is under way that may have taken the tokens. */
+  /** Ends the wait, but not during a request: it may have taken the tokens, which would be lost. */
   readonly timeout?: Stoppable | undefined
 }
 
@@ -62,7 +62,7 @@ export class TokenTaker {
     stop.throwIfAborted()
     const line = this.#lines.get(key) ?? this.#openLine(key)
     const call = line.add(cost)
-    const unfollow = timeout && onAbort(timeout, () => line.end(call, timeout.reason))
+    const unfollow = timeout && onAbort(timeout, () => line.expire(call, timeout.reason))
     try {
       await rejectOnAbort(call.served.promise, stop)
     } finally {
@@ -79,13 +79,13 @@ export class TokenTaker {
   #openLine(key: string): TokenLine {
     clearTimeout(this.#lingerTimer)
     const { backend, book } = this.#options
-    // It also keeps the process alive: a board in memory holds no handle open.
+    // The timer also keeps the process alive while calls wait: a board in memory has no open handle.
     this.#recheckTimer ??= setInterval(() => {
       if (book.revision !== undefined) book.refresh().catch(() => undefined)
     }, RECHECK_MS)
     const line = new TokenLine(key, backend.clock ?? systemAlarmClock)
     this.#lines.set(key, line)
-    // The first call is added before this begins.
+    // The caller adds the first call after this function returns: without a call, the line would end at once.
     queueMicrotask(() => void this.#serve(line))
     return line
   }
@@ -118,7 +118,7 @@ export class TokenTaker {
     })
   }
 
-  /** Serves the first calls of the line. Returns the time from which the next one can be served, if that is later. */
+  /** Serves calls from the head of the line. Returns when the next one can be served; undefined if it can be now. */
   async #ask(line: TokenLine): Promise<number | undefined> {
     const { backend, book } = this.#options
     line.beginAsking()
@@ -133,7 +133,7 @@ export class TokenTaker {
     if (revision === undefined || !backend.takeTokens)
       throw new InvalidState(`limit ${line.key}: the board does not know its limits`)
     try {
-      // Without a rate, the request finds out whether one was set that this process does not know of yet.
+      // Without a rate, the request checks the revision: a rate that this process does not know yet may have been set.
       const wanted = rate ? { rate, costs: calls.map(({ cost }) => cost) } : { costs: [] }
       const answer = await backend.takeTokens({ key: line.key, revision, ...wanted })
       line.serve(rate ? calls.slice(0, answer.taken) : calls)
@@ -141,14 +141,14 @@ export class TokenTaker {
     } catch (error) {
       if (!(error instanceof LimitsChanged)) throw error
       await book.refresh()
-      // Servers that lag behind the one that has refused: asked again after a pause.
+      // The read was answered by a server that lags behind the one that has refused: thrown, so that a pause comes first.
       if (book.revision === revision) throw error
       return undefined
     }
   }
 }
 
-/** Returns until when a key has no tokens for anybody, because it is held or stopped; undefined if it has some. */
+/** Returns the time until which the key gives no tokens, because it is held or stopped; undefined otherwise. */
 function blockedUntil(rule: LimitRule | undefined, nowMs: number): number | undefined {
   const { heldUntil = 0, concurrency } = rule ?? {}
   if (concurrency === 0) return Number.POSITIVE_INFINITY

@@ -1,16 +1,16 @@
 /**
- * Counts the jobs that wait, by the keys of their limits. The jobs are those of the board and not those of the queue of this process: a
- * process that claims nothing has no queue, and in a long board the queue contains the window only. A process that views the whole board
- * answers from memory, because its view lists the jobs; another one reads postings, and no more of them than {@link MAX_COUNTED_JOBS}.
+ * Counts the jobs that wait, by the keys of their limits. It counts the jobs of the board and not those of the queue of this process: a process
+ * that claims nothing has no queue, and on a long board the queue contains only the window. A process that views the whole board counts in
+ * memory. Another one reads postings, at most {@link MAX_COUNTED_JOBS}.
  */
 import type { LimitCost, LimitUse } from '../model/limits.ts'
 
-/** The number of waiting jobs that are counted: each may have to be read. */
+/** The maximum number of jobs that are counted: the posting of each may have to be read. */
 const MAX_COUNTED_JOBS = 20_000
-/** The number of keys that are shown of each limit. */
+/** The maximum number of keys of a limit that are shown. */
 const MAX_SHOWN_KEYS = 1_000
 
-/** An unclaimed job, as `Job` describes it. */
+/** The properties of an unclaimed job that are needed to count it. */
 export interface UnclaimedJob {
   readonly limits: readonly LimitCost[]
   readonly delayedUntil: Date | undefined
@@ -18,16 +18,16 @@ export interface UnclaimedJob {
 
 export interface WaitingCount {
   readonly byKey: ReadonlyMap<string, number>
-  /** Whether there may be more jobs than were counted. */
+  /** Whether the board has more jobs than were counted. */
   readonly isPartial: boolean
 }
 
-/** A key of a limit: what claims have taken of it, and how many jobs wait if they were counted. */
+/** The use of a key: what claims have taken, and how many jobs wait, if they were counted. */
 export interface KeyCount extends LimitUse {
   readonly waiting?: number
 }
 
-/** Counts the jobs whose delay is over. @param options.most how many jobs are read at most */
+/** Counts the jobs whose delay is over. @param options.most the maximum number of jobs that are read */
 export async function countWaiting(
   jobs: AsyncIterable<UnclaimedJob>,
   { now, most = MAX_COUNTED_JOBS }: { readonly now: number; readonly most?: number },
@@ -43,7 +43,7 @@ export async function countWaiting(
   return { byKey, isPartial: false }
 }
 
-/** Joins what claims have taken with the jobs that wait. Without a count of these, only the keys of claims are returned. */
+/** Adds the numbers of waiting jobs to what claims have taken. If the jobs were not counted, returns only what claims have taken. */
 export function joinCounts(uses: readonly LimitUse[], counted: WaitingCount | undefined): KeyCount[] {
   if (!counted) return [...uses]
   const { byKey } = counted
@@ -55,7 +55,7 @@ export function joinCounts(uses: readonly LimitUse[], counted: WaitingCount | un
   ]
 }
 
-/** Returns what is shown of the jobs that wait for a limit; nothing if they were not counted. */
+/** Returns the number of jobs that wait for a limit, as it is shown; nothing if the jobs were not counted. */
 export function toWaiting(
   keys: readonly KeyCount[],
   counted: WaitingCount | undefined,
@@ -65,7 +65,7 @@ export function toWaiting(
   return { waiting, ...(counted.isPartial ? { waitingIsPartial: true } : {}) }
 }
 
-/** Returns the keys that are shown: those with the most running jobs first, then those for which the most jobs wait. */
+/** Returns the keys that are shown, ordered by running jobs, then by waiting jobs, the most first. */
 export function firstKeys<T extends { readonly key: string; readonly running: number; readonly waiting?: number }>(
   keys: readonly T[],
 ): T[] {

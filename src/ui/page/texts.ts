@@ -323,7 +323,6 @@ export const texts = {
     moments: {
       posted: 'Posted',
       began: (run: number) => `Run ${run} began`,
-      ended: (run: number, outcome: string) => `Run ${run} ended: ${outcome}`,
       atom: (name: string, state: string, took: string) => `${name}: ${state}${took === '' ? '' : `, ${took}`}`,
       left: (state: string) => `Left the queue: ${state}`,
     },
@@ -550,7 +549,7 @@ export const texts = {
   history: {
     title: 'History',
     search: 'Search the history',
-    empty: 'The history is empty. Boards keep what has ended only for flows that ask for it: keepResults.',
+    empty: 'No job has ended yet.',
   },
 
   logbooks: {

@@ -54,7 +54,6 @@ export const attempt = z.object({
   run: z.number().int(),
   who: z.string(),
   at: time,
-  ended: time.optional(),
   /** How it ended: `abandoned`, `lost`, `failed`, …; absent while it runs. */
   outcome: z.string().optional(),
   reason: z.string().optional(),

@@ -1,15 +1,15 @@
 /**
- * The gauges of boards. One exporter answers them for all: a conductor that did would be one of many, and Prometheus would add up the same board several
- * times.
+ * The gauges of a board. One exporter exports them, and not each conductor: Prometheus would add up the same board several times.
  *
- * Labels never carry ids, as those of `core/metrics.ts`. Of a limit the label is its kind, the part of the key before the first slash: keys name tenants.
+ * Labels never contain ids, as those of `core/metrics.ts`. The label of a limit is its kind, the part of the key before the first slash: whole
+ * keys may be the names of tenants.
  */
 import type { Instrument } from '../../../core/metrics.ts'
 
 export const BOARD_GAUGES = {
   jobboard_board_up: {
     type: 'gauge',
-    help: 'Whether the board could be read: 1 or 0. There is nothing else of a board that could not.',
+    help: 'Whether the board could be read: 1 or 0. With 0, the board has no other gauge.',
     labels: ['board'],
   },
   jobboard_board_paused: { type: 'gauge', help: 'Whether the board is paused: 1 or 0.', labels: ['board'] },
@@ -18,12 +18,12 @@ export const BOARD_GAUGES = {
     type: 'gauge',
     help:
       'Jobs by flow and state: waiting (for an owner or a resource), limited (a limit has no room), delayed, blocked (by other jobs), running. ' +
-      'At least so many where jobboard_board_complete is 0.',
+      'A lower bound if jobboard_board_complete is 0.',
     labels: ['board', 'flow', 'state'],
   },
   jobboard_board_oldest_waiting_seconds: {
     type: 'gauge',
-    help: 'For how long the job has waited that has waited longest, since its post or since it was due. At least where jobboard_board_complete is 0.',
+    help: 'The age of the job that has waited longest, since its post, its return or its due time. A lower bound if jobboard_board_complete is 0.',
     labels: ['board', 'flow'],
   },
   jobboard_board_limit_waiting: {
@@ -33,12 +33,12 @@ export const BOARD_GAUGES = {
   },
   jobboard_board_trash: {
     type: 'gauge',
-    help: 'Jobs in the trash by flow. At least so many where jobboard_board_complete is 0.',
+    help: 'Jobs in the trash by flow. A lower bound if jobboard_board_complete is 0.',
     labels: ['board', 'flow'],
   },
   jobboard_board_complete: {
     type: 'gauge',
-    help: 'Whether all jobs, or all of the trash, were counted: 1, or 0 where the board is longer than what the exporter reads of it.',
+    help: 'Whether all jobs, or all of the trash, were counted: 1; or 0 if there are more than the exporter reads.',
     labels: ['board', 'part'],
   },
   jobboard_board_conductors: {
@@ -59,7 +59,7 @@ export const BOARD_GAUGES = {
   },
   jobboard_board_schedules_late: {
     type: 'gauge',
-    help: 'Active schedules whose next time is over by more than a minute.',
+    help: 'Active schedules that are late by more than a minute.',
     labels: ['board'],
   },
 } as const satisfies Readonly<Record<string, Instrument>>

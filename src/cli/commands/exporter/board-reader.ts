@@ -1,4 +1,4 @@
-/** Reads the gauges of one board: jobs from the view, which is kept up to date; the rest with few requests, and not at every scrape. */
+/** Reads the gauges of one board: jobs from the view, without a request; the rest by few requests, which not every scrape repeats. */
 import type { JobBoard } from '../../../board/index.ts'
 import type { JobsSurvey } from '../../../board/internal.ts'
 import { abortAfter, followSignals, rejectOnAbort } from '../../../core/async/abort.ts'
@@ -9,18 +9,19 @@ import { conductorView } from '../../../views/index.ts'
 import type { BoardGauge } from './board-gauges.ts'
 import { Paced } from './paced.ts'
 
-/** The time after which a scrape gives a board up: Prometheus waits for ten seconds. */
-const READ_LIMIT_MS = 8_000
-/** The least time between two passes over the view. */
+/** The time limit for reading a board, below the ten seconds for which Prometheus waits by default. */
+const READ_TIMEOUT_MS = 8_000
+/** The minimum time between two passes over the view. */
 const JOBS_PERIOD_MS = 5_000
-/** The least time between two reads of the trash, which has no count. */
+/** The minimum time between two reads of the trash: its jobs are listed, because no backend counts them. */
 const TRASH_PERIOD_MS = 60_000
 const CONDUCTORS_PERIOD_MS = 5_000
 const SCHEDULES_PERIOD_MS = 30_000
-/** The number of jobs in the trash that are read. */
-const MAX_TRASH = 10_000
-/** The lateness from which on a schedule counts as late, in milliseconds. */
+/** The maximum number of jobs of the trash that are read. */
+const MAX_TRASHED_JOBS = 10_000
+/** The time after which a schedule counts as late, in milliseconds: the next conductor may need a moment to fire it. */
 const LATE_AFTER_MS = 60_000
+/** The label of jobs without a flow. */
 const NO_FLOW = 'none'
 
 type Counts = ReadonlyMap<string, number>
@@ -55,7 +56,7 @@ export class BoardReader implements Disposable {
   /** @param options.label the name of the board in labels */
   constructor(
     board: JobBoard,
-    { label, maxTrash = MAX_TRASH }: { readonly label: string; readonly maxTrash?: number },
+    { label, maxTrash = MAX_TRASHED_JOBS }: { readonly label: string; readonly maxTrash?: number },
   ) {
     this.#board = board
     this.#label = label
@@ -72,10 +73,10 @@ export class BoardReader implements Disposable {
     )
   }
 
-  /** Records the gauges. If the board cannot be read in time, only that. @throws nothing but defects */
+  /** Records the gauges, or only that the board could not be read in time. */
   async record(sink: PrometheusSink<BoardGauge>): Promise<void> {
     using time = followSignals([])
-    using _timer = abortAfter(time, READ_LIMIT_MS, () => new Timeout('the board does not answer'))
+    using _timer = abortAfter(time, READ_TIMEOUT_MS, () => new Timeout('the board does not answer'))
     const reading = this.#read()
     try {
       const record = await rejectOnAbort(reading, time)
@@ -88,7 +89,7 @@ export class BoardReader implements Disposable {
     }
   }
 
-  /** Reads all first: a board that goes away meanwhile has no gauges, in place of some. */
+  /** Reads everything before it records anything: a board that goes away during the reads must have no gauges rather than some. */
   async #read(): Promise<(sink: PrometheusSink<BoardGauge>) => void> {
     if (!this.#board.connected) throw new NotConnected(`${this.#board.uri} is away`)
     const [jobs, trash, conductors, schedules] = await Promise.all([
@@ -185,7 +186,7 @@ export class BoardReader implements Disposable {
     }
   }
 
-  /** Returns nothing for a board that has no schedules, as it is shared with TaskFlow. */
+  /** Reads the schedules; returns undefined for a board without schedules, such as one that is shared with TaskFlow. */
   async #readSchedules(): Promise<Schedules | undefined> {
     try {
       const schedules = await this.#board.schedules.list()
@@ -198,7 +199,7 @@ export class BoardReader implements Disposable {
   }
 }
 
-/** Counts the things by their keys. */
+/** Sums up `countOf` of the things by their keys. */
 function countBy<T>(
   things: readonly T[],
   keyOf: (thing: T) => string,
@@ -212,6 +213,7 @@ function countBy<T>(
   return counts
 }
 
+/** Adds up the counts of names above the limit as `other`. */
 function limitNames(counts: Counts, names: NameLimit): Counts {
   return countBy(
     [...counts],

@@ -1,4 +1,4 @@
-/** The command `jobboard exporter`: answers the gauges of boards for Prometheus, from one place. */
+/** The command `jobboard exporter`: exports the gauges of boards to Prometheus, from one process. */
 import type { Command } from 'commander'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../../context.ts'
 import { type BoardFlags, toBoards } from '../../input/board-flags.ts'
@@ -16,11 +16,11 @@ const MAX_PORT = 65_535
 export function defineExporter(program: Command, run: RunAction): void {
   program
     .command('exporter')
-    .summary('answer the gauges of boards for Prometheus')
+    .summary('export the gauges of boards to Prometheus')
     .description(
-      'Answers /metrics with the jobs of the board by flow and state, the age of the oldest waiting job, the trash, limits, conductors and schedules; ' +
-        'and /healthz. Run one for a board: conductors answer only what they do themselves (--metrics). With --board repeated it answers for several ' +
-        'boards; one that is away has jobboard_board_up 0.',
+      'Serves /metrics with the jobs of the board by flow and state, the age of the oldest waiting job, the trash, limits, conductors and schedules; ' +
+        'and /healthz. Run one for each board: conductors export only their own work (--metrics). Repeat --board for several boards; one that is ' +
+        'away has jobboard_board_up 0.',
     )
     .option(
       '--port <n>',

@@ -1,7 +1,7 @@
-/** A value that takes requests to read: it is read no more often than its cost allows, however often somebody asks. */
+/** A value that is read by requests. However often it is asked for, the pauses between its reads are at least ten times as long as a read. */
 import { monotonic } from '../../../core/time.ts'
 
-/** The time between two reads, as a multiple of the time that a read takes: a tenth of a server's time at most. */
+/** The pause after a read, as a multiple of the time that the read took: so a server spends at most a tenth of its time on it. */
 const PAUSE_FACTOR = 10
 
 export class Paced<T> {
@@ -9,7 +9,7 @@ export class Paced<T> {
   readonly #minPeriodMs: number
   readonly #now: () => number
   #value: { readonly value: T } | undefined
-  #next = Number.NEGATIVE_INFINITY
+  #nextReadAt = Number.NEGATIVE_INFINITY
   #reading: Promise<T> | undefined
 
   constructor(
@@ -21,21 +21,21 @@ export class Paced<T> {
     this.#now = now
   }
 
-  /** Returns the value: a new one if its time has come; calls at the same time read it once. @throws what the read throws */
+  /** Returns the last value, or reads a new one after the pause. Calls during a read share it. @throws the errors of the read */
   async get(): Promise<T> {
-    if (this.#value && this.#now() < this.#next) return this.#value.value
-    this.#reading ??= this.#readAnew().finally(() => {
+    if (this.#value && this.#now() < this.#nextReadAt) return this.#value.value
+    this.#reading ??= this.#readNow().finally(() => {
       this.#reading = undefined
     })
     return this.#reading
   }
 
-  async #readAnew(): Promise<T> {
+  async #readNow(): Promise<T> {
     const startedAt = this.#now()
     const value = await this.#read()
     const took = this.#now() - startedAt
     this.#value = { value }
-    this.#next = startedAt + took + Math.max(this.#minPeriodMs, PAUSE_FACTOR * took)
+    this.#nextReadAt = startedAt + took + Math.max(this.#minPeriodMs, PAUSE_FACTOR * took)
     return value
   }
 }

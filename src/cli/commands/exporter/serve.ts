@@ -1,4 +1,4 @@
-/** Serves the gauges of boards over HTTP until Ctrl-C. A board that is away, or not made yet, is opened when it is there. */
+/** Serves the gauges of boards over HTTP until Ctrl-C. A board that is away, or not created yet, is opened as soon as possible. */
 import { toBoardLabel } from '../../../conductor/internal.ts'
 import { retryUntilAborted } from '../../../core/async/retry.ts'
 import { NotConnected, NotFound } from '../../../core/errors.ts'
@@ -20,7 +20,7 @@ import { escapeUnprintable } from '../../output/render/text.ts'
 import { BOARD_GAUGES } from './board-gauges.ts'
 import { BoardReader } from './board-reader.ts'
 
-/** The pauses between two attempts to open a board that could not be reached. */
+/** The pauses between attempts to open a board that is away or not created yet. */
 const REOPEN_PAUSES = { firstPauseMs: 1_000, maxPauseMs: 15_000 } as const
 
 /** A board of the exporter; it has a reader while it is open. */
@@ -36,9 +36,9 @@ interface ExporterParts {
 }
 
 /**
- * Serves until Ctrl-C.
+ * Serves the gauges until Ctrl-C.
  *
- * @throws InvalidArgument when it cannot listen there; the error of a board that cannot be opened although it can be reached
+ * @throws InvalidArgument if it cannot listen on the address; the error of a board that cannot be opened although it can be reached
  */
 export async function serveExporter(
   chosen: readonly ChosenBoard[],
@@ -51,8 +51,8 @@ export async function serveExporter(
   const signal = AbortSignal.any([interruption.signal, stop.signal])
   await using server = await serveHttp(address, {
     name: 'jobboard exporter',
-    answer: (path) => answer(path, boards),
-    failed: (error) => report(error, 'jobboard exporter', context),
+    answer: (path) => toHttpAnswer(path, boards),
+    onError: (error) => report(error, 'jobboard exporter', context),
   })
   const names = boards.map(({ label }) => label).join(', ')
   context.stdout.write(`${escapeUnprintable(`exporter of ${names} at ${server.url}/metrics; Ctrl-C stops it`)}\n`)
@@ -65,7 +65,7 @@ export async function serveExporter(
   }
 }
 
-/** Names each board without its servers; with them where two boards would have one name. */
+/** Labels each board by its URI without the servers. If two boards would have the same label, all labels have the servers. */
 function toExportedBoards(chosen: readonly ChosenBoard[]): ExportedBoard[] {
   const labels = chosen.map(({ uri }) => toBoardLabel(uri))
   const isUnique = new Set(labels).size === labels.length
@@ -75,7 +75,7 @@ function toExportedBoards(chosen: readonly ChosenBoard[]): ExportedBoard[] {
   })
 }
 
-/** Opens a board as soon as it can be reached, and lets it be read until the signal fires. @throws what waiting does not cure */
+/** Opens a board as soon as it can be reached, and has a reader for it until the signal fires. @throws errors that a retry cannot solve */
 async function exportBoard(
   board: ExportedBoard,
   { options, context, signal }: ExporterParts & { readonly signal: AbortSignal },
@@ -84,7 +84,7 @@ async function exportBoard(
   let reported: string | undefined
   await using opened = await retryUntilAborted(open, {
     ...{ ...REOPEN_PAUSES, signal },
-    // A board that is missing may be made later, by its first user; it ends the exporter of the others no more than one that is away.
+    // A missing board may be created later, by its first user. It must not end the exporter of the other boards.
     isRetryable: (error) => error instanceof NotConnected || error instanceof NotFound,
     onRetry: (error) => {
       const reason = describeError(error)
@@ -99,13 +99,14 @@ async function exportBoard(
   board.reader = undefined
 }
 
-async function answer(path: string, boards: readonly ExportedBoard[]): Promise<HttpAnswer> {
-  if (path === '/metrics') return { status: 200, contentType: PROMETHEUS_CONTENT_TYPE, body: await toText(boards) }
+async function toHttpAnswer(path: string, boards: readonly ExportedBoard[]): Promise<HttpAnswer> {
+  if (path === '/metrics')
+    return { status: 200, contentType: PROMETHEUS_CONTENT_TYPE, body: await toMetricsText(boards) }
   if (path !== '/healthz') return toJsonAnswer(404, { error: 'not found; use /metrics or /healthz' })
   return toJsonAnswer(200, { boards: boards.map(({ label, reader }) => ({ board: label, opened: Boolean(reader) })) })
 }
 
-async function toText(boards: readonly ExportedBoard[]): Promise<string> {
+async function toMetricsText(boards: readonly ExportedBoard[]): Promise<string> {
   const sink = new PrometheusSink(BOARD_GAUGES)
   await Promise.all(
     boards.map(async ({ label, reader }) => {

@@ -105,7 +105,8 @@ const ATTEMPT_COLUMNS: readonly Column<WireAttempt>[] = [
   { head: t.reason, cell: ({ reason }) => reason !== undefined && <Folded text={reason} /> },
   { head: t.owner, kind: 'wide', cell: ({ who }) => <OwnerLink owner={who} /> },
   { head: t.begin, kind: 'wide', cell: ({ at }) => <Time at={at} /> },
-  { head: t.took, kind: 'number', cell: ({ at, ended }) => <Elapsed from={at} to={ended} /> },
+  // A board keeps the begin of a run only: of one that has ended, it is not known how long it took.
+  { head: t.took, kind: 'number', cell: ({ at, outcome }) => outcome === undefined && <Elapsed from={at} /> },
 ]
 
 export function Attempts({ job: { attempts } }: DetailProps): JSX.Element | null {
@@ -167,10 +168,7 @@ export function Timeline({ job }: DetailProps): JSX.Element | null {
   const moments: Moment[] = []
   if (job.postedAt !== undefined)
     moments.push({ at: job.postedAt, text: t.moments.posted, who: job.postedBy, kind: 'posted' })
-  for (const { run, who, at, ended, outcome } of job.attempts) {
-    moments.push({ at, text: t.moments.began(run), who, kind: 'begin' })
-    if (ended !== undefined) moments.push({ at: ended, text: t.moments.ended(run, outcome ?? ''), kind: 'end' })
-  }
+  for (const { run, who, at } of job.attempts) moments.push({ at, text: t.moments.began(run), who, kind: 'begin' })
   for (const atom of job.logbook?.atoms ?? []) {
     if (atom.startedAt === undefined) continue
     const took = atom.tookMs === undefined ? '' : formatDuration(atom.tookMs, { exact: true })
