@@ -14,9 +14,7 @@ export const overview = z.object({
   at: time,
   jobs: z.object({ waiting: count, delayed: count, running: count, trashed: count }),
   byPriority: z.array(z.object({ priority: z.string(), waiting: z.number().int(), running: z.number().int() })),
-  byFlow: z.array(
-    z.object({ flow: z.string(), waiting: z.number().int(), running: z.number().int(), }),
-  ),
+  byFlow: z.array(z.object({ flow: z.string(), waiting: z.number().int(), running: z.number().int() })),
   /** The job that has waited longest of those that are due. */
   oldestWaiting: z.object({ uuid: z.string(), name: z.string(), postedAt: time }).optional(),
   /** Why jobs wait: each reason with the number of the jobs that were looked at, the most frequent first. */
