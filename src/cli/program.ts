@@ -67,6 +67,19 @@ export async function runProgram(argv: readonly string[], context: CliContext): 
   return exitCode
 }
 
+/** Returns the words of the command line that name its command, as in `limits set`, whatever else is wrong with it. */
+export function commandWords(argv: readonly string[], context: CliContext): readonly string[] {
+  const words: string[] = []
+  let at = createProgram(context, () => async () => undefined)
+  for (const word of argv) {
+    const next = at.commands.find((command) => command.name() === word)
+    if (!next) continue
+    words.push(word)
+    at = next
+  }
+  return words
+}
+
 /** Refuses several boards for a command that uses one. @throws InvalidArgument */
 function assertBoardCount(command: Command): void {
   const { board } = command.optsWithGlobals<{ board?: string | readonly string[] }>()

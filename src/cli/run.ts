@@ -4,7 +4,7 @@ import { InvalidArgument, JobboardError } from '../core/errors.ts'
 import { isMisspelt } from '../core/texts.ts'
 import { type CliContext, DONE, type ExitCode, WRONG_USAGE } from './context.ts'
 import { reportError } from './output/output.ts'
-import { runProgram } from './program.ts'
+import { commandWords, runProgram } from './program.ts'
 
 /** Runs a command line. Never rejects, and never ends the process. */
 export async function run(argv: readonly string[], context: CliContext): Promise<ExitCode> {
@@ -32,7 +32,9 @@ async function runUnderstood(argv: readonly string[], context: CliContext): Prom
     if (error.exitCode === 0) return DONE
     // No command was given, and the help with the list of commands is on standard error.
     if (error.code === 'commander.help') return WRONG_USAGE
-    throw new InvalidArgument(safeMessage(error))
+    const message = safeMessage(error)
+    const isAnswered = message.includes('; did you mean ')
+    throw new InvalidArgument(isAnswered ? message : `${message}${helpHint(error, argv, context)}`)
   }
 }
 
@@ -47,6 +49,19 @@ function safeMessage(error: CommanderError): string {
   const [, similar] = /^\(Did you mean ([\w-]+)\?\)$/.exec(suggestion ?? '') ?? []
   return similar !== undefined && isMisspelt(given, similar) ? `${bare}; did you mean ${similar}?` : bare
 }
+
+/** Returns which help lists what there is; nothing for other mistakes. */
+function helpHint(error: CommanderError, argv: readonly string[], context: CliContext): string {
+  if (!WITH_HELP_HINT.includes(error.code)) return ''
+  return `; see jobboard ${[...commandWords(argv, context), '--help'].join(' ')}`
+}
+
+const WITH_HELP_HINT = [
+  'commander.unknownCommand',
+  'commander.unknownOption',
+  'commander.missingArgument',
+  'commander.excessArguments',
+]
 
 function isBrokenPipe(error: unknown): boolean {
   return error instanceof Error && (error as { code?: unknown }).code === 'EPIPE'

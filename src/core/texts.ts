@@ -43,7 +43,8 @@ const LONG_WORD_LENGTH = 8
 export function suggestion(word: string, known: readonly string[]): string {
   const found = known.find((candidate) => isMisspelt(word, candidate))
   if (found !== undefined) return `; did you mean ${found}?`
-  return known.length === 0 ? '' : `; there are ${known.join(', ')}`
+  if (known.length === 0) return ''
+  return known.length === 1 ? `; there is only ${known[0]}` : `; there are ${known.join(', ')}`
 }
 
 /** Whether `word` is `known` with one letter added, missing, changed or swapped; in a long word, with two. */

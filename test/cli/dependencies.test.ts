@@ -29,7 +29,7 @@ describe.skipIf(!zookeeperHosts)('jobs after jobs', () => {
     const second = await run('post', 'merge', '--after', first)
     const third = await run('post', 'tidy', '--after-settled', second)
     const shown = await run('show', second)
-    expect(shown).toMatch(new RegExp(`waits for +job ${first} \\(load\\)`))
+    expect(shown).toMatch(new RegExp(`because +it waits for job ${first} \\(load\\)`))
     expect(shown).toMatch(new RegExp(`after +${first}`))
     expect(shown).toMatch(new RegExp(`before +${third}`))
     expect(JSON.parse(await run('show', third, '--json'))).toMatchObject({
@@ -39,6 +39,8 @@ describe.skipIf(!zookeeperHosts)('jobs after jobs', () => {
     await claim.trash({ reason: 'it broke' })
     const [cancelled] = await board.claimNext()
     expect(await cancelled.perform(() => undefined)).toBe('trashed')
+    const alone = await place.jobboard(['trash', 'restore', second])
+    expect(alone).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/restore that one, .*--dependents/) })
     expect((await run('trash', 'restore', first, '--dependents')).split('\n')).toEqual([first, second])
     // The job that runs in any case has been free since the other one went to the trash.
     for (const name of ['tidy', 'load', 'merge']) {
@@ -58,6 +60,26 @@ describe.skipIf(!zookeeperHosts)('jobs after jobs', () => {
       [second, 'merge', 'TRASHED'],
       [first, 'load', 'TRASHED'],
     ])
+  })
+
+  test('the history is limited to a time, and says where it does not reach back', async () => {
+    for (const name of ['one', 'two']) {
+      await run('post', name)
+      await (await board.claimNext())[0].consume()
+    }
+    const today = new Date().toISOString().slice(0, 10)
+    expect(jsonLines(await run('history', '--since', '1d', '--json'))).toMatchObject([{ name: 'two' }, { name: 'one' }])
+    expect(await run('history', '--until', '2026-01-01')).toMatch(/^no such jobs in the history of /)
+    expect(await run('history', '--until', '1d')).toMatch(/^no such jobs/)
+    const cut = await place.jobboard(['history', '--since', '1d', '--limit', '1'])
+    expect(cut).toMatchObject({ exitCode: 0, stderr: expect.stringMatching(/^only the last 1 jobs were looked at: /) })
+    const wrong = await place.jobboard(['history', '--since', 'yesterday'])
+    expect(wrong).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringMatching(/--since: "yesterday" is not a time; write /),
+    })
+    const day = await place.jobboard(['history', '--since', today, '--until', today])
+    expect(day.stdout).toMatch(/^no such jobs/)
   })
 
   test('a whole graph is restored, each job after those on which it depends', async () => {

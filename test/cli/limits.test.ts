@@ -41,8 +41,15 @@ describe.skipIf(!zookeeperHosts)('the limits of a board', () => {
     expect((await limits('resume', 'flow/hello')).stdout).toMatch(
       /^limit flow\/hello was not held\nstill stopped: .* permits 0 jobs .*; jobboard limits set flow\/hello --concurrency 1 ends it\n$/,
     )
-    expect((await limits('stop', 'api', '--for', '10m')).stdout).toBe('limit api stopped for 10m\n')
-    expect(await limits('remove', 'tenant/*', 'api')).toMatchObject({ exitCode: 0 })
+    expect((await limits('stop', 'api', '--for', '10m')).stdout).toBe(
+      'limit api stopped for 10m; jobboard limits resume api ends it earlier\n',
+    )
+    expect((await limits('stop', 'api', '--for', '60')).stdout).toMatch(/^limit api stopped for 60 ms;/)
+    expect(await limits('remove', 'tenant/*', 'lost', 'api')).toEqual({
+      exitCode: 1,
+      stdout: 'limit tenant/* removed\nlimit api removed\n',
+      stderr: 'jobboard: limit lost: nothing is set for it\n',
+    })
     expect(await limits('show', 'tenant/7')).toMatchObject({
       exitCode: 1,
       stderr: expect.stringMatching(/^jobboard: limit tenant\/7: nothing is set for it/),

@@ -85,11 +85,24 @@ test('a line that is refused is named, and written to --rejects, and the others 
   ])
   expect(outcome.stderr).toContain('line 2: ')
   expect(outcome.stderr).toContain('it is not JSON')
+  expect(outcome.stderr).toContain('line 701: it names no flow: add "flow" to it, or give one for all lines')
   expect(outcome.stderr).toMatch(/line 703: .*no option "prio"; there are name, /)
   const rest = await readFile(join(place.cwd, 'rest.ndjson'), 'utf8')
   expect(rest).toContain('{"flow":\n')
   expect(rest).toContain('"prio":"HIGH"')
   expect(await board.countJobs()).toBe(2_994)
+})
+
+test('a call that goes on adds its lines to --rejects, and another one replaces them', async () => {
+  const lines = ['{"flow":', { flow: 'hello' }, '[1]']
+  const rest = () => readFile(join(place.cwd, 'rest.ndjson'), 'utf8')
+  await postLines(lines.slice(0, 1), '--rejects', 'rest.ndjson')
+  await postLines(lines, '--rejects', 'rest.ndjson', '--from-line', '2')
+  expect(await rest()).toBe('{"flow":\n[1]\n')
+  await postLines(lines, '--rejects', 'rest.ndjson')
+  expect(await rest()).toBe('{"flow":\n[1]\n')
+  await postLines([{ flow: 'hello' }], '--rejects', 'rest.ndjson')
+  expect(await rest()).toBe('')
 })
 
 test('standard input is read, and --json prints a line for each job', async () => {

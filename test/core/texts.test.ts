@@ -28,6 +28,7 @@ describe('a misspelt word', () => {
   test('is reported with what was meant, or with all there is', () => {
     expect(suggestion('flow', ['board', 'flows'])).toBe('; did you mean flows?')
     expect(suggestion('limit', ['board', 'flows'])).toBe('; there are board, flows')
+    expect(suggestion('since', ['limit'])).toBe('; there is only limit')
     expect(suggestion('limit', [])).toBe('')
   })
 })

@@ -33,6 +33,8 @@ export interface DependentJob {
   readonly uuid: string
   readonly name: string
   readonly after?: readonly PostDependency[] | undefined
+  /** Whether the job is restored from the trash, for the error; it is posted otherwise. */
+  readonly isRestored?: boolean
 }
 
 /** A dependency that is not known to be met, of the job with this index; without an id the other job has to be looked for. */
@@ -165,8 +167,11 @@ export class DependencyResolver {
   #assertMet({ dependent, named }: OpenDependency, ended: EndedJob | undefined): void {
     const what = `job ${dependent.uuid} (${dependent.name}): after: job ${named.uuid}`
     if (!ended) throw new NotFound(`${what} is neither on ${this.#options.backend.uri} nor in its history`)
-    if (ended.outcome === 'TRASHED' && named.on !== 'settled')
-      throw new InvalidState(`${what} is in the trash: restore it first, or name it with on: 'settled'`)
+    if (ended.outcome !== 'TRASHED' || named.on === 'settled') return
+    const remedy = dependent.isRestored
+      ? 'restore that one, with its dependents (in a shell: --dependents)'
+      : "restore it first, or name it with on: 'settled' (in a shell: --after-settled)"
+    throw new InvalidState(`${what} is in the trash: ${remedy}`)
   }
 }
 

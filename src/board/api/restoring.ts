@@ -40,8 +40,9 @@ async function restoreOne(
   const entry = TrashedJob.entryFor(trashed)
   const posting = toRestored(entry.posting)
   const { uuid, name, after } = posting
-  await dependencies.register([{ uuid, name, ...(after && !ignoreDependencies ? { after } : {}) }], ([open = []]) =>
-    backend.restore(entry, posting, open.length === 0 ? {} : { after: open }),
+  await dependencies.register(
+    [{ uuid, name, isRestored: true, ...(after && !ignoreDependencies ? { after } : {}) }],
+    ([open = []]) => backend.restore(entry, posting, open.length === 0 ? {} : { after: open }),
   )
 }
 

@@ -166,6 +166,10 @@ export class Limits {
 
   /** Stops a key or pattern: holds it until {@link resume}. Running jobs continue. @throws InvalidArgument */
   async stop(key: string, options: { readonly reason?: string } = {}): Promise<void> {
+    if (Object.hasOwn(Object(options), 'for'))
+      throw new InvalidArgument(
+        `limits.stop holds ${key} until resume: to hold it for a time, use limits.pushBack(key, { for: '1h' })`,
+      )
     assertOptions(options, { reason: true }, 'limits.stop')
     const { reason } = options
     assertReason(reason, 'limits.stop')

@@ -3,12 +3,14 @@ import type { Command } from 'commander'
 import type { EndedJob } from '../../board/index.ts'
 import { Redactor } from '../../core/redaction.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { countParser, definedOnly, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { ageLimit, countParser, definedOnly, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printJson, printLines, render } from '../output/output.ts'
 
 interface HistoryCommandOptions extends SharedOptions {
   readonly limit?: number
+  readonly since?: string
+  readonly until?: string
   readonly flow?: string
   readonly trashed?: boolean
   readonly json?: boolean
@@ -27,28 +29,59 @@ export function defineHistory(program: Command, run: RunAction): void {
     )
     .option(
       '--limit <n>',
-      `how many jobs are looked at (default: 100, at most ${MAX_LIMIT})`,
+      `how many jobs are looked at (default: 100, with --since or --until ${MAX_LIMIT}; at most ${MAX_LIMIT})`,
       countParser('--limit', { most: MAX_LIMIT }),
     )
+    .option(
+      '--since <time>',
+      'only jobs that have ended since then: 24h for 24 hours ago, or a time of UTC, such as 2027-03-28',
+    )
+    .option('--until <time>', 'only jobs that had ended before then')
     .option('--flow <name>', 'only jobs of this flow')
     .option('--trashed', 'only jobs that went to the trash')
     .option('--json', 'print each job as a JSON object on a line of its own')
-    .addHelpText('after', '\nExample:\n  $ jobboard history --flow hello --limit 1000')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ jobboard history --flow hello --limit 1000\n  $ jobboard history --since 2027-03-28 --until 2027-03-29',
+    )
     .action(run(history))
 }
 
 async function history(options: HistoryCommandOptions, context: CliContext): Promise<ExitCode> {
+  const [since, until] = await Promise.all([toTime(options.since, '--since'), toTime(options.until, '--until')])
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
-  const { flow, trashed = false, limit } = options
+  const { flow, trashed = false } = options
+  const limit = options.limit ?? (since || until ? MAX_LIMIT : undefined)
   const redaction = new Redactor(redactedKeys(options, context))
-  const isAsked = (job: EndedJob) =>
-    (flow === undefined || job.flow === flow) && (!trashed || job.outcome === 'TRASHED')
-  const jobs = (await board.history(definedOnly({ limit })))
+  const isAsked = ({ endedAt, ...job }: EndedJob) =>
+    (flow === undefined || job.flow === flow) &&
+    (!trashed || job.outcome === 'TRASHED') &&
+    (!since || endedAt >= since) &&
+    (!until || endedAt < until)
+  const last = await board.history(definedOnly({ limit }))
+  const oldest = last.at(-1)?.endedAt
+  // Otherwise it would look as if nothing had ended before.
+  if (since && oldest && oldest > since && last.length === limit)
+    context.stderr.write(
+      `only the last ${limit} jobs were looked at: older ones than ${oldest.toISOString()} are not listed\n`,
+    )
+  const jobs = last
     .filter(isAsked)
     .map((job) => (job.reason === undefined ? job : { ...job, reason: redaction.text(job.reason) }))
   if (options.json) await printJson(context, jobs)
-  else if (jobs.length === 0) await printLines(context, [`no jobs in the history of ${board.uri}`])
+  else if (jobs.length === 0)
+    await printLines(context, [
+      `no ${since || until || flow || trashed ? 'such ' : ''}jobs in the history of ${board.uri}`,
+    ])
   else await printLines(context, await render(context, ({ historyTable }, screen) => historyTable(jobs, screen)))
   return DONE
+}
+
+/** Returns the time: a duration before now, or a time of UTC. @throws InvalidArgument */
+async function toTime(text: string | undefined, what: string): Promise<Date | undefined> {
+  if (text === undefined) return undefined
+  if (/^\d+(\.\d+)?(ms|s|m|h|d)$/.test(text)) return ageLimit(text, what)
+  const { toInstant } = await import('../../schedule/internal.ts')
+  return new Date(toInstant(text, { zone: 'UTC', what }))
 }

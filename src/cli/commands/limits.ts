@@ -1,11 +1,12 @@
 /** The commands `jobboard limits …`: list, show, set, hold and remove limits. */
 import type { Command } from 'commander'
 import type { JobBoard, LimitSettings, LimitView } from '../../board/index.ts'
-import { InvalidArgument } from '../../core/errors.ts'
+import { InvalidArgument, NotFound } from '../../core/errors.ts'
+import { formatDuration } from '../../core/time.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
 import { countParser, definedOnly, parseDuration, parseRate, type SharedOptions } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
-import { printJson, printLines, render } from '../output/output.ts'
+import { printJson, printLines, render, reportError } from '../output/output.ts'
 import { openCommand, resumeCommand } from '../views/limit-commands.ts'
 
 interface JsonOptions extends SharedOptions {
@@ -144,7 +145,7 @@ function stop(options: HoldOptions & SharedOptions, context: CliContext, command
       return [`limit ${key} stopped; ${resumeCommand(key)} ends it`]
     }
     await board.limits.pushBack(key, { for: time, ...definedOnly({ reason }) })
-    return [`limit ${key} stopped for ${options.for}`]
+    return [`limit ${key} stopped for ${formatDuration(time)}; ${resumeCommand(key)} ends it earlier`]
   }
   return forEachKey(stopOne)(options, context, command)
 }
@@ -178,11 +179,20 @@ function toJson({ error, ...limit }: LimitView): object {
   return { ...limit, ...(error ? { error: error.message } : {}) }
 }
 
-/** Returns the work of a command that does the same for each key, and prints lines about each. */
+/** Returns the work of a command that does the same for each key, and prints lines about each; a key for which nothing is set is reported, and the others go on. */
 function forEachKey(work: (board: JobBoard, key: string) => Promise<string[]>) {
   return async (options: SharedOptions, context: CliContext, { args: keys }: Command): Promise<ExitCode> => {
     await using opened = await openNamedBoard(options, context, { create: false })
-    for (const key of keys) await printLines(context, await work(opened.board, key))
-    return DONE
+    let exitCode: ExitCode = DONE
+    for (const key of keys) {
+      try {
+        await printLines(context, await work(opened.board, key))
+      } catch (error) {
+        // The keys after it are as they would be without it; without a connection there is nothing to go on with.
+        if (!(error instanceof NotFound)) throw error
+        exitCode = reportError(error, context)
+      }
+    }
+    return exitCode
   }
 }

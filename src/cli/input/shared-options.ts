@@ -93,7 +93,7 @@ export function ageLimit(text: string, what: string): Date {
  */
 export function countParser(option: string, limits: { least?: number; most?: number } = {}): (text: string) => number {
   const { least = 1, most = Number.MAX_SAFE_INTEGER } = limits
-  const range = limits.most === undefined ? `from ${least}` : `from ${least} to ${limits.most}`
+  const range = most === Number.MAX_SAFE_INTEGER ? `from ${least}` : `from ${least} to ${limits.most}`
   return (text) => {
     const value = Number(text)
     if (/^\d+$/.test(text) && value >= least && value <= most) return value

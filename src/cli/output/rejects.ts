@@ -16,24 +16,26 @@ export interface RejectsOptions {
   /** The file from which the lines are read; `-` for standard input. */
   readonly from: string
   readonly cwd: string
+  /** Whether the call goes on after an earlier one: then the lines that this one has written stay in the file. */
+  readonly isContinued: boolean
   /** Called when a line cannot be written. */
   readonly onError: (error: Error) => void
 }
 
 /**
- * Opens the file before the first line is posted: its content is replaced. Returns nothing without a name.
+ * Opens the file before the first line is posted: its content is replaced, except by a call that goes on. Returns nothing without a name.
  *
  * @throws InvalidArgument when it cannot be written, or is the file that is read
  */
 export async function openRejects(name: string | undefined, options: RejectsOptions): Promise<Rejects | undefined> {
   if (name === undefined) return undefined
-  const { from, cwd, onError } = options
+  const { from, cwd, isContinued, onError } = options
   const file = resolve(cwd, name)
   if (from !== '-' && (await isSameFile(file, resolve(cwd, from))))
     throw new InvalidArgument(`--rejects ${name} is the file that --from reads: name another one`)
   const toError = (error: unknown) =>
     new InvalidArgument(`--rejects ${name} cannot be written: ${asError(error).message}`)
-  const stream = createWriteStream(file)
+  const stream = createWriteStream(file, { flags: isContinued ? 'a' : 'w' })
   await once(stream, 'open').catch((error: unknown) => {
     throw toError(error)
   })

@@ -29,7 +29,9 @@ function oneLine({ stderr, stdout }: Outcome): string {
 describe('wrong usage: exit code 2', () => {
   const cases: readonly (readonly [args: readonly string[], says: string])[] = [
     [['dance'], "unknown command 'dance'"],
-    [['list'], "unknown command 'list'\n"],
+    [['list'], "unknown command 'list'; see jobboard --help\n"],
+    [['limits', 'pause', 'api'], "unknown command 'pause'; see jobboard limits --help\n"],
+    [['batch', 'show', '0199c0de', '--follow'], "unknown option '--follow'; see jobboard batch show --help\n"],
     [['trash', 'lost'], "unknown command 'lost'; did you mean list?"],
     [['jobs', '--borad', 'x'], "unknown option '--borad'; did you mean --board?"],
     [['jobs', 'one', 'two'], "too many arguments for 'jobs'. Expected 0 arguments but got 2."],
@@ -95,7 +97,7 @@ describe('wrong usage: exit code 2', () => {
       ['jobs', '--priority', 'hihg'],
       '--priority must be one of VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW; did you mean HIGH?',
     ],
-    [['show'], "missing required argument 'uuid'"],
+    [['show'], "missing required argument 'uuid'; see jobboard show --help\n"],
     [['show', '42'], '42 is not a uuid; give a uuid, or four characters or more of its beginning or end'],
     [['show', UUID, '--persistence', 'memory:'], 'logbooks in memory: are visible in their own process only'],
     [['show', UUID, '--persistence', 'sqlite:x'], 'the scheme sqlite: is not known for logbooks; use'],

@@ -108,7 +108,7 @@ test('show says all that was posted, and why the job waits', async () => {
   )
   const { stdout } = await place.jobboard(['show', job.uuid])
   for (const line of [
-    /^ *waits for +it rests until \d{4}-.*Z$/m,
+    /^ *because +it rests until \d{4}-.*Z$/m,
     /^ *key +k$/m,
     /^ *posted +\d{4}-.*Z by \S+:\d+$/m,
     new RegExp(`^ *reference +${job.ref.replace('.', '\\.')}$`, 'm'),

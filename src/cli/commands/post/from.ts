@@ -56,7 +56,9 @@ export async function postFrom(board: JobBoard, options: PostFromOptions, contex
   const onError = (error: Error) => outage.abort(error)
   const source = await openLines(options.from, context, { onError })
   using interruption = context.listenForInterruption()
-  await using rejects = await openRejects(options.rejects, { from: options.from, cwd: context.cwd, onError })
+  await using rejects = await openRejects(options.rejects, {
+    ...{ from: options.from, cwd: context.cwd, isContinued: options.fromLine > 1, onError },
+  })
   const signal = AbortSignal.any([interruption.signal, outage.signal, context.stdout.failed])
   let next = options.fromLine
   const counts: Counts = { posted: 0, replaced: 0, existed: 0, inWindow: 0, refused: 0 }
@@ -168,6 +170,10 @@ function toItem(
   { flow, defaults, toFlow, withDefaults }: PostFromOptions,
 ): PostItem<object> {
   const { flow: named = flow, ...given } = value
+  if (named === undefined)
+    throw new InvalidArgument(
+      'it names no flow: add "flow" to it, or give one for all lines: jobboard post FLOW --from FILE',
+    )
   // The board checks all fields, and names a wrong one: what a line contains is not known here.
   const item = { ...defaults, ...given } as PostOptions
   const known = typeof named === 'string' ? toFlow(named) : (named as string)

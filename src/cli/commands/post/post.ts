@@ -76,7 +76,10 @@ export function definePost(program: Command, run: RunAction): void {
       'with --from, the first line that is posted (default: 1)',
       countParser('--from-line', { most: Number.MAX_SAFE_INTEGER }),
     )
-    .option('--rejects <file>', 'with --from, the file to which the lines that were not posted are written')
+    .option(
+      '--rejects <file>',
+      'with --from, the file to which the lines that were not posted are written; with --from-line they are added to it',
+    )
     .option('--resume', 'with --from, leave out lines whose uuid is on the board')
     .option('--name <name>', "name of the job, for people (default: the flow's name)")
     .option(

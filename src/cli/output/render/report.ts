@@ -51,7 +51,7 @@ function boardFacts(job: JobView & PostingView & Pick<ReportedJob, 'attempts'>):
   const failed = attempts.filter(({ ended }) => ended === 'failed').length
   return [
     ['owner', owner],
-    ['waits for', waitingFor?.text],
+    ['because', waitingFor?.text],
     ['priority', priority],
     ['size', size],
     ['key', keyTakenUntil ? `${key}, taken until ${keyTakenUntil.toISOString()} or its end, whichever is later` : key],
