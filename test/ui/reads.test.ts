@@ -217,12 +217,16 @@ describe('the overview', () => {
       running: { value: 1, atLeast: false },
       trashed: { value: 1, atLeast: false },
     })
-    expect(overview.byFlow).toContainEqual({ flow: 'b', waiting: 2, running: 0 })
+    expect(overview.byFlow).toContainEqual({ flow: 'b', waiting: 2, running: 0, trashed: 0 })
     expect(overview.running).toMatchObject([{ uuid: running.uuid, owner: 'tester' }])
     expect(overview.failures).toMatchObject([{ reason: 'timeout after … ms', flow: 'c', jobs: 1 }])
+    const [{ query = '' } = {}] = overview.failures
+    const { jobs: found } = await read<WireJobPage>(`/boards/main/trash?${new URLSearchParams({ q: query })}`)
+    expect(found.map(({ flow }) => flow)).toEqual(['c'])
+    expect(overview.byFlow).toContainEqual({ flow: 'c', waiting: 0, running: 0, trashed: 1 })
     expect(overview.waitingFor.map(({ reason }) => reason.kind)).toEqual(['delay'])
     expect(overview.minutes).toHaveLength(60)
-    expect(overview.warnings).toContainEqual({ text: 'no conductor is connected, and 1 jobs wait', page: 'conductors' })
+    expect(overview.warnings).toContainEqual({ text: 'no conductor is connected, and 1 job waits', page: 'conductors' })
   })
 
   test('has the throughput from the history, and then from events', async () => {

@@ -101,10 +101,10 @@ function toWireSchedule(
           },
         }
       : {}),
-    recent: (view.recent ?? []).map(({ nominal, at, why, uuid, skipped, error }) => ({
+    recent: (view.recent ?? []).map(({ nominal, at, why, uuid, skipped, count, error }) => ({
       ...{ nominal: nominal.toISOString(), at: at.toISOString() },
       outcome: error !== undefined ? 'refused' : skipped === undefined ? (why === 'time' ? 'posted' : why) : 'skipped',
-      ...defined({ uuid, reason: error === undefined ? skipped : redaction.text(error) }),
+      ...defined({ uuid, count, reason: error === undefined ? skipped : redaction.text(error) }),
     })),
     ...defined({
       declared: view.declared && `${view.declared.owner}, version ${view.declared.version}`,

@@ -9,7 +9,7 @@ import type { WireCount, WireOverview } from '../wire/board.ts'
 import { SCAN_JOBS, SCAN_MS } from './job-list.ts'
 import { reasonOf, stateOf, toIso, toWaitingFor } from './rows.ts'
 import type { ServedBoard } from './served-board.ts'
-import { groupTrash } from './trash-groups.ts'
+import { groupTrash, quote } from './trash-groups.ts'
 
 const MAX_RUNNING = 10
 const MAX_FAILURES = 5
@@ -30,16 +30,17 @@ export async function readOverview(served: ServedBoard, redaction: Redactor): Pr
 
 async function computeOverview(served: ServedBoard, redaction: Redactor): Promise<WireOverview> {
   const { board } = served
-  const [entities, now, limits, schedules, trashed, failures] = await Promise.all([
+  const [entities, now, limits, schedules, trashed, newTrash] = await Promise.all([
     served.conductors(),
     board.readClock(),
     ifSupported(() => board.limits.list()),
     ifSupported(() => board.schedules.list()),
     readTrashCount(served),
-    readFailures(served, redaction),
+    readNewTrash(served),
   ])
   const conductors = entities.map(conductorView)
   const survey = new Survey({ now, conductors: entities })
+  for (const { details } of newTrash) survey.lookAtTrashed(details)
   // Nothing is accepted: the jobs are only counted.
   const page = await board.jobPage({
     ...{ limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS },
@@ -70,24 +71,25 @@ async function computeOverview(served: ServedBoard, redaction: Redactor): Promis
       conductors: conductors.length,
     },
     minutes: [],
-    failures,
+    failures: toFailures(newTrash, redaction),
     nextSchedules: toNextSchedules(schedules),
     warnings: toWarnings({ paused: board.paused, limits, schedules, conductors, now, survey }),
   }
 }
 
-interface FlowCounts {
+interface Counts {
   waiting: number
   running: number
+  trashed: number
 }
 
 /** Counts jobs one after the other. */
 class Survey {
   readonly counts = { waiting: 0, delayed: 0, running: 0 }
   readonly #context: Parameters<typeof reasonOf>[1] & { readonly now: number }
-  readonly #byPriority = new Map<string, FlowCounts>()
-  readonly #byFlow = new Map<string, FlowCounts>()
-  readonly #reasons = new Map<string, { readonly first: ListedJob; jobs: number }>()
+  readonly #byPriority = new Map<string, Counts>()
+  readonly #byFlow = new Map<string, Counts>()
+  readonly #reasons = new Map<string, { first: ListedJob; jobs: number }>()
   readonly #running: ListedJob[] = []
   #oldest: ListedJob | undefined
   #reasoned = 0
@@ -114,13 +116,18 @@ class Survey {
     return false
   }
 
+  lookAtTrashed({ flow }: TrashedJob['details']): void {
+    if (typeof flow === 'string') increase(this.#byFlow, flow, 'trashed')
+  }
+
   byPriority(): WireOverview['byPriority'] {
-    return [...this.#byPriority].map(([priority, counts]) => ({ priority, ...counts }))
+    return [...this.#byPriority].map(([priority, { waiting, running }]) => ({ priority, waiting, running }))
   }
 
   byFlow(): WireOverview['byFlow'] {
     const flows = [...this.#byFlow].map(([flow, counts]) => ({ flow, ...counts }))
-    return flows.sort((a, b) => b.waiting + b.running - (a.waiting + a.running)).slice(0, 100)
+    const sizeOf = ({ waiting, running, trashed }: Counts) => waiting + running + trashed
+    return flows.sort((a, b) => sizeOf(b) - sizeOf(a)).slice(0, 100)
   }
 
   oldestWaiting(): WireOverview['oldestWaiting'] {
@@ -160,13 +167,17 @@ class Survey {
     const thing = reason.kind === 'limit' ? reason.key : reason.kind === 'resource' ? reason.resource : ''
     const key = `${reason.kind}\0${reason.kind === 'flow' ? reason.flow : thing}`
     const known = this.#reasons.get(key)
-    if (known) known.jobs += 1
-    else this.#reasons.set(key, { first: listed, jobs: 1 })
+    if (!known) this.#reasons.set(key, { first: listed, jobs: 1 })
+    else {
+      known.jobs += 1
+      // Of jobs that wait for a time, the one that is due first says most.
+      if (reason.kind === 'delay' && listed.dueAt < known.first.dueAt) known.first = listed
+    }
   }
 }
 
-function increase(map: Map<string, FlowCounts>, key: string, kind: keyof FlowCounts): void {
-  const counts = map.get(key) ?? { waiting: 0, running: 0 }
+function increase(map: Map<string, Counts>, key: string, kind: keyof Counts): void {
+  const counts = map.get(key) ?? { waiting: 0, running: 0, trashed: 0 }
   counts[kind] += 1
   map.set(key, counts)
 }
@@ -183,16 +194,20 @@ async function readTrashCount({ memory, board }: ServedBoard): Promise<WireCount
   return { value, atLeast: false }
 }
 
-async function readFailures(served: ServedBoard, redaction: Redactor): Promise<WireOverview['failures']> {
+/** Reads the jobs that came into the trash in the last 24 hours, the newest first; at most 1,000. */
+async function readNewTrash(served: ServedBoard): Promise<readonly TrashedJob[]> {
   const since = Date.now() - DAY_MS
   const accept = ({ at }: TrashedJob) => at.getTime() >= since
   const read = async () => {
     const options = { limit: 1_000, most: 1_000, timeMs: SCAN_MS, accept, newestFirst: true }
     return (await served.board.trashPage(options)).items
   }
-  const items = await served.memory.get('failures', { leastMs: 2_000, mostMs: 30_000 }, read)
+  return served.memory.get('new-trash', { leastMs: 2_000, mostMs: 30_000 }, read)
+}
+
+function toFailures(items: readonly TrashedJob[], redaction: Redactor): WireOverview['failures'] {
   const groups = groupTrash(items, redaction).slice(0, MAX_FAILURES)
-  return groups.map(({ reason, flow, jobs, last }) => ({ reason, jobs, last, ...defined({ flow }) }))
+  return groups.map(({ reason, flow, jobs, last, query }) => ({ reason, jobs, last, query, ...defined({ flow }) }))
 }
 
 function toNextSchedules(schedules: readonly ScheduleView[]): WireOverview['nextSchedules'] {
@@ -217,17 +232,21 @@ function toWarnings({ paused, limits, schedules, conductors, now, survey }: Noti
   const warnings: { text: string; page: string }[] = []
   if (paused) warnings.push({ text: 'the board is paused: no job is started', page: 'overview' })
   if (conductors.length === 0 && waiting > 0)
-    warnings.push({ text: `no conductor is connected, and ${waiting} jobs wait`, page: 'conductors' })
+    warnings.push({ text: `no conductor is connected, and ${jobsThatWait(waiting)}`, page: 'conductors' })
   for (const { flow, jobs } of survey.unknownFlows())
-    warnings.push({ text: `no conductor has flow ${flow}, and ${jobs} jobs wait for one`, page: 'flows' })
+    warnings.push({
+      text: `no conductor has flow ${flow}, and ${jobsThatWait(jobs)} for one`,
+      page: `jobs?${new URLSearchParams({ q: `state:waiting flow:${quote(flow)}` })}`,
+    })
   for (const { key, held, error } of limits) {
-    if (held) warnings.push({ text: `limit ${key} is ${held.until ? 'held' : 'stopped'}`, page: 'limits' })
-    if (error) warnings.push({ text: `limit ${key} cannot be read`, page: 'limits' })
+    const page = `limits?${new URLSearchParams({ key })}`
+    if (held) warnings.push({ text: `limit ${key} is ${held.until ? 'held' : 'stopped'}`, page })
+    if (error) warnings.push({ text: `limit ${key} cannot be read`, page })
   }
   for (const { id, lateMs = 0, error } of schedules) {
-    if (lateMs > LATE_MS)
-      warnings.push({ text: `schedule ${id} is ${Math.round(lateMs / 1_000)} s late`, page: 'schedules' })
-    if (error) warnings.push({ text: `schedule ${id} cannot be read`, page: 'schedules' })
+    const page = `schedules?${new URLSearchParams({ schedule: id })}`
+    if (lateMs > LATE_MS) warnings.push({ text: `schedule ${id} is ${Math.round(lateMs / 1_000)} s late`, page })
+    if (error) warnings.push({ text: `schedule ${id} cannot be read`, page })
   }
   for (const { name, reportedAt, noChild } of conductors) {
     if (noChild !== undefined)
@@ -236,6 +255,10 @@ function toWarnings({ paused, limits, schedules, conductors, now, survey }: Noti
       warnings.push({ text: `conductor ${name} has not reported for minutes`, page: 'conductors' })
   }
   return warnings.slice(0, 50)
+}
+
+function jobsThatWait(count: number): string {
+  return count === 1 ? '1 job waits' : `${count} jobs wait`
 }
 
 /** Returns what a board has, and nothing for one that cannot have it. */

@@ -52,6 +52,7 @@ function toQuery(reason: string, flow: string | undefined): string {
   return [...(flow === undefined ? [] : [`flow:${quote(flow)}`]), `reason:${quote(reason)}`].join(' ')
 }
 
-function quote(text: string): string {
+/** Returns the value of a search term in quotes. */
+export function quote(text: string): string {
   return `"${text.replace(/["\\]/g, '\\$&')}"`
 }

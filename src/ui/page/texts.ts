@@ -1,4 +1,5 @@
 /** Every text of the page. */
+import type { FiringOutcome } from '../wire/board.ts'
 
 export const texts = {
   brand: 'jobboard',
@@ -52,6 +53,8 @@ export const texts = {
     ago: (age: string) => `${age} ago`,
     in: (age: string) => `in ${age}`,
     due: 'due now',
+    until: (time: string) => `until ${time}`,
+    for: (duration: string) => `for another ${duration}`,
   },
 
   live: {
@@ -222,6 +225,7 @@ export const texts = {
     next: 'Next schedules',
     noSchedules: 'No schedule will fire.',
     byFlow: 'By flow',
+    trashed: 'Trashed in 24 h',
     byPriority: 'By priority',
     flow: 'Flow',
     countLabel: (count: string, state: string, of: string) => `${count} ${state} of ${of}`,
@@ -385,6 +389,7 @@ export const texts = {
     title: 'Schedules',
     all: 'All schedules',
     next: 'Next',
+    at: (time: string) => `at ${time}`,
     upcoming: 'After that',
     rule: 'Rule',
     flow: 'Flow',
@@ -401,7 +406,14 @@ export const texts = {
     late: (duration: string) => `It is late by ${duration}: does a conductor run that can read it?`,
     failures: (count: number) => (count === 1 ? 'Its last job failed.' : `Its last ${count} jobs failed.`),
     hasEnded: 'The schedule has ended.',
-    outcomes: { posted: '✓', skipped: '–', missed: '!', failed: '✕', queued: '○' } as Readonly<Record<string, string>>,
+    outcomes: {
+      posted: { sign: '✓', text: 'posted' },
+      manual: { sign: '»', text: 'posted by hand' },
+      backfill: { sign: '«', text: 'posted for a time in the past' },
+      skipped: { sign: '–', text: 'skipped' },
+      refused: { sign: '✕', text: 'refused by the board' },
+    } satisfies Readonly<Record<FiringOutcome, object>>,
+    skippedTimes: (count: string) => `${count} times`,
     actions: {
       trigger: {
         button: 'Trigger now',

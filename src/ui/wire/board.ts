@@ -14,7 +14,10 @@ export const overview = z.object({
   at: time,
   jobs: z.object({ waiting: count, delayed: count, running: count, trashed: count }),
   byPriority: z.array(z.object({ priority: z.string(), waiting: z.number().int(), running: z.number().int() })),
-  byFlow: z.array(z.object({ flow: z.string(), waiting: z.number().int(), running: z.number().int() })),
+  /** The jobs of each flow; `trashed` counts the newest 1,000 of the trash, as far as they are of the last 24 hours. */
+  byFlow: z.array(
+    z.object({ flow: z.string(), waiting: z.number().int(), running: z.number().int(), trashed: z.number().int() }),
+  ),
   /** The job that has waited longest of those that are due. */
   oldestWaiting: z.object({ uuid: z.string(), name: z.string(), postedAt: time }).optional(),
   /** Why jobs wait: each reason with the number of the jobs that were looked at, the most frequent first. */
@@ -35,11 +38,26 @@ export const overview = z.object({
     }),
   ),
   /** What failed most: reasons of the trash of the last 24 hours, the most frequent first; at most five. */
-  failures: z.array(z.object({ reason: z.string(), flow: z.string().optional(), jobs: z.number().int(), last: time })),
+  failures: z.array(
+    z.object({
+      reason: z.string(),
+      flow: z.string().optional(),
+      jobs: z.number().int(),
+      last: time,
+      /** The search that finds these jobs in the trash, and those of the same reason that are older than 24 hours. */
+      query: z.string(),
+    }),
+  ),
   /** The next five times of schedules. */
   nextSchedules: z.array(z.object({ id: z.string(), next: time })),
   /** What an operator should look at, in words: stopped limits, late schedules, conductors that do not report. */
-  warnings: z.array(z.object({ text: z.string(), page: z.string() })),
+  warnings: z.array(
+    z.object({
+      text: z.string(),
+      /** Where the page shows it: `limits?key=api`. */
+      page: z.string(),
+    }),
+  ),
 })
 export type WireOverview = z.infer<typeof overview>
 
@@ -61,6 +79,13 @@ export const flowRow = z.object({
 })
 export const flowList = z.object({ flows: z.array(flowRow) })
 export type WireFlow = z.infer<typeof flowRow>
+
+/**
+ * What became of a time of a schedule: a job was posted at its time, by hand, or for a time in the past; it was skipped; or the board has
+ * refused the job.
+ */
+export const FIRING_OUTCOMES = ['posted', 'manual', 'backfill', 'skipped', 'refused'] as const
+export type FiringOutcome = (typeof FIRING_OUTCOMES)[number]
 
 export const scheduleRow = z.object({
   id: z.string(),
@@ -84,7 +109,9 @@ export const scheduleRow = z.object({
     z.object({
       nominal: time,
       at: time,
-      outcome: z.string(),
+      outcome: z.enum(FIRING_OUTCOMES),
+      /** The number of times in a row that were skipped for the same reason; absent for one. */
+      count: z.number().int().optional(),
       uuid: z.string().optional(),
       reason: z.string().optional(),
     }),

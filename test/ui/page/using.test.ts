@@ -69,6 +69,37 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     expect(await box(page).inputValue()).toBe('state:delayed')
   })
 
+  test('what failed most leads to those jobs', async () => {
+    const page = await open('overview')
+    const card = page.locator('.card', { hasText: 'What failed most' })
+    await card
+      .getByRole('link', { name: /the bucket refused/ })
+      .last()
+      .click()
+    await row(page, 'failed').waitFor()
+    const { pathname, searchParams } = new URL(page.url())
+    expect([pathname, searchParams.get('view')]).toEqual(['/b/main/trash', 'list'])
+    expect(searchParams.get('q')).toContain('reason:')
+  })
+
+  test('a reason has its time as the reader has chosen, and a link to the job in the way', async () => {
+    const page = await open('jobs')
+    const rows = page.getByRole('row')
+    const resting = rows.filter({ has: row(page, 'waits for its time') })
+    await resting.getByText('it rests for another').filter({ visible: true }).waitFor()
+    await page.getByLabel('Times').selectOption('utc')
+    await resting
+      .getByText(/it rests until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/)
+      .filter({ visible: true })
+      .waitFor()
+    const held = rows.filter({ has: row(page, 'waits for disk') })
+    await held
+      .getByRole('link', { name: new RegExp(`${world.uuid('running').slice(-8)}$`) })
+      .filter({ visible: true })
+      .click()
+    await page.getByRole('heading', { level: 1, name: 'running' }).waitFor()
+  })
+
   test('everything can be done by keys alone', async () => {
     const page = await open('overview')
     await page.keyboard.press('g')
@@ -78,6 +109,8 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     await page.keyboard.type('name:"waits for*"')
     await page.keyboard.press('Enter')
     await row(page, 'running').waitFor({ state: 'detached' })
+    // While a search is read, there are no rows.
+    await row(page, 'waits for disk').waitFor()
     await page.keyboard.press('Tab')
     await page.keyboard.press('j')
     await page.keyboard.press('x')
@@ -169,12 +202,12 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     await page.getByText('Nothing is found.').waitFor()
     await page.getByRole('button', { name: 'Post a job' }).click()
     await page.getByLabel('Flow').fill('fresh')
-    await page.getByLabel('Store (JSON)').fill('{"order":')
+    await page.getByRole('dialog').getByLabel(/^Store/).fill('{"order":')
     await page.getByRole('dialog').getByRole('button', { name: 'Post a job' }).click()
     await page.getByRole('status').getByText('The store must be a JSON object').waitFor()
     await page.getByRole('button', { name: 'Post a job' }).click()
     await page.getByLabel('Flow').fill('fresh')
-    await page.getByLabel('Store (JSON)').fill('{"order": 17}')
+    await page.getByRole('dialog').getByLabel(/^Store/).fill('{"order": 17}')
     await page.getByRole('dialog').getByRole('button', { name: 'Post a job' }).click()
     await row(page, 'fresh').waitFor()
   })

@@ -8,6 +8,7 @@ import { Progress } from './charts.tsx'
 import { Link } from './link.tsx'
 import { type Column, Table } from './table.tsx'
 import { Elapsed, JobLink, Name, State, Time } from './text.tsx'
+import { WhyText } from './waiting.tsx'
 
 export interface JobTableProps {
   readonly label: string
@@ -89,8 +90,8 @@ function JobState({ job: { state, cancelRequested, progress } }: { job: WireJob 
 }
 
 function Reason({ job: { reason, waitingFor } }: { job: WireJob }): ComponentChildren {
-  const text = reason ?? waitingFor?.text
-  return text === undefined ? null : <Name text={text} max={140} />
+  if (waitingFor !== undefined) return <WhyText reason={waitingFor} max={140} />
+  return reason === undefined ? null : <Name text={reason} max={140} />
 }
 
 export function OwnerLink({ owner }: { owner: string }): JSX.Element {

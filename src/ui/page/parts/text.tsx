@@ -43,11 +43,11 @@ export function Folded({ text }: { text: string }): JSX.Element {
   )
 }
 
-/** The beginning of a uuid, which is enough to tell jobs apart. */
+/** The end of a uuid. Its beginning is a time, which jobs that were posted together have in common. */
 export function Uuid({ uuid }: { uuid: string }): JSX.Element {
   return (
     <code class="uuid" title={visible(uuid)}>
-      {visible(uuid).slice(0, 8)}
+      …{visible(uuid).slice(-8)}
     </code>
   )
 }
@@ -71,12 +71,27 @@ export function Time({ at, in: ahead }: { at: string | undefined; in?: boolean }
   )
 }
 
+/** The time until which something lasts: `for another 3 min`, or `until` the time. */
+export function Rest({ until }: { until: string }): JSX.Element {
+  const rest = Math.max(0, Date.parse(until) - now.value)
+  const text = {
+    ages: () => texts.time.for(formatDuration(rest)),
+    utc: () => texts.time.until(formatUtc(until)),
+    local: () => texts.time.until(formatLocal(until)),
+  }[times.value]()
+  return (
+    <time dateTime={until} title={`${formatUtc(until)}\n${formatLocal(until)}`}>
+      {text}
+    </time>
+  )
+}
+
 /** Returns `3 min ago`, `in 3 min`, or the time. */
 function timeText(at: string, { ahead = false }: { ahead?: boolean | undefined }): string {
   if (times.value === 'utc') return formatUtc(at)
   if (times.value === 'local') return formatLocal(at)
   const age = now.value - Date.parse(at)
-  if (age < 0 && (ahead || age < -1_000)) return texts.time.in(formatAge(-age))
+  if (age < 0 && (ahead || age < -1_000)) return texts.time.in(formatDuration(-age))
   return ahead && age >= 0 ? texts.time.due : texts.time.ago(formatAge(Math.max(0, age)))
 }
 
@@ -106,6 +121,8 @@ const SIGNS: Readonly<Record<string, string>> = {
   IGNORE: '–',
   RETRYING: '↻',
   SUSPENDED: '‖',
+  busy: '▶',
+  idle: '○',
   active: '●',
   waiting: '○',
   paused: '‖',

@@ -5,7 +5,7 @@ import { term } from '../state/format.ts'
 import { href } from '../state/router.ts'
 import { texts } from '../texts.ts'
 import { Link } from './link.tsx'
-import { JobLink, Name, Time } from './text.tsx'
+import { JobLink, Name, Rest, Time } from './text.tsx'
 
 const MAX_JOBS = 10
 
@@ -14,10 +14,10 @@ export function Waiting({ reason }: { reason: WireWaitingFor }): JSX.Element {
   return (
     <div class="why">
       <p class="why-text">
-        <span class="tag">{texts.waiting.kinds[kind]}</span> <Name text={text} max={600} />
+        <span class="tag">{texts.waiting.kinds[kind]}</span> <WhyText reason={reason} max={600} />
       </p>
       <ul class="why-links">
-        {until !== undefined && (
+        {until !== undefined && !text.includes(until) && (
           <li>
             {texts.waiting.until} <Time at={until} in />
           </li>
@@ -43,13 +43,48 @@ export function Waiting({ reason }: { reason: WireWaitingFor }): JSX.Element {
             </Link>
           </li>
         )}
-        {jobs.slice(0, MAX_JOBS).map((uuid) => (
-          <li key={uuid}>
-            {texts.waiting.job} <JobLink uuid={uuid} />
-          </li>
-        ))}
+        {jobs
+          .slice(0, MAX_JOBS)
+          .filter((uuid) => uuid !== named(reason))
+          .map((uuid) => (
+            <li key={uuid}>
+              {texts.waiting.job} <JobLink uuid={uuid} />
+            </li>
+          ))}
       </ul>
     </div>
+  )
+}
+
+/** Returns the first of the jobs in the way, if the text names it. */
+function named({ text, jobs: [first] = [] }: WireWaitingFor): string | undefined {
+  return first !== undefined && text.includes(`job ${first}`) ? first : undefined
+}
+
+/** The reason as a text, with its time as the reader has chosen, `it rests for another 5 min`, and a link to the job that it names. */
+export function WhyText({ reason, max }: { reason: WireWaitingFor; max: number }): JSX.Element {
+  const { text, until } = reason
+  const job = named(reason)
+  if (job !== undefined) {
+    const [before = '', after = ''] = text.split(job)
+    return (
+      <>
+        <Name text={before.trimEnd()} max={max} /> <JobLink uuid={job} /> <Name text={after.trimStart()} max={max} />
+      </>
+    )
+  }
+  const [before = '', rest] = until === undefined ? [] : text.split(`until ${until}`)
+  if (until === undefined || rest === undefined) return <Name text={text} max={max} />
+  return (
+    <>
+      <Name text={before.trimEnd()} max={max} /> <Rest until={until} />
+      {rest !== '' && (
+        <>
+          {' '}
+          <Name text={rest.trimStart()} max={max} />
+        </>
+      )}
+    </>
   )
 }
 

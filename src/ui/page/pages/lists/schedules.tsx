@@ -8,10 +8,11 @@ import { Empty, Loaded, Unsupported, Warning } from '../../parts/notices.tsx'
 import { Facts } from '../../parts/table.tsx'
 import { Name, State, Time } from '../../parts/text.tsx'
 import { act } from '../../state/acting.ts'
-import { formatDuration, formatNumber, formatUtc, term, visible } from '../../state/format.ts'
+import { formatDuration, formatLocal, formatNumber, formatUtc, term, visible } from '../../state/format.ts'
 import { useReading } from '../../state/reading.ts'
 import { href, place } from '../../state/router.ts'
 import { board, onBoard } from '../../state/session.ts'
+import { times } from '../../state/settings.ts'
 import { texts } from '../../texts.ts'
 
 const t = texts.schedules
@@ -71,7 +72,14 @@ function Schedule({ schedule }: { schedule: WireSchedule }): JSX.Element {
       <History schedule={schedule} />
       <Facts
         facts={[
-          [t.next, next !== undefined && <Time at={next} in />],
+          [
+            t.next,
+            next !== undefined && (
+              <>
+                <Time at={next} in /> {times.value === 'ages' && <span class="quiet">{t.at(formatLocal(next))}</span>}
+              </>
+            ),
+          ],
           [
             t.upcoming,
             upcoming.length > 0 && (
@@ -114,6 +122,7 @@ function Schedule({ schedule }: { schedule: WireSchedule }): JSX.Element {
           [
             t.counts,
             Object.entries(counts)
+              .filter(([, count]) => count > 0)
               .map(([name, count]) => `${visible(name)} ${formatNumber(count)}`)
               .join(', '),
           ],
@@ -178,15 +187,14 @@ function History({ schedule: { recent } }: { schedule: WireSchedule }): JSX.Elem
     <div class="strip">
       <span class="quiet">{t.history}</span>
       <ol>
-        {recent.toReversed().map(({ nominal, outcome, uuid, reason }) => {
-          const text = `${formatUtc(nominal)}: ${visible(outcome)}${reason === undefined ? '' : ` (${visible(reason)})`}`
-          const sign = t.outcomes[outcome] ?? outcome.slice(0, 1)
-          const kind = `outcome ${outcome
-            .toLowerCase()
-            .replace(/[^a-z]/g, '-')
-            .slice(0, 30)}`
+        {recent.toReversed().map(({ nominal, outcome, count, uuid, reason }) => {
+          const { sign, text: what } = t.outcomes[outcome]
+          const times = count === undefined ? '' : `, ${t.skippedTimes(formatNumber(count))}`
+          const why = reason === undefined ? '' : ` (${visible(reason)})`
+          const text = `${formatUtc(nominal)}: ${what}${times}${why}`
+          const kind = `outcome ${outcome}`
           return (
-            <li key={`${nominal} ${uuid}`}>
+            <li key={`${nominal} ${outcome} ${uuid}`}>
               {uuid === undefined ? (
                 <span class={kind} title={text} role="img" aria-label={text}>
                   {sign}

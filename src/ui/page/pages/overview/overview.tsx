@@ -6,7 +6,7 @@ import { Heading } from '../../parts/heading.tsx'
 import { Link } from '../../parts/link.tsx'
 import { Empty, Loaded, Warning } from '../../parts/notices.tsx'
 import { JobLink, Name, State, Time } from '../../parts/text.tsx'
-import { jobsThatWaitFor } from '../../parts/waiting.tsx'
+import { jobsThatWaitFor, WhyText } from '../../parts/waiting.tsx'
 import { act } from '../../state/acting.ts'
 import { formatCount, formatNumber } from '../../state/format.ts'
 import { useReading } from '../../state/reading.ts'
@@ -135,7 +135,7 @@ function WhyJobsWait({ overview: { waitingFor, oldestWaiting, jobs } }: { overvi
               {formatNumber(jobs)}
             </Link>
             <span>
-              <span class="tag">{texts.waiting.kinds[reason.kind]}</span> <Name text={reason.text} max={300} />{' '}
+              <span class="tag">{texts.waiting.kinds[reason.kind]}</span> <WhyText reason={reason} max={300} />{' '}
               <Link to={href('jobs', { id: example })} class="quiet">
                 {t.example}
               </Link>

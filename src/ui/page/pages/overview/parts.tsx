@@ -23,13 +23,20 @@ export function Failures({ overview: { failures } }: CardProps): JSX.Element {
       <h2>{t.failures}</h2>
       {failures.length === 0 && <Empty>{t.noFailures}</Empty>}
       <ul class="counted">
-        {failures.map(({ reason, flow, jobs, last }) => (
-          <li key={`${flow} ${reason}`}>
-            <Link to={href('trash')} class="count" label={t.failureLabel(formatNumber(jobs), reason)}>
+        {failures.map(({ reason, flow, jobs, last, query }) => (
+          <li key={query}>
+            <Link
+              to={href('trash', { view: 'list', q: query })}
+              class="count"
+              label={t.failureLabel(formatNumber(jobs), reason)}
+            >
               {formatNumber(jobs)}
             </Link>
             <span>
-              {flow !== undefined && <FlowTag flow={flow} />} <Name text={reason} max={200} />{' '}
+              {flow !== undefined && <FlowTag flow={flow} />}{' '}
+              <Link to={href('trash', { view: 'list', q: query })}>
+                <Name text={reason === '' ? texts.trash.noReason : reason} max={200} />
+              </Link>{' '}
               <span class="quiet">
                 <Time at={last} />
               </span>
@@ -163,9 +170,9 @@ const FLOW_COLUMNS: readonly Column<FlowCount>[] = [
       </Link>
     ),
   },
-  ...(['waiting', 'running'] as const).map((state): Column<FlowCount> => {
+  ...(['waiting', 'running', 'trashed'] as const).map((state): Column<FlowCount> => {
     return {
-      head: texts.states[state.toUpperCase()] ?? state,
+      head: state === 'trashed' ? t.trashed : (texts.states[state.toUpperCase()] ?? state),
       kind: 'number',
       cell: (row) => (
         <Counted
