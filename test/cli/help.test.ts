@@ -118,7 +118,7 @@ test('--version', async () => {
 test('boards, logbooks, conductors and drivers are loaded when they are used', async () => {
   const reached = await staticImports(join(ROOT, 'dist/cli/main.js'))
   const folders = new Set([...reached.files].map((file) => relative(join(ROOT, 'dist'), dirname(file)).split('/')[0]))
-  expect([...folders].sort()).toEqual(['cli', 'core'])
+  expect([...folders].sort()).toEqual(['cli', 'core', 'views'])
   expect([...reached.packages].sort()).toEqual(['commander'])
 })
 
