@@ -18,11 +18,11 @@
  *    the tokens of rates. While the board is paused no claim is granted.
  * 6. The end of a job and what follows from it for the jobs that depend on it (`model/dependencies.ts`) is one step. A job is not granted
  *    before all of its dependencies are met, unless it is cancelled.
- * 7. A job whose posting names a batch is counted by the transactions that post, end and restore it (`model/job-batch.ts`). The one that leaves a
- *    sealed batch without open jobs ends it, and posts its callback (`toBatchCallback`). Where two jobs end at the same time, so that neither
- *    transaction sees the other, a further transaction may do it. The end of a job whose batch is not kept any more counts nowhere.
- * 8. A key is taken while its job is on the board, and until its window is over by the servers' clock (`model/key.ts`). The transaction of a
- *    post decides it, and of posts that find it free at the same time one takes it.
+ * 7. A job whose posting names a batch is counted by the transactions that post, end and restore it (`model/job-batch.ts`). The one that
+ *    leaves a sealed batch without open jobs ends it, and posts its callback (`toBatchCallback`). If two jobs end at the same time, so that
+ *    neither transaction sees the other, a further transaction may do it. The end of a job whose batch is no longer kept counts nowhere.
+ * 8. A key is taken while its job is on the board, and until its window is over by the servers' clock (`model/key.ts`). The transaction of
+ *    a post decides it, and of posts that find it free at the same time one takes it.
  */
 
 import type { Failure } from '../core/failure.ts'
@@ -82,28 +82,32 @@ export interface Backend {
   postInTransaction?(client: SqlClient, request: PostRequest): Promise<PostedInTransaction>
   /** Returns whether the transaction of {@link postInTransaction} is still open, or how it ended for the post. */
   transactionState?(transaction: string): Promise<TransactionState>
-  /** Claims jobs, one transaction each; resolves with one result for each. Errors: NotConnected, NotFound, Unclaimable, LimitReached, LimitsChanged. */
+  /**
+   * Claims jobs, one transaction each; resolves with one result for each. Errors: NotConnected, NotFound, Unclaimable, LimitReached,
+   * LimitsChanged.
+   */
   claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]>
   /**
-   * Returns the revision of the board's limits. It changes with every change of a record of {@link LIMIT_KINDS}, in the same transaction, and
-   * a claim with {@link ClaimRequest.limits} of another revision is refused with LimitsChanged. So a claim never keeps a limit as it was
-   * before. 0 as long as nothing was ever set. Absent where there are no limits. Errors: NotConnected.
+   * Returns the revision of the board's limits. It changes with every change of a record of {@link LIMIT_KINDS}, in the same transaction,
+   * and a claim with {@link ClaimRequest.limits} of another revision is refused with LimitsChanged. So no claim is granted by a former
+   * limit. 0 if nothing was ever set. Absent on a board without limits. Errors: NotConnected.
    */
   limitsRevision?(): Promise<number>
   /**
-   * Returns what claims have taken of these keys, or of all keys, without those of which nothing is taken; at most `MAX_USED_KEYS`.
-   * Absent where there are no limits. Errors: NotConnected.
+   * Returns the slots and tokens that claims have taken, of these keys or of all; at most `MAX_USED_KEYS`. Leaves out keys of which nothing
+   * is taken. Absent on a board without limits. Errors: NotConnected.
    */
   limitUse?(keys?: readonly string[]): Promise<readonly LimitUse[]>
   /**
-   * Takes tokens of a key for calls outside of claims, in one transaction: for the first calls in their order, up to one whose tokens are not
-   * free. The tokens are not given back. A rate other than the one by which tokens were taken is applied to these, also if none is free. A paused board changes nothing. Absent where there are no limits. Errors: NotConnected,
-   * OutcomeUnknown, LimitsChanged at another revision of the limits.
+   * Takes tokens of a key for calls outside of claims, in one transaction: for the calls in their order, up to the first one whose tokens
+   * are not free. The tokens are not given back. A new rate is applied to the tokens that were taken by another one, also if none is free.
+   * Works on a paused board. Absent on a board without limits. Errors: NotConnected, OutcomeUnknown, LimitsChanged at another revision of
+   * the limits.
    */
   takeTokens?(request: TokenRequest): Promise<TokensTaken>
   /**
-   * Replaces the posting of a job that nobody has ever claimed, at its revision, in one transaction: with it change its due time, its place by
-   * priority, and the window of its key. Its id, and its place in the order of posts, stay. Absent where there are no keys. Errors:
+   * Replaces the posting of a job that nobody has ever claimed, at its revision, in one transaction: with it change its due time, its place
+   * by priority, and the window of its key. Its id, and its place in the order of posts, stay. Absent where there are no keys. Errors:
    * NotConnected, NotFound, Unclaimable if it was claimed or changed meanwhile, OutcomeUnknown, PayloadTooLarge.
    */
   replace?(request: ReplaceRequest): Promise<Replaced>
@@ -112,9 +116,9 @@ export interface Backend {
   /** Trashes an unclaimed job in one transaction. Errors: NotConnected, NotFound, Unclaimable, OutcomeUnknown. */
   discard(discarded: DiscardRequest): Promise<void>
   /**
-   * Ends the claim of another owner, which is held at this revision, in one transaction: the job is unclaimed, and everything that the claim
-   * was granted is free. The owner receives the change as it receives those of other jobs. Absent where {@link BackendCapabilities.release} is
-   * false. Errors: NotConnected, OutcomeUnknown.
+   * Ends the claim of another owner, which is held at this revision, in one transaction: the job is unclaimed, and everything that the
+   * claim was granted is free. The owner receives the change as it receives those of other jobs. Absent where
+   * {@link BackendCapabilities.release} is false. Errors: NotConnected, OutcomeUnknown.
    */
   release?(request: ReleaseRequest): Promise<ReleaseOutcome>
   /** Releases the resources of a claim that was removed by hand while its session lives. Absent where none can remain. */
@@ -125,8 +129,8 @@ export interface Backend {
    */
   request(request: CancelRequest | GateRequest): Promise<void>
   /**
-   * Moves a job from the trash to the end of the queue in one transaction, or does nothing because a job on which it would depend has left the
-   * board. Errors: NotConnected, NotFound, Duplicate, OutcomeUnknown.
+   * Moves a job from the trash to the end of the queue in one transaction, or does nothing because a job on which it would depend has left
+   * the board. Errors: NotConnected, NotFound, Duplicate, OutcomeUnknown.
    */
   restore(entry: TrashedEntry, posting: Posting, options?: RestoreOptions): Promise<RestoreOutcome>
   /** Deletes a job from the trash in one transaction. Errors: NotConnected, NotFound, OutcomeUnknown. */
@@ -193,8 +197,8 @@ export interface Backend {
   unwatchRecords?(kind: string): Promise<void>
 
   /**
-   * Returns the program outside of the board that holds a resource of the posting; undefined if none does. Absent where other programs cannot
-   * hold resources.
+   * Returns the program outside of the board that holds a resource of the posting; undefined if none does. Absent where other programs
+   * cannot hold resources.
    */
   resourceHolder?(posting: Posting): Promise<ResourceHolder | undefined>
   /**
@@ -294,9 +298,9 @@ export const MAX_SHOWN_DEPENDENCIES = 1_000
 export interface BackendSink {
   changes(batch: readonly BoardChange[]): void
   /**
-   * Reports that followed jobs have changed. The changes are only hints, because they may be repeated, and any client of
-   * some servers can send them: the caller follows the jobs again, which returns their status. `trashed` also says how a job ended that is gone by
-   * then, because its trash entry was restored or purged at once.
+   * Reports that followed jobs have changed. The changes are only hints, because they may be repeated, and any client of some servers can
+   * send them: the caller follows the jobs again, which returns their status. `trashed` also says how a job ended that is gone by then,
+   * because its trash entry was restored or purged at once.
    */
   followed(batch: readonly BoardChange[]): void
   /**
@@ -304,7 +308,10 @@ export interface BackendSink {
    * hints: the receiver reads the records.
    */
   records(names?: readonly RecordName[]): void
-  /** Reports that a watched batch has changed, or may have; without a uuid, that each of them may have. A hint: the receiver reads the batch. */
+  /**
+   * Reports that a watched batch has changed, or may have; without a uuid, that each of them may have. A hint: the receiver reads the
+   * batch.
+   */
   batchChanged(uuid?: string): void
   /** Reports that changes may have been missed: an open view lists the board again. */
   gap(): void
@@ -337,7 +344,10 @@ export type BoardChange = {
 
 /** The place of a job in claim order and its due time: all that decides whether a view has to hold the job. */
 export interface QueueKey extends ClaimOrderKey {
-  /** The due time in milliseconds on the backend's clock; 0 for at once, as for a job with a cancel request; infinite for a job that waits for others. */
+  /**
+   * The due time in milliseconds on the backend's clock; 0 for at once, as for a job with a cancel request; infinite for a job that waits
+   * for others.
+   */
   readonly dueAt: number
 }
 
@@ -381,15 +391,15 @@ export interface BatchStore {
   /** Returns the newest batches by their creation, newest first, at most `limit`. Errors: NotConnected. */
   list(asked: { readonly limit: number }): Promise<readonly StoredBatch[]>
   /**
-   * Changes the status of a batch in one transaction, which also ends the batch if it is sealed and no job of it is open. Does nothing where
-   * the change has no effect. Returns its numbers and its status after it. Errors: NotConnected, NotFound, OutcomeUnknown.
+   * Changes the status of a batch in one transaction, which also ends the batch if it is sealed and no job of it is open. Does nothing
+   * where the change has no effect. Returns its numbers and its status after it. Errors: NotConnected, NotFound, OutcomeUnknown.
    */
   change(uuid: string, change: BatchChange): Promise<BatchCounts & BatchStatus>
   /** Returns the jobs of a batch that are open, and those that have failed. Errors: NotConnected, NotFound. */
   jobs(uuid: string): Promise<BatchJobs>
   /**
-   * Reports to `batchChanged` of the sink when the status of this batch may have changed, on every connection, until {@link unwatch}. Absent
-   * where callers have to ask. Errors: NotConnected.
+   * Reports to `batchChanged` of the sink when the status of this batch may have changed, on every connection, until {@link unwatch}.
+   * Absent where callers have to ask. Errors: NotConnected.
    */
   watch?(uuid: string): Promise<void>
   /** Ends what {@link watch} began. Resolves also without a connection. */
@@ -417,8 +427,8 @@ export interface PostRequest {
   readonly after?: readonly Dependency[]
   /**
    * The uuid of an open job of the posting's batch on whose behalf the job is posted: the batch may be sealed. A post to a batch is refused
-   * with NotFound if the board has no such batch; with InvalidState if it is sealed and there is no such open job, or if it is cancelled; with
-   * Duplicate if a job with the same uuid is open in it.
+   * with NotFound if the board has no such batch; with InvalidState if it is sealed and there is no such open job, or if it is cancelled;
+   * with Duplicate if a job with the same uuid is open in it.
    */
   readonly member?: string
 }
@@ -427,8 +437,8 @@ export interface PostRequest {
 export type NewBatch = Pick<StoredBatch, 'uuid' | 'bytes'>
 
 /**
- * A change of the status of a batch. `seal`: no more jobs. `cancel`: nor any from its jobs, and no callback; has no effect on a batch that has
- * ended. `reopen`: takes jobs again, in the next generation if it has ended; ends a cancel request, too.
+ * A change of the status of a batch. `seal`: no more jobs. `cancel`: nor any from its jobs, and no callback; has no effect on a batch that
+ * has ended. `reopen`: takes jobs again, in the next generation if it has ended; ends a cancel request, too.
  */
 export type BatchChange =
   | { readonly kind: 'seal' | 'reopen' }
@@ -445,7 +455,9 @@ export interface BatchJobs {
 /** A post that did nothing, because jobs on which it would depend have left the board. */
 export interface DependencyGone {
   readonly created: false
-  /** The ids of these jobs: all that are known to have left, so that a job that collects a thousand others is not refused for each of them. */
+  /**
+   * The ids of these jobs: all that are known to have left, so that a job that collects a thousand others is not refused for each of them.
+   */
   readonly gone: readonly string[]
 }
 
@@ -528,7 +540,10 @@ export type Written =
       /** What became of each post: each was created. */
       readonly posted: readonly Posted[]
     }
-  /** Nothing was changed: a record is at another revision, the key of a post is taken, or a job on which a post would depend has left the board. */
+  /**
+   * Nothing was changed: a record is at another revision, the key of a post is taken, or a job on which a post would depend has left the
+   * board.
+   */
   | {
       readonly done: false
       readonly conflict: RecordName | { readonly key: string } | { readonly gone: readonly string[] }

@@ -33,8 +33,8 @@ export interface ConductorOptions {
   /** The board: a URI, opened here and closed at the stop; or an open board, left open. Required unless there are `boards`. */
   readonly board?: string | JobBoard
   /**
-   * Several boards instead of one, whose jobs share the slots: in order, so that jobs of earlier boards come first, or by weight. A board that
-   * is away stops none of the others.
+   * Several boards instead of one, whose jobs share the slots: in order, so that jobs of earlier boards come first, or by weight. A board
+   * that is away stops none of the others.
    */
   readonly boards?: readonly (string | JobBoard | ConductorBoard)[]
   /** The logbooks: a URI, opened here and closed at the stop; or an open persistence, left open. */
@@ -59,10 +59,11 @@ export interface ConductorOptions {
    */
   readonly pool?: ConductorPool | false
   /**
-   * The schedules that it puts on the board when it starts; of several boards, on the first. Every conductor fires all schedules of the board, also those that others have put.
+   * The schedules that it sets on the board when it starts; with several boards, on the first one. Every conductor fires all schedules of
+   * the board, also those that others have set.
    */
   readonly schedules?: readonly DeclaredSchedule[] | DeclaredSchedules
-  /** The limits that it sets on the board, or on each of several, when it starts; those that somebody has set at run time stay as they are. */
+  /** The limits that it sets on the board, or on each of several, when it starts. Limits set at run time stay. */
   readonly limits?: DeclaredLimits
   /** The sizes of the jobs that it claims; all sizes by default. */
   readonly sizes?: readonly Size[]
@@ -106,13 +107,13 @@ export interface ConductorOptions {
   /** The name of the release of the application, for hooks that run once for each release. */
   readonly release?: string
   /**
-   * Is called when a job has failed, before it is given back or trashed, and may choose what becomes of it: see `ErrorHandler`. If it throws, or
-   * does not answer within ten seconds, that is logged, and the job is handled as without it.
+   * Is called when a job has failed, before it is given back or trashed, and may choose what becomes of it: see `ErrorHandler`. If it
+   * throws, or does not answer within ten seconds, that is logged, and the job is handled as without it.
    */
   readonly onError?: ErrorHandler
   /**
-   * The age, since the last change, at which finished logbooks are removed; by default they are kept forever. A flow with `keepLogbooks` decides
-   * about its own.
+   * The age, since the last change, at which finished logbooks are removed; by default they are kept forever. A flow with `keepLogbooks`
+   * decides about its own.
    */
   readonly removeLogbooksAfter?: Duration
   /** The time in the trash after which jobs are removed for good; by default they are kept forever. */

@@ -1,9 +1,9 @@
 /**
- * The instruments of this library, and the meter that records their values. A meter passes values to its sinks (`src/telemetry/`); without a
- * sink, nothing is recorded and nothing computed.
+ * The instruments of this library, and the meter that records their values. A meter passes values to its sinks (`src/telemetry/`); without
+ * a sink, nothing is recorded and nothing computed.
  *
- * Labels never contain ids, such as the uuid of a job, or names of owners, keys or resources. The number of flows and schedules in labels is
- * limited, because applications choose their names: each name is a series that Prometheus keeps.
+ * Labels never contain ids, such as the uuid of a job, or names of owners, keys or resources. The number of flows and schedules in labels
+ * is limited, because applications choose their names: each name is a series that Prometheus keeps.
  */
 
 /** The name of an instrument, by the naming rules of Prometheus: it ends with the unit, and `_total` for counters. */

@@ -1,9 +1,9 @@
 /**
- * The interface of tracing for boards and conductors: spans of posts, runs and tasks, and the trace context in a posting, by which the process
- * that runs a job refers to the span of its post. `src/telemetry/` has the implementation; without one, nothing of this is called.
+ * The interface of tracing for boards and conductors: spans of posts, runs and tasks, and the trace context in a posting, by which the
+ * process that runs a job refers to the span of its post. `src/telemetry/` has the implementation; without one, nothing of this is called.
  *
- * Only these three are traced. The loops of this library (claims, heartbeats, views, schedules) run outside of every span, also outside of the
- * one that was active where they were started: a loop that inherits a span adds to its trace for as long as the process lives.
+ * Only these three are traced. The loops of this library (claims, heartbeats, views, schedules) run outside of every span, also outside of
+ * the one that was active where they were started: a loop that inherits a span adds to its trace for as long as the process lives.
  */
 
 /** The identity of a span, in the form of W3C Trace Context. */
@@ -18,8 +18,8 @@ const TRACEPARENT_PATTERN = /^(?!ff)[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\d
 const PRINTABLE_ASCII_PATTERN = /^[ -~]+$/
 
 /**
- * Parses the trace context of a posting, which another program may have written. Ignores an invalid `tracestate`, and returns undefined without
- * a valid `traceparent`: an invalid context must not make the job fail.
+ * Parses the trace context of a posting, which another program may have written. Ignores an invalid `tracestate`, and returns undefined
+ * without a valid `traceparent`: an invalid context must not make the job fail.
  */
 export function parseTraceContext({
   traceparent,

@@ -1,9 +1,9 @@
 /**
- * The names of spans, attributes and OpenTelemetry's metrics. Spans follow the conventions for messaging of OpenTelemetry, which are still in
- * development: when they change, this file does.
+ * The names of spans, attributes and OpenTelemetry's metrics. Spans follow the conventions for messaging of OpenTelemetry, which are still
+ * in development: when they change, this file does.
  *
- * A metric has the same name here and on `/metrics`: a collector converts `jobboard.run` in seconds to `jobboard_run_seconds`. So the same alert
- * rules and dashboards work with both.
+ * A metric has the same name here and on `/metrics`: a collector converts `jobboard.run` in seconds to `jobboard_run_seconds`. So the same
+ * alert rules and dashboards work with both.
  */
 import { INSTRUMENTS, type Instrument, type InstrumentName } from '../core/metrics.ts'
 import type { TracedPost, TracedRun, TracedTask } from '../core/tracing.ts'

@@ -1,8 +1,8 @@
 /**
  * Keeps the values of a meter, and writes them in the text format of Prometheus.
  *
- * No library is used, because the format is small, and prom-client keeps its metrics in a registry of its module: an application that loads two
- * copies of it exports only a part of the metrics, without an error. See decision 45.
+ * No library is used, because the format is small, and prom-client keeps its metrics in a registry of its module: an application that loads
+ * two copies of it exports only a part of the metrics, without an error. See decision 45.
  */
 import { INSTRUMENTS, type Instrument, type InstrumentName, type MetricSink } from '../core/metrics.ts'
 import type { Telemetry } from './telemetry.ts'
@@ -18,8 +18,8 @@ export interface PrometheusTelemetry extends Telemetry {
 }
 
 /**
- * Returns telemetry that keeps metrics for Prometheus, for an application that serves `/metrics` itself. Pass it to each board and conductor of
- * the process. A conductor with `health` and `metrics: true` serves `/metrics` without it.
+ * Returns telemetry that keeps metrics for Prometheus, for an application that serves `/metrics` itself. Pass it to each board and
+ * conductor of the process. A conductor with `health` and `metrics: true` serves `/metrics` without it.
  *
  * @example
  * const metrics = prometheus()

@@ -95,7 +95,9 @@ import type { WaitingFor } from './waiting-for.ts'
 /** The delay by which a job is reserved for its poster: other boards do not claim it before. */
 const RESERVED_FOR_POSTER = '1h'
 
-/** An open board: it posts, lists, claims and settles jobs, and emits events. Opened by `openBoard`, closed by `close()` or `await using`. */
+/**
+ * An open board: it posts, lists, claims and settles jobs, and emits events. Opened by `openBoard`, closed by `close()` or `await using`.
+ */
 export class JobBoard implements AsyncDisposable {
   /** The owner that this board's claims name. */
   readonly who: string
@@ -229,7 +231,11 @@ export class JobBoard implements AsyncDisposable {
     return this.#backend.clock ?? systemAlarmClock
   }
 
-  /** @internal Returns the time of the servers' clock in milliseconds since 1970; a round trip if it is not known yet. @throws NotConnected */
+  /**
+   * @internal Returns the time of the servers' clock in milliseconds since 1970; a round trip if it is not known yet.
+   *
+   * @throws NotConnected
+   */
   async readClock(): Promise<number> {
     this.#lifecycle.assertRunning()
     await this.#backend.readClock?.()
@@ -337,10 +343,11 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
-   * Posts many jobs: a few hundred in each transaction, with an answer for each, in the order of the items; or with `atomic` at most 500 jobs in
-   * one transaction, or none. The items are read as they are needed, and can be an async iterable.
+   * Posts many jobs: a few hundred in each transaction, with an answer for each, in the order of the items; or with `atomic` at most 500
+   * jobs in one transaction, or none. The items are read as they are needed, and can be an async iterable.
    *
-   * An item that cannot be posted has an `error` as its answer, and the others are posted. An item whose `key` is taken has `created: false`.
+   * An item that cannot be posted has an `error` as its answer, and the others are posted. An item whose `key` is taken has
+   * `created: false`.
    *
    * @throws InvalidArgument; what the items throw; the signal's reason; with `atomic`, as {@link post}, and Duplicate where a key is taken
    * @example
@@ -356,11 +363,11 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
-   * Creates a batch: a group of jobs that is counted to the end of the last one, which posts a callback. Post its jobs with `batch.post`, and
-   * seal it when there are no more. One transaction.
+   * Creates a batch: a group of jobs that is counted to the end of the last one, which posts a callback. Post its jobs with `batch.post`,
+   * and seal it when there are no more. One transaction.
    *
-   * @throws InvalidArgument; for the callbacks as {@link post}; PayloadTooLarge; Duplicate when the board has a batch with the given `uuid`;
-   * UnsupportedCapability, NotConnected; OutcomeUnknown: the batch may have been created
+   * @throws InvalidArgument; for the callbacks as {@link post}; PayloadTooLarge; Duplicate when the board has a batch with the given
+   *   `uuid`; UnsupportedCapability, NotConnected; OutcomeUnknown: the batch may have been created
    * @example
    * const batch = await board.batch({ name: 'import', onDone: { flow: report, store: { month: '2026-10' } } })
    * await batch.postMany(files.map((file) => ({ flow: load, store: { file } })))
@@ -435,7 +442,11 @@ export class JobBoard implements AsyncDisposable {
     yield* this.#lookup.jobs(options)
   }
 
-  /** @internal Returns a part of the jobs in claim order, filtered before it is cut: see `job-pages.ts`. @throws InvalidArgument, NotConnected */
+  /**
+   * @internal Returns a part of the jobs in claim order, filtered before it is cut: see `job-pages.ts`.
+   *
+   * @throws InvalidArgument, NotConnected
+   */
   async jobPage(options: JobPageOptions): Promise<Page<ListedJob>> {
     this.#lifecycle.assertRunning()
     return this.#lookup.page(options, () => this.paused)
@@ -539,11 +550,11 @@ export class JobBoard implements AsyncDisposable {
    * - on the board, where the flow has `keepResults: true`, or the job was consumed with `results`; no logbook is needed;
    * - in the logbook, with the options `flow` and `persistence`.
    *
-   * The job that is given can be a posted one, or its uuid or reference. A job of which neither the board nor its history knows is not found.
-   * One round trip and those of `find`, after the end of the job.
+   * The job that is given can be a posted one, or its uuid or reference. A job of which neither the board nor its history knows is not
+   * found. One round trip and those of `find`, after the end of the job.
    *
-   * @throws JobFailed, with the reason, for a job that is in the trash, was purged from it, or was reverted; ResultNotKept; NotFound; Timeout,
-   * or the signal's reason; SealedLogbook where the codecs do not match; InvalidArgument, NotConnected
+   * @throws JobFailed, with the reason, for a job that is in the trash, was purged from it, or was reverted; ResultNotKept; NotFound;
+   *   Timeout, or the signal's reason; SealedLogbook where the codecs do not match; InvalidArgument, NotConnected
    * @example
    * const job = await board.post(report, { month: '2026-10' })
    * const { results } = await board.result(job, { flow: report, timeout: '5m' })
@@ -560,8 +571,8 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
-   * Returns the jobs for which the job still waits, and those that are run after it, at most 1,000 each. Two round trips, and those that read
-   * the postings.
+   * Returns the jobs for which the job still waits, and those that are run after it, at most 1,000 each. Two round trips, and those that
+   * read the postings.
    *
    * @throws NotFound when the job is not on the board
    */
@@ -582,12 +593,12 @@ export class JobBoard implements AsyncDisposable {
   /**
    * Moves a job from the trash to the end of the queue, with its uuid and run number and without attempts. One transaction.
    *
-   * A job that depends on others waits for those of them that have not ended. With one of them in the trash it is refused: restore that one,
-   * with `{ dependents: true }`, which restores this one, too. Returns the restored jobs.
+   * A job that depends on others waits for those of them that have not ended. With one of them in the trash it is refused: restore that
+   * one, with `{ dependents: true }`, which restores this one, too. Returns the restored jobs.
    *
-   * @throws NotFound when it is no longer in the trash, or a job on which it depends is not known any more; InvalidState when such a job is in
-   * the trash; Duplicate when its key is taken, or a job with its uuid is open in its batch; InvalidArgument. With `dependents`, also of one of
-   * those; the others are restored
+   * @throws NotFound when it is no longer in the trash, or a job on which it depends is not known any more; InvalidState when such a job is
+   *   in the trash; Duplicate when its key is taken, or a job with its uuid is open in its batch; InvalidArgument. With `dependents`, also
+   *   of one of those; the others are restored
    */
   async restore(trashed: TrashedJob, options: RestoreOptions = {}): Promise<readonly TrashedJob[]> {
     this.#lifecycle.assertRunning()
@@ -616,9 +627,9 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
-   * Takes the claim of a job away from its owner, which lives and makes no progress: the job is unclaimed, everything that the claim was granted
-   * is free, and any owner can claim it. `claim.lost` fires in the process that had it, and the run is stopped as after the end of a
-   * session. The attempt does not count. One transaction, which releases only the claim that is read; two more round trips.
+   * Takes the claim of a job away from its owner, which lives and makes no progress: the job is unclaimed, everything that the claim was
+   * granted is free, and any owner can claim it. `claim.lost` fires in the process that had it, and the run is stopped as after the end of
+   * a session. The attempt does not count. One transaction, which releases only the claim that is read; two more round trips.
    *
    * The former owner can still work for the moment until it receives the change, and for longer if its process hangs: its logbook
    * refuses it, and the fence (`ctx.fence`, `claim.fence`) tells other systems which run is the newest. A job that was posted with

@@ -10,8 +10,8 @@ import { assertKeyOrPattern, type LimitSettings, toLimitRecord } from './setting
 /** The limit of a key, as a program declares it. */
 export interface DeclaredLimit extends LimitSettings {
   /**
-   * The version of the declaration; 0 by default. A lower version than that on the board changes nothing, so that processes of an older release
-   * do not undo what a newer release has declared.
+   * The version of the declaration; 0 by default. A lower version than that on the board changes nothing, so that processes of an older
+   * release do not undo what a newer release has declared.
    */
   readonly version?: number
 }
@@ -143,7 +143,8 @@ async function pruneLimit(
 }
 
 /**
- * Returns the outcome of a declaration for the limit on the board. A limit set at run time stays until the declaration changes, as schedules do.
+ * Returns the outcome of a declaration for the limit on the board. A limit set at run time stays until the declaration changes, as
+ * schedules do.
  */
 function compareLimit(
   found: ReadRecord<LimitRecord> | undefined,

@@ -7,8 +7,8 @@
  *
  * Its users are the view of the board, by which jobs are claimed, and calls of `limits.take`.
  *
- * The revision is read before the records, so the records are at least as new as the revision with which claims are sent. After a change that
- * this process has not received yet, the servers refuse its claims.
+ * The revision is read before the records, so the records are at least as new as the revision with which claims are sent. After a change
+ * that this process has not received yet, the servers refuse its claims.
  */
 import { asError, LimitReached, NotConnected } from '../../core/errors.ts'
 import { toDate } from '../../core/time.ts'
@@ -83,8 +83,8 @@ export class LimitBook {
   }
 
   /**
-   * Returns the limits whose slots and tokens a claim of the job takes; undefined on a board without limits, and before {@link open}. The claim
-   * of a cancelled job takes nothing of a key that is stopped: it only ends the job.
+   * Returns the limits whose slots and tokens a claim of the job takes; undefined on a board without limits, and before {@link open}. The
+   * claim of a cancelled job takes nothing of a key that is stopped: it only ends the job.
    *
    * @throws LimitReached for a job with a key that is held
    */

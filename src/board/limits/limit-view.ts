@@ -16,8 +16,8 @@ export interface LimitView {
   /** Set for a pattern whose keys take turns. */
   readonly fair?: true
   /**
-   * The keys of which claims have taken slots or tokens, at most 1,000. A key stays in the list until its tokens have come back. With `waiting`,
-   * also the keys of jobs that wait.
+   * The keys of which claims have taken slots or tokens, at most 1,000. A key stays in the list until its tokens have come back. With
+   * `waiting`, also the keys of jobs that wait.
    */
   readonly keys?: readonly LimitKeyUse[]
   /** The sum of `waiting` of all keys, if the jobs were counted. A job with two keys of a pattern counts twice. */

@@ -1,6 +1,6 @@
 /**
- * The limits of a board: `board.limits`. The limit of a key or pattern is a record, and takes effect with the next claim of every process: see
- * `model/limits.ts`.
+ * The limits of a board: `board.limits`. The limit of a key or pattern is a record, and takes effect with the next claim of every process:
+ * see `model/limits.ts`.
  */
 import { abortAfter } from '../../core/async/abort.ts'
 import { AbortFlag } from '../../core/async/abort-flag.ts'
@@ -96,8 +96,8 @@ export class Limits {
   }
 
   /**
-   * Returns what applies to a key: the limit of the key itself, or of the pattern with the longest prefix, and its hold. For a pattern, returns
-   * the limit of the pattern itself, with its keys.
+   * Returns what applies to a key: the limit of the key itself, or of the pattern with the longest prefix, and its hold. For a pattern,
+   * returns the limit of the pattern itself, with its keys.
    *
    * @throws NotFound if nothing is set; UnsupportedCapability, NotConnected
    */
@@ -109,8 +109,8 @@ export class Limits {
   }
 
   /**
-   * Sets the limit of a key or pattern, in place of the former one. Running jobs continue. One limit applies to a key: its own, otherwise that of
-   * the longest matching pattern. If conductors declare a limit of the key, this one stays until their declaration changes.
+   * Sets the limit of a key or pattern, in place of the former one. Running jobs continue. One limit applies to a key: its own, otherwise
+   * that of the longest matching pattern. If conductors declare a limit of the key, this one stays until their declaration changes.
    *
    * @throws InvalidArgument; UnsupportedCapability, NotConnected, OutcomeUnknown
    * @example await board.limits.set('api/stripe', { concurrency: 10, rate: { limit: 100, per: '1m', burst: 20 } })
@@ -178,8 +178,8 @@ export class Limits {
   }
 
   /**
-   * Ends the hold of a key or pattern, if there is one. Returns whether there was one, and what still stops the key: the hold of a pattern, or a
-   * limit with a concurrency of 0.
+   * Ends the hold of a key or pattern, if there is one. Returns whether there was one, and what still stops the key: the hold of a pattern,
+   * or a limit with a concurrency of 0.
    *
    * @throws InvalidArgument
    * @example const { stops } = await board.limits.resume('tenant/7')
@@ -196,9 +196,9 @@ export class Limits {
   }
 
   /**
-   * Takes tokens of a key outside of a claim, and waits until its rate permits them: for work that calls a service several times. Calls of one
-   * process are served in their order. Takes no slot. Resolves at once for a key without a rate, and waits while the key is held or has a
-   * concurrency of 0. Continues after a lost connection. The tokens are not given back.
+   * Takes tokens of a key outside of a claim, and waits until its rate permits them: for work that calls a service several times. Calls of
+   * one process are served in their order. Takes no slot. Resolves at once for a key without a rate, and waits while the key is held or has
+   * a concurrency of 0. Continues after a lost connection. The tokens are not given back.
    *
    * @throws Timeout when `timeout` is over; the signal's reason; InvalidArgument; InvalidState when the board is closed
    * @throws UnsupportedCapability, AccessDenied
@@ -237,8 +237,8 @@ export class Limits {
   }
 
   /**
-   * Applies the current rates to tokens that were taken by former ones, for the key or the keys of the pattern. Without this, tokens would come
-   * back at the former rate until the next request of a process applies the new one.
+   * Applies the current rates to tokens that were taken by former ones, for the key or the keys of the pattern. Without this, tokens would
+   * come back at the former rate until the next request of a process applies the new one.
    */
   async #applyRates(changed: string): Promise<void> {
     try {

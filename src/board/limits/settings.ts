@@ -25,8 +25,8 @@ export interface LimitSettings {
     readonly burst?: number
   }
   /**
-   * Whether the keys of a pattern take turns: among jobs of the same priority, the next one is of the key with the fewest running jobs. If several
-   * keys have as few, it is of the key that has not started a job for the longest time. False by default.
+   * Whether the keys of a pattern take turns: among jobs of the same priority, the next one is of the key with the fewest running jobs. If
+   * several keys have as few, it is of the key that has not started a job for the longest time. False by default.
    */
   readonly fair?: boolean
 }

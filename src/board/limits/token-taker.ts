@@ -1,8 +1,9 @@
 /**
  * Takes tokens of limits for calls outside of claims: a call resolves when its tokens were taken.
  *
- * The calls of a key wait in one line, in their order. One request at a time takes tokens for the first calls of the line. The answer says for
- * how many, and when the next tokens are free. Then one alarm is set for the whole line: a thousand waiting calls cost no more than one.
+ * The calls of a key wait in one line, in their order. One request at a time takes tokens for the first calls of the line. The answer says
+ * for how many, and when the next tokens are free. Then one alarm is set for the whole line: a thousand waiting calls cost no more than
+ * one.
  *
  *     asking ──all of these calls were served──→ asking, or the end of the line
  *       │  ↑

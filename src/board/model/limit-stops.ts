@@ -1,11 +1,11 @@
-/** Keys of which no job starts until somebody acts, or until a time: who has stopped them, and why. */
+/** Describes why no job of a key starts: who has stopped or pushed back the key, or permits it no job, and why. */
 import { oneLine, shortenText } from '../../core/texts.ts'
 import { toDate } from '../../core/time.ts'
 import type { LimitRule } from './limits.ts'
 
 /**
- * Returns whether no job of the key starts before somebody changes that: the key was stopped, or permits 0 jobs at once. False where a release
- * cannot read the setting.
+ * Returns whether no job of the key starts until somebody changes a setting: the key was stopped, or permits 0 jobs at once. False if this
+ * release cannot read the setting.
  */
 export function isStopped({ heldUntil, hold, concurrency }: LimitRule): boolean {
   return concurrency === 0 || (heldUntil === Number.POSITIVE_INFINITY && hold !== undefined)

@@ -4,12 +4,13 @@
  *
  * Rates follow the generic cell rate algorithm (GCRA). A key has one number, its **arrival time**: the time at which all tokens that were
  * taken would have been refilled. Each claim moves it by `cost` intervals, by the server's clock, and is refused if that would put it
- * further ahead of the clock than `burst` intervals. So in any time t at most `burst + rate × t` tokens are taken, and the time at which the
- * next claim succeeds is known exactly.
+ * further ahead of the clock than `burst` intervals. So in any time t at most `burst + rate × t` tokens are taken, and the time at which
+ * the next claim succeeds is known exactly.
  *
- * Beside the arrival time is the rate by which the tokens were taken. The first request by another rate moves the arrival time, whether it is granted or
- * not ({@link toArrivalAt}): as many tokens are missing as before, but no more than the new burst, and they come back at the new rate. In a time with
- * a change, at most the greater burst is taken, and what each rate gives in its part.
+ * The rate by which the tokens were taken is stored with the arrival time. The first request by another rate converts the arrival time,
+ * whether the request is granted or not ({@link toArrivalAt}): as many tokens are missing as before, but at most the new burst, and they
+ * come back at the new rate. In a time with one change of the rate, at most the greater burst is taken, plus what each rate gives in its
+ * part.
  */
 import { InvalidPosting, LimitReached } from '../../core/errors.ts'
 import { illFormedText, shortenText } from '../../core/texts.ts'
@@ -124,11 +125,14 @@ export interface TokenRequest {
   readonly revision: number
   /** The rate of the key; absent for a key without one, of which only the revision is checked. */
   readonly rate?: TokenRate
-  /** The tokens that each call takes, of at most {@link MAX_CALLS_PER_REQUEST} calls; none to apply only a changed rate to the tokens that were taken. */
+  /**
+   * The tokens that each call takes, for at most {@link MAX_CALLS_PER_REQUEST} calls. Empty to only apply a new rate to the tokens that
+   * were taken.
+   */
   readonly costs: readonly number[]
 }
 
-/** The maximum number of calls in a {@link TokenRequest}: others wait while a server counts them. */
+/** The maximum number of calls in a {@link TokenRequest}: other requests of the key wait while a server counts them. */
 export const MAX_CALLS_PER_REQUEST = 100
 
 /** The answer to a {@link TokenRequest}. */
@@ -203,7 +207,7 @@ export function limitKeyProblem(key: unknown): string | undefined {
   return undefined
 }
 
-/** Returns whether what is set for this key or pattern concerns the key. */
+/** Returns whether the limit of this key or pattern can apply to the key. */
 export function isLimitOf(keyOrPattern: string, key: string): boolean {
   return keyOrPattern === key || (keyOrPattern.endsWith('*') && key.startsWith(keyOrPattern.slice(0, -1)))
 }
@@ -247,7 +251,7 @@ export interface LimitUse {
 /** The maximum number of keys of which {@link LimitUse} is returned at once. */
 export const MAX_USED_KEYS = 1_000
 
-/** Returns what is set for keys now. */
+/** The limits and holds of keys as they are set now. */
 export interface LimitRules {
   /** Whether nothing is set for any key. */
   readonly isEmpty: boolean

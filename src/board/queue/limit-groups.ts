@@ -1,6 +1,6 @@
 /**
- * Groups of jobs that wait for limits: the jobs of a group have the same limited keys, so all of them may start, or none. `limit-lines.ts`
- * says how groups are opened and parked.
+ * Groups of jobs with the same limited keys, and the order in which groups are searched. `limit-lines.ts` explains how groups are opened
+ * and parked.
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
@@ -14,46 +14,51 @@ export interface LimitGroup {
   readonly line: SortedList<QueueEntry, ClaimOrderKey>
   /** The number of entries of the queue that belong to the group, claimable or not. */
   members: number
-  /** The position of its first entry in claim order, by which its list sorts the group; undefined while it is in no list. */
+  /** The position of its first entry in claim order, by which a list sorts the group; undefined while it is in no list. */
   head: ClaimOrderKey | undefined
+  /** The key without room under which the group is parked; undefined if it is open. */
   parkedUnder: KeyLine | undefined
   /**
-   * The key of a fair pattern by whose running jobs the group takes turns with others; undefined if there is none. It and its pattern stay
-   * while the group is in a list.
+   * The key by which the group takes turns with those of other keys of a fair pattern; undefined if no pattern is fair. The key and its
+   * pattern do not change while the group is in a list.
    */
   fairKey: KeyLine | undefined
 }
 
-/** A key for which a limit or a hold is set. */
+/** The line of a key for which a limit or a hold is set: its groups, and the slots and tokens that are taken. */
 export interface KeyLine {
   readonly key: string
   rule: LimitRule
+  /** The groups that are parked under the key. */
   readonly parked: GroupList
+  /** All groups with the key. */
   readonly groups: Set<LimitGroup>
   /** The number of claimed jobs. */
   used: number
-  /** A number that is greater the later the last job of the key has started, as far as this process knows; 0 if none has. */
+  /** The ordinal of the last start of a job of the key among the starts that this process knows; 0 without a start. */
   lastStart: number
   /** The groups that are being opened: each may start a job before the next one of the key is opened. */
   opening: number
-  /** The turns in which the key has a place by its counts. It is taken out of them while these change. */
+  /** The turns that are sorted by the counts of the key. The key must be withdrawn from them before its counts change. */
   readonly turns: Set<FairTurns>
-  /** The jobs that this process tries to claim, and the tokens that they take. The interval of a token may change while they are tried. */
+  /** The number of jobs that this process is trying to claim. */
   reserved: number
+  /** The tokens of these jobs: a number and not a time, because the rate may change meanwhile. */
   reservedTokens: number
   /** The newest known arrival time: see `model/limits.ts`. */
   arrivalMs: number
+  /** The time before which the key is not tried again, because a server has refused a claim for a reason that is not known here. */
   refusedUntil: number
   /** The time at which the groups that are parked under the key are checked again. */
   wakeAt: number
 }
 
-/** What has a place in claim order: a group, or all groups of a fair pattern. */
+/** An element of a {@link GroupList}: a group, or all groups of a fair pattern. */
 export type Contender = LimitGroup | FairTurns
 
 /**
- * Groups in the claim order of their first jobs. The groups of a fair pattern take turns, and have one place together: that of the first of
- * their jobs.
+ * Groups in the claim order of their first jobs. The groups of a fair pattern take turns, and have one place in this order, that of the
+ * first of all their jobs.
  */
 export class GroupList implements Iterable<Contender> {
   readonly #contenders = new SortedList<Contender>(compareHeads)
@@ -87,7 +92,7 @@ export class GroupList implements Iterable<Contender> {
     else this.#changeTurns(pattern, (turns) => turns.delete(group))
   }
 
-  /** Changes the groups of a pattern, by the first of which all of them have their place. */
+  /** Changes the groups of a pattern, and sorts them again: their place may have changed. */
   #changeTurns(pattern: string, change: (turns: FairTurns) => void): void {
     const turns = this.#byPattern.get(pattern) ?? new FairTurns()
     if (turns.head) this.#contenders.delete(turns)
@@ -99,21 +104,24 @@ export class GroupList implements Iterable<Contender> {
   }
 }
 
-/** The number of keys from which on turns are sorted. A list with fewer looks at all of them: a key may be in very many such lists. */
+/**
+ * The number of keys from which turns are sorted. With fewer, all are compared: a key may be in many lists, and each start would sort it in
+ * all.
+ */
 const SORTED_FROM = 32
 
 /**
- * The groups of one fair pattern in a list, by their keys: a key has one turn, however many groups and jobs it has. Of the keys with jobs of
- * the same priority, the one with the fewest running jobs goes first, and of these the one of which no job has started for the longest
- * time. So a key with very many jobs does not keep the others of its pattern waiting, however short they are.
+ * The groups of one fair pattern in a list, by their keys: a key has one turn, however many groups and jobs it has. Among keys with jobs of
+ * the same priority, the one with the fewest running jobs goes first. If several have as few, it is the one that has not started a job for
+ * the longest time. So a key with many short jobs does not keep the others of its pattern waiting.
  */
 export class FairTurns implements Iterable<FairKey> {
   readonly #byHead = new SortedList<LimitGroup>(compareHeads)
   readonly #keys = new Map<KeyLine, FairKey>()
-  /** The keys by their turns; undefined as long as there have been few. */
+  /** The keys by their turns; undefined until there are {@link SORTED_FROM} of them. */
   #sorted: SortedList<FairKey> | undefined
 
-  /** The place of the first job in claim order, whosever turn it is; undefined without a group. */
+  /** The place of the first job of all groups in claim order, whichever key has the turn; undefined without a group. */
   get head(): ClaimOrderKey | undefined {
     return this.#byHead.first?.head
   }
@@ -157,13 +165,13 @@ export class FairTurns implements Iterable<FairKey> {
     }
   }
 
-  /** Takes the key out before its counts change. */
+  /** Removes the key from the sorted keys, before its counts change. */
   withdraw(line: KeyLine): void {
     const key = this.#keys.get(line)
     if (key) this.#sorted?.delete(key)
   }
 
-  /** Puts the key back to where its counts now belong. */
+  /** Adds the key to the sorted keys, after its counts have changed. */
   putBack(line: KeyLine): void {
     const key = this.#keys.get(line)
     if (!key || !this.#sorted) return
@@ -185,8 +193,8 @@ export interface FairKey {
   readonly groups: SortedList<LimitGroup>
 }
 
-/** Returns the number of jobs of the key that run, or that this process tries to claim. */
-export function runningOf({ used, reserved }: KeyLine): number {
+/** Returns the number of jobs of the key that run, or that this process is trying to claim. */
+export function countRunning({ used, reserved }: KeyLine): number {
   return used + reserved
 }
 
@@ -194,7 +202,7 @@ export function runningOf({ used, reserved }: KeyLine): number {
 export function compareTurns(a: LimitGroup, b: LimitGroup): number {
   const [one, other] = [a.fairKey, b.fairKey]
   if (a.head?.priority !== b.head?.priority || !one || !other) return compareHeads(a, b)
-  const running = runningOf(one) + one.opening - runningOf(other) - other.opening
+  const running = countRunning(one) + one.opening - countRunning(other) - other.opening
   return running || one.lastStart - other.lastStart || compareHeads(a, b)
 }
 

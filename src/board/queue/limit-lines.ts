@@ -3,18 +3,18 @@
  *
  * Jobs that name the same limited keys are a **group**, in claim order: all of them may start, or none. A group whose keys all have room is
  * **open**, and a caller chooses from its head. A group with a key that has no room is **parked** under that key, and costs nothing until
- * there is room again: a hundred thousand jobs of one key are one group, which is moved and not visited.
+ * there is room again: a hundred thousand jobs of one key are one group, whose jobs are not visited.
  *
  *     open ──a key was found without room──→ parked under the key ──the key has room again──→ open
  *
  * A key has room again when a claim of it ends, or at a known time: a token is due, or a hold ends. Then the first groups in claim order
- * are opened, as many as there is room for. More groups are opened only if a caller accepts none of their jobs. A group that still waits
- * for another key is parked under that key, and takes none of the room.
+ * are opened, as many as there is room for. More groups are opened only if a caller accepts none of their jobs. A group that also waits for
+ * another key is parked under that key, and takes none of the room.
  *
- * A job that costs more tokens than are free keeps them from all jobs behind it, also from those of other groups: if they took the tokens,
- * it would never start.
+ * If a job costs more tokens than are free, the key keeps its tokens for it, and the jobs behind it get none, also those of other groups:
+ * otherwise it would never start.
  *
- * Only the transaction of a claim decides: slots and tokens that others have taken meanwhile cost a refused claim.
+ * Only the transaction of a claim decides. If others have taken slots or tokens meanwhile, a claim is refused, and nothing else happens.
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
@@ -26,7 +26,7 @@ import { LimitSearch } from './limit-search.ts'
 import { LimitedKeys } from './limited-keys.ts'
 import { SortedList } from './sorted.ts'
 
-/** The pause before a key is tried again, after the server has refused a claim for a reason that the view does not know yet. */
+/** The pause before a key is tried again after a refused claim, if this process does not know when the key has room. */
 const REFUSED_PAUSE_MS = 50
 
 /** The key because of which a job does not start. */
@@ -39,8 +39,9 @@ export interface LimitBlocker {
   readonly until?: number
 }
 
-/** A key that keeps its tokens for a job that costs more of them than there are. */
+/** A key that keeps its tokens for a job that costs more tokens than are free. */
 export interface KeptTokens extends LimitBlocker {
+  /** The job for which the tokens are kept. */
   readonly first: QueueEntry
 }
 
@@ -50,18 +51,20 @@ export class LimitLines {
   #rules = NO_RULES
   readonly #keys = new Map<string, KeyLine>()
   readonly #groups = new Map<string, LimitGroup>()
-  /** The groups of the entries that are in one. */
+  /** The group of each entry that is in one. */
   readonly #groupOf = new Map<QueueEntry, LimitGroup>()
   readonly #open = new GroupList()
   /** Keys that may have room again, with groups parked under them. */
   readonly #awake = new Set<KeyLine>()
+  /** The keys with a known time at which they have room again, by this time. */
   readonly #waking = new SortedList<KeyLine>(
     (a, b) => a.wakeAt - b.wakeAt || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0),
   )
   /** The keys for which jobs have begun to wait. */
   readonly limited = new LimitedKeys()
-  /** Keys with groups that were parked because of chosen jobs: whether jobs have begun to wait is known when these are claimed or refused. */
+  /** Keys with groups that were parked because of chosen jobs: only the outcome of their claims shows whether jobs have begun to wait. */
   readonly #unreported = new Set<KeyLine>()
+  /** The number of starts of jobs so far. */
   #starts = 0
   /** The entries that are counted as reserved. */
   readonly #reserved = new Set<QueueEntry>()
@@ -88,7 +91,7 @@ export class LimitLines {
       const { rate: former } = line.rule
       line.rule = rules.ruleOf(line.key) ?? {}
       line.refusedUntil = 0
-      // A changed rate changes the arrival time. The next claim is tried, so that the servers compute the new one and answer with it.
+      // The arrival time by the former rate no longer applies. The servers compute that by the new rate, and the next claim returns it.
       const { rate } = line.rule
       if (!rate || !former || !isSameRate(rate, former)) line.arrivalMs = 0
     }
@@ -98,8 +101,8 @@ export class LimitLines {
   }
 
   /**
-   * Puts an entry into its group, if a limit or a hold is set for one of its keys. A job that was cancelled waits for no key that is stopped: it would stay
-   * on the board until somebody resumes that.
+   * Adds an entry to its group, if a limit or a hold is set for one of its keys. A cancelled job does not wait for keys that are stopped:
+   * it would stay on the board until they are resumed.
    */
   join(place: QueueEntry): void {
     if (this.#rules.isEmpty) return
@@ -121,12 +124,12 @@ export class LimitLines {
     return this.#groupOf.has(place)
   }
 
-  /** Returns whether a key of the entry is stopped, for which it waits. */
+  /** Returns whether the entry waits for a key that is stopped. */
   isStopped(place: QueueEntry): boolean {
     return this.#keysOf(place).some(({ rule }) => isStopped(rule))
   }
 
-  /** Removes an entry from its group. It must be neither offered nor counted any more. */
+  /** Removes an entry from its group. Before, it must be neither offered nor counted. */
   quit(place: QueueEntry): void {
     const group = this.#groupOf.get(place)
     if (!group) return
@@ -166,19 +169,20 @@ export class LimitLines {
   /** Offers an entry to searches, or no longer offers it. `isReady`: whether it can be claimed if its limits permit it. */
   show(place: QueueEntry, { isReady }: { readonly isReady: boolean }): void {
     const group = this.#groupOf.get(place)
-    if (group) this.#moving(group, () => (isReady ? group.line.add(place) : group.line.delete(place)))
+    if (group) this.#changeLine(group, () => (isReady ? group.line.add(place) : group.line.delete(place)))
   }
 
   /** Counts an entry whose claim is tried, until {@link unreserve}. */
   reserve(place: QueueEntry): void {
     if (!this.has(place) || this.#reserved.has(place)) return
     this.#reserved.add(place)
-    this.#count(place, 1)
+    this.#countReserved(place, 1)
   }
 
+  /** Stops counting an entry that {@link reserve} has counted: its claim was granted, refused or given up. */
   unreserve(place: QueueEntry): void {
     if (!this.#reserved.delete(place)) return
-    this.#count(place, -1)
+    this.#countReserved(place, -1)
     for (const line of this.#keysOf(place)) this.#wake(line)
   }
 
@@ -188,13 +192,13 @@ export class LimitLines {
     if (line) line.arrivalMs = Math.max(line.arrivalMs, arrivalMs)
   }
 
-  /** Notes that the server has refused a claim because of the key, and that the time from which it has room is not known. */
+  /** Notes that the server has refused a claim because of the key, without the time from which the key has room. */
   noteRefused(key: string, now: number): void {
     const line = this.#keys.get(key)
     if (line) line.refusedUntil = now + REFUSED_PAUSE_MS
   }
 
-  /** Notes which keys may have room again by now. Returns whether any was noted. */
+  /** Notes the keys that may have room again by now. Returns whether there are any. */
   advance(now: number): boolean {
     let isNoted = false
     for (let line = this.#waking.first; line && line.wakeAt <= now; line = this.#waking.first) {
@@ -217,7 +221,7 @@ export class LimitLines {
     return undefined
   }
 
-  /** Returns as {@link blockerOf} does, and makes sure that {@link nextWake} is not later than the time that the result names. */
+  /** Returns the result of {@link blockerOf}, and sets {@link nextWake} to no later than the time in it. */
   awaitRoom(place: QueueEntry, now: number): LimitBlocker | undefined {
     const blocker = this.blockerOf(place, now)
     const line = blocker?.until === undefined ? undefined : this.#keys.get(blocker.key)
@@ -242,7 +246,7 @@ export class LimitLines {
       ...{ open: this.#open, now, keysOf: (place) => this.#keysOf(place) },
       openMore: (times, chosen) => this.#openParked(times, { now, chosen }),
       park: (group, { line, until }, { isTaken }) => {
-        if (!isTaken) this.#note(group, line, { now, until })
+        if (!isTaken) this.#noteLimited(group, line, { now, until })
         this.#park(group, line, until)
         if (!isTaken) return
         this.#wake(line)
@@ -251,8 +255,12 @@ export class LimitLines {
     })
   }
 
-  /** Notes that jobs wait for a key; the first job of the group is the first of them. */
-  #note(group: LimitGroup, { key }: KeyLine, { now, until }: { readonly now: number; readonly until: number }): void {
+  /** Notes, for the event `limited`, that jobs wait for a key; the first job of the group is the first of them. */
+  #noteLimited(
+    group: LimitGroup,
+    { key }: KeyLine,
+    { now, until }: { readonly now: number; readonly until: number },
+  ): void {
     const { first } = group.line
     if (first) this.limited.note({ key, first, until: until === Number.POSITIVE_INFINITY ? undefined : until }, now)
   }
@@ -301,7 +309,8 @@ export class LimitLines {
     return this.#starts
   }
 
-  #count(place: QueueEntry, times: 1 | -1): void {
+  /** Adds an entry to the reserved jobs and tokens of its keys, or subtracts it. */
+  #countReserved(place: QueueEntry, times: 1 | -1): void {
     for (const line of this.#keysOf(place)) {
       this.#recount(line, () => {
         line.reserved += times
@@ -311,7 +320,7 @@ export class LimitLines {
     }
   }
 
-  /** Changes the counts of a key, by which its turn comes. */
+  /** Changes the counts of a key, and sorts it again where it takes turns. */
   #recount(line: KeyLine, change: () => void): void {
     const turns: readonly FairTurns[] = line.turns.size === 0 ? [] : [...line.turns]
     for (const each of turns) each.withdraw(line)
@@ -327,8 +336,8 @@ export class LimitLines {
     if (line.parked.size > 0) this.#awake.add(line)
   }
 
-  /** Makes a change of the line of a group. If its head changes, sorts the group again in its list. */
-  #moving(group: LimitGroup, change: () => void): void {
+  /** Changes the line of a group. If its head changes, sorts the group again in its list. */
+  #changeLine(group: LimitGroup, change: () => void): void {
     const before = group.line.first
     change()
     if (group.line.first === before) return
@@ -340,7 +349,7 @@ export class LimitLines {
     if (group.parkedUnder) this.#wakeForCheaperHead(group.parkedUnder)
   }
 
-  /** Makes the next search look at the key again: the new head of a group may take fewer tokens than the former one. */
+  /** Makes the next search check the key again: the new head of a group may take fewer tokens than the former one. */
   #wakeForCheaperHead(line: KeyLine): void {
     if (line.rule.rate) this.#awake.add(line)
   }
@@ -360,7 +369,7 @@ export class LimitLines {
     this.#waking.add(line)
   }
 
-  /** Opens parked groups of keys that have room: `times` as many as there is room for. Returns whether any was opened. */
+  /** Opens parked groups of keys with room: `times` as many as there is room for. Returns whether any was opened. */
   #openParked(times: number, { now, chosen }: { readonly now: number; readonly chosen: ChosenJobs }): boolean {
     const opened = [...this.#awake].map((line) =>
       // The jobs that were chosen may be refused: then the key is still awake.
@@ -369,7 +378,7 @@ export class LimitLines {
     return opened.some(({ length }) => length > 0)
   }
 
-  /** Opens groups that are parked under a key, at most so many, and returns them. */
+  /** Opens up to `most` groups that are parked under a key, and returns them. */
   #openParkedOf(line: KeyLine, { most, now }: { readonly most: number; readonly now: number }): readonly LimitGroup[] {
     const opened: LimitGroup[] = []
     while (opened.length < most) {
@@ -377,7 +386,7 @@ export class LimitLines {
       if (!group) break
       const blocked = findBlocked(group, { now })
       if (blocked?.line === line) {
-        if (this.#unreported.delete(line)) this.#note(group, line, { now, until: blocked.until })
+        if (this.#unreported.delete(line)) this.#noteLimited(group, line, { now, until: blocked.until })
         this.#park(group, line, blocked.until)
         this.#awake.delete(line)
         break

@@ -1,11 +1,11 @@
-/** Whether the keys of a group have room for a job: slots and tokens that are left, as far as this process knows. */
+/** Computes whether the keys of a group have room for a job: the slots and tokens that are left, as far as this process knows. */
 import { compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
 import { type LimitCost, takeTokens } from '../model/limits.ts'
 import type { Posting } from '../model/posting.ts'
 import { compareTurns, type KeyLine, type LimitGroup } from './limit-groups.ts'
 
-/** The jobs of a key that a search has chosen so far, and the time by which they move its arrival time. */
+/** The number of jobs of a key that a search has chosen so far, and the time by which they move its arrival time. */
 export interface ChosenOfKey {
   count: number
   costMs: number
@@ -16,13 +16,13 @@ export type ChosenJobs = ReadonlyMap<KeyLine, ChosenOfKey>
 /** A key without room, and the time until which it has none. */
 export interface BlockedKey {
   readonly line: KeyLine
-  /** Milliseconds since 1970; infinite where it is not known. */
+  /** Milliseconds since 1970; infinite if it is not known. */
   readonly until: number
 }
 
 /**
- * Returns the key of the group that has no room for an entry for the longest time, by default for its first. While a job waits for a slot, it keeps no
- * tokens from others.
+ * Returns the key of the group that has no room for an entry for the longest time; undefined if all keys have room. By default, the entry
+ * is the first of the group. While a job waits for a slot, no tokens are kept for it: nobody knows when it will start.
  */
 export function findBlocked(
   group: LimitGroup,
@@ -40,8 +40,8 @@ export function findBlocked(
 }
 
 /**
- * Returns the job that goes before an entry and waits for tokens of the key, and until when. Without this rule, jobs that cost few tokens would take each
- * token as soon as it is free, and one that costs many would never start.
+ * Returns the job before an entry for which the key keeps its tokens, and until when. If it kept none, jobs that cost few tokens would take
+ * each token as soon as it is free, and a job that costs many would never start.
  */
 export function findKept(
   line: KeyLine,
@@ -64,7 +64,7 @@ function goesBefore(
   return waiting.head !== undefined && compareClaimOrder(waiting.head, place) < 0
 }
 
-/** Returns the time until which the key has no room, infinite where it is not known; undefined if it has room. */
+/** Returns the time until which the key has no room, infinite if it is not known; undefined if it has room. */
 export function blockedUntil(
   { rule, used, reserved, reservedTokens, arrivalMs, refusedUntil }: KeyLine,
   asked: { readonly cost: number; readonly now: number; readonly chosen?: ChosenOfKey | undefined },
@@ -83,7 +83,7 @@ export function blockedUntil(
   return 'until' in taken ? taken.until : undefined
 }
 
-/** Returns whether the key has room for the jobs that a search has chosen, and for no other. */
+/** Returns whether the jobs that a search has chosen use up the room of the key. */
 export function isUsedUp(
   line: KeyLine,
   { now, chosen }: { readonly now: number; readonly chosen: ChosenJobs },
@@ -92,7 +92,10 @@ export function isUsedUp(
   return ofKey !== undefined && blockedUntil(line, { cost: 1, now, chosen: ofKey }) !== undefined
 }
 
-/** Returns the number of jobs of the key that can start now: at least one. */
+/**
+ * Returns the number of jobs of the key that can start now: at least 1, so that a search makes progress, and at most 1,000, so that it does
+ * not open too many groups at once.
+ */
 export function roomOf({ rule, used, reserved, reservedTokens, arrivalMs }: KeyLine, now: number): number {
   const { concurrency = Number.POSITIVE_INFINITY, rate } = rule
   const ahead = Math.max(arrivalMs, now) - now

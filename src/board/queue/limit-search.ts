@@ -1,6 +1,6 @@
 /**
- * Searches the jobs that wait for limits for those that may start now, in claim order. Counts the jobs that were chosen, so that it never
- * yields more of a key than there is room for.
+ * Searches the jobs that wait for limits for those that may start now, in claim order. It counts the jobs that were chosen, so that it
+ * never yields more jobs of a key than the key has room for.
  *
  * The groups of a fair pattern take turns, and count as one: their place in claim order is that of the job whose turn it is. So a job of
  * another key never waits for a job that was posted after it.
@@ -17,22 +17,23 @@ export interface SearchOptions {
   readonly now: number
   readonly keysOf: (place: QueueEntry) => readonly KeyLine[]
   /**
-   * Opens parked groups: `times` as many as there is room for, and none of a key that has room only for the jobs that were chosen. Returns
-   * whether any was opened.
+   * Opens parked groups: `times` as many as there is room for, and none of a key whose room the chosen jobs use up. Returns whether any was
+   * opened.
    */
   readonly openMore: (times: number, chosen: ChosenJobs) => boolean
-  /** @param options.isTaken whether the key has no room only because of the jobs that were chosen: they may be refused */
+  /** Parks a group. @param options.isTaken whether the key has no room only because of chosen jobs, which may be refused */
   readonly park: (group: LimitGroup, blocked: BlockedKey, options: { readonly isTaken: boolean }) => void
 }
 
 export class LimitSearch {
   readonly #options: SearchOptions
   readonly #chosen = new Map<KeyLine, ChosenOfKey>()
+  /** The groups without room. */
   readonly #full = new Map<LimitGroup, BlockedKey>()
-  /** The groups that would have room without the jobs that were chosen. */
+  /** The groups that have no room only because of the chosen jobs. */
   readonly #taken = new Map<LimitGroup, BlockedKey>()
   readonly #yielded = new Set<QueueEntry>()
-  /** Keys with too few tokens for a job that this scan has visited. They keep their tokens for it, from the jobs behind it. */
+  /** Keys with too few tokens for a job that this scan has visited: they keep their tokens for it, and the jobs behind it get none. */
   readonly #kept = new Set<KeyLine>()
 
   constructor(options: SearchOptions) {
@@ -49,7 +50,7 @@ export class LimitSearch {
     }
   }
 
-  /** Yields the jobs. The lines must not change before {@link end}. */
+  /** Yields the jobs that may start now. The lines must not change before {@link end}. */
   *jobs(): Generator<QueueEntry, void, undefined> {
     this.#options.openMore(1, this.#chosen)
     for (let times = 2; ; times *= 2) {
@@ -59,10 +60,10 @@ export class LimitSearch {
     }
   }
 
-  /** Parks the groups that were found without room: the next search opens as many of them as there is room for, and need not look at all again. */
+  /** Parks the groups without room, so that the next search need not visit all of them again. */
   end(): void {
     this.#parkFull()
-    // Not before the end: a group that is opened once more in the same search would be parked once more, without end.
+    // Only at the end: otherwise this search would open and park the same groups again and again.
     for (const [group, blocked] of this.#taken) this.#options.park(group, blocked, { isTaken: true })
     this.#taken.clear()
   }
@@ -96,7 +97,7 @@ export class LimitSearch {
     }
   }
 
-  /** Returns the first job of a group, or of the groups of a fair pattern the one whose turn it is. */
+  /** Returns the first job of a group, or the job of a fair pattern whose turn it is. */
   #begin(contender: Contender): Cursor | undefined {
     if (!(contender instanceof FairTurns)) return toCursor(contender, contender.line[Symbol.iterator]())
     const { now } = this.#options

@@ -1,18 +1,19 @@
 /**
- * The turns of the keys of one fair pattern in one scan of a search: the key with the fewest running jobs goes first, and the jobs that the
- * search has chosen count as running. Keys, and the groups of each, are looked at when their turn may have come.
+ * The turns of the keys of one fair pattern in one scan of a search. The key with the fewest running jobs goes first, and the jobs that the
+ * search has chosen count as running. A key, or a group of a key, is read only when it may be the next one: a pattern may have very many.
  */
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
-import { type FairKey, type KeyLine, type LimitGroup, runningOf } from './limit-groups.ts'
+import { countRunning, type FairKey, type KeyLine, type LimitGroup } from './limit-groups.ts'
 import { SortedList } from './sorted.ts'
 
-/** The next job of a group. */
+/** The next job of a group in a scan. */
 export interface Cursor extends ClaimOrderKey {
   readonly place: QueueEntry
   readonly group: LimitGroup
+  /** The jobs of the group after this one. */
   readonly rest: Iterator<QueueEntry>
-  /** Set for a group that takes turns: where the next job comes from. */
+  /** The turns that yield the job after this one; undefined for a group that takes no turns. */
   readonly turns?: Turns
 }
 
@@ -25,8 +26,8 @@ export interface TurnsOptions {
   readonly isUsedUp: (line: KeyLine) => boolean
 }
 
-/** A key that has had a turn, or has the next one. */
-interface Waiting {
+/** A key that waits for its turn. */
+interface WaitingKey {
   readonly jobs: JobsOfKey
   /** The next job of the key. */
   readonly cursor: Cursor
@@ -38,8 +39,8 @@ export class Turns {
   readonly #options: TurnsOptions
   readonly #keys: Iterator<FairKey>
   #next: IteratorResult<FairKey>
-  readonly #waiting = new SortedList<Waiting>(compareWaiting)
-  /** The key that had the last turn, and its job: whether this was chosen is known by the next turn. */
+  readonly #waiting = new SortedList<WaitingKey>(compareWaiting)
+  /** The key that had the last turn, and its job. Its place is computed at the next turn, when it is known whether the job was chosen. */
   #last: { readonly jobs: JobsOfKey; readonly cursor: Cursor } | undefined
 
   constructor(keys: Iterable<FairKey>, options: TurnsOptions) {
@@ -51,17 +52,17 @@ export class Turns {
   /** Returns the next job of the key whose turn it is; undefined if there is none. */
   take(): Cursor | undefined {
     const { isFull, isUsedUp, isYielded } = this.#options
-    if (this.#last) this.#return(this.#last)
+    if (this.#last) this.#addAgain(this.#last)
     this.#last = undefined
     while (true) {
-      this.#pull()
+      this.#addNext()
       const { first } = this.#waiting
       if (!first) return undefined
       this.#waiting.delete(first)
       const { jobs, cursor } = first
       if (isUsedUp(jobs.line)) continue
       jobs.remove(cursor)
-      if (isYielded(cursor.place)) this.#return(first)
+      if (isYielded(cursor.place)) this.#addAgain(first)
       else if (isFull(cursor)) this.#add(jobs)
       else {
         this.#last = first
@@ -70,21 +71,21 @@ export class Turns {
     }
   }
 
-  /** Lets a key wait for its next turn, with the job behind the one that it has had. */
-  #return({ jobs, cursor }: { readonly jobs: JobsOfKey; readonly cursor: Cursor }): void {
+  /** Adds a key that has had a turn, with its next job. */
+  #addAgain({ jobs, cursor }: { readonly jobs: JobsOfKey; readonly cursor: Cursor }): void {
     jobs.add(toCursor(cursor.group, cursor.rest))
     this.#add(jobs)
   }
 
-  /** Adds the keys that may come before the first one that waits. Their numbers are at least those by which they are sorted. */
-  #pull(): void {
+  /** Adds the keys that may go before the first one that waits: the jobs that were chosen can only move a key back. */
+  #addNext(): void {
     while (!this.#next.done) {
       const { value: key } = this.#next
       const jobs = new JobsOfKey(key)
       const cursor = jobs.first
       const { first } = this.#waiting
       const { line } = key
-      const least = cursor && { jobs, cursor, running: runningOf(line), lastStart: line.lastStart }
+      const least = cursor && { jobs, cursor, running: countRunning(line), lastStart: line.lastStart }
       if (first && least && compareWaiting(first, least) < 0) return
       this.#next = this.#keys.next()
       this.#add(jobs)
@@ -94,12 +95,12 @@ export class Turns {
   #add(jobs: JobsOfKey): void {
     const { line, first: cursor } = jobs
     if (!cursor) return
-    const running = runningOf(line) + this.#options.chosenOf(line)
+    const running = countRunning(line) + this.#options.chosenOf(line)
     this.#waiting.add({ jobs, cursor, running, lastStart: line.lastStart })
   }
 }
 
-/** The jobs of a key in claim order, of whichever of its groups. A group is looked at when all jobs before it were taken. */
+/** The jobs of a key in claim order, from all of its groups. A group is read only when its first job may be the next one. */
 class JobsOfKey {
   readonly line: KeyLine
   readonly #groups: Iterator<LimitGroup>
@@ -136,12 +137,12 @@ export function toCursor(group: LimitGroup, rest: Iterator<QueueEntry>): Cursor 
   return done ? undefined : { id: place.id, priority: place.priority, order: place.order, place, group, rest }
 }
 
-/** Returns whether a group whose first job has this place may come before the first cursor. */
+/** Returns whether a group whose first job has this place may go before the first cursor. */
 export function isNotBehind(head: ClaimOrderKey | undefined, first: ClaimOrderKey | undefined): boolean {
   return head === undefined || first === undefined || compareClaimOrder(head, first) <= 0
 }
 
-function compareWaiting(a: Waiting, b: Waiting): number {
+function compareWaiting(a: WaitingKey, b: WaitingKey): number {
   if (a.cursor.priority !== b.cursor.priority) return compareClaimOrder(a.cursor, b.cursor)
   return a.running - b.running || a.lastStart - b.lastStart || compareClaimOrder(a.cursor, b.cursor)
 }

@@ -1,9 +1,9 @@
-/** Collects the keys of limits for which jobs have begun to wait, so that each is reported once in a while. */
+/** Collects the keys for which jobs have begun to wait. Each is reported at most once in a minute. */
 import type { QueueEntry } from '../model/entry.ts'
 
-/** The time in which a key for which jobs wait again and again is reported once. */
+/** The time without waiting jobs after which a key is reported again. */
 const REPORT_PERIOD_MS = 60_000
-/** The number of keys of which the time of the last wait is kept. */
+/** The maximum number of keys for which the time of the last wait is kept. */
 const MAX_KEPT_KEYS = 10_000
 
 /** A key for which jobs have begun to wait. */
@@ -18,7 +18,7 @@ export interface LimitedKey {
 const NONE: readonly LimitedKey[] = []
 
 export class LimitedKeys {
-  /** The time at which a job has last begun to wait for each key. */
+  /** The time of the last wait for each key. */
   readonly #waitedAt = new Map<string, number>()
   #found: LimitedKey[] = []
 

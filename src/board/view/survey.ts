@@ -3,24 +3,24 @@ import type { JobEntry } from '../model/entry.ts'
 import type { LiveView } from './live-view.ts'
 
 /**
- * The state of a job for people who count: `waiting` for an owner, or for resources; `limited`: a limit has no room for it; `delayed`; `blocked`: it waits for
- * other jobs; `running`.
+ * The state by which a job is counted. `waiting`: for an owner or for resources. `limited`: a limit has no room for it. `blocked`: it waits
+ * for other jobs.
  */
 export const SURVEYED_STATES = ['waiting', 'limited', 'delayed', 'blocked', 'running'] as const
 export type SurveyedState = (typeof SURVEYED_STATES)[number]
 
 export interface FlowSurvey {
   readonly counts: Record<SurveyedState, number>
-  /** The time since when the job waits that has waited longest, on the board's clock in milliseconds; undefined if none waits. */
+  /** The time since when the longest-waiting job has waited, on the board's clock in milliseconds; undefined if none waits. */
   oldest: number | undefined
 }
 
 export interface JobsSurvey {
   /** The number of jobs on the board, claimed or not. */
   readonly total: number
-  /** Whether every job is counted. If not, the board is longer than the view, and there are more than these of all but `running`. */
+  /** Whether every job is counted. If not, the view has only the window of the board, and all counts but `running` are lower bounds. */
   readonly isComplete: boolean
-  /** The jobs by flow; those whose posting is not read, and those without a flow, count as `none`. */
+  /** The jobs by flow. Jobs without a flow, or whose posting was not read, count as `none`. */
   readonly flows: ReadonlyMap<string, FlowSurvey>
   /** The number of jobs that wait for each key of a limit. */
   readonly limited: ReadonlyMap<string, number>
@@ -62,7 +62,7 @@ function stateOf(
   return queueEntry && queueEntry.dueAt > now ? 'delayed' : 'waiting'
 }
 
-/** Returns since when a job could have been claimed: its last write, or its due time. */
+/** Returns the time since when a job waits: its last write or its due time, whichever is later. */
 function waitingSince({ stored, queueEntry }: JobEntry): number | undefined {
   return stored && Math.max(stored.writtenAt, queueEntry?.dueAt ?? 0)
 }

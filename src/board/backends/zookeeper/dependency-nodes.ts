@@ -62,8 +62,9 @@ export interface JobEnd {
   /** Commits steps of a job that stays on the board, because its end alone would be too large. @throws as {@link commit} */
   readonly commitPart: (steps: readonly TransactionStep[], prechecks: readonly Precheck[]) => Promise<void>
   /**
-   * Ends the job; the prechecks show whether it would be refused because of its dependents. @throws DependentsChanged if dependents were not known, or
-   * what they wait for has changed since it was read
+   * Ends the job. The prechecks show whether it would be refused because of its dependents.
+   *
+   * @throws DependentsChanged if dependents were not known, or the jobs for which they wait have changed since they were read
    */
   readonly commit: (steps: readonly TransactionStep[], prechecks: readonly Precheck[]) => Promise<void>
 }
@@ -145,8 +146,8 @@ export class DependencyNodes {
   }
 
   /**
-   * Returns the reads that show which of the dependencies have left the board, once one of a batch has. A server that has answered a refused
-   * multi has also applied all that was committed before it: what such a read does not find is gone.
+   * Returns the reads that show which of the dependencies have left the board, once one of a batch has. A server that has answered a
+   * refused multi has also applied all that was committed before it: what such a read does not find is gone.
    */
   prechecks(after: readonly Dependency[]): readonly Precheck[] {
     const judge = (id: string, { error }: ReadResult<ReadData>) => {
@@ -187,7 +188,7 @@ export class DependencyNodes {
   ): Promise<void> {
     using part = await this.#release.prepare(id, dependents, outcome)
     await commitPart(part.steps, part.prechecks)
-    await this.#lookAgain(part)
+    await this.#freeLater(part)
   }
 
   /** Ends the job, and frees the jobs that still depend on it. */
@@ -200,12 +201,12 @@ export class DependencyNodes {
     await commit(rest?.steps ?? [], [...(rest?.prechecks ?? []), this.#endPrecheck(id, dependents)])
     this.#known.noteEnded(id, toIds(dependents))
     this.noteGone(id)
-    if (rest) await this.#lookAgain(rest)
+    if (rest) await this.#freeLater(rest)
   }
 
   /**
-   * Returns the read that shows whether a job has other dependents than these. Jobs that end together often have dependents that their owner did
-   * not know: it did not view the board when they were posted.
+   * Returns the read that shows whether a job has other dependents than these. Jobs that end together often have dependents that their
+   * owner does not know, because it did not view the board when they were posted.
    */
   #endPrecheck(id: string, known: readonly Dependent[]): Precheck {
     const names = new Set(known.map(({ name }) => name))
@@ -273,14 +274,14 @@ export class DependencyNodes {
     return (listed?.names ?? []).map(toDependent)
   }
 
-  /** Frees those of the jobs that wait for nothing any more: others may have ended at the same time. */
-  async #lookAgain({ lookAgain }: Pick<Release, 'lookAgain'>): Promise<void> {
-    await Promise.all(lookAgain.map((id) => this.#looks.add(id)))
+  /** Reads dependents again, and frees those that wait for nothing: their other dependencies may have ended at the same time. */
+  async #freeLater({ toReadAgain }: Pick<Release, 'toReadAgain'>): Promise<void> {
+    await Promise.all(toReadAgain.map((id) => this.#looks.add(id)))
   }
 
   /**
-   * Frees those of the jobs that wait for nothing. It reads from a server that has applied the end of the caller: of jobs that end at the same
-   * time, the one that is committed last sees all. Without a connection, the sweep frees them.
+   * Frees those of the jobs that wait for nothing. It reads from a server that has applied the end of the caller: of jobs that end at the
+   * same time, the one that is committed last sees all. Without a connection, the sweep frees them.
    */
   async #freeReady(ids: readonly string[]): Promise<void> {
     try {

@@ -4,12 +4,12 @@
  * | the other dependencies of the dependent, as read | steps beside the deletion of this one |
  * |---|---|
  * | none | delete `.waits/<dependent>` |
- * | only jobs whose ends this process has begun before, none of which deletes `.waits/<dependent>` | delete `.waits/<dependent>`: refused if one of these ends is refused |
+ * | only jobs that this process is ending, without deleting `.waits/<dependent>` | delete `.waits/<dependent>`; refused with one of these ends |
  * | at most 32 | check that one of them exists. If it has ended meanwhile, the check is refused, and the dependent is read again |
  * | more | none; after the transaction, the dependent is read again, and freed if it waits for nothing |
  *
- * With the check, no owner can die between the end of a job and the release of a dependent. Only where more than 32 dependencies end at once, and
- * none of their owners has read the other ends, may these owners die before they read again; then the sweep frees the dependent.
+ * With the check, no owner can die between the end of a job and the release of a dependent. Only if more than 32 dependencies end at once,
+ * and none of their owners has read the other ends, can these owners die before they read again. Then the sweep frees the dependent.
  */
 import { NoNode, op, type ReadData, type ReadResult, type ZooKeeper } from '../../../zookeeper/index.ts'
 import { pickAtRandom } from '../../model/claim-order.ts'
@@ -19,9 +19,9 @@ import type { TransactionStep } from './commit/transactions.ts'
 import { addBounded, type KnownDependencies } from './known-dependencies.ts'
 import type { Layout } from './store/layout.ts'
 
-/** The number of dependencies up to which all are read: the names of a thousand would be read a thousand times. */
+/** The maximum number of dependencies that are read: a thousand ends would each read the names of a thousand. */
 const MAX_LISTED = 32
-/** The number of dependents of which all dependencies are read at once, however many these are: at most a thousand each. */
+/** The maximum number of dependents whose dependencies are read without counting them first: each may have a thousand. */
 const MAX_READ_WHOLE = 16
 const MAX_LARGE = 100_000
 
@@ -38,18 +38,18 @@ export interface Dependent {
   readonly on: DependencyEnd
 }
 
-/** The steps by which the end of a job frees some of the jobs that depend on it. Dispose of it when they were committed, or refused. */
+/** The steps by which the end of a job frees some of the jobs that depend on it. Dispose of it after the commit or the refusal. */
 export interface Release extends Disposable {
   readonly steps: readonly TransactionStep[]
   readonly prechecks: readonly Precheck[]
   /** Dependents to read again after the transaction: they waited for many other jobs when they were read. */
-  readonly lookAgain: readonly string[]
+  readonly toReadAgain: readonly string[]
 }
 
-/** Internal signal: the jobs that depend on a job that ends, or what these wait for, is not what was read. */
+/** Internal signal: the jobs that depend on a job that ends, or the jobs for which these wait, have changed since they were read. */
 export class DependentsChanged extends Error {}
 
-/** What is known of a job that waits: for which jobs, or for how many. */
+/** The jobs for which a job waits, or their number. */
 type Waits = { readonly names: readonly string[] } | { readonly count: number }
 
 interface DependencyReleaseOptions {
@@ -58,7 +58,7 @@ interface DependencyReleaseOptions {
   readonly known: KnownDependencies
 }
 
-/** What was found of a dependent; without `waits` it does not wait any more. */
+/** A dependent as it was read; without `waits` it no longer waits. */
 interface FoundDependent {
   readonly waits: Waits | undefined
   readonly isCancelled: boolean
@@ -69,11 +69,11 @@ export class DependencyRelease {
   readonly #zookeeper: Pick<ZooKeeper, 'multiRead'>
   readonly #layout: Layout
   readonly #known: KnownDependencies
-  /** Dependents that wait for more jobs than are listed, when they were read last. */
+  /** Dependents that waited for more than {@link MAX_LISTED} jobs at their last read. */
   readonly #large = new Set<string>()
   /**
-   * The jobs whose ends are under way here, by the jobs that depend on them. Those that delete the wait of the dependent are not there: they rely on the
-   * others, and if these relied on them, all would be refused for ever.
+   * The jobs that this process is ending, by the jobs that depend on them; without the ends that delete the wait of the dependent. Those
+   * rely on the others: if the others relied on them, too, all would be refused for ever.
    */
   readonly #ending = new Map<string, Set<string>>()
 
@@ -83,13 +83,17 @@ export class DependencyRelease {
     this.#known = known
   }
 
-  /** Returns the steps that free the dependents of a job. Sends no request if what they wait for is known. @throws NotConnected */
+  /**
+   * Returns the steps that free the dependents of a job. Sends no request if the jobs for which they wait are known.
+   *
+   * @throws NotConnected
+   */
   async prepare(id: string, dependents: readonly Dependent[], outcome: JobOutcome): Promise<Release> {
     const layout = this.#layout
     const found = this.#recall(dependents, outcome) ?? (await this.#read(dependents))
     const steps: TransactionStep[] = []
     const prechecks: Precheck[] = []
-    const lookAgain: string[] = []
+    const toReadAgain: string[] = []
     const left: string[] = []
     for (const [index, dependent] of dependents.entries()) {
       const { waits, isCancelled } = found[index] ?? {}
@@ -103,14 +107,14 @@ export class DependencyRelease {
       const rest = this.#restOf(dependent.id, { waits, id })
       steps.push(...rest.steps)
       prechecks.push(...rest.prechecks)
-      if (rest.isOpen) lookAgain.push(dependent.id)
+      if (rest.isOpen) toReadAgain.push(dependent.id)
       if (!rest.isLast) left.push(dependent.id)
     }
     this.#noteEnding(id, left)
-    return { steps, prechecks, lookAgain, [Symbol.dispose]: () => this.#forgetEnding(id, left) }
+    return { steps, prechecks, toReadAgain, [Symbol.dispose]: () => this.#forgetEnding(id, left) }
   }
 
-  /** Returns the steps about what a dependent waits for beside a job that ends. */
+  /** Returns the steps for the other jobs for which a dependent waits, besides the one that ends. */
   #restOf(
     dependent: string,
     { waits, id }: { readonly waits: Waits; readonly id: string },
@@ -131,7 +135,10 @@ export class DependencyRelease {
     return { steps: [toDelete(path)], prechecks: [{ op: op.getData(path), judge }], isLast: true }
   }
 
-  /** Returns what is known of the dependents; undefined where something is not. A cancel request matters only where the job goes to the trash. */
+  /**
+   * Returns the dependents from the cache; undefined if one is not in it. The cache has no cancel requests, which matter only for a job
+   * that goes to the trash.
+   */
   #recall(dependents: readonly Dependent[], { outcome }: JobOutcome): readonly FoundDependent[] | undefined {
     if (outcome !== 'done') return undefined
     const found: FoundDependent[] = []
@@ -172,7 +179,7 @@ export class DependencyRelease {
     return new Map(ids.map((id, index) => [id, results[index]?.names ?? []]))
   }
 
-  /** Notes whether a dependent waits for more jobs than are listed; returns what it waits for. */
+  /** Notes whether a dependent waits for more jobs than are listed. Returns these jobs, or their number. */
   #noteSize(id: string, waits: Waits | undefined): Waits | undefined {
     const count = waits && ('names' in waits ? waits.names.length : waits.count)
     if (count === undefined || count <= MAX_LISTED) {

@@ -1,35 +1,43 @@
 /**
- * What this process knows of dependencies by the changes that it receives: then neither the end of a job nor the claim of its dependents needs
- * a read or a proof. What is known may be old or incomplete; the transaction that ends a job is refused then, and the servers are asked.
+ * A cache of dependencies, filled by the changes that this process receives. With it, the end of a job needs no read of its dependents, and
+ * their claims need no proof that they wait for nothing. If it is old or incomplete, the transaction that ends a job is refused, and the
+ * dependents are read from the servers.
  */
 import type { WatchEvent } from '../../../zookeeper/index.ts'
 import { isJob, type Layout } from './store/layout.ts'
 
-/** The most names that are kept of one job: with more, the servers are asked. */
+/** The maximum number of names that are kept of one job: with more, they are read from the servers. */
 const MAX_NAMES = 32
+/** The maximum number of names that are kept of all jobs. */
 const DEFAULT_MAX_NAMES_IN_ALL = 100_000
 const MAX_DEPENDED_ON = 100_000
 const MAX_READY = 100_000
 
 export class KnownDependencies {
   readonly #layout: Layout
-  /** Jobs on which others depend, as far as changes and reads have shown. The oldest are forgotten: without a view, nobody reports their ends. */
+  /**
+   * Jobs on which others depend, as far as changes and reads have shown. The oldest are removed: without a view, their ends are not
+   * received.
+   */
   readonly #dependedOn = new Set<string>()
-  /** The names of all dependents of jobs of {@link #dependedOn}; those of jobs with many, and of jobs that had some before, are not there. */
+  /**
+   * The names of all dependents of jobs of {@link #dependedOn}; absent for a job with many, or with dependents from before the first
+   * change.
+   */
   readonly #dependents: NameSets
-  /** The jobs for which a dependent waits, if its post was seen. */
+  /** The jobs for which a dependent waits; absent unless its post was received. */
   readonly #waits: NameSets
-  /** Dependents whose waits were deleted: this happens once, and nobody creates them again. The oldest are forgotten. */
+  /** Dependents whose waits were deleted, which are never created again. The oldest are removed. */
   readonly #ready = new Set<string>()
 
-  /** @param options.maxNames the most names that are kept of all dependents, and of all jobs for which dependents wait */
+  /** @param options.maxNames the maximum number of names of dependents, and of names of jobs for which dependents wait */
   constructor(layout: Layout, { maxNames = DEFAULT_MAX_NAMES_IN_ALL }: { readonly maxNames?: number } = {}) {
     this.#layout = layout
     this.#dependents = new NameSets(maxNames)
     this.#waits = new NameSets(maxNames)
   }
 
-  /** Takes in a change. */
+  /** Applies a change that this process has received. */
   apply({ type, path }: Pick<WatchEvent, 'type' | 'path'>): void {
     if (type !== 'created' && type !== 'deleted') return
     const { path: board, waitsFolder } = this.#layout
@@ -62,18 +70,18 @@ export class KnownDependencies {
     }
   }
 
-  /** Notes a job on which others depend, so that its end looks for them at once. */
+  /** Notes that others depend on a job, so that its end reads them first. */
   note(id: string): void {
     addBounded(this.#dependedOn, id, MAX_DEPENDED_ON)
   }
 
-  /** Notes the number of dependents that a read of the job has shown. */
+  /** Notes the number of dependents of a job, from a read. If other dependents are known, they are forgotten. */
   noteCount(id: string, count: number): void {
     this.note(id)
     if (this.#dependents.get(id)?.size !== count) this.#dependents.delete(id)
   }
 
-  /** Notes that a job has ended, before the change is received: the dependents do not wait for it any more. */
+  /** Notes that a job has ended, before the change is received: its dependents no longer wait for it. */
   noteEnded(id: string, dependents: readonly string[]): void {
     this.forget(id)
     for (const dependent of dependents) this.#waits.remove(dependent, id)
@@ -86,7 +94,7 @@ export class KnownDependencies {
     this.#ready.delete(id)
   }
 
-  /** Forgets what is known of a job and its dependents, because a transaction was refused by it. */
+  /** Forgets what is known of a job and its dependents, because a transaction was refused by it: the servers are asked next. */
   distrust(id: string, dependents: readonly string[]): void {
     this.note(id)
     this.#dependents.delete(id)
@@ -100,26 +108,28 @@ export class KnownDependencies {
     this.#waits.clear()
   }
 
-  /** Returns the names of the dependents of a job; undefined where the servers have to be asked. */
+  /** Returns the names of the dependents of a job; undefined if they have to be read from the servers. */
   dependentsOf(id: string): readonly string[] | undefined {
     if (!this.#dependedOn.has(id)) return []
     const names = this.#dependents.get(id)
     return names && [...names]
   }
 
-  /** Returns the jobs for which a dependent waits; undefined where the servers have to be asked. */
+  /** Returns the jobs for which a dependent waits; undefined if they have to be read from the servers. */
   waitsOf(dependent: string): readonly string[] | undefined {
     const names = this.#waits.get(dependent)
     return names && [...names]
   }
 
-  /** Returns whether the wait of a dependent was deleted: the job waits for nothing any more. */
+  /** Returns whether the wait of a job was deleted, so that the job waits for nothing. */
   isReady(id: string): boolean {
     return this.#ready.has(id)
   }
 }
 
-/** Sets of names, each complete or absent. The oldest are removed where there are too many names, and each that gets too large. */
+/**
+ * Sets of names, each complete or absent. A set that gets too large is removed; the oldest are removed if there are too many names in all.
+ */
 class NameSets {
   readonly #sets = new Map<string, Set<string>>()
   readonly #maxNames: number
@@ -139,7 +149,7 @@ class NameSets {
     this.#sets.set(key, new Set())
   }
 
-  /** Adds a name to a set, if it is there. */
+  /** Adds a name to a set, if the set exists. */
   add(key: string, name: string): void {
     const names = this.#sets.get(key)
     if (!names || names.has(name)) return

@@ -2,8 +2,8 @@
  * The slots and tokens of limits on ZooKeeper, as this client knows them.
  *
  *     <sessions>/.limits/<key>       its data is the arrival time of the key (see model/limits.ts)
- *     <sessions>/.limits/<key>/<n>   the slot with the number n, from 0 to below the limit (ephemeral); its data is the id of the job that holds it,
- *                                    empty in older releases
+ *     <sessions>/.limits/<key>/<n>   the slot with the number n, from 0 to below the limit (ephemeral); its data is the id of the job that
+ *                                    holds it, empty in older releases
  *
  * A claim creates the znodes of its slots, and sets the arrival times at the versions that were read. So a slot has one holder, and is free
  * as soon as that claim or its session ends; and of two processes that take the same token one is refused. Claims that one process sends
@@ -15,16 +15,17 @@
  *
  *     arrival time = max(time before, modification time) + moved by
  *
- * Tokens that were taken by another rate than the one that is set now are counted anew by the first write after the change (`toArrivalAt`), at its
- * modification time, too. If such tokens are the reason why a claim is refused, the client makes that write before the refusal: else they would come
- * back at the former rate as long as claims are refused.
+ * After a change of the rate, the first write converts the tokens that were taken by the former one (`toArrivalAt`), at its modification
+ * time, too. If such tokens are the reason why a claim is refused, the client makes that write before the refusal: otherwise they would
+ * come back at the former rate as long as claims are refused.
  *
- * What is cached of a key may be old. If it shows no room, or a claim was refused by it, the key is read again before anything is decided. After
- * a write of the gate, too: every claim checks the version of the gate, so that no claim is granted by what was read before.
+ * The cache of a key may be old. If it shows no room, or a claim was refused by it, the key is read again before anything is decided. It is
+ * also read again after a write of the gate: every claim checks the version of the gate, so no claim is granted by an older read. Two
+ * writers of the gate make this necessary:
  *
- * - A change of a limit writes the gate. Where a concurrency was lowered, jobs hold slots above it, with which no znode of a new claim collides.
- * - The sweep of unused keys writes it (`store/limit-sweep.ts`). The versions of a key that is created again begin at 0, so that one which was read
- *   before the sweep could be reached again.
+ * - A change of a limit. If a concurrency was lowered, jobs hold slots above it, with which no znode of a new claim collides.
+ * - The sweep of unused keys (`store/limit-sweep.ts`). The versions of a key that is created again begin at 0, so a version that was read
+ *   before the sweep could occur again.
  */
 import {
   BadVersion,
@@ -54,9 +55,9 @@ import { gateCheckOp, type TransactionStep } from './commit/transactions.ts'
 import { isHashed, type Layout } from './store/layout.ts'
 import { decodeTokens, encodeTokens, type TokenData, toTaken } from './store/token-data.ts'
 
-/** The number of keys of which something is cached. */
+/** The maximum number of keys in the cache. */
 const MAX_CACHED_KEYS = 10_000
-/** The number of slots in one read. */
+/** The maximum number of slots in one read. */
 const SLOTS_PER_READ = 500
 
 export interface LimitNodesOptions {
@@ -186,8 +187,8 @@ export class LimitNodes {
   }
 
   /**
-   * Reads the paths of the slots of these keys that the claim of a job holds, whichever client has claimed it; in one round trip, and more if slots
-   * are taken. A slot of an older release is left out.
+   * Returns the paths of the slots of these keys that the claim of a job holds, whichever client has claimed it. Takes one round trip, and
+   * more if slots are taken. Leaves out slots of older releases.
    */
   async readSlotsOf(id: string, keys: readonly string[]): Promise<readonly string[]> {
     const { zookeeper, layout } = this.#options
@@ -239,8 +240,8 @@ export class LimitNodes {
   }
 
   /**
-   * Writes the changed rates of keys whose tokens were taken by others, unless the gate or a key was changed meanwhile. Returns whether anything was to
-   * be written, so that the keys have to be read again.
+   * Writes the current rates of keys whose tokens were taken by former ones, unless the gate or a key was changed meanwhile. Returns
+   * whether anything had to be written: then the keys have to be read again.
    */
   async #applyRates(wanted: readonly Wanted[], gate: number): Promise<boolean> {
     const { zookeeper, layout } = this.#options
@@ -339,7 +340,7 @@ class KeyNode {
   readonly key: string
   /** The slots that are znodes. */
   takenSlots: Set<number> = new Set()
-  /** The slots that claims of this client take which are not done yet. */
+  /** The slots that claims under way of this client take. */
   readonly reservedSlots = new Set<number>()
   #reservedTokens = 0
   /** Whether the znode has to be read before anything else is reserved. */

@@ -1,8 +1,8 @@
 /**
  * The gauges of a board. One exporter exports them, and not each conductor: Prometheus would add up the same board several times.
  *
- * Labels never contain ids, as those of `core/metrics.ts`. The label of a limit is its kind, the part of the key before the first slash: whole
- * keys may be the names of tenants.
+ * Labels never contain ids, as those of `core/metrics.ts`. The label of a limit is its kind, the part of the key before the first slash:
+ * whole keys may be the names of tenants.
  */
 import type { Instrument } from '../../../core/metrics.ts'
 

@@ -1,4 +1,6 @@
-/** A value that is read by requests. However often it is asked for, the pauses between its reads are at least ten times as long as a read. */
+/**
+ * A value that is read by requests. However often it is asked for, the pauses between its reads are at least ten times as long as a read.
+ */
 import { monotonic } from '../../../core/time.ts'
 
 /** The pause after a read, as a multiple of the time that the read took: so a server spends at most a tenth of its time on it. */
