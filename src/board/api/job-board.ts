@@ -522,6 +522,8 @@ export class JobBoard implements AsyncDisposable {
    */
   async waitingFor(job: Job): Promise<WaitingFor | undefined> {
     this.#lifecycle.assertRunning()
+    // Changes come by a watch: without this, a key that this process has just held or resumed would be as it was before.
+    if (this.#limitBook.revision !== undefined) await this.#limitBook.refresh().catch(() => undefined)
     return this.#lookup.waitingFor(job, { paused: () => this.paused })
   }
 

@@ -519,6 +519,18 @@ export function jobLimitsContract({ open, expire }: Place): void {
     }
   })
 
+  test('a job waits for a key that was held a moment ago, and not for one that was resumed a moment ago', async () => {
+    const [one, other] = [await open(), await open()]
+    const job = await one.post('work', {}, { limits: ['api'] })
+    expect(await one.waitingFor(job)).toBeUndefined()
+    for (const board of [one, other, one]) {
+      await board.limits.stop('api')
+      expect(await board.waitingFor(job)).toMatchObject({ kind: 'limit', key: 'api' })
+      await board.limits.resume('api')
+      expect(await board.waitingFor(job)).toBeUndefined()
+    }
+  })
+
   test('a job that is claimed by name is refused with the key, and stays', async () => {
     const board = await open()
     await board.limits.set('api', { concurrency: 1 })
