@@ -125,7 +125,7 @@ async function fill(board: JobBoard): Promise<string> {
     return { flow: 'report', store: { day: n + 1 }, name: `report of day ${n + 1}`, maxAttempts: 1 }
   })
   for (const result of await board.postMany([...images, ...reports])) if ('error' in result) throw result.error
-  while (board.jobCount > 0) await once(AbortSignal.timeout(50), 'abort')
+  while ((board.jobCount ?? 0) > 0) await once(AbortSignal.timeout(50), 'abort')
   const running = await board.post(
     'import',
     {},
