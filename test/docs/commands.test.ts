@@ -77,7 +77,7 @@ test.each(COMMANDS)('$page: $line', async ({ line }) => {
  * needs is missing.
  */
 const TOLD: unknown = expect.stringMatching(
-  / nowhere:|missing required argument '(uuid|flow|id|keys?)'|--flows |name the flow, or a file with --from/,
+  / nowhere:|missing required argument '(uuid|flow|id|keys?)'|--basic people: ENOENT|--flows |name the flow, or a file with --from/,
 )
 
 const context = processContext()

@@ -30,8 +30,8 @@ export class Visit {
   }
 
   /** Goes to a page of the board, and waits for what it shows. */
-  async open(path: string): Promise<void> {
-    await this.page.goto(`${this.#url}b/main/${path}`)
+  async open(path: string, { board = 'main' } = {}): Promise<void> {
+    await this.page.goto(`${this.#url}b/${board}/${path}`)
     await this.page.getByRole('heading', { level: 1 }).waitFor()
     await this.settled()
   }
