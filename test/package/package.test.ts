@@ -207,58 +207,65 @@ const client: ZooKeeper = new ZooKeeper({ hosts: '127.0.0.1:2181' })
 export { client, job, length }
 `
 
+/** The time for a dozen programs, or an installation, on a machine that is busy. */
+const SLOW_MS = 300_000
+
 const VERSIONS: readonly NodeVersion[] = ['own', '22', '24']
 
 // Where there is no ZooKeeper the run says so: see JOBBOARD_SKIP.
 describe.skipIf(!zookeeperHosts)('the first ten minutes', () => {
-  test.each(VERSIONS.slice(0, count({ test: 1, long: VERSIONS.length })))('on Node %s', async (version) => {
-    const path = await nodeFolder(version)
-    const env = {
-      JOBBOARD_BOARD: `zookeeper://${zookeeperHosts}${namespace('stranger')}`,
-      JOBBOARD_PERSISTENCE: `directory:${join(user.folder, `logbooks-${version}`)}`,
-    }
-    const run = (line: string) => user.run(line, { env, path })
-    if (version !== 'own') expect(await run('node --version')).toMatch(`v${version}.`)
+  test.each(VERSIONS.slice(0, count({ test: 1, long: VERSIONS.length })))(
+    'on Node %s',
+    { timeout: SLOW_MS },
+    async (version) => {
+      const path = await nodeFolder(version)
+      const env = {
+        JOBBOARD_BOARD: `zookeeper://${zookeeperHosts}${namespace('stranger')}`,
+        JOBBOARD_PERSISTENCE: `directory:${join(user.folder, `logbooks-${version}`)}`,
+      }
+      const run = (line: string) => user.run(line, { env, path })
+      if (version !== 'own') expect(await run('node --version')).toMatch(`v${version}.`)
 
-    // The ten lines of the README.
-    const quickStart = await firstOf('README.md', 'ts')
-    await user.write('quick-start.ts', quickStart)
-    expect(await run('npx --no-install tsx quick-start.ts')).toBe('Hello, Ada!\nCOMPLETE\n')
+      // The ten lines of the README.
+      const quickStart = await firstOf('README.md', 'ts')
+      await user.write('quick-start.ts', quickStart)
+      expect(await run('npx --no-install tsx quick-start.ts')).toBe('Hello, Ada!\nCOMPLETE\n')
 
-    // Posting.
-    const flows = await firstOf('docs/start/conductors.md', 'js')
-    await user.write('flows.mjs', flows)
-    const jobboard = 'node_modules/.bin/jobboard'
-    const post = async (rest: string) => (await run(`${jobboard} post ${rest}`)).trim()
-    const done = await post(`hello --flows ./flows.mjs --store '{"name":"Ada"}'`)
-    const refused = await post('refused --flows ./flows.mjs')
-    const unwanted = await post(`hello --flows ./flows.mjs --store '{"name":"Bob"}'`)
+      // Posting.
+      const flows = await firstOf('docs/start/conductors.md', 'js')
+      await user.write('flows.mjs', flows)
+      const jobboard = 'node_modules/.bin/jobboard'
+      const post = async (rest: string) => (await run(`${jobboard} post ${rest}`)).trim()
+      const done = await post(`hello --flows ./flows.mjs --store '{"name":"Ada"}'`)
+      const refused = await post('refused --flows ./flows.mjs')
+      const unwanted = await post(`hello --flows ./flows.mjs --store '{"name":"Bob"}'`)
 
-    // Giving up, and thinking better of it.
-    await run(`${jobboard} cancel ${unwanted}`)
-    expect(await inTrash(run)).toEqual([unwanted])
-    await run(`${jobboard} trash restore ${unwanted}`)
-    expect(await inTrash(run)).toEqual([])
+      // Giving up, and thinking better of it.
+      await run(`${jobboard} cancel ${unwanted}`)
+      expect(await inTrash(run)).toEqual([unwanted])
+      await run(`${jobboard} trash restore ${unwanted}`)
+      expect(await inTrash(run)).toEqual([])
 
-    // A conductor, until all are over.
-    const waits = [done, refused, unwanted].map((uuid) => `${jobboard} wait ${uuid} >>ends.txt`).join('; ')
-    const conductor = `${jobboard} conductor --flows ./flows.mjs >said.txt 2>log.txt`
-    await run(`${conductor} & conductor=$!; ${waits}; kill -INT $conductor; wait $conductor`)
-    expect(await run('grep Hello said.txt | sort')).toBe('Hello, Ada!\nHello, Bob!\n')
+      // A conductor, until all are over.
+      const waits = [done, refused, unwanted].map((uuid) => `${jobboard} wait ${uuid} >>ends.txt`).join('; ')
+      const conductor = `${jobboard} conductor --flows ./flows.mjs >said.txt 2>log.txt`
+      await run(`${conductor} & conductor=$!; ${waits}; kill -INT $conductor; wait $conductor`)
+      expect(await run('grep Hello said.txt | sort')).toBe('Hello, Ada!\nHello, Bob!\n')
 
-    // Looking.
-    expect(await run(`${jobboard} show ${done}`)).toMatch(/^greet +SUCCESS/m)
-    expect(await run(`${jobboard} track ${unwanted}`)).toContain('"Hello, Bob!"')
-    expect(await inTrash(run)).toEqual([refused])
-    expect(await run(`${jobboard} jobs --json`)).toBe('')
-  })
+      // Looking.
+      expect(await run(`${jobboard} show ${done}`)).toMatch(/^greet +SUCCESS/m)
+      expect(await run(`${jobboard} track ${unwanted}`)).toContain('"Hello, Bob!"')
+      expect(await inTrash(run)).toEqual([refused])
+      expect(await run(`${jobboard} jobs --json`)).toBe('')
+    },
+  )
 })
 
 /** The oldest drivers that the package says it takes; all other tests run with the newest. */
 const OLDEST = { pg: '8.11.0', ioredis: '5.4.1' } as const
 
 describe('an application with drivers of its own', () => {
-  test('installs the package beside the oldest that it takes, and works with them', async () => {
+  test('installs the package beside the oldest that it takes, and works with them', { timeout: SLOW_MS }, async () => {
     const { peerDependencies } = await manifest()
     expect(peerDependencies).toMatchObject({ pg: '>=8.11 <9', ioredis: '>=5.4 <6', zookeeper: '^7.0.0' })
     const beside = Object.entries(OLDEST).map(([name, version]) => `${name}@${version}`)

@@ -192,7 +192,7 @@ describe('a stop', () => {
     await using pool = await testPool({ max: 1 })
     const file = await newFile()
     const stop = new AbortFlag()
-    const working = rejectionOf(pool.run({ kind: 'heed', file }, { stop }))
+    const working = rejectionOf(pool.run({ kind: 'heed', file }, { stop, graceMs: 60_000 }))
     const [pid = 0] = await pidsIn(file, 1)
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) sendSignal(pid, signal)
     stop.abort(new Timeout('late'))

@@ -165,7 +165,7 @@ describe('mistakes: exit code 2, and where they are', () => {
     ['board: ${', `1:1: write \${NAME}, the name of a variable in braces`],
     [
       'board: lost\nboards: { other: zookeeper://h/x }',
-      '1:1: there is no board "lost" in jobboard.yaml; there are other',
+      '1:1: there is no board "lost" in jobboard.yaml; there is only other',
     ],
     ['- a', '1:1: it must be a map'],
     ['a: 1\na: 2', '2:1: this is not valid YAML (Map keys must be unique)'],
