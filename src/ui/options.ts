@@ -28,7 +28,7 @@ export interface DashboardOptions {
    * it answers on this machine only.
    */
   readonly authorize?: Authorize | Authenticator
-  /** Refuses all changes, whoever asks; false by default. */
+  /** Whether the server refuses all changes, for all users; false by default. */
   readonly readOnly?: boolean
   /** The host names under which the dashboard answers, beside those of this machine, without ports; `*` allows all. */
   readonly allowedHosts?: readonly string[]

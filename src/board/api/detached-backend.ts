@@ -1,6 +1,6 @@
 /**
- * A backend whose requests run outside of every span. It keeps loops, connections and group commits, which whoever calls first starts and all
- * others share: without this, they would belong to the trace of that first caller for as long as the board is open.
+ * Wraps a backend, so that its requests run outside of every span. The first caller starts the loops, connections and group commits that all
+ * callers share: without this wrapper, they would belong to the trace of the first caller for as long as the board is open.
  */
 import type { Tracer } from '../../core/tracing.ts'
 import type { Backend } from '../backend.ts'

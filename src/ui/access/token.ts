@@ -1,6 +1,6 @@
 /**
  * Access by a token: in a link that sets a cookie, or in an `Authorization: Bearer` header. The token of a one-time link is used up by its first
- * use: whoever finds it later, in a history or a log, can do nothing with it.
+ * use: a person who finds it later, in a history or a log, can do nothing with it.
  */
 import { InvalidArgument } from '../../core/errors.ts'
 import type { Access, Authenticator } from './access.ts'

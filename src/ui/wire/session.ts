@@ -25,7 +25,7 @@ export const session = z.object({
   who: z.string(),
   level: z.enum(LEVELS),
   values: z.boolean(),
-  /** Whether the server refuses all actions, whoever asks. */
+  /** Whether the server refuses all actions, for all users. */
   readOnly: z.boolean(),
   version: z.string(),
   /** The time of the server, by which ages are computed. */

@@ -18,7 +18,7 @@ import type { SharedOptions } from '../../input/shared-options.ts'
 import { openNamedBoard } from '../../opening.ts'
 import { escapeUnprintable } from '../../output/render/text.ts'
 import { BOARD_GAUGES } from './board-gauges.ts'
-import { BoardReader } from './board-reader.ts'
+import { GaugeReader } from './gauge-reader.ts'
 
 /** The pauses between attempts to open a board that is away or not created yet. */
 const REOPEN_PAUSES = { firstPauseMs: 1_000, maxPauseMs: 15_000 } as const
@@ -27,7 +27,7 @@ const REOPEN_PAUSES = { firstPauseMs: 1_000, maxPauseMs: 15_000 } as const
 interface ExportedBoard {
   readonly uri: string
   readonly label: string
-  reader: BoardReader | undefined
+  reader: GaugeReader | undefined
 }
 
 interface ExporterParts {
@@ -93,7 +93,7 @@ async function exportBoard(
     },
   })
   if (!opened) return
-  using reader = new BoardReader(opened.board, { label: board.label })
+  using reader = new GaugeReader(opened.board, { label: board.label })
   board.reader = reader
   await whenAborted(signal)
   board.reader = undefined

@@ -45,7 +45,7 @@ export function defineUi(program: Command, run: RunAction): void {
       '--host <address>',
       'address to listen on; another than this machine needs a way to sign in (default: 127.0.0.1)',
     )
-    .option('--read-only', 'refuse all changes, whoever asks')
+    .option('--read-only', 'refuse all changes, for all users')
     .option(
       '--auth <mode>',
       'link: a link that works once (default on this machine); none: everybody on this machine may do everything',

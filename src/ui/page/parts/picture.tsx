@@ -5,7 +5,7 @@ import type { WirePicture } from '../../wire/picture.ts'
 import { clip, visible } from '../state/format.ts'
 import { texts } from '../texts.ts'
 import { Warning } from './notices.tsx'
-import { stateClass } from './text.tsx'
+import { SIGNS, stateClass } from './text.tsx'
 
 type Node = WirePicture['nodes'][number]
 type Edge = WirePicture['edges'][number]
@@ -82,7 +82,8 @@ function NodeShape({ node, state }: { node: Node; state: string | undefined }): 
   const { x, y, width, height, kind, isolated, label } = node
   if (kind === 'point') return <circle class="point" cx={x} cy={y} r={4} />
   const name = visible(node.name ?? '')
-  const sign = NODE_SIGNS[state ?? ''] ?? (kind === 'retry' ? '↻' : '')
+  // A part that has not begun has no sign.
+  const sign = (state === 'PENDING' ? undefined : SIGNS[state ?? '']) ?? (kind === 'retry' ? '↻' : '')
   const classes = ['node', kind, isolated && 'isolated', stateClass(state ?? 'none')].filter(Boolean).join(' ')
   return (
     <g class={classes}>
@@ -96,17 +97,6 @@ function NodeShape({ node, state }: { node: Node; state: string | undefined }): 
       </text>
     </g>
   )
-}
-
-const NODE_SIGNS: Readonly<Record<string, string>> = {
-  RUNNING: '▶',
-  SUCCESS: '✓',
-  FAILURE: '✕',
-  REVERTING: '↶',
-  REVERTED: '↺',
-  REVERT_FAILURE: '✕',
-  IGNORE: '–',
-  RETRYING: '↻',
 }
 
 function EdgeShape({ edge: { points, kind } }: { edge: Edge }): JSX.Element | null {

@@ -106,7 +106,7 @@ export function Elapsed({ from, to }: { from: string; to?: string | undefined })
 }
 
 /** Each state has a sign of its own beside its colour. */
-const SIGNS: Readonly<Record<string, string>> = {
+export const SIGNS: Readonly<Record<string, string>> = {
   WAITING: '○',
   DELAYED: '◔',
   RUNNING: '▶',

@@ -1,4 +1,4 @@
-/** Who is told of changes on the board, however this tab hears of them. */
+/** Keeps the listeners for changes of the board, which the stream, another tab or polling reports. */
 
 /** The topics that have changed; `all` after a time in which changes may have been missed. */
 export type Changed = ReadonlySet<string> | 'all'

@@ -42,7 +42,7 @@ interface Schedules {
   readonly late: number
 }
 
-export class BoardReader implements Disposable {
+export class GaugeReader implements Disposable {
   readonly #board: JobBoard
   readonly #label: string
   readonly #flows = new NameLimit()

@@ -1,7 +1,7 @@
 /** The gauges of a board that is longer than what is read of it, and how often requests are sent. */
 import { expect, onTestFinished, test } from 'vitest'
 import { BOARD_GAUGES } from '../../../src/cli/commands/exporter/board-gauges.ts'
-import { BoardReader } from '../../../src/cli/commands/exporter/board-reader.ts'
+import { GaugeReader } from '../../../src/cli/commands/exporter/gauge-reader.ts'
 import { Paced } from '../../../src/cli/commands/exporter/paced.ts'
 import { type JobBoard, openBoard } from '../../../src/index.ts'
 import { PrometheusSink } from '../../../src/telemetry/internal.ts'
@@ -9,7 +9,7 @@ import { startRedis } from '../../support/redis.ts'
 
 /** Returns the lines of some gauges of the board. */
 async function gaugesOf(board: JobBoard, names: readonly string[], options: { readonly maxTrash?: number } = {}) {
-  using reader = new BoardReader(board, { label: 'a', ...options })
+  using reader = new GaugeReader(board, { label: 'a', ...options })
   const sink = new PrometheusSink(BOARD_GAUGES)
   await reader.record(sink)
   const lines = sink.text().split('\n')
