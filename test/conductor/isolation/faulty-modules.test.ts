@@ -35,22 +35,23 @@ async function newModule(text: string): Promise<string> {
   return file
 }
 
-test.each<[string, string, RegExp]>([
-  ['that throws', "throw new Error('no licence')", /no licence/],
-  ['that throws no error', "throw 'only a text'", /only a text/],
-  ['that ends its process', 'process.exit(0)', /ended with exit code 0 before it was ready/],
-  ['that computes for ever', 'while (true) Math.random()', /was not ready within 4000 ms/],
+test.each<[string, string, RegExp, ConductorPool['startTimeout']]>([
+  ['that throws', "throw new Error('no licence')", /no licence/, '50s'],
+  ['that throws no error', "throw 'only a text'", /only a text/, '50s'],
+  ['that ends its process', 'process.exit(0)', /ended with exit code 0 before it was ready/, '50s'],
+  ['that computes for ever', 'while (true) Math.random()', /was not ready within 4000 ms/, '4s'],
   [
     'that waits for ever',
     'await new Promise(() => setInterval(() => undefined, 1000))',
     /was not ready within 4000 ms/,
+    '4s',
   ],
-  ['with a syntax error', 'export const = 1', /SyntaxError|Unexpected|error/i],
-])('a module %s at its import refuses the start, and leaves no process', async (_, text, message) => {
+  ['with a syntax error', 'export const = 1', /SyntaxError|Unexpected|error/i, '50s'],
+])('a module %s at its import refuses the start, and leaves no process', async (_, text, message, startTimeout) => {
   const pids = await newFile()
   const note = `import { appendFileSync } from 'node:fs'\nappendFileSync(${JSON.stringify(pids)}, process.pid + '\\n')\n`
   const module = await newModule(`${note}${text}`)
-  const pool: ConductorPool = { module, max: 1, startTimeout: '4s', execArgv: TYPESCRIPT }
+  const pool: ConductorPool = { module, max: 1, startTimeout, execArgv: TYPESCRIPT }
   const error = await rejectionOf(runFlow(flows.greeting, { name: 'Ada' }, { pool, services: flows.services }))
   expect(error).toBeInstanceOf(ChildUnavailable)
   expect(describeError(error)).toMatch(message)

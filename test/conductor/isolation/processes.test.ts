@@ -148,7 +148,7 @@ describe.skipIf(!zookeeperHosts)('a conductor in a process of its own', () => {
     const place = await newPlace(`zookeeper://${zookeeperHosts}${namespace('recycling')}`)
     const conductor = await startProcess(place, 'only', { min: 1, max: 2, maxTasks: 3 })
     await using board = await openBoard(place.uri)
-    const jobs = await Promise.all(Array.from({ length: 100 }, (_, n) => board.post('visiting', { n })))
+    const jobs = await Promise.all(Array.from({ length: 40 }, (_, n) => board.post('visiting', { n })))
     expect(new Set(await Promise.all(jobs.map((job) => job.wait())))).toEqual(new Set(['COMPLETE']))
     const { lines } = conductor
     expect(lines.filter((line) => line.endsWith('charged'))).toEqual([])
@@ -160,10 +160,10 @@ describe.skipIf(!zookeeperHosts)('a conductor in a process of its own', () => {
       if (line.startsWith('child died')) living -= 1
       expect(living, 'a child has ended before its successor was ready').toBeGreaterThanOrEqual(1)
     }
-    expect(died.length).toBeGreaterThanOrEqual(25)
+    expect(died.length).toBeGreaterThanOrEqual(9)
     expect(died.filter((line) => !line.endsWith('true'))).toEqual([])
     conductor.signal('SIGTERM')
     expect(await conductor.ended).toBe(0)
     await whenDead(lines.filter((line) => line.startsWith('child started')).map((line) => Number(line.split(' ')[2])))
-  })
+  }, 180_000)
 })

@@ -33,7 +33,9 @@ async function failOnce(onError: ErrorHandler, error: 'plain' | 'final' | 'none'
   const conductor = await startConductor({
     ...{ board, persistence: 'memory:', flows: [crawl], onError, onFailure: 'retry' },
   })
-  const job = await board.post(crawl, { error }, { maxAttempts })
+  // A second run would change what the caller looks at.
+  const backOff = { first: '1h', max: '1h', jitter: 'none' } as const
+  const job = await board.post(crawl, { error }, { maxAttempts, backOff })
   const settled = await new Promise<string>((resolve) => {
     conductor.on('settled', (event) => resolve(event.settled))
   })
