@@ -43,7 +43,13 @@ export default async function ui(): Promise<void> {
   console.log(`Node ${process.version}, ${cpus().length} processors`)
   const goals: Goal[] = []
   for (const [where, uriOf] of Object.entries(places)) goals.push(...(await throughput(where, uriOf)))
-  goals.push(await bundle(), await firstPage(), await memory())
+  goals.push(await bundle())
+  const longBoards = {
+    memory: 'memory:',
+    ...Object.fromEntries(Object.entries(places).map(([where, uriOf]) => [where, uriOf('long')])),
+  }
+  for (const [where, uri] of Object.entries(longBoards)) goals.push(...(await firstPage(where, uri)))
+  goals.push(await memory())
   printGoals(goals)
 }
 
@@ -105,17 +111,18 @@ async function bundle(): Promise<Goal> {
   return { what: 'size of the script and the style of the page, in kB of gzip:', value, goal: { atMost: 60 } }
 }
 
-async function firstPage(): Promise<Goal> {
-  await using part = await startPart(CHILD, ['firstPage', String(LONG_BOARD), String(ASKS)])
-  const took = (await part.go()).said as number[]
+async function firstPage(where: string, uri: string): Promise<Goal[]> {
+  await using part = await startPart(CHILD, ['firstPage', uri, String(LONG_BOARD), String(ASKS)])
+  const [first = Number.NaN, ...later] = (await part.go()).said as number[]
+  const answered = `${later.length + 1} of ${ASKS} answered`
   console.log(
-    `\nfirst page of jobs of a board of ${LONG_BOARD} jobs in memory: ${spread(took, 1)} ms (${took.length} of ${ASKS} answered)`,
+    `\nfirst page of ${LONG_BOARD} jobs, ${where}: at first ${first.toFixed(0)} ms, then ${spread(later, 0)} ms (${answered})`,
   )
-  return {
-    what: `the slowest first page of ${LONG_BOARD} jobs, in ms:`,
-    value: Math.max(...took),
-    goal: { atMost: 300 },
-  }
+  const what = `the first page of ${LONG_BOARD} jobs, ${where}, in ms,`
+  return [
+    { what: `${what} at the first look:`, value: first, goal: { atMost: 300 } },
+    { what: `${what} the slowest of those after it:`, value: Math.max(...later), goal: { atMost: 300 } },
+  ]
 }
 
 async function memory(): Promise<Goal> {

@@ -125,6 +125,9 @@ test('a second call leaves out what is on the board: by key, by uuid, or by the 
   await postLines(lines)
   expect((await postLines(lines.slice(0, 2), '--resume')).stdout).toBe('0 posted, 2 on the board already\n')
   expect((await postLines(lines, '--from-line', '3')).stdout).toBe('1 posted\n')
+  expect(await postLines(lines, '--from-line', '4')).toMatchObject({ exitCode: 0, stdout: '0 posted\n', stderr: '' })
+  const behind = { exitCode: 1, stdout: '0 posted\n', stderr: '--from-line 5 is behind the end: there are 3 lines\n' }
+  expect(await postLines(lines, '--from-line', '5')).toMatchObject(behind)
   expect((await names()).sort()).toEqual(['key', 'last', 'last', 'uuid'])
 })
 

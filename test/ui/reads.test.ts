@@ -127,6 +127,22 @@ describe('jobs', () => {
       expect((await client.get(path)).status, path).toBe(400)
   })
 
+  test('a long board is shown as far as it is read, to those who prefer not to wait', async () => {
+    const jobs = 20_000
+    await board.postMany(Array.from({ length: jobs }, (_, n) => ({ flow: 'a', store: {}, name: `job ${n}` })))
+    await using fresh = openClient({ board })
+    const first = await fresh.get<WireJobPage>('/boards/main/jobs?limit=3', { prefer: 'respond-async' })
+    const { read, all } = first.body.scan.reading ?? {}
+    expect(read).toBeLessThan(jobs)
+    if (all !== undefined) expect(all).toBe(jobs)
+    const overview = await fresh.get<WireOverview>('/boards/main/overview', { prefer: 'respond-async' })
+    expect(overview.body.jobs.waiting).toMatchObject({ atLeast: true })
+    const whole = await fresh.get<WireJobPage>('/boards/main/jobs?limit=3')
+    expect(whole.body.jobs.map(({ name }) => name)).toEqual(['job 0', 'job 1', 'job 2'])
+    expect(whole.body.scan).toMatchObject({ total: jobs })
+    expect(whole.body.scan).not.toHaveProperty('reading')
+  })
+
   test('a bounded search says how far it is, and goes on', async () => {
     await board.postMany(
       Array.from({ length: 20_500 }, (_, index) => ({ flow: index === 20_200 ? 'needle' : 'hay', store: {} })),

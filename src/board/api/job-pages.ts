@@ -9,7 +9,7 @@ import type { Backend, BoardSections, JobSummary } from '../backend.ts'
 import { type ClaimOrderKey, compareClaimOrder, PRIORITIES, type Priority } from '../model/claim-order.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { Posting } from '../model/posting.ts'
-import type { LiveView } from '../view/live-view.ts'
+import type { LiveView, ViewReading } from '../view/live-view.ts'
 import { Job } from './job.ts'
 import { readJobs } from './read-jobs.ts'
 import { TrashedJob } from './trashed-job.ts'
@@ -30,6 +30,11 @@ export interface PageOptions<T> {
 export interface JobPageOptions extends PageOptions<ListedJob> {
   /** Whether `accept` reads the owners of running jobs: they are read for all jobs, and not only for accepted ones. */
   readonly owners?: boolean
+  /**
+   * The milliseconds to wait while the view of the board is being opened, which reads a long board for seconds. After that, the page is cut from
+   * the jobs that are read so far. By default the page waits for all of them.
+   */
+  readonly waitMs?: number | undefined
 }
 
 export interface Page<T> {
@@ -40,6 +45,8 @@ export interface Page<T> {
   readonly total: number | undefined
   /** The cursor of the next page; undefined at the end of the list. */
   readonly next: string | undefined
+  /** How far the board is read, if the page was cut before all of it was: jobs may be missing. */
+  readonly reading?: ViewReading
 }
 
 /** A job as a list shows it. Reading it does not make the board follow the job. */
@@ -65,20 +72,24 @@ export interface JobPageContext {
 /** The number of jobs between two looks at the clock. */
 const CHUNK = 500
 
-/** Reads jobs in claim order. The caller holds the view, which is entered. @throws InvalidArgument for a cursor that is none; NotConnected */
+/** Reads jobs in claim order. The caller holds the view. @throws InvalidArgument for a cursor that is none; NotConnected */
 export async function readJobPage(options: JobPageOptions, context: JobPageContext): Promise<Page<ListedJob>> {
   const { view, backend } = context
   const after = options.after === undefined ? undefined : parseCursor(options.after)
   const { sections } = backend
-  const chunks = sections && !view.showsWholeBoard ? readSections(after, sections, context) : readView(after, context)
-  const reader = new PageReader(options, { total: view.jobCount, cursorOf: ({ key }: Candidate) => toCursor(key) })
+  const isWindow = sections !== undefined && !view.showsWholeBoard
+  const chunks = isWindow ? readSections(after, sections, context) : readView(after, context)
+  // What is read in sections is complete, however far the view is.
+  const reading = isWindow ? undefined : view.reading
+  const total = view.jobCount ?? reading?.all
+  const reader = new PageReader(options, { total, cursorOf: ({ key }: Candidate) => toCursor(key) })
   for await (const chunk of chunks) {
     if (options.owners && !reader.isComplete) await view.followed.read(chunk.map(({ entry }) => entry))
     if (reader.add(chunk, ({ listed }) => listed)) break
   }
   const page = reader.page()
   if (!options.owners) await view.followed.read(page.items.map(({ job }) => Job.entryFor(job)))
-  return page
+  return reading ? { ...page, reading } : page
 }
 
 interface Candidate {

@@ -2,6 +2,7 @@
  * Finds jobs on the board: in the view if it is open, without a request; else by a request to the backend, or, where the backend cannot
  * find a single job, in the view, which is opened for that.
  */
+import { isSettledWithin } from '../../core/async/abort.ts'
 import { NotFound } from '../../core/errors.ts'
 import { parseReference } from '../../core/job-reference.ts'
 import type { Backend, BoardSections, Cancellation, JobSummary, StoredJob } from '../backend.ts'
@@ -70,7 +71,8 @@ export class Lookup {
   /** Reads a part of the list in claim order. @throws InvalidArgument, NotConnected */
   async page(options: JobPageOptions, paused: () => boolean): Promise<Page<ListedJob>> {
     using _view = this.#view.hold()
-    await this.#view.whenEntered({ signal: this.#signal })
+    const entered = this.#view.whenEntered({ signal: this.#signal })
+    await (options.waitMs === undefined ? entered : isSettledWithin(options.waitMs, entered))
     return readJobPage(options, { backend: this.#backend, view: this.#view, paused })
   }
 

@@ -50,6 +50,10 @@ export class ReadList {
     return this.#wanted.size === 0
   }
 
+  get size(): number {
+    return this.#wanted.size
+  }
+
   /** The number of requests so far, for {@link hasRead}. */
   get requests(): number {
     return this.#requests
@@ -128,7 +132,11 @@ export class ContentReader {
     this.#reading = true
     await nextTurn()
     const readAll = async () => {
-      while (!list.isEmpty) await this.#readBatch()
+      while (!list.isEmpty) {
+        await this.#readBatch()
+        // A board in memory answers at once: without a turn in between, a long one would stop everything else in the process for seconds.
+        if (!list.isEmpty) await nextTurn()
+      }
     }
     await retryUntilAborted(readAll, {
       ...{ firstPauseMs: 100, maxPauseMs: 10_000, signal, onRetry: onError },

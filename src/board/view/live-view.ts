@@ -64,6 +64,14 @@ export interface LiveViewOptions {
   readonly signal: AbortSignal
 }
 
+/** How far a view that is being opened has come. */
+export interface ViewReading {
+  /** The number of jobs whose postings are read. */
+  readonly read: number
+  /** The number of jobs on the board; absent until the board was listed. */
+  readonly all?: number
+}
+
 export class LiveView {
   /** Notified whenever something may have become claimable, or the view current. */
   readonly changed = new Condition()
@@ -186,6 +194,13 @@ export class LiveView {
   /** The number of jobs on the board, readable or not; undefined while the view is closed, and until the board was listed and read. */
   get jobCount(): number | undefined {
     return this.#isEntered ? this.#index.jobCount : undefined
+  }
+
+  /** How far the board has been read since the view was opened; undefined once it is read. */
+  get reading(): ViewReading | undefined {
+    if (this.#isEntered) return undefined
+    const all = this.isCurrent ? this.#index.jobCount : undefined
+    return { read: this.#index.size - this.#index.toRead.size, ...(all === undefined ? {} : { all }) }
   }
 
   /** Keeps the view open until the result is disposed; opens it if it is closed. */

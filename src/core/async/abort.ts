@@ -119,6 +119,17 @@ export async function rejectOnAbort<T>(promise: Promise<T>, signal: Stoppable | 
   }
 }
 
+/** Resolves with true when the promise has resolved, or with false after `ms`; rejects if the promise does before. The promise itself continues. */
+export async function isSettledWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  const { promise: over, resolve } = createDeferred<boolean>()
+  const timer = setTimeout(() => resolve(false), ms)
+  try {
+    return await Promise.race([promise.then(() => true), over])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 /** Resolves to the opened thing, or rejects with the signal's reason if that fires first; then closes it once it is open. */
 export async function openOrAbort<T extends AsyncDisposable>(
   signal: Stoppable | undefined,

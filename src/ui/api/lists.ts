@@ -29,7 +29,7 @@ import {
 import { logbook } from '../wire/jobs.ts'
 import { session } from '../wire/session.ts'
 import { boardOf, uuidOf } from './board-of.ts'
-import { afterQuery, defineRoute, limitQuery, type Route } from './route.ts'
+import { afterQuery, defineRoute, FIRST_LOOK_MS, limitQuery, type Route, waitOf } from './route.ts'
 
 const pageQuery = z.object({ after: afterQuery, limit: limitQuery({ most: 200, by: 50 }) })
 const suggestQuery = z.object({ q: z.string().max(200).default('') })
@@ -51,7 +51,7 @@ export const LISTS: readonly Route[] = [
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/flows', summary: 'The flows that conductors have, or have had' },
     answer: flowList,
-    handle: async (call) => ({ flows: await readFlows(boardOf(call)) }),
+    handle: async (call) => ({ flows: await readFlows(boardOf(call), { waitMs: waitOf(call) }) }),
   }),
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/schedules', summary: 'The schedules', answer: scheduleList },
@@ -69,7 +69,7 @@ export const LISTS: readonly Route[] = [
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/resources', summary: 'The resources that jobs hold and wait for' },
     answer: resourceList,
-    handle: async (call) => readResources(boardOf(call)),
+    handle: async (call) => readResources(boardOf(call), { waitMs: waitOf(call) }),
   }),
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/batches', summary: 'The newest batches', answer: batchList },
@@ -138,13 +138,13 @@ export const LISTS: readonly Route[] = [
         add('key', posting.key)
         return add('flow', posting.details['flow'])
       }
-      await served.board.jobPage({ limit: 1, most: 5_000, timeMs: 100, accept })
+      await served.board.jobPage({ limit: 1, most: 5_000, timeMs: 100, accept, waitMs: FIRST_LOOK_MS })
       return { suggestions: [...found].slice(0, MAX_SUGGESTIONS).map(([text, kind]) => ({ text, kind })) }
     },
   }),
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/events', summary: 'The stream of changes: Server-Sent Events' },
-    query: z.object({ jobs: z.string().max(20_000).default('') }),
+    query: z.object({ jobs: z.string().max(20_000).default(''), since: z.string().max(100).optional() }),
     handle: async (call) => {
       const served = boardOf(call)
       const streams = call.services.streams.get(served.name)
@@ -155,7 +155,8 @@ export const LISTS: readonly Route[] = [
       try {
         await served.look()
         const held = [counted, await served.feed.stream()]
-        const lastEventId = call.request.headers.get('last-event-id')
+        // A browser that connects again by itself sends the newer one.
+        const lastEventId = call.request.headers.get('last-event-id') ?? call.query.since ?? null
         return streams.open({ jobs, lastEventId, signal: call.request.signal, held })
       } catch (error) {
         counted[Symbol.dispose]()

@@ -9,16 +9,20 @@ import { groupTrash } from '../boards/trash-groups.ts'
 import { overview, trashGroups } from '../wire/board.ts'
 import { jobDetail, jobPage, jobValues } from '../wire/jobs.ts'
 import { boardOf, searchOf, uuidOf } from './board-of.ts'
-import { afterQuery, defineRoute, limitQuery, type Route, searchQuery } from './route.ts'
+import { afterQuery, type Call, defineRoute, limitQuery, type Route, searchQuery, waitOf } from './route.ts'
 
 const listQuery = z.object({ q: searchQuery, after: afterQuery, limit: limitQuery({ most: 500, by: 50 }) })
 /** The time for which the trash is read to group it: it is kept for some seconds. */
 const GROUPS_MS = 1_000
 
+function optionsOf({ services, request }: Pick<Call<unknown, unknown>, 'services' | 'request'>) {
+  return { redaction: services.redaction, waitMs: waitOf({ request }) }
+}
+
 export const READS: readonly Route[] = [
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/overview', summary: 'The state of a board', answer: overview },
-    handle: async (call) => readOverview(boardOf(call), call.services.redaction),
+    handle: async (call) => readOverview(boardOf(call), optionsOf(call)),
   }),
   defineRoute({
     ...{
@@ -30,7 +34,7 @@ export const READS: readonly Route[] = [
     },
     handle: async (call) => {
       const { q, after, limit } = call.query
-      return listJobs(boardOf(call), { search: searchOf(call, q), after, limit, redaction: call.services.redaction })
+      return listJobs(boardOf(call), { search: searchOf(call, q), after, limit, ...optionsOf(call) })
     },
   }),
   defineRoute({

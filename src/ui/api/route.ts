@@ -57,6 +57,17 @@ export function defineRoute<Q extends z.ZodType = z.ZodObject, B extends z.ZodTy
   return options as RouteOptions<z.ZodType, z.ZodType> & object as Route
 }
 
+/** The milliseconds for which a request waits that takes what is read of a long board so far. */
+export const FIRST_LOOK_MS = 50
+
+/**
+ * Returns for how long a request waits while a board is read for the first time; undefined to wait until it is. A request with the header
+ * `Prefer: respond-async` (RFC 7240) does not.
+ */
+export function waitOf({ request }: Pick<Call<unknown, unknown>, 'request'>): number | undefined {
+  return /\brespond-async\b/i.test(request.headers.get('prefer') ?? '') ? FIRST_LOOK_MS : undefined
+}
+
 /** A number in a query. */
 export function limitQuery({ most, by }: { readonly most: number; readonly by: number }) {
   return z

@@ -3,9 +3,12 @@
  * It is opened by the first look and closed a minute after the last, so that a dashboard that nobody looks at costs the board nothing.
  */
 import type { JobBoard, JobEvent } from '../../board/index.ts'
+import { isSettledWithin } from '../../core/async/abort.ts'
 import type { Logger } from '../../core/log.ts'
 import { Throughput } from './throughput.ts'
 
+/** The milliseconds for which a look waits until the board is followed, which takes seconds where many jobs have to be read. */
+const LOOK_MS = 50
 /** The time after the last look until the board is not followed any more. */
 export const IDLE_MS = 60_000
 /** The period in which what has no events is compared: conductors, and whether the board is paused. */
@@ -28,16 +31,31 @@ export interface BoardFeedOptions {
   readonly idleMs?: number
 }
 
+/** What is to be ended when the board is not followed any more. What is added after that is ended at once: the board was being opened. */
+class Followed {
+  #ends: (() => unknown)[] = []
+  #isOver = false
+
+  add(end: () => unknown): void {
+    if (this.#isOver) void Promise.resolve(end()).catch(() => undefined)
+    else this.#ends.push(end)
+  }
+
+  async end(): Promise<void> {
+    this.#isOver = true
+    const ends = this.#ends
+    this.#ends = []
+    // Without a connection a watch cannot be ended, and has ended.
+    await Promise.allSettled(ends.map(async (end) => end()))
+  }
+}
+
 export class BoardFeed {
   readonly throughput = new Throughput()
   readonly #options: BoardFeedOptions
-  #opening: Promise<void> | undefined
-  #isOpen = false
-  #held: (() => void)[] = []
-  #watches: AsyncDisposable[] = []
+  #opening: { readonly done: Promise<void>; readonly followed: Followed } | undefined
   #streams = 0
   #idle: NodeJS.Timeout | undefined
-  #comparing: NodeJS.Timeout | undefined
   #compared = ''
   #countedUntil = 0
 
@@ -45,22 +63,21 @@ export class BoardFeed {
     this.#options = options
   }
 
+  /** Whether the board is followed, or about to be. */
   get isOpen(): boolean {
-    return this.#isOpen
+    return this.#opening !== undefined
   }
 
-  /** Follows the board for some time from now on. @throws NotConnected, AccessDenied */
+  /** Follows the board for some time from now on. Resolves when it does, or after 50 ms. @throws NotConnected, AccessDenied */
   async look(): Promise<void> {
-    this.#opening ??= this.#open()
-    this.#rest()
-    await this.#opening
+    await isSettledWithin(LOOK_MS, this.#begin())
   }
 
-  /** Follows the board until the result is disposed. */
+  /** Follows the board until the result is disposed. Resolves when it is followed. @throws NotConnected, AccessDenied */
   async stream(): Promise<Disposable> {
     this.#streams += 1
     try {
-      await this.look()
+      await this.#begin()
     } catch (error) {
       this.#streams -= 1
       throw error
@@ -79,14 +96,18 @@ export class BoardFeed {
   /** Ends what is followed. */
   async close(): Promise<void> {
     clearTimeout(this.#idle)
-    clearInterval(this.#comparing)
-    const [held, watches] = [this.#held, this.#watches]
-    this.#held = []
-    this.#watches = []
+    const { followed } = this.#opening ?? {}
     this.#opening = undefined
-    this.#isOpen = false
-    for (const end of held) end()
-    await Promise.allSettled(watches.map((watch) => watch[Symbol.asyncDispose]()))
+    await followed?.end()
+  }
+
+  #begin(): Promise<void> {
+    if (!this.#opening) {
+      const followed = new Followed()
+      this.#opening = { done: this.#open(followed), followed }
+    }
+    this.#rest()
+    return this.#opening.done
   }
 
   #rest(): void {
@@ -95,31 +116,34 @@ export class BoardFeed {
     this.#idle = setTimeout(() => void this.close(), this.#options.idleMs ?? IDLE_MS).unref()
   }
 
-  async #open(): Promise<void> {
-    const { board, onTopics } = this.#options
+  async #open(followed: Followed): Promise<void> {
+    const { board, onTopics, onChange } = this.#options
     try {
-      this.#listen()
+      this.#listen(followed)
       const view = await board.view()
-      this.#held.push(() => view[Symbol.dispose]())
+      followed.add(() => view[Symbol.dispose]())
       await this.#fillThroughput()
-      await this.#watchRecords()
-      this.#comparing = setInterval(() => void this.#compare(), COMPARE_PERIOD_MS).unref()
-      this.#isOpen = true
-      onTopics(['board'])
+      await this.#watchRecords(followed)
+      const comparing = setInterval(() => void this.#compare(), COMPARE_PERIOD_MS).unref()
+      followed.add(() => clearInterval(comparing))
     } catch (error) {
-      await this.close()
+      if (this.#opening?.followed === followed) this.#opening = undefined
+      await followed.end()
       throw error
     }
+    // Answers that were given meanwhile have only a part of the jobs.
+    onChange()
+    onTopics(['board', 'jobs'])
   }
 
-  #listen(): void {
+  #listen(followed: Followed): void {
     const { board, onTopics, onChange } = this.#options
     const emit = (topics: readonly string[], { job }: JobEvent) => {
       onChange()
       onTopics([...topics, ...(job.batch === undefined ? [] : ['batches']), job.uuid])
     }
     const { throughput } = this
-    this.#held.push(
+    const ends = [
       board.on('posted', (event) => {
         throughput.count('posted', Date.now())
         emit(['jobs'], event)
@@ -142,7 +166,8 @@ export class BoardFeed {
         onChange()
         onTopics(['board'])
       }),
-    )
+    ]
+    for (const end of ends) followed.add(end)
   }
 
   /** Reads what has happened before the board was followed, since it was followed last. */
@@ -153,7 +178,7 @@ export class BoardFeed {
     if (board.capabilities.history) this.throughput.fill(await board.history({ limit: MAX_HISTORY }), { from, until })
   }
 
-  async #watchRecords(): Promise<void> {
+  async #watchRecords(followed: Followed): Promise<void> {
     const { board, onTopics, onChange } = this.#options
     if (!board.capabilities.records) return
     const watch = async ([kind, topic]: readonly [string, string]) => {
@@ -161,7 +186,8 @@ export class BoardFeed {
         onChange()
         onTopics([topic])
       }
-      this.#watches.push(await board.records.watch(kind, changed))
+      const records = await board.records.watch(kind, changed)
+      followed.add(() => records[Symbol.asyncDispose]())
     }
     await Promise.all(Object.entries(RECORD_TOPICS).map(watch))
   }

@@ -5,6 +5,7 @@
 import type { EndedJob, TrashedJob } from '../../board/index.ts'
 import type { ListedJob } from '../../board/internal.ts'
 import { InvalidArgument, UnsupportedCapability } from '../../core/errors.ts'
+import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
 import { matches, namesUuid } from '../search/match.ts'
 import type { Search, SearchState } from '../search/parse.ts'
@@ -33,6 +34,8 @@ export interface ListOptions {
   readonly after?: string | undefined
   readonly limit: number
   readonly redaction: Redactor
+  /** The milliseconds to wait while the board is read for the first time; undefined to wait until it is. */
+  readonly waitMs?: number | undefined
   /** The bounds, if they are not those of a page. */
   readonly most?: number
   readonly timeMs?: number
@@ -53,6 +56,7 @@ export async function listJobs(served: ServedBoard, options: ListOptions): Promi
   let { place, cursor } = parseCursor(options.after, places)
   const jobs: WireJob[] = []
   let looked = 0
+  let reading: WireScan['reading']
   const total = options.search.terms.length === 0 ? undefined : served.board.jobCount
   for (;;) {
     const found = await readPlace(place, served, { ...options, after: cursor, limit: options.limit - jobs.length })
@@ -60,7 +64,8 @@ export async function listJobs(served: ServedBoard, options: ListOptions): Promi
     looked += found.scan.looked
     const following = places[places.indexOf(place) + 1]
     const all = found.scan.total ?? total
-    const ends = { looked, ...(places.length === 1 && all !== undefined ? { total: all } : {}) }
+    reading ??= found.scan.reading
+    const ends = { looked, ...defined({ total: places.length === 1 ? all : undefined, reading }) }
     if (found.scan.next !== undefined) return { jobs, scan: { ...ends, next: `${place}:${found.scan.next}` } }
     if (following === undefined) return { jobs, scan: ends }
     if (jobs.length >= options.limit) return { jobs, scan: { ...ends, next: `${following}:` } }
@@ -113,17 +118,17 @@ function readPlace(place: Place, served: ServedBoard, options: ListOptions): Pro
 }
 
 async function readBoard(served: ServedBoard, options: ListOptions): Promise<Found> {
-  const { search, after, limit, most = SCAN_JOBS, timeMs = SCAN_MS } = options
+  const { search, after, limit, most = SCAN_JOBS, timeMs = SCAN_MS, waitMs } = options
   const context = await rowContext(served, options)
   const states = search.states
   const accept = (listed: ListedJob) => {
     const isOf = !states || states.has(stateOf(listed, context.now).toLowerCase() as SearchState)
     return isOf && matches(search, searchedJob(listed))
   }
-  const page = await served.board.jobPage({ after, limit, most, timeMs, accept, owners: search.readsOwners })
-  const { looked, total, next } = page
-  const scan = { looked, ...(total === undefined ? {} : { total }), ...(next === undefined ? {} : { next }) }
-  return { jobs: page.items.map((listed) => toJobRow(listed, context)), scan }
+  const asked = { after, limit, most, timeMs, accept, owners: search.readsOwners, waitMs }
+  const { items, looked, total, next, reading } = await served.board.jobPage(asked)
+  const jobs = items.map((listed) => toJobRow(listed, context))
+  return { jobs, scan: { looked, ...defined({ total, next, reading }) } }
 }
 
 /** Reads the trash, newest first. @throws InvalidArgument, NotConnected */
@@ -131,10 +136,10 @@ export async function readTrash(served: ServedBoard, options: ListOptions): Prom
   const { search, after, limit, most = SCAN_JOBS, timeMs = SCAN_MS } = options
   const context = await rowContext(served, options)
   const accept = (trashed: TrashedJob) => matches(search, searchedTrash(trashed))
-  const page = await served.board.trashPage({ after, limit, most, timeMs, accept, newestFirst: true })
-  const { looked, total, next } = page
-  const scan = { looked, ...(total === undefined ? {} : { total }), ...(next === undefined ? {} : { next }) }
-  return { jobs: page.items.map((trashed) => toTrashRow(trashed, context)), scan }
+  const asked = { after, limit, most, timeMs, accept, newestFirst: true }
+  const { items, looked, total, next } = await served.board.trashPage(asked)
+  const jobs = items.map((trashed) => toTrashRow(trashed, context))
+  return { jobs, scan: { looked, ...defined({ total, next }) } }
 }
 
 /** Reads the jobs that are done. The cursor is the uuid of the last one, and its time, in case it is not kept any more. */

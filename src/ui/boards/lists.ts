@@ -7,7 +7,7 @@ import type { Redactor } from '../../core/redaction.ts'
 import { conductorView } from '../../views/index.ts'
 import type { WireBatch, WireConductor, WireFlow, WireLimit, WireResource, WireSchedule } from '../wire/board.ts'
 import type { WireScan } from '../wire/common.ts'
-import { SCAN_JOBS, SCAN_MS } from './job-list.ts'
+import { type ListOptions, SCAN_JOBS, SCAN_MS } from './job-list.ts'
 import { toIso } from './rows.ts'
 import type { ServedBoard } from './served-board.ts'
 
@@ -18,8 +18,10 @@ const UPCOMING = 5
 /** The schedules whose next times are computed. */
 const MAX_UPCOMING = 100
 
+type LookOptions = Pick<ListOptions, 'waitMs'>
+
 /** @throws UnsupportedCapability, NotConnected */
-export async function readFlows(served: ServedBoard): Promise<WireFlow[]> {
+export async function readFlows(served: ServedBoard, { waitMs }: LookOptions): Promise<WireFlow[]> {
   await served.look()
   const { board } = served
   const [flows, entities] = await Promise.all([board.flows(), served.conductors()])
@@ -31,7 +33,7 @@ export async function readFlows(served: ServedBoard): Promise<WireFlow[]> {
     known[claimed ? 'running' : 'waiting'] += 1
     return false
   }
-  await board.jobPage({ limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS, accept })
+  await board.jobPage({ limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS, accept, waitMs })
   const ended = board.capabilities.history ? await board.history({ limit: MAX_HISTORY }) : undefined
   const conductors = entities.map(conductorView)
   return flows.map(({ name, version, digest, since, nodes }) => {
@@ -156,6 +158,7 @@ function toWireLimit(limit: LimitView, redaction: Redactor): WireLimit {
 /** Reads which jobs hold resources, and which wait for them, as far as the bound of one request permits. @throws NotConnected */
 export async function readResources(
   served: ServedBoard,
+  { waitMs }: LookOptions,
 ): Promise<{ readonly resources: WireResource[]; readonly scan: WireScan }> {
   await served.look()
   const found = new Map<string, WireResource>()
@@ -177,14 +180,15 @@ export async function readResources(
     }
     return false
   }
-  const options = { limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS, owners: true, accept }
-  const { next, looked, total } = await served.board.jobPage(options)
+  const options = { limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS, owners: true, accept, waitMs }
+  const { next, looked, total, reading } = await served.board.jobPage(options)
+  const atLeast = next !== undefined || reading !== undefined
   const resources = [...found.values()].map((row) => ({
     ...row,
-    waiting: { value: waiting.get(row.resource) ?? 0, atLeast: next !== undefined },
+    waiting: { value: waiting.get(row.resource) ?? 0, atLeast },
   }))
   resources.sort((a, b) => b.waiting.value - a.waiting.value || (a.resource < b.resource ? -1 : 1))
-  return { resources, scan: { looked, ...defined({ total }) } }
+  return { resources, scan: { looked, ...defined({ total, reading }) } }
 }
 
 function newResource(resource: string): WireResource {

@@ -6,7 +6,8 @@ import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
 import { conductorView } from '../../views/index.ts'
 import type { WireCount, WireOverview } from '../wire/board.ts'
-import { SCAN_JOBS, SCAN_MS } from './job-list.ts'
+import type { WireScan } from '../wire/common.ts'
+import { type ListOptions, SCAN_JOBS, SCAN_MS } from './job-list.ts'
 import { reasonOf, stateOf, toIso, toWaitingFor } from './rows.ts'
 import type { ServedBoard } from './served-board.ts'
 import { groupTrash, quote } from './trash-groups.ts'
@@ -20,15 +21,18 @@ const DAY_MS = 86_400_000
 /** A conductor reports itself every minute; one that has not for so long may hang. */
 const SILENT_MS = 180_000
 
+export type OverviewOptions = Pick<ListOptions, 'redaction' | 'waitMs'>
+
 /** Reads the overview; those who ask at about the same time get the same. @throws NotConnected */
-export async function readOverview(served: ServedBoard, redaction: Redactor): Promise<WireOverview> {
+export async function readOverview(served: ServedBoard, options: OverviewOptions): Promise<WireOverview> {
   await served.look()
-  const read = () => computeOverview(served, redaction)
-  const overview = await served.memory.get('overview', { leastMs: 1_000, mostMs: 5_000 }, read)
+  const key = options.waitMs === undefined ? 'overview' : 'overview so far'
+  const read = () => computeOverview(served, options)
+  const overview = await served.memory.get(key, { leastMs: 1_000, mostMs: 5_000 }, read)
   return { ...overview, minutes: served.feed.throughput.last(Date.now()) }
 }
 
-async function computeOverview(served: ServedBoard, redaction: Redactor): Promise<WireOverview> {
+async function computeOverview(served: ServedBoard, { redaction, waitMs }: OverviewOptions): Promise<WireOverview> {
   const { board } = served
   const [entities, now, limits, schedules, trashed, newTrash] = await Promise.all([
     served.conductors(),
@@ -43,11 +47,11 @@ async function computeOverview(served: ServedBoard, redaction: Redactor): Promis
   for (const { details } of newTrash) survey.lookAtTrashed(details)
   // Nothing is accepted: the jobs are only counted.
   const page = await board.jobPage({
-    ...{ limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS },
+    ...{ limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS, waitMs },
     owners: true,
     accept: survey.look,
   })
-  const atLeast = page.next !== undefined
+  const atLeast = page.next !== undefined || page.reading !== undefined
   const counted = (value: number): WireCount => ({ value, atLeast })
   const jobs = { ...survey.counts, trashed: trashed }
   return {
@@ -73,7 +77,7 @@ async function computeOverview(served: ServedBoard, redaction: Redactor): Promis
     minutes: [],
     failures: toFailures(newTrash, redaction),
     nextSchedules: toNextSchedules(schedules),
-    warnings: toWarnings({ paused: board.paused, limits, schedules, conductors, now, survey }),
+    warnings: toWarnings({ paused: board.paused, reading: page.reading, limits, schedules, conductors, now, survey }),
   }
 }
 
@@ -217,6 +221,7 @@ function toNextSchedules(schedules: readonly ScheduleView[]): WireOverview['next
 
 interface Noticed {
   readonly paused: boolean
+  readonly reading: WireScan['reading']
   readonly limits: readonly LimitView[]
   readonly schedules: readonly ScheduleView[]
   readonly conductors: readonly ReturnType<typeof conductorView>[]
@@ -227,10 +232,23 @@ interface Noticed {
 /** The lateness of a schedule from which on it is reported. */
 const LATE_MS = 60_000
 
-function toWarnings({ paused, limits, schedules, conductors, now, survey }: Noticed): WireOverview['warnings'] {
+function toWarnings({
+  paused,
+  reading,
+  limits,
+  schedules,
+  conductors,
+  now,
+  survey,
+}: Noticed): WireOverview['warnings'] {
   const { waiting } = survey.counts
   const warnings: { text: string; page: string }[] = []
   if (paused) warnings.push({ text: 'the board is paused: no job is started', page: 'overview' })
+  if (reading) {
+    const { read, all } = reading
+    const text = `the board is being read, ${all === undefined ? '' : `${read} of ${all} jobs so far: `}numbers are too small until then`
+    warnings.push({ text, page: 'jobs' })
+  }
   if (conductors.length === 0 && waiting > 0)
     warnings.push({ text: `no conductor is connected, and ${jobsThatWait(waiting)}`, page: 'conductors' })
   for (const { flow, jobs } of survey.unknownFlows())

@@ -139,6 +139,8 @@ export const texts = {
     together:
       'Several terms must all be true. Without state:, jobs that have not ended are searched. A value with spaces is put in quotes: name:"my job".',
     looked: 'Looked at',
+    reading: (read: string, all: string | undefined) =>
+      all === undefined ? 'The board is being read.' : `The board is being read: ${read} of ${all} jobs so far.`,
     progress: (found: string, looked: string, total: string | undefined, goesOn: boolean) => {
       const whole = total === undefined ? '' : ` of ${total}`
       return `Looked at ${looked}${whole}; ${found} found${goesOn ? '.' : ', and that is all.'}`

@@ -25,6 +25,8 @@ export const scan = z.object({
   looked: z.number().int(),
   /** The number of all items, where it is known without reading them. */
   total: z.number().int().optional(),
+  /** How far the board is read, while a long board is looked at for the first time: items are missing until that is over. */
+  reading: z.object({ read: z.number().int(), all: z.number().int().optional() }).optional(),
 })
 export type WireScan = z.infer<typeof scan>
 

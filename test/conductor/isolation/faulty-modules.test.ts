@@ -35,7 +35,7 @@ async function newModule(text: string): Promise<string> {
   return file
 }
 
-test.each<[string, string, RegExp, ConductorPool['startTimeout']]>([
+test.each<[string, string, RegExp, '4s' | '50s']>([
   ['that throws', "throw new Error('no licence')", /no licence/, '50s'],
   ['that throws no error', "throw 'only a text'", /only a text/, '50s'],
   ['that ends its process', 'process.exit(0)', /ended with exit code 0 before it was ready/, '50s'],

@@ -61,6 +61,7 @@ export async function postFrom(board: JobBoard, options: PostFromOptions, contex
   })
   const signal = AbortSignal.any([interruption.signal, outage.signal, context.stdout.failed])
   let next = options.fromLine
+  let last = 0
   const counts: Counts = { posted: 0, replaced: 0, existed: 0, inWindow: 0, refused: 0 }
   const items: JsonLine[] = []
   const refuse = (line: JsonLine, error: unknown) => {
@@ -96,6 +97,7 @@ export async function postFrom(board: JobBoard, options: PostFromOptions, contex
   async function* toItems(): AsyncGenerator<PostItem<object>, void, undefined> {
     for await (const line of readJsonLines(source)) {
       signal.throwIfAborted()
+      last = line.number
       if (line.number < options.fromLine) continue
       const isThere = options.resume && 'value' in line && (await lookUp(line.value['uuid']))
       // Only a line that is answered, or begun, counts as one: after an abort the call goes on with the others.
@@ -132,10 +134,13 @@ export async function postFrom(board: JobBoard, options: PostFromOptions, contex
     if (context.stdout.failed.aborted) throw new JobboardError(message)
     context.stderr.write(`${message}\n`)
   }
+  // The line after the last one is where a call goes on that was interrupted at the end.
+  const isBehindEnd = isComplete && options.fromLine > last + 1
+  if (isBehindEnd) context.stderr.write(`--from-line ${options.fromLine} is behind the end: there are ${last} lines\n`)
   await rejects?.end()
   await printCounts(counts, options, context)
   if (interruption.signal.aborted) return INTERRUPTED
-  return isComplete && counts.refused === 0 ? DONE : FAILED
+  return isComplete && counts.refused === 0 && !isBehindEnd ? DONE : FAILED
 }
 
 async function printCounts(counts: Counts, { json }: PostFromOptions, context: CliContext): Promise<void> {

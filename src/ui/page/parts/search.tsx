@@ -2,7 +2,7 @@
 import type { JSX, TargetedSubmitEvent } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { formatNumber } from '../state/format.ts'
-import type { Listing } from '../state/list.ts'
+import { type Listing, mayHaveMore } from '../state/list.ts'
 import { setQuery } from '../state/router.ts'
 import { useSuggestions } from '../state/suggestions.ts'
 import { texts } from '../texts.ts'
@@ -92,12 +92,20 @@ export function Search({ label, query, choices = [] }: SearchProps): JSX.Element
 export function ScanProgress({ listing }: { listing: Listing<unknown> }): JSX.Element | null {
   const { scan, items, loading, outdated, more, reload } = listing
   if (scan === undefined) return null
-  const { looked, total, next } = scan
+  const { looked, total, next, reading } = scan
   const whole = total !== undefined && total >= looked ? formatNumber(total) : undefined
-  const text = texts.search.progress(formatNumber(items.length), formatNumber(looked), whole, next !== undefined)
+  const text = texts.search.progress(formatNumber(items.length), formatNumber(looked), whole, mayHaveMore(scan))
   return (
     <div class="scan">
       <p role="status">{text}</p>
+      {reading !== undefined && (
+        <p>
+          {texts.search.reading(
+            formatNumber(reading.read),
+            reading.all === undefined ? undefined : formatNumber(reading.all),
+          )}
+        </p>
+      )}
       {next !== undefined && (
         <>
           {total !== undefined && total > 0 && (

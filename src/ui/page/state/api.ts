@@ -20,9 +20,9 @@ export function endpoint(path: string): string {
   return new URL(`api/v1/${path}`, BASE).href
 }
 
-/** Returns the answer to a GET request. @throws ApiError */
+/** Returns the answer to a GET request: while a long board is read for the first time, with what is read so far. @throws ApiError */
 export function read<T>(path: string, signal: AbortSignal): Promise<T> {
-  return request<T>(path, { signal })
+  return request<T>(path, { signal, headers: { prefer: 'respond-async' } })
 }
 
 /** Returns the answer to a POST request. @throws ApiError */

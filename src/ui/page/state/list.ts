@@ -10,15 +10,18 @@ const MIN_INTERVAL_MS = 1_000
 export interface Listing<T> {
   readonly items: readonly T[]
   /** Undefined until the first answer. */
-  readonly scan:
-    | { readonly next?: string | undefined; readonly looked: number; readonly total?: number | undefined }
-    | undefined
+  readonly scan: WireScan | undefined
   readonly loading: boolean
   readonly error: ApiError | undefined
   /** Whether there were changes since several pages were read; they are not read again by themselves. */
   readonly outdated: boolean
   readonly more: () => void
   readonly reload: () => void
+}
+
+/** Returns whether there may be more than was answered so far. */
+export function mayHaveMore({ next, reading }: WireScan): boolean {
+  return next !== undefined || reading !== undefined
 }
 
 interface Page<T> {
@@ -103,14 +106,18 @@ export function useList<A extends { readonly scan: WireScan }, T>(
   }, [path, wanted])
 
   const { pages } = present
+  const isBeingRead = pages.length === 1 && pages[0]?.scan.reading !== undefined
+  // There is no change while a long board is read: the next answer has more of it.
+  useEffect(() => {
+    if (!isBeingRead || present.loading) return
+    const timer = setTimeout(() => void load([]), MIN_INTERVAL_MS)
+    return () => clearTimeout(timer)
+  }, [isBeingRead, present.loading])
+
   const last = pages.at(-1)?.scan
   return {
     items: pages.flatMap(({ items }) => items),
-    scan: last && {
-      next: last.next,
-      looked: pages.reduce((sum, { scan }) => sum + scan.looked, 0),
-      total: last.total,
-    },
+    scan: last && { ...last, looked: pages.reduce((sum, { scan }) => sum + scan.looked, 0) },
     loading: present.loading,
     error: present.error,
     outdated: present.outdated,

@@ -31,6 +31,8 @@ export class StreamHolder {
   /** The jobs that the open stream was asked for. */
   #named: ReadonlySet<string> = new Set()
   #state: StreamState = 'open'
+  /** The id of the newest message: a stream that names other jobs goes on behind it, so that no change is missed in between. */
+  #lastId: string | undefined
   #opening: ReturnType<typeof setTimeout> | undefined
   readonly #reporting: ReturnType<typeof setInterval>
 
@@ -65,8 +67,8 @@ export class StreamHolder {
     this.#source?.close()
     const jobs = [...new Set([...this.#byTab.values()].flat())].slice(-MAX_JOBS)
     this.#named = new Set(jobs)
-    const query = jobs.length === 0 ? '' : `?jobs=${jobs.map(encodeURIComponent).join(',')}`
-    const source = new EventSource(endpoint(`boards/${encodeURIComponent(this.#board)}/events${query}`))
+    const query = new URLSearchParams({ jobs: jobs.join(','), ...(this.#lastId && { since: this.#lastId }) })
+    const source = new EventSource(endpoint(`boards/${encodeURIComponent(this.#board)}/events?${query}`))
     this.#source = source
     source.onopen = () => this.#set('open')
     source.onerror = () => {
@@ -74,11 +76,17 @@ export class StreamHolder {
       // A refused request ends the source; a lost connection it opens again by itself.
       if (source.readyState === EventSource.CLOSED) this.#openIn(RETRY_MS)
     }
-    source.onmessage = ({ data }: MessageEvent<string>): void => {
+    source.onmessage = ({ data, lastEventId }: MessageEvent<string>): void => {
       const { topics } = JSON.parse(data) as WireChange
-      this.#report({ kind: 'change', topics })
+      // What was read before the first message may have changed before the stream was open.
+      if (this.#lastId === undefined) this.#report({ kind: 'reset' })
+      else if (topics.length > 0) this.#report({ kind: 'change', topics })
+      this.#lastId = lastEventId
     }
-    source.addEventListener('reset', () => this.#report({ kind: 'reset' }))
+    source.addEventListener('reset', ({ lastEventId }) => {
+      this.#lastId = lastEventId
+      this.#report({ kind: 'reset' })
+    })
   }
 
   #set(state: StreamState): void {

@@ -10,7 +10,7 @@ import { Empty, Loading, Problem } from '../../parts/notices.tsx'
 import { ScanProgress, Search } from '../../parts/search.tsx'
 import { act } from '../../state/acting.ts'
 import type { Answer } from '../../state/asking.ts'
-import { useList } from '../../state/list.ts'
+import { mayHaveMore, useList } from '../../state/list.ts'
 import { href, place } from '../../state/router.ts'
 import { onBoard } from '../../state/session.ts'
 import { texts } from '../../texts.ts'
@@ -52,7 +52,7 @@ export function JobsPage(): JSX.Element {
         <JobTable label={t.title} jobs={listing.items} selection={{ uuids, set: setSelected }} />
       )}
       {listing.scan === undefined && listing.error === undefined && <Loading />}
-      {listing.scan !== undefined && listing.items.length === 0 && listing.scan.next === undefined && (
+      {listing.scan !== undefined && listing.items.length === 0 && !mayHaveMore(listing.scan) && (
         <Empty>{query === '' ? t.empty : t.nothing}</Empty>
       )}
       <ScanProgress listing={listing} />

@@ -11,7 +11,7 @@ import { ScanProgress } from '../../parts/search.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { JobLink, Name, Time } from '../../parts/text.tsx'
 import { formatCount, formatDuration, formatNumber, term } from '../../state/format.ts'
-import { useList } from '../../state/list.ts'
+import { mayHaveMore, useList } from '../../state/list.ts'
 import { useReading } from '../../state/reading.ts'
 import { href, place } from '../../state/router.ts'
 import { board, onBoard } from '../../state/session.ts'
@@ -220,7 +220,7 @@ function Resources(): JSX.Element {
           keyOf={({ resource, mode }) => `${mode} ${resource}`}
         />
       )}
-      {listing.scan?.next !== undefined && <ScanProgress listing={listing} />}
+      {listing.scan && mayHaveMore(listing.scan) && <ScanProgress listing={listing} />}
     </section>
   )
 }
