@@ -1,5 +1,5 @@
 /** Tracks a job by board and logbook together: for a service that answers questions about a job by its UUID. */
-import type { Cancellation, Job, JobBoard, WaitingFor } from '../board/index.ts'
+import type { Attempt, Cancellation, Job, JobBoard, WaitingFor } from '../board/index.ts'
 import type { Failure } from '../core/failure.ts'
 import { parseReference } from '../core/job-reference.ts'
 import { assertOptions, defined } from '../core/options.ts'
@@ -46,6 +46,8 @@ export type Tracked =
       readonly waitingFor?: WaitingFor
       /** The number of earlier runs. */
       readonly runs: number
+      /** The newest of them, and why it has ended: without `ended`, its owner was lost. */
+      readonly lastRun?: Attempt
     })
   | (TrackedOnBoard & {
       readonly status: 'running'
@@ -123,8 +125,7 @@ async function trackOnBoard(job: Job, { board, persistence, book }: TrackOptions
     const since = job.attempts.at(-1)?.at
     return { ...pending, status: 'running', owner, run: job.runs, ...(since ? { since } : {}) }
   }
-  const since = job.postedAt
-  const waits = { ...(since ? { since } : {}), ...(waitingFor ? { waitingFor } : {}) }
+  const waits = defined({ since: job.postedAt, waitingFor, lastRun: job.attempts.at(-1) })
   return { ...pending, status: 'waiting', runs: job.runs, ...waits }
 }
 

@@ -123,6 +123,18 @@ test('how far a task is shows in events and to everybody who tracks the job, wit
   expect(await track(job.uuid, { board, persistence })).not.toHaveProperty('progress')
 })
 
+test('a job that waits again says how its last run has ended, and why', async () => {
+  await using board = await openBoard('memory:')
+  await using persistence = await openPersistence('memory:')
+  const job = await board.post('api', {})
+  const claim = await board.claim(job)
+  await claim.abandon({ delay: '30s', reason: 'it answers 429' })
+  expect(await track(job.uuid, { board, persistence })).toMatchObject({
+    ...{ status: 'waiting', runs: 1, waitingFor: { kind: 'delay' } },
+    lastRun: { who: claim.who, ended: 'returned', reason: 'it answers 429' },
+  })
+})
+
 test('a job that failed says why, in the trash and without', async () => {
   await using board = await openBoard('memory:')
   await using persistence = await openPersistence('memory:')

@@ -1,4 +1,5 @@
 /** The status of a job as plain JSON data, without redacted values. */
+import type { Attempt } from '../../board/index.ts'
 import type { Tracked } from '../../conductor/index.ts'
 import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
@@ -26,6 +27,8 @@ export interface TrackedView {
   readonly reason?: string
   /** The requester of the cancellation, and the reason. */
   readonly cancellation?: CancellationView
+  /** The newest run of a job that waits, and why it has ended: without `ended`, its owner was lost. */
+  readonly lastRun?: Attempt
   /** The cause for which the job waits. */
   readonly waitingFor?: { readonly kind: string; readonly text: string }
   /** The results by the tasks' names. */
@@ -70,8 +73,17 @@ function mapValues<T, R>(values: Readonly<Record<string, T>>, map: (value: T) =>
 function statusView(tracked: Known, redaction: Redactor): TrackedView {
   switch (tracked.status) {
     case 'waiting': {
-      const { waitingFor, ...rest } = pendingView(tracked, redaction)
-      return waitingFor ? { ...rest, waitingFor: { kind: waitingFor.kind, text: waitingFor.text } } : rest
+      const { waitingFor, lastRun, ...rest } = pendingView(tracked, redaction)
+      return {
+        ...rest,
+        ...defined({
+          lastRun: lastRun && {
+            ...lastRun,
+            ...defined({ reason: lastRun.reason && redaction.text(lastRun.reason) }),
+          },
+          waitingFor: waitingFor && { kind: waitingFor.kind, text: waitingFor.text },
+        }),
+      }
     }
     case 'running':
       return pendingView(tracked, redaction)

@@ -214,8 +214,9 @@ const WAITING: TrackedView = {
   uuid: uuid(2),
   status: 'waiting',
   tasks: {},
-  runs: 0,
+  runs: 1,
   since: at(0),
+  lastRun: { who: 'ada@host', at: at(0), ended: 'returned', reason: 'it answers 429' },
   waitingFor: { kind: 'pause', text: 'the board is paused' },
 }
 

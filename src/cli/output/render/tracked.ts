@@ -13,7 +13,21 @@ export interface TrackedScreen {
 }
 
 export function trackedLines(tracked: TrackedView, { screen, hasNoConductors }: TrackedScreen): string[] {
-  const { uuid, status, owner, run, runs, since, at, by, reason, waitingFor, cancellation, failures = [] } = tracked
+  const {
+    uuid,
+    status,
+    owner,
+    run,
+    runs,
+    since,
+    at,
+    by,
+    reason,
+    waitingFor,
+    lastRun,
+    cancellation,
+    failures = [],
+  } = tracked
   const facts = factLines([
     ['waits for', status === 'waiting' && !waitingFor ? turnText({ hasNoConductors }) : undefined],
     ['because', waitingFor?.text],
@@ -21,6 +35,7 @@ export function trackedLines(tracked: TrackedView, { screen, hasNoConductors }: 
     ['since', since?.toISOString()],
     ['run', run?.toString()],
     ['runs', runs?.toString()],
+    ['last run', lastRun && `${lastRun.ended ?? 'its owner was lost'}${lastRun.reason ? `: ${lastRun.reason}` : ''}`],
     ['cancel', formatCancellation(cancellation)],
     ['at', at?.toISOString()],
     ['by', by],
