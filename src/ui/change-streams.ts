@@ -1,7 +1,7 @@
 /**
  * The streams of changes (Server-Sent Events) of one board. A message names what has changed, at most four times a second; a reader that is too
  * slow gets fewer messages with more in each. The id of a message is a position: a reader that was away for a moment gets what it has missed, and
- * one that was away for longer the event `reset`.
+ * one that was away for longer the event `reset`. The event `alive` comes every 15 s: a reader that misses it opens another stream.
  */
 import { randomBytes } from 'node:crypto'
 import { monotonic } from '../core/time.ts'
@@ -9,7 +9,7 @@ import { Refusal } from './problem.ts'
 import type { WireChange } from './wire/live.ts'
 
 const PERIOD_MS = 250
-const COMMENT_PERIOD_MS = 15_000
+const ALIVE_PERIOD_MS = 15_000
 /** The age at which a stream is ended, so that the rights of its reader are checked again: browsers connect anew. */
 const MAX_AGE_MS = 3_600_000
 const MAX_STREAMS = 1_000
@@ -134,7 +134,7 @@ class ChangeStream {
   readonly #pending = new Set<string>()
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined
   #timer: NodeJS.Timeout | undefined
-  #comments: NodeJS.Timeout | undefined
+  #alive: NodeJS.Timeout | undefined
   #age: NodeJS.Timeout | undefined
   #sentAt = Number.NEGATIVE_INFINITY
   #offAbort: () => void = () => undefined
@@ -153,7 +153,7 @@ class ChangeStream {
     const end = () => this.end()
     signal.addEventListener('abort', end, { once: true })
     this.#offAbort = () => signal.removeEventListener('abort', end)
-    this.#comments = setInterval(() => this.#write(': still here\n\n'), COMMENT_PERIOD_MS).unref()
+    this.#alive = setInterval(() => this.#write('event: alive\ndata: {}\n\n'), ALIVE_PERIOD_MS).unref()
     this.#age = setTimeout(end, MAX_AGE_MS).unref()
     return new ReadableStream<Uint8Array>(
       {
@@ -181,7 +181,7 @@ class ChangeStream {
     if (!this.#controller) return
     clearTimeout(this.#timer)
     clearTimeout(this.#age)
-    clearInterval(this.#comments)
+    clearInterval(this.#alive)
     this.#offAbort()
     const controller = this.#controller
     this.#controller = undefined

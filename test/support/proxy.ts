@@ -26,6 +26,8 @@ export interface TcpProxy extends AsyncDisposable {
   readonly received: number
   /** Resolves at the next bytes from a client. */
   nextRequest(): Promise<void>
+  /** Makes a black hole of the connections that are there, as a network that has forgotten them; new ones pass. */
+  freeze(): void
   /** Breaks every connection with a reset. */
   resetAll(): void
   /** The same for clients alone: in a black hole the server goes on as if they were there. */
@@ -62,6 +64,7 @@ interface Cut {
 
 export async function startProxy(target: ProxyOptions): Promise<TcpProxy> {
   const pairs = new Set<readonly [Socket, Socket]>()
+  const frozen = new WeakSet<Socket>()
   const waiting = new Set<() => void>()
   const counts = { accepted: 0, received: 0 }
   let mode: ProxyMode = 'pass'
@@ -70,7 +73,7 @@ export async function startProxy(target: ProxyOptions): Promise<TcpProxy> {
 
   /** Hands a chunk on, unless the connection is to be cut in it. */
   const pass = (chunk: Buffer, from: Side, between: { sender: Socket; receiver: Socket; lane: Lane }) => {
-    if (DROPPED[from].includes(mode)) return
+    if (DROPPED[from].includes(mode) || frozen.has(between.sender)) return
     if (cut?.from !== from) return between.lane.push(chunk)
     if (chunk.length <= cut.left) {
       cut.left -= chunk.length
@@ -109,11 +112,11 @@ export async function startProxy(target: ProxyOptions): Promise<TcpProxy> {
     upstream.on('error', () => undefined)
     // In a black hole not even the end of a connection gets through; one side goes on as if the other were there.
     client.on('close', () => {
-      if (mode !== 'blackhole' && !upstream.writableEnded) upstream.destroy()
+      if (mode !== 'blackhole' && !frozen.has(client) && !upstream.writableEnded) upstream.destroy()
       if (upstream.destroyed) pairs.delete(pair)
     })
     upstream.on('close', () => {
-      if (mode !== 'blackhole' && !client.writableEnded) client.destroy()
+      if (mode !== 'blackhole' && !frozen.has(upstream) && !client.writableEnded) client.destroy()
       if (client.destroyed) pairs.delete(pair)
     })
   })
@@ -121,6 +124,9 @@ export async function startProxy(target: ProxyOptions): Promise<TcpProxy> {
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
 
+  const freeze = () => {
+    for (const sockets of pairs) for (const socket of sockets) frozen.add(socket)
+  }
   const resetAll = () => {
     for (const [client, upstream] of pairs) {
       client.resetAndDestroy()
@@ -159,6 +165,7 @@ export async function startProxy(target: ProxyOptions): Promise<TcpProxy> {
       return counts.received
     },
     nextRequest: () => new Promise((resolve) => waiting.add(resolve)),
+    freeze,
     resetAll,
     resetClients,
     cutAfter: (bytes, { from }) =>

@@ -44,7 +44,7 @@ function toOperation({ method, path, summary, query, body, answer, values }: Rou
       200: {
         description: answer
           ? 'The answer'
-          : 'A stream of Server-Sent Events; the data of each is a JSON object with board, topics and at',
+          : 'A stream of Server-Sent Events; the data of each is a JSON object with board, topics and at; the event alive comes every 15 s, with an empty object',
         content: answer
           ? { 'application/json': { schema: toSchema(answer, 'output') } }
           : { 'text/event-stream': { schema: { type: 'string' } } },

@@ -2,6 +2,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { hasBrowser, startBrowser } from '../../support/chromium.ts'
+import { startProxy, type TcpProxy } from '../../support/proxy.ts'
 import { Visit } from './browsing.ts'
 import { World } from './world.ts'
 
@@ -87,6 +88,54 @@ describe.skipIf(!hasBrowser)('live', () => {
     await hide(false)
     await seen(page, 'while it was hidden')
     await isLive(page)
+  })
+
+  /** A page whose clock the test moves, and the network between it and the server. */
+  async function distantPage(): Promise<{ page: Page; network: TcpProxy }> {
+    const network = await startProxy({ port: Number(new URL(world.url).port) })
+    const context = await browser.newContext()
+    onTestFinished(async () => {
+      await context.close()
+      await network.close()
+    })
+    const visit = await Visit.begin(context, { url: `http://127.0.0.1:${network.port}/` })
+    await visit.page.clock.install()
+    await visit.open('jobs')
+    await isLive(visit.page)
+    return { page: visit.page, network }
+  }
+
+  /** Moves the clock of a page on, five seconds at a time, until it shows a job. */
+  const seenInTime = (page: Page, name: string) =>
+    expect
+      .poll(
+        async () => {
+          await page.clock.runFor(5_000)
+          return page.getByRole('rowheader', { name, exact: true }).count()
+        },
+        { timeout: 30_000 },
+      )
+      .toBe(1)
+
+  test('after a sleep of the machine the page reads again, though its connections are dead and look open', async () => {
+    const { page, network } = await distantPage()
+    network.freeze()
+    await post('while the machine slept')
+    await page.clock.fastForward('08:00:00')
+    await seenInTime(page, 'while the machine slept')
+    await isLive(page)
+    await post('after the sleep')
+    await seen(page, 'after the sleep')
+  })
+
+  test('a stream that has become silent is opened anew', async () => {
+    const { page, network } = await distantPage()
+    network.freeze()
+    await post('on a dead stream')
+    await seenInTime(page, 'on a dead stream')
+    await isLive(page)
+    await post('on the next stream')
+    await seen(page, 'on the next stream')
   })
 
   test('a job is followed to its end', async () => {

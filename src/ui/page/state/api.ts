@@ -20,9 +20,34 @@ export function endpoint(path: string): string {
   return new URL(`api/v1/${path}`, BASE).href
 }
 
+/** The time within which a read is answered. After a sleep a connection may look open with nobody at its other end. */
+const READ_TIMEOUT_MS = 30_000
+
+let isUnanswered = false
+
 /** Returns the answer to a GET request: while a long board is read for the first time, with what is read so far. @throws ApiError */
-export function read<T>(path: string, signal: AbortSignal): Promise<T> {
-  return request<T>(path, { signal, headers: { prefer: 'respond-async' } })
+export async function read<T>(path: string, signal: AbortSignal): Promise<T> {
+  const reading = new AbortController()
+  const abort = (): void => reading.abort()
+  signal.addEventListener('abort', abort, { once: true })
+  const timer = setTimeout(abort, READ_TIMEOUT_MS)
+  try {
+    return await request<T>(path, { signal: reading.signal, headers: { prefer: 'respond-async' } })
+  } catch (error) {
+    if (signal.aborted || (error instanceof ApiError && error.status !== 0)) throw error
+    isUnanswered = true
+    throw new ApiError({ code: 'UNREACHABLE', message: texts.errors.unreachable }, 0)
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** Returns whether a read was not answered since the last call: nothing else tells the page to read again. */
+export function takeUnanswered(): boolean {
+  const taken = isUnanswered
+  isUnanswered = false
+  return taken
 }
 
 /** Returns the answer to a POST request. @throws ApiError */
@@ -36,12 +61,9 @@ export function send<T>(path: string, body: object): Promise<T> {
 
 async function request<T>(path: string, init: RequestInit): Promise<T> {
   const url = endpoint(path)
-  const response = await fetch(url, { ...init, cache: 'no-store', credentials: 'same-origin' }).catch(
-    (error: unknown) => {
-      if (init.signal?.aborted) throw error
-      throw new ApiError({ code: 'UNREACHABLE', message: texts.errors.unreachable }, 0)
-    },
-  )
+  const response = await fetch(url, { ...init, cache: 'no-store', credentials: 'same-origin' }).catch(() => {
+    throw new ApiError({ code: 'UNREACHABLE', message: texts.errors.unreachable }, 0)
+  })
   if (response.ok) return (await response.json()) as T
   throw new ApiError(await problemOf(response), response.status)
 }

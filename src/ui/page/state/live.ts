@@ -4,6 +4,7 @@
  * is away, everything on the page is read again every few seconds. A hidden tab does nothing.
  */
 import { effect, signal } from '@preact/signals'
+import { takeUnanswered } from './api.ts'
 import { BASE_PATH } from './base.ts'
 import { emitChange } from './changes.ts'
 import { place } from './router.ts'
@@ -166,7 +167,7 @@ class Follower {
 
   #check(): void {
     if (live.value !== 'polling' && Date.now() - this.#heardAt > SILENCE_MS) live.value = 'polling'
-    if (live.value === 'polling') emitChange('all')
+    if (takeUnanswered() || live.value === 'polling') emitChange('all')
   }
 
   #post(message: TabMessage): void {

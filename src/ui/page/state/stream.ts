@@ -17,6 +17,8 @@ export type TabMessage =
   | { readonly kind: 'ask' }
 
 const REPORT_MS = 10_000
+/** The server sends `alive` every 15 s. Without it the stream is lost, also where the browser takes it for open: a network may forget a connection. */
+const SILENCE_MS = 40_000
 const RETRY_MS = 3_000
 /** Jobs of several tabs are named in one request. */
 const GATHER_MS = 100
@@ -33,15 +35,14 @@ export class StreamHolder {
   #state: StreamState = 'open'
   /** The id of the newest message: a stream that names other jobs goes on behind it, so that no change is missed in between. */
   #lastId: string | undefined
+  #heardAt = 0
   #opening: ReturnType<typeof setTimeout> | undefined
   readonly #reporting: ReturnType<typeof setInterval>
 
   constructor(board: string, report: (message: TabMessage) => void) {
     this.#board = board
     this.#report = report
-    this.#reporting = setInterval(() => {
-      if (this.#source !== undefined) report({ kind: 'state', state: this.#state })
-    }, REPORT_MS)
+    this.#reporting = setInterval(() => this.#check(), REPORT_MS)
     this.#openIn(0)
   }
 
@@ -58,6 +59,14 @@ export class StreamHolder {
     this.#source?.close()
   }
 
+  #check(): void {
+    if (this.#source === undefined) return
+    if (this.#state === 'open' && Date.now() - this.#heardAt > SILENCE_MS) {
+      this.#set('away')
+      this.#openIn(0)
+    } else this.#report({ kind: 'state', state: this.#state })
+  }
+
   #openIn(delay: number): void {
     clearTimeout(this.#opening)
     this.#opening = setTimeout(() => this.#open(), delay)
@@ -70,20 +79,29 @@ export class StreamHolder {
     const query = new URLSearchParams({ jobs: jobs.join(','), ...(this.#lastId && { since: this.#lastId }) })
     const source = new EventSource(endpoint(`boards/${encodeURIComponent(this.#board)}/events?${query}`))
     this.#source = source
-    source.onopen = () => this.#set('open')
+    const hear = (): void => {
+      this.#heardAt = Date.now()
+    }
+    source.onopen = () => {
+      hear()
+      this.#set('open')
+    }
     source.onerror = () => {
       this.#set('away')
       // A refused request ends the source; a lost connection it opens again by itself.
       if (source.readyState === EventSource.CLOSED) this.#openIn(RETRY_MS)
     }
     source.onmessage = ({ data, lastEventId }: MessageEvent<string>): void => {
+      hear()
       const { topics } = JSON.parse(data) as WireChange
       // What was read before the first message may have changed before the stream was open.
       if (this.#lastId === undefined) this.#report({ kind: 'reset' })
       else if (topics.length > 0) this.#report({ kind: 'change', topics })
       this.#lastId = lastEventId
     }
+    source.addEventListener('alive', hear)
     source.addEventListener('reset', ({ lastEventId }) => {
+      hear()
       this.#lastId = lastEventId
       this.#report({ kind: 'reset' })
     })
