@@ -45,6 +45,11 @@ export interface JobEntry {
   trashing: boolean
   /** Whether this process posted the job during a resync: a listing without it may be older than the post. */
   postedDuringResync: boolean
+  /**
+   * How the job entered the view. `posted` is not emitted for jobs that were on the board before the view was opened (`earlier`), nor for
+   * those that entered it by a change after their post (`late`). A field, because a set of all jobs of a long board takes long to fill.
+   */
+  entered: 'posted' | 'late' | 'earlier'
   /** The message of the error that was reported when it could not be read, so that each error is reported once. */
   reportedError: string | undefined
   /** The posting that a settlement of this process writes; the final one once the job has left the board. */
@@ -116,6 +121,7 @@ export function newEntry(id: string | undefined, options: NewEntryOptions = {}):
     isReserved: false,
     trashing: false,
     postedDuringResync: false,
+    entered: 'posted',
     reportedError: undefined,
     changeCount: 0,
     ended: undefined,

@@ -64,16 +64,12 @@ export class JobIndex {
   readonly #byUuid = new UuidIndex(() => this.#entries.values())
   /** Jobs whose posting was never readable here, such as those of a newer release. */
   readonly #unreadable = new Set<JobEntry>()
-  /** Jobs that entered the view because of a change after their post: `posted` is not emitted for them. */
-  readonly #enteredLate = new WeakSet<JobEntry>()
   /** The number of jobs on the board, where the backend reports it because the view may be a part of the board. */
   #count: number | undefined
   #announcesAll = false
   #effects: Effect[] = []
   /** Whether the board was listed since the view was opened. */
   #isListed = false
-  /** Jobs that were on the board before the view was opened: `posted` is not emitted for them. */
-  #earlier = new WeakSet<JobEntry>()
   /** Whether what is taken in has happened before the view was opened. */
   #isTakingEarlier = false
 
@@ -142,12 +138,14 @@ export class JobIndex {
   /** Prepares for the first listing of a view that was just opened. */
   open(): void {
     this.#isListed = false
-    this.#earlier = new WeakSet()
   }
 
   /** Moves all jobs out of the view. Those that this process references are kept as they were last known. */
   close(): void {
-    for (const entry of [...this.#entries.values()]) this.#leave(entry)
+    for (const entry of [...this.#entries.values()]) {
+      this.#leave(entry)
+      entry.entered = 'posted'
+    }
     this.#count = undefined
     this.#announcesAll = false
     this.#effects = []
@@ -361,20 +359,21 @@ export class JobIndex {
     { wasThere }: { readonly wasThere: boolean },
   ): void {
     const summary = window?.summaries.get(id)
-    const entry = this.#entries.get(id) ?? this.#add(id, 'pinned')
-    if (this.#isTakingEarlier && !entry.postedDuringResync) this.#earlier.add(entry)
-    else if (wasThere && !entry.postedDuringResync) this.#enteredLate.add(entry)
+    const known = this.#entries.get(id)
+    const status = this.#statusOfListed(summary)
+    const entry = known ?? this.#add(id, status)
+    if (wasThere && !entry.postedDuringResync) entry.entered = this.#isTakingEarlier ? 'earlier' : 'late'
     if (summary) entry.queueKey = summary
     entry.trashing = false
     this.#outdate(entry)
-    this.#place(entry, summary)
+    if (known) this.#setWindowStatus(entry, status)
     this.#setClaimed(entry, claimed.has(id))
     if (cancelled.has(id)) this.#setCancelled(entry)
   }
 
-  #place(entry: JobEntry, summary: JobSummary | undefined): void {
+  #statusOfListed(summary: JobSummary | undefined): WindowStatus {
     const status = this.#window && summary ? this.#window.judge(summary) : 'inside'
-    this.#setWindowStatus(entry, status === 'outside' ? 'pinned' : status)
+    return status === 'outside' ? 'pinned' : status
   }
 
   /** A pinned job that is outside the window stays in the view. */
@@ -440,9 +439,8 @@ export class JobIndex {
 
   /** Emits the first event of a job: for one that entered the view by a claim, `claimed`, which needed the posting. */
   #emitFirst(entry: JobEntry): void {
-    if (this.#earlier.has(entry)) return
-    if (!this.#enteredLate.has(entry)) this.#emit('posted', entry)
-    else if (entry.claimed) this.#emit('claimed', entry)
+    if (entry.entered === 'posted') this.#emit('posted', entry)
+    else if (entry.entered === 'late' && entry.claimed) this.#emit('claimed', entry)
   }
 
   /** Takes in an own post whose posting has changed since: the answer identifies the job, but its content is stale. */
@@ -472,8 +470,10 @@ export class JobIndex {
   /** Marks the posting as stale and has it read again. For a claimed job that is not needed before its release. */
   #outdate(entry: JobEntry): void {
     entry.changeCount += 1
-    if (entry.content !== 'unread') entry.content = 'stale'
     if (!entry.claimed || entry.content === 'unread') this.toRead.add(entry)
+    // The queue knows it as unread already.
+    if (entry.content === 'unread') return
+    entry.content = 'stale'
     this.queue.update(entry)
   }
 
@@ -533,7 +533,7 @@ export class JobIndex {
     // Claimed jobs are in the view: what was known of it before is old.
     entry.claimed = false
     this.queue.update(entry)
-    this.#enteredLate.add(entry)
+    entry.entered = 'late'
     return entry
   }
 
