@@ -15,8 +15,10 @@
  * A reference may be of another board, where jobs have ids like those of this one: an id is used only where the job with it has the uuid of the reference.
  * A `Job` whose end was seen is met without the history, unless another board object has seen it: its board may be another one.
  */
+
 import { BatchCommit } from '../../core/async/group-commit.ts'
 import { InvalidState, NotFound } from '../../core/errors.ts'
+import { keepNewest } from '../../core/keep-newest.ts'
 import type { Backend } from '../backend.ts'
 import { type Dependency, type NamedDependency, type PostDependency, parseDependencies } from '../model/dependencies.ts'
 import type { EndedJob } from '../model/ended-job.ts'
@@ -177,8 +179,7 @@ export class DependencyResolver {
 
 function remember(jobs: Map<string, string>, { id, uuid }: { readonly id: string; readonly uuid: string }): void {
   jobs.set(id, uuid)
-  const [oldest] = jobs.keys()
-  if (oldest !== undefined && jobs.size > MAX_REMEMBERED) jobs.delete(oldest)
+  keepNewest(jobs, MAX_REMEMBERED)
 }
 
 function isGone(written: object): written is { readonly gone: readonly string[] } {

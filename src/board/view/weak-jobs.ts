@@ -5,6 +5,7 @@
  *   dropping the last reference to an entry removes it.
  * - {@link RecentEnds}: how the last jobs left the board, for a post whose answer arrives after its job has ended.
  */
+import { keepNewest } from '../../core/keep-newest.ts'
 import { compareIds } from '../model/claim-order.ts'
 import { type EntryFollower, type JobEntry, newEntry } from '../model/entry.ts'
 
@@ -74,10 +75,8 @@ export class RecentEnds {
   note(id: string, end: JobEnd): void {
     if (this.#ends.has(id)) return
     this.#ends.set(id, end)
-    const [oldest] = this.#ends.keys()
-    if (this.#ends.size <= MAX_ENDS || oldest === undefined) return
-    this.#ends.delete(oldest)
-    if (!this.#forgotten || compareIds({ id: this.#forgotten }, { id: oldest }) < 0) this.#forgotten = oldest
+    for (const oldest of keepNewest(this.#ends, MAX_ENDS))
+      if (!this.#forgotten || compareIds({ id: this.#forgotten }, { id: oldest }) < 0) this.#forgotten = oldest
   }
 
   get(id: string): JobEnd | undefined {

@@ -9,9 +9,11 @@
  * Enough posts are under way at once to fill the next transaction before the current one is answered. Items are read only when they are
  * needed, so a long source needs no memory.
  */
+
 import { createDeferred, followSignals, rejectOnAbort } from '../../../core/async/abort.ts'
 import type { Stoppable } from '../../../core/async/abort-flag.ts'
 import { asError, InvalidArgument } from '../../../core/errors.ts'
+import { keepNewest } from '../../../core/keep-newest.ts'
 import { assertOptions } from '../../../core/options.ts'
 import type { Flow } from '../../../flow/index.ts'
 import type { PostDependency } from '../../model/dependencies.ts'
@@ -180,8 +182,7 @@ class EarlierItems {
     // An item that failed is not known to later ones: their own post says that it is not on the board.
     posting.catch(() => this.#posts.delete(uuid))
     this.#posts.set(uuid, posting)
-    const [oldest] = this.#posts.keys()
-    if (oldest !== undefined && this.#posts.size > MAX_EARLIER_ITEMS) this.#posts.delete(oldest)
+    keepNewest(this.#posts, MAX_EARLIER_ITEMS)
     return posting
   }
 

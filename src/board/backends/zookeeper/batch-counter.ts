@@ -1,6 +1,8 @@
 /** Counts the jobs of batches in the transactions of posts, ends and restorations, and ends batches: see `store/batch-nodes.ts`. */
+
 import { RetryRounds } from '../../../core/async/retry.ts'
 import { asError, NotConnected, OutcomeUnknown } from '../../../core/errors.ts'
+import { keepNewest } from '../../../core/keep-newest.ts'
 import { BadVersion, NodeExists, NoNode, type ZooKeeperError } from '../../../zookeeper/index.ts'
 import type { PostRequest } from '../../backend.ts'
 import { decodeBatch, toBatchCallback } from '../../model/job-batch.ts'
@@ -223,9 +225,8 @@ export class BatchCounter {
     const seen = await translateErrors(`post to batch ${batch}`, () => nodes.readSynced(batch))
     if (!seen) throw unknownBatchError(batch, posting)
     if (seen.status.sealed) return seen
-    const [oldest] = this.#unsealed.keys()
-    if (oldest !== undefined && this.#unsealed.size >= MAX_KNOWN) this.#unsealed.delete(oldest)
     this.#unsealed.set(batch, seen)
+    keepNewest(this.#unsealed, MAX_KNOWN)
     return seen
   }
 

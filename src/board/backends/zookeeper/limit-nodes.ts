@@ -27,6 +27,7 @@
  * - The sweep of unused keys (`store/limit-sweep.ts`). The versions of a key that is created again begin at 0, so a version that was read
  *   before the sweep could occur again.
  */
+import { keepNewest } from '../../../core/keep-newest.ts'
 import {
   BadVersion,
   NodeExists,
@@ -325,9 +326,8 @@ export class LimitNodes {
   }
 
   #remember(node: KeyNode): void {
-    const [oldest] = this.#keys.keys()
-    if (this.#keys.size >= MAX_CACHED_KEYS && oldest !== undefined) this.#keys.delete(oldest)
     this.#keys.set(node.key, node)
+    keepNewest(this.#keys, MAX_CACHED_KEYS)
   }
 }
 

@@ -5,6 +5,7 @@
  * and its whole batch would be refused once for each missing folder. So watch events about folders are applied too: two
  * hundred folders that were swept since their last use would cause two hundred refusals.
  */
+import { keepNewest } from '../../../../core/keep-newest.ts'
 import { NodeExists, op, type WatchEvent, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
 
@@ -61,8 +62,7 @@ export class ResourceNodes {
 
   #remember(path: string, there: Promise<void>): void {
     this.#known.set(path, there)
-    const [oldest] = this.#known.keys()
-    if (this.#known.size > MAX_REMEMBERED_FOLDERS && oldest !== undefined) this.#known.delete(oldest)
+    keepNewest(this.#known, MAX_REMEMBERED_FOLDERS)
   }
 
   /** Reads the folder before creating it: a read costs no transaction, and most folders exist. */
