@@ -33,7 +33,7 @@ const NEVER: readonly (readonly [from: string, to: string])[] = [
 
 /** The levels within a folder. The empty name stands for the folder's own files. */
 const INNER: Readonly<Record<string, Levels>> = {
-  core: [[''], ['async']],
+  core: [[''], ['async', 'collections']],
   flow: [['atoms'], ['patterns'], ['compile'], ['drawing'], ['']],
   zookeeper: [['protocol'], ['connection'], ['session'], ['watches'], [''], ['recipes'], ['native']],
   board: [['model'], ['backends', 'queue', 'records'], ['limits', 'schedules'], ['view'], ['claims', 'api'], ['']],

@@ -10,7 +10,7 @@
  * Joins are always done and clean, so they only pass changes on. The state of a node may have changed since it was queued:
  * the caller of `take` checks it again.
  */
-import { FifoQueue } from '../core/fifo.ts'
+import { FifoQueue } from '../core/collections/fifo.ts'
 import type { ExecutionNode } from '../flow/index.ts'
 
 export class ReadyFrontier {

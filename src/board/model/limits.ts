@@ -99,7 +99,14 @@ export function isSameRate(one: TokenRate, other: TokenRate): boolean {
 /** Returns the arrival time after a change to this rate: as many tokens are missing as before, but no more than the burst. */
 export function toArrivalAt({ arrivalMs, rate: former }: TakenTokens, rate: TokenRate, nowMs: number): number {
   if (!former || isSameRate(former, rate) || arrivalMs <= nowMs) return arrivalMs
-  return nowMs + Math.min(rate.burst, (arrivalMs - nowMs) / former.intervalMs) * rate.intervalMs
+  return nowMs + Math.min(rate.burst, toTokens(arrivalMs - nowMs, former)) * rate.intervalMs
+}
+
+/** A rounding error of a whole number of tokens is removed: a slower rate would make it greater, and refuse the last token of a burst. */
+function toTokens(ms: number, { intervalMs }: TokenRate): number {
+  const tokens = ms / intervalMs
+  const whole = Math.round(tokens)
+  return Math.abs(tokens - whole) * intervalMs <= ROUNDING_MS ? whole : tokens
 }
 
 /**

@@ -5,7 +5,7 @@
  *   dropping the last reference to an entry removes it.
  * - {@link RecentEnds}: how the last jobs left the board, for a post whose answer arrives after its job has ended.
  */
-import { keepNewest } from '../../core/keep-newest.ts'
+import { keepNewest } from '../../core/collections/keep-newest.ts'
 import { compareIds } from '../model/claim-order.ts'
 import { type EntryFollower, type JobEntry, newEntry } from '../model/entry.ts'
 

@@ -7,8 +7,8 @@
  */
 import type { Socket } from 'node:net'
 import { createDeferred, type Deferred } from '../../core/async/abort.ts'
+import { FifoQueue } from '../../core/collections/fifo.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
-import { FifoQueue } from '../../core/fifo.ts'
 import type { Clock, Instant } from '../../core/time.ts'
 import { formatEndpoint } from '../protocol/connect-string.ts'
 import { connectionLossError } from '../protocol/errors.ts'

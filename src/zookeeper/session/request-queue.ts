@@ -4,7 +4,7 @@
  * Their number is not limited, because each has a caller who holds it anyway: to slow a producer down, await its
  * requests. They wait for room without a limit; for a connection, only as long as a session lasts.
  */
-import { FifoQueue } from '../../core/fifo.ts'
+import { FifoQueue } from '../../core/collections/fifo.ts'
 import { monotonic } from '../../core/time.ts'
 import type { PendingRequest } from '../connection/pending.ts'
 import { AuthFailed, NotSent, SessionExpired, type ZooKeeperError } from '../protocol/errors.ts'

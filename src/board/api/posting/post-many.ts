@@ -12,8 +12,8 @@
 
 import { createDeferred, followSignals, rejectOnAbort } from '../../../core/async/abort.ts'
 import type { Stoppable } from '../../../core/async/abort-flag.ts'
+import { keepNewest } from '../../../core/collections/keep-newest.ts'
 import { asError, InvalidArgument } from '../../../core/errors.ts'
-import { keepNewest } from '../../../core/keep-newest.ts'
 import { assertOptions } from '../../../core/options.ts'
 import type { Flow } from '../../../flow/index.ts'
 import type { PostDependency } from '../../model/dependencies.ts'

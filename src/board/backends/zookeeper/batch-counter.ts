@@ -1,8 +1,8 @@
 /** Counts the jobs of batches in the transactions of posts, ends and restorations, and ends batches: see `store/batch-nodes.ts`. */
 
 import { RetryRounds } from '../../../core/async/retry.ts'
+import { keepNewest } from '../../../core/collections/keep-newest.ts'
 import { asError, NotConnected, OutcomeUnknown } from '../../../core/errors.ts'
-import { keepNewest } from '../../../core/keep-newest.ts'
 import { BadVersion, NodeExists, NoNode, type ZooKeeperError } from '../../../zookeeper/index.ts'
 import type { PostRequest } from '../../backend.ts'
 import { decodeBatch, toBatchCallback } from '../../model/job-batch.ts'

@@ -27,7 +27,7 @@
  * - The sweep of unused keys (`store/limit-sweep.ts`). The versions of a key that is created again begin at 0, so a version that was read
  *   before the sweep could occur again.
  */
-import { keepNewest } from '../../../core/keep-newest.ts'
+import { keepNewest } from '../../../core/collections/keep-newest.ts'
 import {
   BadVersion,
   NodeExists,

@@ -5,7 +5,7 @@
  * and its whole batch would be refused once for each missing folder. So watch events about folders are applied too: two
  * hundred folders that were swept since their last use would cause two hundred refusals.
  */
-import { keepNewest } from '../../../../core/keep-newest.ts'
+import { keepNewest } from '../../../../core/collections/keep-newest.ts'
 import { NodeExists, op, type WatchEvent, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { FifoQueue } from '../../src/core/fifo.ts'
+import { FifoQueue } from '../../../src/core/collections/fifo.ts'
 
 test('a fifo gives back what it was given, in order, whatever the rhythm', () => {
   fc.assert(

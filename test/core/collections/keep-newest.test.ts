@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { keepNewest } from '../../src/core/keep-newest.ts'
+import { keepNewest } from '../../../src/core/collections/keep-newest.ts'
 
 const filled = (count: number) => new Set(Array.from({ length: count }, (_, n) => n))
 
