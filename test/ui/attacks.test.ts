@@ -211,6 +211,39 @@ describe('without rights', () => {
   })
 })
 
+describe('a search is no way to guess', () => {
+  const found = async (client: Client, path: string) => {
+    const { status, body } = await client.get(`/boards/main/${path}`)
+    expect([path, status]).toEqual([path, 200])
+    return (body['jobs'] as unknown[]).length
+  }
+
+  test('what is redacted in reasons: of jobs in the trash, in the history, and of those that were returned', async () => {
+    await using kept = await openBoard('memory:', { keepHistory: 10 })
+    const reason = 'refused: password=hunter2 of ada'
+    await (await kept.claim(await kept.post('import', {}))).trash({ reason })
+    await (await kept.claim(await kept.post('import', {}))).abandon({ reason, delay: '1h' })
+    await using client = openClient({ board: kept, authorize: () => READER, redact: ['password'] })
+    for (const place of ['trash?q=', 'history?q=', 'jobs?q=']) {
+      expect(await found(client, `${place}${encodeURIComponent('reason:"*of ada"')}`), place).toBe(1)
+      for (const guess of ['reason:"*password=h*"', 'reason:"*hunter2*"', 'hunter2'])
+        expect(await found(client, `${place}${encodeURIComponent(guess)}`), `${place}${guess}`).toBe(0)
+    }
+    const cancel = { action: 'cancel', query: 'hunter2', dryRun: true }
+    await using operator = openClient({ board: kept, redact: ['password'] })
+    const { body } = await operator.post('/boards/main/bulk', cancel)
+    expect(body).toMatchObject({ matched: 0 })
+  })
+
+  test('what is redacted in stores', async () => {
+    await board.post('import', { password: 'hunter2', file: 'a', url: 'x?password=hunter2' })
+    await using client = open({ redact: ['password'] })
+    expect(await found(client, 'jobs?q=store.file%3Da')).toBe(1)
+    expect(await found(client, 'jobs?q=store.password%3Dhunter2')).toBe(0)
+    expect(await found(client, `jobs?q=${encodeURIComponent('store.url="x?password=hunter2"')}`)).toBe(0)
+  })
+})
+
 describe('tokens', () => {
   const TOKEN = 'correct-horse-battery-staple'
   const session = (headers: Record<string, string>) => new Request(`${ORIGIN}/api/v1/session`, { headers })

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import type { Job, TrashedJob } from '../../board/index.ts'
 import type { ListedJob } from '../../board/internal.ts'
 import { JobboardError, NotFound } from '../../core/errors.ts'
+import type { Redactor } from '../../core/redaction.ts'
 import { searchedJob, searchedTrash, stateOf } from '../boards/rows.ts'
 import type { ServedBoard } from '../boards/served-board.ts'
 import { Refusal, toProblem } from '../problem.ts'
@@ -41,7 +42,8 @@ export async function runBulk(call: Call<unknown, Body>, served: ServedBoard): P
   const search = query === undefined ? undefined : searchOf(call, query)
   await served.look()
   return carryOut(call, served, { action, what: dryRun ? `${what} (counted only)` : what, reason }, async (text) => {
-    const { targets, more, missing } = await findTargets(served, { action, uuids, search })
+    const { redaction } = call.services
+    const { targets, more, missing } = await findTargets(served, { action, uuids, search, redaction })
     const matched = targets.length + missing.length
     if (dryRun) return { matched, more, done: 0, failed: [] }
     if (expected !== undefined && matched > expected)
@@ -79,15 +81,16 @@ interface Wanted {
   readonly action: Body['action']
   readonly uuids: readonly string[] | undefined
   readonly search: Search | undefined
+  readonly redaction: Redactor
 }
 
-async function findTargets(served: ServedBoard, { action, uuids, search }: Wanted): Promise<Targets> {
+async function findTargets(served: ServedBoard, { action, uuids, ...searching }: Wanted): Promise<Targets> {
   const wanted = uuids && new Set(uuids)
   if (action === 'cancel') {
-    const found = wanted ? await findNamed(served, wanted) : await searchJobs(served, search)
+    const found = wanted ? await findNamed(served, wanted) : await searchJobs(served, searching)
     return toTargets(found, wanted, (job, reason) => served.board.cancel(job, { reason }))
   }
-  const found = await searchTrash(served, (job) => (wanted ? wanted.has(job.uuid) : isInSearch(job, search)))
+  const found = await searchTrash(served, (job) => (wanted ? wanted.has(job.uuid) : isInSearch(job, searching)))
   return toTargets(found, wanted, (job) => (action === 'restore' ? served.board.restore(job) : served.board.purge(job)))
 }
 
@@ -117,11 +120,14 @@ async function findNamed({ board }: ServedBoard, uuids: ReadonlySet<string>): Pr
 }
 
 /** Reads the whole board, which may take several reads. */
-async function searchJobs({ board }: ServedBoard, search: Search | undefined): Promise<{ jobs: Job[]; more: boolean }> {
+async function searchJobs(
+  { board }: ServedBoard,
+  { search, redaction }: Pick<Wanted, 'search' | 'redaction'>,
+): Promise<{ jobs: Job[]; more: boolean }> {
   const now = await board.readClock()
   const accept = (listed: ListedJob) => {
     const state = stateOf(listed, now).toLowerCase() as SearchState
-    return !search || ((!search.states || search.states.has(state)) && matches(search, searchedJob(listed)))
+    return !search || ((!search.states || search.states.has(state)) && matches(search, searchedJob(listed, redaction)))
   }
   const owners = search?.readsOwners ?? false
   const page = await board.jobPage({ limit: MAX_JOBS, most: Number.MAX_SAFE_INTEGER, timeMs: FIND_MS, accept, owners })
@@ -139,9 +145,9 @@ async function searchTrash(
   return { jobs: [...newest.values()], more: page.next !== undefined }
 }
 
-function isInSearch(job: TrashedJob, search: Search | undefined): boolean {
+function isInSearch(job: TrashedJob, { search, redaction }: Pick<Wanted, 'search' | 'redaction'>): boolean {
   if (!search) return true
-  return (!search.states || search.states.has('trashed')) && matches(search, searchedTrash(job))
+  return (!search.states || search.states.has('trashed')) && matches(search, searchedTrash(job, redaction))
 }
 
 function notThere(action: Body['action']): string {

@@ -123,7 +123,7 @@ async function readBoard(served: ServedBoard, options: ListOptions): Promise<Fou
   const states = search.states
   const accept = (listed: ListedJob) => {
     const isOf = !states || states.has(stateOf(listed, context.now).toLowerCase() as SearchState)
-    return isOf && matches(search, searchedJob(listed))
+    return isOf && matches(search, searchedJob(listed, options.redaction))
   }
   const asked = { after, limit, most, timeMs, accept, owners: search.readsOwners, waitMs }
   const { items, looked, total, next, reading } = await served.board.jobPage(asked)
@@ -135,7 +135,7 @@ async function readBoard(served: ServedBoard, options: ListOptions): Promise<Fou
 export async function readTrash(served: ServedBoard, options: ListOptions): Promise<Found> {
   const { search, after, limit, most = SCAN_JOBS, timeMs = SCAN_MS } = options
   const context = await rowContext(served, options)
-  const accept = (trashed: TrashedJob) => matches(search, searchedTrash(trashed))
+  const accept = (trashed: TrashedJob) => matches(search, searchedTrash(trashed, options.redaction))
   const asked = { after, limit, most, timeMs, accept, newestFirst: true }
   const { items, looked, total, next } = await served.board.trashPage(asked)
   const jobs = items.map((trashed) => toTrashRow(trashed, context))
@@ -168,7 +168,8 @@ export async function pageOfHistory(
       return { jobs, scan: { looked, total: history.length, ...(next === undefined ? {} : { next }) } }
     }
     looked += 1
-    if (isWanted(ended) && matches(search, searchedEnded(ended))) jobs.push(toEndedRow(ended, context))
+    if (isWanted(ended) && matches(search, searchedEnded(ended, context.redaction)))
+      jobs.push(toEndedRow(ended, context))
   }
   return { jobs, scan: { looked, total: history.length } }
 }

@@ -133,43 +133,51 @@ function cut(text: string): string {
   return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text
 }
 
-/** Returns what a search reads of a job on the board. */
-export function searchedJob(listed: ListedJob): Searched {
+/** Returns what a search reads of a job on the board: what is redacted cannot be found, or a search would tell it piece by piece. */
+export function searchedJob(listed: ListedJob, redaction: Redactor): Searched {
   const { posting, claimed } = listed
   const { uuid, name, key, batch, priority, size, runs, attempts, details, resources } = posting
   const { flow, version, store, schedule }: Record<string, unknown> = details
   return {
-    ...{ uuid, name, key, batch, priority, size, runs, store },
+    ...{ uuid, name, key, batch, priority, size, runs },
     ...{ flow: textOf(flow), version: textOf(version), schedule: textOf(Object(schedule).id) },
     owner: claimed ? currentRun(listed)?.who : undefined,
     resources: [...(resources?.exclusive ?? []), ...(resources?.shared ?? [])],
-    // A getter, because few searches ask for them.
+    // Getters, because few searches ask for them.
+    get store() {
+      return redaction.isEmpty ? store : redaction.value(store)
+    },
     get limits() {
       return listed.job.limits.map((limit) => limit.key)
     },
     get reasons() {
       const waiting = listed.reason()
       const ends = attempts.flatMap(({ reason }) => reason ?? [])
-      return waiting ? [...ends, waiting.text] : ends
+      return (waiting ? [...ends, waiting.text] : ends).map((text) => redaction.text(text))
     },
   }
 }
 
 /** Returns what a search reads of a job in the trash. */
-export function searchedTrash(trashed: TrashedJob): Searched {
+export function searchedTrash(trashed: TrashedJob, redaction: Redactor): Searched {
   const { uuid, name, key, batch, priority, size, who, runs, reason, failure, resources } = trashed
   const { flow, version, store, schedule }: Record<string, unknown> = trashed.details
   return {
-    ...{ uuid, name, key, batch, priority, size, runs, store, owner: who },
+    ...{ uuid, name, key, batch, priority, size, runs, owner: who },
     ...{ flow: textOf(flow), version: textOf(version), schedule: textOf(Object(schedule).id) },
     resources: [...(resources.exclusive ?? []), ...(resources.shared ?? [])],
-    reasons: [reason, ...(failure ? [String(failure.message)] : [])],
+    get store() {
+      return redaction.isEmpty ? store : redaction.value(store)
+    },
+    get reasons() {
+      return [reason, ...(failure ? [String(failure.message)] : [])].map((text) => redaction.text(text))
+    },
   }
 }
 
 /** Returns what a search reads of a job of the history. */
-export function searchedEnded({ uuid, name, flow, who, runs, reason }: EndedJob): Searched {
-  return { uuid, name, flow, owner: who, runs, reasons: reason === undefined ? [] : [reason] }
+export function searchedEnded({ uuid, name, flow, who, runs, reason }: EndedJob, redaction: Redactor): Searched {
+  return { uuid, name, flow, owner: who, runs, reasons: reason === undefined ? [] : [redaction.text(reason)] }
 }
 
 function textOf(value: unknown): string | undefined {
