@@ -9,6 +9,8 @@ import type { Dashboard } from './dashboard.ts'
 const HEADERS_MS = 10_000
 const REQUEST_MS = 30_000
 const KEEP_ALIVE_MS = 10_000
+/** The time after which a connection on which nothing moves is ended. Streams send something every 15 s, unless their reader reads nothing. */
+const STALLED_MS = 120_000
 const MAX_CONNECTIONS = 2_000
 const MAX_HEADER_BYTES = 32_768
 
@@ -26,6 +28,7 @@ export async function serveDashboard(
     { ...times, maxHeaderSize: MAX_HEADER_BYTES, connectionsCheckingInterval: 5_000 },
     dashboard.node,
   )
+  server.timeout = STALLED_MS
   server.maxConnections = MAX_CONNECTIONS
   server.listen(port, host)
   try {
