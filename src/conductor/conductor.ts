@@ -36,7 +36,7 @@ import { type EventLoopBlocked, formatBlocked, watchEventLoop } from './event-lo
 import { type ChildStartedEvent, CONDUCTOR_EVENTS, type ConductorEvents, toChildDied } from './events.ts'
 import { type BoardHealth, type Health, type HealthServer, serveHealth } from './health-server.ts'
 import { subscribeHooks } from './hooks.ts'
-import { toChildrenHealth, toStateCounts } from './isolation/isolated-atoms.ts'
+import { largestMemory, toChildrenHealth, toStateCounts } from './isolation/isolated-atoms.ts'
 import { ConductorMetrics } from './metrics.ts'
 import { assertChanges, type ConductorChanges } from './options.ts'
 import { TaskWatch } from './runs/task-watch.ts'
@@ -507,6 +507,7 @@ export class Conductor implements AsyncDisposable {
         ...{ slots: this.#slots.count, ready: this.healthy },
         connected: this.#boards.every(({ source }) => source.board?.connected),
         children: isolator && toStateCounts(isolator.children),
+        childBytes: isolator && largestMemory(isolator.children),
       }),
     })
   }

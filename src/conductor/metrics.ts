@@ -34,6 +34,8 @@ export interface ConductorGauges {
   readonly connected: boolean
   /** The number of child processes by state. */
   readonly children: Readonly<Record<string, number>> | undefined
+  /** The resident memory of the largest child process, in bytes; undefined if it is not known. */
+  readonly childBytes: number | undefined
 }
 
 export interface ConductorMetricsOptions extends MetricsOptions {
@@ -109,11 +111,12 @@ export class ConductorMetrics {
   }
 
   #recordGauges(): void {
-    const { slots, ready, connected, children = {} } = this.#options.gauges()
+    const { slots, ready, connected, children = {}, childBytes } = this.#options.gauges()
     this.#meter.record('jobboard_slots', slots, {})
     this.#meter.record('jobboard_ready', ready ? 1 : 0, {})
     this.#meter.record('jobboard_session_connected', connected ? 1 : 0, {})
     for (const [state, count] of Object.entries(children)) this.#meter.record('jobboard_children', count, { state })
+    if (childBytes !== undefined) this.#meter.record('jobboard_child_rss_bytes', childBytes, {})
   }
 
   #onStarted(event: RunStarted): void {

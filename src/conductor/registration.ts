@@ -220,6 +220,7 @@ function toDeclares({ owner, declare }: Required<DeclaredSchedules>): {
   return ids.length > MAX_SCHEDULES_SHOWN ? { owner } : { owner, ids }
 }
 
+/** Returns the text that says whether the entity is to be updated. The memory of children changes all the time: it is shown with the next update. */
 function statusText({
   state,
   jobs,
@@ -229,12 +230,13 @@ function statusText({
   concurrency,
   declares,
 }: Record<string, unknown>): string {
-  return JSON.stringify([state, running, jobs, children, noChild, concurrency, declares])
+  const shown = Array.isArray(children) ? children.map(({ memory: _, ...child }) => child) : undefined
+  return JSON.stringify([state, running, jobs, shown, noChild, concurrency, declares])
 }
 
-/** Returns what the entity shows of a child. Its memory changes all the time, and is shown with the next update. */
-function toShownChild({ number, pid, state, tasks, startedAt }: ChildStatus): Record<string, unknown> {
-  return { number, pid, state, tasks, startedAt }
+/** Returns what the entity shows of a child. */
+function toShownChild({ number, pid, state, tasks, startedAt, memory }: ChildStatus): Record<string, unknown> {
+  return { number, pid, state, tasks, startedAt, ...defined({ memory }) }
 }
 
 /**

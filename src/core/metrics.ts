@@ -85,6 +85,11 @@ export const INSTRUMENTS = {
     buckets: LATE_SECONDS,
   },
   jobboard_children: { type: 'gauge', help: 'Child processes for isolated tasks, by state.', labels: ['state'] },
+  jobboard_child_rss_bytes: {
+    type: 'gauge',
+    help: 'The resident memory of the largest child process, when it was last read.',
+    labels: [],
+  },
   jobboard_child_deaths_total: {
     type: 'counter',
     help: 'Child processes that ended although the conductor had not ended them: crash, or out_of_memory.',

@@ -73,9 +73,13 @@ export interface MetricNaming {
   readonly description: string
 }
 
+/** The units of OpenTelemetry for the endings of Prometheus' names. */
+const UNITS: Readonly<Record<string, string>> = { seconds: 's', bytes: 'By' }
+
 export function nameMetric(instrument: InstrumentName): MetricNaming {
   const { help }: Instrument = INSTRUMENTS[instrument]
-  const isInSeconds = instrument.endsWith('_seconds')
-  const name = instrument.replace(/^jobboard_/, 'jobboard.').replace(/_(total|seconds)$/, '')
-  return { name, ...(isInSeconds ? { unit: 's' } : {}), description: help }
+  const [, ending = ''] = /_(total|seconds|bytes)$/.exec(instrument) ?? []
+  const name = instrument.replace(/^jobboard_/, 'jobboard.').replace(/_(total|seconds|bytes)$/, '')
+  const unit = UNITS[ending]
+  return { name, ...(unit === undefined ? {} : { unit }), description: help }
 }

@@ -45,6 +45,8 @@ export interface ChildView {
   readonly state?: string
   /** The number of tasks that it has begun. */
   readonly tasks?: number
+  /** The resident memory when it was last reported, in bytes. */
+  readonly memory?: number
 }
 
 export function conductorView({ name, metadata }: Entity): ConductorView {
@@ -119,6 +121,7 @@ function children({ children }: Metadata): Pick<ConductorView, 'children'> {
       ...number(metadata, 'pid'),
       ...text(metadata, 'state'),
       ...number(metadata, 'tasks'),
+      ...number(metadata, 'memory'),
     }
   })
   return { children: views }

@@ -4,6 +4,8 @@ import type { Dashboard } from 'jobboard/ui'
 const API = 'http://127.0.0.1/api/v1/boards/main'
 /** The first page of the list of jobs. */
 export const ONE_PAGE = 'api/v1/boards/main/jobs'
+/** Who has signed in, and which boards there are. */
+export const SESSION = 'api/v1/session'
 /** A page reads again at most once a second. */
 const PAUSE = 1_000
 

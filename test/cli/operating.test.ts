@@ -329,7 +329,13 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
 
   test('conductors: their child processes, and whether these can be started', async () => {
     await using board = await openBoard(place.board)
-    const children = ['busy', 'busy', 'idle'].map((state, number) => ({ number, pid: 7 + number, state, tasks: 2 }))
+    const children = ['busy', 'busy', 'idle'].map((state, number) => ({
+      number,
+      pid: 7 + number,
+      state,
+      tasks: 2,
+      memory: 5e7,
+    }))
     await board.registerEntity({ kind: 'conductor', name: 'one', metadata: { children } })
     await board.registerEntity({ kind: 'conductor', name: 'two', metadata: { children: [], noChild: 'no such file' } })
     const [titles, one, two] = (await place.jobboard(['conductors'])).stdout.split('\n')

@@ -49,8 +49,8 @@ test('each metric has the attributes of the outlet', async () => {
 test('a collector makes the names of Prometheus of those of OpenTelemetry', () => {
   for (const [name, { type }] of Object.entries(INSTRUMENTS)) {
     const { name: sent, unit } = nameMetric(name as InstrumentName)
-    const seconds = unit === 's' ? '_seconds' : ''
-    expect(`${sent.replaceAll('.', '_')}${seconds}${type === 'counter' ? '_total' : ''}`).toBe(name)
+    const ending = unit === undefined ? '' : { s: '_seconds', By: '_bytes' }[unit]
+    expect(`${sent.replaceAll('.', '_')}${ending}${type === 'counter' ? '_total' : ''}`).toBe(name)
   }
 })
 

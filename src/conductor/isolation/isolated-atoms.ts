@@ -300,6 +300,12 @@ export function toStateCounts(children: readonly ChildStatus[]): Readonly<Record
   return counts
 }
 
+/** Returns the resident memory of the largest child, in bytes; undefined if that of none is known. */
+export function largestMemory(children: readonly ChildStatus[]): number | undefined {
+  const known = children.flatMap(({ memory }) => memory ?? [])
+  return known.length === 0 ? undefined : Math.max(...known)
+}
+
 function encodeFor(what: string, value: unknown): Uint8Array {
   try {
     return encode(value, 'msgpack')

@@ -536,6 +536,7 @@ export const texts = {
     jobs: 'Runs',
     child: 'Child',
     tasks: 'Tasks',
+    memory: 'Memory',
     childrenOf: (name: string) => `Child processes of ${name}`,
     noChild: 'Its child processes do not start:',
     draining: 'It claims nothing more, and ends when its jobs do. Since',

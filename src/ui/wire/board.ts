@@ -192,6 +192,8 @@ export const conductorRow = z.object({
         pid: z.number().optional(),
         state: z.string().optional(),
         tasks: z.number().optional(),
+        /** The resident memory when it was last reported, in bytes. */
+        memory: z.number().optional(),
       }),
     )
     .optional(),

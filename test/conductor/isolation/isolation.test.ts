@@ -65,6 +65,27 @@ test('a job runs its isolated tasks in children, which the conductor shows', asy
   expect(events).toEqual(['died 1 true'])
 })
 
+test('the memory of a child is shown, and is a metric', async () => {
+  await using board = await openBoard('memory:')
+  await using conductor = await startConductor({
+    ...{ board, persistence: 'memory:', flows: [flows.greeting], services: flows.services },
+    ...{ pool: { ...POOL, memory: '1GB' }, health: { port: 0 }, metrics: true },
+  })
+  await (await board.post(flows.greeting, { name: 'Ada' })).wait()
+  const megabytes = await vi.waitFor(
+    async () => {
+      const [entity] = await board.entities('conductor')
+      const [child]: { memory?: number }[] = Object(entity?.metadata['children'])
+      expect(child).toMatchObject({ state: 'idle', tasks: 1, memory: expect.any(Number) })
+      return Number(child?.memory) / 1_024 ** 2
+    },
+    { timeout: 10_000 },
+  )
+  expect(megabytes).toBeGreaterThan(10)
+  const text = await (await fetch(`${conductor.healthUrl}/metrics`)).text()
+  expect(text).toMatch(/^jobboard_child_rss_bytes \d{8,}$/m)
+})
+
 test.each(['deadline of the task', 'cancel of the job', 'deadline of the job'])(
   'a %s ends a task that computes for ever',
   async (what) => {

@@ -11,6 +11,11 @@ export function formatNumber(value: number): string {
   return NUMBER.format(value)
 }
 
+/** Returns a size of memory in megabytes. */
+export function formatMegabytes(bytes: number): string {
+  return `${formatNumber(Math.round(bytes / 1_024 ** 2))} MB`
+}
+
 /** Returns `10,000+` for a count that was ended at 10,000. */
 export function formatCount({ value, atLeast }: WireCount): string {
   return `${formatNumber(value)}${atLeast ? '+' : ''}`

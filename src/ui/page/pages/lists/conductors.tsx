@@ -7,7 +7,7 @@ import { Link } from '../../parts/link.tsx'
 import { Empty, Loaded, Warning } from '../../parts/notices.tsx'
 import { type Column, Facts, Table } from '../../parts/table.tsx'
 import { Elapsed, JobLink, Name, State, Time } from '../../parts/text.tsx'
-import { formatDuration, formatNumber, term, visible } from '../../state/format.ts'
+import { formatDuration, formatMegabytes, formatNumber, term, visible } from '../../state/format.ts'
 import { useReading } from '../../state/reading.ts'
 import { href } from '../../state/router.ts'
 import { onBoard } from '../../state/session.ts'
@@ -93,6 +93,7 @@ const CHILD_COLUMNS: readonly Column<Child>[] = [
   { head: t.pid, kind: 'number', cell: ({ pid }) => pid },
   { head: t.state, cell: ({ state }) => state !== undefined && <State state={state} /> },
   { head: t.tasks, kind: 'number', cell: ({ tasks }) => tasks },
+  { head: t.memory, kind: 'number', cell: ({ memory }) => memory !== undefined && formatMegabytes(memory) },
 ]
 
 function Details({ conductor }: { conductor: WireConductor }): JSX.Element {
