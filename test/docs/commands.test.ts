@@ -35,8 +35,13 @@ const TYPED: readonly Typed[] = PAGES.flatMap(({ name, blocks, text }) => {
 /** Their own reference has its own tests, in `test/cli/`. */
 const ELSEWHERE = ['docs/reference/cli.md', 'CHANGELOG.md']
 
+/** Those that the dashboard shows, in texts that end with them. */
+const SHOWN = [
+  ...(await readFile(join(ROOT, 'src/ui/page/texts.ts'), 'utf8')).matchAll(/: (jobboard [a-z][^']+)'/g),
+].map(([, line = '']) => ({ page: 'src/ui/page/texts.ts', line }))
+
 const COMMANDS = unique(
-  TYPED.filter(({ page, line }) => {
+  [...TYPED, ...SHOWN].filter(({ page, line }) => {
     return !ELSEWHERE.includes(page) && /^(npx )?jobboard [a-z]/.test(line) && !line.includes('…')
   }),
 )
@@ -62,6 +67,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }))
 
 test('there are commands', () => {
   expect(COMMANDS.length).toBeGreaterThan(15)
+  expect(SHOWN.length).toBeGreaterThan(3)
 })
 
 test.each(COMMANDS)('$page: $line', async ({ line }) => {
@@ -85,7 +91,9 @@ const context = processContext()
 function wordsOf(line: string): string[] {
   const [command = ''] = line.replaceAll('\\|', '|').split(/ [|&;>]/)
   const words = [...command.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(([word, one, two]) => one ?? two ?? word)
-  const argv = words.slice(words.indexOf('jobboard') + 1).map((word) => word.replace(/^UUID$/, UUID))
+  const argv = words
+    .slice(words.indexOf('jobboard') + 1)
+    .map((word) => word.replace(/^UUID$/, UUID).replace(/^FLOW$/, 'hello'))
   return argv.map((word, index) => (argv[index - 1] === '--board' ? NOWHERE : word))
 }
 

@@ -11,7 +11,7 @@ import {
   toFlowReference,
 } from '../model/flow-reference.ts'
 import { describeStop } from '../model/limit-stops.ts'
-import type { LimitOrigin } from '../model/limits.ts'
+import { describeTakenSlots, type LimitOrigin } from '../model/limits.ts'
 import type { KeptTokens, LimitBlocker } from '../queue/limit-lines.ts'
 import type { ClaimQueue } from '../queue/queue.ts'
 import type { UnacceptedFlows } from '../view/unaccepted-flows.ts'
@@ -185,7 +185,7 @@ function toLimitReason({ key, rule, used, until }: LimitBlocker): Extract<Waitin
     const stopped = origin && toStopped(origin)
     return { ...reason, ...defined({ stopped }), text: describeStop(key, rule, { isHeld }) }
   }
-  if (!reason.until) return { ...reason, text: `all ${concurrency} slots of limit ${key} are taken` }
+  if (!reason.until) return { ...reason, text: describeTakenSlots(key, concurrency) }
   return { ...reason, text: `limit ${key} has no token until ${reason.until.toISOString()}` }
 }
 

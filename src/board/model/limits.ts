@@ -283,6 +283,13 @@ export function toClaimLimits(posting: Parameters<typeof toLimitCosts>[0], rules
   })
 }
 
+/** Returns the sentence for a limit of which no slot is free. */
+export function describeTakenSlots(key: string, concurrency: number | undefined): string {
+  return concurrency === 1
+    ? `the only slot of limit ${key} is taken`
+    : `all ${concurrency} slots of limit ${key} are taken`
+}
+
 /**
  * Returns the error of a claim that a limit does not permit.
  *
@@ -300,7 +307,7 @@ export function limitReachedError(
     until === undefined
       ? concurrency === 0
         ? `limit ${key} permits 0 jobs at once`
-        : `all ${concurrency} slots of limit ${key} are taken`
+        : describeTakenSlots(key, concurrency)
       : `limit ${key} has no token before ${until.toISOString()}`
   return new LimitReached(`${what}: ${why}`, { key, until, untilMs })
 }

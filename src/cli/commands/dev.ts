@@ -24,7 +24,7 @@ export function defineDev(program: Command, run: RunAction): void {
     .description(
       "Runs a ZooKeeper until Ctrl-C, for this machine only, from Debian's package or in Docker, whichever is " +
         'installed, and prints the environment variables to set. Its data are deleted at the end. With --ui it also serves the ' +
-        'dashboard of the board; with --flows it runs a conductor, which is started anew when a file beside the flows changes.',
+        'dashboard of the board; with --flows it runs a conductor, which is started anew when code, JSON, YAML or SQL beside the flows changes.',
     )
     .option(
       '--port <port>',

@@ -1,4 +1,4 @@
-/** A conductor in a process of its own, which is started anew whenever a file of its flows changes. */
+/** A conductor in a process of its own, which is started anew whenever a file of its flows changes: code, JSON, YAML or SQL, and no data. */
 import { type FSWatcher, watch } from 'node:fs'
 import { rm, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
@@ -11,8 +11,10 @@ import { GuardedProgram, temporaryFolder } from './guarded-program.ts'
 const QUIET_MS = 200
 /** The time in which running jobs can end. */
 const STOP_MS = 5_000
-/** Changes of these files are not changes of flows. */
-const IGNORED = /(^|\/)(node_modules|\.[^/]+|logbooks)(\/|$)|\.(log|tmp|swp)$|~$/
+/** The files whose changes may be changes of flows. Others are what flows write: logs, pictures, databases. */
+const OF_FLOWS = /\.([cm]?[jt]sx?|json|ya?ml|sql|wasm)$/
+/** The folders in which changes of such files are none of flows. */
+const IGNORED = /(^|\/)(node_modules|\.[^/]+|logbooks)(\/|$)/
 
 export interface ReloadingConductorOptions {
   readonly flows: readonly string[]
@@ -57,7 +59,7 @@ export class ReloadingConductor implements AsyncDisposable {
   }
 
   #noteChange(name: string | Buffer | null): void {
-    if (this.#isOver || (typeof name === 'string' && IGNORED.test(name))) return
+    if (this.#isOver || (typeof name === 'string' && (!OF_FLOWS.test(name) || IGNORED.test(name)))) return
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => {
       this.#options.context.stderr.write(`# ${name ?? 'a file'} has changed: the conductor is started anew\n`)

@@ -36,8 +36,8 @@ export function addSpecFlags(command: Command): Command {
     .option('--start <time>', 'nothing fires before it')
     .option('--end <time>', 'nothing fires after it')
     .option('--exclude <date>', 'local date on which nothing fires, as in 2026-12-25; may be repeated', collectText)
-    .option('--offset <duration>', 'of a interval: how long after each full interval (default: 0)')
-    .option('--from-completion', 'of a interval: count it from the end of the previous job')
+    .option('--offset <duration>', 'of an interval: how long after each full interval (default: 0)')
+    .option('--from-completion', 'of an interval: count it from the end of the previous job')
 }
 
 export function addPolicyFlags(command: Command): Command {

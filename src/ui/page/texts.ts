@@ -430,7 +430,7 @@ export const texts = {
         done: 'The schedule is removed.',
       },
     },
-    empty: 'There are no schedules. Make one: jobboard schedule add NAME --cron "30 2 * * *" --flow FLOW',
+    empty: 'There are no schedules. Make one: jobboard schedule add nightly "30 2 * * *" FLOW',
     unknown: 'There is no schedule of this name.',
   },
 
