@@ -93,7 +93,7 @@ function wordsOf(line: string): string[] {
   const words = [...command.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(([word, one, two]) => one ?? two ?? word)
   const argv = words
     .slice(words.indexOf('jobboard') + 1)
-    .map((word) => word.replace(/^UUID$/, UUID).replace(/^FLOW$/, 'hello'))
+    .map((word) => word.replace(/^UUID$/, UUID).replace(/^FLOW$/, 'refused'))
   return argv.map((word, index) => (argv[index - 1] === '--board' ? NOWHERE : word))
 }
 
