@@ -4,7 +4,7 @@ import { createSharedController } from '../core/async/abort.ts'
 import type { Client } from './access/access.ts'
 import type { Services } from './api/route.ts'
 import { authorize, createApi, refuse } from './app.ts'
-import { ServedBoard } from './boards/served-board.ts'
+import { ViewedBoard } from './boards/viewed-board.ts'
 import { ChangeStreams, StreamCounter } from './change-streams.ts'
 import { securityHeaders } from './headers.ts'
 import { type DashboardOptions, dashboardSettings } from './options.ts'
@@ -40,7 +40,7 @@ export function dashboard(options: DashboardOptions): Dashboard {
   const boards = new Map(
     settings.boards.map((given) => {
       const onTopics = (topics: readonly string[]) => streams.get(given.name)?.publish(topics)
-      return [given.name, new ServedBoard({ ...given, log: settings.log, onTopics })]
+      return [given.name, new ViewedBoard({ ...given, log: settings.log, onTopics })]
     }),
   )
   const services: Services = {

@@ -4,7 +4,7 @@ import type { Job, TrashedJob } from '../../board/index.ts'
 import { findInTrash } from '../../conductor/internal.ts'
 import { InvalidArgument, NotFound } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
-import type { ServedBoard } from '../boards/served-board.ts'
+import type { ViewedBoard } from '../boards/viewed-board.ts'
 import {
   batchActionBody,
   bulkBody,
@@ -39,13 +39,13 @@ export const ACTIONS: readonly Route[] = [
       answer: done,
     },
     handle: async (call) => {
-      const served = boardOf(call)
+      const viewed = boardOf(call)
       const { flow, store = {}, priority, key } = call.body
       const change: Change = { action: 'post', what: `flow ${flow}` }
-      return carryOut(call, served, change, async () => {
+      return carryOut(call, viewed, change, async () => {
         // A priority that is none is refused by the board.
         const options = defined({ priority: priority as 'NORMAL' | undefined, key })
-        const job = await served.board.post(flow, store, options)
+        const job = await viewed.board.post(flow, store, options)
         const text = job.created ? `posted job ${job.uuid}` : `job ${job.uuid} has the key already: nothing was posted`
         return { ok: true, uuids: [job.uuid], text }
       })
@@ -61,11 +61,11 @@ export const ACTIONS: readonly Route[] = [
       },
       answer: done,
       handle: async (call) => {
-        const [served, uuid] = [boardOf(call), uuidOf(call)]
+        const [viewed, uuid] = [boardOf(call), uuidOf(call)]
         const change: Change = { action, what: `job ${uuid}`, reason: call.body.reason }
-        return carryOut(call, served, change, async (reason) => ({
+        return carryOut(call, viewed, change, async (reason) => ({
           ok: true,
-          uuids: await actOnJob(action, uuid, { served, reason }),
+          uuids: await actOnJob(action, uuid, { viewed, reason }),
         }))
       },
     }),
@@ -85,10 +85,10 @@ export const ACTIONS: readonly Route[] = [
       },
       answer: done,
       handle: async (call) => {
-        const served = boardOf(call)
+        const viewed = boardOf(call)
         const change: Change = { action: `board.${action}`, what: 'the board', reason: call.body.reason }
-        return carryOut(call, served, change, async () => {
-          await served.board[action]()
+        return carryOut(call, viewed, change, async () => {
+          await viewed.board[action]()
           return { ok: true }
         })
       },
@@ -98,11 +98,11 @@ export const ACTIONS: readonly Route[] = [
     ...{ method: 'POST', path: '/boards/:board/schedules', summary: 'Pause, resume, trigger or remove a schedule' },
     ...{ body: scheduleActionBody, answer: done },
     handle: async (call) => {
-      const served = boardOf(call)
-      const { schedules } = served.board
+      const viewed = boardOf(call)
+      const { schedules } = viewed.board
       const { id, action } = call.body
       const change: Change = { action: `schedule.${action}`, what: `schedule ${id}`, reason: call.body.reason }
-      return carryOut(call, served, change, async (reason) => {
+      return carryOut(call, viewed, change, async (reason) => {
         if (action === 'trigger') return { ok: true, uuids: [await schedules.trigger(id)] }
         if (action === 'pause') await schedules.pause(id, { reason })
         else if (action === 'resume') await schedules.resume(id)
@@ -115,12 +115,12 @@ export const ACTIONS: readonly Route[] = [
     ...{ method: 'POST', path: '/boards/:board/limits', summary: 'Set, remove, stop, hold or resume a limit' },
     ...{ body: limitActionBody, answer: done },
     handle: async (call) => {
-      const served = boardOf(call)
+      const viewed = boardOf(call)
       const { action, key } = call.body
       const given = 'reason' in call.body ? call.body.reason : undefined
       const change: Change = { action: `limit.${action}`, what: `limit ${key}`, reason: given }
-      return carryOut(call, served, change, async (reason) => {
-        await actOnLimit(served, call.body, reason)
+      return carryOut(call, viewed, change, async (reason) => {
+        await actOnLimit(viewed, call.body, reason)
         return { ok: true }
       })
     },
@@ -133,11 +133,11 @@ export const ACTIONS: readonly Route[] = [
     },
     ...{ body: batchActionBody, answer: done },
     handle: async (call) => {
-      const [served, uuid] = [boardOf(call), uuidOf(call)]
+      const [viewed, uuid] = [boardOf(call), uuidOf(call)]
       const { action } = call.body
       const change: Change = { action: `batch.${action}`, what: `batch ${uuid}`, reason: call.body.reason }
-      return carryOut(call, served, change, async (reason) => {
-        const batch = await served.board.findBatch(uuid)
+      return carryOut(call, viewed, change, async (reason) => {
+        const batch = await viewed.board.findBatch(uuid)
         if (action === 'retry') return { ok: true, uuids: (await batch.retryFailed()).map((job) => job.uuid) }
         await batch.cancel({ reason })
         return { ok: true }
@@ -147,13 +147,13 @@ export const ACTIONS: readonly Route[] = [
 ]
 
 interface JobActionOptions {
-  readonly served: ServedBoard
+  readonly viewed: ViewedBoard
   readonly reason: string
 }
 
 /** Carries out an action on one job. Returns the uuids of the jobs that it has changed. */
-async function actOnJob(action: JobAction, uuid: string, { served, reason }: JobActionOptions): Promise<string[]> {
-  const { board } = served
+async function actOnJob(action: JobAction, uuid: string, { viewed, reason }: JobActionOptions): Promise<string[]> {
+  const { board } = viewed
   if (action === 'cancel' || action === 'release') {
     const job: Job = await board.find(uuid)
     await (action === 'cancel' ? board.cancel(job, { reason }) : board.release(job, { reason }))
@@ -168,7 +168,7 @@ async function actOnJob(action: JobAction, uuid: string, { served, reason }: Job
 
 /** @throws InvalidArgument, UnsupportedCapability, NotFound */
 async function actOnLimit(
-  { board }: ServedBoard,
+  { board }: ViewedBoard,
   body: z.infer<typeof limitActionBody>,
   reason: string,
 ): Promise<void> {

@@ -1,7 +1,7 @@
 /** Checks the right to a change, carries it out, and writes who asked for it to the log. */
 import { asError } from '../../core/errors.ts'
 import { includesLevel } from '../access/access.ts'
-import type { ServedBoard } from '../boards/served-board.ts'
+import type { ViewedBoard } from '../boards/viewed-board.ts'
 import { Refusal } from '../problem.ts'
 import { NEEDS } from '../wire/actions.ts'
 import type { Call } from './route.ts'
@@ -26,13 +26,13 @@ const MAX_REASON = 1_000
  */
 export async function carryOut<T>(
   call: AnyCall,
-  served: ServedBoard,
+  viewed: ViewedBoard,
   change: Change,
   work: (reason: string) => Promise<T>,
 ): Promise<T> {
   const { services, access, client } = call
   const { action, what, reason } = change
-  const line = { audit: action, who: access.who, board: served.name, what, reason, address: client.address }
+  const line = { audit: action, who: access.who, board: viewed.name, what, reason, address: client.address }
   try {
     assertMay(call, action)
     const result = await work(toReason(reason, access.who))
@@ -45,7 +45,7 @@ export async function carryOut<T>(
     )
     throw error
   } finally {
-    served.memory.clear()
+    viewed.memory.clear()
   }
 }
 

@@ -1,7 +1,7 @@
 /** Finds the board of a request, and reads its search. */
 import { NotFound } from '../../core/errors.ts'
 import { shortenText } from '../../core/texts.ts'
-import type { ServedBoard } from '../boards/served-board.ts'
+import type { ViewedBoard } from '../boards/viewed-board.ts'
 import { Refusal } from '../problem.ts'
 import { parseSearch, type Search } from '../search/parse.ts'
 import type { Call } from './route.ts'
@@ -9,10 +9,10 @@ import type { Call } from './route.ts'
 type AnyCall = Pick<Call<unknown, unknown>, 'services' | 'params' | 'access'>
 
 /** @throws NotFound */
-export function boardOf({ services, params }: AnyCall): ServedBoard {
+export function boardOf({ services, params }: AnyCall): ViewedBoard {
   const name = params['board'] ?? ''
-  const served = services.boards.get(name)
-  if (served) return served
+  const viewed = services.boards.get(name)
+  if (viewed) return viewed
   throw new NotFound(
     `there is no board '${shortenText(name)}' here; there are ${[...services.boards.keys()].join(', ')}`,
   )

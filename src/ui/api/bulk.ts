@@ -5,7 +5,7 @@ import type { ListedJob } from '../../board/internal.ts'
 import { JobboardError, NotFound } from '../../core/errors.ts'
 import type { Redactor } from '../../core/redaction.ts'
 import { searchedJob, searchedTrash, stateOf } from '../boards/rows.ts'
-import type { ServedBoard } from '../boards/served-board.ts'
+import type { ViewedBoard } from '../boards/viewed-board.ts'
 import { Refusal, toProblem } from '../problem.ts'
 import { matches } from '../search/match.ts'
 import type { Search, SearchState } from '../search/parse.ts'
@@ -36,14 +36,14 @@ interface Targets {
   readonly missing: readonly string[]
 }
 
-export async function runBulk(call: Call<unknown, Body>, served: ServedBoard): Promise<WireBulkResult> {
+export async function runBulk(call: Call<unknown, Body>, viewed: ViewedBoard): Promise<WireBulkResult> {
   const { action, uuids, query, reason, dryRun, expected } = call.body
   const what = uuids ? `${uuids.length} jobs` : `all jobs of the search '${query}'`
   const search = query === undefined ? undefined : searchOf(call, query)
-  await served.look()
-  return carryOut(call, served, { action, what: dryRun ? `${what} (counted only)` : what, reason }, async (text) => {
+  await viewed.look()
+  return carryOut(call, viewed, { action, what: dryRun ? `${what} (counted only)` : what, reason }, async (text) => {
     const { redaction } = call.services
-    const { targets, more, missing } = await findTargets(served, { action, uuids, search, redaction })
+    const { targets, more, missing } = await findTargets(viewed, { action, uuids, search, redaction })
     const matched = targets.length + missing.length
     if (dryRun) return { matched, more, done: 0, failed: [] }
     if (expected !== undefined && matched > expected)
@@ -84,14 +84,14 @@ interface Wanted {
   readonly redaction: Redactor
 }
 
-async function findTargets(served: ServedBoard, { action, uuids, ...searching }: Wanted): Promise<Targets> {
+async function findTargets(viewed: ViewedBoard, { action, uuids, ...searching }: Wanted): Promise<Targets> {
   const wanted = uuids && new Set(uuids)
   if (action === 'cancel') {
-    const found = wanted ? await findNamed(served, wanted) : await searchJobs(served, searching)
-    return toTargets(found, wanted, (job, reason) => served.board.cancel(job, { reason }))
+    const found = wanted ? await findNamed(viewed, wanted) : await searchJobs(viewed, searching)
+    return toTargets(found, wanted, (job, reason) => viewed.board.cancel(job, { reason }))
   }
-  const found = await searchTrash(served, (job) => (wanted ? wanted.has(job.uuid) : isInSearch(job, searching)))
-  return toTargets(found, wanted, (job) => (action === 'restore' ? served.board.restore(job) : served.board.purge(job)))
+  const found = await searchTrash(viewed, (job) => (wanted ? wanted.has(job.uuid) : isInSearch(job, searching)))
+  return toTargets(found, wanted, (job) => (action === 'restore' ? viewed.board.restore(job) : viewed.board.purge(job)))
 }
 
 function toTargets<T extends { readonly uuid: string }>(
@@ -104,7 +104,7 @@ function toTargets<T extends { readonly uuid: string }>(
   return { targets, more, missing: [...(wanted ?? [])].filter((uuid) => !there.has(uuid)) }
 }
 
-async function findNamed({ board }: ServedBoard, uuids: ReadonlySet<string>): Promise<{ jobs: Job[]; more: boolean }> {
+async function findNamed({ board }: ViewedBoard, uuids: ReadonlySet<string>): Promise<{ jobs: Job[]; more: boolean }> {
   const jobs: Job[] = []
   const waiting = uuids.values()
   const worker = async () => {
@@ -121,7 +121,7 @@ async function findNamed({ board }: ServedBoard, uuids: ReadonlySet<string>): Pr
 
 /** Reads the whole board, which may take several reads. */
 async function searchJobs(
-  { board }: ServedBoard,
+  { board }: ViewedBoard,
   { search, redaction }: Pick<Wanted, 'search' | 'redaction'>,
 ): Promise<{ jobs: Job[]; more: boolean }> {
   const now = await board.readClock()
@@ -135,7 +135,7 @@ async function searchJobs(
 }
 
 async function searchTrash(
-  { board }: ServedBoard,
+  { board }: ViewedBoard,
   isWanted: (job: TrashedJob) => boolean,
 ): Promise<{ jobs: TrashedJob[]; more: boolean }> {
   const accept = (job: TrashedJob) => isWanted(job)

@@ -117,15 +117,15 @@ export const LISTS: readonly Route[] = [
     ...{ method: 'GET', path: '/boards/:board/suggest', summary: 'Words that complete a search', query: suggestQuery },
     answer: suggestions,
     handle: async (call) => {
-      const served = boardOf(call)
-      await served.look()
+      const viewed = boardOf(call)
+      await viewed.look()
       const wanted = call.query.q.toLowerCase()
       const found = new Map<string, string>()
       const add = (kind: string, text: unknown) => {
         if (typeof text === 'string' && text.toLowerCase().includes(wanted)) found.set(`${kind}:${text}`, kind)
         return found.size >= MAX_SUGGESTIONS
       }
-      for (const conductor of await served.conductors()) {
+      for (const conductor of await viewed.conductors()) {
         const { flows } = conductor.metadata
         for (const flow of Array.isArray(flows) ? flows : []) add('flow', Object(flow).name ?? flow)
       }
@@ -138,7 +138,7 @@ export const LISTS: readonly Route[] = [
         add('key', posting.key)
         return add('flow', posting.details['flow'])
       }
-      await served.board.jobPage({ limit: 1, most: 5_000, timeMs: 100, accept, waitMs: FIRST_LOOK_MS })
+      await viewed.board.jobPage({ limit: 1, most: 5_000, timeMs: 100, accept, waitMs: FIRST_LOOK_MS })
       return { suggestions: [...found].slice(0, MAX_SUGGESTIONS).map(([text, kind]) => ({ text, kind })) }
     },
   }),
@@ -146,15 +146,15 @@ export const LISTS: readonly Route[] = [
     ...{ method: 'GET', path: '/boards/:board/events', summary: 'The stream of changes: Server-Sent Events' },
     query: z.object({ jobs: z.string().max(20_000).default(''), since: z.string().max(100).optional() }),
     handle: async (call) => {
-      const served = boardOf(call)
-      const streams = call.services.streams.get(served.name)
+      const viewed = boardOf(call)
+      const streams = call.services.streams.get(viewed.name)
       if (!streams) throw new Refusal('NOT_FOUND', 'this board has no stream')
       const jobs = new Set(call.query.jobs.split(',').filter((uuid) => uuid !== ''))
       if (jobs.size > 500) throw new Refusal('BAD_REQUEST', 'a stream names at most 500 jobs')
       const counted = call.services.counter.add(call.client.address)
       try {
-        await served.look()
-        const held = [counted, await served.feed.stream()]
+        await viewed.look()
+        const held = [counted, await viewed.feed.stream()]
         // A browser that connects again by itself sends the newer one.
         const lastEventId = call.request.headers.get('last-event-id') ?? call.query.since ?? null
         return streams.open({ jobs, lastEventId, signal: call.request.signal, held })

@@ -4,7 +4,7 @@ import type { ListedFlow } from '../../board/index.ts'
 import { NotFound } from '../../core/errors.ts'
 import { layoutFlow } from '../../flow/index.ts'
 import { findJob } from '../boards/job-detail.ts'
-import type { ServedBoard } from '../boards/served-board.ts'
+import type { ViewedBoard } from '../boards/viewed-board.ts'
 import { picture, type WirePicture } from '../wire/picture.ts'
 import { boardOf, uuidOf } from './board-of.ts'
 import { defineRoute, type Route } from './route.ts'
@@ -12,27 +12,27 @@ import { defineRoute, type Route } from './route.ts'
 /** The layouts that are kept: each is some kilobytes, and takes some milliseconds. */
 const MAX_KEPT = 200
 
-const layouts = new WeakMap<ServedBoard, Map<string, Promise<WirePicture>>>()
+const layouts = new WeakMap<ViewedBoard, Map<string, Promise<WirePicture>>>()
 
 export const PICTURES: readonly Route[] = [
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/flows/:name/picture', summary: 'The picture of a flow' },
     ...{ query: z.object({ version: z.string().max(1_000).optional() }), answer: picture },
     handle: async (call) => {
-      const served = boardOf(call)
-      await served.look()
-      return drawFlow(served, { name: call.params['name'] ?? '', version: call.query.version })
+      const viewed = boardOf(call)
+      await viewed.look()
+      return drawFlow(viewed, { name: call.params['name'] ?? '', version: call.query.version })
     },
   }),
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/jobs/:uuid/picture', summary: 'The picture of the flow of a job' },
     answer: picture,
     handle: async (call) => {
-      const served = boardOf(call)
-      const found = await findJob(served, uuidOf(call))
+      const viewed = boardOf(call)
+      const found = await findJob(viewed, uuidOf(call))
       const { flow, version } = flowOf(found)
       if (flow === undefined) throw new NotFound(`job ${uuidOf(call)} names no flow; there is nothing to draw`)
-      return drawFlow(served, { name: flow, version })
+      return drawFlow(viewed, { name: flow, version })
     },
   }),
 ]
@@ -43,18 +43,18 @@ interface FlowName {
 }
 
 /** Draws a flow as conductors have it, in this version or in the newest. @throws NotFound */
-async function drawFlow(served: ServedBoard, { name, version }: FlowName): Promise<WirePicture> {
-  const read = () => served.board.flows()
-  const flows = await served.memory.get('outlines', { leastMs: 2_000, mostMs: 10_000 }, read)
+async function drawFlow(viewed: ViewedBoard, { name, version }: FlowName): Promise<WirePicture> {
+  const read = () => viewed.board.flows()
+  const flows = await viewed.memory.get('outlines', { leastMs: 2_000, mostMs: 10_000 }, read)
   const named = flows.filter((flow) => flow.name === name)
   const outline = named.find((flow) => flow.version === version) ?? named.at(-1)
-  if (!outline) throw new NotFound(`no conductor of board ${served.name} has had flow ${name}`)
-  return layOut(served, outline)
+  if (!outline) throw new NotFound(`no conductor of board ${viewed.name} has had flow ${name}`)
+  return layOut(viewed, outline)
 }
 
-function layOut(served: ServedBoard, outline: ListedFlow): Promise<WirePicture> {
-  const kept = layouts.get(served) ?? new Map<string, Promise<WirePicture>>()
-  layouts.set(served, kept)
+function layOut(viewed: ViewedBoard, outline: ListedFlow): Promise<WirePicture> {
+  const kept = layouts.get(viewed) ?? new Map<string, Promise<WirePicture>>()
+  layouts.set(viewed, kept)
   const known = kept.get(outline.digest)
   if (known) return known
   const [oldest] = kept.keys()

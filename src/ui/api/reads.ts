@@ -46,20 +46,20 @@ export const READS: readonly Route[] = [
     ...{ values: true, answer: jobValues },
     handle: async (call) => {
       const { redaction } = call.services
-      const served = boardOf(call)
-      const found = await findJob(served, uuidOf(call))
+      const viewed = boardOf(call)
+      const found = await findJob(viewed, uuidOf(call))
       const clean = (values: object) => jsonable(redaction.value(values)) as Record<string, unknown>
       const job = found.place === 'board' ? found.job : found.place === 'trash' ? found.trashed : undefined
       const store = clean(job?.details.store ?? {})
       const record =
         found.place === 'board'
-          ? await readBook(served.persistence, found.job)
+          ? await readBook(viewed.persistence, found.job)
           : found.place === 'history'
             ? undefined
             : found.record?.flow
       if (record) return { store, results: clean(resultsOf(record)) }
       if (found.place !== 'history') return { store }
-      const kept = await served.board.result(found.ended.uuid, { timeout: '1s' }).catch(() => undefined)
+      const kept = await viewed.board.result(found.ended.uuid, { timeout: '1s' }).catch(() => undefined)
       return kept ? { store, results: clean(kept.results) } : { store }
     },
   }),
@@ -68,23 +68,23 @@ export const READS: readonly Route[] = [
     ...{ query: listQuery, answer: jobPage },
     handle: async (call) => {
       const { q, after, limit } = call.query
-      const served = boardOf(call)
-      await served.look()
-      return readTrash(served, { search: searchOf(call, q), after, limit, redaction: call.services.redaction })
+      const viewed = boardOf(call)
+      await viewed.look()
+      return readTrash(viewed, { search: searchOf(call, q), after, limit, redaction: call.services.redaction })
     },
   }),
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/trash/groups', summary: 'The trash by reasons', answer: trashGroups },
     handle: async (call) => {
-      const served = boardOf(call)
-      await served.look()
+      const viewed = boardOf(call)
+      await viewed.look()
       const read = async () => {
         const all = { limit: SCAN_JOBS, most: SCAN_JOBS, timeMs: GROUPS_MS, accept: () => true, newestFirst: true }
-        const { items, looked, total, next } = await served.board.trashPage(all)
+        const { items, looked, total, next } = await viewed.board.trashPage(all)
         const ends = { ...(total === undefined ? {} : { total }), ...(next === undefined ? {} : { next }) }
         return { groups: groupTrash(items, call.services.redaction).slice(0, 500), scan: { looked, ...ends } }
       }
-      return served.memory.get('trash-groups', { leastMs: 2_000, mostMs: 30_000 }, read)
+      return viewed.memory.get('trash-groups', { leastMs: 2_000, mostMs: 30_000 }, read)
     },
   }),
   defineRoute({
@@ -92,11 +92,11 @@ export const READS: readonly Route[] = [
     ...{ query: listQuery, answer: jobPage },
     handle: async (call) => {
       const { q, after, limit } = call.query
-      const served = boardOf(call)
-      await served.look()
+      const viewed = boardOf(call)
+      await viewed.look()
       const search = searchOf(call, q)
       const isWanted = () => true
-      return pageOfHistory(served, { search, after, limit, redaction: call.services.redaction, isWanted })
+      return pageOfHistory(viewed, { search, after, limit, redaction: call.services.redaction, isWanted })
     },
   }),
 ]

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Logger } from '../../core/log.ts'
 import type { Redactor } from '../../core/redaction.ts'
 import type { Access, Client } from '../access/access.ts'
-import type { ServedBoard } from '../boards/served-board.ts'
+import type { ViewedBoard } from '../boards/viewed-board.ts'
 import type { ChangeStreams, StreamCounter } from '../change-streams.ts'
 import type { DashboardSettings } from '../options.ts'
 import type { Level } from '../wire/session.ts'
@@ -11,7 +11,7 @@ import type { Level } from '../wire/session.ts'
 /** What routes use of the dashboard. */
 export interface Services {
   readonly settings: DashboardSettings
-  readonly boards: ReadonlyMap<string, ServedBoard>
+  readonly boards: ReadonlyMap<string, ViewedBoard>
   readonly streams: ReadonlyMap<string, ChangeStreams>
   readonly counter: StreamCounter
   readonly redaction: Redactor

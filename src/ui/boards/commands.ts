@@ -1,14 +1,14 @@
 /** The commands of the command line that do what a page shows, to be copied. */
 import type { WireJob } from '../wire/jobs.ts'
-import type { ServedBoard } from './served-board.ts'
+import type { ViewedBoard } from './viewed-board.ts'
 
 /** Returns the commands that fit the state of a job, by their names. */
 export function commandsFor(
   { uuid, state }: Pick<WireJob, 'uuid' | 'state'>,
-  served: ServedBoard,
+  viewed: ViewedBoard,
 ): Record<string, string> {
-  const board = `--board ${quote(served.board.uri)}`
-  const logbooks = served.persistence ? ` --persistence ${quote(served.persistence.uri)}` : ''
+  const board = `--board ${quote(viewed.board.uri)}`
+  const logbooks = viewed.persistence ? ` --persistence ${quote(viewed.persistence.uri)}` : ''
   const commands: Record<string, string> = { show: `jobboard show ${uuid} ${board}${logbooks}` }
   if (state === 'TRASHED') {
     commands['restore'] = `jobboard trash restore ${uuid} ${board}`

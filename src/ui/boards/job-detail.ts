@@ -15,7 +15,7 @@ import {
 import type { WireAtom, WireAttempt, WireJobDetail, WireLogbook } from '../wire/jobs.ts'
 import { commandsFor } from './commands.ts'
 import { toEndedRow, toIso, toWaitingFor } from './rows.ts'
-import type { ServedBoard } from './served-board.ts'
+import type { ViewedBoard } from './viewed-board.ts'
 
 const MAX_HISTORY = 10_000
 
@@ -23,50 +23,50 @@ const MAX_HISTORY = 10_000
 export type FoundJob = Located | { readonly place: 'history'; readonly ended: EndedJob }
 
 /** Finds a job by its uuid. @throws NotFound; NotConnected */
-export async function findJob(served: ServedBoard, uuid: string): Promise<FoundJob> {
-  await served.look()
-  const { board, persistence } = served
+export async function findJob(viewed: ViewedBoard, uuid: string): Promise<FoundJob> {
+  await viewed.look()
+  const { board, persistence } = viewed
   const located = await locate(uuid, { board, persistence })
   if (located) return located
   const ended = board.capabilities.history ? await board.history({ limit: MAX_HISTORY }) : []
   const found = ended.find((one) => one.uuid === uuid)
   if (found) return { place: 'history', ended: found }
   throw new NotFound(
-    `job ${uuid} is not on board ${served.name}, in its trash, in its history${persistence ? ', or in its logbooks' : ''}`,
+    `job ${uuid} is not on board ${viewed.name}, in its trash, in its history${persistence ? ', or in its logbooks' : ''}`,
   )
 }
 
 /** @throws NotFound, NotConnected */
-export async function readJobDetail(served: ServedBoard, uuid: string, redaction: Redactor): Promise<WireJobDetail> {
+export async function readJobDetail(viewed: ViewedBoard, uuid: string, redaction: Redactor): Promise<WireJobDetail> {
   for (;;) {
-    const found = await findJob(served, uuid)
+    const found = await findJob(viewed, uuid)
     switch (found.place) {
       case 'board': {
-        const detail = await boardDetail(found.job, served, redaction)
+        const detail = await boardDetail(found.job, viewed, redaction)
         // The job may have left the board during the reads.
         if (detail) return detail
         break
       }
       case 'trash':
-        return trashDetail(found.trashed, found.record, { served, redaction })
+        return trashDetail(found.trashed, found.record, { viewed, redaction })
       case 'logbook':
-        return logbookDetail(found.record, { served, redaction })
+        return logbookDetail(found.record, { viewed, redaction })
       case 'history': {
         const row = toEndedRow(found.ended, { now: 0, redaction, conductors: [] })
         const state = { ...row, after: [], dependents: [], attempts: [], storeKeys: [] }
-        return { ...state, ...(served.persistence ? { logbook: null } : {}), commands: commandsFor(row, served) }
+        return { ...state, ...(viewed.persistence ? { logbook: null } : {}), commands: commandsFor(row, viewed) }
       }
     }
   }
 }
 
 interface DetailContext {
-  readonly served: ServedBoard
+  readonly viewed: ViewedBoard
   readonly redaction: Redactor
 }
 
-async function boardDetail(job: Job, served: ServedBoard, redaction: Redactor): Promise<WireJobDetail | undefined> {
-  const { board, persistence } = served
+async function boardDetail(job: Job, viewed: ViewedBoard, redaction: Redactor): Promise<WireJobDetail | undefined> {
+  const { board, persistence } = viewed
   const [cancellation, record, dependents] = await Promise.all([
     job.cancelRequested ? board.cancellation(job) : undefined,
     readRecord(job.uuid, job.book.uuid, persistence),
@@ -108,13 +108,13 @@ async function boardDetail(job: Job, served: ServedBoard, redaction: Redactor): 
     dependents,
     attempts: toAttempts(job.attempts, { runs, isRunning, redaction }),
     storeKeys: Object.keys(job.details.store ?? {}),
-    ...logbookOf(record, { served, redaction }),
-    commands: commandsFor({ uuid, state }, served),
+    ...logbookOf(record, { viewed, redaction }),
+    commands: commandsFor({ uuid, state }, viewed),
   }
 }
 
 function trashDetail(trashed: TrashedJob, record: JobRecord | undefined, context: DetailContext): WireJobDetail {
-  const { served, redaction } = context
+  const { viewed, redaction } = context
   const { uuid, name, key, batch, priority, size, runs, who, at, reason, failure } = trashed
   const { exclusive = [], shared = [] } = trashed.resources
   return {
@@ -131,7 +131,7 @@ function trashDetail(trashed: TrashedJob, record: JobRecord | undefined, context
     attempts: toAttempts(trashed.attempts, { runs, isRunning: false, redaction }),
     storeKeys: Object.keys(trashed.details.store ?? {}),
     ...logbookOf(record, context),
-    commands: commandsFor({ uuid, state: 'TRASHED' }, served),
+    commands: commandsFor({ uuid, state: 'TRASHED' }, viewed),
   }
 }
 
@@ -145,7 +145,7 @@ function logbookDetail(record: JobRecord, context: DetailContext): WireJobDetail
     ...(state === 'SUCCESS' ? {} : { reason: `its flow ended in ${state}` }),
     ...{ after: [], dependents: [], attempts: [], storeKeys: [] },
     ...logbookOf(record, context),
-    commands: commandsFor({ uuid, state: 'DONE' }, context.served),
+    commands: commandsFor({ uuid, state: 'DONE' }, context.viewed),
   }
 }
 
@@ -170,9 +170,9 @@ function toAttempts(
 
 function logbookOf(
   record: JobRecord | undefined,
-  { served, redaction }: DetailContext,
+  { viewed, redaction }: DetailContext,
 ): { logbook?: WireLogbook | null } {
-  if (!served.persistence) return {}
+  if (!viewed.persistence) return {}
   return { logbook: record ? toWireLogbook(record, redaction) : null }
 }
 

@@ -21,7 +21,7 @@ import {
   toJobRow,
   toTrashRow,
 } from './rows.ts'
-import type { ServedBoard } from './served-board.ts'
+import type { ViewedBoard } from './viewed-board.ts'
 
 /** The bounds of one request: a longer search goes on with the cursor. */
 export const SCAN_JOBS = 20_000
@@ -50,16 +50,16 @@ interface Found {
 }
 
 /** @throws InvalidArgument for a cursor that is none; NotConnected */
-export async function listJobs(served: ServedBoard, options: ListOptions): Promise<WireJobPage> {
-  await served.look()
-  const places = placesOf(options.search, served)
+export async function listJobs(viewed: ViewedBoard, options: ListOptions): Promise<WireJobPage> {
+  await viewed.look()
+  const places = placesOf(options.search, viewed)
   let { place, cursor } = parseCursor(options.after, places)
   const jobs: WireJob[] = []
   let looked = 0
   let reading: WireScan['reading']
-  const total = options.search.terms.length === 0 ? undefined : served.board.jobCount
+  const total = options.search.terms.length === 0 ? undefined : viewed.board.jobCount
   for (;;) {
-    const found = await readPlace(place, served, { ...options, after: cursor, limit: options.limit - jobs.length })
+    const found = await readPlace(place, viewed, { ...options, after: cursor, limit: options.limit - jobs.length })
     jobs.push(...found.jobs)
     looked += found.scan.looked
     const following = places[places.indexOf(place) + 1]
@@ -75,7 +75,7 @@ export async function listJobs(served: ServedBoard, options: ListOptions): Promi
 }
 
 /** Returns where to search: a uuid is searched everywhere, and what else is searched on the board, unless states are named. */
-function placesOf({ states, ...search }: Search, { board }: ServedBoard): readonly Place[] {
+function placesOf({ states, ...search }: Search, { board }: ViewedBoard): readonly Place[] {
   const hasHistory = board.capabilities.history
   if (states === undefined) {
     if (!namesUuid({ states, ...search })) return ['board']
@@ -106,58 +106,58 @@ function parseCursor(
   return { place, cursor: cursor === '' ? undefined : cursor }
 }
 
-function readPlace(place: Place, served: ServedBoard, options: ListOptions): Promise<Found> {
+function readPlace(place: Place, viewed: ViewedBoard, options: ListOptions): Promise<Found> {
   switch (place) {
     case 'board':
-      return readBoard(served, options)
+      return readBoard(viewed, options)
     case 'trash':
-      return readTrash(served, options)
+      return readTrash(viewed, options)
     case 'history':
-      return readHistory(served, options)
+      return readHistory(viewed, options)
   }
 }
 
-async function readBoard(served: ServedBoard, options: ListOptions): Promise<Found> {
+async function readBoard(viewed: ViewedBoard, options: ListOptions): Promise<Found> {
   const { search, after, limit, most = SCAN_JOBS, timeMs = SCAN_MS, waitMs } = options
-  const context = await rowContext(served, options)
+  const context = await rowContext(viewed, options)
   const states = search.states
   const accept = (listed: ListedJob) => {
     const isOf = !states || states.has(stateOf(listed, context.now).toLowerCase() as SearchState)
     return isOf && matches(search, searchedJob(listed, options.redaction))
   }
   const asked = { after, limit, most, timeMs, accept, owners: search.readsOwners, waitMs }
-  const { items, looked, total, next, reading } = await served.board.jobPage(asked)
+  const { items, looked, total, next, reading } = await viewed.board.jobPage(asked)
   const jobs = items.map((listed) => toJobRow(listed, context))
   return { jobs, scan: { looked, ...defined({ total, next, reading }) } }
 }
 
 /** Reads the trash, newest first. @throws InvalidArgument, NotConnected */
-export async function readTrash(served: ServedBoard, options: ListOptions): Promise<Found> {
+export async function readTrash(viewed: ViewedBoard, options: ListOptions): Promise<Found> {
   const { search, after, limit, most = SCAN_JOBS, timeMs = SCAN_MS } = options
-  const context = await rowContext(served, options)
+  const context = await rowContext(viewed, options)
   const accept = (trashed: TrashedJob) => matches(search, searchedTrash(trashed, options.redaction))
   const asked = { after, limit, most, timeMs, accept, newestFirst: true }
-  const { items, looked, total, next } = await served.board.trashPage(asked)
+  const { items, looked, total, next } = await viewed.board.trashPage(asked)
   const jobs = items.map((trashed) => toTrashRow(trashed, context))
   return { jobs, scan: { looked, ...defined({ total, next }) } }
 }
 
 /** Reads the jobs that are done. The cursor is the uuid of the last one, and its time, in case it is not kept any more. */
-async function readHistory(served: ServedBoard, options: ListOptions): Promise<Found> {
+async function readHistory(viewed: ViewedBoard, options: ListOptions): Promise<Found> {
   const isWanted = ({ outcome }: EndedJob) => outcome === 'COMPLETE'
-  return pageOfHistory(served, { ...options, isWanted })
+  return pageOfHistory(viewed, { ...options, isWanted })
 }
 
 /** Reads all jobs of the history, newest first. @throws UnsupportedCapability, InvalidArgument, NotConnected */
 export async function pageOfHistory(
-  served: ServedBoard,
+  viewed: ViewedBoard,
   options: ListOptions & { readonly isWanted: (ended: EndedJob) => boolean },
 ): Promise<Found> {
   const { search, after, limit, isWanted } = options
-  const history = await served.memory.get('history', { leastMs: 1_000, mostMs: 5_000 }, () =>
-    served.board.history({ limit: MAX_HISTORY }),
+  const history = await viewed.memory.get('history', { leastMs: 1_000, mostMs: 5_000 }, () =>
+    viewed.board.history({ limit: MAX_HISTORY }),
   )
-  const context = await rowContext(served, options)
+  const context = await rowContext(viewed, options)
   const from = after === undefined ? 0 : history.findIndex(isBehind(after))
   const jobs: WireJob[] = []
   let looked = 0
@@ -185,9 +185,9 @@ function isBehind(after: string): (ended: EndedJob, index: number, history: read
 }
 
 export async function rowContext(
-  served: ServedBoard,
+  viewed: ViewedBoard,
   { redaction }: Pick<ListOptions, 'redaction'>,
 ): Promise<RowContext> {
-  const [conductors, now] = await Promise.all([served.conductors(), served.board.readClock()])
+  const [conductors, now] = await Promise.all([viewed.conductors(), viewed.board.readClock()])
   return { now, redaction, conductors }
 }

@@ -9,7 +9,7 @@ import type { WireBatch, WireConductor, WireFlow, WireLimit, WireResource, WireS
 import type { WireScan } from '../wire/common.ts'
 import { type ListOptions, SCAN_JOBS, SCAN_MS } from './job-list.ts'
 import { toIso } from './rows.ts'
-import type { ServedBoard } from './served-board.ts'
+import type { ViewedBoard } from './viewed-board.ts'
 
 const MAX_HISTORY = 10_000
 const MAX_FIRST = 10
@@ -21,10 +21,10 @@ const MAX_UPCOMING = 100
 type LookOptions = Pick<ListOptions, 'waitMs'>
 
 /** @throws UnsupportedCapability, NotConnected */
-export async function readFlows(served: ServedBoard, { waitMs }: LookOptions): Promise<WireFlow[]> {
-  await served.look()
-  const { board } = served
-  const [flows, entities] = await Promise.all([board.flows(), served.conductors()])
+export async function readFlows(viewed: ViewedBoard, { waitMs }: LookOptions): Promise<WireFlow[]> {
+  await viewed.look()
+  const { board } = viewed
+  const [flows, entities] = await Promise.all([board.flows(), viewed.conductors()])
   const counts = new Map<string, { waiting: number; running: number }>()
   const accept = ({ posting, claimed }: ListedJob) => {
     const flow = String(posting.details.flow)
@@ -61,9 +61,9 @@ function outcomesOf(ended: readonly EndedJob[]): Pick<WireFlow, 'done' | 'failed
 }
 
 /** @throws UnsupportedCapability, NotConnected */
-export async function readSchedules(served: ServedBoard, redaction: Redactor): Promise<WireSchedule[]> {
-  await served.look()
-  const { schedules } = served.board
+export async function readSchedules(viewed: ViewedBoard, redaction: Redactor): Promise<WireSchedule[]> {
+  await viewed.look()
+  const { schedules } = viewed.board
   const views = await schedules.list()
   return Promise.all(
     views.map(async (view, index) => {
@@ -116,10 +116,10 @@ function toWireSchedule(
 }
 
 /** @throws UnsupportedCapability, NotConnected */
-export async function readLimits(served: ServedBoard, redaction: Redactor): Promise<WireLimit[]> {
-  await served.look()
-  const read = () => served.board.limits.list({ waiting: true })
-  const limits = await served.memory.get('limits', { leastMs: 1_000, mostMs: 5_000 }, read)
+export async function readLimits(viewed: ViewedBoard, redaction: Redactor): Promise<WireLimit[]> {
+  await viewed.look()
+  const read = () => viewed.board.limits.list({ waiting: true })
+  const limits = await viewed.memory.get('limits', { leastMs: 1_000, mostMs: 5_000 }, read)
   return limits.map((limit) => toWireLimit(limit, redaction))
 }
 
@@ -157,10 +157,10 @@ function toWireLimit(limit: LimitView, redaction: Redactor): WireLimit {
 
 /** Reads which jobs hold resources, and which wait for them, as far as the bound of one request permits. @throws NotConnected */
 export async function readResources(
-  served: ServedBoard,
+  viewed: ViewedBoard,
   { waitMs }: LookOptions,
 ): Promise<{ readonly resources: WireResource[]; readonly scan: WireScan }> {
-  await served.look()
+  await viewed.look()
   const found = new Map<string, WireResource>()
   const waiting = new Map<string, number>()
   const accept = (listed: ListedJob) => {
@@ -181,7 +181,7 @@ export async function readResources(
     return false
   }
   const options = { limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS, owners: true, accept, waitMs }
-  const { next, looked, total, reading } = await served.board.jobPage(options)
+  const { next, looked, total, reading } = await viewed.board.jobPage(options)
   const atLeast = next !== undefined || reading !== undefined
   const resources = [...found.values()].map((row) => ({
     ...row,
@@ -196,15 +196,15 @@ function newResource(resource: string): WireResource {
 }
 
 /** @throws UnsupportedCapability, NotConnected */
-export async function readBatches(served: ServedBoard): Promise<WireBatch[]> {
-  await served.look()
-  return (await served.board.batches({ limit: 1_000 })).map(toWireBatch)
+export async function readBatches(viewed: ViewedBoard): Promise<WireBatch[]> {
+  await viewed.look()
+  return (await viewed.board.batches({ limit: 1_000 })).map(toWireBatch)
 }
 
 /** @throws NotFound, UnsupportedCapability, NotConnected */
-export async function readBatch(served: ServedBoard, uuid: string): Promise<WireBatch> {
-  await served.look()
-  const batch = await served.board.findBatch(uuid)
+export async function readBatch(viewed: ViewedBoard, uuid: string): Promise<WireBatch> {
+  await viewed.look()
+  const batch = await viewed.board.findBatch(uuid)
   const { name, meta, who, createdAt } = batch
   return toWireBatch({ uuid: batch.uuid, name, meta, who, createdAt, ...(await batch.progress()) })
 }
@@ -230,12 +230,12 @@ function toWireBatch({
 }
 
 /** @throws NotConnected */
-export async function readConductors(served: ServedBoard): Promise<WireConductor[]> {
-  await served.look()
-  const entities = await served.conductors()
+export async function readConductors(viewed: ViewedBoard): Promise<WireConductor[]> {
+  await viewed.look()
+  const entities = await viewed.conductors()
   const views = entities.map(conductorView).sort((a, b) => (a.name < b.name ? -1 : 1))
   const wanted = new Set(views.flatMap(({ jobs = [] }) => jobs))
-  const running = await findRunning(served, wanted)
+  const running = await findRunning(viewed, wanted)
   return views.map((view) => toWireConductor(view, running))
 }
 
@@ -280,7 +280,7 @@ function meanOf(counts: ReturnType<typeof conductorView>['counts']): number | un
 
 /** Returns name and begin of those of the jobs that run; a job that has ended meanwhile is left out. */
 async function findRunning(
-  { board }: ServedBoard,
+  { board }: ViewedBoard,
   wanted: ReadonlySet<string>,
 ): Promise<ReadonlyMap<string, { name: string; since?: string }>> {
   if (wanted.size === 0) return new Map()
@@ -296,10 +296,10 @@ async function findRunning(
 
 /** Returns the logbooks of a page, with their flows. @throws UnsupportedCapability without logbooks; StorageFailure */
 export async function readLogbooks(
-  served: ServedBoard,
+  viewed: ViewedBoard,
   { after, limit }: { readonly after?: string | undefined; readonly limit: number },
 ) {
-  const persistence = logbooksOf(served)
+  const persistence = logbooksOf(viewed)
   const books: { readonly uuid: string }[] = []
   for await (const book of persistence.listBooks({ limit: limit + 1, ...defined({ after }) })) books.push(book)
   const shown = books.slice(0, limit)
@@ -315,7 +315,7 @@ export async function readLogbooks(
 }
 
 /** @throws UnsupportedCapability */
-export function logbooksOf({ name, persistence }: ServedBoard): NonNullable<ServedBoard['persistence']> {
+export function logbooksOf({ name, persistence }: ViewedBoard): NonNullable<ViewedBoard['persistence']> {
   if (persistence) return persistence
   throw new UnsupportedCapability(`board ${name} has no logbooks here: start the dashboard with --persistence URI`, {
     capability: 'logbooks',

@@ -9,8 +9,8 @@ import type { WireCount, WireOverview } from '../wire/board.ts'
 import type { WireScan } from '../wire/common.ts'
 import { type ListOptions, SCAN_JOBS, SCAN_MS } from './job-list.ts'
 import { reasonOf, stateOf, toIso, toWaitingFor } from './rows.ts'
-import type { ServedBoard } from './served-board.ts'
 import { groupTrash, quote } from './trash-groups.ts'
+import type { ViewedBoard } from './viewed-board.ts'
 
 const MAX_RUNNING = 10
 const MAX_FAILURES = 5
@@ -24,23 +24,23 @@ const SILENT_MS = 180_000
 export type OverviewOptions = Pick<ListOptions, 'redaction' | 'waitMs'>
 
 /** Reads the overview; those who ask at about the same time get the same. @throws NotConnected */
-export async function readOverview(served: ServedBoard, options: OverviewOptions): Promise<WireOverview> {
-  await served.look()
+export async function readOverview(viewed: ViewedBoard, options: OverviewOptions): Promise<WireOverview> {
+  await viewed.look()
   const key = options.waitMs === undefined ? 'overview' : 'overview so far'
-  const read = () => computeOverview(served, options)
-  const overview = await served.memory.get(key, { leastMs: 1_000, mostMs: 5_000 }, read)
-  return { ...overview, minutes: served.feed.throughput.last(Date.now()) }
+  const read = () => computeOverview(viewed, options)
+  const overview = await viewed.memory.get(key, { leastMs: 1_000, mostMs: 5_000 }, read)
+  return { ...overview, minutes: viewed.feed.throughput.last(Date.now()) }
 }
 
-async function computeOverview(served: ServedBoard, { redaction, waitMs }: OverviewOptions): Promise<WireOverview> {
-  const { board } = served
+async function computeOverview(viewed: ViewedBoard, { redaction, waitMs }: OverviewOptions): Promise<WireOverview> {
+  const { board } = viewed
   const [entities, now, limits, schedules, trashed, newTrash] = await Promise.all([
-    served.conductors(),
+    viewed.conductors(),
     board.readClock(),
     ifSupported(() => board.limits.list()),
     ifSupported(() => board.schedules.list()),
-    readTrashCount(served),
-    readNewTrash(served),
+    readTrashCount(viewed),
+    readNewTrash(viewed),
   ])
   const conductors = entities.map(conductorView)
   const survey = new Survey({ now, conductors: entities })
@@ -192,21 +192,21 @@ function isOlder({ job }: ListedJob, oldest: ListedJob | undefined): boolean {
 }
 
 /** Counts the jobs in the trash. On a ZooKeeper board that lists them all, so it is not done with each look. */
-async function readTrashCount({ memory, board }: ServedBoard): Promise<WireCount> {
+async function readTrashCount({ memory, board }: ViewedBoard): Promise<WireCount> {
   const count = () => board.countTrash()
   const value = await memory.get('trash-count', { leastMs: 2_000, mostMs: 30_000 }, count)
   return { value, atLeast: false }
 }
 
 /** Reads the jobs that came into the trash in the last 24 hours, the newest first; at most 1,000. */
-async function readNewTrash(served: ServedBoard): Promise<readonly TrashedJob[]> {
+async function readNewTrash(viewed: ViewedBoard): Promise<readonly TrashedJob[]> {
   const since = Date.now() - DAY_MS
   const accept = ({ at }: TrashedJob) => at.getTime() >= since
   const read = async () => {
     const options = { limit: 1_000, most: 1_000, timeMs: SCAN_MS, accept, newestFirst: true }
-    return (await served.board.trashPage(options)).items
+    return (await viewed.board.trashPage(options)).items
   }
-  return served.memory.get('new-trash', { leastMs: 2_000, mostMs: 30_000 }, read)
+  return viewed.memory.get('new-trash', { leastMs: 2_000, mostMs: 30_000 }, read)
 }
 
 function toFailures(items: readonly TrashedJob[], redaction: Redactor): WireOverview['failures'] {

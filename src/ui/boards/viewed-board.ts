@@ -8,20 +8,20 @@ import type { WireBoard } from '../wire/session.ts'
 import { BoardFeed } from './board-feed.ts'
 import { ShortMemory } from './short-memory.ts'
 
-export interface ServedBoardOptions extends DashboardBoard {
+export interface ViewedBoardOptions extends DashboardBoard {
   readonly name: string
   readonly log: Logger
   readonly onTopics: (topics: readonly string[]) => void
 }
 
-export class ServedBoard {
+export class ViewedBoard {
   readonly name: string
   readonly board: JobBoard
   readonly persistence: Persistence | undefined
   readonly feed: BoardFeed
   readonly memory = new ShortMemory()
 
-  constructor({ name, board, persistence, log, onTopics }: ServedBoardOptions) {
+  constructor({ name, board, persistence, log, onTopics }: ViewedBoardOptions) {
     this.name = name
     this.board = board
     this.persistence = persistence
