@@ -16,6 +16,10 @@ interface RegistryEntry {
   entity: Entity
   /** The session in which the entity is registered; undefined before. */
   session: string | undefined
+  /** The form in which it is registered; undefined before. */
+  written: Entity | undefined
+  /** The write that is under way. */
+  writing: Promise<void> | undefined
 }
 
 export interface EntityRegistryOptions {
@@ -52,7 +56,10 @@ export class EntityRegistry {
       if (other.kind === entity.kind && other.name === entity.name)
         throw new Duplicate(`${entity.kind} ${entity.name} is already registered by this board object`)
     }
-    const shown: RegistryEntry = { entity: { ...entity, instance: this.#instance }, session: undefined }
+    const shown: RegistryEntry = {
+      entity: { ...entity, instance: this.#instance },
+      ...{ session: undefined, written: undefined, writing: undefined },
+    }
     this.#registered.add(shown)
     try {
       await this.#register(shown)
@@ -96,15 +103,38 @@ export class EntityRegistry {
     })
   }
 
-  /** Registers the entity until its current form is in the current session: a session that ends meanwhile removes its entities. */
+  /**
+   * Registers the entity until its current form is in the current session: a session that ends meanwhile removes its entities. There is one
+   * write at a time: of two, the older one could reach the server last, and replace the newer one.
+   */
   async #register(shown: RegistryEntry): Promise<void> {
-    while (this.#registered.has(shown)) {
-      const { entity } = shown
-      const session = this.#session
-      await this.#backend.register(entity)
-      if (!this.#registered.has(shown)) await this.#backend.unregister(entity)
-      else shown.session = session
-      if (session === this.#session && entity === shown.entity) return
+    while (this.#registered.has(shown) && !this.#isCurrent(shown)) {
+      if (shown.writing !== undefined) {
+        await shown.writing.catch(() => undefined)
+        continue
+      }
+      const writing = this.#write(shown)
+      shown.writing = writing
+      try {
+        await writing
+      } finally {
+        shown.writing = undefined
+      }
     }
+  }
+
+  async #write(shown: RegistryEntry): Promise<void> {
+    const { entity } = shown
+    const session = this.#session
+    await this.#backend.register(entity)
+    if (!this.#registered.has(shown)) await this.#backend.unregister(entity)
+    else {
+      shown.session = session
+      shown.written = entity
+    }
+  }
+
+  #isCurrent({ entity, written, session }: RegistryEntry): boolean {
+    return entity === written && session === this.#session
   }
 }
