@@ -274,9 +274,11 @@ describe('when the connection of the session breaks', () => {
       proxy.resetAll()
       await back
       await claim.consume()
-      // The former connection of the server may end a moment later.
+      // The former connection of the server may end a moment later; so may that of the outsider, which is waited for.
       await ask(await outsider(), 'pg_advisory_lock', disk).then(() => undefined)
-      await place.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'nightly'`)
+      await place.query(
+        `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'nightly'`,
+      )
     }
   })
 })
