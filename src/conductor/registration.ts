@@ -220,7 +220,10 @@ function toDeclares({ owner, declare }: Required<DeclaredSchedules>): {
   return ids.length > MAX_SCHEDULES_SHOWN ? { owner } : { owner, ids }
 }
 
-/** Returns the text that says whether the entity is to be updated. The memory of children changes all the time: it is shown with the next update. */
+/**
+ * Returns a text that changes when the entity must be updated. It omits the memory of children, which changes all the time: the next update
+ * shows it.
+ */
 function statusText({
   state,
   jobs,

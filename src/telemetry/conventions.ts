@@ -73,13 +73,16 @@ export interface MetricNaming {
   readonly description: string
 }
 
-/** The units of OpenTelemetry for the endings of Prometheus' names. */
+/** The endings that Prometheus' names have, and OpenTelemetry's have not: a counter, or the unit. */
+const ENDING = /_(total|seconds|bytes)$/
+/** The units of OpenTelemetry for these endings. */
 const UNITS: Readonly<Record<string, string>> = { seconds: 's', bytes: 'By' }
 
+/** Returns the name, the unit and the description that an instrument has in OpenTelemetry. */
 export function nameMetric(instrument: InstrumentName): MetricNaming {
   const { help }: Instrument = INSTRUMENTS[instrument]
-  const [, ending = ''] = /_(total|seconds|bytes)$/.exec(instrument) ?? []
-  const name = instrument.replace(/^jobboard_/, 'jobboard.').replace(/_(total|seconds|bytes)$/, '')
+  const [, ending = ''] = ENDING.exec(instrument) ?? []
+  const name = instrument.replace(/^jobboard_/, 'jobboard.').replace(ENDING, '')
   const unit = UNITS[ending]
   return { name, ...(unit === undefined ? {} : { unit }), description: help }
 }

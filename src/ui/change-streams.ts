@@ -1,7 +1,7 @@
 /**
  * The streams of changes (Server-Sent Events) of one board. A message names what has changed, at most four times a second; a reader that is too
  * slow gets fewer messages with more in each. The id of a message is a position: a reader that was away for a moment gets what it has missed, and
- * one that was away for longer the event `reset`. The event `alive` comes every 15 s: a reader that misses it opens another stream.
+ * one that was away for longer the event `reset`. The event `alive` comes every 15 s: a reader that does not receive it opens another stream.
  */
 import { randomBytes } from 'node:crypto'
 import { monotonic } from '../core/time.ts'

@@ -72,7 +72,7 @@ async function costs(place: Place): Promise<Goal> {
   await prepare(place.uriOf('crowded'), { isCrowded: true })
   for (const each of CASES) await lifeCycles(place, each, JOBS / 10)
   for (let round = 0; round < PAIRED_ROUNDS; round += 1) {
-    // What is measured second is slower on some machines, so the order changes.
+    // The second measurement is slower on some machines, so the order alternates.
     const pair = round % 2 === 0 ? [NONE, CROWDED] : [CROWDED, NONE]
     const cases = round < ROUNDS ? [...pair, ...CASES.slice(2)] : pair
     for (const each of cases) took.get(each)?.push(await lifeCycles(place, each, JOBS))

@@ -26,7 +26,7 @@ export interface TcpProxy extends AsyncDisposable {
   readonly received: number
   /** Resolves at the next bytes from a client. */
   nextRequest(): Promise<void>
-  /** Makes a black hole of the connections that are there, as a network that has forgotten them; new ones pass. */
+  /** Lets nothing through on the connections that are open now, as a network that has dropped them; new ones pass. */
   freeze(): void
   /** Breaks every connection with a reset. */
   resetAll(): void

@@ -20,7 +20,7 @@ afterAll(async () => {
 })
 
 /** Connects, and sends a text a character at a time, one in each second, until the server ends the connection. */
-async function dribble(text: string, { first = '' }: { readonly first?: string } = {}): Promise<string> {
+async function sendSlowly(text: string, { first = '' }: { readonly first?: string } = {}): Promise<string> {
   const socket = await open()
   const answer = collect(socket)
   socket.write(first)
@@ -50,13 +50,13 @@ function collect(socket: Socket): () => string {
 }
 
 test.concurrent('one that sends its headers byte by byte is cut off', async ({ expect }) => {
-  expect(await dribble(`GET /api/v1/session HTTP/1.1\r\nHost: localhost\r\nX-Slow: ${'a'.repeat(300)}`)).toMatch(
+  expect(await sendSlowly(`GET /api/v1/session HTTP/1.1\r\nHost: localhost\r\nX-Slow: ${'a'.repeat(300)}`)).toMatch(
     /^HTTP\/1\.1 408 /,
   )
 })
 
 test.concurrent('one that sends nothing is cut off', async ({ expect }) => {
-  expect(await dribble('')).not.toMatch(/ 200 /)
+  expect(await sendSlowly('')).not.toMatch(/ 200 /)
 })
 
 test.concurrent('one that sends its body byte by byte gets an error, and is cut off', async ({ expect }) => {
@@ -64,11 +64,13 @@ test.concurrent('one that sends its body byte by byte gets an error, and is cut 
     ...['POST /api/v1/boards/main/pause HTTP/1.1', 'Host: localhost', 'Sec-Fetch-Site: same-origin'],
     ...['Content-Type: application/json', 'Content-Length: 1000', '', '{'],
   ].join('\r\n')
-  expect(await dribble(' '.repeat(999), { first })).toMatch(/^HTTP\/1\.1 408 .*"code":"TIMEOUT"/s)
+  expect(await sendSlowly(' '.repeat(999), { first })).toMatch(/^HTTP\/1\.1 408 .*"code":"TIMEOUT"/s)
   expect(board.paused).toBe(false)
 })
 
-test.concurrent('a thousand that wait do not keep another from an answer', async ({ expect }) => {
+test.concurrent('a thousand connections that send nothing do not keep another client from an answer', async ({
+  expect,
+}) => {
   const waiting = await Promise.all(Array.from({ length: 1_000 }, open))
   const response = await fetch(`http://127.0.0.1:${server.port}/api/v1/session`)
   expect(response.status).toBe(200)

@@ -15,7 +15,6 @@
  * A reference may be of another board, where jobs have ids like those of this one: an id is used only where the job with it has the uuid of the reference.
  * A `Job` whose end was seen is met without the history, unless another board object has seen it: its board may be another one.
  */
-
 import { BatchCommit } from '../../core/async/group-commit.ts'
 import { keepNewest } from '../../core/collections/keep-newest.ts'
 import { InvalidState, NotFound } from '../../core/errors.ts'

@@ -23,7 +23,7 @@ interface RegistryEntry {
 }
 
 export interface EntityRegistryOptions {
-  readonly backend: Backend
+  readonly backend: Pick<Backend, 'register' | 'unregister'>
   /** Fires when the board is closed. */
   readonly signal: AbortSignal
   /** Called with the error of a registration that is retried. */
@@ -31,7 +31,7 @@ export interface EntityRegistryOptions {
 }
 
 export class EntityRegistry {
-  readonly #backend: Backend
+  readonly #backend: EntityRegistryOptions['backend']
   readonly #signal: AbortSignal
   readonly #onError: (error: Error) => void
   /** The entities that have to be registered. */
@@ -105,7 +105,7 @@ export class EntityRegistry {
 
   /**
    * Registers the entity until its current form is in the current session: a session that ends meanwhile removes its entities. There is one
-   * write at a time: of two, the older one could reach the server last, and replace the newer one.
+   * write of an entity at a time: of two, the older one could reach the server last, and replace the newer one.
    */
   async #register(shown: RegistryEntry): Promise<void> {
     while (this.#registered.has(shown) && !this.#isCurrent(shown)) {

@@ -102,7 +102,10 @@ export function toArrivalAt({ arrivalMs, rate: former }: TakenTokens, rate: Toke
   return nowMs + Math.min(rate.burst, toTokens(arrivalMs - nowMs, former)) * rate.intervalMs
 }
 
-/** A rounding error of a whole number of tokens is removed: a slower rate would make it greater, and refuse the last token of a burst. */
+/**
+ * Returns the number of tokens that come back in a time. A number that is whole but for a rounding error is returned as whole: a slower rate would
+ * multiply the error, and the last token of a burst would be refused.
+ */
 function toTokens(ms: number, { intervalMs }: TokenRate): number {
   const tokens = ms / intervalMs
   const whole = Math.round(tokens)
@@ -283,7 +286,7 @@ export function toClaimLimits(posting: Parameters<typeof toLimitCosts>[0], rules
   })
 }
 
-/** Returns the sentence for a limit of which no slot is free. */
+/** Returns the text that says that no slot of a limit is free. */
 export function describeTakenSlots(key: string, concurrency: number | undefined): string {
   return concurrency === 1
     ? `the only slot of limit ${key} is taken`

@@ -79,9 +79,9 @@ export class SortedList<T extends K, K = T> implements Iterable<T> {
   #findChunk(item: K): number {
     let low = 0
     let high = this.#chunks.length - 1
-    const end = this.#chunks[high - 1]?.at(-1)
+    const beforeLastChunk = this.#chunks[high - 1]?.at(-1)
     // Fast path: most items are added at the end.
-    if (end !== undefined && this.#compare(end, item) < 0) return high
+    if (beforeLastChunk !== undefined && this.#compare(beforeLastChunk, item) < 0) return high
     while (low < high) {
       const middle = (low + high) >> 1
       const last = this.#chunks[middle]?.at(-1)

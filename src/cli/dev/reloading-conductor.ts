@@ -1,4 +1,4 @@
-/** A conductor in a process of its own, which is started anew whenever a file of its flows changes: code, JSON, YAML or SQL, and no data. */
+/** A conductor in a process of its own, which is started anew whenever code, JSON, YAML or SQL of its flows changes. */
 import { type FSWatcher, watch } from 'node:fs'
 import { rm, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
@@ -11,9 +11,9 @@ import { GuardedProgram, temporaryFolder } from './guarded-program.ts'
 const QUIET_MS = 200
 /** The time in which running jobs can end. */
 const STOP_MS = 5_000
-/** The files whose changes may be changes of flows. Others are what flows write: logs, pictures, databases. */
+/** The files that may belong to flows. Flows write the others: logs, pictures, databases. */
 const OF_FLOWS = /\.([cm]?[jt]sx?|json|ya?ml|sql|wasm)$/
-/** The folders in which changes of such files are none of flows. */
+/** The folders whose files do not belong to flows. */
 const IGNORED = /(^|\/)(node_modules|\.[^/]+|logbooks)(\/|$)/
 
 export interface ReloadingConductorOptions {

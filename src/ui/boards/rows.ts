@@ -133,7 +133,7 @@ function cut(text: string): string {
   return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text
 }
 
-/** Returns what a search reads of a job on the board: what is redacted cannot be found, or a search would tell it piece by piece. */
+/** Returns what a search reads of a job on the board. Redacted values cannot be found: otherwise they could be guessed piece by piece. */
 export function searchedJob(listed: ListedJob, redaction: Redactor): Searched {
   const { posting, claimed } = listed
   const { uuid, name, key, batch, priority, size, runs, attempts, details, resources } = posting

@@ -1,34 +1,73 @@
-/** The order of the writes of one entity: those of an update and of a new session meet. */
+/** The order of the writes of one entity, when an update meets another write. */
 import { expect, test } from 'vitest'
-import { EntityRegistry } from '../../../src/board/api/entity-registry.ts'
-import type { Backend, Entity } from '../../../src/board/backend.ts'
-import { createDeferred } from '../../../src/core/async/abort.ts'
+import { EntityRegistry, type EntityRegistryOptions } from '../../../src/board/api/entity-registry.ts'
+import { createDeferred, type Deferred } from '../../../src/core/async/abort.ts'
+import { NotConnected } from '../../../src/core/errors.ts'
+import { rejectionOf } from '../events.ts'
 
-test('an update waits for the registration in a new session, which could replace it', async () => {
-  const written: unknown[] = []
-  const answers: (() => void)[] = []
-  const backend = {
-    register: async ({ metadata }: Entity) => {
-      written.push(metadata['state'])
-      const answer = createDeferred<void>()
-      answers.push(answer.resolve)
-      await answer.promise
-    },
-  } as unknown as Backend
+/** A backend whose writes are answered by the test. */
+class HeldBackend {
+  /** The states that were written, and `gone` for each removal. */
+  readonly writes: unknown[] = []
+  #answer: Deferred<void> | undefined
+
+  readonly register: EntityRegistryOptions['backend']['register'] = async ({ metadata }) => {
+    this.writes.push(metadata['state'])
+    this.#answer = createDeferred<void>()
+    await this.#answer.promise
+  }
+
+  readonly unregister: EntityRegistryOptions['backend']['unregister'] = async () => {
+    this.writes.push('gone')
+  }
+
+  /** Answers the newest write. */
+  answer(error?: Error): void {
+    if (error) this.#answer?.reject(error)
+    else this.#answer?.resolve()
+  }
+}
+
+async function registered() {
+  const backend = new HeldBackend()
   const registry = new EntityRegistry({
-    backend,
-    signal: new AbortController().signal,
+    ...{ backend, signal: new AbortController().signal },
     onError: (error) => expect.unreachable(String(error)),
   })
   const registering = registry.register({ kind: 'conductor', name: 'one', metadata: { state: 'idle' } })
-  answers.at(-1)?.()
-  const entity = await registering
+  backend.answer()
+  return { backend, registry, entity: await registering }
+}
+
+test('an update waits for the registration in a new session, which could overwrite it', async () => {
+  const { backend, registry, entity } = await registered()
   const started = registry.sessionStarted('second')
   const updated = Promise.all(['busy', 'last'].map((state) => entity.update({ state })))
-  expect(written).toEqual(['idle', 'idle'])
-  answers.at(-1)?.()
-  await expect.poll(() => written).toEqual(['idle', 'idle', 'last'])
-  answers.at(-1)?.()
+  expect(backend.writes).toEqual(['idle', 'idle'])
+  backend.answer()
+  await expect.poll(() => backend.writes).toEqual(['idle', 'idle', 'last'])
+  backend.answer()
   await Promise.all([started, updated])
-  expect(written).toEqual(['idle', 'idle', 'last'])
+  expect(backend.writes).toEqual(['idle', 'idle', 'last'])
+})
+
+test('an update that fails is an error of its own call only: the next one is written', async () => {
+  const { backend, entity } = await registered()
+  const failing = rejectionOf(entity.update({ state: 'busy' }))
+  const next = entity.update({ state: 'last' })
+  backend.answer(new NotConnected('away'))
+  expect(await failing).toBeInstanceOf(NotConnected)
+  await expect.poll(() => backend.writes).toEqual(['idle', 'busy', 'last'])
+  backend.answer()
+  await next
+})
+
+test('an entity that is disposed while it is written is removed after the write, which could be the last to arrive', async () => {
+  const { backend, entity } = await registered()
+  const updated = Promise.all(['busy', 'last'].map((state) => entity.update({ state })))
+  await entity[Symbol.asyncDispose]()
+  expect(backend.writes).toEqual(['idle', 'busy', 'gone'])
+  backend.answer()
+  await updated
+  expect(backend.writes).toEqual(['idle', 'busy', 'gone', 'gone'])
 })

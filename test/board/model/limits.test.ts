@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { CompiledRules } from '../../../src/board/limits/compiled-rules.ts'
 import type { HoldRecord, LimitRecord } from '../../../src/board/limits/record.ts'
 import {
+  describeTakenSlots,
   isSameRate,
   parseLimits,
   takeTokens,
@@ -14,6 +15,13 @@ import {
 import { IncompatibleVersion } from '../../../src/core/errors.ts'
 
 const NOW = 1_800_000_000_000
+
+test.each([
+  [1, 'the only slot of limit api is taken'],
+  [4, 'all 4 slots of limit api are taken'],
+])('of %i slots none is free: %s', (concurrency, text) => {
+  expect(describeTakenSlots('api', concurrency)).toBe(text)
+})
 
 describe('tokens', () => {
   const rates = fc.record({

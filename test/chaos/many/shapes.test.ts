@@ -23,7 +23,7 @@ const JOBS = count({ test: 150, long: 10_000 })
 const OWNERS = count({ test: 2, long: 4 })
 const KILLS = count({ test: 2, long: 10 })
 const SLOTS = count({ test: 8, long: 128 })
-/** The others are for the long run: these two have jobs that wait for several, and jobs for which several wait. */
+/** The shapes of `npm test`; `test:long` has all. In these two, jobs wait for several others, and several others wait for a job. */
 const USUAL_SHAPES = ['fan-in', 'layers']
 /** The longest time without a job that is done. */
 const LIMIT_MS = 60_000

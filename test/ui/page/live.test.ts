@@ -138,6 +138,30 @@ describe.skipIf(!hasBrowser)('live', () => {
     await seen(page, 'on the next stream')
   })
 
+  test('a read without an answer ends after 30 s, and the page reads again by itself', async () => {
+    const context = await browser.newContext()
+    onTestFinished(() => context.close())
+    const visit = await Visit.begin(context, world)
+    const { page } = visit
+    await page.clock.install()
+    await visit.open('jobs')
+    await isLive(page)
+    let reads = 0
+    await page.route(/\/boards\/main\/jobs(\?|$)/, async (route) => {
+      reads += 1
+      if (reads > 1) await route.continue()
+    })
+    await post('behind a lost answer')
+    await expect.poll(() => reads).toBe(1)
+    // Less than the 40 s after which the stream would count as silent, and everything would be read.
+    await page.clock.pauseAt((await page.evaluate<number>('Date.now()')) + 100)
+    await page.clock.runFor(31_000)
+    await page.clock.runFor(6_000)
+    await expect.poll(() => reads).toBe(2)
+    await page.clock.resume()
+    await seen(page, 'behind a lost answer')
+  })
+
   test('a job is followed to its end', async () => {
     const context = await browser.newContext()
     onTestFinished(() => context.close())

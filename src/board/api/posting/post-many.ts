@@ -9,7 +9,6 @@
  * Enough posts are under way at once to fill the next transaction before the current one is answered. Items are read only when they are
  * needed, so a long source needs no memory.
  */
-
 import { createDeferred, followSignals, rejectOnAbort } from '../../../core/async/abort.ts'
 import type { Stoppable } from '../../../core/async/abort-flag.ts'
 import { keepNewest } from '../../../core/collections/keep-newest.ts'

@@ -1,5 +1,4 @@
 /** Counts the jobs of batches in the transactions of posts, ends and restorations, and ends batches: see `store/batch-nodes.ts`. */
-
 import { RetryRounds } from '../../../core/async/retry.ts'
 import { keepNewest } from '../../../core/collections/keep-newest.ts'
 import { asError, NotConnected, OutcomeUnknown } from '../../../core/errors.ts'

@@ -3,6 +3,12 @@ import type { WireProblem } from '../../wire/common.ts'
 import { texts } from '../texts.ts'
 import { BASE } from './base.ts'
 
+/** The time within which a read must be answered. After a sleep of the machine, a connection can look open although its other end is gone. */
+const READ_TIMEOUT_MS = 30_000
+
+/** Whether a read has got no answer since the last call of {@link takeUnanswered}. */
+let isUnanswered = false
+
 /** A refused request, or one that has not reached the server: then its code is `UNREACHABLE`. */
 export class ApiError extends Error {
   readonly code: string
@@ -20,30 +26,29 @@ export function endpoint(path: string): string {
   return new URL(`api/v1/${path}`, BASE).href
 }
 
-/** The time within which a read is answered. After a sleep a connection may look open with nobody at its other end. */
-const READ_TIMEOUT_MS = 30_000
-
-let isUnanswered = false
-
-/** Returns the answer to a GET request: while a long board is read for the first time, with what is read so far. @throws ApiError */
-export async function read<T>(path: string, signal: AbortSignal): Promise<T> {
+/**
+ * Returns the answer to a GET request: while a long board is read for the first time, with what is read so far.
+ *
+ * @throws ApiError; `UNREACHABLE` where there is no answer within 30 s
+ */
+export async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
   const reading = new AbortController()
   const abort = (): void => reading.abort()
-  signal.addEventListener('abort', abort, { once: true })
+  signal?.addEventListener('abort', abort, { once: true })
   const timer = setTimeout(abort, READ_TIMEOUT_MS)
   try {
     return await request<T>(path, { signal: reading.signal, headers: { prefer: 'respond-async' } })
   } catch (error) {
-    if (signal.aborted || (error instanceof ApiError && error.status !== 0)) throw error
+    if (signal?.aborted || (error instanceof ApiError && error.status !== 0)) throw error
     isUnanswered = true
     throw new ApiError({ code: 'UNREACHABLE', message: texts.errors.unreachable }, 0)
   } finally {
     clearTimeout(timer)
-    signal.removeEventListener('abort', abort)
+    signal?.removeEventListener('abort', abort)
   }
 }
 
-/** Returns whether a read was not answered since the last call: nothing else tells the page to read again. */
+/** Returns whether a read has got no answer since the last call. Then the page reads again: no change of the board will make it do that. */
 export function takeUnanswered(): boolean {
   const taken = isUnanswered
   isUnanswered = false

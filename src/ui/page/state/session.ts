@@ -23,7 +23,7 @@ export function onBoard(path: string): string {
 /** Reads the session anew, as after a login. */
 export async function readSession(): Promise<void> {
   try {
-    const answer = await read<WireSession>('session', AbortSignal.timeout(30_000))
+    const answer = await read<WireSession>('session')
     setServerTime(answer.now)
     session.value = answer
     sessionError.value = undefined

@@ -17,8 +17,8 @@ export type TabMessage =
   | { readonly kind: 'ask' }
 
 const REPORT_MS = 10_000
-/** The server sends `alive` every 15 s. Without it the stream is lost, also where the browser takes it for open: a network may forget a connection. */
-const SILENCE_MS = 40_000
+/** The server sends `alive` every 15 s. A stream without it is lost, even if the browser shows it as open: networks drop connections silently. */
+const ALIVE_TIMEOUT_MS = 40_000
 const RETRY_MS = 3_000
 /** Jobs of several tabs are named in one request. */
 const GATHER_MS = 100
@@ -35,7 +35,7 @@ export class StreamHolder {
   #state: StreamState = 'open'
   /** The id of the newest message: a stream that names other jobs goes on behind it, so that no change is missed in between. */
   #lastId: string | undefined
-  #heardAt = 0
+  #receivedAt = 0
   #opening: ReturnType<typeof setTimeout> | undefined
   readonly #reporting: ReturnType<typeof setInterval>
 
@@ -61,7 +61,7 @@ export class StreamHolder {
 
   #check(): void {
     if (this.#source === undefined) return
-    if (this.#state === 'open' && Date.now() - this.#heardAt > SILENCE_MS) {
+    if (this.#state === 'open' && Date.now() - this.#receivedAt > ALIVE_TIMEOUT_MS) {
       this.#set('away')
       this.#openIn(0)
     } else this.#report({ kind: 'state', state: this.#state })
@@ -79,11 +79,11 @@ export class StreamHolder {
     const query = new URLSearchParams({ jobs: jobs.join(','), ...(this.#lastId && { since: this.#lastId }) })
     const source = new EventSource(endpoint(`boards/${encodeURIComponent(this.#board)}/events?${query}`))
     this.#source = source
-    const hear = (): void => {
-      this.#heardAt = Date.now()
+    const noteReceived = (): void => {
+      this.#receivedAt = Date.now()
     }
     source.onopen = () => {
-      hear()
+      noteReceived()
       this.#set('open')
     }
     source.onerror = () => {
@@ -92,16 +92,16 @@ export class StreamHolder {
       if (source.readyState === EventSource.CLOSED) this.#openIn(RETRY_MS)
     }
     source.onmessage = ({ data, lastEventId }: MessageEvent<string>): void => {
-      hear()
+      noteReceived()
       const { topics } = JSON.parse(data) as WireChange
       // What was read before the first message may have changed before the stream was open.
       if (this.#lastId === undefined) this.#report({ kind: 'reset' })
       else if (topics.length > 0) this.#report({ kind: 'change', topics })
       this.#lastId = lastEventId
     }
-    source.addEventListener('alive', hear)
+    source.addEventListener('alive', noteReceived)
     source.addEventListener('reset', ({ lastEventId }) => {
-      hear()
+      noteReceived()
       this.#lastId = lastEventId
       this.#report({ kind: 'reset' })
     })

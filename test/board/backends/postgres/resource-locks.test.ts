@@ -274,7 +274,7 @@ describe('when the connection of the session breaks', () => {
       proxy.resetAll()
       await back
       await claim.consume()
-      // The former connection of the server may end a moment later; so may that of the outsider, which is waited for.
+      // The server may end our former connection a moment later, so the outsider waits for the lock. Its own connection must have ended before the next claim.
       await ask(await outsider(), 'pg_advisory_lock', disk).then(() => undefined)
       await place.query(
         `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'nightly'`,
