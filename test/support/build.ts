@@ -2,9 +2,8 @@
 import { execFile } from 'node:child_process'
 import { readdir, stat, utimes } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { releaseLock, takeLock } from './process-lock.ts'
+import { doOnce } from './process-lock.ts'
 
 export const ROOT = resolve(import.meta.dirname, '../..')
 /** What `npx jobboard` runs. */
@@ -12,29 +11,13 @@ export const MAIN = join(ROOT, 'dist/cli/main.js')
 
 const SOURCE = join(ROOT, 'src')
 const LOCK = join(ROOT, 'node_modules/.jobboard-build.lock')
-const POLL = 100
 
 let built: Promise<void> | undefined
 
-/** Test files run side by side: the first of them builds, the others wait for it. */
+/** Builds it unless that is done. */
 export function ensureBuilt(): Promise<void> {
-  built ??= builtOnce()
+  built ??= doOnce({ lock: LOCK, isDone: async () => !(await stale()), work: build })
   return built
-}
-
-async function builtOnce(): Promise<void> {
-  while (await stale()) {
-    if (!(await takeLock(LOCK))) {
-      await sleep(POLL)
-      continue
-    }
-    try {
-      if (await stale()) await build()
-      return
-    } finally {
-      await releaseLock(LOCK)
-    }
-  }
 }
 
 async function stale(): Promise<boolean> {

@@ -65,7 +65,13 @@ export async function startGuarded(command: readonly string[], options: GuardOpt
       return running
     },
     signal: (name) => {
-      if (running) process.kill(Number(pid), name)
+      if (!running) return
+      try {
+        process.kill(Number(pid), name)
+      } catch (error) {
+        // It is gone, and the guard has not said so yet.
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+      }
     },
   }
 }

@@ -3,12 +3,16 @@ import { execFile } from 'node:child_process'
 import { constants } from 'node:fs'
 import { access, rename, rm, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
-import { hostname } from 'node:os'
+import { hostname, tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
+import { doOnce, whenFree } from './process-lock.ts'
 
 const run = promisify(execFile)
+
+/** One for the machine: apt-get fails where another one runs, also one for other packages or of another checkout. */
+const INSTALL_LOCK = join(tmpdir(), 'jobboard-tests-install.lock')
 
 /** A kind of server: what it is called in JOBBOARD_SKIP, and what it needs where there is no container engine. */
 export interface Provision {
@@ -55,9 +59,12 @@ export function chooseWay(provision: Pick<Provision, 'name' | 'packages'>, facts
  * @param options.here a container will not do, because it is no server that is needed
  */
 export async function provide(provision: Provision, options: { readonly here?: boolean } = {}): Promise<Way> {
+  // A package that is being installed by another process has some of its files already.
+  await whenFree(INSTALL_LOCK)
   const facts = await factsAbout(provision)
   const way = chooseWay(provision, options.here ? { ...facts, engineAnswers: false } : facts)
-  if (way === 'install') await install(provision)
+  if (way === 'install')
+    await doOnce({ lock: INSTALL_LOCK, isDone: provision.installed, work: () => install(provision) })
   return way
 }
 
@@ -152,14 +159,17 @@ async function install({ name, packages }: Provision): Promise<void> {
   process.stderr.write(
     `The tests need ${name}: installing ${packages.join(', ')} with apt-get (JOBBOARD_NO_INSTALL=1 forbids it).\n`,
   )
-  const hadPolicy = await exists(POLICY)
-  if (hadPolicy) await rename(POLICY, POLICY_ASIDE)
+  // An installation that was killed has left it aside.
+  const wasAside = await exists(POLICY_ASIDE)
+  const hadPolicy = wasAside || (await exists(POLICY))
+  if (hadPolicy && !wasAside) await rename(POLICY, POLICY_ASIDE)
   try {
     // Debian starts a service as soon as it is installed; 101 tells it not to.
     await writeFile(POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
-    await aptGet(['install', '--no-install-recommends', '-y', ...packages]).catch(async () => {
+    const args = ['install', '--no-install-recommends', '-y', ...packages]
+    await aptGet(args).catch(async () => {
       await aptGet(['update'])
-      await aptGet(['install', '--no-install-recommends', '-y', ...packages])
+      await aptGet(args)
     })
   } finally {
     await rm(POLICY, { force: true })
@@ -168,5 +178,8 @@ async function install({ name, packages }: Provision): Promise<void> {
 }
 
 async function aptGet(args: readonly string[]): Promise<void> {
-  await run('apt-get', [...args], { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } })
+  // Another program of this machine, such as its updates, may be at it.
+  await run('apt-get', ['-o', 'DPkg::Lock::Timeout=120', ...args], {
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+  })
 }

@@ -7,29 +7,17 @@ import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { ROOT } from './build.ts'
 import { exists } from './install.ts'
-import { releaseLock, takeLock } from './process-lock.ts'
+import { doOnce } from './process-lock.ts'
 
-const POLL = 100
 const PREFIX = join(process.execPath, '../..')
 
-/** Test files run side by side, in processes: the first of them installs, the others wait for it. */
-export async function ensureInstalled(folder: string, options: { readonly because: string }): Promise<void> {
+/** Installs the packages of the folder unless that is done. */
+export function ensureInstalled(folder: string, options: { readonly because: string }): Promise<void> {
   const lock = join(ROOT, 'node_modules', `.jobboard-${basename(folder)}.lock`)
-  while (!(await installed(folder))) {
-    if (!(await takeLock(lock))) {
-      await sleep(POLL)
-      continue
-    }
-    try {
-      if (!(await installed(folder))) await install(folder, options.because)
-    } finally {
-      await releaseLock(lock)
-    }
-  }
+  return doOnce({ lock, isDone: () => installed(folder), work: () => install(folder, options.because) })
 }
 
 /** What a package of that folder exports. */
