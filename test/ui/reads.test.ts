@@ -132,9 +132,10 @@ describe('jobs', () => {
     await board.postMany(Array.from({ length: jobs }, (_, n) => ({ flow: 'a', store: {}, name: `job ${n}` })))
     await using fresh = openClient({ board })
     const first = await fresh.get<WireJobPage>('/boards/main/jobs?limit=3', { prefer: 'respond-async' })
+    expect(first.body.jobs.map(({ name }) => name)).toEqual(['job 0', 'job 1', 'job 2'])
     const { read, all } = first.body.scan.reading ?? {}
     expect(read).toBeLessThan(jobs)
-    if (all !== undefined) expect(all).toBe(jobs)
+    expect(all).toBe(jobs)
     const overview = await fresh.get<WireOverview>('/boards/main/overview', { prefer: 'respond-async' })
     expect(overview.body.jobs.waiting).toMatchObject({ atLeast: true })
     const whole = await fresh.get<WireJobPage>('/boards/main/jobs?limit=3')

@@ -5,6 +5,7 @@
 import { isSettledWithin } from '../../core/async/abort.ts'
 import { NotFound } from '../../core/errors.ts'
 import { parseReference } from '../../core/job-reference.ts'
+import { monotonic } from '../../core/time.ts'
 import type { Backend, BoardSections, Cancellation, JobSummary, StoredJob } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'
@@ -17,6 +18,8 @@ import { type WaitingFor, waitingFor } from './waiting-for.ts'
 
 /** The number of jobs in one page of a board that is not wholly in the view. */
 const PAGE_SIZE = 500
+/** How long a reader that takes what is read so far waits for the first jobs. */
+const FIRST_JOBS_MS = 1_000
 
 export interface LookupOptions {
   readonly backend: Backend
@@ -71,9 +74,22 @@ export class Lookup {
   /** Reads a part of the list in claim order. @throws InvalidArgument, NotConnected */
   async page(options: JobPageOptions, paused: () => boolean): Promise<Page<ListedJob>> {
     using _view = this.#view.hold()
-    const entered = this.#view.whenEntered({ signal: this.#signal })
-    await (options.waitMs === undefined ? entered : isSettledWithin(options.waitMs, entered))
+    await this.#whenReadable(options.waitMs)
     return readJobPage(options, { backend: this.#backend, view: this.#view, paused })
+  }
+
+  /** Resolves when the board was read; if that takes longer than `waitMs`, when there is something to show. @throws NotConnected */
+  async #whenReadable(waitMs = Number.POSITIVE_INFINITY): Promise<void> {
+    const signal = this.#signal
+    const entered = this.#view.whenEntered({ signal })
+    if (waitMs === Number.POSITIVE_INFINITY) return entered
+    if ((await isSettledWithin(waitMs, entered)) || this.#backend.sections) return
+    // Where a board cannot be read in sections, the view has no jobs until it has listed the whole board.
+    const end = monotonic() + FIRST_JOBS_MS
+    while (this.#view.reading?.read === 0 && monotonic() < end) {
+      const isOver = Promise.race([entered, this.#view.changed.wait({ signal })])
+      await isSettledWithin(end - monotonic(), isOver)
+    }
   }
 
   async count(): Promise<number> {

@@ -49,7 +49,18 @@ export type OwnWrite = Pick<StoredJob, 'posting' | 'revision'> & Partial<Pick<St
 /** A job in a part of the board that was read. */
 export type ShownJob = QueueKey & { readonly cancelled?: boolean }
 
+/** The number of jobs of a listing that are taken in at once, in some 10 ms. */
+const LISTING_SLICE = 2_000
+
 const NO_EFFECTS: readonly Effect[] = []
+
+export interface JobIndexOptions {
+  /** Absent where the view holds the whole board. */
+  readonly window: Window | undefined
+  readonly follower?: EntryFollower
+  /** The number of jobs of a listing that are taken in at once; 2,000 by default. */
+  readonly listingSlice?: number
+}
 
 export class JobIndex {
   readonly queue = new ClaimQueue()
@@ -57,6 +68,7 @@ export class JobIndex {
   /** Jobs outside the view that this process references. */
   readonly outside: WeakJobs
   readonly #ends = new RecentEnds()
+  readonly #listingSlice: number
   readonly #follower: EntryFollower | undefined
   /** Absent where the view holds the whole board. */
   readonly #window: Window | undefined
@@ -73,7 +85,8 @@ export class JobIndex {
   /** Whether what is taken in has happened before the view was opened. */
   #isTakingEarlier = false
 
-  constructor({ window, follower }: { readonly window: Window | undefined; readonly follower?: EntryFollower }) {
+  constructor({ window, follower, listingSlice = LISTING_SLICE }: JobIndexOptions) {
+    this.#listingSlice = listingSlice
     this.#window = window
     this.#follower = follower
     this.outside = new WeakJobs({ follower })
@@ -314,18 +327,32 @@ export class JobIndex {
   /**
    * Takes in what is on the board now. The bounds of the window are those of the listing by then.
    *
+   * Yields between slices of the listing: taking in a long board in one step would stop everything else in the process for half a
+   * second. Until the end the caller keeps all changes, and applies none. A caller that stops earlier has to list the board again.
+   *
    * @param changes those since the gap; what the first listing shows without one of them has happened before the view was opened
    */
-  takeListing(listing: ViewListing, changes: readonly BoardChange[]): void {
+  *takeListing(listing: ViewListing, changes: readonly BoardChange[]): Generator<void, void, undefined> {
     const isFirst = !this.#isListed
     const changed = new Set(changes.map(({ id }) => id))
     const posted = new Set(changes.flatMap(({ kind, id }) => (kind === 'posted' ? [id] : [])))
+    this.#takeUnlisted(listing, { isEarlier: (id) => isFirst && !changed.has(id) })
+    for (const [at, id] of listing.jobs.entries()) {
+      if (at > 0 && at % this.#listingSlice === 0) yield
+      this.#isTakingEarlier = isFirst && !changed.has(id)
+      this.#takeListed(id, listing, { wasThere: isFirst && !posted.has(id) })
+      this.#isTakingEarlier = false
+    }
     this.#isListed = true
+  }
+
+  /** Takes in that known jobs are not in a listing: they have left the board, are outside the window, or have to be read. */
+  #takeUnlisted(listing: ViewListing, { isEarlier }: { readonly isEarlier: (id: string) => boolean }): void {
     const { window } = listing
     const listed = new Set(listing.jobs)
     for (const entry of [...this.#entries.values()]) {
       const { id = '', postedDuringResync: newer } = entry
-      this.#isTakingEarlier = isFirst && !changed.has(id)
+      this.#isTakingEarlier = isEarlier(id)
       entry.postedDuringResync = false
       if (listed.has(id)) continue
       // The listing did not ask about jobs that entered the view after it began.
@@ -336,7 +363,7 @@ export class JobIndex {
     }
     for (const entry of this.outside.all()) {
       if (!entry.stored || entry.id === undefined || listed.has(entry.id)) continue
-      this.#isTakingEarlier = isFirst && !changed.has(entry.id)
+      this.#isTakingEarlier = isEarlier(entry.id)
       // The job was read since the listing began: it was on the board then, and later changes are reported.
       if (window && !window.asked.has(entry.id)) continue
       if (window?.outside.has(entry.id)) {
@@ -344,10 +371,6 @@ export class JobIndex {
         // Claimed jobs are all listed.
         this.#setClaimed(entry, false)
       } else this.#endUnlisted(entry, entry.id, listing)
-    }
-    for (const id of listing.jobs) {
-      this.#isTakingEarlier = isFirst && !changed.has(id)
-      this.#takeListed(id, listing, { wasThere: isFirst && !posted.has(id) })
     }
     this.#isTakingEarlier = false
   }

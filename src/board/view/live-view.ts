@@ -90,6 +90,8 @@ export class LiveView {
   readonly #subscription: Subscription
   /** Whether the board was listed, and its postings read, since the view was opened. */
   #isEntered = false
+  /** The number of jobs in the listing that is being taken in; undefined before the first one, and where the view is a part of the board. */
+  #listed: number | undefined
   /** The reason why the board could not be listed since the last gap; without a connection, another gap follows. */
   #listError: NotConnected | undefined
   #gaps = 0
@@ -126,7 +128,8 @@ export class LiveView {
     })
     this.#resync = new Resync({
       ...{ signal, onError, list: () => this.#list() },
-      onListed: (listing, missed) => this.#onListed(listing, missed),
+      take: (listing, missed) => this.#take(listing, missed),
+      onTaken: (missed) => this.#onTaken(missed),
       onDisconnected: (error) => {
         this.#listError = error
         this.changed.notify()
@@ -199,7 +202,7 @@ export class LiveView {
   /** How far the board has been read since the view was opened; undefined once it is read. */
   get reading(): ViewReading | undefined {
     if (this.#isEntered) return undefined
-    const all = this.isCurrent ? this.#index.jobCount : undefined
+    const all = this.isCurrent ? this.#index.jobCount : this.#listed
     return { read: this.#index.size - this.#index.toRead.size, ...(all === undefined ? {} : { all }) }
   }
 
@@ -536,6 +539,7 @@ export class LiveView {
     this.#resync.stop()
     this.#limits?.close()
     this.#isEntered = false
+    this.#listed = undefined
     this.#index.close()
     this.follower.resume()
     this.changed.notify()
@@ -560,9 +564,17 @@ export class LiveView {
     return (await this.#backend.list?.()) ?? EMPTY_LISTING
   }
 
-  #onListed(listing: ViewListing, missed: readonly BoardChange[]): void {
+  *#take(listing: ViewListing, missed: readonly BoardChange[]): Generator<void, void, undefined> {
     if (listing.window) this.#windowReader?.begin(listing.window)
-    this.#index.takeListing(listing, missed)
+    else this.#listed = listing.jobs.length
+    for (const step of this.#index.takeListing(listing, missed)) {
+      // The first postings of a long board are read before the listing is taken in: whoever looks at it sees them early.
+      this.#reader.start()
+      yield step
+    }
+  }
+
+  #onTaken(missed: readonly BoardChange[]): void {
     this.#carryOut()
     for (const change of missed) this.#apply(change)
     this.#windowReader?.readUpToPinned()

@@ -1,15 +1,22 @@
 /**
- * After a gap in the changes the board is listed anew. Changes that arrive meanwhile are kept, and applied after the listing.
+ * After a gap in the changes the board is listed anew. Changes that arrive meanwhile are kept, and applied after the listing was taken in.
  * The listing may contain some of them already. That is harmless: a change states what is so now, and the last one wins.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { retryUntilAborted } from '../../core/async/retry.ts'
 import { NotConnected } from '../../core/errors.ts'
 import type { BoardChange } from '../backend.ts'
 
 export interface ResyncOptions<T> {
   readonly list: () => Promise<T>
-  /** Called with the listing and the changes since the gap began; the view is current from then on. */
-  readonly onListed: (listing: T, missed: readonly BoardChange[]) => void
+  /**
+   * Takes in the listing, in steps between which other things happen in the process.
+   *
+   * @param missed the changes between the gap and the answer with the listing
+   */
+  readonly take: (listing: T, missed: readonly BoardChange[]) => Iterable<void>
+  /** Called with all changes since the gap, when the listing is taken in; the view is current from then on. */
+  readonly onTaken: (missed: readonly BoardChange[]) => void
   readonly onError: (error: unknown) => void
   /** Called when the board cannot be listed before another gap, because there is no connection. */
   readonly onDisconnected: (error: NotConnected) => void
@@ -52,14 +59,18 @@ export class Resync<T> {
   }
 
   async #list(gap: number): Promise<void> {
-    const { list, onListed, onError, onDisconnected, signal } = this.#options
+    const { list, take, onTaken, onError, onDisconnected, signal } = this.#options
     const listUnlessNewer = async () => {
       if (gap !== this.#gaps) return
       const listing = await list()
       if (gap !== this.#gaps) return
+      for (const _step of take(listing, [...(this.#missed ?? [])])) {
+        await nextTurn()
+        if (gap !== this.#gaps) return
+      }
       const missed = this.#missed ?? []
       this.#missed = undefined
-      onListed(listing, missed)
+      onTaken(missed)
     }
     await retryUntilAborted(listUnlessNewer, {
       ...{ firstPauseMs: 100, maxPauseMs: 10_000, signal, onRetry: onError },
