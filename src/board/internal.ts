@@ -1,12 +1,15 @@
 /** Exports of the board for other folders of this project, not for users. */
 
+export { MAX_HISTORY } from './api/history.ts'
 export type { JobEndsRequest, KnownJobEnd } from './api/job-ends.ts'
 export type { ListedJob, Page } from './api/job-pages.ts'
 export { type RedisServerInfo, redisServerInfo } from './backends/redis/internal.ts'
+export { isCancellation } from './claims/claim-manager.ts'
 export { toDeclaredLimits } from './limits/declare.ts'
 export { memoryTestBackend } from './memory-place.ts'
 export { countTrailingDeaths, isOutage, isSuspect } from './model/attempts.ts'
 export { boardId } from './model/board-id.ts'
+export { PRIORITIES } from './model/claim-order.ts'
 export { type AddedDeclarations, missingDeclarations, toDeclared } from './model/declared.ts'
 export { type FlowReference, isKnownToAny, toFlowReference } from './model/flow-reference.ts'
 export { toBatchRun } from './model/job-batch.ts'

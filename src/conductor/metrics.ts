@@ -62,6 +62,7 @@ export class ConductorMetrics {
   readonly #prometheus: PrometheusSink | undefined
   readonly #meter: Meter
   readonly #running = new Map<string, number>()
+  readonly #childStates = new Set<string>()
   /** The starts of the runs under way, by job and run. */
   readonly #startedAt = new Map<string, number>()
 
@@ -106,16 +107,25 @@ export class ConductorMetrics {
     events.on('childDied', ({ expected, outOfMemory }) => {
       if (!expected) meter.record('jobboard_child_deaths_total', 1, { why: outOfMemory ? 'out_of_memory' : 'crash' })
     })
-    const off = meter.onCollect(() => this.#recordGauges())
-    return { [Symbol.dispose]: off }
+    const off = meter.onCollect(() => this.#recordGauges(this.#options.gauges()))
+    return {
+      [Symbol.dispose]: () => {
+        off()
+        // An application may serve the metrics for longer than the conductor lives: a stopped one must not look ready.
+        const children = Object.fromEntries([...this.#childStates].map((state) => [state, 0]))
+        this.#recordGauges({ slots: 0, ready: false, connected: false, children, childBytes: 0 })
+      },
+    }
   }
 
-  #recordGauges(): void {
-    const { slots, ready, connected, children = {}, childBytes } = this.#options.gauges()
+  #recordGauges({ slots, ready, connected, children = {}, childBytes }: ConductorGauges): void {
     this.#meter.record('jobboard_slots', slots, {})
     this.#meter.record('jobboard_ready', ready ? 1 : 0, {})
     this.#meter.record('jobboard_session_connected', connected ? 1 : 0, {})
-    for (const [state, count] of Object.entries(children)) this.#meter.record('jobboard_children', count, { state })
+    for (const [state, count] of Object.entries(children)) {
+      this.#childStates.add(state)
+      this.#meter.record('jobboard_children', count, { state })
+    }
     if (childBytes !== undefined) this.#meter.record('jobboard_child_rss_bytes', childBytes, {})
   }
 

@@ -9,7 +9,7 @@ import type { Call, Route, Services } from './api/route.ts'
 import { ROUTES } from './api/routes.ts'
 import { Refusal, toProblem } from './problem.ts'
 
-/** What the dashboard knows of a request before it is routed. */
+/** The client, the path and the rights of a request, which are known before it is routed. */
 export interface Bindings {
   readonly client: Client
   /** The path below the mount. */
@@ -50,7 +50,7 @@ async function answer(route: Route, context: Context<Env>, services: Services): 
   if (route.level && !includesLevel(access.level, route.level))
     throw new Refusal('FORBIDDEN', `this needs level ${route.level}, and ${access.who} has ${access.level}`)
   if (route.values && !access.values)
-    throw new Refusal('FORBIDDEN', `${access.who} has not the right to see stores and results`)
+    throw new Refusal('FORBIDDEN', `${access.who} does not have the right to see stores and results`)
   const call: Call<unknown, unknown> = {
     ...{ services, request, client, access },
     params: context.req.param() as Record<string, string>,
@@ -58,11 +58,15 @@ async function answer(route: Route, context: Context<Env>, services: Services): 
     body: route.body?.parse(route.method === 'POST' ? await readJson(request) : undefined),
   }
   const result = await withinTime(route.handle(call))
-  if (result instanceof Response) return result
+  if (result instanceof Response) {
+    // Hono drops the body of a HEAD request without cancelling it: a stream would stay open until its maximum age.
+    if (request.method === 'HEAD') await result.body?.cancel()
+    return result
+  }
   return Response.json(result, { headers: { 'Cache-Control': 'no-store' } })
 }
 
-/** @throws NotConnected for a board that does not answer */
+/** Resolves with the result of the work. @throws NotConnected if the board does not answer in time */
 async function withinTime<T>(work: Promise<T>): Promise<T> {
   const late = AbortSignal.timeout(ANSWER_MS)
   try {
@@ -74,7 +78,7 @@ async function withinTime<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-/** Reads a body of JSON. @throws Refusal for one that is too large, too slow, or no JSON */
+/** Reads a JSON body. @throws Refusal if it is too large, too slow, or not JSON */
 async function readJson(request: Request): Promise<unknown> {
   const announced = Number(request.headers.get('content-length') ?? 0)
   if (announced > MAX_BODY_BYTES) throw tooLarge()
@@ -104,10 +108,10 @@ async function readJson(request: Request): Promise<unknown> {
 }
 
 function tooLarge(): Refusal {
-  return new Refusal('BODY_TOO_LARGE', `a body has at most ${MAX_BODY_BYTES / 1_000_000} MB`)
+  return new Refusal('BODY_TOO_LARGE', `a body must not exceed ${MAX_BODY_BYTES / 1_000_000} MB`)
 }
 
-/** Answers with the problem. A defect is logged, and not shown. */
+/** Returns the response for an error. A defect is logged, and its text is not sent. */
 export function refuse(error: unknown, { log, redaction }: Pick<Services, 'log' | 'redaction'>): Response {
   const { status, problem, headers } = toProblem(error)
   if (status === 500) log.error({ err: asError(error) }, 'dashboard: a request failed')
@@ -115,15 +119,22 @@ export function refuse(error: unknown, { log, redaction }: Pick<Services, 'log' 
   return Response.json(shown, { status, headers: { 'Cache-Control': 'no-store', ...headers } })
 }
 
-/** Returns what a request is granted. @throws Refusal */
+/** Returns the rights of a request. @throws Refusal if it is not authenticated */
 export async function authorize(request: Request, client: Client, { settings }: Services): Promise<Required<Access>> {
   const { authenticator } = settings
-  const access = checkAccess(await authenticator.authorize(request, client))
+  const granted = await authenticator.authorize(request, client)
+  let access: Required<Access> | undefined
+  try {
+    access = checkAccess(granted)
+  } catch (cause) {
+    // A mistake of the application, and not of the client.
+    throw new Error('authorize has returned an invalid value', { cause })
+  }
   if (access) return access
   const { challenge, advice = 'sign in first' } = authenticator
   throw new Refusal(
     'UNAUTHORIZED',
-    `who asks is not known: ${advice}`,
+    `the request is not authenticated: ${advice}`,
     challenge ? { 'WWW-Authenticate': challenge } : {},
   )
 }

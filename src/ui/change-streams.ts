@@ -1,7 +1,7 @@
 /**
- * The streams of changes (Server-Sent Events) of one board. A message names what has changed, at most four times a second; a reader that is too
- * slow gets fewer messages with more in each. The id of a message is a position: a reader that was away for a moment gets what it has missed, and
- * one that was away for longer the event `reset`. The event `alive` comes every 15 s: a reader that does not receive it opens another stream.
+ * The streams of changes of one board, as Server-Sent Events. A message names the topics that have changed, at most four times a second; a slow
+ * reader gets fewer messages with more topics in each. The id of a message is a position: a reader that reconnects gets the topics that it has
+ * missed, or the event `reset` if they are not known any more. The event `alive` is sent every 15 s, so that a reader notices a lost connection.
  */
 import { randomBytes } from 'node:crypto'
 import { monotonic } from '../core/time.ts'
@@ -10,15 +10,14 @@ import type { WireChange } from './wire/live.ts'
 
 const PERIOD_MS = 250
 const ALIVE_PERIOD_MS = 15_000
-/** The age at which a stream is ended, so that the rights of its reader are checked again: browsers connect anew. */
+/** The age at which a stream is ended. Browsers reconnect, and the rights of the reader are checked again. */
 const MAX_AGE_MS = 3_600_000
 const MAX_STREAMS = 1_000
-/** The streams of one address: a browser has one; behind a proxy all have the address of that. */
+/** The most streams of one address. A browser has one stream, but all browsers behind a proxy have its address. */
 const MAX_PER_ADDRESS = 200
-/** The changes that are kept for readers that come back. */
+/** The number of changes that are kept for readers that reconnect. */
 const MAX_KEPT = 2_000
-const MAX_PENDING = 1_000
-/** The bytes that wait in a stream for its reader. */
+/** The most bytes that wait in a stream for its reader. */
 const HIGH_WATER_BYTES = 16_384
 
 /** Counts the streams of all boards of a dashboard. */
@@ -26,7 +25,7 @@ export class StreamCounter {
   readonly #byAddress = new Map<string, number>()
   #streams = 0
 
-  /** @throws Refusal where there are too many */
+  /** Counts a stream until the result is disposed. @throws Refusal if too many streams are open */
   add(address = 'unknown'): Disposable {
     const ofAddress = this.#byAddress.get(address) ?? 0
     if (this.#streams >= MAX_STREAMS || (address !== 'unknown' && ofAddress >= MAX_PER_ADDRESS))
@@ -64,16 +63,24 @@ export interface StreamRequest {
 
 export class ChangeStreams {
   readonly #board: string
-  readonly #epoch = randomBytes(6).toString('hex')
+  /** The prefix of the positions; another one after each time in which changes were not reported. */
+  #epoch = newEpoch()
   readonly #streams = new Set<ChangeStream>()
   #kept: { readonly position: number; readonly topics: readonly string[] }[] = []
   #position = 0
+  #isClosed = false
 
   constructor(board: string) {
     this.#board = board
   }
 
-  /** Reports what has changed to all streams. */
+  /** Notes that changes are not reported from now on: readers that reconnect get `reset`. */
+  forget(): void {
+    this.#epoch = newEpoch()
+    this.#kept = []
+  }
+
+  /** Sends the topics of a change to all streams. */
   publish(topics: readonly string[]): void {
     this.#position += 1
     this.#kept.push({ position: this.#position, topics })
@@ -81,8 +88,9 @@ export class ChangeStreams {
     for (const stream of this.#streams) stream.add(topics)
   }
 
-  /** Answers with a new stream. */
+  /** Answers with a new stream. @throws Refusal after {@link close} */
   open({ jobs, lastEventId, signal, held }: StreamRequest): Response {
+    if (this.#isClosed) throw new Refusal('UNAVAILABLE', 'the dashboard is closed')
     const missed = lastEventId === null ? [] : this.#since(lastEventId)
     const stream: ChangeStream = new ChangeStream({
       ...{ board: this.#board, jobs, id: () => `${this.#epoch}-${this.#position}` },
@@ -103,11 +111,13 @@ export class ChangeStreams {
     })
   }
 
+  /** Ends all streams, and refuses new ones: a request may still be waiting for the board. */
   close(): void {
+    this.#isClosed = true
     for (const stream of this.#streams) stream.end()
   }
 
-  /** Returns the topics since a message; undefined where they are not kept any more. */
+  /** Returns the topics since a message; undefined if they are not known any more. */
   #since(id: string): readonly string[] | undefined {
     const [, epoch, digits] = /^([0-9a-f]{12})-(\d{1,15})$/.exec(id) ?? []
     const position = Number(digits)
@@ -125,7 +135,7 @@ interface ChangeStreamOptions {
   readonly onEnd: () => void
 }
 
-/** Topics that every reader gets; others are uuids of jobs. */
+/** The topics that every reader gets. All other topics are uuids of jobs. */
 const GENERAL: ReadonlySet<string> = new Set(['board', 'jobs', 'trash', 'limits', 'schedules', 'conductors', 'batches'])
 
 class ChangeStream {
@@ -155,7 +165,7 @@ class ChangeStream {
     this.#offAbort = () => signal.removeEventListener('abort', end)
     this.#alive = setInterval(() => this.#write('event: alive\ndata: {}\n\n'), ALIVE_PERIOD_MS).unref()
     this.#age = setTimeout(end, MAX_AGE_MS).unref()
-    return new ReadableStream<Uint8Array>(
+    const body = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
           this.#controller = controller
@@ -170,10 +180,14 @@ class ChangeStream {
       },
       new ByteLengthQueuingStrategy({ highWaterMark: HIGH_WATER_BYTES }),
     )
+    // The client may have gone while the board was being read; then no event follows.
+    if (signal.aborted) end()
+    return body
   }
 
   add(topics: readonly string[]): void {
-    for (const topic of topics) if (this.#isWanted(topic) && this.#pending.size < MAX_PENDING) this.#pending.add(topic)
+    // Few: the general topics, and the jobs that the reader has named.
+    for (const topic of topics) if (this.#isWanted(topic)) this.#pending.add(topic)
     if (this.#pending.size > 0) this.#schedule()
   }
 
@@ -224,4 +238,8 @@ class ChangeStream {
   #write(text: string): void {
     this.#controller?.enqueue(this.#encoder.encode(text))
   }
+}
+
+function newEpoch(): string {
+  return randomBytes(6).toString('hex')
 }

@@ -1,4 +1,4 @@
-/** The dashboard as a Fetch handler, to be mounted in any server; and as a handler of Node's. */
+/** The dashboard as a Fetch handler, which any server can mount, and as a handler for Node's http server. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createSharedController } from '../core/async/abort.ts'
 import type { Client } from './access/access.ts'
@@ -21,12 +21,12 @@ export interface Dashboard {
   readonly fetch: (request: Request, from?: unknown) => Promise<Response>
   /** Answers a request of Node's http server, of Express or of Fastify. */
   readonly node: (request: IncomingMessage, response: ServerResponse) => void
-  /** Ends the streams, and what is followed of the boards. The boards stay open. Idempotent. */
+  /** Ends the streams and the views of the boards. The boards stay open. Idempotent. */
   readonly close: () => Promise<void>
 }
 
 /**
- * Makes a dashboard of one board, or of several. It follows a board only while somebody looks at it.
+ * Makes a dashboard of one board, or of several. It has a view of a board only while somebody looks at it.
  *
  * @throws InvalidArgument
  * @example
@@ -40,7 +40,8 @@ export function dashboard(options: DashboardOptions): Dashboard {
   const boards = new Map(
     settings.boards.map((given) => {
       const onTopics = (topics: readonly string[]) => streams.get(given.name)?.publish(topics)
-      return [given.name, new ViewedBoard({ ...given, log: settings.log, onTopics })]
+      const onFeedClosed = () => streams.get(given.name)?.forget()
+      return [given.name, new ViewedBoard({ ...given, log: settings.log, onTopics, onFeedClosed })]
     }),
   )
   const services: Services = {
@@ -82,6 +83,7 @@ class Handler {
   async #answer(request: Request, client: Client): Promise<Response> {
     const { settings, signal, boards } = this.#services
     if (signal.aborted) throw new Refusal('UNAVAILABLE', 'the dashboard is closed')
+    if (!URL.canParse(request.url)) throw new Refusal('BAD_REQUEST', 'the Host header or the path is invalid')
     const url = new URL(request.url)
     const host = request.headers.get('host') ?? url.host
     if (!settings.hosts.allows(host))
@@ -106,7 +108,11 @@ class Handler {
     const mount = `${base ?? found.mount}/`
     const signedIn = settings.authenticator.signIn?.(request, mount)
     if (signedIn) return signedIn
-    await authorize(request, client, this.#services)
+    try {
+      await authorize(request, client, this.#services)
+    } catch (error) {
+      return refusePage(error)
+    }
     return files.page(relativeBase(found.path), request)
   }
 
@@ -119,21 +125,28 @@ class Handler {
   }
 }
 
-/** Returns the peer of a request, as far as the framework says it. */
+/** Answers a person who may not open the page, in words rather than JSON. @throws an error that is not a refusal */
+function refusePage(error: unknown): Response {
+  if (!(error instanceof Refusal)) throw error
+  const headers = { ...error.headers, 'Content-Type': 'text/plain; charset=utf-8', 'Cache-Control': 'no-store' }
+  return new Response(`jobboard: ${error.message}\n`, { status: error.status, headers })
+}
+
+/** Returns the client of a request, with the address if the framework passes it. */
 function toClient(from: unknown): Client {
   const { address, incoming }: { address?: unknown; incoming?: { socket?: { remoteAddress?: unknown } } } = Object(from)
   const found = address ?? incoming?.socket?.remoteAddress
   return { address: typeof found === 'string' ? found : undefined }
 }
 
-/** What frameworks add to requests of Node: the path before they have cut it, and a body that they have read. */
+/** A request of Node with what frameworks add to it: the path before they cut it, and the body if they have read it. */
 type FrameworkRequest = IncomingMessage & { readonly originalUrl?: string; readonly body?: unknown; rawBody?: Buffer }
 
 async function answerNode(handler: Handler, request: FrameworkRequest, response: ServerResponse): Promise<void> {
   const { getRequestListener } = await import('@hono/node-server')
   const path = request.originalUrl?.split('?')[0]
   if (path !== undefined && !path.endsWith('/') && /^\/?(\?|$)/.test(request.url ?? '')) {
-    // Express cuts the whole path of a mount without its slash.
+    // For a mount that is requested without its slash, Express removes the whole path.
     response.writeHead(308, { Location: toDirectory(path), 'Content-Length': '0' }).end()
     return
   }

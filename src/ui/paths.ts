@@ -74,6 +74,9 @@ function split(
     if (segment === 'b' && isBoard(segments[index + 1] ?? '')) return at(index, 'page')
     if (index === last && segment !== '' && isAsset(segment)) return at(index, 'asset')
   }
+  // The page of a board that is not here: the page says so. Without this, it would be taken for a mount.
+  const unknown = segments.indexOf('b')
+  if (unknown >= 0 && segments[unknown + 1] && segments[unknown + 2]) return at(unknown, 'page')
   const end = segments[last] ?? ''
   if (fixed) return end.includes('.') ? undefined : at(0, 'page')
   if (segments.some((segment) => segment.startsWith('.'))) return undefined

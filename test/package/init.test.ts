@@ -24,7 +24,8 @@ beforeAll(async () => {
   const begin = `'${process.execPath}' '${MAIN}' init --name my-jobs --board '${board}'`
   user = await installPackage(packed.tarball, { begin })
   project = user.folder
-})
+  // On a busy machine, the build and the installation of all dependencies take minutes.
+}, 300_000)
 afterAll(async () => {
   await user?.[Symbol.asyncDispose]()
   await packed?.[Symbol.asyncDispose]()

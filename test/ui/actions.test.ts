@@ -2,9 +2,14 @@
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type JobBoard, openBoard, schedule, type TrashedJob } from '../../src/board/index.ts'
+import { startConductor } from '../../src/conductor/index.ts'
+import { input, linear, task } from '../../src/flow/index.ts'
+import { openPersistence } from '../../src/persistence/index.ts'
 import { NEEDS, type WireBulkResult, type WireDone } from '../../src/ui/wire/actions.ts'
 import { LEVELS, type Level } from '../../src/ui/wire/session.ts'
 import { type Client, openClient } from './client.ts'
+
+const nothing = task('nothing', { execute: async () => undefined })
 
 let board: JobBoard
 let client: Client
@@ -81,6 +86,33 @@ describe('one job', () => {
   })
 })
 
+test('a long reason is cut, and the name of the person never is', async () => {
+  const { uuid } = await board.post('import', {})
+  await ask(`/jobs/${uuid}/cancel`, { reason: `ok (eve)${'\u3164'.repeat(900)}` })
+  const [{ reason } = { reason: '' }] = await trash()
+  expect(reason.endsWith('(ada)')).toBe(true)
+})
+
+test('a cancel of a job that is in the trash says so', async () => {
+  const { uuid } = await board.post('import', {})
+  await ask(`/jobs/${uuid}/cancel`)
+  const { status, body } = await client.post(`/boards/main/jobs/${uuid}/cancel`, {})
+  expect([status, body['message']]).toEqual([404, `job ${uuid} is in the trash already`])
+})
+
+test('a post of a flow that no conductor has says so', async () => {
+  expect((await ask('/jobs', { flow: 'import' })).text).toBe('the job is posted, but no conductor is connected')
+  await using persistence = await openPersistence('memory:')
+  await using _conductor = await startConductor({
+    board,
+    persistence,
+    flows: [linear('import', input<object>(), nothing)],
+  })
+  const { text } = await ask('/jobs', { flow: 'imprt' })
+  expect(text).toBe('the job is posted, but no conductor has flow imprt: it waits for one')
+  expect((await ask('/jobs', { flow: 'import' })).text).toBe('the job is posted')
+})
+
 describe('many jobs', () => {
   beforeEach(async () => {
     await board.postMany(Array.from({ length: 30 }, (_, index) => ({ flow: index % 3 === 0 ? 'a' : 'b', store: {} })))
@@ -93,6 +125,7 @@ describe('many jobs', () => {
       more: false,
       done: 0,
       failed: [],
+      left: 10,
     })
     await board.post('a', {})
     const { status, body } = await client.post('/boards/main/bulk', { action: 'cancel', query, expected: 10 })
@@ -115,6 +148,28 @@ describe('many jobs', () => {
       done: 20,
     })
     expect([await board.countJobs(), (await trash()).length]).toEqual([10, 0])
+  })
+
+  test('are found while other work of the process goes on', async () => {
+    await board.postMany(Array.from({ length: 500 }, () => ({ flow: 'long', store: {} })))
+    let turns = 0
+    const timer = setInterval(() => {
+      turns += 1
+    }, 1)
+    const accept = () => {
+      for (const end = performance.now() + 1; performance.now() < end; );
+      return false
+    }
+    const { looked } = await board.jobPage({ limit: 1, most: 1_000, timeMs: 60_000, accept })
+    clearInterval(timer)
+    expect(looked).toBeGreaterThanOrEqual(500)
+    expect(turns).toBeGreaterThan(2)
+  })
+
+  test('with a text that is the uuid of no job: the others are changed', async () => {
+    const { uuid } = await board.post('import', {})
+    const { done, failed } = await ask<WireBulkResult>('/bulk', { action: 'cancel', uuids: [uuid, ''] })
+    expect([done, failed.map((one) => one.uuid)]).toEqual([1, ['']])
   })
 
   test('are named, and those that are not there are told', async () => {

@@ -94,7 +94,7 @@ describe.each(Object.keys(BACKENDS))('a board in %s', (kind) => {
   test('the overview counts what is there', async () => {
     const overview = await read<WireOverview>('/overview')
     expect(overview.jobs.waiting).toEqual({ value: JOBS, atLeast: false })
-    expect(overview.byFlow).toContainEqual({ flow: 'often', waiting: 117, running: 0, trashed: 0 })
+    expect(overview.byFlow).toContainEqual({ flow: 'often', waiting: 117, delayed: 0, running: 0, trashed: 0 })
     expect(overview.oldestWaiting).toBeDefined()
     expect(overview.connected).toBe(true)
   })

@@ -1,11 +1,13 @@
 /** The stream of changes, and what a dashboard costs a board while nobody looks at it. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type JobBoard, openBoard } from '../../src/board/index.ts'
+import { createDeferred } from '../../src/core/async/abort.ts'
 import { silentLog } from '../../src/core/log.ts'
 import { BoardFeed, IDLE_MS } from '../../src/ui/boards/board-feed.ts'
 import { ChangeStreams, StreamCounter } from '../../src/ui/change-streams.ts'
 import { type Dashboard, dashboard } from '../../src/ui/index.ts'
 import { change, type WireChange } from '../../src/ui/wire/live.ts'
+import { nextEvent } from '../board/events.ts'
 import { ORIGIN, serve } from './client.ts'
 
 let board: JobBoard
@@ -120,6 +122,22 @@ describe('a reader that comes back', () => {
     expect([event, new Set(data.topics)]).toEqual(['message', new Set(['jobs', job.uuid])])
   })
 
+  test('after the feed was closed gets reset, because changes were not reported', async () => {
+    const streams = new ChangeStreams('main')
+    const open = async (lastEventId: string | null) => {
+      const abort = new AbortController()
+      const response = streams.open({ jobs: new Set(), lastEventId, signal: abort.signal, held: [] })
+      const message = await next(messages(response))
+      abort.abort()
+      return message
+    }
+    const { id } = await open(null)
+    streams.publish(['jobs'])
+    expect((await open(id)).event).toBe('message')
+    streams.forget()
+    expect((await open(id)).event).toBe('reset')
+  })
+
   test.each(['nonsense', '0123456789ab-1', '9'.repeat(1_000)])(
     'from elsewhere (%s) begins anew',
     async (lastEventId) => {
@@ -195,25 +213,89 @@ test('a browser that goes away frees its place', async () => {
   expect(responses).toHaveLength(201)
 })
 
+describe('a stream whose reader is gone takes no place', () => {
+  const counted = () => {
+    let isFree = false
+    const free = () => {
+      isFree = true
+    }
+    const held = [{ [Symbol.dispose]: free }]
+    return { held, isFree: () => isFree }
+  }
+
+  test('if it left while the board was being read', () => {
+    const { held, isFree } = counted()
+    new ChangeStreams('main').open({ jobs: new Set(), lastEventId: null, signal: AbortSignal.abort(), held })
+    expect(isFree()).toBe(true)
+  })
+
+  test('if the dashboard was closed while the board was being read', async () => {
+    const view = board.view.bind(board)
+    const closed = createDeferred()
+    vi.spyOn(board, 'view').mockImplementation(async () => {
+      await closed.promise
+      return view()
+    })
+    const answered = opened.fetch(new Request(`${ORIGIN}/api/v1/boards/main/events`))
+    await opened.close()
+    closed.resolve()
+    expect((await answered).status).toBe(503)
+  })
+
+  test('if it asked for the headers only', async () => {
+    for (let index = 0; index < 205; index += 1) {
+      const { status } = await opened.fetch(new Request(`${ORIGIN}/api/v1/boards/main/events`, { method: 'HEAD' }))
+      expect(status).toBe(200)
+    }
+  })
+})
+
 describe('nobody looks', () => {
-  test('a board that nobody looks at is not followed', async () => {
+  test('the feed of a board that nobody looks at is closed', async () => {
     await opened.fetch(new Request(`${ORIGIN}/api/v1/session`))
     expect(board.jobCount).toBeUndefined()
     await opened.fetch(new Request(`${ORIGIN}/api/v1/boards/main/jobs`))
     expect(board.jobCount).toBe(0)
   })
 
-  test('a minute after the last look the board is not followed any more', async () => {
+  test('a job that ended while the feed was open is not counted again from the history when it is opened again', async () => {
+    const feed = new BoardFeed({ board, log: silentLog, onTopics: () => undefined, onChange: () => undefined })
+    const counts = () => {
+      const minutes = feed.throughput.last(Date.now())
+      const sum = (counter: 'posted' | 'done') => minutes.reduce((total, minute) => total + minute[counter], 0)
+      return { posted: sum('posted'), done: sum('done') }
+    }
+    const doJob = async (flow: string) => {
+      await board.post(flow, {})
+      const [claim] = await board.claimNext()
+      const consumed = nextEvent(board, 'consumed')
+      await claim.consume()
+      await consumed
+      // Times are compared by the millisecond: the next step is in another one.
+      for (const endedAt = Date.now(); Date.now() === endedAt; ) await new Promise(setImmediate)
+    }
+    await doJob('before the feed')
+    await feed.hold()
+    await doJob('while it is open')
+    expect(counts()).toEqual({ posted: 2, done: 2 })
+    await feed.close()
+    await doJob('while it is closed')
+    await feed.hold()
+    expect(counts()).toEqual({ posted: 3, done: 3 })
+    await feed.close()
+  })
+
+  test('a minute after the last request the feed is closed', async () => {
     const topics: string[] = []
     const onTopics = (some: readonly string[]) => void topics.push(...some)
     const feed = new BoardFeed({ board, log: silentLog, onTopics, onChange: () => undefined })
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] })
-    await feed.look()
+    await feed.touch()
     await vi.advanceTimersByTimeAsync(IDLE_MS - 1_000)
-    await feed.look()
+    await feed.touch()
     await vi.advanceTimersByTimeAsync(IDLE_MS - 1_000)
     expect(feed.isOpen).toBe(true)
-    const held = await feed.stream()
+    const held = await feed.hold()
     await vi.advanceTimersByTimeAsync(10 * IDLE_MS)
     expect(feed.isOpen).toBe(true)
     held[Symbol.dispose]()

@@ -40,6 +40,7 @@ test('the session says who asks, and which boards there are', async () => {
       name: 'main',
       uri: board.uri,
       kind: 'memory',
+      paused: false,
       supports: { limits: true, schedules: true, batches: true, history: true, logbooks: true },
     },
   ])
@@ -200,7 +201,7 @@ describe('a job', () => {
     const { flows } = await read<{ flows: WireFlow[] }>('/boards/main/flows')
     expect(flows).toMatchObject([{ name: 'sum', atoms: 1, done: 1, failed: 0 }])
     expect(flows[0]?.conductors).toHaveLength(1)
-    const picture = await read<WirePicture>('/boards/main/flows/sum/picture')
+    const picture = await read<WirePicture>('/boards/main/flows/picture?name=sum')
     expect(picture).toMatchObject({ flow: 'sum', nodes: [{ name: 'add', kind: 'task' }], collapsed: false })
     expect(await read<WirePicture>(`/boards/main/jobs/${job.uuid}/picture`)).toEqual(picture)
     expect((await client.get('/boards/main/flows/other/picture')).status).toBe(404)
@@ -234,16 +235,45 @@ describe('the overview', () => {
       running: { value: 1, atLeast: false },
       trashed: { value: 1, atLeast: false },
     })
-    expect(overview.byFlow).toContainEqual({ flow: 'b', waiting: 2, running: 0, trashed: 0 })
+    expect(overview.byFlow).toContainEqual({ flow: 'b', waiting: 1, delayed: 1, running: 0, trashed: 0 })
     expect(overview.running).toMatchObject([{ uuid: running.uuid, owner: 'tester' }])
     expect(overview.failures).toMatchObject([{ reason: 'timeout after … ms', flow: 'c', jobs: 1 }])
     const [{ query = '' } = {}] = overview.failures
     const { jobs: found } = await read<WireJobPage>(`/boards/main/trash?${new URLSearchParams({ q: query })}`)
     expect(found.map(({ flow }) => flow)).toEqual(['c'])
-    expect(overview.byFlow).toContainEqual({ flow: 'c', waiting: 0, running: 0, trashed: 1 })
+    expect(overview.byFlow).toContainEqual({ flow: 'c', waiting: 0, delayed: 0, running: 0, trashed: 1 })
     expect(overview.waitingFor.map(({ reason }) => reason.kind)).toEqual(['delay'])
     expect(overview.minutes).toHaveLength(60)
     expect(overview.warnings).toContainEqual({ text: 'no conductor is connected, and 1 job waits', page: 'conductors' })
+  })
+
+  test('does not count cancelled jobs as failures, nor jobs with nothing in their way as waiting for something', async () => {
+    await board.post('a', {})
+    await board.cancel(await board.post('a', {}), { reason: 'not wanted' })
+    const { failures, jobs, waitingFor, waitingForSlot } = await read<WireOverview>('/boards/main/overview')
+    expect([failures, jobs.trashed.value, waitingFor, waitingForSlot]).toEqual([[], 1, [], 1])
+  })
+
+  test('counts each failed run, also of a job that is tried again, and no cancelled one', async () => {
+    const failed = async () => {
+      const { minutes } = await read<WireOverview>('/boards/main/overview')
+      return minutes.reduce((sum, minute) => sum + minute.failed, 0)
+    }
+    const running = await board.claim(await board.post('before', {}, { maxAttempts: 2 }))
+    expect(await failed()).toBe(0)
+    await running.abandon({ failed: true, delay: 0 })
+    await expect.poll(failed, { timeout: 10_000 }).toBe(1)
+    await (await board.claimNext())[0].abandon()
+    await (await board.claimNext())[0].trash({ reason: 'broken' })
+    await expect.poll(failed, { timeout: 10_000 }).toBe(2)
+    const cancelled = await board.claim(await board.post('a', {}))
+    await board.cancel(cancelled.job)
+    await expect.poll(() => cancelled.job.cancelRequested).toBe(true)
+    await cancelled.trash({ reason: 'cancelled' })
+    await board.cancel(await board.post('a', {}))
+    const last = await board.claim(await board.post('a', {}))
+    await last.abandon({ failed: true, delay: '1h' })
+    await expect.poll(failed, { timeout: 10_000 }).toBe(3)
   })
 
   test('has the throughput from the history, and then from events', async () => {
@@ -282,6 +312,34 @@ describe('lists', () => {
     ])
     const found = await read<WireJobPage>(`/boards/main/trash?q=${encodeURIComponent(groups[0]?.query ?? '')}`)
     expect(found.jobs.map(({ reason }) => reason)).toEqual(['no row 4', 'no row 17'])
+  })
+
+  test.each([
+    ['a number at the end', ['HTTP 500'], ['HTTP 503 from upstream a', 'HTTP 500 x']],
+    ['a wildcard', ['*'], ['anything']],
+    ['an ellipsis of its own', ['a…z'], ['abcz']],
+    ['no text', [''], ['x']],
+    ['quotes and backslashes', ['no "row" in C:\\x'], ['no row in C:x']],
+    ['a cut in the middle of a character', [`${'x'.repeat(299)}🧨${'y'.repeat(400)}`], ['x']],
+    ['half a character', ['half \ud83e of one'], ['half of one']],
+  ])('of the trash by reasons: the query of a group matches its jobs only (%s)', async (_, wanted, others) => {
+    for (const reason of [...wanted, ...others]) {
+      const job = await board.post('import', {})
+      await (await board.claim(job)).trash({ reason })
+    }
+    const { groups } = await read<{ groups: { example: string; query: string }[] }>('/boards/main/trash/groups')
+    const [first] = (await read<WireJobPage>(`/boards/main/trash?limit=${1 + others.length}`)).jobs.slice(-1)
+    const group = groups.find(({ example }) => example === first?.uuid)
+    const found = await read<WireJobPage>(`/boards/main/trash?q=${encodeURIComponent(group?.query ?? '-')}`)
+    expect(found.jobs.map(({ uuid }) => uuid)).toEqual([first?.uuid])
+  })
+
+  test('of schedules, by their next time, with their rule in words', async () => {
+    await board.schedules.put(schedule('a', { every: '2h' }, 'import', {}))
+    await board.schedules.put(schedule('b', { cron: '* * * * *', zone: 'Europe/Berlin' }, 'import', {}))
+    const { schedules } = await read<{ schedules: { id: string; words: string }[] }>('/boards/main/schedules')
+    expect(schedules.map(({ id }) => id)).toEqual(['b', 'a'])
+    expect(schedules[0]?.words).toBe('Every minute, in Europe/Berlin')
   })
 
   test('of limits, schedules, resources, batches, conductors, history and logbooks', async () => {

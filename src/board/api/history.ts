@@ -30,7 +30,8 @@ export interface EndedJob {
 }
 
 const DEFAULT_LIMIT = 100
-const MAX_LIMIT = 10_000
+/** The most entries that a board returns at once. */
+export const MAX_HISTORY = 10_000
 
 /** @throws InvalidArgument, UnsupportedCapability, NotConnected */
 export async function readHistory(
@@ -39,8 +40,8 @@ export async function readHistory(
 ): Promise<readonly EndedJob[]> {
   assertOptions(options, { limit: true }, 'history')
   const { limit = DEFAULT_LIMIT } = options
-  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
-    throw new InvalidArgument(`history: limit must be a whole number from 1 to ${MAX_LIMIT}, got ${String(limit)}`)
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_HISTORY)
+    throw new InvalidArgument(`history: limit must be a whole number from 1 to ${MAX_HISTORY}, got ${String(limit)}`)
   if (!backend.history)
     throw new UnsupportedCapability(`board ${backend.uri} keeps no history`, { capability: 'history' })
   return (await backend.history({ limit })).map(toEndedJob)

@@ -3,6 +3,7 @@
  * memory. A filter is applied before a page is cut. One read looks at a bounded number of jobs for a bounded time: it returns what it has found,
  * and the cursor with which the next read goes on.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { InvalidArgument } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
 import type { Backend, BoardSections, JobSummary } from '../backend.ts'
@@ -69,8 +70,12 @@ export interface JobPageContext {
   readonly paused: () => boolean
 }
 
-/** The number of jobs between two looks at the clock. */
+/** The number of jobs that are read from the backend at once. */
 const CHUNK = 500
+/** The number of jobs of a view after which the clock is read. A filter may take a tenth of a millisecond for each. */
+const VIEW_CHUNK = 100
+/** The time after which a read lets other work of the process run: a search of a long board takes seconds, and heartbeats must not wait. */
+const TURN_MS = 20
 
 /** Reads jobs in claim order. The caller holds the view. @throws InvalidArgument for a cursor that is none; NotConnected */
 export async function readJobPage(options: JobPageOptions, context: JobPageContext): Promise<Page<ListedJob>> {
@@ -83,9 +88,13 @@ export async function readJobPage(options: JobPageOptions, context: JobPageConte
   const reading = isWindow ? undefined : view.reading
   const total = view.jobCount ?? reading?.all
   const reader = new PageReader(options, { total, cursorOf: ({ key }: Candidate) => toCursor(key) })
+  let turnStart = monotonic()
   for await (const chunk of chunks) {
     if (options.owners && !reader.isComplete) await view.followed.read(chunk.map(({ entry }) => entry))
     if (reader.add(chunk, ({ listed }) => listed)) break
+    if (monotonic() - turnStart < TURN_MS) continue
+    await nextTurn()
+    turnStart = monotonic()
   }
   const page = reader.page()
   if (!options.owners) await view.followed.read(page.items.map(({ job }) => Job.entryFor(job)))
@@ -113,8 +122,8 @@ async function* readView(after: ClaimOrderKey | undefined, context: JobPageConte
   }
   for (const priority of PRIORITIES) {
     const keys = byPriority.get(priority)?.sort(compareClaimOrder) ?? []
-    for (let from = 0; from < keys.length; from += CHUNK) {
-      const chunk = keys.slice(from, from + CHUNK)
+    for (let from = 0; from < keys.length; from += VIEW_CHUNK) {
+      const chunk = keys.slice(from, from + VIEW_CHUNK)
       yield chunk.flatMap((key) => toCandidate(key, key.entry, context) ?? [])
     }
   }
@@ -194,9 +203,13 @@ export async function readTrashPage(
   const entries = backend.trashed({ after, onCount, newestFirst: options.newestFirst ?? false })
   const cursorOf = (job: TrashedJob) => `${TrashedJob.entryFor(job).id}.${position}`
   const reader = new PageReader(options, { cursorOf, total: () => total })
+  let turnStart = monotonic()
   for await (const entry of entries) {
     position += 1
     if (reader.add([new TrashedJob(entry)], (job) => job)) break
+    if (monotonic() - turnStart < TURN_MS) continue
+    await nextTurn()
+    turnStart = monotonic()
   }
   return reader.page()
 }

@@ -78,6 +78,9 @@ interface EndOfJob {
   readonly results?: Uint8Array
 }
 
+/** The start of the reason of a cancelled job in the trash. */
+const CANCELLED_BY = 'cancelled by'
+
 export class ClaimManager {
   readonly #backend: Backend
   readonly #view: LiveView
@@ -579,7 +582,12 @@ function isLostRace(error: Error): boolean {
   return error instanceof Unclaimable && !(error instanceof LimitReached || error instanceof LimitsChanged)
 }
 
-/** Returns the reason that the trash keeps for a cancelled job. */
+/** Returns the reason with which a cancelled job is moved to the trash. */
 function cancellationReason({ who, reason }: Cancellation): string {
-  return reason === NO_REASON ? `cancelled by ${who}` : `cancelled by ${who}: ${reason}`
+  return reason === NO_REASON ? `${CANCELLED_BY} ${who}` : `${CANCELLED_BY} ${who}: ${reason}`
+}
+
+/** Returns whether a job in the trash was cancelled, by the reason that it has there. */
+export function isCancellation(trashReason: string): boolean {
+  return trashReason.startsWith(`${CANCELLED_BY} `)
 }

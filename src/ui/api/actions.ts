@@ -1,6 +1,7 @@
-/** The routes that change something. Each needs a right, says in the reason who asked, and writes a line to the log. */
+/** The routes that change something. Each needs a right, and is logged with the name of the person. */
 import type { z } from 'zod'
 import type { Job, TrashedJob } from '../../board/index.ts'
+import { isKnownToAny } from '../../board/internal.ts'
 import { findInTrash } from '../../conductor/internal.ts'
 import { InvalidArgument, NotFound } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
@@ -46,7 +47,7 @@ export const ACTIONS: readonly Route[] = [
         // A priority that is none is refused by the board.
         const options = defined({ priority: priority as 'NORMAL' | undefined, key })
         const job = await viewed.board.post(flow, store, options)
-        const text = job.created ? `posted job ${job.uuid}` : `job ${job.uuid} has the key already: nothing was posted`
+        const text = job.created ? await describePost(viewed, flow) : 'a job with this key is open: nothing was posted'
         return { ok: true, uuids: [job.uuid], text }
       })
     },
@@ -146,6 +147,15 @@ export const ACTIONS: readonly Route[] = [
   }),
 ]
 
+/** Returns the message after a post. A mistyped name of a flow should be noticed at once. */
+async function describePost(viewed: ViewedBoard, flow: string): Promise<string> {
+  const conductors = await viewed.conductors()
+  if (conductors.length === 0) return 'the job is posted, but no conductor is connected'
+  return isKnownToAny({ flow, version: undefined }, conductors)
+    ? 'the job is posted'
+    : `the job is posted, but no conductor has flow ${flow}: it waits for one`
+}
+
 interface JobActionOptions {
   readonly viewed: ViewedBoard
   readonly reason: string
@@ -155,7 +165,11 @@ interface JobActionOptions {
 async function actOnJob(action: JobAction, uuid: string, { viewed, reason }: JobActionOptions): Promise<string[]> {
   const { board } = viewed
   if (action === 'cancel' || action === 'release') {
-    const job: Job = await board.find(uuid)
+    const job: Job = await board.find(uuid).catch(async (error: unknown) => {
+      if (error instanceof NotFound && (await findInTrash(uuid, board)))
+        throw new NotFound(`job ${uuid} is in the trash already`)
+      throw error
+    })
     await (action === 'cancel' ? board.cancel(job, { reason }) : board.release(job, { reason }))
     return [uuid]
   }
@@ -166,7 +180,7 @@ async function actOnJob(action: JobAction, uuid: string, { viewed, reason }: Job
   return [uuid]
 }
 
-/** @throws InvalidArgument, UnsupportedCapability, NotFound */
+/** Changes a limit. @throws InvalidArgument, UnsupportedCapability, NotFound */
 async function actOnLimit(
   { board }: ViewedBoard,
   body: z.infer<typeof limitActionBody>,

@@ -36,20 +36,17 @@ export async function carryOut<T>(
   try {
     assertMay(call, action)
     const result = await work(toReason(reason, access.who))
-    services.log.info(line, `dashboard: ${access.who} asked for ${action} of ${what}`)
+    services.log.info(line, `dashboard: ${action} of ${what} carried out for ${access.who}`)
     return result
   } catch (error) {
-    services.log.warn(
-      { ...line, err: asError(error) },
-      `dashboard: ${action} of ${what}, for ${access.who}, was refused`,
-    )
+    services.log.warn({ ...line, err: asError(error) }, `dashboard: ${action} of ${what} for ${access.who} failed`)
     throw error
   } finally {
-    viewed.memory.clear()
+    viewed.cache.clear()
   }
 }
 
-/** @throws Refusal */
+/** Checks that the person may do this, and that the dashboard is not read-only. @throws Refusal */
 export function assertMay({ services, access }: AnyCall, action: string): void {
   const needed = NEEDS[action]
   if (services.settings.readOnly) throw new Refusal('FORBIDDEN', 'this dashboard is read-only: it changes nothing')
@@ -57,7 +54,9 @@ export function assertMay({ services, access }: AnyCall, action: string): void {
   throw new Refusal('FORBIDDEN', `${action} needs level ${needed ?? 'admin'}, and ${access.who} has ${access.level}`)
 }
 
+/** Returns the reason with the name of the person at its end. A long reason is cut, and the name never is. */
 function toReason(reason: string | undefined, who: string): string {
-  const given = reason?.trim()
-  return `${given ? given : 'asked for in the dashboard'} (${who})`.slice(0, MAX_REASON)
+  const name = ` (${who})`
+  const given = reason?.trim() || 'asked for in the dashboard'
+  return `${given.slice(0, MAX_REASON - name.length)}${name}`
 }

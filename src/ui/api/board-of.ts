@@ -8,7 +8,7 @@ import type { Call } from './route.ts'
 
 type AnyCall = Pick<Call<unknown, unknown>, 'services' | 'params' | 'access'>
 
-/** @throws NotFound */
+/** Returns the board that a request names. @throws NotFound */
 export function boardOf({ services, params }: AnyCall): ViewedBoard {
   const name = params['board'] ?? ''
   const viewed = services.boards.get(name)
@@ -20,12 +20,13 @@ export function boardOf({ services, params }: AnyCall): ViewedBoard {
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** @throws NotFound for a text that is no uuid: no job has it */
+/** Returns the uuid that a request names. @throws NotFound if no job can have it */
 export function uuidOf({ params }: AnyCall): string {
-  const uuid = (params['uuid'] ?? '').toLowerCase()
+  const given = params['uuid'] ?? ''
+  if (UUID.test(given.toLowerCase())) return given.toLowerCase()
   // TaskFlow's services may post under other names, which are found as well.
-  if (UUID.test(uuid) || /^[\w-]{1,64}$/.test(uuid)) return uuid
-  throw new NotFound(`'${shortenText(uuid)}' is not a uuid`)
+  if (/^[\w-]{1,64}$/.test(given)) return given
+  throw new NotFound(`'${shortenText(given)}' is not a uuid`)
 }
 
 /** Reads a search, which may look into stores only with the right to see values. @throws InvalidArgument, Refusal */

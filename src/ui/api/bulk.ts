@@ -1,9 +1,10 @@
-/** Actions on many jobs: those that are named, or all that a search finds. The number is shown before anything is done. */
+/** Changes many jobs: those that are named, or all that match a search. The page shows the number before anything is changed. */
 import type { z } from 'zod'
 import type { Job, TrashedJob } from '../../board/index.ts'
 import type { ListedJob } from '../../board/internal.ts'
-import { JobboardError, NotFound } from '../../core/errors.ts'
+import { InvalidArgument, JobboardError, NotFound } from '../../core/errors.ts'
 import type { Redactor } from '../../core/redaction.ts'
+import { monotonic } from '../../core/time.ts'
 import { searchedJob, searchedTrash, stateOf } from '../boards/rows.ts'
 import type { ViewedBoard } from '../boards/viewed-board.ts'
 import { Refusal, toProblem } from '../problem.ts'
@@ -16,11 +17,12 @@ import type { Call } from './route.ts'
 
 /** The most jobs of one request. */
 const MAX_JOBS = 10_000
-/** The changes that are under way at the same time. */
+/** How many jobs are changed at the same time. */
 const AT_ONCE = 16
 const MAX_FAILURES = 1_000
-/** The time within which the jobs must be found. */
-const FIND_MS = 30_000
+/** The time within which the jobs must be found, and that within which they are changed. A request is answered within 45 s in any case. */
+const FIND_MS = 10_000
+const ACT_MS = 25_000
 
 type Body = z.infer<typeof bulkBody>
 
@@ -32,49 +34,64 @@ interface Target {
 interface Targets {
   readonly targets: readonly Target[]
   readonly more: boolean
-  /** The named jobs that are not there. */
+  /** The named jobs that were not found. */
   readonly missing: readonly string[]
 }
 
+/** Counts the jobs of a bulk action, and carries it out unless only the number is asked for. @throws Refusal, InvalidArgument, NotConnected */
 export async function runBulk(call: Call<unknown, Body>, viewed: ViewedBoard): Promise<WireBulkResult> {
   const { action, uuids, query, reason, dryRun, expected } = call.body
   const what = uuids ? `${uuids.length} jobs` : `all jobs of the search '${query}'`
   const search = query === undefined ? undefined : searchOf(call, query)
-  await viewed.look()
+  await viewed.touch()
   return carryOut(call, viewed, { action, what: dryRun ? `${what} (counted only)` : what, reason }, async (text) => {
     const { redaction } = call.services
     const { targets, more, missing } = await findTargets(viewed, { action, uuids, search, redaction })
     const matched = targets.length + missing.length
-    if (dryRun) return { matched, more, done: 0, failed: [] }
+    if (dryRun) return { matched, more, done: 0, failed: [], left: matched }
     if (expected !== undefined && matched > expected)
       throw new Refusal('CHANGED', `the search finds ${matched} jobs now, and ${expected} were shown: look again`)
     const failed = missing
       .slice(0, MAX_FAILURES)
       .map((uuid) => ({ uuid, code: 'NOT_FOUND', message: notThere(action) }))
-    const done = await actOnAll(targets, { reason: text, failed })
-    return { matched, more, done, failed }
+    const { done, tried } = await actOnAll(targets, { reason: text, failed, call })
+    return { matched, more, done, failed, left: targets.length - tried }
   })
 }
 
+interface ActOptions {
+  readonly reason: string
+  /** Receives the jobs that could not be changed. */
+  readonly failed: WireBulkResult['failed']
+  readonly call: Pick<Call<unknown, Body>, 'services'>
+}
+
+/** Changes the jobs, some at a time, until the time of one request is over or the dashboard is closed. */
 async function actOnAll(
   targets: readonly Target[],
-  { reason, failed }: { readonly reason: string; readonly failed: WireBulkResult['failed'] },
-): Promise<number> {
+  { reason, failed, call }: ActOptions,
+): Promise<{ readonly done: number; readonly tried: number }> {
+  const { signal, redaction } = call.services
+  const until = monotonic() + ACT_MS
   let done = 0
+  let tried = 0
   const waiting = targets.values()
   const worker = async () => {
     for (const { uuid, act } of waiting) {
+      if (signal.aborted || monotonic() > until) return
+      tried += 1
       try {
         await act(reason)
         done += 1
       } catch (error) {
         if (!(error instanceof JobboardError)) throw error
-        if (failed.length < MAX_FAILURES) failed.push({ uuid, ...toProblem(error).problem })
+        const { code, message } = toProblem(error).problem
+        if (failed.length < MAX_FAILURES) failed.push({ uuid, code, message: redaction.text(message) })
       }
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, worker))
-  return done
+  return { done, tried }
 }
 
 interface Wanted {
@@ -110,7 +127,8 @@ async function findNamed({ board }: ViewedBoard, uuids: ReadonlySet<string>): Pr
   const worker = async () => {
     for (const uuid of waiting) {
       const job = await board.find(uuid).catch((error: unknown) => {
-        if (!(error instanceof NotFound)) throw error
+        // InvalidArgument: a text that is not the uuid of any job.
+        if (!(error instanceof NotFound || error instanceof InvalidArgument)) throw error
       })
       if (job) jobs.push(job)
     }

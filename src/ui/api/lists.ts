@@ -73,16 +73,16 @@ export const LISTS: readonly Route[] = [
   }),
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/batches', summary: 'The newest batches', answer: batchList },
-    handle: async (call) => ({ batches: await readBatches(boardOf(call)) }),
+    handle: async (call) => ({ batches: await readBatches(boardOf(call), call.services.redaction) }),
   }),
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/batches/:uuid', summary: 'One batch', answer: batchRow },
-    handle: async (call) => readBatch(boardOf(call), uuidOf(call)),
+    handle: async (call) => readBatch(boardOf(call), uuidOf(call), call.services.redaction),
   }),
   defineRoute({
     ...{ method: 'GET', path: '/boards/:board/conductors', summary: 'The conductors that are connected' },
     answer: conductorList,
-    handle: async (call) => ({ conductors: await readConductors(boardOf(call)) }),
+    handle: async (call) => ({ conductors: await readConductors(boardOf(call), call.services.redaction) }),
   }),
   defineRoute({
     ...{
@@ -108,9 +108,9 @@ export const LISTS: readonly Route[] = [
     handle: async (call) => {
       const { examine } = call.services.settings
       if (!examine) throw new NotFound('this dashboard has no doctor; jobboard doctor examines a board')
-      const { name, board, memory } = boardOf(call)
+      const { name, board, cache } = boardOf(call)
       const read = async () => ({ findings: await examine({ name, board }), at: new Date().toISOString() })
-      return memory.get('doctor', { leastMs: 10_000, mostMs: 10_000 }, read)
+      return cache.get('doctor', { minAgeMs: 10_000, maxAgeMs: 10_000 }, read)
     },
   }),
   defineRoute({
@@ -118,7 +118,7 @@ export const LISTS: readonly Route[] = [
     answer: suggestions,
     handle: async (call) => {
       const viewed = boardOf(call)
-      await viewed.look()
+      await viewed.touch()
       const wanted = call.query.q.toLowerCase()
       const found = new Map<string, string>()
       const add = (kind: string, text: unknown) => {
@@ -151,15 +151,15 @@ export const LISTS: readonly Route[] = [
       if (!streams) throw new Refusal('NOT_FOUND', 'this board has no stream')
       const jobs = new Set(call.query.jobs.split(',').filter((uuid) => uuid !== ''))
       if (jobs.size > 500) throw new Refusal('BAD_REQUEST', 'a stream names at most 500 jobs')
-      const counted = call.services.counter.add(call.client.address)
+      const held: Disposable[] = [call.services.counter.add(call.client.address)]
       try {
-        await viewed.look()
-        const held = [counted, await viewed.feed.stream()]
-        // A browser that connects again by itself sends the newer one.
+        await viewed.touch()
+        held.push(await viewed.feed.hold())
+        // A browser that reconnects by itself sends the newer position in the header.
         const lastEventId = call.request.headers.get('last-event-id') ?? call.query.since ?? null
         return streams.open({ jobs, lastEventId, signal: call.request.signal, held })
       } catch (error) {
-        counted[Symbol.dispose]()
+        for (const each of held) each[Symbol.dispose]()
         throw error
       }
     },

@@ -1,4 +1,4 @@
-/** The routes of the pictures of flows: places computed here once for each structure, states coloured by the page. */
+/** The routes of the pictures of flows. The layout is computed here, once for each structure; the page colours it by the states of the atoms. */
 import { z } from 'zod'
 import type { ListedFlow } from '../../board/index.ts'
 import { NotFound } from '../../core/errors.ts'
@@ -9,19 +9,23 @@ import { picture, type WirePicture } from '../wire/picture.ts'
 import { boardOf, uuidOf } from './board-of.ts'
 import { defineRoute, type Route } from './route.ts'
 
-/** The layouts that are kept: each is some kilobytes, and takes some milliseconds. */
+/** The most layouts that are cached. Each takes some kilobytes of memory, and some milliseconds to compute. */
 const MAX_KEPT = 200
 
 const layouts = new WeakMap<ViewedBoard, Map<string, Promise<WirePicture>>>()
 
 export const PICTURES: readonly Route[] = [
   defineRoute({
-    ...{ method: 'GET', path: '/boards/:board/flows/:name/picture', summary: 'The picture of a flow' },
-    ...{ query: z.object({ version: z.string().max(1_000).optional() }), answer: picture },
+    ...{ method: 'GET', path: '/boards/:board/flows/picture', summary: 'The picture of a flow' },
+    // The name is in the query, because a flow may be named `..`.
+    ...{
+      query: z.object({ name: z.string().max(10_000), version: z.string().max(1_000).optional() }),
+      answer: picture,
+    },
     handle: async (call) => {
       const viewed = boardOf(call)
-      await viewed.look()
-      return drawFlow(viewed, { name: call.params['name'] ?? '', version: call.query.version })
+      await viewed.touch()
+      return drawFlow(viewed, { name: call.query.name, version: call.query.version })
     },
   }),
   defineRoute({
@@ -42,10 +46,10 @@ interface FlowName {
   readonly version: string | undefined
 }
 
-/** Draws a flow as conductors have it, in this version or in the newest. @throws NotFound */
+/** Draws a flow that a conductor has published, in this version or in the newest. @throws NotFound */
 async function drawFlow(viewed: ViewedBoard, { name, version }: FlowName): Promise<WirePicture> {
   const read = () => viewed.board.flows()
-  const flows = await viewed.memory.get('outlines', { leastMs: 2_000, mostMs: 10_000 }, read)
+  const flows = await viewed.cache.get('outlines', { minAgeMs: 2_000, maxAgeMs: 10_000 }, read)
   const named = flows.filter((flow) => flow.name === name)
   const outline = named.find((flow) => flow.version === version) ?? named.at(-1)
   if (!outline) throw new NotFound(`no conductor of board ${viewed.name} has had flow ${name}`)
@@ -76,7 +80,7 @@ function toWirePicture({ nodes, edges, ...layout }: Awaited<ReturnType<typeof la
   }
 }
 
-/** Returns the flow of a job, in the version with which it began. */
+/** Returns the flow of a job, in the version with which it was started. */
 function flowOf(found: Awaited<ReturnType<typeof findJob>>): {
   readonly flow?: string
   readonly version?: string | undefined

@@ -69,7 +69,7 @@ export const READS: readonly Route[] = [
     handle: async (call) => {
       const { q, after, limit } = call.query
       const viewed = boardOf(call)
-      await viewed.look()
+      await viewed.touch()
       return readTrash(viewed, { search: searchOf(call, q), after, limit, redaction: call.services.redaction })
     },
   }),
@@ -77,14 +77,14 @@ export const READS: readonly Route[] = [
     ...{ method: 'GET', path: '/boards/:board/trash/groups', summary: 'The trash by reasons', answer: trashGroups },
     handle: async (call) => {
       const viewed = boardOf(call)
-      await viewed.look()
+      await viewed.touch()
       const read = async () => {
         const all = { limit: SCAN_JOBS, most: SCAN_JOBS, timeMs: GROUPS_MS, accept: () => true, newestFirst: true }
         const { items, looked, total, next } = await viewed.board.trashPage(all)
         const ends = { ...(total === undefined ? {} : { total }), ...(next === undefined ? {} : { next }) }
         return { groups: groupTrash(items, call.services.redaction).slice(0, 500), scan: { looked, ...ends } }
       }
-      return viewed.memory.get('trash-groups', { leastMs: 2_000, mostMs: 30_000 }, read)
+      return viewed.cache.get('trash-groups', { minAgeMs: 2_000, maxAgeMs: 30_000 }, read)
     },
   }),
   defineRoute({
@@ -93,7 +93,7 @@ export const READS: readonly Route[] = [
     handle: async (call) => {
       const { q, after, limit } = call.query
       const viewed = boardOf(call)
-      await viewed.look()
+      await viewed.touch()
       const search = searchOf(call, q)
       const isWanted = () => true
       return pageOfHistory(viewed, { search, after, limit, redaction: call.services.redaction, isWanted })

@@ -1,25 +1,29 @@
 /**
- * What a dashboard follows of a board while somebody looks at it: the view of the board, its throughput, and the topics of the stream of changes.
- * It is opened by the first look and closed a minute after the last, so that a dashboard that nobody looks at costs the board nothing.
+ * Follows a board while somebody looks at it: keeps a view of it open, counts its throughput, and reports what has changed as topics for the
+ * streams. The feed is opened by the first request and closed a minute after the last one, so that a dashboard that nobody looks at costs the
+ * board nothing.
  */
 import type { JobBoard, JobEvent } from '../../board/index.ts'
+import { type ListedJob, MAX_HISTORY } from '../../board/internal.ts'
 import { isSettledWithin } from '../../core/async/abort.ts'
 import type { Logger } from '../../core/log.ts'
-import { Throughput } from './throughput.ts'
+import { FailedRuns } from './failed-runs.ts'
+import { type Counter, Throughput } from './throughput.ts'
 
-/** The milliseconds for which a look waits until the board is followed, which takes seconds where many jobs have to be read. */
-const LOOK_MS = 50
-/** The time after the last look until the board is not followed any more. */
+/** How long a request waits for the feed to open: on a board with many jobs, opening it takes seconds. */
+const OPEN_WAIT_MS = 50
+/** The time from the last request until the feed is closed. */
 export const IDLE_MS = 60_000
-/** The period in which what has no events is compared: conductors, and whether the board is paused. */
+/** How often the conductors, and whether the board is paused, are read: the board emits no events for them. */
 const COMPARE_PERIOD_MS = 5_000
-/** The records whose changes are topics. */
+/** The topic of each kind of record that is watched. */
 const RECORD_TOPICS: Readonly<Record<string, string>> = {
   limit: 'limits',
   'limit-hold': 'limits',
   schedule: 'schedules',
 }
-const MAX_HISTORY = 10_000
+/** How many open jobs the feed looks at when it is opened. */
+const SCAN = { limit: 10_000, most: 20_000, timeMs: 200 } as const
 const HOUR_MS = 3_600_000
 
 export interface BoardFeedOptions {
@@ -28,24 +32,26 @@ export interface BoardFeedOptions {
   readonly onTopics: (topics: readonly string[]) => void
   /** Called when an event may have changed what was computed before. */
   readonly onChange: () => void
+  /** Called when the feed is closed: from now on, changes are not reported. */
+  readonly onClose?: () => void
   readonly idleMs?: number
 }
 
-/** What is to be ended when the board is not followed any more. What is added after that is ended at once: the board was being opened. */
-class Followed {
+/** The subscriptions of an open feed. A subscription that is added after `end` is ended at once: the feed was closed while it was being opened. */
+class Subscriptions {
   #ends: (() => unknown)[] = []
-  #isOver = false
+  #isEnded = false
 
   add(end: () => unknown): void {
-    if (this.#isOver) void Promise.resolve(end()).catch(() => undefined)
+    if (this.#isEnded) void Promise.resolve(end()).catch(() => undefined)
     else this.#ends.push(end)
   }
 
   async end(): Promise<void> {
-    this.#isOver = true
+    this.#isEnded = true
     const ends = this.#ends
     this.#ends = []
-    // Without a connection a watch cannot be ended, and has ended.
+    // A watch cannot be ended without a connection, but then the server has ended it.
     await Promise.allSettled(ends.map(async (end) => end()))
   }
 }
@@ -53,113 +59,134 @@ class Followed {
 export class BoardFeed {
   readonly throughput = new Throughput()
   readonly #options: BoardFeedOptions
-  #opening: { readonly done: Promise<void>; readonly followed: Followed } | undefined
-  #streams = 0
-  #idle: NodeJS.Timeout | undefined
+  #opening: { readonly done: Promise<void>; readonly subscriptions: Subscriptions } | undefined
+  #holds = 0
+  #closeTimer: NodeJS.Timeout | undefined
+  /** The conductors and the pause when they were last read, as JSON. */
   #compared = ''
+  /** Whether events are counted. Not before the history is read: it has what happened until then. */
+  #isCounting = false
+  /** The time until which everything is in the throughput. */
   #countedUntil = 0
 
   constructor(options: BoardFeedOptions) {
     this.#options = options
   }
 
-  /** Whether the board is followed, or about to be. */
+  /** Whether the feed is open or opening. */
   get isOpen(): boolean {
     return this.#opening !== undefined
   }
 
-  /** Follows the board for some time from now on. Resolves when it does, or after 50 ms. @throws NotConnected, AccessDenied */
-  async look(): Promise<void> {
-    await isSettledWithin(LOOK_MS, this.#begin())
+  /** Opens the feed if it is closed, and keeps it open for another minute. Resolves when it is open, or after 50 ms. @throws NotConnected, AccessDenied */
+  async touch(): Promise<void> {
+    await isSettledWithin(OPEN_WAIT_MS, this.#open())
   }
 
-  /** Follows the board until the result is disposed. Resolves when it is followed. @throws NotConnected, AccessDenied */
-  async stream(): Promise<Disposable> {
-    this.#streams += 1
+  /** Keeps the feed open until the result is disposed. Resolves when it is open. @throws NotConnected, AccessDenied */
+  async hold(): Promise<Disposable> {
+    this.#holds += 1
     try {
-      await this.#begin()
+      await this.#open()
     } catch (error) {
-      this.#streams -= 1
+      this.#holds -= 1
       throw error
     }
-    let isOver = false
+    let isDisposed = false
     return {
       [Symbol.dispose]: () => {
-        if (isOver) return
-        isOver = true
-        this.#streams -= 1
-        this.#rest()
+        if (isDisposed) return
+        isDisposed = true
+        this.#holds -= 1
+        this.#scheduleClose()
       },
     }
   }
 
-  /** Ends what is followed. */
+  /** Ends all subscriptions. The next request opens the feed again. */
   async close(): Promise<void> {
-    clearTimeout(this.#idle)
-    const { followed } = this.#opening ?? {}
+    clearTimeout(this.#closeTimer)
+    const { subscriptions } = this.#opening ?? {}
+    if (!subscriptions) return
     this.#opening = undefined
-    await followed?.end()
+    this.#stopCounting()
+    this.#options.onClose?.()
+    await subscriptions.end()
   }
 
-  #begin(): Promise<void> {
+  #open(): Promise<void> {
     if (!this.#opening) {
-      const followed = new Followed()
-      this.#opening = { done: this.#open(followed), followed }
+      const subscriptions = new Subscriptions()
+      this.#opening = { done: this.#subscribe(subscriptions), subscriptions }
     }
-    this.#rest()
+    this.#scheduleClose()
     return this.#opening.done
   }
 
-  #rest(): void {
-    clearTimeout(this.#idle)
-    if (this.#streams > 0) return
-    this.#idle = setTimeout(() => void this.close(), this.#options.idleMs ?? IDLE_MS).unref()
+  #scheduleClose(): void {
+    clearTimeout(this.#closeTimer)
+    if (this.#holds > 0) return
+    this.#closeTimer = setTimeout(() => void this.close(), this.#options.idleMs ?? IDLE_MS).unref()
   }
 
-  async #open(followed: Followed): Promise<void> {
+  async #subscribe(subscriptions: Subscriptions): Promise<void> {
     const { board, onTopics, onChange } = this.#options
     try {
-      this.#listen(followed)
+      const failedRuns = this.#listen(subscriptions)
       const view = await board.view()
-      followed.add(() => view[Symbol.dispose]())
-      await this.#fillThroughput()
-      await this.#watchRecords(followed)
+      subscriptions.add(() => view[Symbol.dispose]())
+      await this.#startCounting(subscriptions)
+      const { items } = await board.jobPage({ ...SCAN, accept: isClaimed })
+      for (const { job } of items) failedRuns.onClaimed(job)
+      await this.#watchRecords(subscriptions)
       const comparing = setInterval(() => void this.#compare(), COMPARE_PERIOD_MS).unref()
-      followed.add(() => clearInterval(comparing))
+      subscriptions.add(() => clearInterval(comparing))
     } catch (error) {
-      if (this.#opening?.followed === followed) this.#opening = undefined
-      await followed.end()
+      if (this.#opening?.subscriptions === subscriptions) {
+        this.#opening = undefined
+        this.#stopCounting()
+      }
+      await subscriptions.end()
       throw error
     }
-    // Answers that were given meanwhile have only a part of the jobs.
+    // Answers from while the board was being read have only a part of its jobs.
     onChange()
     onTopics(['board', 'jobs'])
   }
 
-  #listen(followed: Followed): void {
+  /** Counts and reports events. Returns the counter of failed runs, which has to be told which jobs are running already. */
+  #listen(subscriptions: Subscriptions): FailedRuns {
     const { board, onTopics, onChange } = this.#options
+    const count = (counter: Counter) => {
+      if (this.#isCounting) this.throughput.count(counter, Date.now())
+    }
+    const failedRuns = new FailedRuns(() => count('failed'))
     const emit = (topics: readonly string[], { job }: JobEvent) => {
       onChange()
       onTopics([...topics, ...(job.batch === undefined ? [] : ['batches']), job.uuid])
     }
-    const { throughput } = this
     const ends = [
       board.on('posted', (event) => {
-        throughput.count('posted', Date.now())
+        count('posted')
         emit(['jobs'], event)
       }),
-      board.on('claimed', (event) => emit(['jobs'], event)),
+      () => failedRuns.close(),
+      board.on('claimed', (event) => {
+        failedRuns.onClaimed(event.job)
+        emit(['jobs'], event)
+      }),
       board.on('abandoned', (event) => {
-        if (event.job.attempts.at(-1)?.ended === 'failed') throughput.count('failed', Date.now())
+        failedRuns.onReleased(event.job)
         emit(['jobs'], event)
       }),
       board.on('consumed', (event) => {
-        throughput.count('done', Date.now())
+        count('done')
+        failedRuns.onDone(event.job)
         emit(['jobs'], event)
       }),
       board.on('trashed', (event) => {
-        throughput.count('trashed', Date.now())
-        if (event.job.runs > 0) throughput.count('failed', Date.now())
+        count('trashed')
+        failedRuns.onTrashed(event.job)
         emit(['jobs', 'trash'], event)
       }),
       board.on('state', () => {
@@ -167,18 +194,38 @@ export class BoardFeed {
         onTopics(['board'])
       }),
     ]
-    for (const end of ends) followed.add(end)
+    for (const end of ends) subscriptions.add(end)
+    return failedRuns
   }
 
-  /** Reads what has happened before the board was followed, since it was followed last. */
-  async #fillThroughput(): Promise<void> {
+  /** Counts events from now on, and what has happened since they were counted last: open jobs by their posts, others by the history. */
+  async #startCounting(subscriptions: Subscriptions): Promise<void> {
     const { board } = this.#options
+    // The feed may have been closed, and even opened again, while the view was being opened.
+    if (this.#opening?.subscriptions !== subscriptions) return
     const until = Date.now()
     const from = Math.max(until - HOUR_MS, this.#countedUntil)
-    if (board.capabilities.history) this.throughput.fill(await board.history({ limit: MAX_HISTORY }), { from, until })
+    this.#isCounting = true
+    // Jobs that are still open are not in the history.
+    const accept = ({ job: { postedAt } }: ListedJob) => {
+      if (postedAt && postedAt.getTime() >= from && postedAt.getTime() < until)
+        this.throughput.count('posted', postedAt.getTime())
+      return false
+    }
+    await board.jobPage({ ...SCAN, accept })
+    if (!board.capabilities.history) return
+    const history = await board.history({ limit: MAX_HISTORY })
+    this.throughput.fill(history, { from, until })
   }
 
-  async #watchRecords(followed: Followed): Promise<void> {
+  /** Notes until when events were counted: the next opening fills in what follows, and nothing twice. */
+  #stopCounting(): void {
+    if (!this.#isCounting) return
+    this.#isCounting = false
+    this.#countedUntil = Date.now()
+  }
+
+  async #watchRecords(subscriptions: Subscriptions): Promise<void> {
     const { board, onTopics, onChange } = this.#options
     if (!board.capabilities.records) return
     const watch = async ([kind, topic]: readonly [string, string]) => {
@@ -187,27 +234,30 @@ export class BoardFeed {
         onTopics([topic])
       }
       const records = await board.records.watch(kind, changed)
-      followed.add(() => records[Symbol.asyncDispose]())
+      subscriptions.add(() => records[Symbol.asyncDispose]())
     }
     await Promise.all(Object.entries(RECORD_TOPICS).map(watch))
   }
 
-  /** Reports what has changed without an event. */
+  /** Reads the conductors and the pause, and reports if they have changed. */
   async #compare(): Promise<void> {
     const { board, log, onTopics, onChange } = this.#options
-    this.#countedUntil = Date.now()
-    if (this.#streams === 0 || !board.connected) return
+    if (this.#holds === 0 || !board.connected) return
     try {
       const conductors = (await board.entities('conductor')).map(({ name, metadata }) => [name, metadata])
-      const [before, seen] = [this.#compared, JSON.stringify([conductors, board.paused], toText)]
-      this.#compared = seen
-      if (before === '' || before === seen) return
+      const [before, now] = [this.#compared, JSON.stringify([conductors, board.paused], toText)]
+      this.#compared = now
+      if (before === '' || before === now) return
       onChange()
       onTopics(['board', 'conductors'])
     } catch (error) {
       log.debug({ err: error }, 'the dashboard could not read the conductors')
     }
   }
+}
+
+function isClaimed({ claimed }: ListedJob): boolean {
+  return claimed
 }
 
 function toText(_key: string, value: unknown): unknown {

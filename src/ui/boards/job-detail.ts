@@ -1,5 +1,6 @@
-/** Reads one job with all that is known of it, wherever it is: on the board, in the trash, in its logbook, or in the history. */
+/** Finds one job on the board, in the trash, in its logbook or in the history, and reads all its details. */
 import type { Attempt, EndedJob, Job, TrashedJob } from '../../board/index.ts'
+import { MAX_HISTORY } from '../../board/internal.ts'
 import { type JobRecord, type Located, locate, readRecord } from '../../conductor/internal.ts'
 import { NotFound } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
@@ -17,14 +18,12 @@ import { commandsFor } from './commands.ts'
 import { toEndedRow, toIso, toWaitingFor } from './rows.ts'
 import type { ViewedBoard } from './viewed-board.ts'
 
-const MAX_HISTORY = 10_000
-
 /** A job that was found: with its record in the logbooks, or the entry of the history where nothing else is left of it. */
 export type FoundJob = Located | { readonly place: 'history'; readonly ended: EndedJob }
 
 /** Finds a job by its uuid. @throws NotFound; NotConnected */
 export async function findJob(viewed: ViewedBoard, uuid: string): Promise<FoundJob> {
-  await viewed.look()
+  await viewed.touch()
   const { board, persistence } = viewed
   const located = await locate(uuid, { board, persistence })
   if (located) return located
@@ -135,13 +134,13 @@ function trashDetail(trashed: TrashedJob, record: JobRecord | undefined, context
   }
 }
 
-/** Returns what a logbook says of a job that has left the board. */
+/** Returns the details of a job that has left the board, from its logbook. */
 function logbookDetail(record: JobRecord, context: DetailContext): WireJobDetail {
   const { flow } = record
   const { uuid, name, version, run, updatedAt, createdAt, state } = flow
   return {
     ...{ uuid, name: record.book.name, flow: name, version, state: 'DONE', cancelRequested: false },
-    ...{ priority: 'NORMAL', runs: run, endedAt: updatedAt.toISOString(), postedAt: createdAt.toISOString() },
+    ...{ runs: run, endedAt: updatedAt.toISOString(), postedAt: createdAt.toISOString() },
     ...(state === 'SUCCESS' ? {} : { reason: `its flow ended in ${state}` }),
     ...{ after: [], dependents: [], attempts: [], storeKeys: [] },
     ...logbookOf(record, context),

@@ -23,11 +23,9 @@ import {
 } from './rows.ts'
 import type { ViewedBoard } from './viewed-board.ts'
 
-/** The bounds of one request: a longer search goes on with the cursor. */
+/** The most jobs that one request looks at, and for how long. The cursor of its answer continues the search. */
 export const SCAN_JOBS = 20_000
 export const SCAN_MS = 200
-/** The jobs of the history that are read: all that a board returns at once. */
-const MAX_HISTORY = 10_000
 
 export interface ListOptions {
   readonly search: Search
@@ -36,9 +34,6 @@ export interface ListOptions {
   readonly redaction: Redactor
   /** The milliseconds to wait while the board is read for the first time; undefined to wait until it is. */
   readonly waitMs?: number | undefined
-  /** The bounds, if they are not those of a page. */
-  readonly most?: number
-  readonly timeMs?: number
 }
 
 const PLACES = ['board', 'trash', 'history'] as const
@@ -49,9 +44,9 @@ interface Found {
   readonly scan: WireScan
 }
 
-/** @throws InvalidArgument for a cursor that is none; NotConnected */
+/** Reads a page of the jobs that match a search. @throws InvalidArgument if `after` is not a cursor; NotConnected */
 export async function listJobs(viewed: ViewedBoard, options: ListOptions): Promise<WireJobPage> {
-  await viewed.look()
+  await viewed.touch()
   const places = placesOf(options.search, viewed)
   let { place, cursor } = parseCursor(options.after, places)
   const jobs: WireJob[] = []
@@ -118,14 +113,14 @@ function readPlace(place: Place, viewed: ViewedBoard, options: ListOptions): Pro
 }
 
 async function readBoard(viewed: ViewedBoard, options: ListOptions): Promise<Found> {
-  const { search, after, limit, most = SCAN_JOBS, timeMs = SCAN_MS, waitMs } = options
+  const { search, after, limit, waitMs } = options
   const context = await rowContext(viewed, options)
   const states = search.states
   const accept = (listed: ListedJob) => {
     const isOf = !states || states.has(stateOf(listed, context.now).toLowerCase() as SearchState)
     return isOf && matches(search, searchedJob(listed, options.redaction))
   }
-  const asked = { after, limit, most, timeMs, accept, owners: search.readsOwners, waitMs }
+  const asked = { after, limit, most: SCAN_JOBS, timeMs: SCAN_MS, accept, owners: search.readsOwners, waitMs }
   const { items, looked, total, next, reading } = await viewed.board.jobPage(asked)
   const jobs = items.map((listed) => toJobRow(listed, context))
   return { jobs, scan: { looked, ...defined({ total, next, reading }) } }
@@ -133,32 +128,32 @@ async function readBoard(viewed: ViewedBoard, options: ListOptions): Promise<Fou
 
 /** Reads the trash, newest first. @throws InvalidArgument, NotConnected */
 export async function readTrash(viewed: ViewedBoard, options: ListOptions): Promise<Found> {
-  const { search, after, limit, most = SCAN_JOBS, timeMs = SCAN_MS } = options
+  const { search, after, limit } = options
   const context = await rowContext(viewed, options)
   const accept = (trashed: TrashedJob) => matches(search, searchedTrash(trashed, options.redaction))
-  const asked = { after, limit, most, timeMs, accept, newestFirst: true }
+  const asked = { after, limit, most: SCAN_JOBS, timeMs: SCAN_MS, accept, newestFirst: true }
   const { items, looked, total, next } = await viewed.board.trashPage(asked)
   const jobs = items.map((trashed) => toTrashRow(trashed, context))
   return { jobs, scan: { looked, ...defined({ total, next }) } }
 }
 
-/** Reads the jobs that are done. The cursor is the uuid of the last one, and its time, in case it is not kept any more. */
+/** Reads the jobs that are done. The cursor has the uuid of the last job, and its time in case the history no longer has it. */
 async function readHistory(viewed: ViewedBoard, options: ListOptions): Promise<Found> {
   const isWanted = ({ outcome }: EndedJob) => outcome === 'COMPLETE'
   return pageOfHistory(viewed, { ...options, isWanted })
 }
 
-/** Reads all jobs of the history, newest first. @throws UnsupportedCapability, InvalidArgument, NotConnected */
+/** Reads a page of those jobs of the history that `isWanted` accepts, newest first. @throws UnsupportedCapability, InvalidArgument, NotConnected */
 export async function pageOfHistory(
   viewed: ViewedBoard,
   options: ListOptions & { readonly isWanted: (ended: EndedJob) => boolean },
 ): Promise<Found> {
   const { search, after, limit, isWanted } = options
-  const history = await viewed.memory.get('history', { leastMs: 1_000, mostMs: 5_000 }, () =>
-    viewed.board.history({ limit: MAX_HISTORY }),
-  )
+  if (!viewed.board.capabilities.history)
+    throw new UnsupportedCapability(`board ${viewed.board.uri} keeps no history`, { capability: 'history' })
+  const history = await viewed.history()
   const context = await rowContext(viewed, options)
-  const from = after === undefined ? 0 : history.findIndex(isBehind(after))
+  const from = after === undefined ? 0 : history.findIndex(isAfterCursor(after))
   const jobs: WireJob[] = []
   let looked = 0
   for (const ended of from < 0 ? [] : history.slice(from)) {
@@ -174,8 +169,8 @@ export async function pageOfHistory(
   return { jobs, scan: { looked, total: history.length } }
 }
 
-/** Returns what is true of the first job behind a cursor. @throws InvalidArgument */
-function isBehind(after: string): (ended: EndedJob, index: number, history: readonly EndedJob[]) => boolean {
+/** Returns the condition that the first job after the cursor meets. @throws InvalidArgument */
+function isAfterCursor(after: string): (ended: EndedJob, index: number, history: readonly EndedJob[]) => boolean {
   const [, time = '', uuid = ''] = /^(\d{1,16})\.([\w-]{1,64})$/.exec(after) ?? []
   if (uuid === '') throw new InvalidArgument('after must be the cursor of an earlier page')
   return (ended, index, history) => {

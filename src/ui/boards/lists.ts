@@ -1,17 +1,18 @@
-/** The lists beside the jobs: flows, schedules, limits, resources, batches, conductors, logbooks. */
+/** Reads the lists other than jobs: flows, schedules, limits, resources, batches, conductors, logbooks. */
 import type { BatchView, EndedJob, LimitView, ScheduleView } from '../../board/index.ts'
 import type { ListedJob } from '../../board/internal.ts'
 import { UnsupportedCapability } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
+import { explainSpec } from '../../schedule/index.ts'
 import { conductorView } from '../../views/index.ts'
 import type { WireBatch, WireConductor, WireFlow, WireLimit, WireResource, WireSchedule } from '../wire/board.ts'
 import type { WireScan } from '../wire/common.ts'
 import { type ListOptions, SCAN_JOBS, SCAN_MS } from './job-list.ts'
-import { toIso } from './rows.ts'
+import { stateOf, toIso } from './rows.ts'
+import { slownessOf } from './slowness.ts'
 import type { ViewedBoard } from './viewed-board.ts'
 
-const MAX_HISTORY = 10_000
 const MAX_FIRST = 10
 const MAX_RESOURCES = 1_000
 const UPCOMING = 5
@@ -20,21 +21,23 @@ const MAX_UPCOMING = 100
 
 type LookOptions = Pick<ListOptions, 'waitMs'>
 
-/** @throws UnsupportedCapability, NotConnected */
+/** Reads the flows with their conductors, their open jobs and their outcomes. @throws UnsupportedCapability, NotConnected */
 export async function readFlows(viewed: ViewedBoard, { waitMs }: LookOptions): Promise<WireFlow[]> {
-  await viewed.look()
+  await viewed.touch()
   const { board } = viewed
   const [flows, entities] = await Promise.all([board.flows(), viewed.conductors()])
-  const counts = new Map<string, { waiting: number; running: number }>()
-  const accept = ({ posting, claimed }: ListedJob) => {
-    const flow = String(posting.details.flow)
-    const known = counts.get(flow) ?? { waiting: 0, running: 0 }
+  const counts = new Map<string, Pick<WireFlow, 'waiting' | 'delayed' | 'running'>>()
+  const now = await board.readClock()
+  const accept = (listed: ListedJob) => {
+    const flow = String(listed.posting.details.flow)
+    const known = counts.get(flow) ?? { waiting: 0, delayed: 0, running: 0 }
     counts.set(flow, known)
-    known[claimed ? 'running' : 'waiting'] += 1
+    const state = stateOf(listed, now)
+    known[state === 'RUNNING' ? 'running' : state === 'DELAYED' ? 'delayed' : 'waiting'] += 1
     return false
   }
   await board.jobPage({ limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS, accept, waitMs })
-  const ended = board.capabilities.history ? await board.history({ limit: MAX_HISTORY }) : undefined
+  const ended = board.capabilities.history ? await viewed.history() : undefined
   const conductors = entities.map(conductorView)
   return flows.map(({ name, version, digest, since, nodes }) => {
     const having = conductors.filter(({ flows, versions }) => {
@@ -45,7 +48,7 @@ export async function readFlows(viewed: ViewedBoard, { waitMs }: LookOptions): P
       ...{ name, version, digest, since: since.toISOString() },
       atoms: nodes.filter((node) => node.name !== undefined).length,
       conductors: having.map((conductor) => conductor.name),
-      ...(counts.get(name) ?? { waiting: 0, running: 0 }),
+      ...(counts.get(name) ?? { waiting: 0, delayed: 0, running: 0 }),
       ...(ended ? outcomesOf(ended.filter(({ flow }) => flow === name)) : {}),
     }
   })
@@ -60,31 +63,52 @@ function outcomesOf(ended: readonly EndedJob[]): Pick<WireFlow, 'done' | 'failed
   return { done: done.length, failed: ended.length - done.length, ...defined({ medianMs }) }
 }
 
-/** @throws UnsupportedCapability, NotConnected */
+/** Reads the schedules with their next times. @throws UnsupportedCapability, NotConnected */
 export async function readSchedules(viewed: ViewedBoard, redaction: Redactor): Promise<WireSchedule[]> {
-  await viewed.look()
+  await viewed.touch()
   const { schedules } = viewed.board
-  const views = await schedules.list()
+  const views = (await schedules.list()).toSorted(byNextTime)
   return Promise.all(
     views.map(async (view, index) => {
       const mayFire = view.error === undefined && view.state !== 'ended' && index < MAX_UPCOMING
       const times = mayFire ? await schedules.next(view.id, UPCOMING + 1).catch(() => []) : []
       const upcoming = times.map(({ at }) => at).filter((at) => view.next === undefined || at > view.next)
-      return toWireSchedule(view, { upcoming: upcoming.slice(0, UPCOMING), redaction })
+      const words = view.spec && (await explainSpec(view.spec))
+      return toWireSchedule(view, { upcoming: upcoming.slice(0, UPCOMING), words, redaction })
     }),
   )
 }
 
-function toWireSchedule(
-  view: ScheduleView,
-  { upcoming, redaction }: { readonly upcoming: readonly Date[]; readonly redaction: Redactor },
-): WireSchedule {
+/** Compares schedules by their next time; those without one come last. */
+function byNextTime(a: ScheduleView, b: ScheduleView): number {
+  const [first, second] = [a, b].map(({ next }) => next?.getTime() ?? Number.MAX_SAFE_INTEGER)
+  return (first ?? 0) - (second ?? 0) || (a.id < b.id ? -1 : 1)
+}
+
+interface ScheduleContext {
+  readonly upcoming: readonly Date[]
+  readonly words: string | undefined
+  readonly redaction: Redactor
+}
+
+function toWireSchedule(view: ScheduleView, { upcoming, words, redaction }: ScheduleContext): WireSchedule {
   const { id, state, rule, flow, version, tenant, lateMs, catchUp, overlap, awaits, failuresInRow, paused, counts } =
     view
   const { skipped, ...numbers } = counts ?? {}
   return {
     ...{ id, state, rule },
-    ...defined({ flow, version, tenant, lateMs, catchUp, overlap, awaits, failuresInRow, next: toIso(view.next) }),
+    ...defined({
+      words,
+      flow,
+      version,
+      tenant,
+      lateMs,
+      catchUp,
+      overlap,
+      awaits,
+      failuresInRow,
+      next: toIso(view.next),
+    }),
     upcoming: upcoming.map((at) => at.toISOString()),
     ...(paused
       ? {
@@ -115,11 +139,11 @@ function toWireSchedule(
   }
 }
 
-/** @throws UnsupportedCapability, NotConnected */
+/** Reads the limits with their use, and the numbers of jobs that wait for them. @throws UnsupportedCapability, NotConnected */
 export async function readLimits(viewed: ViewedBoard, redaction: Redactor): Promise<WireLimit[]> {
-  await viewed.look()
+  await viewed.touch()
   const read = () => viewed.board.limits.list({ waiting: true })
-  const limits = await viewed.memory.get('limits', { leastMs: 1_000, mostMs: 5_000 }, read)
+  const limits = await viewed.cache.get('limits', { minAgeMs: 1_000, maxAgeMs: 5_000 }, read)
   return limits.map((limit) => toWireLimit(limit, redaction))
 }
 
@@ -155,12 +179,12 @@ function toWireLimit(limit: LimitView, redaction: Redactor): WireLimit {
   }
 }
 
-/** Reads which jobs hold resources, and which wait for them, as far as the bound of one request permits. @throws NotConnected */
+/** Reads which jobs hold resources and which wait for them. Looks at as many jobs as one request may. @throws NotConnected */
 export async function readResources(
   viewed: ViewedBoard,
   { waitMs }: LookOptions,
 ): Promise<{ readonly resources: WireResource[]; readonly scan: WireScan }> {
-  await viewed.look()
+  await viewed.touch()
   const found = new Map<string, WireResource>()
   const waiting = new Map<string, number>()
   const accept = (listed: ListedJob) => {
@@ -195,53 +219,48 @@ function newResource(resource: string): WireResource {
   return { resource, mode: 'shared', holders: [], waiting: { value: 0, atLeast: false }, firstWaiting: [] }
 }
 
-/** @throws UnsupportedCapability, NotConnected */
-export async function readBatches(viewed: ViewedBoard): Promise<WireBatch[]> {
-  await viewed.look()
-  return (await viewed.board.batches({ limit: 1_000 })).map(toWireBatch)
+/** Reads the newest 1,000 batches with their progress. @throws UnsupportedCapability, NotConnected */
+export async function readBatches(viewed: ViewedBoard, redaction: Redactor): Promise<WireBatch[]> {
+  await viewed.touch()
+  return (await viewed.board.batches({ limit: 1_000 })).map((batch) => toWireBatch(batch, redaction))
 }
 
-/** @throws NotFound, UnsupportedCapability, NotConnected */
-export async function readBatch(viewed: ViewedBoard, uuid: string): Promise<WireBatch> {
-  await viewed.look()
+/** Reads one batch with its progress. @throws NotFound, UnsupportedCapability, NotConnected */
+export async function readBatch(viewed: ViewedBoard, uuid: string, redaction: Redactor): Promise<WireBatch> {
+  await viewed.touch()
   const batch = await viewed.board.findBatch(uuid)
   const { name, meta, who, createdAt } = batch
-  return toWireBatch({ uuid: batch.uuid, name, meta, who, createdAt, ...(await batch.progress()) })
+  return toWireBatch({ uuid: batch.uuid, name, meta, who, createdAt, ...(await batch.progress()) }, redaction)
 }
 
-function toWireBatch({
-  uuid,
-  name,
-  state,
-  sealed,
-  total,
-  open,
-  done,
-  failed,
-  createdAt,
-  endedAt,
-  who,
-  reason,
-}: BatchView): WireBatch {
+function toWireBatch(batch: BatchView, redaction: Redactor): WireBatch {
+  const { uuid, name, state, sealed, total, open, done, failed, createdAt, endedAt, who, reason } = batch
   return {
     ...{ uuid, name, state, sealed, total, open, done, failed, who, createdAt: createdAt.toISOString() },
-    ...defined({ endedAt: toIso(endedAt), reason }),
+    ...defined({ endedAt: toIso(endedAt), reason: reason === undefined ? undefined : redaction.text(reason) }),
   }
 }
 
-/** @throws NotConnected */
-export async function readConductors(viewed: ViewedBoard): Promise<WireConductor[]> {
-  await viewed.look()
+/** Reads the conductors with the jobs that they run. @throws NotConnected */
+export async function readConductors(viewed: ViewedBoard, redaction: Redactor): Promise<WireConductor[]> {
+  await viewed.touch()
   const entities = await viewed.conductors()
   const views = entities.map(conductorView).sort((a, b) => (a.name < b.name ? -1 : 1))
   const wanted = new Set(views.flatMap(({ jobs = [] }) => jobs))
-  const running = await findRunning(viewed, wanted)
-  return views.map((view) => toWireConductor(view, running))
+  const [running, history] = await Promise.all([findRunning(viewed, wanted), viewed.history()])
+  const slowness = slownessOf(history)
+  return views.map((view) => toWireConductor(view, { running, slowness, redaction }))
+}
+
+interface ConductorContext {
+  readonly slowness: ReadonlyMap<string, number>
+  readonly running: ReadonlyMap<string, { name: string; since?: string }>
+  readonly redaction: Redactor
 }
 
 function toWireConductor(
   view: ReturnType<typeof conductorView>,
-  running: ReadonlyMap<string, { name: string; since?: string }>,
+  { running, slowness, redaction }: ConductorContext,
 ): WireConductor {
   const {
     declares: _,
@@ -254,6 +273,7 @@ function toWireConductor(
     startedAt,
     reportedAt,
     drainingSince,
+    noChild,
     ...rest
   } = view
   return {
@@ -268,6 +288,8 @@ function toWireConductor(
       children: children?.map((child) => ({ ...child })),
       counts: counts && { ...counts },
       meanMs: meanOf(counts),
+      slowness: slowness.get(view.name),
+      noChild: noChild === undefined ? undefined : redaction.text(noChild),
     }),
     jobs: jobs.map((uuid) => ({ uuid, ...running.get(uuid) })),
   }
@@ -278,7 +300,7 @@ function meanOf(counts: ReturnType<typeof conductorView>['counts']): number | un
   return counts?.workedMs === undefined || jobs === 0 ? undefined : Math.round(counts.workedMs / jobs)
 }
 
-/** Returns name and begin of those of the jobs that run; a job that has ended meanwhile is left out. */
+/** Returns the names and start times of the wanted jobs that are running. A job that has ended meanwhile is left out. */
 async function findRunning(
   { board }: ViewedBoard,
   wanted: ReadonlySet<string>,
@@ -314,7 +336,7 @@ export async function readLogbooks(
   return { logbooks, scan: { looked: shown.length, ...defined({ next }) } }
 }
 
-/** @throws UnsupportedCapability */
+/** Returns the logbooks of a board. @throws UnsupportedCapability if the dashboard was started without them */
 export function logbooksOf({ name, persistence }: ViewedBoard): NonNullable<ViewedBoard['persistence']> {
   if (persistence) return persistence
   throw new UnsupportedCapability(`board ${name} has no logbooks here: start the dashboard with --persistence URI`, {

@@ -1,6 +1,6 @@
-/** The state of a board on one page: how many jobs are where, why they wait, and what an operator should look at. */
+/** Computes the overview of a board: the numbers of jobs by state, why they wait, and warnings. */
 import type { LimitView, ScheduleView, TrashedJob } from '../../board/index.ts'
-import type { ListedJob } from '../../board/internal.ts'
+import { isCancellation, type ListedJob } from '../../board/internal.ts'
 import { UnsupportedCapability } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
@@ -9,66 +9,69 @@ import type { WireCount, WireOverview } from '../wire/board.ts'
 import type { WireScan } from '../wire/common.ts'
 import { type ListOptions, SCAN_JOBS, SCAN_MS } from './job-list.ts'
 import { reasonOf, stateOf, toIso, toWaitingFor } from './rows.ts'
+import { SLOW, slownessOf } from './slowness.ts'
 import { groupTrash, quote } from './trash-groups.ts'
 import type { ViewedBoard } from './viewed-board.ts'
 
 const MAX_RUNNING = 10
 const MAX_FAILURES = 5
 const MAX_SCHEDULES = 5
-/** The waiting jobs whose reasons are computed. */
+/** The most waiting jobs whose reasons are computed. */
 const MAX_REASONS = 2_000
 const DAY_MS = 86_400_000
-/** A conductor reports itself every minute; one that has not for so long may hang. */
+/** A conductor reports once a minute. One that has not reported for this long may hang. */
 const SILENT_MS = 180_000
 
 export type OverviewOptions = Pick<ListOptions, 'redaction' | 'waitMs'>
 
-/** Reads the overview; those who ask at about the same time get the same. @throws NotConnected */
+/** Reads the overview. Requests of about the same time get the same answer. @throws NotConnected, AccessDenied */
 export async function readOverview(viewed: ViewedBoard, options: OverviewOptions): Promise<WireOverview> {
-  await viewed.look()
+  await viewed.touch()
   const key = options.waitMs === undefined ? 'overview' : 'overview so far'
   const read = () => computeOverview(viewed, options)
-  const overview = await viewed.memory.get(key, { leastMs: 1_000, mostMs: 5_000 }, read)
+  const overview = await viewed.cache.get(key, { minAgeMs: 1_000, maxAgeMs: 5_000 }, read)
   return { ...overview, minutes: viewed.feed.throughput.last(Date.now()) }
 }
 
 async function computeOverview(viewed: ViewedBoard, { redaction, waitMs }: OverviewOptions): Promise<WireOverview> {
   const { board } = viewed
-  const [entities, now, limits, schedules, trashed, newTrash] = await Promise.all([
+  const [entities, now, limits, schedules, trashed, newTrash, history] = await Promise.all([
     viewed.conductors(),
     board.readClock(),
     ifSupported(() => board.limits.list()),
     ifSupported(() => board.schedules.list()),
     readTrashCount(viewed),
     readNewTrash(viewed),
+    viewed.history(),
   ])
   const conductors = entities.map(conductorView)
-  const survey = new Survey({ now, conductors: entities })
-  for (const { details } of newTrash) survey.lookAtTrashed(details)
-  // Nothing is accepted: the jobs are only counted.
+  const counter = new JobCounter({ now, conductors: entities })
+  for (const { details } of newTrash) counter.addTrashed(details)
+  // The page has no jobs, because the counter accepts none.
   const page = await board.jobPage({
     ...{ limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS, waitMs },
     owners: true,
-    accept: survey.look,
+    accept: counter.add,
   })
   const atLeast = page.next !== undefined || page.reading !== undefined
   const counted = (value: number): WireCount => ({ value, atLeast })
-  const jobs = { ...survey.counts, trashed: trashed }
+  const { counts } = counter
   return {
     paused: board.paused,
     connected: board.connected,
     at: new Date(now).toISOString(),
     jobs: {
-      waiting: counted(jobs.waiting),
-      delayed: counted(jobs.delayed),
-      running: counted(jobs.running),
+      waiting: counted(counts.waiting),
+      delayed: counted(counts.delayed),
+      running: counted(counts.running),
       trashed,
     },
-    byPriority: survey.byPriority(),
-    byFlow: survey.byFlow(),
-    ...defined({ oldestWaiting: survey.oldestWaiting() }),
-    waitingFor: survey.reasons(redaction),
-    running: survey.running(),
+    byPriority: counter.byPriority(),
+    byFlow: counter.byFlow(),
+    ...defined({ oldestWaiting: counter.oldestWaiting() }),
+    waitingFor: counter.reasons(redaction),
+    waitingForSlot: counter.waitingForSlot,
+    running: counter.running(),
     slots: {
       busy: sum(conductors.map(({ running = 0 }) => running)),
       all: sum(conductors.map(({ concurrency = 0 }) => concurrency)),
@@ -77,60 +80,67 @@ async function computeOverview(viewed: ViewedBoard, { redaction, waitMs }: Overv
     minutes: [],
     failures: toFailures(newTrash, redaction),
     nextSchedules: toNextSchedules(schedules),
-    warnings: toWarnings({ paused: board.paused, reading: page.reading, limits, schedules, conductors, now, survey }),
+    warnings: toWarnings({
+      ...{ reading: page.reading, limits, schedules, conductors, now, counter },
+      slowness: slownessOf(history),
+    }),
   }
 }
 
 interface Counts {
   waiting: number
+  delayed: number
   running: number
   trashed: number
 }
 
-/** Counts jobs one after the other. */
-class Survey {
+/** Counts the jobs of a board by state, priority, flow and reason. */
+class JobCounter {
   readonly counts = { waiting: 0, delayed: 0, running: 0 }
+  /** The number of jobs whose only reason to wait is that no conductor has a free slot. */
+  waitingForSlot = 0
   readonly #context: Parameters<typeof reasonOf>[1] & { readonly now: number }
   readonly #byPriority = new Map<string, Counts>()
   readonly #byFlow = new Map<string, Counts>()
   readonly #reasons = new Map<string, { first: ListedJob; jobs: number }>()
   readonly #running: ListedJob[] = []
   #oldest: ListedJob | undefined
-  #reasoned = 0
+  #reasonsComputed = 0
 
   constructor(context: Parameters<typeof reasonOf>[1] & { readonly now: number }) {
     this.#context = context
   }
 
-  readonly look = (listed: ListedJob): boolean => {
+  /** Counts a job. Returns false, so that it can be passed as the filter of a page that is to have no jobs. */
+  readonly add = (listed: ListedJob): boolean => {
     const { posting, claimed } = listed
     const state = stateOf(listed, this.#context.now)
-    if (state === 'RUNNING') this.counts.running += 1
-    else if (state === 'DELAYED') this.counts.delayed += 1
-    else this.counts.waiting += 1
-    const kind = claimed ? 'running' : 'waiting'
+    const kind = state === 'RUNNING' ? 'running' : state === 'DELAYED' ? 'delayed' : 'waiting'
+    this.counts[kind] += 1
     increase(this.#byPriority, posting.priority, kind)
     const { flow }: { flow?: unknown } = posting.details
     if (typeof flow === 'string') increase(this.#byFlow, flow, kind)
     if (claimed) this.#running.push(listed)
     else {
       if (state === 'WAITING' && isOlder(listed, this.#oldest)) this.#oldest = listed
-      if (this.#reasoned < MAX_REASONS) this.#addReason(listed)
+      if (this.#reasonsComputed < MAX_REASONS) this.#addReason(listed)
     }
     return false
   }
 
-  lookAtTrashed({ flow }: TrashedJob['details']): void {
+  addTrashed({ flow }: TrashedJob['details']): void {
     if (typeof flow === 'string') increase(this.#byFlow, flow, 'trashed')
   }
 
   byPriority(): WireOverview['byPriority'] {
-    return [...this.#byPriority].map(([priority, { waiting, running }]) => ({ priority, waiting, running }))
+    return [...this.#byPriority].map(([priority, { waiting, delayed, running }]) => ({
+      ...{ priority, waiting, delayed, running },
+    }))
   }
 
   byFlow(): WireOverview['byFlow'] {
     const flows = [...this.#byFlow].map(([flow, counts]) => ({ flow, ...counts }))
-    const sizeOf = ({ waiting, running, trashed }: Counts) => waiting + running + trashed
+    const sizeOf = ({ waiting, delayed, running, trashed }: Counts) => waiting + delayed + running + trashed
     return flows.sort((a, b) => sizeOf(b) - sizeOf(a)).slice(0, 100)
   }
 
@@ -148,7 +158,7 @@ class Survey {
     })
   }
 
-  /** Returns the flows that no conductor has, with the number of their jobs that were looked at. */
+  /** Returns the flows that no conductor has, with the numbers of the jobs that wait for one. */
   unknownFlows(): { readonly flow: string; readonly jobs: number }[] {
     return [...this.#reasons].flatMap(([key, { jobs }]) => {
       return key.startsWith('flow\0') ? [{ flow: key.slice('flow\0'.length), jobs }] : []
@@ -165,9 +175,12 @@ class Survey {
   }
 
   #addReason(listed: ListedJob): void {
-    this.#reasoned += 1
+    this.#reasonsComputed += 1
     const reason = reasonOf(listed, this.#context)
-    if (!reason) return
+    if (!reason) {
+      this.waitingForSlot += 1
+      return
+    }
     const thing = reason.kind === 'limit' ? reason.key : reason.kind === 'resource' ? reason.resource : ''
     const key = `${reason.kind}\0${reason.kind === 'flow' ? reason.flow : thing}`
     const known = this.#reasons.get(key)
@@ -181,7 +194,7 @@ class Survey {
 }
 
 function increase(map: Map<string, Counts>, key: string, kind: keyof Counts): void {
-  const counts = map.get(key) ?? { waiting: 0, running: 0, trashed: 0 }
+  const counts = map.get(key) ?? { waiting: 0, delayed: 0, running: 0, trashed: 0 }
   counts[kind] += 1
   map.set(key, counts)
 }
@@ -191,14 +204,14 @@ function isOlder({ job }: ListedJob, oldest: ListedJob | undefined): boolean {
   return at !== undefined && (before === undefined || at < before)
 }
 
-/** Counts the jobs in the trash. On a ZooKeeper board that lists them all, so it is not done with each look. */
-async function readTrashCount({ memory, board }: ViewedBoard): Promise<WireCount> {
+/** Counts the jobs in the trash. On a ZooKeeper board that lists all of them, so the count is cached for longer. */
+async function readTrashCount({ cache, board }: ViewedBoard): Promise<WireCount> {
   const count = () => board.countTrash()
-  const value = await memory.get('trash-count', { leastMs: 2_000, mostMs: 30_000 }, count)
+  const value = await cache.get('trash-count', { minAgeMs: 2_000, maxAgeMs: 30_000 }, count)
   return { value, atLeast: false }
 }
 
-/** Reads the jobs that came into the trash in the last 24 hours, the newest first; at most 1,000. */
+/** Reads the jobs that were moved to the trash in the last 24 hours, the newest first; at most 1,000. */
 async function readNewTrash(viewed: ViewedBoard): Promise<readonly TrashedJob[]> {
   const since = Date.now() - DAY_MS
   const accept = ({ at }: TrashedJob) => at.getTime() >= since
@@ -206,11 +219,13 @@ async function readNewTrash(viewed: ViewedBoard): Promise<readonly TrashedJob[]>
     const options = { limit: 1_000, most: 1_000, timeMs: SCAN_MS, accept, newestFirst: true }
     return (await viewed.board.trashPage(options)).items
   }
-  return viewed.memory.get('new-trash', { leastMs: 2_000, mostMs: 30_000 }, read)
+  return viewed.cache.get('new-trash', { minAgeMs: 2_000, maxAgeMs: 30_000 }, read)
 }
 
 function toFailures(items: readonly TrashedJob[], redaction: Redactor): WireOverview['failures'] {
-  const groups = groupTrash(items, redaction).slice(0, MAX_FAILURES)
+  // A cancelled job has not failed: somebody has decided that it must not run.
+  const failed = items.filter(({ reason }) => !isCancellation(reason))
+  const groups = groupTrash(failed, redaction).slice(0, MAX_FAILURES)
   return groups.map(({ reason, flow, jobs, last, query }) => ({ reason, jobs, last, query, ...defined({ flow }) }))
 }
 
@@ -219,31 +234,30 @@ function toNextSchedules(schedules: readonly ScheduleView[]): WireOverview['next
   return next.sort((a, b) => (a.next < b.next ? -1 : 1)).slice(0, MAX_SCHEDULES)
 }
 
-interface Noticed {
-  readonly paused: boolean
+interface WarningSources {
   readonly reading: WireScan['reading']
   readonly limits: readonly LimitView[]
   readonly schedules: readonly ScheduleView[]
   readonly conductors: readonly ReturnType<typeof conductorView>[]
   readonly now: number
-  readonly survey: Survey
+  readonly counter: JobCounter
+  readonly slowness: ReadonlyMap<string, number>
 }
 
-/** The lateness of a schedule from which on it is reported. */
+/** How late a schedule must be to be a warning. */
 const LATE_MS = 60_000
 
 function toWarnings({
-  paused,
   reading,
   limits,
   schedules,
   conductors,
   now,
-  survey,
-}: Noticed): WireOverview['warnings'] {
-  const { waiting } = survey.counts
+  counter,
+  slowness,
+}: WarningSources): WireOverview['warnings'] {
+  const { waiting } = counter.counts
   const warnings: { text: string; page: string }[] = []
-  if (paused) warnings.push({ text: 'the board is paused: no job is started', page: 'overview' })
   if (reading) {
     const { read, all } = reading
     const text = `the board is being read, ${all === undefined ? '' : `${read} of ${all} jobs so far: `}numbers are too small until then`
@@ -251,7 +265,7 @@ function toWarnings({
   }
   if (conductors.length === 0 && waiting > 0)
     warnings.push({ text: `no conductor is connected, and ${jobsThatWait(waiting)}`, page: 'conductors' })
-  for (const { flow, jobs } of survey.unknownFlows())
+  for (const { flow, jobs } of counter.unknownFlows())
     warnings.push({
       text: `no conductor has flow ${flow}, and ${jobsThatWait(jobs)} for one`,
       page: `jobs?${new URLSearchParams({ q: `state:waiting flow:${quote(flow)}` })}`,
@@ -267,6 +281,11 @@ function toWarnings({
     if (error) warnings.push({ text: `schedule ${id} cannot be read`, page })
   }
   for (const { name, reportedAt, noChild } of conductors) {
+    const factor = slowness.get(name) ?? 0
+    if (factor >= SLOW) {
+      const text = `jobs on conductor ${name} take ${factor.toFixed(1)} times as long as the same flows on others`
+      warnings.push({ text, page: 'conductors' })
+    }
     if (noChild !== undefined)
       warnings.push({ text: `conductor ${name} can start no child process`, page: 'conductors' })
     if (reportedAt && now - reportedAt.getTime() > SILENT_MS)
@@ -279,7 +298,7 @@ function jobsThatWait(count: number): string {
   return count === 1 ? '1 job waits' : `${count} jobs wait`
 }
 
-/** Returns what a board has, and nothing for one that cannot have it. */
+/** Reads a list; returns an empty one if the board does not support the feature. */
 export async function ifSupported<T>(read: () => Promise<readonly T[]>): Promise<readonly T[]> {
   try {
     return await read()

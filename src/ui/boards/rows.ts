@@ -1,4 +1,4 @@
-/** Jobs as rows of lists: those on the board, those in the trash, and those that the history keeps. */
+/** Converts jobs to rows of lists, and to what a search reads of them: jobs on the board, in the trash, and in the history. */
 import type { EndedJob, Entity, Job, TrashedJob, WaitingFor } from '../../board/index.ts'
 import { isKnownToAny, type ListedJob, toFlowReference } from '../../board/internal.ts'
 import { defined } from '../../core/options.ts'
@@ -6,10 +6,11 @@ import type { Redactor } from '../../core/redaction.ts'
 import { workView } from '../../views/index.ts'
 import type { Searched } from '../search/match.ts'
 import type { WireJob, WireWaitingFor } from '../wire/jobs.ts'
+import { toPatternOfReason } from './trash-groups.ts'
 
 /** The longest text in a row, in characters; the page of the job has the whole one. */
 const MAX_TEXT = 500
-/** The jobs in the way that a reason names. */
+/** The most jobs that a reason names. */
 const MAX_JOBS = 10
 
 export interface RowContext {
@@ -58,14 +59,7 @@ export function toTrashRow(trashed: TrashedJob, { redaction }: RowContext): Wire
 export function toEndedRow(ended: EndedJob, { redaction }: RowContext): WireJob {
   const { uuid, name, flow, outcome, who, runs, postedAt, startedAt, endedAt, reason } = ended
   return {
-    ...{
-      uuid,
-      name,
-      state: outcome === 'COMPLETE' ? 'DONE' : 'TRASHED',
-      cancelRequested: false,
-      priority: 'NORMAL',
-      runs,
-    },
+    ...{ uuid, name, state: outcome === 'COMPLETE' ? 'DONE' : 'TRASHED', cancelRequested: false, runs },
     owner: who,
     postedAt: postedAt.toISOString(),
     endedAt: endedAt.toISOString(),
@@ -83,7 +77,7 @@ export function reasonOf(listed: ListedJob, { conductors }: Pick<RowContext, 'co
   if (reason || listed.claimed) return reason
   const work = toFlowReference(listed.posting)
   if (!work || isKnownToAny(work, conductors)) return undefined
-  return { kind: 'flow', flow: work.flow, text: `no conductor here knows flow ${work.flow}` }
+  return { kind: 'flow', flow: work.flow, text: `no conductor has flow ${work.flow}` }
 }
 
 export function stateOf({ claimed, cancelRequested, waits, dueAt }: ListedJob, now: number): WireJob['state'] {
@@ -91,7 +85,7 @@ export function stateOf({ claimed, cancelRequested, waits, dueAt }: ListedJob, n
   return !cancelRequested && (waits || dueAt > now) ? 'DELAYED' : 'WAITING'
 }
 
-/** Returns the run that has the job now; undefined if its claim has not been read yet. */
+/** Returns the run that owns the job now; undefined if its claim has not been read yet. */
 function currentRun({ posting }: ListedJob): { readonly who: string; readonly at: Date } | undefined {
   const newest = posting.attempts.at(-1)
   return newest && newest.ended === undefined ? newest : undefined
@@ -168,6 +162,9 @@ export function searchedTrash(trashed: TrashedJob, redaction: Redactor): Searche
     resources: [...(resources.exclusive ?? []), ...(resources.shared ?? [])],
     get store() {
       return redaction.isEmpty ? store : redaction.value(store)
+    },
+    get group() {
+      return toPatternOfReason(redaction.text(reason))
     },
     get reasons() {
       return [reason, ...(failure ? [String(failure.message)] : [])].map((text) => redaction.text(text))

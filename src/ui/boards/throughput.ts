@@ -1,14 +1,14 @@
-/** What has become of jobs in each minute of the last hour. */
+/** Counts what has become of jobs in each minute of the last hour. */
 import type { EndedJob } from '../../board/index.ts'
 import type { WireOverview } from '../wire/board.ts'
 
 const MINUTE_MS = 60_000
 const MINUTES = 60
 
-type Counter = 'posted' | 'done' | 'trashed' | 'failed'
+export type Counter = 'posted' | 'done' | 'trashed' | 'failed'
 type Minute = Record<Counter, number>
 
-/** A ring of minutes, fed by the events of a board while it is viewed, and by the history for the time before. */
+/** The counts of each minute: from the events of the board while its feed is open, and from its history for the time before. */
 export class Throughput {
   readonly #minutes = new Map<number, Minute>()
 

@@ -1,4 +1,4 @@
-/** The jobs in the trash by their reasons: the view by which an operator sees that a thousand failures are one. */
+/** Groups the jobs in the trash by flow and reason, so that a thousand failures of the same kind are one line. */
 import type { TrashedJob } from '../../board/index.ts'
 import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
@@ -15,7 +15,7 @@ interface Group {
   last: Date
 }
 
-/** Returns the groups, the largest first. */
+/** Returns the groups, the largest first. The query of a group matches exactly its jobs. */
 export function groupTrash(trashed: Iterable<TrashedJob>, redaction: Redactor): WireTrashGroup[] {
   const groups = new Map<string, Group>()
   for (const { uuid, at, reason, details } of trashed) {
@@ -45,14 +45,17 @@ export function toPatternOfReason(reason: string): string {
     .replace(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi, '…')
     .replace(/\b0x[0-9a-f]+\b|\d+(?:[.,:]\d+)*/gi, '…')
   const isCut = text.length > MAX_REASON || reason.length > 4 * MAX_REASON
-  return isCut ? `${text.slice(0, MAX_REASON)}…` : text
+  const pattern = isCut ? `${text.slice(0, MAX_REASON)}…` : text
+  // It becomes part of an address, which cannot hold halves of characters.
+  return pattern.toWellFormed().replaceAll('\uffff', '\ufffd')
 }
 
 function toQuery(reason: string, flow: string | undefined): string {
-  return [...(flow === undefined ? [] : [`flow:${quote(flow)}`]), `reason:${quote(reason)}`].join(' ')
+  // `flow:""` matches jobs without a flow.
+  return `flow:${quote(flow ?? '')} group:${quote(reason).replaceAll('\\…', '…')}`
 }
 
-/** Returns the value of a search term in quotes. */
+/** Returns the value of a search term in quotes. It matches this text only: its `*` and `…` are no wildcards. */
 export function quote(text: string): string {
-  return `"${text.replace(/["\\]/g, '\\$&')}"`
+  return `"${text.replace(/["\\*…]/g, '\\$&')}"`
 }

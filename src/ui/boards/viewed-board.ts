@@ -1,17 +1,20 @@
-/** A board of the dashboard, with what is followed of it and what was read of it a moment ago. */
-import type { Entity, JobBoard } from '../../board/index.ts'
+/** A board of the dashboard, with its feed and the answers that were computed a moment ago. */
+import type { EndedJob, Entity, JobBoard } from '../../board/index.ts'
+import { MAX_HISTORY } from '../../board/internal.ts'
 import { NotConnected } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import type { Persistence } from '../../persistence/index.ts'
 import type { DashboardBoard } from '../options.ts'
 import type { WireBoard } from '../wire/session.ts'
+import { AnswerCache } from './answer-cache.ts'
 import { BoardFeed } from './board-feed.ts'
-import { ShortMemory } from './short-memory.ts'
 
 export interface ViewedBoardOptions extends DashboardBoard {
   readonly name: string
   readonly log: Logger
   readonly onTopics: (topics: readonly string[]) => void
+  /** Called when changes are not reported any more. */
+  readonly onFeedClosed: () => void
 }
 
 export class ViewedBoard {
@@ -19,24 +22,34 @@ export class ViewedBoard {
   readonly board: JobBoard
   readonly persistence: Persistence | undefined
   readonly feed: BoardFeed
-  readonly memory = new ShortMemory()
+  readonly cache = new AnswerCache()
 
-  constructor({ name, board, persistence, log, onTopics }: ViewedBoardOptions) {
+  constructor({ name, board, persistence, log, onTopics, onFeedClosed }: ViewedBoardOptions) {
     this.name = name
     this.board = board
     this.persistence = persistence
-    this.feed = new BoardFeed({ board, log, onTopics, onChange: () => this.memory.change() })
+    this.feed = new BoardFeed({
+      ...{ board, log, onTopics, onClose: onFeedClosed },
+      onChange: () => this.cache.invalidate(),
+    })
   }
 
-  /** Follows the board for some time, because somebody looks at it. @throws NotConnected */
-  async look(): Promise<void> {
+  /** Keeps the feed of the board open for another minute, because somebody asks for it. @throws NotConnected, AccessDenied */
+  async touch(): Promise<void> {
     if (!this.board.connected) throw new NotConnected(`board ${this.name} is away: it is ${this.board.state}`)
-    await this.feed.look()
+    await this.feed.touch()
   }
 
-  /** Returns the conductors, which change seldom. */
+  /** Returns the conductors. They change seldom, so they are cached for some seconds. */
   conductors(): Promise<readonly Entity[]> {
-    return this.memory.get('conductors', { leastMs: 1_000, mostMs: 5_000 }, () => this.board.entities('conductor'))
+    return this.cache.get('conductors', { minAgeMs: 1_000, maxAgeMs: 5_000 }, () => this.board.entities('conductor'))
+  }
+
+  /** Reads the history, newest first; empty if the board keeps none. Cached for some seconds. */
+  async history(): Promise<readonly EndedJob[]> {
+    if (!this.board.capabilities.history) return []
+    const read = () => this.board.history({ limit: MAX_HISTORY })
+    return this.cache.get('history', { minAgeMs: 1_000, maxAgeMs: 5_000 }, read)
   }
 
   get summary(): WireBoard {
@@ -45,6 +58,7 @@ export class ViewedBoard {
       name: this.name,
       uri: this.board.uri,
       kind: kindOf(this.board.uri),
+      paused: this.board.paused,
       supports: {
         limits,
         schedules: records,
@@ -57,7 +71,7 @@ export class ViewedBoard {
 
   async close(): Promise<void> {
     await this.feed.close()
-    this.memory.clear()
+    this.cache.clear()
   }
 }
 

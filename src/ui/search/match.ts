@@ -1,7 +1,7 @@
 /** Decides whether a job matches a search, wherever the job is: on the board, in the trash, or in the history. */
-import { type Comparison, matchesPattern, type Search, type Term } from './parse.ts'
+import { type Comparison, matchesPattern, type Pattern, type Search, type Term } from './parse.ts'
 
-/** What a search reads of a job. */
+/** The properties of a job that a search reads. */
 export interface Searched {
   readonly uuid: string
   readonly name: string
@@ -17,6 +17,8 @@ export interface Searched {
   readonly resources?: readonly string[]
   readonly limits?: readonly string[]
   readonly reasons: readonly string[]
+  /** The group of the trash to which the job belongs. */
+  readonly group?: string | undefined
   /** Undefined where the store is not known, or must not be shown. */
   readonly store?: unknown
 }
@@ -36,9 +38,17 @@ function matchesTerm(term: Term, job: Searched): boolean {
       return compare(job.runs, term.comparison, term.count)
     case 'store':
       return matchesValue(valueAt(job.store, term.path), term.value)
+    case 'group':
+      return job.group === term.text
     case 'field':
-      return valuesOf(job, term.field).some((value) => matchesPattern(term.pattern, value))
+      return matchesField(valuesOf(job, term.field), term.pattern)
   }
+}
+
+/** An empty pattern matches a job that does not have the field. */
+function matchesField(values: readonly string[], pattern: Pattern): boolean {
+  if (values.length === 0) return pattern.length === 1 && pattern[0] === ''
+  return values.some((value) => matchesPattern(pattern, value))
 }
 
 function hasWord(job: Searched, word: string): boolean {
@@ -90,7 +100,7 @@ function matchesValue(value: unknown, wanted: string): boolean {
   return String(value) === wanted
 }
 
-/** Returns whether the search has a word that may be a part of a uuid, so that a job is searched wherever it may be. */
+/** Returns whether the search has a word that may be a part of a uuid. Then the job is searched in the trash and the history, too. */
 export function namesUuid({ terms }: Search): boolean {
   return terms.some(
     (term) => term.kind === 'word' && /^-?[0-9a-f]{4,}(-[0-9a-f]*)*$/.test(term.text) && /\d/.test(term.text),

@@ -3,15 +3,17 @@
  *
  *     resize flow:import state:waiting,delayed attempts:>1 store.customer.id=42 reason:"timeout after … ms"
  *
- * A word is searched in names and reasons, and is the beginning or the end of a uuid. All parts must match.
+ * A word is searched in the name, flow, key, owner and reasons, and is the start or the end of a uuid. All parts must match. In quotes, a
+ * backslash before `*` or `…` takes away its meaning. `group:` is the exact text of a group of the trash.
  */
+import { PRIORITIES } from '../../board/internal.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { shortenText, suggestion } from '../../core/texts.ts'
 
 /** The fields that a search may name. */
 export const FIELDS = [
   ...(['name', 'flow', 'version', 'state', 'key', 'resource', 'limit', 'owner', 'schedule', 'batch'] as const),
-  ...(['priority', 'size', 'attempts', 'reason', 'uuid'] as const),
+  ...(['priority', 'size', 'attempts', 'reason', 'group', 'uuid'] as const),
 ] as const
 export type Field = (typeof FIELDS)[number]
 
@@ -22,12 +24,20 @@ export type Comparison = '<' | '<=' | '=' | '>=' | '>'
 
 export type Term =
   | { readonly kind: 'word'; readonly text: string }
-  | { readonly kind: 'field'; readonly field: Exclude<Field, 'state' | 'attempts'>; readonly pattern: Pattern }
+  | {
+      readonly kind: 'field'
+      readonly field: Exclude<Field, 'state' | 'attempts' | 'group'>
+      readonly pattern: Pattern
+    }
+  | { readonly kind: 'group'; readonly text: string }
   | { readonly kind: 'attempts'; readonly comparison: Comparison; readonly count: number }
   | { readonly kind: 'store'; readonly path: readonly string[]; readonly value: string }
 
 /** The texts between the wildcards of a value. */
 export type Pattern = readonly string[]
+
+/** Stands for a wildcard in the value of a token; a search has no such character. */
+const WILDCARD = '\uffff'
 
 export interface Search {
   readonly terms: readonly Term[]
@@ -42,9 +52,10 @@ export interface Search {
 const MAX_TEXT = 2_000
 const MAX_TERMS = 20
 
-/** @throws InvalidArgument, and nothing else, for whatever text */
+/** Parses the text of a search. @throws InvalidArgument, and nothing else, for any text */
 export function parseSearch(text: string): Search {
   if (text.length > MAX_TEXT) throw new InvalidArgument(`a search has at most ${MAX_TEXT} characters`)
+  if (text.includes(WILDCARD)) throw new InvalidArgument('a search must not contain the character U+FFFF')
   const tokens = tokenize(text)
   if (tokens.length > MAX_TERMS) throw new InvalidArgument(`a search has at most ${MAX_TERMS} parts`)
   const terms: Term[] = []
@@ -52,7 +63,7 @@ export function parseSearch(text: string): Search {
   for (const token of tokens) {
     const { field, value } = token
     if (field === 'state') {
-      const named = value.split(',').map(toState)
+      const named = fromWildcards(value).split(',').map(toState)
       states = new Set(states ? named.filter((state) => states?.has(state)) : named)
     } else terms.push(toTerm(token))
   }
@@ -72,7 +83,7 @@ interface Token {
 /** A field and its value, or a word; either may be in quotes, in which a backslash stands before a quote or a backslash. */
 const TOKEN = /(?:([a-z][\w.-]*)([:=]))?(?:"((?:[^"\\]|\\.)*)("?)|(\S*))/giy
 
-/** @throws InvalidArgument */
+/** Splits the text into words and fields. @throws InvalidArgument */
 function tokenize(text: string): Token[] {
   const tokens: Token[] = []
   let at = 0
@@ -85,21 +96,39 @@ function tokenize(text: string): Token[] {
     const [all, field, sign, quoted, closing, plain] = found
     at += all.length
     if (quoted !== undefined && closing === '') throw new InvalidArgument('the search has a quote without its end')
-    const value = quoted === undefined ? (plain ?? '') : quoted.replace(/\\(.)/gs, '$1')
+    const value = quoted === undefined ? toWildcards(plain ?? '') : unquote(quoted)
     const isField = field !== undefined && (sign === ':' || /^store\./i.test(field))
     if (!isField) tokens.push({ value: field === undefined ? value : `${field}${sign}${value}` })
     else tokens.push({ field: field.toLowerCase().startsWith('store.') ? field : field.toLowerCase(), value })
-    if (value === '' && isField) throw new InvalidArgument(`${field}${sign} needs a value behind it`)
+    if (value === '' && isField && quoted === undefined)
+      throw new InvalidArgument(`${field}${sign} needs a value after it`)
   }
 }
 
-/** @throws InvalidArgument */
+/** Returns the text between quotes, with its wildcards marked. */
+function unquote(quoted: string): string {
+  return quoted.replace(/\\(.)|[*…]/gs, (_, escaped?: string) => escaped ?? WILDCARD)
+}
+
+function toWildcards(text: string): string {
+  return text.replace(/[*…]/g, WILDCARD)
+}
+
+/** Returns the text with the wildcard as it is typed. */
+function fromWildcards(value: string): string {
+  return value.replaceAll(WILDCARD, '*')
+}
+
+/** Parses a word or a field. @throws InvalidArgument */
 function toTerm({ field, value }: Token): Term {
-  if (field === undefined) return { kind: 'word', text: value.toLowerCase() }
-  if (/^store\./i.test(field)) return { kind: 'store', path: toPath(field), value }
-  if (field === 'attempts') return toAttempts(value)
+  if (field === undefined) return { kind: 'word', text: fromWildcards(value).toLowerCase() }
+  if (/^store\./i.test(field)) return { kind: 'store', path: toPath(field), value: fromWildcards(value) }
+  if (field === 'attempts') return toAttempts(fromWildcards(value))
+  if (field === 'priority' && !value.includes(WILDCARD)) assertPriority(value)
+  // A group has `…` in its text, so it is no wildcard here.
+  if (field === 'group') return { kind: 'group', text: value.replaceAll(WILDCARD, '…') }
   const known = FIELDS.find((one) => one === field)
-  if (known && known !== 'state' && known !== 'attempts')
+  if (known && known !== 'state' && known !== 'attempts' && known !== 'group')
     return { kind: 'field', field: known, pattern: toPattern(value) }
   throw new InvalidArgument(
     `there is no field ${shortenText(field)}${suggestion(field, [...FIELDS, 'store.PATH'])}; put a word with a colon in quotes`,
@@ -107,20 +136,27 @@ function toTerm({ field, value }: Token): Term {
 }
 
 /** @throws InvalidArgument */
+function assertPriority(value: string): void {
+  if (value === '' || PRIORITIES.some((priority) => priority === value.toUpperCase())) return
+  const names = PRIORITIES.map((priority) => priority.toLowerCase()).join(', ')
+  throw new InvalidArgument(`priority must be one of ${names}, got '${shortenText(value)}'`)
+}
+
+/** Parses the path of a value in the store. @throws InvalidArgument */
 function toPath(field: string): readonly string[] {
   const path = field.split('.').slice(1)
   if (path.every((part) => part !== '')) return path
   throw new InvalidArgument(`${shortenText(field)} must be store.KEY, or store.KEY.KEY`)
 }
 
-/** @throws InvalidArgument */
+/** Parses the name of a state. @throws InvalidArgument */
 function toState(word: string): SearchState {
   const found = SEARCH_STATES.find((state) => state === word.toLowerCase())
   if (found) return found
   throw new InvalidArgument(`state must be one of ${SEARCH_STATES.join(', ')}, got '${shortenText(word)}'`)
 }
 
-/** @throws InvalidArgument */
+/** Parses a number of runs with its comparison. @throws InvalidArgument */
 function toAttempts(value: string): Term {
   const [, sign = '=', digits] = /^(<=|>=|<|>|=)?(\d{1,6})$/.exec(value) ?? []
   if (digits === undefined)
@@ -130,10 +166,10 @@ function toAttempts(value: string): Term {
 
 /** Returns the pattern of a value: the whole text in any case; `*` and `…` stand for any text. */
 function toPattern(value: string): Pattern {
-  return value.toLowerCase().split(/[*…]+/)
+  return value.toLowerCase().split(/\uffff+/)
 }
 
-/** Returns whether the text has the parts in their order, the first at its begin and the last at its end. Takes linear time. */
+/** Returns whether the text has the parts in their order, the first at its start and the last at its end. Takes linear time. */
 export function matchesPattern(parts: Pattern, value: string): boolean {
   const text = value.toLowerCase()
   const [first = '', ...others] = parts

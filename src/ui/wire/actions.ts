@@ -1,4 +1,4 @@
-/** What people ask a board to do. Every action needs a right, which the server checks, and is written to the log with who asked. */
+/** The requests that change something. Each needs a right, which the server checks, and is logged with the name of the person. */
 import { z } from 'zod'
 
 const reason = z.string().max(1_000).optional()
@@ -9,7 +9,7 @@ export type JobAction = (typeof JOB_ACTIONS)[number]
 
 export const jobActionBody = z.object({ reason })
 
-/** Many jobs: those named, or all that a search finds. */
+/** Many jobs: those that are named, or all that match a search. */
 export const bulkBody = z
   .object({
     action: z.enum(['cancel', 'restore', 'purge']),
@@ -31,6 +31,8 @@ export const bulkResult = z.object({
   more: z.boolean(),
   done: z.number().int(),
   failed: z.array(z.object({ uuid: z.string(), code: z.string(), message: z.string() })),
+  /** The number of jobs that were not tried, because the time of one request was over. */
+  left: z.number().int(),
 })
 export type WireBulkResult = z.infer<typeof bulkResult>
 

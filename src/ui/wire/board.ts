@@ -1,9 +1,9 @@
-/** A board as a whole: the overview, and the lists beside the jobs. */
+/** A board as a whole: the overview, and the lists other than jobs. */
 import { z } from 'zod'
 import { scan, time } from './common.ts'
 import { waitingFor } from './jobs.ts'
 
-/** A number that is counted up to a bound: `atLeast` says that there are more. */
+/** A number that is counted up to a limit. `atLeast`: there may be more. */
 export const count = z.object({ value: z.number().int(), atLeast: z.boolean() })
 export type WireCount = z.infer<typeof count>
 
@@ -13,15 +13,25 @@ export const overview = z.object({
   /** When the board was read. */
   at: time,
   jobs: z.object({ waiting: count, delayed: count, running: count, trashed: count }),
-  byPriority: z.array(z.object({ priority: z.string(), waiting: z.number().int(), running: z.number().int() })),
+  byPriority: z.array(
+    z.object({ priority: z.string(), waiting: z.number().int(), delayed: z.number().int(), running: z.number().int() }),
+  ),
   /** The jobs of each flow; `trashed` counts the newest 1,000 of the trash, as far as they are of the last 24 hours. */
   byFlow: z.array(
-    z.object({ flow: z.string(), waiting: z.number().int(), running: z.number().int(), trashed: z.number().int() }),
+    z.object({
+      flow: z.string(),
+      waiting: z.number().int(),
+      delayed: z.number().int(),
+      running: z.number().int(),
+      trashed: z.number().int(),
+    }),
   ),
   /** The job that has waited longest of those that are due. */
   oldestWaiting: z.object({ uuid: z.string(), name: z.string(), postedAt: time }).optional(),
   /** Why jobs wait: each reason with the number of the jobs that were looked at, the most frequent first. */
   waitingFor: z.array(z.object({ reason: waitingFor, jobs: z.number().int(), example: z.string() })),
+  /** The number of those that wait for nothing but a free slot of a conductor. */
+  waitingForSlot: z.number().int(),
   /** The jobs that run longest, the longest first; at most ten. */
   running: z.array(
     z.object({ uuid: z.string(), name: z.string(), owner: z.string().optional(), since: time.optional() }),
@@ -37,7 +47,7 @@ export const overview = z.object({
       failed: z.number().int(),
     }),
   ),
-  /** What failed most: reasons of the trash of the last 24 hours, the most frequent first; at most five. */
+  /** The most frequent reasons of the jobs that were moved to the trash in the last 24 hours, without cancelled ones; at most five. */
   failures: z.array(
     z.object({
       reason: z.string(),
@@ -50,7 +60,7 @@ export const overview = z.object({
   ),
   /** The next five times of schedules. */
   nextSchedules: z.array(z.object({ id: z.string(), next: time })),
-  /** What an operator should look at, in words: stopped limits, late schedules, conductors that do not report. */
+  /** Warnings for the operator: stopped limits, late schedules, conductors that do not report. */
   warnings: z.array(
     z.object({
       text: z.string(),
@@ -70,6 +80,7 @@ export const flowRow = z.object({
   /** The names of the conductors that have this flow. */
   conductors: z.array(z.string()),
   waiting: z.number().int(),
+  delayed: z.number().int(),
   running: z.number().int(),
   /** Of the jobs in the history that the board keeps. */
   done: z.number().int().optional(),
@@ -91,6 +102,8 @@ export const scheduleRow = z.object({
   id: z.string(),
   state: z.enum(['active', 'waiting', 'paused', 'ended', 'unreadable']),
   rule: z.string(),
+  /** The rule in words, if it can be read: `At 02:30, in Europe/Berlin`. */
+  words: z.string().optional(),
   flow: z.string().optional(),
   version: z.string().optional(),
   tenant: z.string().optional(),
@@ -209,8 +222,10 @@ export const conductorRow = z.object({
       workedMs: z.number().optional(),
     })
     .optional(),
-  /** The mean time of a job since its start, in milliseconds; with it, one that is slower than the others is found. */
+  /** The mean duration of a job since the conductor was started, in milliseconds. */
   meanMs: z.number().optional(),
+  /** How many times longer its jobs take than jobs of the same flows on other conductors; absent if none can be compared. */
+  slowness: z.number().optional(),
   timeZones: z.string().optional(),
 })
 export const conductorList = z.object({ conductors: z.array(conductorRow) })

@@ -1,8 +1,8 @@
-/** Jobs: in lists, and one of them with all that is known of it. */
+/** Jobs in lists, and one job with all its details. */
 import { z } from 'zod'
 import { cancellation, failure, scan, time } from './common.ts'
 
-/** WAITING: due, and not claimed. DELAYED: it waits for a time or for other jobs. ENDED: done, and known by its logbook or the history only. */
+/** WAITING: due, and not claimed. DELAYED: it waits for a time or for other jobs. DONE: it has ended, and only its logbook or the history knows it. */
 export const JOB_STATES = ['WAITING', 'DELAYED', 'RUNNING', 'TRASHED', 'DONE'] as const
 
 export const waitingFor = z.object({
@@ -26,12 +26,13 @@ export const jobRow = z.object({
   state: z.enum(JOB_STATES),
   cancelRequested: z.boolean(),
   owner: z.string().optional(),
-  priority: z.string(),
+  /** Absent where only the history or a logbook knows the job: they do not keep it. */
+  priority: z.string().optional(),
   size: z.string().optional(),
   runs: z.number().int(),
   maxAttempts: z.number().int().optional(),
   postedAt: time.optional(),
-  /** The begin of the run that has the job now. */
+  /** The start of the run that owns the job now. */
   runningSince: time.optional(),
   delayedUntil: time.optional(),
   /** The time at which it left the queue. */

@@ -1,4 +1,4 @@
-/** Who looks at the dashboard, and what there is to look at. */
+/** The session: the person, their rights, and the boards. */
 import { z } from 'zod'
 import { LEVELS } from './rights.ts'
 
@@ -10,7 +10,9 @@ export const boardSummary = z.object({
   /** The URI without a password. */
   uri: z.string(),
   kind: z.enum(['memory', 'zookeeper', 'postgres', 'redis']),
-  /** What this board can keep; pages of what it cannot keep say so. */
+  /** Whether the board is paused. */
+  paused: z.boolean(),
+  /** The features of this board. The pages of other features say that they are not supported. */
   supports: z.object({
     limits: z.boolean(),
     schedules: z.boolean(),

@@ -19,7 +19,7 @@ test('three conductors, one of them and then the database killed: every file is 
   const [victim] = await demo.conductorPids()
   if (victim === undefined) throw new Error('there are no conductors')
   await untilRecorded(out, 30)
-  process.kill(victim, 'SIGKILL')
+  await killAtWork(board, victim)
   await untilRecorded(out, 60)
   await server.kill()
   await server.restart()

@@ -58,7 +58,7 @@ test('the picture of the README has less than 200 kB', async () => {
   expect((await stat(PICTURE)).size).toBeLessThan(MAX_BYTES)
 })
 
-const isLive = (page: Page) => page.locator('header .live.live').waitFor()
+const isLive = (page: Page) => page.locator('header .live.is-live').waitFor()
 
 interface Pictures {
   readonly browser: Browser

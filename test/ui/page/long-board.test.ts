@@ -44,8 +44,9 @@ test.skipIf(!hasBrowser)(
     await page.getByRole('rowheader', { name: 'image 0', exact: true }).waitFor()
     const progress = page.getByRole('main').getByRole('status').filter({ hasText: 'Looked at' })
     const read = async () => {
-      const [, looked = '', total, found, end] =
-        /Looked at ([\d,]+)(?: of ([\d,]+))?; ([\d,]+) found(, and that is all)?/.exec(await progress.innerText()) ?? []
+      const [, found, looked = '', total, end] =
+        /([\d,]+) found\. Looked at ([\d,]+)(?: of ([\d,]+))? jobs(: that is all)?/.exec(await progress.innerText()) ??
+        []
       return { looked: Number(looked.replaceAll(',', '')), total, found: Number(found), isEnd: end !== undefined }
     }
     // The first page needs no more jobs than it shows.
@@ -60,7 +61,7 @@ test.skipIf(!hasBrowser)(
     expect(before).toMatchObject({ total: TOTAL, isEnd: false })
     while (!before.isEnd) {
       const text = await progress.innerText()
-      await page.getByRole('button', { name: 'Go on' }).click()
+      await page.getByRole('button', { name: 'Show more' }).click()
       await expect.poll(() => progress.innerText(), { timeout: 20_000 }).not.toBe(text)
       const now = await read()
       expect(now.looked).toBeGreaterThan(before.looked)

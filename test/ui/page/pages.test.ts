@@ -29,7 +29,7 @@ const PAGES: Readonly<
   'job-ended': { path: (world) => `jobs/${world.uuid('ended')}`, has: ['Done'] },
   'job-hostile': {
     path: (world) => `jobs/${world.uuid(HOSTILE)}`,
-    has: ['<img src=x', '‹ESC›', 'Nobody knows the flow'],
+    has: ['<img src=x', '‹ESC›', 'No conductor has the flow'],
   },
   'job-long': { path: (world) => `jobs/${world.uuid(LONG)}`, has: ['xxx'] },
   trash: { path: 'trash', has: ['the bucket refused', 'Restore', 'Purge'] },
@@ -101,7 +101,7 @@ describe.skipIf(!hasBrowser)('the pages', () => {
     expect(await visit.findBarriers()).toEqual([])
     await page.keyboard.press('Escape')
     await page.keyboard.press('?')
-    await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
     expect(await visit.findBarriers()).toEqual([])
     expect(visit.errors).toEqual([])
     await context.close()

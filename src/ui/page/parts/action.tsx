@@ -1,4 +1,4 @@
-/** Buttons that do something. One that this person may not use says why, rather than being hidden. */
+/** Buttons for actions. A button that this person may not use is shown, and says why it does nothing. */
 import type { ComponentChildren, JSX } from 'preact'
 import { say } from '../state/asking.ts'
 import { forbids } from '../state/session.ts'

@@ -1,7 +1,8 @@
-/** What can be done with the selected jobs, or with all that the search finds. */
+/** The bar with the actions on the selected jobs, or on all jobs that match the search. */
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { BulkBody } from '../../wire/actions.ts'
+import type { WireJob } from '../../wire/jobs.ts'
 import { actOnMany, type Target } from '../state/acting.ts'
 import { formatNumber } from '../state/format.ts'
 import { texts } from '../texts.ts'
@@ -11,21 +12,32 @@ const t = texts.bulk
 
 export interface BulkBarProps {
   readonly actions: readonly BulkBody['action'][]
+  /** The jobs of the list as far as it is loaded. */
+  readonly jobs: readonly WireJob[]
+  /** Whether the list has more jobs. */
+  readonly hasMore: boolean
   readonly selected: ReadonlySet<string>
   readonly query: string
   readonly clear: () => void
-  /** Whether there is anything to act on. */
-  readonly canAll: boolean
 }
 
-export function BulkBar({ actions, selected, query, clear, canAll }: BulkBarProps): JSX.Element {
+export function BulkBar({ actions, jobs, hasMore, selected, query, clear }: BulkBarProps): JSX.Element {
   const [isAll, setAll] = useState(false)
   const target: Target = isAll ? { query } : { uuids: [...selected] }
-  const isIdle = isAll ? !canAll : selected.size === 0
+  const all = `${formatNumber(jobs.length)}${hasMore ? '+' : ''}`
+  // An action is for the jobs that the list shows: Purge on a list of waiting jobs must not delete what is in the trash.
+  const refusal = (action: BulkBody['action']): string | undefined => {
+    const chosen = isAll ? jobs : jobs.filter(({ uuid }) => selected.has(uuid))
+    if (chosen.length === 0) return t.nothingSelected
+    const fits = ({ state }: WireJob): boolean =>
+      state === 'TRASHED' ? action !== 'cancel' : action === 'cancel' && state !== 'DONE'
+    if (isAll ? chosen.some(fits) : chosen.every(fits)) return undefined
+    return action === 'cancel' ? t.onlyOpen : t.onlyTrashed
+  }
   return (
     <fieldset class="bulk">
       <legend class="unseen">{t.legend}</legend>
-      <span role="status">{isAll ? t.allMatching : t.selected(formatNumber(selected.size))}</span>
+      <span role="status">{isAll ? t.allMatching(all) : t.selected(formatNumber(selected.size))}</span>
       <label class="check">
         <input type="checkbox" checked={isAll} onChange={(event) => setAll(event.currentTarget.checked)} /> {t.all}
       </label>
@@ -34,7 +46,7 @@ export function BulkBar({ actions, selected, query, clear, canAll }: BulkBarProp
           key={action}
           needs={action}
           danger={action !== 'restore'}
-          unless={isIdle ? t.nothingSelected : undefined}
+          unless={refusal(action)}
           onClick={async () => {
             if (!(await actOnMany(action, target))) return
             clear()

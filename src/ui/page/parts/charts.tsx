@@ -1,4 +1,4 @@
-/** Small pictures of numbers. Each says in words what it shows. */
+/** Small charts. The label of each describes in words what it shows. */
 import type { JSX } from 'preact'
 import { formatNumber } from '../state/format.ts'
 import { texts } from '../texts.ts'

@@ -1,12 +1,13 @@
-/** The dialogs: the question before an action, and the help on keys. */
+/** The dialogs: the question before an action, and the list of keyboard shortcuts. */
 import { signal } from '@preact/signals'
 import type { ComponentChildren, JSX, TargetedSubmitEvent } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { type Answer, asked, type Field, messages, type Question, unsay } from '../state/asking.ts'
+import { asked, type Field, messages, unsay } from '../state/asking.ts'
 import { clip, visible } from '../state/format.ts'
 import { PAGES, type Page } from '../state/router.ts'
 import { keys } from '../state/settings.ts'
 import { texts } from '../texts.ts'
+import { Link } from './link.tsx'
 
 export const isHelpOpen = signal(false)
 
@@ -16,10 +17,18 @@ interface DialogProps {
   readonly children: ComponentChildren
 }
 
-/** A modal dialog of the browser: it keeps the focus inside, closes with Escape, and gives the focus back. */
+/** A modal dialog of the browser: it keeps the focus inside, closes with Escape, and returns the focus. */
 function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
   const element = useRef<HTMLDialogElement>(null)
-  useEffect(() => element.current?.showModal(), [])
+  useEffect(() => {
+    const dialog = element.current
+    dialog?.showModal()
+    return () => {
+      // The browser returns the focus only to a dialog that is closed before it is removed.
+      dialog?.close()
+      requestAnimationFrame(focusHeading)
+    }
+  }, [])
   return (
     <dialog ref={element} aria-labelledby="dialog-title" onClose={onClose}>
       <h2 id="dialog-title">{title}</h2>
@@ -31,30 +40,36 @@ function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
 export function Dialogs(): JSX.Element {
   return (
     <>
-      {asked.value && <QuestionDialog key={asked.value.title} question={asked.value} answer={asked.value.answer} />}
+      {asked.value && <QuestionDialog key={asked.value.title} question={asked.value} />}
       {isHelpOpen.value && <HelpDialog />}
     </>
   )
 }
 
-function QuestionDialog({
-  question,
-  answer,
-}: {
-  question: Question
-  answer: (answer: Answer | undefined) => void
-}): JSX.Element {
-  const { title, text, yes, typed, reason, danger, fields = [] } = question
+/** Moves the focus to the heading if it is nowhere: the button that opened the dialog may be gone. */
+function focusHeading(): void {
+  if (document.activeElement === document.body) document.querySelector<HTMLElement>('main h1')?.focus()
+}
+
+function QuestionDialog({ question }: { question: NonNullable<typeof asked.value> }): JSX.Element {
+  const { title, text, yes, typed, reason, danger, fields = [], cancel } = question
   const [count, setCount] = useState('')
+  const [error, setError] = useState<string | undefined>(undefined)
+  const [isBusy, setBusy] = useState(false)
   const isTyped = typed === undefined || count.replace(/\D/g, '') === String(typed)
   const submit = (event: TargetedSubmitEvent<HTMLFormElement>): void => {
     event.preventDefault()
-    if (!isTyped) return
+    if (!isTyped || isBusy) return
     const entries = [...new FormData(event.currentTarget)].map(([name, value]) => [name, String(value)] as const)
-    answer(Object.fromEntries(entries))
+    setBusy(true)
+    setError(undefined)
+    question.submit(Object.fromEntries(entries)).catch((failure: unknown) => {
+      setError((failure as Error).message)
+      setBusy(false)
+    })
   }
   return (
-    <Dialog title={clip(visible(title), 200)} onClose={() => answer(undefined)}>
+    <Dialog title={clip(visible(title), 200)} onClose={cancel}>
       <form onSubmit={submit}>
         <p>{clip(visible(text), 1_000)}</p>
         {fields.map((field) => (
@@ -73,11 +88,16 @@ function QuestionDialog({
           </div>
         )}
         {reason && <Input name="reason" type="text" label={texts.ask.reason} hint={texts.ask.reasonHint} />}
+        {error !== undefined && (
+          <p class="notice fault" role="alert">
+            <bdi>{clip(visible(error), 1_000)}</bdi>
+          </p>
+        )}
         <div class="buttons">
-          <button type="button" onClick={() => answer(undefined)}>
+          <button type="button" onClick={cancel}>
             {texts.ask.no}
           </button>
-          <button type="submit" class={danger ? 'danger' : 'primary'} disabled={!isTyped}>
+          <button type="submit" class={danger ? 'danger' : 'primary'} disabled={!isTyped || isBusy}>
             {yes}
           </button>
         </div>
@@ -86,7 +106,7 @@ function QuestionDialog({
   )
 }
 
-function Input({ name, label, type, value, hint }: Field): JSX.Element {
+function Input({ name, label, type, value, hint, required, options }: Field): JSX.Element {
   if (type === 'checkbox')
     return (
       <label class="check">
@@ -97,9 +117,9 @@ function Input({ name, label, type, value, hint }: Field): JSX.Element {
   return (
     <div class="field">
       <label for={id}>{label}</label>
-      {type === 'number' ? (
-        <input id={id} name={name} type="number" step="any" min={0} defaultValue={value ?? ''} />
-      ) : (
+      {type === 'number' && <input id={id} name={name} type="number" step="any" min={0} defaultValue={value ?? ''} />}
+      {type === 'lines' && <textarea id={id} name={name} rows={4} defaultValue={value ?? ''} placeholder={hint} />}
+      {type === 'text' && (
         <input
           id={id}
           name={name}
@@ -108,7 +128,16 @@ function Input({ name, label, type, value, hint }: Field): JSX.Element {
           autoComplete="off"
           defaultValue={value ?? ''}
           placeholder={hint}
+          required={required}
+          list={options && `${id}-options`}
         />
+      )}
+      {options && (
+        <datalist id={`${id}-options`}>
+          {options.map((option) => (
+            <option key={option} value={option} />
+          ))}
+        </datalist>
       )}
     </div>
   )
@@ -156,9 +185,10 @@ function HelpDialog(): JSX.Element {
 export function Messages(): JSX.Element {
   return (
     <div class="messages" role="status" aria-live="polite">
-      {messages.value.map(({ number, kind, text }) => (
+      {messages.value.map(({ number, kind, text, to }) => (
         <div key={number} class={`message ${kind}`}>
           <bdi>{clip(visible(text), 600)}</bdi>
+          {to !== undefined && <Link to={to}>{texts.openJob}</Link>}
           <button type="button" class="small" onClick={() => unsay(number)}>
             {texts.close}
           </button>

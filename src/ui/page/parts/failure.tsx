@@ -1,4 +1,4 @@
-/** An error with what has caused it. */
+/** An error with its causes. */
 import type { JSX } from 'preact'
 import type { WireFailure } from '../../wire/common.ts'
 import { texts } from '../texts.ts'

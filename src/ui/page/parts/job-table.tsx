@@ -1,4 +1,4 @@
-/** A list of jobs, as the pages of jobs, trash and history have it. */
+/** The table of jobs of the pages for jobs, trash and history. */
 import type { ComponentChildren, JSX } from 'preact'
 import type { WireJob } from '../../wire/jobs.ts'
 import { term } from '../state/format.ts'
@@ -34,10 +34,10 @@ const COLUMNS: readonly Column<WireJob>[] = [
   },
   { head: texts.jobs.reason, kind: 'wide', cell: (job) => <Reason job={job} /> },
   { head: texts.jobs.owner, kind: 'widest', cell: ({ owner }) => owner !== undefined && <OwnerLink owner={owner} /> },
-  { head: texts.jobs.priority, kind: 'widest', cell: ({ priority }) => texts.priorities[priority] ?? priority },
+  { head: texts.jobs.priority, kind: 'widest', cell: ({ priority = '' }) => texts.priorities[priority] ?? priority },
   {
     head: texts.jobs.runs,
-    kind: 'number',
+    kind: 'wide number',
     cell: ({ runs, maxAttempts }) => (maxAttempts === undefined ? runs : texts.of(String(runs), String(maxAttempts))),
   },
   { head: texts.jobs.since, kind: 'wide', cell: (job) => <Since job={job} /> },
@@ -89,8 +89,9 @@ function JobState({ job: { state, cancelRequested, progress } }: { job: WireJob 
   )
 }
 
-function Reason({ job: { reason, waitingFor } }: { job: WireJob }): ComponentChildren {
+function Reason({ job: { state, reason, waitingFor } }: { job: WireJob }): ComponentChildren {
   if (waitingFor !== undefined) return <WhyText reason={waitingFor} max={140} />
+  if (state === 'WAITING' && reason === undefined) return <span class="quiet">{texts.jobs.freeSlot}</span>
   return reason === undefined ? null : <Name text={reason} max={140} />
 }
 
@@ -102,7 +103,7 @@ export function OwnerLink({ owner }: { owner: string }): JSX.Element {
   )
 }
 
-/** The time that matters most in the state that the job has. */
+/** Shows the time that matters most in the state of the job. */
 function Since({ job: { state, postedAt, runningSince, endedAt, delayedUntil } }: { job: WireJob }): ComponentChildren {
   if (state === 'RUNNING' && runningSince !== undefined)
     return (

@@ -1,4 +1,4 @@
-/** Links within the page, which load nothing anew. */
+/** Links within the page. They do not load the page again. */
 import type { ComponentChildren, JSX } from 'preact'
 import { navigate } from '../state/router.ts'
 

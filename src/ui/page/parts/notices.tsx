@@ -1,4 +1,4 @@
-/** What is shown in the place of data, or beside data that is old: loading, empty, errors. */
+/** Notices in place of data, or in addition to old data: loading, empty, errors. */
 import type { ComponentChildren, JSX } from 'preact'
 import type { ApiError } from '../state/api.ts'
 import { visible } from '../state/format.ts'
@@ -14,9 +14,10 @@ export function Problem({ error, retry }: { error: ApiError; retry?: (() => void
   return (
     <div class="notice fault" role="alert">
       <p>
-        <strong>{texts.errors.head(error.code)}</strong> <Lines text={error.message} max={2_000} />
+        {error.status !== 400 && <strong>{texts.errors.head(error.code)}</strong>}{' '}
+        <Lines text={error.message} max={2_000} />
       </p>
-      {retry && (
+      {retry && error.status !== 400 && (
         <button type="button" onClick={retry}>
           {texts.errors.retry}
         </button>
@@ -25,7 +26,7 @@ export function Problem({ error, retry }: { error: ApiError; retry?: (() => void
   )
 }
 
-/** Shows what was read; the error beside it if it could not be read again; what to do where it was never read. */
+/** Shows the data, and the error of the newest read if it has failed. */
 export function Loaded<T>({
   reading,
   children,
@@ -54,7 +55,7 @@ export function Warning({ children }: { children: ComponentChildren }): JSX.Elem
   return <p class="notice warning">{children}</p>
 }
 
-/** A page that the board's backend, or the server's configuration, cannot fill. */
+/** Says that the board, or the configuration of the server, does not support the page. */
 export function Unsupported({ what }: { what: string }): JSX.Element {
   return <Empty>{texts.unsupported(visible(what))}</Empty>
 }

@@ -1,4 +1,4 @@
-/** The picture of a flow. The server has placed the parts; here they are drawn, and coloured by the states of the atoms. */
+/** Draws the picture of a flow, coloured by the states of its atoms. The server has computed the positions. */
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { WirePicture } from '../../wire/picture.ts'

@@ -1,4 +1,4 @@
-/** The box for searches, its help, and how far a search has come. */
+/** The search box, its help, and the progress of a search. */
 import type { JSX, TargetedSubmitEvent } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { formatNumber } from '../state/format.ts'
@@ -88,7 +88,7 @@ export function Search({ label, query, choices = [] }: SearchProps): JSX.Element
   )
 }
 
-/** Says how much of the board was looked at, and goes on. */
+/** Shows how many jobs were looked at, with a button that continues the search. */
 export function ScanProgress({ listing }: { listing: Listing<unknown> }): JSX.Element | null {
   const { scan, items, loading, outdated, more, reload } = listing
   if (scan === undefined) return null

@@ -1,11 +1,11 @@
-/** Real tables. Those that are wider than the screen scroll by themselves, never the whole page. */
+/** Tables. A table that is wider than the screen scrolls by itself; the page does not. */
 import type { ComponentChildren, JSX } from 'preact'
 
 export interface Column<T> {
   readonly head: string
   readonly cell: (row: T) => ComponentChildren
-  /** `number`: to the right. `wide`: left out on narrow screens. `main`: the head of the row. */
-  readonly kind?: 'number' | 'wide' | 'widest' | 'main' | undefined
+  /** `number`: aligned right. `wide`, `widest`: not shown on narrow screens. `main`: the head of the row. */
+  readonly kind?: 'number' | 'wide' | 'wide number' | 'widest' | 'main' | undefined
 }
 
 export interface TableProps<T> {

@@ -1,4 +1,4 @@
-/** Values of the server as text: names, times, states. Everything is a text node, isolated from the direction of its neighbours. */
+/** Shows names, times and states. Each value is a text node with its own text direction, so a hostile name can change nothing around it. */
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { now } from '../state/clock.ts'

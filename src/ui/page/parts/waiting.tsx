@@ -1,4 +1,4 @@
-/** Why a job waits, with links to what is in its way. */
+/** Shows why a job waits, with links to what it waits for. */
 import type { JSX } from 'preact'
 import type { WireWaitingFor } from '../../wire/jobs.ts'
 import { term } from '../state/format.ts'
@@ -94,6 +94,7 @@ export function jobsThatWaitFor({ kind, key, flow }: WireWaitingFor, example: st
   if (kind === 'delay') return href('jobs', { q: 'state:delayed' })
   if (kind === 'limit' && key !== undefined) return href('jobs', { q: `state:waiting ${term('limit', key)}` })
   if (kind === 'resource' && key !== undefined) return href('jobs', { q: `state:waiting ${term('resource', key)}` })
+  if (kind === 'job') return href('jobs', { q: 'state:delayed reason:"it waits for *"' })
   if (kind === 'flow' && flow !== undefined) return href('jobs', { q: `state:waiting ${term('flow', flow)}` })
   return href('jobs', { id: example })
 }

@@ -1,4 +1,4 @@
-/** The page that a name in the address stands for. */
+/** Shows the page that the address names. */
 import type { JSX } from 'preact'
 import { JobPage } from '../pages/job/job.tsx'
 import { JobsPage } from '../pages/jobs/jobs.tsx'

@@ -1,4 +1,4 @@
-/** What is around every page: the menu, the boards, the settings, and whether what is shown is up to date. */
+/** The frame of every page: the menu, the choice of the board, the settings, and whether the page is up to date. */
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Dialogs, Messages } from '../parts/dialogs.tsx'
@@ -40,6 +40,7 @@ export function Shell(): JSX.Element {
       <Menu />
       <main id="main" ref={main} tabIndex={-1}>
         {session.value?.readOnly && <Warning>{texts.readOnly}</Warning>}
+        {board.value?.paused && <Warning>{texts.overview.isPaused}</Warning>}
         {sessionError.value && <Problem error={sessionError.value} retry={() => void readSession()} />}
         {live.value === 'polling' && <p class="notice stale">{texts.live.stale}</p>}
         {session.value === undefined ? !sessionError.value && <Loading /> : <Content page={page} />}
@@ -50,7 +51,7 @@ export function Shell(): JSX.Element {
   )
 }
 
-/** An address without a board leads to the first one. */
+/** Opens the first board if the address names none. */
 function useFirstBoard(): void {
   const first = session.value?.boards[0]?.name
   const named = place.value.board
@@ -59,7 +60,7 @@ function useFirstBoard(): void {
   }, [named, first])
 }
 
-/** Rights may have changed, and the clock of this computer with them, while the stream was away. */
+/** Reads the session again after the stream was disconnected: rights, and the clock of this machine, may have changed. */
 function useReadAfterReturn(): void {
   const state = live.value
   const before = useRef(state)
@@ -156,7 +157,7 @@ function BoardSwitcher(): JSX.Element | null {
 
 function LiveSign(): JSX.Element {
   return (
-    <span class={`live ${live.value}`} role="status">
+    <span class={`live is-${live.value}`} role="status">
       <span class="dot" aria-hidden="true" /> {texts.live[live.value]}
     </span>
   )

@@ -1,14 +1,15 @@
-/** The question that is on the screen, and the messages after actions. */
-import { signal } from '@preact/signals'
+/** The question on the screen, and the messages after actions. */
+import { computed, effect, signal, untracked } from '@preact/signals'
+import { place } from './router.ts'
 
 export interface Question {
   readonly title: string
   readonly text: string
-  /** The label of the button that does it. */
+  /** The label of the button that confirms. */
   readonly yes: string
-  /** The number that must be typed, for actions on many. */
+  /** The number that must be typed, for actions on many jobs. */
   readonly typed?: number | undefined
-  /** Whether a reason is asked for. */
+  /** Whether the dialog has a field for the reason. */
   readonly reason?: boolean | undefined
   readonly danger?: boolean | undefined
   /** Fields of the form, by name. */
@@ -18,31 +19,42 @@ export interface Question {
 export interface Field {
   readonly name: string
   readonly label: string
-  readonly type: 'text' | 'number' | 'checkbox'
+  readonly type: 'text' | 'lines' | 'number' | 'checkbox'
   readonly value?: string | undefined
   readonly hint?: string | undefined
+  readonly required?: boolean | undefined
+  /** Values that the field proposes. */
+  readonly options?: readonly string[] | undefined
 }
 
 /** What was entered: the fields by name, and `reason`. */
 export type Answer = Readonly<Record<string, string>>
 
 interface Asked extends Question {
-  readonly answer: (answer: Answer | undefined) => void
+  /** Carries out what was asked for. Rejects with the error that the dialog shows; then it stays open, with what was entered. */
+  readonly submit: (answer: Answer) => Promise<void>
+  readonly cancel: () => void
 }
 
 export const asked = signal<Asked | undefined>(undefined)
 
-/** Resolves with what was entered; with undefined if the reader thought better of it. */
-export function ask(question: Question): Promise<Answer | undefined> {
-  asked.value?.answer(undefined)
+/**
+ * Shows a question, and does the work with what was entered. Resolves with the result of the work, or with undefined if the dialog was
+ * cancelled. An error of the work is shown in the dialog, which stays open.
+ */
+export function ask<T>(question: Question, work: (answer: Answer) => Promise<T>): Promise<T | undefined> {
+  asked.value?.cancel()
   return new Promise((resolve) => {
-    asked.value = {
-      ...question,
-      answer: (answer) => {
-        asked.value = undefined
-        resolve(answer)
-      },
+    const close = (result: T | undefined): void => {
+      if (asked.value === present) asked.value = undefined
+      resolve(result)
     }
+    const present: Asked = {
+      ...question,
+      submit: async (answer) => close(await work(answer)),
+      cancel: () => close(undefined),
+    }
+    asked.value = present
   })
 }
 
@@ -50,6 +62,8 @@ export interface Message {
   readonly number: number
   readonly kind: 'done' | 'fault'
   readonly text: string
+  /** The address of the job that the message is about. */
+  readonly to?: string | undefined
 }
 
 const SHOWN_MS = 8_000
@@ -57,9 +71,9 @@ let number = 0
 
 export const messages = signal<readonly Message[]>([])
 
-/** Shows a message, and has it read aloud. A fault stays until it is closed. */
-export function say(kind: Message['kind'], text: string): void {
-  const message = { number: ++number, kind, text }
+/** Shows a message, and has it read aloud. A fault stays until it is closed, or another page is opened. */
+export function say(kind: Message['kind'], text: string, to?: string): void {
+  const message = { number: ++number, kind, text, to }
   messages.value = [...messages.value.slice(-3), message]
   if (kind === 'done') setTimeout(() => unsay(message.number), SHOWN_MS)
 }
@@ -67,3 +81,17 @@ export function say(kind: Message['kind'], text: string): void {
 export function unsay(which: number): void {
   messages.value = messages.value.filter((each) => each.number !== which)
 }
+
+const presentPage = computed(() => {
+  const { board, page, id } = place.value
+  return [board, page, id].join(' ')
+})
+
+// A question and the faults of one page must not stay on another one.
+effect(() => {
+  void presentPage.value
+  untracked(() => {
+    asked.value?.cancel()
+    messages.value = messages.value.filter(({ kind }) => kind !== 'fault')
+  })
+})

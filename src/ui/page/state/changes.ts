@@ -6,7 +6,7 @@ export type Changed = ReadonlySet<string> | 'all'
 type Listener = (changed: Changed) => void
 const listeners = new Set<Listener>()
 
-/** Calls the listener at each change. Returns what ends that. */
+/** Calls the listener at each change. Returns a function that ends that. */
 export function onChange(listener: Listener): () => void {
   listeners.add(listener)
   return () => void listeners.delete(listener)

@@ -1,4 +1,4 @@
-/** The time of the server, by which ages are computed: the clock of a laptop may be wrong. */
+/** The time of the server. Ages are computed with it, because the clock of the browser's machine may be wrong. */
 import { signal } from '@preact/signals'
 
 const TICK_MS = 1_000

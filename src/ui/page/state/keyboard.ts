@@ -1,4 +1,4 @@
-/** Keys for those who know them. None is the only way to do a thing, and all can be switched off. */
+/** Keyboard shortcuts. Everything can be done without them, and they can be switched off. */
 import { href, navigate, PAGES, type Page, place } from './router.ts'
 import { keys } from './settings.ts'
 
@@ -6,14 +6,14 @@ const SEQUENCE_MS = 1_500
 
 const PAGE_BY_LETTER = new Map(Object.entries(PAGES).map(([page, letter]) => [letter as string, page as Page]))
 
-/** Listens for keys. @param openHelp shows the list of keys */
+/** Listens for keyboard shortcuts. @param openHelp shows the list of shortcuts */
 export function startKeyboard(openHelp: () => void): void {
-  let wentAt = 0
+  let prefixAt = 0
   addEventListener('keydown', (event) => {
     if (event.key === '?' && !isTyping(event)) return take(event, openHelp)
     if (keys.value === 'off' || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return
-    const page = Date.now() - wentAt < SEQUENCE_MS ? PAGE_BY_LETTER.get(event.key) : undefined
-    wentAt = event.key === 'g' ? Date.now() : 0
+    const page = Date.now() - prefixAt < SEQUENCE_MS ? PAGE_BY_LETTER.get(event.key) : undefined
+    prefixAt = event.key === 'g' ? Date.now() : 0
     if (page !== undefined) return take(event, () => navigate(href(page)))
     if (event.key === '/') take(event, search)
     else if (event.key === 'j') take(event, () => move(1))

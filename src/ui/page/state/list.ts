@@ -1,4 +1,4 @@
-/** A long list, read page by page. The server looks at a bounded part of the board for each page, and says how far it is. */
+/** Reads a long list page by page. For each page the server looks at a limited number of jobs, and says how many there are. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { WireScan } from '../../wire/common.ts'
 import { type ApiError, read } from './api.ts'
@@ -13,13 +13,13 @@ export interface Listing<T> {
   readonly scan: WireScan | undefined
   readonly loading: boolean
   readonly error: ApiError | undefined
-  /** Whether there were changes since several pages were read; they are not read again by themselves. */
+  /** Whether there were changes since the pages were read. Several pages are not read again until the reader asks for it. */
   readonly outdated: boolean
   readonly more: () => void
   readonly reload: () => void
 }
 
-/** Returns whether there may be more than was answered so far. */
+/** Returns whether the board may have more items than the answers so far. */
 export function mayHaveMore({ next, reading }: WireScan): boolean {
   return next !== undefined || reading !== undefined
 }
@@ -48,9 +48,9 @@ export function useList<A extends { readonly scan: WireScan }, T>(
   itemsOf: (answer: A) => readonly T[],
   topics: readonly string[],
 ): Listing<T> {
-  const begin = (loading: boolean): State<T> => ({ path, pages: recallKept(path) ?? [], loading, outdated: false })
-  const [state, setState] = useState<State<T>>(() => begin(true))
-  const present = state.path === path ? state : begin(true)
+  const start = (): State<T> => ({ path, pages: recallKept(path) ?? [], loading: true, outdated: false })
+  const [state, setState] = useState<State<T>>(start)
+  const present = state.path === path ? state : start()
   const latest = useRef(present)
   latest.current = present
   const reading = useRef<AbortController | undefined>(undefined)
@@ -94,7 +94,7 @@ export function useList<A extends { readonly scan: WireScan }, T>(
     const stop = onChange((changed) => {
       if (timer === undefined && isConcerned(wanted.split(' '), changed)) arm()
     })
-    // On the way back several pages may be there: they stay, so that the place in the list does.
+    // After the back button several pages are cached. They stay, so that the list keeps its scroll position.
     if (latest.current.pages.length > 1) setState({ ...latest.current, loading: false, outdated: true })
     else void load([])
     return () => {
@@ -107,10 +107,14 @@ export function useList<A extends { readonly scan: WireScan }, T>(
 
   const { pages } = present
   const isBeingRead = pages.length === 1 && pages[0]?.scan.reading !== undefined
-  // There is no change while a long board is read: the next answer has more of it.
+  // While the server reads a long board it reports no changes, but each answer has more jobs than the one before.
   useEffect(() => {
     if (!isBeingRead || present.loading) return
-    const timer = setTimeout(() => void load([]), MIN_INTERVAL_MS)
+    const readMore = (): void => {
+      // A hidden tab reads nothing; when it is shown, everything is read.
+      if (!document.hidden) void load([])
+    }
+    const timer = setTimeout(readMore, MIN_INTERVAL_MS)
     return () => clearTimeout(timer)
   }, [isBeingRead, present.loading])
 

@@ -1,7 +1,7 @@
 /**
- * Live changes. All tabs of a browser share one stream for each board: browsers open at most six connections to a server, and a stream holds
- * one for ever. The tab that holds a lock of the browser has the stream, and passes on what it receives. Without locks, or while the stream
- * is away, everything on the page is read again every few seconds. A hidden tab does nothing.
+ * Receives the changes of a board. All tabs of a browser share one stream for each board: browsers open at most six connections to a server, and
+ * a stream occupies one permanently. The tab that holds a lock of the browser has the stream, and forwards its messages to the others. Without
+ * locks, or while the stream is disconnected, the page is read again every few seconds. A hidden tab has no stream and reads nothing.
  */
 import { effect, signal } from '@preact/signals'
 import { takeUnanswered } from './api.ts'
@@ -10,22 +10,22 @@ import { emitChange } from './changes.ts'
 import { place } from './router.ts'
 import { StreamHolder, type StreamState, type TabMessage } from './stream.ts'
 
-/** `live`: changes arrive. `polling`: the stream is away, and the page reads again by itself. `paused`: the tab is hidden. */
+/** `live`: the stream is open. `polling`: it is disconnected, and the page is read every 5 s. `paused`: the tab is hidden. */
 export type LiveState = 'connecting' | 'live' | 'polling' | 'paused'
 
 const POLL_MS = 5_000
 /** A tab that has the stream reports every 10 s. */
 const SILENCE_MS = 25_000
-/** A timer that comes later than this was stopped: the machine slept. */
+/** A timer that fires later than this means that the machine has slept. */
 const SLEEP_MS = 20_000
 
 export const live = signal<LiveState>('connecting')
 
-/** The jobs of which every change is wanted, as the job that the tab shows; with the number of its watchers. */
+/** The jobs whose changes this tab asks for, with the number of its parts that show each. */
 const watched = new Map<string, number>()
 let follower: Follower | undefined
 
-/** Asks for the changes of a job, also of its logbook. Returns what ends that. */
+/** Asks for the changes of a job and of its logbook. Returns a function that ends that. */
 export function watchJob(uuid: string): () => void {
   watched.set(uuid, (watched.get(uuid) ?? 0) + 1)
   follower?.announce()
@@ -37,7 +37,7 @@ export function watchJob(uuid: string): () => void {
   }
 }
 
-/** Begins to receive the changes of the board that the address names, and goes on until the page is left. */
+/** Receives the changes of the board in the address until the page is left. */
 export function startLive(): void {
   effect(() => {
     const { board } = place.value
@@ -49,18 +49,22 @@ export function startLive(): void {
     if (document.hidden) follower?.pause()
     else follower?.resume()
   })
-  // From the browser's cache of pages, and from a network that was away.
-  addEventListener('pageshow', (event) => event.persisted && follower?.restart())
-  addEventListener('online', () => follower?.restart())
+  // A hidden tab starts again when it is shown.
+  const restart = (): void => {
+    if (!document.hidden) follower?.restart()
+  }
+  // The page comes from the browser's cache, or the network is back.
+  addEventListener('pageshow', (event) => event.persisted && restart())
+  addEventListener('online', restart)
   let last = Date.now()
   setInterval(() => {
     const slept = Date.now() - last > SLEEP_MS
     last = Date.now()
-    if (slept && !document.hidden) follower?.restart()
+    if (slept) restart()
   }, POLL_MS)
 }
 
-/** One tab's part in the stream of one board. */
+/** Receives the changes of one board in this tab, from its own stream or from the tab that has it. */
 class Follower {
   readonly #board: string
   readonly #tab = crypto.getRandomValues(new Uint32Array(2)).join('-')
@@ -68,7 +72,7 @@ class Follower {
   #holder: StreamHolder | undefined
   #stopping: AbortController | undefined
   #poll: ReturnType<typeof setInterval> | undefined
-  #heardAt = 0
+  #receivedAt = 0
 
   constructor(board: string) {
     this.#board = board
@@ -78,7 +82,7 @@ class Follower {
 
   start(): void {
     this.#stopping = new AbortController()
-    this.#heardAt = Date.now()
+    this.#receivedAt = Date.now()
     live.value = 'connecting'
     this.#poll = setInterval(() => this.#check(), POLL_MS)
     this.announce()
@@ -109,7 +113,7 @@ class Follower {
     this.#channel.close()
   }
 
-  /** Tells the tab that has the stream which jobs this one shows. */
+  /** Sends the jobs that this tab shows to the tab that has the stream. */
   announce(): void {
     const uuids = [...watched.keys()]
     this.#holder?.watch(this.#tab, uuids)
@@ -152,7 +156,7 @@ class Follower {
     if (message.kind === 'watch') this.#holder?.watch(message.tab, message.uuids)
     else if (message.kind === 'ask') this.announce()
     else {
-      this.#heardAt = Date.now()
+      this.#receivedAt = Date.now()
       if (message.kind === 'state') this.#setState(message.state)
       else emitChange(message.kind === 'reset' ? 'all' : new Set(message.topics))
     }
@@ -166,7 +170,7 @@ class Follower {
   }
 
   #check(): void {
-    if (live.value !== 'polling' && Date.now() - this.#heardAt > SILENCE_MS) live.value = 'polling'
+    if (live.value !== 'polling' && Date.now() - this.#receivedAt > SILENCE_MS) live.value = 'polling'
     if (takeUnanswered() || live.value === 'polling') emitChange('all')
   }
 

@@ -1,4 +1,4 @@
-/** Reads of the server that a part of the page shows: read at once, again after changes, kept for the way back. */
+/** Reads an endpoint for a part of the page: at once, and again after changes. Keeps the answers for the back button. */
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { ApiError, read } from './api.ts'
 import { type Changed, onChange } from './changes.ts'
@@ -7,7 +7,7 @@ import { type Changed, onChange } from './changes.ts'
 const MIN_INTERVAL_MS = 1_000
 const MAX_KEPT = 60
 
-/** The last answers, so that the back button shows at once what was there. */
+/** The newest answers, which the back button shows at once. */
 const kept = new Map<string, unknown>()
 
 export interface Reading<T> {
@@ -55,12 +55,12 @@ export function useReading<T>(path: string | undefined, topics: readonly string[
   }
 }
 
-/** Whether a change is about one of the topics. */
+/** Returns whether a change belongs to one of the topics. */
 export function isConcerned(topics: readonly string[], changed: Changed): boolean {
   return changed === 'all' || topics.some((topic) => topic === '*' || changed.has(topic))
 }
 
-/** Keeps an answer for the way back. */
+/** Keeps an answer for the back button. */
 export function keep(path: string, data: unknown): void {
   kept.delete(path)
   kept.set(path, data)
@@ -72,7 +72,7 @@ export function recallKept<T>(path: string): T | undefined {
   return kept.get(path) as T | undefined
 }
 
-/** One read at a time; a change during a read causes another one after it. */
+/** Reads one endpoint, one request at a time. A change during a request causes another one after it. */
 class Reader<T> {
   readonly #path: string
   readonly #report: (answer: Answer<T>) => void

@@ -1,4 +1,4 @@
-/** Where the reader is: the address of the page, taken apart. Each filter is in it, so links and the back button work. */
+/** Parses the address of the page. It contains every filter, so that links and the back button work. */
 import { computed, signal } from '@preact/signals'
 import { BASE, BASE_PATH } from './base.ts'
 

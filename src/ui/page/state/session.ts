@@ -1,9 +1,10 @@
-/** Who looks, what that person may do, and which boards there are. */
+/** The session: the person, their rights, and the boards. */
 import { computed, signal } from '@preact/signals'
 import { LEVELS, NEEDS } from '../../wire/rights.ts'
 import type { WireBoard, WireSession } from '../../wire/session.ts'
 import { texts } from '../texts.ts'
 import { type ApiError, read } from './api.ts'
+import { onChange } from './changes.ts'
 import { setServerTime } from './clock.ts'
 import { place } from './router.ts'
 
@@ -20,7 +21,7 @@ export function onBoard(path: string): string {
   return `boards/${encodeURIComponent(place.value.board ?? '')}/${path}`
 }
 
-/** Reads the session anew, as after a login. */
+/** Reads the session again: rights may have changed, or a board was paused. */
 export async function readSession(): Promise<void> {
   try {
     const answer = await read<WireSession>('session')
@@ -41,3 +42,7 @@ export function forbids(action: string): string | undefined {
   if (LEVELS.indexOf(present.level) >= LEVELS.indexOf(needed)) return undefined
   return texts.rights.needs(needed, present.level)
 }
+
+onChange((changed) => {
+  if (session.value !== undefined && (changed === 'all' || changed.has('board'))) void readSession()
+})

@@ -1,4 +1,4 @@
-/** The stream of a board's changes, in the tab that has it for all tabs. */
+/** The stream of a board's changes. One tab has it, for all tabs of the browser. */
 import type { WireChange } from '../../wire/live.ts'
 import { endpoint } from './api.ts'
 
@@ -8,7 +8,7 @@ export type StreamState = 'open' | 'away'
 export type TabMessage =
   /** The topics that have changed. */
   | { readonly kind: 'change'; readonly topics: readonly string[] }
-  /** Changes may have been missed. */
+  /** Changes may have been missed: everything must be read again. */
   | { readonly kind: 'reset' }
   | { readonly kind: 'state'; readonly state: StreamState }
   /** The jobs that a tab shows. */
@@ -20,11 +20,11 @@ const REPORT_MS = 10_000
 /** The server sends `alive` every 15 s. A stream without it is lost, even if the browser shows it as open: networks drop connections silently. */
 const ALIVE_TIMEOUT_MS = 40_000
 const RETRY_MS = 3_000
-/** Jobs of several tabs are named in one request. */
+/** How long to wait for the jobs of other tabs, so that one request names all of them. */
 const GATHER_MS = 100
 const MAX_JOBS = 50
 
-/** Opens the stream, opens it again when it ends, and reports what comes from it. */
+/** Opens the stream, opens it again when it ends, and reports its messages. */
 export class StreamHolder {
   readonly #board: string
   readonly #report: (message: TabMessage) => void
@@ -33,7 +33,7 @@ export class StreamHolder {
   /** The jobs that the open stream was asked for. */
   #named: ReadonlySet<string> = new Set()
   #state: StreamState = 'open'
-  /** The id of the newest message: a stream that names other jobs goes on behind it, so that no change is missed in between. */
+  /** The id of the newest message: a stream that names other jobs continues after it, so that no change is missed in between. */
   #lastId: string | undefined
   #receivedAt = 0
   #opening: ReturnType<typeof setTimeout> | undefined
@@ -46,7 +46,7 @@ export class StreamHolder {
     this.#openIn(0)
   }
 
-  /** Notes the jobs that a tab shows. The stream is opened anew only if it does not name one of them. */
+  /** Notes the jobs that a tab shows. The stream is reopened only if it does not name all of them. */
   watch(tab: string, uuids: readonly string[]): void {
     if (uuids.length === 0) this.#byTab.delete(tab)
     else this.#byTab.set(tab, uuids)

@@ -38,7 +38,7 @@ export function JobFacts({ job }: DetailProps): JSX.Element {
           [t.owner, owner !== undefined && <OwnerLink owner={owner} />],
           [t.posted, job.postedAt !== undefined && <Time at={job.postedAt} />],
           [t.postedBy, job.postedBy !== undefined && <Name text={job.postedBy} />],
-          [t.priority, texts.priorities[job.priority] ?? job.priority],
+          [t.priority, job.priority !== undefined && (texts.priorities[job.priority] ?? job.priority)],
           [t.size, job.size],
           [t.runs, job.maxAttempts === undefined ? job.runs : texts.of(String(job.runs), String(job.maxAttempts))],
           [t.key, key !== undefined && <Name text={key} />],
@@ -105,7 +105,7 @@ const ATTEMPT_COLUMNS: readonly Column<WireAttempt>[] = [
   { head: t.reason, cell: ({ reason }) => reason !== undefined && <Folded text={reason} /> },
   { head: t.owner, kind: 'wide', cell: ({ who }) => <OwnerLink owner={who} /> },
   { head: t.begin, kind: 'wide', cell: ({ at }) => <Time at={at} /> },
-  // A board keeps the begin of a run only: of one that has ended, it is not known how long it took.
+  // The board keeps only the start of a run, so the duration of one that has ended is not known.
   { head: t.took, kind: 'number', cell: ({ at, outcome }) => outcome === undefined && <Elapsed from={at} /> },
 ]
 
@@ -163,7 +163,7 @@ interface Moment {
   readonly kind: string
 }
 
-/** Everything that has a time, in its order. */
+/** Shows the events of the job in the order of their times. */
 export function Timeline({ job }: DetailProps): JSX.Element | null {
   const moments: Moment[] = []
   if (job.postedAt !== undefined)
@@ -190,7 +190,8 @@ export function Timeline({ job }: DetailProps): JSX.Element | null {
                 +{formatDuration(Date.parse(at) - Date.parse(moments[index - 1]?.at ?? at), { exact: true })}
               </span>
             )}{' '}
-            <Name text={text} max={200} /> {who !== undefined && <OwnerLink owner={who} />}
+            <Name text={text} max={200} />{' '}
+            {who !== undefined && (kind === 'begin' ? <OwnerLink owner={who} /> : <Name text={who} max={60} />)}
           </li>
         ))}
       </ol>

@@ -1,4 +1,4 @@
-/** One job, with all that is known of it. What an operator needs first is at the top: its state, and why it waits or has failed. */
+/** The page of one job. Its state, and why it waits or has failed, are at the top: operators need them first. */
 import type { JSX } from 'preact'
 import { useEffect } from 'preact/hooks'
 import type { WireJobDetail } from '../../../wire/jobs.ts'
@@ -43,11 +43,11 @@ function JobActions({ job: { uuid, name, state, cancelRequested } }: { job: Wire
   const toBody = ({ reason }: Readonly<Record<string, string>>): object => (reason ? { reason } : {})
   const isOpen = state === 'WAITING' || state === 'DELAYED' || state === 'RUNNING'
   const action = (which: 'cancel' | 'restore' | 'purge' | 'release', unless: string | undefined): JSX.Element => {
-    const { button, text, done } = t.actions[which]
+    const { button, yes, text, done } = t.actions[which]
     const question = {
       title: `${button}: ${name}`,
       text,
-      yes: button,
+      yes,
       reason: which !== 'restore',
       danger: which !== 'restore',
     }
@@ -65,8 +65,9 @@ function JobActions({ job: { uuid, name, state, cancelRequested } }: { job: Wire
   if (state === 'TRASHED')
     return (
       <>
-        {action('restore', undefined)}
+        {/* In the place of Cancel is Restore: a second click on Cancel must not reach Purge. */}
         {action('purge', undefined)}
+        {action('restore', undefined)}
       </>
     )
   return (
@@ -92,7 +93,7 @@ function JobView({ job, path }: { job: WireJobDetail; path: string }): JSX.Eleme
         <ul class="commands">
           {Object.entries(job.commands).map(([name, command]) => (
             <li key={name}>
-              <span class="quiet">{t.commandNames[name] ?? name}</span> <code>{command}</code> <Copy text={command} />
+              <span class="quiet">{name}</span> <code>{command}</code> <Copy text={command} />
             </li>
           ))}
         </ul>
@@ -102,7 +103,7 @@ function JobView({ job, path }: { job: WireJobDetail; path: string }): JSX.Eleme
   )
 }
 
-/** The state, and the one thing that explains it. */
+/** Shows the state, and what explains it. */
 function Summary({ job }: { job: WireJobDetail }): JSX.Element {
   const { state, runningSince, endedAt, postedAt, delayedUntil, progress, reason, waitingFor, failure, cancellation } =
     job

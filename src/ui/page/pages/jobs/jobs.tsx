@@ -1,25 +1,41 @@
 /** The list of jobs: searched on the server, selected, and acted on together. */
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
+import type { WireFlow } from '../../../wire/board.ts'
 import type { WireJob, WireJobPage } from '../../../wire/jobs.ts'
 import { Action } from '../../parts/action.tsx'
 import { BulkBar } from '../../parts/bulk-bar.tsx'
 import { Heading } from '../../parts/heading.tsx'
 import { JobTable } from '../../parts/job-table.tsx'
+import { Link } from '../../parts/link.tsx'
 import { Empty, Loading, Problem } from '../../parts/notices.tsx'
 import { ScanProgress, Search } from '../../parts/search.tsx'
 import { act } from '../../state/acting.ts'
+import { read } from '../../state/api.ts'
 import type { Answer } from '../../state/asking.ts'
 import { mayHaveMore, useList } from '../../state/list.ts'
 import { href, place } from '../../state/router.ts'
-import { onBoard } from '../../state/session.ts'
+import { board, onBoard } from '../../state/session.ts'
 import { texts } from '../../texts.ts'
 
 const t = texts.jobs
 const LIMIT = 100
 
-const STATES = ['waiting', 'delayed', 'running', 'trashed'] as const
-const CHOICES = STATES.map((state) => [texts.states[state.toUpperCase()] ?? state, `state:${state}`] as const)
+const STATES = ['waiting', 'delayed', 'running', 'trashed', 'done'] as const
+
+/** Returns the searches of the chips: the words of the present one, with each state. */
+function choicesOf(query: string): (readonly [text: string, query: string, to: string])[] {
+  const words = query
+    .replace(/(^|\s)state:\S*/g, ' ')
+    .trim()
+    .replace(/\s+/g, ' ')
+  const states = board.value?.supports.history === false ? STATES.filter((state) => state !== 'done') : STATES
+  const searches = [
+    [t.all, words] as const,
+    ...states.map((state) => [texts.states[state.toUpperCase()] ?? state, `state:${state} ${words}`.trim()] as const),
+  ]
+  return searches.map(([text, q]) => [text, q, href('jobs', { q })])
+}
 
 export function JobsPage(): JSX.Element {
   const query = place.value.query.get('q') ?? ''
@@ -28,7 +44,6 @@ export function JobsPage(): JSX.Element {
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
   // What is no longer in the list is not acted on.
   const uuids = new Set(listing.items.map(({ uuid }) => uuid).filter((uuid) => selected.has(uuid)))
-  const choices = [['', t.all] as const, ...CHOICES.map(([text, q]) => [q, text] as const)]
   return (
     <>
       <Heading
@@ -39,13 +54,14 @@ export function JobsPage(): JSX.Element {
           </Action>
         }
       />
-      <Search label={t.search} query={query} choices={choices.map(([q, text]) => [text, q, href('jobs', { q })])} />
+      <Search label={t.search} query={query} choices={choicesOf(query)} />
       <BulkBar
         actions={['cancel', 'restore', 'purge']}
         selected={uuids}
         query={query}
         clear={() => setSelected(new Set())}
-        canAll={listing.items.length > 0}
+        jobs={listing.items}
+        hasMore={listing.scan !== undefined && mayHaveMore(listing.scan)}
       />
       {listing.error && <Problem error={listing.error} retry={listing.reload} />}
       {listing.items.length > 0 && (
@@ -53,21 +69,41 @@ export function JobsPage(): JSX.Element {
       )}
       {listing.scan === undefined && listing.error === undefined && <Loading />}
       {listing.scan !== undefined && listing.items.length === 0 && !mayHaveMore(listing.scan) && (
-        <Empty>{query === '' ? t.empty : t.nothing}</Empty>
+        <Nothing query={query} />
       )}
       <ScanProgress listing={listing} />
     </>
   )
 }
 
+/** Says that no job matches, with links to the same search elsewhere. */
+function Nothing({ query }: { query: string }): JSX.Element {
+  if (query === '') return <Empty>{t.empty}</Empty>
+  if (/(^|\s)state:/.test(query)) return <Empty>{t.nothing}</Empty>
+  return (
+    <Empty>
+      {t.nothingOpen} <Link to={href('trash', { view: 'list', q: query })}>{t.searchTrash}</Link>
+      {board.value?.supports.history !== false && (
+        <>
+          {' · '}
+          <Link to={href('history', { q: query })}>{t.searchHistory}</Link>
+        </>
+      )}
+    </Empty>
+  )
+}
+
 /** Asks for a flow and its store, and posts a job. */
-function postJob(): Promise<boolean> {
+async function postJob(): Promise<boolean> {
+  const known = await read<{ readonly flows: readonly WireFlow[] }>(onBoard('flows')).catch(() => ({ flows: [] }))
+  const options = [...new Set(known.flows.map(({ name }) => name))]
+
   const { button, text, fields, done } = t.post
   const question = {
     ...{ title: button, text, yes: button },
     fields: [
-      { name: 'flow', label: fields.flow, type: 'text' as const },
-      { name: 'store', label: fields.store, type: 'text' as const, hint: fields.storeHint },
+      { name: 'flow', label: fields.flow, type: 'text' as const, required: true, options },
+      { name: 'store', label: fields.store, type: 'lines' as const, hint: fields.storeHint },
       { name: 'key', label: fields.key, type: 'text' as const },
     ],
   }

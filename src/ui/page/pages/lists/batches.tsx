@@ -1,4 +1,4 @@
-/** Batches: how far each is. */
+/** The page of the batches with their progress, and of one of them. */
 import type { JSX } from 'preact'
 import type { WireBatch } from '../../../wire/board.ts'
 import { Action } from '../../parts/action.tsx'
@@ -9,7 +9,7 @@ import { Empty, Loaded, Unsupported } from '../../parts/notices.tsx'
 import { type Column, Facts, Table } from '../../parts/table.tsx'
 import { Name, State, Time } from '../../parts/text.tsx'
 import { act } from '../../state/acting.ts'
-import { formatNumber, term } from '../../state/format.ts'
+import { formatNumber, KEPT_STATES, term } from '../../state/format.ts'
 import { useReading } from '../../state/reading.ts'
 import { href, place } from '../../state/router.ts'
 import { board, onBoard } from '../../state/session.ts'
@@ -104,7 +104,7 @@ function Batch({ uuid }: { uuid: string }): JSX.Element {
                 [t.who, <Name key="who" text={batch.who} max={80} />],
                 [
                   t.jobs,
-                  <Link key="jobs" to={href('jobs', { q: term('batch', uuid) })}>
+                  <Link key="jobs" to={href('jobs', { q: `${term('batch', uuid)} ${KEPT_STATES}` })}>
                     {t.jobsText}
                   </Link>,
                 ],

@@ -1,4 +1,4 @@
-/** Conductors: what each does, and which of them is slower than the others. */
+/** The page of the conductors: the jobs of each, and which of them are slower than others. */
 import type { JSX } from 'preact'
 import type { WireConductor } from '../../../wire/board.ts'
 import { Meter } from '../../parts/charts.tsx'
@@ -14,7 +14,7 @@ import { onBoard } from '../../state/session.ts'
 import { texts } from '../../texts.ts'
 
 const t = texts.conductors
-/** A conductor is called slow if its mean time of a job is so many times the median of all. */
+/** The factor from which on a conductor is called slow. */
 const SLOW = 2
 
 export function ConductorsPage(): JSX.Element {
@@ -35,11 +35,9 @@ export function ConductorsPage(): JSX.Element {
 }
 
 function Conductors({ conductors }: { conductors: readonly WireConductor[] }): JSX.Element {
-  const means = conductors.flatMap(({ meanMs }) => (meanMs === undefined ? [] : [meanMs])).sort((a, b) => a - b)
-  const median = means[Math.floor((means.length - 1) / 2)] ?? Number.POSITIVE_INFINITY
   return (
     <>
-      <Table label={t.title} columns={columns(median)} rows={conductors} keyOf={({ name, pid }) => `${name} ${pid}`} />
+      <Table label={t.title} columns={COLUMNS} rows={conductors} keyOf={({ name, pid }) => `${name} ${pid}`} />
       {conductors.map((conductor) => (
         <Details key={`${conductor.name} ${conductor.pid}`} conductor={conductor} />
       ))}
@@ -47,44 +45,39 @@ function Conductors({ conductors }: { conductors: readonly WireConductor[] }): J
   )
 }
 
-function columns(median: number): readonly Column<WireConductor>[] {
-  return [
-    { head: t.state, cell: ({ state }) => state !== undefined && <State state={state} /> },
-    {
-      head: t.name,
-      kind: 'main',
-      cell: ({ name }) => (
+const COLUMNS: readonly Column<WireConductor>[] = [
+  { head: t.state, cell: ({ state }) => state !== undefined && <State state={state} /> },
+  {
+    head: t.name,
+    kind: 'main',
+    cell: ({ name, slowness = 0 }) => (
+      <>
         <Link to={href('jobs', { q: `state:running ${term('owner', name)}` })} row>
           <Name text={name} max={80} />
-        </Link>
-      ),
-    },
-    {
-      head: t.slots,
-      cell: ({ running = 0, concurrency }) =>
-        concurrency === undefined ? formatNumber(running) : <Meter value={running} max={concurrency} label={t.slots} />,
-    },
-    {
-      head: t.mean,
-      kind: 'number',
-      cell: ({ meanMs }) =>
-        meanMs !== undefined && (
-          <>
-            {formatDuration(meanMs, { exact: true })}{' '}
-            {meanMs >= SLOW * median && <span class="tag warning">{t.slow((meanMs / median).toFixed(1))}</span>}
-          </>
-        ),
-    },
-    { head: t.done, kind: 'number', cell: ({ counts }) => counts?.done !== undefined && formatNumber(counts.done) },
-    {
-      head: t.failed,
-      kind: 'number',
-      cell: ({ counts }) => counts?.failed !== undefined && formatNumber(counts.failed),
-    },
-    { head: t.version, kind: 'wide', cell: ({ version }) => version !== undefined && <Name text={version} max={30} /> },
-    { head: t.reported, kind: 'wide', cell: ({ reportedAt }) => <Time at={reportedAt} /> },
-  ]
-}
+        </Link>{' '}
+        {slowness >= SLOW && <span class="tag warning">{t.slow(slowness.toFixed(1))}</span>}
+      </>
+    ),
+  },
+  {
+    head: t.slots,
+    cell: ({ running = 0, concurrency }) =>
+      concurrency === undefined ? formatNumber(running) : <Meter value={running} max={concurrency} label={t.slots} />,
+  },
+  {
+    head: t.mean,
+    kind: 'number',
+    cell: ({ meanMs }) => meanMs !== undefined && formatDuration(meanMs, { exact: true }),
+  },
+  { head: t.done, kind: 'wide number', cell: ({ counts }) => counts?.done !== undefined && formatNumber(counts.done) },
+  {
+    head: t.failed,
+    kind: 'wide number',
+    cell: ({ counts }) => counts?.failed !== undefined && formatNumber(counts.failed),
+  },
+  { head: t.version, kind: 'wide', cell: ({ version }) => version !== undefined && <Name text={version} max={30} /> },
+  { head: t.reported, kind: 'wide', cell: ({ reportedAt }) => <Time at={reportedAt} /> },
+]
 
 type Child = NonNullable<WireConductor['children']>[number]
 

@@ -1,4 +1,4 @@
-/** What `jobboard doctor` finds. */
+/** The page with the findings of `jobboard doctor`. */
 import type { JSX } from 'preact'
 import type { WireFinding } from '../../../wire/board.ts'
 import { Heading } from '../../parts/heading.tsx'

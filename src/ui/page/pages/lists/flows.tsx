@@ -1,4 +1,4 @@
-/** The flows that conductors know, and the picture of one. */
+/** The page of the flows that conductors have published, and of one of them with its picture. */
 import type { JSX } from 'preact'
 import type { WireFlow } from '../../../wire/board.ts'
 import type { WirePicture } from '../../../wire/picture.ts'
@@ -97,8 +97,8 @@ function Flow({
 }): JSX.Element {
   const versions = flows.filter((flow) => flow.name === name)
   const flow = versions.find((each) => each.version === version) ?? versions.at(-1)
-  const parameters = flow === undefined ? '' : `?${new URLSearchParams({ version: flow.version })}`
-  const picture = useReading<WirePicture>(flow && onBoard(`flows/${encodeURIComponent(name)}/picture${parameters}`), [])
+  const parameters = new URLSearchParams({ name, version: flow?.version ?? '' })
+  const picture = useReading<WirePicture>(flow && onBoard(`flows/picture?${parameters}`), [])
   if (flow === undefined) return <Empty>{t.unknown}</Empty>
   return (
     <>
@@ -136,7 +136,7 @@ function Flow({
           [
             t.jobs,
             <Link key="jobs" to={href('jobs', { q: term('flow', name) })}>
-              {t.jobsText(formatNumber(flow.waiting), formatNumber(flow.running))}
+              {t.jobsText(formatNumber(flow.waiting), formatNumber(flow.delayed), formatNumber(flow.running))}
             </Link>,
           ],
           [t.digest, <code key="digest">{flow.digest}</code>],

@@ -1,4 +1,4 @@
-/** What an operator can do with a limit. */
+/** The actions on a limit. */
 import type { JSX } from 'preact'
 import type { WireLimit } from '../../../wire/board.ts'
 import { Action } from '../../parts/action.tsx'
@@ -95,13 +95,17 @@ export function setLimit(limit: WireLimit | undefined): Promise<boolean> {
     { name: 'burst', label: t.fields.burst, type: 'number', value: text(rate?.burst) },
     { name: 'fair', label: t.fields.fair, type: 'checkbox', value: fair ? 'on' : '' },
   ]
-  if (key === undefined) fields.unshift({ name: 'key', label: t.fields.key, type: 'text', hint: t.fields.keyHint })
-  const question = { title: key === undefined ? t.add : `${t.set}: ${key}`, text: t.setText, yes: t.set, fields }
+  if (key === undefined)
+    fields.unshift({ name: 'key', label: t.fields.key, type: 'text', hint: t.fields.keyHint, required: true })
+  const question = { title: key === undefined ? t.add : `${t.set}: ${key}`, text: t.setText, yes: t.save, fields }
   return act('limits', question, (answer) => toSetBody(key ?? answer['key'] ?? '', answer), t.setDone)
 }
 
+/** @throws Error for a limit without numbers */
 function toSetBody(key: string, answer: Answer): object {
   const { concurrency, limit, per, burst, fair } = answer
+  if (limit && !per) throw new Error(t.perMissing)
+  if (!concurrency && !limit) throw new Error(t.nothingSet)
   return {
     action: 'set',
     key,
@@ -110,7 +114,7 @@ function toSetBody(key: string, answer: Answer): object {
       ? {
           rate: {
             limit: Number(limit),
-            perMs: Math.round(Number(per || 1) * 1_000),
+            perMs: Math.round(Number(per) * 1_000),
             ...(burst ? { burst: Number(burst) } : {}),
           },
         }

@@ -1,4 +1,4 @@
-/** The schedules: when they fire next, what became of the last times, and what an operator can do. */
+/** The page of the schedules: their next times, the outcomes of the last times, and actions. */
 import type { JSX } from 'preact'
 import type { WireSchedule } from '../../../wire/board.ts'
 import { Action } from '../../parts/action.tsx'
@@ -8,7 +8,7 @@ import { Empty, Loaded, Unsupported, Warning } from '../../parts/notices.tsx'
 import { Facts } from '../../parts/table.tsx'
 import { Name, State, Time } from '../../parts/text.tsx'
 import { act } from '../../state/acting.ts'
-import { formatDuration, formatLocal, formatNumber, formatUtc, term, visible } from '../../state/format.ts'
+import { formatDuration, formatLocal, formatNumber, formatUtc, KEPT_STATES, term, visible } from '../../state/format.ts'
 import { useReading } from '../../state/reading.ts'
 import { href, place } from '../../state/router.ts'
 import { board, onBoard } from '../../state/session.ts'
@@ -16,7 +16,7 @@ import { times } from '../../state/settings.ts'
 import { texts } from '../../texts.ts'
 
 const t = texts.schedules
-/** Below this a schedule is not called late: a conductor may be just about to fire it. */
+/** Below this a schedule is not shown as late: a conductor may be about to fire it. */
 const MIN_LATE_MS = 5_000
 
 export function SchedulesPage(): JSX.Element {
@@ -74,7 +74,9 @@ function Schedule({ schedule }: { schedule: WireSchedule }): JSX.Element {
         facts={[
           [
             t.next,
-            next !== undefined && (
+            next === undefined ? (
+              paused !== undefined && t.pausedNext
+            ) : (
               <>
                 <Time at={next} in /> {times.value === 'ages' && <span class="quiet">{t.at(formatLocal(next))}</span>}
               </>
@@ -82,7 +84,7 @@ function Schedule({ schedule }: { schedule: WireSchedule }): JSX.Element {
           ],
           [
             t.upcoming,
-            upcoming.length > 0 && (
+            next !== undefined && upcoming.length > 0 && (
               <ul class="inline">
                 {upcoming.map((at) => (
                   <li key={at}>
@@ -92,7 +94,17 @@ function Schedule({ schedule }: { schedule: WireSchedule }): JSX.Element {
               </ul>
             ),
           ],
-          [t.rule, <Name key="rule" text={rule} />],
+          [
+            t.rule,
+            <span key="rule">
+              {schedule.words !== undefined && (
+                <>
+                  <Name text={schedule.words} max={300} /> ·{' '}
+                </>
+              )}
+              <Name text={rule} />
+            </span>,
+          ],
           [
             t.flow,
             flow !== undefined && (
@@ -102,8 +114,8 @@ function Schedule({ schedule }: { schedule: WireSchedule }): JSX.Element {
             ),
           ],
           [t.tenant, schedule.tenant !== undefined && <Name text={schedule.tenant} max={80} />],
-          [t.catchUp, schedule.catchUp],
-          [t.overlap, schedule.overlap],
+          [t.catchUp, schedule.catchUp && (t.catchUps[schedule.catchUp] ?? schedule.catchUp)],
+          [t.overlap, schedule.overlap && (t.overlaps[schedule.overlap] ?? schedule.overlap)],
           [t.awaits, schedule.awaits !== undefined && <Name text={schedule.awaits} />],
           [t.declared, schedule.declared !== undefined && <Name text={schedule.declared} />],
           [
@@ -128,7 +140,7 @@ function Schedule({ schedule }: { schedule: WireSchedule }): JSX.Element {
           ],
           [
             t.jobs,
-            <Link key="jobs" to={href('jobs', { q: term('schedule', id) })}>
+            <Link key="jobs" to={href('jobs', { q: `${term('schedule', id)} ${KEPT_STATES}` })}>
               {t.jobsText}
             </Link>,
           ],
@@ -180,7 +192,7 @@ function ScheduleActions({ schedule: { id, state } }: { schedule: WireSchedule }
   )
 }
 
-/** The last times as a strip, the oldest first, so that it reads as time does. */
+/** Shows the last times as a strip, the oldest first. */
 function History({ schedule: { recent } }: { schedule: WireSchedule }): JSX.Element | null {
   if (recent.length === 0) return null
   return (

@@ -15,7 +15,7 @@ import { type Column, Table } from '../../parts/table.tsx'
 import { JobLink, Name, Time } from '../../parts/text.tsx'
 import { actOnMany } from '../../state/acting.ts'
 import { formatNumber } from '../../state/format.ts'
-import { useList } from '../../state/list.ts'
+import { mayHaveMore, useList } from '../../state/list.ts'
 import { href, place } from '../../state/router.ts'
 import { onBoard } from '../../state/session.ts'
 import { texts } from '../../texts.ts'
@@ -129,7 +129,8 @@ function TrashList({ query }: { query: string }): JSX.Element {
         // In the list of all jobs, this search must find those of the trash only.
         query={/(^|\s)state:/.test(query) ? query : `state:trashed ${query}`.trim()}
         clear={() => setSelected(new Set())}
-        canAll={listing.items.length > 0}
+        jobs={listing.items}
+        hasMore={listing.scan !== undefined && mayHaveMore(listing.scan)}
       />
       {listing.error && <Problem error={listing.error} retry={listing.reload} />}
       {listing.scan === undefined && !listing.error && <Loading />}

@@ -1,4 +1,4 @@
-/** The first page: how the board is, and what to look at. Each number leads to the list that it counts. */
+/** The overview: the state of the board, and warnings. Each number is a link to the list that it counts. */
 import type { JSX } from 'preact'
 import type { WireOverview } from '../../../wire/board.ts'
 import { Action } from '../../parts/action.tsx'
@@ -36,20 +36,23 @@ function PauseButton({ paused }: { paused: boolean }): JSX.Element {
         {t.resume}
       </Action>
     )
-  const question = { title: t.pauseTitle(name), text: t.pauseText, yes: t.pause, danger: true }
+  const question = { title: t.pauseTitle(name), text: t.pauseText, yes: t.pause, reason: true, danger: true }
   return (
-    <Action needs="board.pause" danger onClick={() => act('pause', question, () => ({}), t.paused)}>
+    <Action
+      needs="board.pause"
+      danger
+      onClick={() => act('pause', question, ({ reason }) => (reason ? { reason } : {}), t.paused)}
+    >
       {t.pause}
     </Action>
   )
 }
 
 function Overview({ overview }: { overview: WireOverview }): JSX.Element {
-  const { paused, connected, jobs, warnings } = overview
+  const { connected, jobs, warnings } = overview
   return (
     <>
       {!connected && <Warning>{t.away}</Warning>}
-      {paused && <Warning>{t.isPaused}</Warning>}
       {warnings.length > 0 && (
         <section class="notice warning" aria-labelledby="warnings">
           <h2 id="warnings">{t.warnings}</h2>
@@ -84,14 +87,11 @@ function Overview({ overview }: { overview: WireOverview }): JSX.Element {
   )
 }
 
-/** Returns the address of a warning's page, which may have an id or a search: `limits?key=x`. */
+/** Returns the address of a warning's page, which the server names with its search: `limits?key=x`. */
 function warningHref(page: string): string {
   const { pathname, searchParams } = new URL(page, 'http://page/')
-  const [name = '', id] = pathname.slice(1).split('/')
-  const query = Object.fromEntries(searchParams)
-  return isPage(name)
-    ? href(name, id === undefined ? query : { ...query, id: decodeURIComponent(id) })
-    : href('overview')
+  const name = pathname.slice(1)
+  return isPage(name) ? href(name, Object.fromEntries(searchParams)) : href('overview')
 }
 
 function Tile({
@@ -112,8 +112,9 @@ function Tile({
   )
 }
 
-/** The question that operators come with. */
-function WhyJobsWait({ overview: { waitingFor, oldestWaiting, jobs } }: { overview: WireOverview }): JSX.Element {
+/** Shows why jobs wait. */
+function WhyJobsWait({ overview }: { overview: WireOverview }): JSX.Element {
+  const { waitingFor, waitingForSlot, oldestWaiting, jobs } = overview
   return (
     <section class="card">
       <h2>{t.why}</h2>
@@ -123,8 +124,24 @@ function WhyJobsWait({ overview: { waitingFor, oldestWaiting, jobs } }: { overvi
           <Time at={oldestWaiting.postedAt} />
         </p>
       )}
-      {waitingFor.length === 0 && <Empty>{jobs.waiting.value === 0 ? t.noneWaits : t.noReason}</Empty>}
+      {waitingFor.length === 0 && waitingForSlot === 0 && (
+        <Empty>{jobs.waiting.value === 0 ? t.noneWaits : t.noReason}</Empty>
+      )}
       <ul class="counted">
+        {waitingForSlot > 0 && (
+          <li>
+            <Link
+              to={href('jobs', { q: 'state:waiting' })}
+              class="count"
+              label={t.waitLabel(formatNumber(waitingForSlot), t.freeSlot)}
+            >
+              {formatNumber(waitingForSlot)}
+            </Link>
+            <span>
+              <span class="tag">{t.freeSlot}</span> {t.freeSlotText}
+            </span>
+          </li>
+        )}
         {waitingFor.map(({ reason, jobs, example }) => (
           <li key={`${reason.kind} ${reason.key} ${reason.text}`}>
             <Link

@@ -21,6 +21,7 @@ export function Failures({ overview: { failures } }: CardProps): JSX.Element {
   return (
     <section class="card">
       <h2>{t.failures}</h2>
+      {failures.length > 0 && <p class="quiet">{t.failuresNote}</p>}
       {failures.length === 0 && <Empty>{t.noFailures}</Empty>}
       <ul class="counted">
         {failures.map(({ reason, flow, jobs, last, query }) => (
@@ -150,7 +151,7 @@ export function NextSchedules({ overview: { nextSchedules } }: CardProps): JSX.E
 
 type FlowCount = WireOverview['byFlow'][number]
 
-/** A number that leads to the jobs that it counts; zero leads nowhere. */
+/** Shows a number as a link to the jobs that it counts; zero is no link. */
 function Counted({ value, query, label }: { value: number; query: string; label: string }): JSX.Element {
   if (value === 0) return <span class="quiet">0</span>
   return (
@@ -170,7 +171,7 @@ const FLOW_COLUMNS: readonly Column<FlowCount>[] = [
       </Link>
     ),
   },
-  ...(['waiting', 'running', 'trashed'] as const).map((state): Column<FlowCount> => {
+  ...(['waiting', 'delayed', 'running', 'trashed'] as const).map((state): Column<FlowCount> => {
     return {
       head: state === 'trashed' ? t.trashed : (texts.states[state.toUpperCase()] ?? state),
       kind: 'number',
@@ -199,7 +200,7 @@ type PriorityCount = WireOverview['byPriority'][number]
 
 const PRIORITY_COLUMNS: readonly Column<PriorityCount>[] = [
   { head: texts.jobs.priority, kind: 'main', cell: ({ priority }) => texts.priorities[priority] ?? priority },
-  ...(['waiting', 'running'] as const).map((state): Column<PriorityCount> => {
+  ...(['waiting', 'delayed', 'running'] as const).map((state): Column<PriorityCount> => {
     return {
       head: texts.states[state.toUpperCase()] ?? state,
       kind: 'number',

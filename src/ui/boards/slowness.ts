@@ -1,0 +1,51 @@
+/**
+ * Finds conductors that are slower than others. Means over all jobs would compare a conductor of long flows with one of short flows, so run times
+ * are compared flow by flow, with those of the same flow on other conductors.
+ */
+import type { EndedJob } from '../../board/index.ts'
+
+/** The fewest jobs of a flow, here and elsewhere, that are compared. */
+const MIN_JOBS = 3
+/** Shorter medians are not compared: they measure the board rather than the conductor. */
+const MIN_MS = 20
+/** The factor from which on a conductor is called slow. */
+export const SLOW = 2
+
+/**
+ * Returns how many times longer than elsewhere the jobs of each conductor take: the mean over its flows, weighted by their jobs. A conductor is
+ * absent if no flow can be compared.
+ */
+export function slownessOf(history: readonly EndedJob[]): ReadonlyMap<string, number> {
+  const sums = new Map<string, { ratios: number; jobs: number }>()
+  for (const byOwner of durationsByFlow(history).values()) {
+    for (const [who, own] of byOwner) {
+      const others = [...byOwner].flatMap(([other, durations]) => (other === who ? [] : durations))
+      const [mine, theirs] = [median(own), median(others)]
+      if (own.length < MIN_JOBS || others.length < MIN_JOBS || Math.max(mine, theirs) < MIN_MS) continue
+      const sum = sums.get(who) ?? { ratios: 0, jobs: 0 }
+      sum.ratios += (own.length * mine) / Math.max(1, theirs)
+      sum.jobs += own.length
+      sums.set(who, sum)
+    }
+  }
+  return new Map([...sums].map(([who, { ratios, jobs }]) => [who, ratios / jobs]))
+}
+
+/** Returns the durations in milliseconds of the last runs of jobs that are done, by flow and owner. */
+function durationsByFlow(history: readonly EndedJob[]): Map<string, Map<string, number[]>> {
+  const byFlow = new Map<string, Map<string, number[]>>()
+  for (const { flow, who, outcome, startedAt, endedAt } of history) {
+    if (flow === undefined || startedAt === undefined || outcome !== 'COMPLETE') continue
+    const byOwner = byFlow.get(flow) ?? new Map<string, number[]>()
+    byFlow.set(flow, byOwner)
+    const durations = byOwner.get(who) ?? []
+    byOwner.set(who, durations)
+    durations.push(Math.max(0, endedAt.getTime() - startedAt.getTime()))
+  }
+  return byFlow
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.floor((sorted.length - 1) / 2)] ?? 0
+}
