@@ -1,6 +1,6 @@
 /**
  * The types of the part of `@opentelemetry/api` that this library uses. The package is an optional peer: importing its own types would make
- * every user install it, and a copy of it beside the application's would record nothing. Every release 1.x from 1.9 on fits.
+ * every user install it, and a second copy next to the application's would record nothing. Every release 1.x from 1.9 on fits.
  */
 
 export type OtelAttributes = Record<string, string | number | boolean>

@@ -19,7 +19,7 @@ export function assertTelemetry(telemetry: Telemetry | undefined, where: string)
   const isTracer = tracer === undefined || typeof tracer.startRun === 'function'
   if (isSink && isTracer && (metrics ?? tracer)) return
   throw new InvalidArgument(
-    `${where}: telemetry must be what openTelemetry(api) returns, as in telemetry: openTelemetry(api) with ` +
+    `${where}: telemetry must be the result of prometheus(), or of openTelemetry(api) with ` +
       "import * as api from '@opentelemetry/api'",
   )
 }

@@ -24,13 +24,13 @@ export interface DashboardOptions {
   /** The logbooks, opened by `openPersistence`; without them a job is shown without its tasks. */
   readonly persistence?: Persistence
   /**
-   * Says who asks, and what they may do; undefined refuses the request. Without it, everybody who reaches the dashboard may do everything, and
+   * Returns the person and their rights; undefined refuses the request. Without it, everybody who reaches the dashboard may do everything, and
    * it answers on this machine only.
    */
   readonly authorize?: Authorize | Authenticator
   /** Whether the server refuses all changes, for all users; false by default. */
   readonly readOnly?: boolean
-  /** The host names under which the dashboard answers, beside those of this machine, without ports; `*` allows all. */
+  /** The host names under which the dashboard answers, in addition to those of this machine, without ports; `*` allows all. */
   readonly allowedHosts?: readonly string[]
   /** The path of the mount, as in `/ops/jobs`. By default it is found out from each request. */
   readonly base?: string
@@ -60,7 +60,7 @@ export interface DashboardSettings {
 const ONLY_BOARD = 'main'
 const EVERYTHING: Access = { who: 'local', level: 'admin', values: true }
 
-/** @throws InvalidArgument */
+/** Checks the options, and returns the settings. @throws InvalidArgument */
 export function dashboardSettings(options: DashboardOptions): DashboardSettings {
   assertOptions<DashboardOptions>(
     options,
@@ -111,7 +111,7 @@ export function dashboardSettings(options: DashboardOptions): DashboardSettings 
   }
 }
 
-/** @throws InvalidArgument */
+/** Returns the authenticator of the options. @throws InvalidArgument */
 function toAuthenticator(authorize: DashboardOptions['authorize']): Authenticator {
   if (authorize === undefined) return { authorize: () => EVERYTHING }
   if (typeof authorize === 'function') return { authorize }
@@ -119,7 +119,7 @@ function toAuthenticator(authorize: DashboardOptions['authorize']): Authenticato
   throw new InvalidArgument('dashboard: authorize must be a function that returns { who, level } or undefined')
 }
 
-/** @throws InvalidArgument */
+/** Returns the boards of the options with their names. @throws InvalidArgument */
 function toBoards({ board, boards, persistence }: DashboardOptions): DashboardSettings['boards'] {
   if ((board === undefined) === (boards === undefined))
     throw new InvalidArgument('dashboard needs board, or boards, as in { board: await openBoard(uri) }')

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { Refusal } from './problem.ts'
 
-/** The folder beside this file; and the one of the build, for a dashboard that is run from its sources. */
+/** The folder next to this file; and that of the build, for a dashboard that is run from its sources. */
 const FOLDERS = ['./page/', '../../dist/ui/page/'] as const
 
 interface PageFile {
@@ -59,7 +59,7 @@ export class PageFiles {
     if (!this.#names) {
       throw new Refusal(
         'NO_PAGE',
-        'the files of the page are missing beside this server: dist/ui/page/manifest.json; npm run build makes them',
+        'the files of the page are missing: dist/ui/page/manifest.json; npm run build makes them',
       )
     }
     const { script, style } = this.#names

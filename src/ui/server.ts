@@ -5,11 +5,11 @@ import type { AddressInfo } from 'node:net'
 import { InvalidArgument } from '../core/errors.ts'
 import type { Dashboard } from './dashboard.ts'
 
-/** The times within which a client must send the headers, and all of a request. */
+/** The times within which a client must send the headers, and the whole request. */
 const HEADERS_MS = 10_000
 const REQUEST_MS = 30_000
 const KEEP_ALIVE_MS = 10_000
-/** The time after which a connection on which nothing moves is ended. Streams send something every 15 s, unless their reader reads nothing. */
+/** The time after which an idle connection is ended. A stream sends something every 15 s, so this ends one whose reader reads nothing. */
 const STALLED_MS = 120_000
 const MAX_CONNECTIONS = 2_000
 const MAX_HEADER_BYTES = 32_768

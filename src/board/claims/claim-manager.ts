@@ -150,7 +150,7 @@ export class ClaimManager {
     const wanted = { ...asked, accept, holdsSuspect: this.#holdsSuspect(), spread: this.#currentSpread(asked.max) }
     const places = queue.reserveNext(wanted)
     // The search may have found when a limit permits the next job.
-    this.#view.setAlarm()
+    this.#view.afterSearch()
     return places
   }
 
@@ -164,7 +164,7 @@ export class ClaimManager {
     if (!this.canClaim) return undefined
     this.#advanceQueue()
     const place = this.#view.queue.reserveFree(entry)
-    this.#view.setAlarm()
+    this.#view.afterSearch()
     return place
   }
 
@@ -182,7 +182,7 @@ export class ClaimManager {
   /** Returns whether there is a job to claim that `accept` accepts. */
   hasClaimable(accept: (posting: Posting) => boolean): boolean {
     const isFound = this.canClaim && this.#view.queue.hasClaimable((posting) => this.accepts(accept, posting))
-    this.#view.setAlarm()
+    this.#view.afterSearch()
     return isFound
   }
 
@@ -238,7 +238,7 @@ export class ClaimManager {
       stored = found
     }
     await this.#backend.request({ kind: 'cancel', id, job: String(job), who: this.#who, reason })
-    this.#view.takeOwnChange(entry, 'cancelled')
+    this.#view.applyOwnChange(entry, 'cancelled')
   }
 
   /** Trashes a job that never ran; returns false if it has another revision: it was claimed, or its posting was replaced. */
@@ -248,7 +248,7 @@ export class ClaimManager {
     const trashReason = cancellationReason({ who: this.#who, reason })
     try {
       await this.discard(entry, { id, revision, posting, cancelRequested, reason: trashReason })
-      this.#view.takeOwnChange(entry, 'trashed')
+      this.#view.applyOwnChange(entry, 'trashed')
       return true
     } catch (error) {
       if (error instanceof Unclaimable) return false
@@ -487,7 +487,7 @@ export class ClaimManager {
       throw error
     }
     this.#finishClaim(entry, claim)
-    this.#view.takeOwnChange(entry, OWN_CHANGES[settlement.kind])
+    this.#view.applyOwnChange(entry, OWN_CHANGES[settlement.kind])
   }
 
   /** Trashes an unclaimed job in one transaction. @throws as `Backend.discard` */

@@ -31,7 +31,7 @@ const RETRY_MS = { clock: 10_000, beingClaimed: 1_000, reserved: 60_000, away: 5
 
 export interface ExpirerOptions {
   readonly backend: Pick<Backend, 'capabilities' | 'clock' | 'now' | 'read' | 'readClock' | 'sections'>
-  readonly view: Pick<LiveView, 'evaluate' | 'isOpen' | 'isWholeBoard' | 'queue' | 'setAlarm' | 'takeOwnChange'>
+  readonly view: Pick<LiveView, 'evaluate' | 'isOpen' | 'isWholeBoard' | 'queue' | 'afterSearch' | 'applyOwnChange'>
   readonly records: Pick<BoardRecords, 'of'>
   readonly incarnation: Pick<Incarnation, 'listLiving'>
   /** Trashes an unclaimed job in one transaction. Rejects as `Backend.discard`. */
@@ -76,7 +76,7 @@ export class Expirer {
     const { backend, view, signal } = this.#options
     try {
       await backend.readClock?.()
-      view.setAlarm()
+      view.afterSearch()
     } catch (error) {
       this.#report(error)
       if (!signal.aborted) setTimeout(() => void this.#readClock(), RETRY_MS.clock).unref()
@@ -108,7 +108,7 @@ export class Expirer {
       this.#report(error)
     } finally {
       this.#isBusy = false
-      view.setAlarm()
+      view.afterSearch()
       this.#setOwnAlarm()
     }
   }
@@ -148,7 +148,7 @@ export class Expirer {
         const { entry, stored } = place
         if (living.has(stored.posting.reservedFor ?? '')) return expiring.postpone(place, now + RETRY_MS.reserved)
         const outcome = await this.#discard(stored, { cancelRequested: entry.cancelRequested })
-        if (outcome === 'trashed') view.takeOwnChange(entry, 'trashed')
+        if (outcome === 'trashed') view.applyOwnChange(entry, 'trashed')
         else if (outcome !== 'lost') expiring.postpone(place, now + RETRY_MS[outcome])
       }),
     )

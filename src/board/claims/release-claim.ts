@@ -27,7 +27,7 @@ export interface ReleasedClaim {
 
 export interface ReleaseContext {
   readonly backend: Pick<Backend, 'barrier' | 'capabilities' | 'owner' | 'read' | 'release' | 'uri'>
-  readonly view: Pick<LiveView, 'takeOwnChange'>
+  readonly view: Pick<LiveView, 'applyOwnChange'>
   /** The name of the board object that releases. */
   readonly who: string
   discard(job: Pick<JobEntry, 'stored'>, discarded: Omit<DiscardRequest, 'who' | 'history'>): Promise<void>
@@ -70,7 +70,7 @@ export async function releaseClaim(
   const posting = mustFail ? stored.posting : endAttempt(stored.posting, { ended: 'returned', reason: by })
   const outcome = await backend.release({ id, revision, posting })
   if (outcome !== 'released') throw await notReleasedError(job, backend)
-  view.takeOwnChange(entry, 'released')
+  view.applyOwnChange(entry, 'released')
   const released = { owner: attempt.who, run: runs, trashed: mustFail }
   if (!mustFail) return released
   const { cancelRequested } = entry
@@ -78,7 +78,7 @@ export async function releaseClaim(
   await context.discard({ stored }, request).catch((error: unknown) => {
     if (!(error instanceof Unclaimable || error instanceof NotFound)) throw error
   })
-  view.takeOwnChange(entry, 'trashed')
+  view.applyOwnChange(entry, 'trashed')
   return released
 }
 

@@ -2,14 +2,15 @@
  * The state of the view: the jobs of the board by id and by uuid, the claim queue, and the postings that have to be read.
  *
  * The index is a pure state machine. It does no I/O, sets no timers and calls no listeners: the consequences of a change are kept
- * as {@link Effect}s, which the view's loop takes and carries out (`live-view.ts`).
+ * as {@link Effect}s, which the view's loop carries out (`live-view.ts`).
  *
- * | report | unread or unknown job | job in the view |
+ * | change | job outside the view | job in the view |
  * |---|---|---|
  * | posted | enters the view if the window holds it | – |
  * | updated | with a new place, enters the view if the window holds it | its posting is read again, at once or when its claim is released |
  * | claimed | enters the view, because it holds resources | holds its resources |
  * | released | – | waits again; leaves the view if the window does not hold it |
+ * | ready (no dependencies left) | enters the view if the window holds it | waits for an owner; its posting is read again if it is not known |
  * | cancelled | enters the view, because it is due at once | is due at once |
  * | trashed | is remembered until it is gone | is remembered until it is gone |
  * | gone | ends, if this process references it | ends |
@@ -40,16 +41,16 @@ export interface OwnPostOptions {
   readonly isCovered: boolean
 }
 
-/** The rights of this process to a job. */
+/** A change that this process has made to a job. */
 export type OwnChange = 'consumed' | 'trashed' | 'released' | 'cancelled'
 
-/** What a write of this process has made of a posting. */
+/** The posting as a write of this process has left it. */
 export type OwnWrite = Pick<StoredJob, 'posting' | 'revision'> & Partial<Pick<StoredJob, 'writtenAt' | 'bytes'>>
 
-/** A job in a part of the board that was read. */
-export type ShownJob = QueueKey & { readonly cancelled?: boolean }
+/** A job of a section of the board that was read. */
+export type SectionJob = QueueKey & { readonly cancelled?: boolean }
 
-/** The number of jobs of a listing that are taken in at once, in some 10 ms. */
+/** The number of jobs of a listing that are applied at once, which takes some 10 ms. */
 const LISTING_SLICE = 2_000
 
 const NO_EFFECTS: readonly Effect[] = []
@@ -58,7 +59,7 @@ export interface JobIndexOptions {
   /** Absent where the view holds the whole board. */
   readonly window: Window | undefined
   readonly follower?: EntryFollower
-  /** The number of jobs of a listing that are taken in at once; 2,000 by default. */
+  /** The number of jobs of a listing that are applied at once; 2,000 by default. */
   readonly listingSlice?: number
 }
 
@@ -82,8 +83,8 @@ export class JobIndex {
   #effects: Effect[] = []
   /** Whether the board was listed since the view was opened. */
   #isListed = false
-  /** Whether what is taken in has happened before the view was opened. */
-  #isTakingEarlier = false
+  /** Whether the change that is being applied has happened before the view was opened. */
+  #isEarlier = false
 
   constructor({ window, follower, listingSlice = LISTING_SLICE }: JobIndexOptions) {
     this.#listingSlice = listingSlice
@@ -105,7 +106,7 @@ export class JobIndex {
   }
 
   /** Whether there are jobs in the view whose uuid is not known, because their posting cannot be read here. */
-  get hidesJobs(): boolean {
+  get hasUnreadable(): boolean {
     return this.#unreadable.size > 0
   }
 
@@ -134,7 +135,7 @@ export class JobIndex {
 
   // --- Effects ----------------------------------------------------------------------------------------------------------
 
-  /** Returns what has to be done because of the changes since the last call. */
+  /** Returns the effects of the changes since the last call. */
   takeEffects(): readonly Effect[] {
     if (this.#effects.length === 0) return NO_EFFECTS
     const effects = this.#effects
@@ -143,7 +144,7 @@ export class JobIndex {
   }
 
   #emit(event: JobEventKind, entry: JobEntry): void {
-    this.#effects.push({ kind: 'emit', event, entry, ...(this.#isTakingEarlier ? { isEarlier: true } : {}) })
+    this.#effects.push({ kind: 'emit', event, entry, ...(this.#isEarlier ? { isEarlier: true } : {}) })
   }
 
   // --- Opening and closing ----------------------------------------------------------------------------------------------
@@ -156,7 +157,7 @@ export class JobIndex {
   /** Moves all jobs out of the view. Those that this process references are kept as they were last known. */
   close(): void {
     for (const entry of [...this.#entries.values()]) {
-      this.#leave(entry)
+      this.#moveOutside(entry)
       entry.entered = 'posted'
     }
     this.#count = undefined
@@ -166,8 +167,8 @@ export class JobIndex {
     this.#ends.forgetAll()
   }
 
-  /** Takes in a job that this process has posted, and that was not reported. */
-  takeOutside(stored: StoredJob): JobEntry {
+  /** Adds a job that this process has posted, and that was not reported. */
+  addOutside(stored: StoredJob): JobEntry {
     const entry = this.getOrCreate(stored.id)
     if (!entry.stored) {
       entry.stored = stored
@@ -176,8 +177,8 @@ export class JobIndex {
     return entry
   }
 
-  /** Takes in the present status of a job that is followed. */
-  takeStatus(entry: JobEntry, status: JobStatus): void {
+  /** Applies the status of a followed job that was just read. */
+  applyStatus(entry: JobEntry, status: JobStatus): void {
     if (entry.ended || entry.id === undefined || entry.windowStatus !== 'outside') return
     if (typeof status === 'string') {
       // A job that was never read here may not be on the board yet, because its transaction is still open.
@@ -192,8 +193,8 @@ export class JobIndex {
     if (status.cancelled) this.#setCancelled(entry)
   }
 
-  /** Takes in what this process has done to a job outside the view. */
-  takeOwnChange(entry: JobEntry, change: OwnChange): void {
+  /** Applies a change that this process has made to a job outside the view. */
+  applyOwnChange(entry: JobEntry, change: OwnChange): void {
     const { id, ended, windowStatus } = entry
     if (ended || id === undefined || windowStatus !== 'outside') return
     if (change === 'cancelled') this.#setCancelled(entry)
@@ -211,13 +212,13 @@ export class JobIndex {
     this.#announcesAll = true
   }
 
-  /** Takes in how many jobs were on the board after the last change. */
+  /** Sets the number of jobs on the board after the last change. */
   setCount(jobs: number): void {
     if (this.#window) this.#count = jobs
   }
 
   /** Counts the jobs of a batch: once for each change, also while the view cannot apply it. */
-  count(batch: readonly BoardChange[]): void {
+  countChanges(batch: readonly BoardChange[]): void {
     if (this.#count === undefined) return
     for (const { kind, id, again } of batch) {
       if (kind === 'posted') this.#count += 1
@@ -269,7 +270,7 @@ export class JobIndex {
     this.toRead.add(entry)
   }
 
-  /** Takes in that a job outside the view has become due, because the jobs on which it depended have ended, or has another place. */
+  /** Adds a job from outside the view that has become due, because its dependencies have ended, or that has another place in the queue. */
   #addMoved(id: string, at: QueueKey | undefined): void {
     if (at && this.#window?.judgePosted(at) === 'outside') return
     const entry = this.#addLate(id)
@@ -277,7 +278,7 @@ export class JobIndex {
     this.toRead.add(entry)
   }
 
-  /** Takes in that the job has left the board. */
+  /** Removes a job that has left the board. */
   end(entry: JobEntry, id: string): void {
     const end: JobEnd = entry.trashing ? 'TRASHED' : 'COMPLETE'
     this.#remove(entry)
@@ -288,7 +289,7 @@ export class JobIndex {
     this.#emit(end === 'TRASHED' ? 'trashed' : 'consumed', entry)
   }
 
-  /** Takes in that a job waits for no others any more. Its posting is not changed by that, so one that is known need not be read again. */
+  /** Marks a job as ready, because its dependencies have ended. That does not change its posting, so a known posting is not read again. */
   #setReady(entry: JobEntry): void {
     const { stored, content } = entry
     if (!stored || content !== 'fresh' || this.toRead.has(entry)) this.#outdate(entry)
@@ -305,7 +306,7 @@ export class JobIndex {
     if (!claimed && entry.content === 'stale') this.toRead.add(entry)
     this.queue.update(entry)
     this.#emit(claimed ? 'claimed' : 'abandoned', entry)
-    if (!claimed) this.settle(entry)
+    if (!claimed) this.updateWindowStatus(entry)
   }
 
   #setCancelled(entry: JobEntry): void {
@@ -325,45 +326,45 @@ export class JobIndex {
   }
 
   /**
-   * Takes in what is on the board now. The bounds of the window are those of the listing by then.
+   * Applies a listing of the board. The caller has set the bounds of the window to those of the listing.
    *
-   * Yields between slices of the listing: taking in a long board in one step would stop everything else in the process for half a
-   * second. Until the end the caller keeps all changes, and applies none. A caller that stops earlier has to list the board again.
+   * Yields between slices of the listing: in one step, a long board would block the event loop for half a second. Until the end, the
+   * caller keeps all changes and applies none. A caller that stops earlier has to list the board again.
    *
    * @param changes those since the gap; what the first listing shows without one of them has happened before the view was opened
    */
-  *takeListing(listing: ViewListing, changes: readonly BoardChange[]): Generator<void, void, undefined> {
+  *applyListing(listing: ViewListing, changes: readonly BoardChange[]): Generator<void, void, undefined> {
     const isFirst = !this.#isListed
     const changed = new Set(changes.map(({ id }) => id))
     const posted = new Set(changes.flatMap(({ kind, id }) => (kind === 'posted' ? [id] : [])))
-    this.#takeUnlisted(listing, { isEarlier: (id) => isFirst && !changed.has(id) })
+    this.#applyUnlisted(listing, { isEarlier: (id) => isFirst && !changed.has(id) })
     for (const [at, id] of listing.jobs.entries()) {
       if (at > 0 && at % this.#listingSlice === 0) yield
-      this.#isTakingEarlier = isFirst && !changed.has(id)
-      this.#takeListed(id, listing, { wasThere: isFirst && !posted.has(id) })
-      this.#isTakingEarlier = false
+      this.#isEarlier = isFirst && !changed.has(id)
+      this.#applyListed(id, listing, { wasThere: isFirst && !posted.has(id) })
+      this.#isEarlier = false
     }
     this.#isListed = true
   }
 
-  /** Takes in that known jobs are not in a listing: they have left the board, are outside the window, or have to be read. */
-  #takeUnlisted(listing: ViewListing, { isEarlier }: { readonly isEarlier: (id: string) => boolean }): void {
+  /** Handles known jobs that are not in the listing: they have left the board, are outside the window, or have to be read. */
+  #applyUnlisted(listing: ViewListing, { isEarlier }: { readonly isEarlier: (id: string) => boolean }): void {
     const { window } = listing
     const listed = new Set(listing.jobs)
     for (const entry of [...this.#entries.values()]) {
       const { id = '', postedDuringResync: newer } = entry
-      this.#isTakingEarlier = isEarlier(id)
+      this.#isEarlier = isEarlier(id)
       entry.postedDuringResync = false
       if (listed.has(id)) continue
       // The listing did not ask about jobs that entered the view after it began.
       if (newer || (window && !window.asked.has(id))) this.toRead.add(entry)
       else if (!window?.outside.has(id)) this.#endUnlisted(entry, id, listing)
       else if (this.#window?.pinned.has(entry)) this.#keepPinned(entry)
-      else this.#leave(entry)
+      else this.#moveOutside(entry)
     }
     for (const entry of this.outside.all()) {
       if (!entry.stored || entry.id === undefined || listed.has(entry.id)) continue
-      this.#isTakingEarlier = isEarlier(entry.id)
+      this.#isEarlier = isEarlier(entry.id)
       // The job was read since the listing began: it was on the board then, and later changes are reported.
       if (window && !window.asked.has(entry.id)) continue
       if (window?.outside.has(entry.id)) {
@@ -372,11 +373,11 @@ export class JobIndex {
         this.#setClaimed(entry, false)
       } else this.#endUnlisted(entry, entry.id, listing)
     }
-    this.#isTakingEarlier = false
+    this.#isEarlier = false
   }
 
   /** @param options.wasThere whether the job was posted before the view was opened: `posted` is not emitted for it */
-  #takeListed(
+  #applyListed(
     id: string,
     { window, claimed, cancelled }: ViewListing,
     { wasThere }: { readonly wasThere: boolean },
@@ -385,7 +386,7 @@ export class JobIndex {
     const known = this.#entries.get(id)
     const status = this.#statusOfListed(summary)
     const entry = known ?? this.#add(id, status)
-    if (wasThere && !entry.postedDuringResync) entry.entered = this.#isTakingEarlier ? 'earlier' : 'late'
+    if (wasThere && !entry.postedDuringResync) entry.entered = this.#isEarlier ? 'earlier' : 'late'
     if (summary) entry.queueKey = summary
     entry.trashing = false
     this.#outdate(entry)
@@ -413,20 +414,20 @@ export class JobIndex {
 
   // --- Postings ---------------------------------------------------------------------------------------------------------
 
-  /** Takes in a posting that was read; undefined where it is gone. */
-  takePosting(entry: JobEntry, content: StoredJob | UnreadableJob | undefined): void {
+  /** Applies a posting that was read; undefined if there is none any more. */
+  applyPosting(entry: JobEntry, content: StoredJob | UnreadableJob | undefined): void {
     if (content) this.#adopt(entry, content)
-    else if (!entry.ended && entry.id !== undefined) this.#goneUnreported(entry, entry.id)
+    else if (!entry.ended && entry.id !== undefined) this.#onPostingMissing(entry, entry.id)
   }
 
   /**
-   * Takes in a job that this process has posted, as the answer says. The change is reported before the answer, so the job is
+   * Applies the answer to a post of this process. The change is reported before the answer, so the job is
    * known by now, unless it has ended already, is outside the window, or the view is not current. In the last case a listing
    * may be older than the post, and the entry is marked as newer. Where changes of the job may be missing, it is read again.
    */
-  takeOwnPost(stored: StoredJob, { isCurrent, isCovered }: OwnPostOptions): JobEntry {
+  applyOwnPost(stored: StoredJob, { isCurrent, isCovered }: OwnPostOptions): JobEntry {
     const known = this.#entries.get(stored.id)
-    const entry = known ?? (isCurrent && isCovered ? this.#findUnseen(stored) : this.#add(stored.id, 'inside'))
+    const entry = known ?? (isCurrent && isCovered ? this.#findOwnPost(stored) : this.#add(stored.id, 'inside'))
     if (entry.windowStatus === 'outside') return entry
     if (!known && !entry.ended) entry.postedDuringResync = true
     if (entry.ended) entry.stored = stored
@@ -437,8 +438,8 @@ export class JobIndex {
     return entry
   }
 
-  /** Takes in what a claim, a settle or a replacement of this process has written; the claim itself is reported as a change. */
-  takeOwnWrite(entry: JobEntry, written: OwnWrite): void {
+  /** Applies a posting that a claim, a settlement or a replacement of this process has written. The claim itself is reported as a change. */
+  applyOwnWrite(entry: JobEntry, written: OwnWrite): void {
     if (!entry.stored) return
     entry.stored = { ...entry.stored, ...written }
     this.queue.update(entry)
@@ -455,7 +456,7 @@ export class JobIndex {
       this.#unreadable.delete(entry)
       this.#indexUuid(entry)
       if (isFirst) this.#emitFirst(entry)
-      this.settle(entry)
+      this.updateWindowStatus(entry)
     }
     this.queue.update(entry)
   }
@@ -466,7 +467,7 @@ export class JobIndex {
     else if (entry.entered === 'late' && entry.claimed) this.#emit('claimed', entry)
   }
 
-  /** Takes in an own post whose posting has changed since: the answer identifies the job, but its content is stale. */
+  /** Applies an own post whose posting has changed since: the answer identifies the job, but its content is stale. */
   #adoptOutdated(entry: JobEntry, stored: StoredJob): void {
     entry.stored = stored
     entry.content = 'stale'
@@ -476,7 +477,7 @@ export class JobIndex {
   }
 
   /** Returns the entry of an own post that is not in the view although its change was reported: it has left, or is outside. */
-  #findUnseen(stored: StoredJob): JobEntry {
+  #findOwnPost(stored: StoredJob): JobEntry {
     const { id } = stored
     const end = this.#ends.get(id) ?? (this.#window ? undefined : 'COMPLETE')
     if (end) return { ...newEntry(id, { follower: this.#follower }), ended: end }
@@ -507,38 +508,38 @@ export class JobIndex {
     if (!entry.stored && entry.windowStatus !== 'outside') this.#unreadable.add(entry)
   }
 
-  /** Takes in a missing posting. Without a window the job has ended; with one, changes may arrive later, and the backend is asked. */
-  #goneUnreported(entry: JobEntry, id: string): void {
+  /** Handles a posting that is missing. Without a window the job has ended; with one, the change may arrive later, so the backend is asked. */
+  #onPostingMissing(entry: JobEntry, id: string): void {
     if (!this.#window || entry.trashing) this.end(entry, id)
     else this.#effects.push({ kind: 'find-end', entry, id })
   }
 
   // --- The window -------------------------------------------------------------------------------------------------------
 
-  /** Takes in a job of a part of the board that was read. */
-  show(summary: ShownJob): void {
+  /** Applies a job of a section of the board that was read. */
+  addFromSection(summary: SectionJob): void {
     const entry = this.#entries.get(summary.id) ?? this.#addLate(summary.id)
     entry.queueKey = summary
     if (summary.cancelled) this.#setCancelled(entry)
     if (entry.content !== 'fresh') this.toRead.add(entry)
-    this.settle(entry)
+    this.updateWindowStatus(entry)
   }
 
-  /** Takes a job of another part of the board into the view. */
-  bringIn(id: string): void {
+  /** Adds a job of another section to the view, pinned. */
+  addPinned(id: string): void {
     this.toRead.add(this.#addLate(id))
   }
 
-  /** Places the job anew after it or the window has changed; it leaves the view if the window does not hold it. */
-  settle(entry: JobEntry): void {
+  /** Updates the status of a job after it or the window has changed. A job that the window does not hold leaves the view. */
+  updateWindowStatus(entry: JobEntry): void {
     if (!this.#window || entry.ended || entry.windowStatus === 'outside') return
     const status = this.#window.statusOf(entry)
-    if (status === 'outside') this.#leave(entry)
+    if (status === 'outside') this.#moveOutside(entry)
     else if (status !== undefined && status !== entry.windowStatus) this.#setWindowStatus(entry, status)
   }
 
-  settleAll(): void {
-    for (const entry of [...this.#entries.values()]) this.settle(entry)
+  updateWindowStatuses(): void {
+    for (const entry of [...this.#entries.values()]) this.updateWindowStatus(entry)
   }
 
   // --- Entries ----------------------------------------------------------------------------------------------------------
@@ -570,7 +571,7 @@ export class JobIndex {
   }
 
   /** Moves a job that is still on the board out of the view. */
-  #leave(entry: JobEntry): void {
+  #moveOutside(entry: JobEntry): void {
     this.#remove(entry)
     this.#setWindowStatus(entry, 'outside')
     this.outside.add(entry)

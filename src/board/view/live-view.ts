@@ -1,14 +1,14 @@
 /**
  * The live view: the board as this process knows it, kept up to date by the changes that the backend reports.
  *
- * Changes arrive synchronously, in commit order. The index takes each one in (`job-index.ts`, pure); this loop then carries out
- * what follows from it: it emits events, reads postings, moves the window, sets the timer for the next delay, and wakes those
- * who wait. The view only proposes jobs to claim; the backend's transaction decides. So being a little behind costs a refused
- * claim and never a wrong one.
+ * Changes arrive synchronously, in commit order. The index applies each one (`job-index.ts`, without I/O); this loop then carries out
+ * the effects: it emits events, reads postings, moves the window, sets the timer for the next delay, and notifies waiters. The view
+ * only proposes jobs to claim; the backend's transaction decides. So a view that is a little behind costs a rejected claim, and never
+ * a wrong one.
  *
- * - **The view is open** while anything needs it, and closed in a process that only posts: `subscription.ts`.
+ * - **The view is open** while something holds it, and closed in a process that only posts: `subscription.ts`.
  * - **After a gap**, first of all when the view opens, nothing is chosen until the board has been listed: `resync.ts`.
- * - **Of a long board** the view holds a part, where the backend can read parts: `window.ts`, `window-reader.ts`.
+ * - **A long board** is in the view in part, if the backend can read sections of it: `window.ts`, `window-reader.ts`.
  * - **Postings** are read in batches, after all changes at hand were applied: `content-reader.ts`.
  */
 
@@ -90,7 +90,7 @@ export class LiveView {
   readonly #subscription: Subscription
   /** Whether the board was listed, and its postings read, since the view was opened. */
   #isEntered = false
-  /** The number of jobs in the listing that is being taken in; undefined before the first one, and where the view is a part of the board. */
+  /** The number of jobs in the listing that is being applied; undefined before the first one, and if the view is a part of the board. */
   #listed: number | undefined
   /** The reason why the board could not be listed since the last gap; without a connection, another gap follows. */
   #listError: NotConnected | undefined
@@ -128,8 +128,8 @@ export class LiveView {
     })
     this.#resync = new Resync({
       ...{ signal, onError, list: () => this.#list() },
-      take: (listing, missed) => this.#take(listing, missed),
-      onTaken: (missed) => this.#onTaken(missed),
+      apply: (listing, missed) => this.#applyListing(listing, missed),
+      onApplied: (missed) => this.#onApplied(missed),
       onDisconnected: (error) => {
         this.#listError = error
         this.changed.notify()
@@ -147,11 +147,11 @@ export class LiveView {
       ...{ backend, signal, onError },
       onOpen: () => index.open(),
       onSubscribed: () => this.evaluate(),
-      onClose: () => this.#leave(),
+      onClose: () => this.#onClosed(),
     })
     this.followed = new FollowedJobs({ backend, signal, updated: (entry) => index.queue.update(entry) })
     this.unaccepted = new UnacceptedFlows({
-      ...{ backend, queue: index.queue, after: unacceptedAfter, signal, onError: onError, onChange: evaluate },
+      ...{ backend, queue: index.queue, after: unacceptedAfter, signal, onError, onChange: evaluate },
       onUnaccepted: (work, first) => listener.flowUnaccepted(work, first),
     })
   }
@@ -165,12 +165,12 @@ export class LiveView {
     return this.#subscription.isOpen
   }
 
-  /** Whether what the view shows is complete, so that jobs may be chosen from it. */
+  /** Whether the view is complete, so that jobs may be chosen from it. */
   get isCurrent(): boolean {
     return this.#subscription.isSubscribed && this.#resync.isDone
   }
 
-  /** The number of times from which on changes are reported; see {@link addOwnPost}. */
+  /** The number of gaps so far in which changes may have been missed; see {@link addOwnPost}. */
   get epoch(): number {
     return this.#gaps
   }
@@ -232,7 +232,7 @@ export class LiveView {
   }
 
   /**
-   * Resolves when the board was listed since the view was opened; at once if it was. The caller holds the view.
+   * Resolves when the board has been read once since the view was opened: its listing, and the postings. The caller holds the view.
    *
    * @throws NotConnected, AccessDenied
    */
@@ -265,7 +265,7 @@ export class LiveView {
 
   /** Whether there may be jobs on the board whose uuid is not known here. */
   get hidesJobs(): boolean {
-    return this.#index.hidesJobs || !this.isWholeBoard
+    return this.#index.hasUnreadable || !this.isWholeBoard
   }
 
   /**
@@ -299,13 +299,13 @@ export class LiveView {
   apply(batch: readonly BoardChange[]): void {
     if (!this.isOpen) return
     this.#received += batch.length
-    this.#index.count(batch)
+    this.#index.countChanges(batch)
     if (this.#resync.keep(batch)) return
     for (const change of batch) this.#apply(change)
     this.evaluate()
   }
 
-  /** Lists the board anew, because changes may have been missed. */
+  /** Lists the board again, because changes may have been missed. */
   resync(): void {
     this.#gaps += 1
     this.#listError = undefined
@@ -313,7 +313,7 @@ export class LiveView {
     this.follower.resume()
   }
 
-  /** Takes in how many jobs were on the board after the last change. */
+  /** Sets the number of jobs on the board after the last change. */
   setJobCount(jobs: number): void {
     if (this.isOpen) this.#index.setCount(jobs)
   }
@@ -324,25 +324,25 @@ export class LiveView {
   }
 
   /**
-   * Takes in a job that this process has posted, as the answer says.
+   * Applies the answer to a post of this process.
    *
    * @param epoch the {@link epoch} when the post was requested: if it has changed, changes of the job may not have been reported
    */
   addOwnPost(stored: StoredJob, { epoch }: { readonly epoch: number }): JobEntry {
-    if (!this.isOpen) return this.#index.takeOutside(stored)
-    const entry = this.#index.takeOwnPost(stored, { isCurrent: this.isCurrent, isCovered: epoch === this.epoch })
+    if (!this.isOpen) return this.#index.addOutside(stored)
+    const entry = this.#index.applyOwnPost(stored, { isCurrent: this.isCurrent, isCovered: epoch === this.epoch })
     this.evaluate()
     return entry
   }
 
   /**
-   * Takes in a job that was posted some time ago: it may have been changed, or have ended since.
+   * Applies the answer to an earlier post: the job may have been changed, or have ended since.
    *
    * @throws NotConnected
    */
   async addEarlierPost(stored: StoredJob): Promise<void> {
     if (!this.isOpen) {
-      await this.follower.readStatus(this.#index.takeOutside(stored))
+      await this.follower.readStatus(this.#index.addOutside(stored))
       return
     }
     using _view = this.hold()
@@ -352,23 +352,23 @@ export class LiveView {
     await this.whenSettled({ signal: this.#signal })
     const entry = this.byId(stored.id)
     if (entry.stored || entry.ended || entry.windowStatus !== 'outside') return
-    this.#index.takeOutside(stored)
+    this.#index.addOutside(stored)
     await this.#findEnd(entry, stored.id)
   }
 
-  /** Takes in what a claim, a settle or a replacement of this process has written. */
+  /** Applies a posting that a claim, a settlement or a replacement of this process has written. */
   addOwnWrite(entry: JobEntry, written: OwnWrite): void {
-    this.#index.takeOwnWrite(entry, written)
+    this.#index.applyOwnWrite(entry, written)
   }
 
-  /** Takes in what this process has done to a job. A view that is subscribed has received the change before the answer. */
-  takeOwnChange(entry: JobEntry, change: OwnChange): void {
+  /** Applies a change that this process has made to a job. A subscribed view has received the change before the answer. */
+  applyOwnChange(entry: JobEntry, change: OwnChange): void {
     if (this.#subscription.isSubscribed) return
-    this.#index.takeOwnChange(entry, change)
+    this.#index.applyOwnChange(entry, change)
     this.#carryOut()
   }
 
-  /** Ends the view: every wait for the end of a job is rejected, also those that begin later. */
+  /** Ends the view: every wait for the end of a job is rejected, also those that start later. */
   close(reason: Error): void {
     clearTimeout(this.#dueTimer)
     this.#subscription.stop()
@@ -384,7 +384,7 @@ export class LiveView {
     this.evaluate()
   }
 
-  /** Sets what is set for keys of limits. */
+  /** Sets the rules of the limits. */
   setLimits(rules: LimitRules): void {
     this.#index.queue.setLimits(rules, this.#index.entries())
     this.evaluate()
@@ -403,7 +403,7 @@ export class LiveView {
     const pin = reader.pin(entry)
     try {
       if (entry.windowStatus === 'outside') {
-        this.#index.bringIn(entry.id)
+        this.#index.addPinned(entry.id)
         this.#reader.start()
         await this.whenSettled({ signal })
       }
@@ -423,8 +423,8 @@ export class LiveView {
   }
 
   /**
-   * Reads on for a caller that finds nothing to claim in the view. Resolves with false where there is nothing more on the board, or
-   * it cannot be read now.
+   * Reads the next section for a caller that finds nothing to claim in the view. Resolves with false if there is none, or it cannot be
+   * read now.
    */
   async readOn(options: { signal?: AbortSignal | undefined } = {}): Promise<boolean> {
     if (!this.#windowReader || this.#window?.isWholeBoard || !this.isCurrent) return false
@@ -437,7 +437,7 @@ export class LiveView {
 
   // --- The loop ---------------------------------------------------------------------------------------------------------
 
-  /** Carries out what is due after changes, and wakes those who wait; sets the timer for the next delay. */
+  /** Carries out the effects of changes, notifies waiters, and sets the timer for the next delay. */
   evaluate(): void {
     const { queue } = this.#index
     this.#windowReader?.tend()
@@ -447,14 +447,14 @@ export class LiveView {
     this.#reader.start()
     if (this.isCurrent && !this.#reader.isBusy) this.#enter()
     this.changed.notify()
-    this.setAlarm()
+    this.afterSearch()
   }
 
   /**
-   * Sets the timer for the next delay, limit or expiry, and reports limits for which jobs have begun to wait, and that jobs have expired: to be
-   * called after a search.
+   * Reports expired jobs, and limits for which jobs now wait, and sets the timer for the next delay, limit or expiry. To be called after
+   * each search for a job, which finds them.
    */
-  setAlarm(): void {
+  afterSearch(): void {
     if (this.#index.queue.expiring.hasExpired) this.#listener.jobsExpired()
     for (const { key, first, until } of this.#index.queue.takeLimited())
       this.#listener.limited(key, { first: first.entry, until })
@@ -504,10 +504,10 @@ export class LiveView {
     this.#listener.onError(asError(error))
   }
 
-  #onRead(entry: JobEntry, content: Parameters<JobIndex['takePosting']>[1]): void {
+  #onRead(entry: JobEntry, content: Parameters<JobIndex['applyPosting']>[1]): void {
     // After a gap, the listing says how a job ended.
     if (!content && !this.isCurrent) return
-    this.#index.takePosting(entry, content)
+    this.#index.applyPosting(entry, content)
     this.#carryOut()
   }
 
@@ -530,8 +530,8 @@ export class LiveView {
     }
   }
 
-  /** Empties the view, because it was closed. */
-  #leave(): void {
+  /** Empties the view after it was closed. */
+  #onClosed(): void {
     clearTimeout(this.#dueTimer)
     this.#dueAt = undefined
     this.unaccepted.stop()
@@ -547,7 +547,7 @@ export class LiveView {
 
   #onStatus(entry: JobEntry, status: JobStatus): void {
     this.#listener.statusRead(entry, status)
-    this.#index.takeStatus(entry, status)
+    this.#index.applyStatus(entry, status)
     this.#carryOut()
     // A read that failed without a connection is tried again: this status shows that there is a connection.
     this.#reader.resume()
@@ -564,17 +564,17 @@ export class LiveView {
     return (await this.#backend.list?.()) ?? EMPTY_LISTING
   }
 
-  *#take(listing: ViewListing, missed: readonly BoardChange[]): Generator<void, void, undefined> {
+  *#applyListing(listing: ViewListing, missed: readonly BoardChange[]): Generator<void, void, undefined> {
     if (listing.window) this.#windowReader?.begin(listing.window)
     else this.#listed = listing.jobs.length
-    for (const step of this.#index.takeListing(listing, missed)) {
-      // The first postings of a long board are read before the listing is taken in: whoever looks at it sees them early.
+    for (const step of this.#index.applyListing(listing, missed)) {
+      // The first postings of a long board are read while the listing is applied, so that they can be shown early.
       this.#reader.start()
       yield step
     }
   }
 
-  #onTaken(missed: readonly BoardChange[]): void {
+  #onApplied(missed: readonly BoardChange[]): void {
     this.#carryOut()
     for (const change of missed) this.#apply(change)
     this.#windowReader?.readUpToPinned()

@@ -1,5 +1,5 @@
 /**
- * After a gap in the changes the board is listed anew. Changes that arrive meanwhile are kept, and applied after the listing was taken in.
+ * Lists the board again after a gap in the changes. Changes that arrive meanwhile are kept, and applied after the listing.
  * The listing may contain some of them already. That is harmless: a change states what is so now, and the last one wins.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -10,13 +10,13 @@ import type { BoardChange } from '../backend.ts'
 export interface ResyncOptions<T> {
   readonly list: () => Promise<T>
   /**
-   * Takes in the listing, in steps between which other things happen in the process.
+   * Applies the listing, in steps between which other work of the process goes on.
    *
    * @param missed the changes between the gap and the answer with the listing
    */
-  readonly take: (listing: T, missed: readonly BoardChange[]) => Iterable<void>
-  /** Called with all changes since the gap, when the listing is taken in; the view is current from then on. */
-  readonly onTaken: (missed: readonly BoardChange[]) => void
+  readonly apply: (listing: T, missed: readonly BoardChange[]) => Iterable<void>
+  /** Called with all changes since the gap, when the listing is applied. The view is current from then on. */
+  readonly onApplied: (missed: readonly BoardChange[]) => void
   readonly onError: (error: unknown) => void
   /** Called when the board cannot be listed before another gap, because there is no connection. */
   readonly onDisconnected: (error: NotConnected) => void
@@ -39,7 +39,7 @@ export class Resync<T> {
     return this.#missed === undefined
   }
 
-  /** Begins anew, because changes may have been missed. */
+  /** Lists the board again, because changes may have been missed. */
   start(): void {
     this.#gaps += 1
     this.#missed = []
@@ -59,18 +59,18 @@ export class Resync<T> {
   }
 
   async #list(gap: number): Promise<void> {
-    const { list, take, onTaken, onError, onDisconnected, signal } = this.#options
+    const { list, apply, onApplied, onError, onDisconnected, signal } = this.#options
     const listUnlessNewer = async () => {
       if (gap !== this.#gaps) return
       const listing = await list()
       if (gap !== this.#gaps) return
-      for (const _step of take(listing, [...(this.#missed ?? [])])) {
+      for (const _step of apply(listing, [...(this.#missed ?? [])])) {
         await nextTurn()
         if (gap !== this.#gaps) return
       }
       const missed = this.#missed ?? []
       this.#missed = undefined
-      onTaken(missed)
+      onApplied(missed)
     }
     await retryUntilAborted(listUnlessNewer, {
       ...{ firstPauseMs: 100, maxPauseMs: 10_000, signal, onRetry: onError },

@@ -1,6 +1,6 @@
 /**
  * Finds flows that no living conductor knows while other jobs wait behind theirs for a resource, and after a while sets their
- * jobs aside: a job that no process ever claims would otherwise block its resources for ever.
+ * jobs aside: a job that no process ever claims would otherwise block its resources permanently.
  *
  * That is safe, because the order of the queue is only a matter of fairness: the transaction of the claim decides which job may
  * hold a resource.
@@ -11,7 +11,7 @@
  * no read.
  *
  * **The time since when** no conductor knows a flow is what this process has observed itself. For a flow that it has never seen
- * known, the time begins when the first of its jobs began to wait, so that a short-lived process is not blocked for ever. In its
+ * known, the time begins when the first of its jobs began to wait, so that a short-lived process is not blocked permanently. In its
  * first minute a process sets nothing aside, because conductors that start together do not all register at once. The claim of a
  * job proves that its owner, which need not be a conductor, knows its flow.
  */
@@ -87,7 +87,7 @@ export class UnacceptedFlows {
     this.#apply(waiting)
   }
 
-  /** Takes in a list of the living conductors that was read. */
+  /** Applies a list of the living conductors. */
   applyConductors(conductors: readonly Entity[]): void {
     if (this.#begunAt === undefined) return
     const { queue, backend } = this.#options

@@ -14,7 +14,7 @@ import { MAX_TIMER_MS, sleep } from '../../core/time.ts'
 import type { BoardSections, JobSummary } from '../backend.ts'
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { JobEntry } from '../model/entry.ts'
-import type { JobIndex, ShownJob } from './job-index.ts'
+import type { JobIndex, SectionJob } from './job-index.ts'
 import { toQueueKey, type ViewListing, type Window, type WindowListing, wantsResources } from './window.ts'
 
 /** The upper limit for the number of delayed jobs in one read. */
@@ -118,7 +118,7 @@ export class WindowReader {
     this.#waitingAfterShrink = Number.POSITIVE_INFINITY
     this.#growingUntil = undefined
     window.reset(listing)
-    this.#setAlarm(listing.horizon - READ_AHEAD_MS)
+    this.#afterSearch(listing.horizon - READ_AHEAD_MS)
   }
 
   /** Grows or shrinks the window if needed. Called after changes; does almost nothing if neither is needed. */
@@ -168,7 +168,7 @@ export class WindowReader {
     return {
       [Symbol.dispose]: () => {
         window.pinned.delete(entry)
-        index.settle(entry)
+        index.updateWindowStatus(entry)
       },
     }
   }
@@ -219,7 +219,7 @@ export class WindowReader {
       const posted = window.endReading()
       if (isCurrent()) {
         this.#show(posted)
-        index.settleAll()
+        index.updateWindowStatuses()
       }
       onRead()
     })
@@ -276,7 +276,7 @@ export class WindowReader {
     }
     window.moveHorizon(horizon)
     // The horizon is unchanged if more jobs become due at one instant than one read returns: the reader waits until it has passed.
-    this.#setAlarm(horizon === after ? horizon + 1 : horizon - READ_AHEAD_MS)
+    this.#afterSearch(horizon === after ? horizon + 1 : horizon - READ_AHEAD_MS)
     this.#show(summaries)
   }
 
@@ -287,7 +287,7 @@ export class WindowReader {
     return summaries.findLast(({ dueAt }) => dueAt < last.dueAt)?.dueAt ?? Math.max(after, last.dueAt - 1)
   }
 
-  #setAlarm(at: number): void {
+  #afterSearch(at: number): void {
     this.#readAheadAt = at
     clearTimeout(this.#timer)
     if (at === Number.POSITIVE_INFINITY) return
@@ -296,15 +296,15 @@ export class WindowReader {
     this.#timer.unref()
   }
 
-  #show(summaries: readonly ShownJob[]): void {
+  #show(summaries: readonly SectionJob[]): void {
     const { window, index } = this.#options
-    for (const summary of summaries) if (window.judge(summary) !== 'outside') index.show(summary)
+    for (const summary of summaries) if (window.judge(summary) !== 'outside') index.addFromSection(summary)
   }
 
   /** Removes jobs outside the window from the view. If that is not enough, moves the horizon and the end towards the head. */
   #shrink(): void {
     const { sections, window, index, now } = this.#options
-    index.settleAll()
+    index.updateWindowStatuses()
     const free = [...index.entries()].filter(
       (entry) => !entry.claimed && !window.pinned.has(entry) && !entry.isReserved,
     )
@@ -318,14 +318,14 @@ export class WindowReader {
     if (lastKept && delayed.length > 2 * keptDelayed) {
       const horizon = Math.min(window.horizon, lastKept.dueAt)
       window.moveHorizon(horizon)
-      this.#setAlarm(horizon - READ_AHEAD_MS)
+      this.#afterSearch(horizon - READ_AHEAD_MS)
     }
     const inside = places.filter((at) => window.judge(at) === 'inside').sort(compareClaimOrder)
     const kept = countFitting(inside, { jobs: sections.window, bytes: (sections.windowBytes * 3) / 4 })
     const last = inside[kept - 1]
     const isTooLarge = index.queue.bytes > this.#maxSize.bytes
     if (last && (inside.length > 2 * sections.window || isTooLarge)) window.moveEnd(this.#endAfterPinned(last))
-    index.settleAll()
+    index.updateWindowStatuses()
     if (isTooLarge) this.#waitingAfterShrink = this.#waiting
     this.#maxSize = {
       jobs: index.size + sections.window,

@@ -1,34 +1,34 @@
-/** Who may do what: the levels, and what a request is granted. */
+/** The rights of a request: the levels, and the functions that grant them. */
 import { InvalidArgument } from '../../core/errors.ts'
 import { LEVELS, type Level } from '../wire/session.ts'
 
-/** What somebody who asks is granted. */
+/** The person who sends a request, with the rights that were granted. */
 export interface Access {
   /** The name for reasons and the log. */
   readonly who: string
-  /** `read`: look. `operate`: cancel, restore, release, post, run schedules, hold limits. `admin`: pause the board, purge, set limits. */
+  /** `read`: look. `operate`: cancel, restore, release, post, run schedules, stop and resume limits. `admin`: pause the board, purge, set limits. */
   readonly level: Level
   /** Whether stores and results are shown; false by default. */
   readonly values?: boolean
 }
 
-/** The connection of a request, as far as the framework says it. */
+/** The client of a request. */
 export interface Client {
   /** The address of the peer, which is that of a proxy where there is one. */
   readonly address: string | undefined
 }
 
-/** Returns what a request is granted; undefined refuses it with 401. */
+/** Returns the rights of a request; undefined refuses it with 401. */
 export type Authorize = (request: Request, client: Client) => Access | undefined | Promise<Access | undefined>
 
-/** A way to authenticate that needs more than a look at the request. */
+/** A way to authenticate that also answers requests that sign in. */
 export interface Authenticator {
   readonly authorize: Authorize
   /** Answers a request that signs in; undefined for others. `mount` is the path of the dashboard, with its slash. */
   readonly signIn?: (request: Request, mount: string) => Response | undefined
   /** The value of `WWW-Authenticate` in refusals. */
   readonly challenge?: string
-  /** What people do who are refused. */
+  /** What people who are refused can do. */
   readonly advice?: string
 }
 

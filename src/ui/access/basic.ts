@@ -45,7 +45,7 @@ export async function passwordLine(
   return [name, stored, level, ...(values ? ['values'] : [])].join(':')
 }
 
-/** @param text the content of the file. @throws InvalidArgument naming the line that is wrong */
+/** Returns access by the names and passwords of a file. @param text the content of the file. @throws InvalidArgument naming the line that is wrong */
 export function basicAccess(text: string): Authenticator {
   const people = parsePeople(text)
   if (people.size === 0)
@@ -53,7 +53,7 @@ export function basicAccess(text: string): Authenticator {
   const [someone] = people.values()
   const known = new Map<string, Access>()
   const key = randomBytes(32)
-  const line = new Line()
+  const queue = new CheckQueue()
   return {
     authorize: async (request) => {
       const [name, password] = credentialsOf(request) ?? []
@@ -62,9 +62,9 @@ export function basicAccess(text: string): Authenticator {
       const remembered = known.get(mark)
       if (remembered) return remembered
       const person = people.get(name)
-      // Of an unknown name a hash is computed, too: the time must not say which names there are.
+      // A hash is computed for an unknown name, too: otherwise the time of the answer would tell which names there are.
       const { salt, hash, cost } = person ?? (someone as Person)
-      const computed = await line.run(() => hashWithScrypt(password, salt, hash.length, cost))
+      const computed = await queue.run(() => hashWithScrypt(password, salt, hash.length, cost))
       if (!timingSafeEqual(computed, hash) || !person) return undefined
       if (known.size >= MAX_REMEMBERED) known.clear()
       known.set(mark, person.access)
@@ -84,7 +84,7 @@ function credentialsOf(request: Request): [name: string, password: string] | und
   return [text.slice(0, colon), text.slice(colon + 1)]
 }
 
-/** @throws InvalidArgument */
+/** Parses the lines of the file. @throws InvalidArgument */
 function parsePeople(text: string): Map<string, Person> {
   const people = new Map<string, Person>()
   for (const [index, raw] of text.split('\n').entries()) {
@@ -117,8 +117,8 @@ function parsePerson(line: string): Person | undefined {
   return { access, cost, salt: saltBytes, hash: hashBytes }
 }
 
-/** Runs some checks at once, and refuses what would wait for long: guessing passwords must not use up the machine. */
-class Line {
+/** Runs a few checks at once, and refuses more than a hundred that wait: guessed passwords must not use up the machine. */
+class CheckQueue {
   #running = 0
   readonly #waiting: (() => void)[] = []
 

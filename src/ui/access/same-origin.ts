@@ -16,7 +16,7 @@ export function assertSameOrigin(request: Request): void {
     if (site === 'same-origin') return
     throw new Refusal('FORBIDDEN', `a change must come from the dashboard's own pages, not ${site}`)
   }
-  // Browsers omit the header on http:// beyond this machine, and old ones do not know it.
+  // Browsers omit the header for http:// addresses of other machines, and old browsers do not know it.
   const origin = headers.get('origin')
   if (origin !== null) {
     if (isOwnOrigin(origin, headers.get('host') ?? new URL(request.url).host)) return

@@ -78,7 +78,9 @@ class Cookie {
   /** Answers with the cookie, and sends the browser to the same page without the token. */
   set(request: Request, { value, mount }: { readonly value: string; readonly mount: string }): Response {
     const url = new URL(request.url)
-    const secure = url.protocol === 'https:' ? '; Secure' : ''
+    // A proxy that ends TLS says so. A client that invents the header only makes its own cookie stricter.
+    const forwarded = request.headers.get('x-forwarded-proto')?.split(',')[0]?.trim().toLowerCase()
+    const secure = url.protocol === 'https:' || forwarded === 'https' ? '; Secure' : ''
     const cookie = `${this.#name}=${value}; Path=${mount}; HttpOnly; SameSite=Strict${secure}`
     // Relative, because a proxy may have another path: the last segment of this one is its own.
     const location = `./${url.pathname.slice(url.pathname.lastIndexOf('/') + 1)}`

@@ -10,7 +10,7 @@ export interface TrustedHeaderOptions extends Omit<Access, 'who'> {
   readonly proxies: readonly string[]
 }
 
-/** @throws InvalidArgument */
+/** Returns access by a header of a trusted proxy. @throws InvalidArgument */
 export function trustedHeader({ header, proxies, level, values }: TrustedHeaderOptions): Authenticator {
   if (!/^[A-Za-z0-9-]{1,100}$/.test(header)) throw new InvalidArgument(`'${header}' is not the name of a header`)
   if (proxies.length === 0)
@@ -28,7 +28,7 @@ export function trustedHeader({ header, proxies, level, values }: TrustedHeaderO
   }
 }
 
-/** @throws InvalidArgument for a text that is neither an address nor a network */
+/** Parses the addresses and networks of the proxies. @throws InvalidArgument */
 function toBlockList(texts: readonly string[]): BlockList {
   const list = new BlockList()
   for (const text of texts) {

@@ -1,4 +1,4 @@
-/** The routes of the lists beside the jobs, of the session, and of the doctor. */
+/** The routes of the session, of the doctor, of the stream of changes, and of the lists other than jobs. */
 import { z } from 'zod'
 import { NotFound } from '../../core/errors.ts'
 import { packageVersion } from '../../core/package-version.ts'

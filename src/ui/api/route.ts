@@ -1,4 +1,4 @@
-/** What a route of the API is: its path, the right it needs, and the schemas of what it reads and answers. */
+/** The definition of a route of the API: its path, the rights that it needs, and the schemas of request and answer. */
 import { z } from 'zod'
 import type { Logger } from '../../core/log.ts'
 import type { Redactor } from '../../core/redaction.ts'
@@ -6,9 +6,8 @@ import type { Access, Client } from '../access/access.ts'
 import type { ViewedBoard } from '../boards/viewed-board.ts'
 import type { ChangeStreams, StreamCounter } from '../change-streams.ts'
 import type { DashboardSettings } from '../options.ts'
-import type { Level } from '../wire/session.ts'
 
-/** What routes use of the dashboard. */
+/** The parts of the dashboard that routes use. */
 export interface Services {
   readonly settings: DashboardSettings
   readonly boards: ReadonlyMap<string, ViewedBoard>
@@ -20,7 +19,7 @@ export interface Services {
   readonly signal: AbortSignal
 }
 
-/** A request to a route, checked. */
+/** A checked request to a route. */
 export interface Call<Q, B> {
   readonly services: Services
   readonly request: Request
@@ -40,8 +39,6 @@ export interface RouteOptions<Q extends z.ZodType, B extends z.ZodType> {
   readonly body?: B
   /** The schema of the answer; absent for a stream. */
   readonly answer?: z.ZodType
-  /** The level that it needs. An action whose level follows from its body checks it by itself. */
-  readonly level?: Level
   /** Whether it needs the right to see values. */
   readonly values?: boolean
   readonly handle: (call: Call<z.infer<Q>, z.infer<B>>) => Promise<unknown>
@@ -57,7 +54,7 @@ export function defineRoute<Q extends z.ZodType = z.ZodObject, B extends z.ZodTy
   return options as RouteOptions<z.ZodType, z.ZodType> & object as Route
 }
 
-/** The milliseconds for which a request waits that takes what is read of a long board so far. */
+/** The milliseconds for which a request waits if it accepts a part of a long board. */
 export const FIRST_LOOK_MS = 50
 
 /**
@@ -68,7 +65,7 @@ export function waitOf({ request }: Pick<Call<unknown, unknown>, 'request'>): nu
   return /\brespond-async\b/i.test(request.headers.get('prefer') ?? '') ? FIRST_LOOK_MS : undefined
 }
 
-/** A number in a query. */
+/** Returns the schema of the number of items in a query. */
 export function limitQuery({ most, by }: { readonly most: number; readonly by: number }) {
   return z
     .string()

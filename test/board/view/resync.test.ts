@@ -17,14 +17,14 @@ function resyncInSteps({ steps }: { readonly steps: number }) {
   const resync = new Resync<number>({
     signal: new AbortController().signal,
     list: async () => ++listings,
-    *take(listing) {
+    *apply(listing) {
       for (let step = 1; step <= steps; step += 1) {
         notes.push(`listing ${listing}, step ${step}`)
         hooks.get(`${listing}.${step}`)?.()
         if (step < steps) yield
       }
     },
-    onTaken: (missed) => notes.push(...missed.map(({ id }) => `change of ${id}`)),
+    onApplied: (missed) => notes.push(...missed.map(({ id }) => `change of ${id}`)),
     onError: (error) => notes.push(String(error)),
     onDisconnected: (error) => notes.push(String(error)),
   })

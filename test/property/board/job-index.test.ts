@@ -59,7 +59,7 @@ class NaiveBoard {
   apply(step: Step): void {
     if (step.kind === 'post') {
       for (let n = 0; n < step.jobs; n += 1) this.#post()
-    } else if (step.kind === 'own-post') this.#takeOwnPost(this.#post())
+    } else if (step.kind === 'own-post') this.#applyOwnPost(this.#post())
     else if (step.kind === 'read') this.#read()
     else if (step.kind === 'list') this.#list()
     else if (step.kind === 'take') this.#take()
@@ -105,10 +105,10 @@ class NaiveBoard {
   }
 
   /** Takes in the answer to a post of this process, which arrives after the report. */
-  #takeOwnPost(id: string): void {
+  #applyOwnPost(id: string): void {
     const stored = this.#stored({ id })
     if (!stored || !this.#isOpen) return
-    this.#index.takeOwnPost(stored, { isCurrent: !this.#listing, isCovered: true })
+    this.#index.applyOwnPost(stored, { isCurrent: !this.#listing, isCovered: true })
   }
 
   #change(
@@ -140,7 +140,7 @@ class NaiveBoard {
       this.#index.toRead.delete(entry)
       const stored = this.#stored(entry)
       // As the view does: the kept changes say how the job ended.
-      if (stored || !this.#listing) this.#index.takePosting(entry, stored)
+      if (stored || !this.#listing) this.#index.applyPosting(entry, stored)
     }
   }
 
@@ -159,7 +159,7 @@ class NaiveBoard {
       this.#postedBefore = new Set(listing.jobs.filter((id) => !this.emitted.has(id)))
       this.#claimedBefore = listing.claimed
     }
-    this.#listing = { slices: this.#index.takeListing(listing, []), missed: [] }
+    this.#listing = { slices: this.#index.applyListing(listing, []), missed: [] }
     this.#take()
   }
 

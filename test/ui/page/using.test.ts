@@ -244,7 +244,7 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     await page.goBack()
     await page.getByRole('link', { name: 'Search the history' }).click()
     await page.getByRole('heading', { level: 1, name: 'History' }).waitFor()
-    expect(await page.getByRole('combobox').inputValue()).toBe('no-such-words')
+    expect(await page.getByRole('combobox', { name: 'Search the history' }).inputValue()).toBe('no-such-words')
   })
 
   test('a dialog and the faults of a page are gone on another one', async () => {

@@ -126,7 +126,7 @@ export class Poster {
     const { reservation } = made
     const asked = await this.#toAskedPost(flow, store, options, made)
     const { uuid, name } = asked.posting
-    if (asked.onTaken === 'replace' && (reservation || options.client)) {
+    if (asked.onApplied === 'replace' && (reservation || options.client)) {
       const what = reservation ? 'postAndClaim' : 'post with client'
       throw new InvalidArgument(`${what}: key.on must not be 'replace'; omit it`)
     }
@@ -187,7 +187,7 @@ export class Poster {
       items.map(({ flow, store = {}, ...options }) => this.#toAskedPost(flow, store, options, made)),
     )
     const postings = asked.map(({ posting }) => posting)
-    const replacing = asked.findIndex(({ onTaken }) => onTaken === 'replace')
+    const replacing = asked.findIndex(({ onApplied }) => onApplied === 'replace')
     if (replacing >= 0)
       throw new InvalidArgument(
         `postMany: item ${replacing}: key.on must not be 'replace' with atomic; omit one of them`,
@@ -257,7 +257,7 @@ export class Poster {
     const asked = typeof flow === 'string' ? options : withFlowPosting(flow, checked, options)
     const posting = makePosting({ ...asked, ...fields, postedBy: this.#who, trace }, reservation)
     assertSupported(this.#backend, posting)
-    return { posting, onTaken: toOnTakenKey(asked.key) }
+    return { posting, onApplied: toOnTakenKey(asked.key) }
   }
 
   /**

@@ -15,7 +15,7 @@ import type { LiveView } from '../../view/live-view.ts'
 /** A posting to post, and what the post does if its key is taken. */
 export interface AskedPost {
   readonly posting: Posting
-  readonly onTaken: OnTakenKey
+  readonly onApplied: OnTakenKey
 }
 
 /** The job that has the key of a post, and what the post has done. */
@@ -55,7 +55,7 @@ export class TakenKeys {
     asked: AskedPost,
     taken: KeyTaken,
   ): Promise<TakenJob | undefined> {
-    if (asked.onTaken === 'replace') return this.#replace(found.entry, asked, taken)
+    if (asked.onApplied === 'replace') return this.#replace(found.entry, asked, taken)
     const { entry, stored } = found
     const isStarted = entry.claimed || stored.posting.runs > 0
     return { entry, posting: stored.posting, taken: { because: isStarted ? 'running' : 'waiting' } }

@@ -586,7 +586,7 @@ export class PostgresBackend implements Backend {
     const locks = new ResourceLocks({
       ...{ schema, board, uri, enabled: advisoryLocks },
       connection: () => keeper.connection,
-      onTaken: (reason) => keeper.current && keeper.markLost(keeper.current, reason),
+      onApplied: (reason) => keeper.current && keeper.markLost(keeper.current, reason),
     })
     const changer = new BoardWriter({
       ...{ schema, board, posts, claims, others, locks, failed },

@@ -37,7 +37,7 @@ export interface ResourceLocksOptions {
   /** Returns the connection of the session; undefined while there is none. */
   readonly connection: () => PostgresConnection | undefined
   /** Called when another program has got the lock of a claim that goes on. */
-  readonly onTaken: (reason: Error) => void
+  readonly onApplied: (reason: Error) => void
 }
 
 interface Lock {
@@ -199,7 +199,7 @@ export class ResourceLocks {
   #reportTaken(name: string, holder: LockHolder): void {
     const who = describeHolder(holder)
     const why = `${who} has locked resource ${name} of a claim while the connection was broken`
-    this.#options.onTaken(new NotConnected(`${this.#options.uri}: the session is over: ${why}`))
+    this.#options.onApplied(new NotConnected(`${this.#options.uri}: the session is over: ${why}`))
   }
 
   /** Returns those of the locks that are held now. */

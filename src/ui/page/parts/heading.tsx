@@ -12,7 +12,7 @@ export interface HeadingProps {
   /** The title of the tab; the text of the heading unless there are children. */
   readonly title: string
   readonly children?: ComponentChildren
-  /** Buttons beside it. */
+  /** Buttons to its right. */
   readonly actions?: ComponentChildren
 }
 

@@ -105,7 +105,7 @@ export function Elapsed({ from, to }: { from: string; to?: string | undefined })
   )
 }
 
-/** Each state has a sign of its own beside its colour. */
+/** Shows a state with a sign of its own in addition to its colour. */
 export const SIGNS: Readonly<Record<string, string>> = {
   WAITING: '○',
   DELAYED: '◔',
