@@ -1,7 +1,16 @@
 /** The metrics of a conductor: what they count, over HTTP; and that nothing is recorded where they are off. */
 import { expect, onTestFinished, test } from 'vitest'
 import { createDeferred } from '../../src/core/async/abort.ts'
-import { type ConductorOptions, input, linear, openBoard, schedule, startConductor, task } from '../../src/index.ts'
+import {
+  type ConductorOptions,
+  input,
+  linear,
+  openBoard,
+  prometheus,
+  schedule,
+  startConductor,
+  task,
+} from '../../src/index.ts'
 import { checkMetrics, promtool } from '../support/promtool.ts'
 
 async function openScene(options: Partial<ConductorOptions> = {}) {
@@ -66,6 +75,15 @@ test('count jobs by flow and outcome, and say what runs now', async () => {
   const { status, type, text } = await read()
   expect({ status, type }).toEqual({ status: 200, type: 'text/plain; version=0.0.4; charset=utf-8' })
   expect(text).toMatch(/^jobboard_info\{version="\d.*",node="\d.*",tz=".*"\} 1$/m)
+})
+
+test('of a conductor that has stopped say so, for as long as the application serves them', async () => {
+  const telemetry = prometheus()
+  const { conductor } = await openScene({ telemetry })
+  const lines = () => telemetry.text().match(/^jobboard_(ready|slots|session_connected) .*$/gm)
+  expect(lines()).toEqual(['jobboard_slots 3', 'jobboard_ready 1', 'jobboard_session_connected 1'])
+  await conductor.stop()
+  expect(lines()).toEqual(['jobboard_slots 0', 'jobboard_ready 0', 'jobboard_session_connected 0'])
 })
 
 test('count the jobs of schedules, and how late they are', async () => {
