@@ -3,6 +3,7 @@
 export { MAX_HISTORY } from './api/history.ts'
 export type { JobEndsRequest, KnownJobEnd } from './api/job-ends.ts'
 export type { ListedJob, Page } from './api/job-pages.ts'
+export { describeMissingToken } from './api/waiting-for.ts'
 export { type RedisServerInfo, redisServerInfo } from './backends/redis/internal.ts'
 export { isCancellation } from './claims/claim-manager.ts'
 export { toDeclaredLimits } from './limits/declare.ts'

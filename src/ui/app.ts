@@ -70,10 +70,16 @@ async function withinTime<T>(work: Promise<T>): Promise<T> {
   try {
     return await rejectOnAbort(work, late)
   } catch (error) {
+    // Nobody reads a stream that is opened too late.
+    if (late.aborted) void work.then(cancelBody).catch(() => undefined)
     if (late.aborted && error === late.reason)
       throw new NotConnected(`the board has not answered for ${ANSWER_MS / 1_000} s; try again`)
     throw error
   }
+}
+
+async function cancelBody(result: unknown): Promise<void> {
+  if (result instanceof Response) await result.body?.cancel()
 }
 
 /** Reads a JSON body. @throws Refusal if it is too large, too slow, or not JSON */

@@ -1,6 +1,6 @@
 /** What people ask a board to do through the dashboard: it is done, it says who asked, and it is in the log. */
 import { pino } from 'pino'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type JobBoard, openBoard, schedule, type TrashedJob } from '../../src/board/index.ts'
 import { startConductor } from '../../src/conductor/index.ts'
 import { input, linear, task } from '../../src/flow/index.ts'
@@ -125,6 +125,7 @@ describe('many jobs', () => {
       more: false,
       done: 0,
       failed: [],
+      failures: 0,
       left: 10,
     })
     await board.post('a', {})
@@ -164,6 +165,32 @@ describe('many jobs', () => {
     clearInterval(timer)
     expect(looked).toBeGreaterThanOrEqual(500)
     expect(turns).toBeGreaterThan(2)
+  })
+
+  test('are changed up to a limit, where one request cannot find them all', async () => {
+    const result = await ask<WireBulkResult>('/bulk', { action: 'cancel', query: 'flow:a', limit: 4 })
+    expect(result).toMatchObject({ matched: 10, more: true, done: 4, left: 0 })
+    expect(await trash()).toHaveLength(4)
+  })
+
+  test('are counted without a line in the log that says they were changed', async () => {
+    await ask('/bulk', { action: 'cancel', query: 'flow:a', dryRun: true })
+    expect(lines.filter(({ audit }) => audit !== undefined)).toEqual([])
+  })
+
+  test('are no longer changed after a defect, and the answer comes when none is under way', async () => {
+    let running = 0
+    let cancelled = 0
+    vi.spyOn(board, 'cancel').mockImplementation(async () => {
+      cancelled += 1
+      if (cancelled === 5) throw new TypeError('a defect')
+      running += 1
+      await new Promise(setImmediate)
+      running -= 1
+    })
+    const { status } = await client.post('/boards/main/bulk', { action: 'cancel', query: '' })
+    expect([status, running]).toEqual([500, 0])
+    expect(cancelled).toBeLessThan(30)
   })
 
   test('with a text that is the uuid of no job: the others are changed', async () => {

@@ -29,6 +29,12 @@ test.each([
   ['import', true],
   ['IMPORT may', true],
   ['import june', false],
+  ['"may…"', false],
+  ['name:"import \\* may"', false],
+  ['store.customer.id="\\*"', false],
+  ['store.customer.id=*', true],
+  ['key:""', false],
+  ['group:""', false],
   ['0199c0de', true],
   ['beef', true],
   ['"of may"', true],
@@ -74,13 +80,13 @@ test('states are a set', () => {
 describe('is refused with one clear line', () => {
   test.each([
     ['nmae:x', 'did you mean name?'],
-    ['foo:x', 'put a word with a colon in quotes'],
+    ['foo:x', 'to search for a word with a colon, put it in quotes'],
     ['state:sleeping', "state must be one of waiting, delayed, running, trashed, done, got 'sleeping'"],
     ['attempts:many', 'attempts must be a number'],
     ['attempts:>', 'attempts must be a number'],
     ['name:', 'name: needs a value'],
     ['store.=x', 'store.KEY'],
-    ['name:"x', 'a quote without its end'],
+    ['name:"x', 'an opening quote without a closing one'],
     ['x '.repeat(21), 'at most 20 parts'],
     ['x'.repeat(2_001), 'at most 2000 characters'],
   ])('%s', (text, message) => {

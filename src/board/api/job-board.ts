@@ -90,7 +90,7 @@ import { HOLD_EXPIRES_AFTER, type HoldOptions, ResourceHold, toHoldPost } from '
 import { type RestoreOptions, restore } from './restoring.ts'
 import { toScheduleHost } from './schedule-host.ts'
 import { TrashedJob } from './trashed-job.ts'
-import type { WaitingFor } from './waiting-for.ts'
+import { readTokenReason, type WaitingFor } from './waiting-for.ts'
 
 /** The delay by which a job is reserved for its poster: other boards do not claim it before. */
 const RESERVED_FOR_POSTER = '1h'
@@ -524,7 +524,9 @@ export class JobBoard implements AsyncDisposable {
     this.#lifecycle.assertRunning()
     // Changes come by a watch: without this, a key that this process has just held or resumed would be as it was before.
     if (this.#limitBook.revision !== undefined) await this.#limitBook.refresh().catch(() => undefined)
-    return this.#lookup.waitingFor(job, { paused: () => this.paused })
+    const reason = await this.#lookup.waitingFor(job, { paused: () => this.paused })
+    if (reason || !this.capabilities.limits || job.limits.length === 0 || job.state !== 'UNCLAIMED') return reason
+    return readTokenReason(job, this.limits)
   }
 
   /**

@@ -1,7 +1,9 @@
 /** Finds out why a job is not run, the most common question of operators. */
+import { NotFound } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import { formatDuration, toDate } from '../../core/time.ts'
 import type { Backend, Entity } from '../backend.ts'
+import type { Limits } from '../limits/limits.ts'
 import type { JobEntry } from '../model/entry.ts'
 import {
   CONDUCTOR_KIND,
@@ -163,6 +165,29 @@ async function findOutsideHolder(
   }
 }
 
+/** Returns the reason that a limit of the job has no token now. This process knows that only if it claims jobs, so the limits are read. */
+export async function readTokenReason(
+  { limits: keys }: Pick<Job, 'limits'>,
+  limits: Pick<Limits, 'show'>,
+): Promise<WaitingFor | undefined> {
+  for (const { key } of keys) {
+    const view = await limits.show(key).catch((error: unknown) => {
+      if (!(error instanceof NotFound)) throw error
+    })
+    const use = view?.keys?.find((one) => one.key === key)
+    if (!view?.rate || !use?.nextStart) continue
+    const { concurrency, rate } = view
+    const limit = { ...defined({ concurrency }), rate: { intervalMs: rate.perMs / rate.limit, burst: rate.burst } }
+    const text = describeMissingToken(key, use.nextStart)
+    return { kind: 'limit', key, limit, used: use.running, until: use.nextStart, text }
+  }
+  return undefined
+}
+
+export function describeMissingToken(key: string, until: Date): string {
+  return `limit ${key} has no token until ${until.toISOString()}`
+}
+
 function toKeptReason({ first, ...kept }: KeptTokens): WaitingFor {
   const job = new Job(first.entry)
   const reason = toLimitReason(kept)
@@ -186,7 +211,7 @@ function toLimitReason({ key, rule, used, until }: LimitBlocker): Extract<Waitin
     return { ...reason, ...defined({ stopped }), text: describeStop(key, rule, { isHeld }) }
   }
   if (!reason.until) return { ...reason, text: describeTakenSlots(key, concurrency) }
-  return { ...reason, text: `limit ${key} has no token until ${reason.until.toISOString()}` }
+  return { ...reason, text: describeMissingToken(key, reason.until) }
 }
 
 function toStopped({ id, by, at, reason }: LimitOrigin): StoppedLimit {

@@ -354,8 +354,8 @@ export class JobIndex {
     for (const entry of [...this.#entries.values()]) {
       const { id = '', postedDuringResync: newer } = entry
       this.#isEarlier = isEarlier(id)
-      entry.postedDuringResync = false
       if (listed.has(id)) continue
+      entry.postedDuringResync = false
       // The listing did not ask about jobs that entered the view after it began.
       if (newer || (window && !window.asked.has(id))) this.toRead.add(entry)
       else if (!window?.outside.has(id)) this.#endUnlisted(entry, id, listing)
@@ -387,6 +387,7 @@ export class JobIndex {
     const status = this.#statusOfListed(summary)
     const entry = known ?? this.#add(id, status)
     if (wasThere && !entry.postedDuringResync) entry.entered = this.#isEarlier ? 'earlier' : 'late'
+    entry.postedDuringResync = false
     if (summary) entry.queueKey = summary
     entry.trashing = false
     this.#outdate(entry)

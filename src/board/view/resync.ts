@@ -70,7 +70,12 @@ export class Resync<T> {
       }
       const missed = this.#missed ?? []
       this.#missed = undefined
-      onApplied(missed)
+      try {
+        onApplied(missed)
+      } catch (error) {
+        // A retry would apply an older listing to a view that is current.
+        onError(error)
+      }
     }
     await retryUntilAborted(listUnlessNewer, {
       ...{ firstPauseMs: 100, maxPauseMs: 10_000, signal, onRetry: onError },

@@ -11,7 +11,7 @@ import { Refusal, toProblem } from '../problem.ts'
 import { matches } from '../search/match.ts'
 import type { Search, SearchState } from '../search/parse.ts'
 import type { bulkBody, WireBulkResult } from '../wire/actions.ts'
-import { carryOut } from './audit.ts'
+import { assertMay, carryOut } from './audit.ts'
 import { searchOf } from './board-of.ts'
 import type { Call } from './route.ts'
 
@@ -19,8 +19,9 @@ import type { Call } from './route.ts'
 const MAX_JOBS = 10_000
 /** How many jobs are changed at the same time. */
 const AT_ONCE = 16
-const MAX_FAILURES = 1_000
-/** The time within which the jobs must be found, and that within which they are changed. A request is answered within 45 s in any case. */
+/** The most failures that an answer has. */
+const MAX_SHOWN_FAILURES = 1_000
+/** The times for finding the jobs, and for changing them: together less than the 45 s after which the request would fail. */
 const FIND_MS = 10_000
 const ACT_MS = 25_000
 
@@ -31,31 +32,55 @@ interface Target {
   act(reason: string): Promise<unknown>
 }
 
-interface Targets {
-  readonly targets: readonly Target[]
-  readonly more: boolean
-  /** The named jobs that were not found. */
-  readonly missing: readonly string[]
+interface Found<T> {
+  readonly jobs: readonly T[]
+  /** Whether there may be more: the time or the most jobs of one request were reached. */
+  readonly hasMore: boolean
 }
 
-/** Counts the jobs of a bulk action, and carries it out unless only the number is asked for. @throws Refusal, InvalidArgument, NotConnected */
+interface Targets {
+  readonly targets: readonly Target[]
+  readonly hasMore: boolean
+  /** The named jobs that are not there. */
+  readonly missing: readonly string[]
+  /** The number of named jobs that were not looked for in time. */
+  readonly unread: number
+}
+
+/**
+ * Finds the jobs of a bulk action, and changes them unless `dryRun` is set.
+ *
+ * @throws Refusal without the right, and if the search matches more jobs than were shown; InvalidArgument, NotConnected
+ */
 export async function runBulk(call: Call<unknown, Body>, viewed: ViewedBoard): Promise<WireBulkResult> {
-  const { action, uuids, query, reason, dryRun, expected } = call.body
-  const what = uuids ? `${uuids.length} jobs` : `all jobs of the search '${query}'`
-  const search = query === undefined ? undefined : searchOf(call, query)
+  const { action, uuids, query, reason, dryRun, expected, limit = MAX_JOBS } = call.body
+  const wanted: Wanted = {
+    ...{ action, uuids, redaction: call.services.redaction },
+    search: query === undefined ? undefined : searchOf(call, query),
+  }
   await viewed.touch()
-  return carryOut(call, viewed, { action, what: dryRun ? `${what} (counted only)` : what, reason }, async (text) => {
-    const { redaction } = call.services
-    const { targets, more, missing } = await findTargets(viewed, { action, uuids, search, redaction })
-    const matched = targets.length + missing.length
-    if (dryRun) return { matched, more, done: 0, failed: [], left: matched }
+  if (dryRun) {
+    assertMay(call, action)
+    const { targets, hasMore, missing, unread } = await findTargets(viewed, wanted)
+    const matched = targets.length + missing.length + unread
+    return { matched, more: hasMore, done: 0, failed: [], failures: 0, left: matched }
+  }
+  const what = uuids ? `${uuids.length} jobs` : `all jobs of the search '${query}'`
+  return carryOut(call, viewed, { action, what, reason }, async (text) => {
+    const { targets, hasMore, missing, unread } = await findTargets(viewed, wanted)
+    const matched = targets.length + missing.length + unread
     if (expected !== undefined && matched > expected)
-      throw new Refusal('CHANGED', `the search finds ${matched} jobs now, and ${expected} were shown: look again`)
-    const failed = missing
-      .slice(0, MAX_FAILURES)
-      .map((uuid) => ({ uuid, code: 'NOT_FOUND', message: notThere(action) }))
-    const { done, tried } = await actOnAll(targets, { reason: text, failed, call })
-    return { matched, more, done, failed, left: targets.length - tried }
+      throw new Refusal(
+        'CHANGED',
+        `the search now finds ${matched} jobs, but ${expected} were confirmed: count them again`,
+      )
+    const failed = missing.map((uuid) => ({ uuid, code: 'NOT_FOUND', message: notThere(action) }))
+    const chosen = targets.slice(0, limit)
+    const { done, tried } = await actOnAll(chosen, { reason: text, failed, call })
+    return {
+      ...{ matched, more: hasMore || chosen.length < targets.length, done, failures: failed.length },
+      ...{ failed: failed.slice(0, MAX_SHOWN_FAILURES), left: chosen.length - tried + unread },
+    }
   })
 }
 
@@ -66,7 +91,11 @@ interface ActOptions {
   readonly call: Pick<Call<unknown, Body>, 'services'>
 }
 
-/** Changes the jobs, some at a time, until the time of one request is over or the dashboard is closed. */
+/**
+ * Changes up to 16 jobs at the same time, for at most 25 s, or until the dashboard is closed.
+ *
+ * @throws the first error that is a defect, when no change is under way any more
+ */
 async function actOnAll(
   targets: readonly Target[],
   { reason, failed, call }: ActOptions,
@@ -75,22 +104,24 @@ async function actOnAll(
   const until = monotonic() + ACT_MS
   let done = 0
   let tried = 0
+  const defects: unknown[] = []
   const waiting = targets.values()
   const worker = async () => {
     for (const { uuid, act } of waiting) {
-      if (signal.aborted || monotonic() > until) return
+      if (signal.aborted || defects.length > 0 || monotonic() > until) return
       tried += 1
       try {
         await act(reason)
         done += 1
       } catch (error) {
-        if (!(error instanceof JobboardError)) throw error
+        if (!(error instanceof JobboardError)) defects.push(error)
         const { code, message } = toProblem(error).problem
-        if (failed.length < MAX_FAILURES) failed.push({ uuid, code, message: redaction.text(message) })
+        failed.push({ uuid, code, message: redaction.text(message) })
       }
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  if (defects.length > 0) throw defects[0]
   return { done, tried }
 }
 
@@ -102,30 +133,43 @@ interface Wanted {
 }
 
 async function findTargets(viewed: ViewedBoard, { action, uuids, ...searching }: Wanted): Promise<Targets> {
-  const wanted = uuids && new Set(uuids)
+  const named = uuids && new Set(uuids)
   if (action === 'cancel') {
-    const found = wanted ? await findNamed(viewed, wanted) : await searchJobs(viewed, searching)
-    return toTargets(found, wanted, (job, reason) => viewed.board.cancel(job, { reason }))
+    const found = named ? await findNamed(viewed, named) : await searchJobs(viewed, searching)
+    return toTargets(found, named, (job, reason) => viewed.board.cancel(job, { reason }))
   }
-  const found = await searchTrash(viewed, (job) => (wanted ? wanted.has(job.uuid) : isInSearch(job, searching)))
-  return toTargets(found, wanted, (job) => (action === 'restore' ? viewed.board.restore(job) : viewed.board.purge(job)))
+  const found = await searchTrash(
+    viewed,
+    (job) => (named ? named.has(job.uuid) : isInSearch(job, searching)),
+    named?.size,
+  )
+  return toTargets(found, named, (job) => (action === 'restore' ? viewed.board.restore(job) : viewed.board.purge(job)))
 }
 
 function toTargets<T extends { readonly uuid: string }>(
-  { jobs, more }: { readonly jobs: readonly T[]; readonly more: boolean },
-  wanted: ReadonlySet<string> | undefined,
+  { jobs, hasMore }: Found<T>,
+  named: ReadonlySet<string> | undefined,
   act: (job: T, reason: string) => Promise<unknown>,
 ): Targets {
-  const there = new Set(jobs.map(({ uuid }) => uuid))
+  const foundUuids = new Set(jobs.map(({ uuid }) => uuid))
   const targets = jobs.map((job) => ({ uuid: job.uuid, act: (reason: string) => act(job, reason) }))
-  return { targets, more, missing: [...(wanted ?? [])].filter((uuid) => !there.has(uuid)) }
+  const rest = [...(named ?? [])].filter((uuid) => !foundUuids.has(uuid))
+  return hasMore && named
+    ? { targets, hasMore, missing: [], unread: rest.length }
+    : { targets, hasMore, missing: rest, unread: 0 }
 }
 
-async function findNamed({ board }: ViewedBoard, uuids: ReadonlySet<string>): Promise<{ jobs: Job[]; more: boolean }> {
+async function findNamed({ board }: ViewedBoard, uuids: ReadonlySet<string>): Promise<Found<Job>> {
   const jobs: Job[] = []
+  const until = monotonic() + FIND_MS
+  let hasMore = false
   const waiting = uuids.values()
   const worker = async () => {
     for (const uuid of waiting) {
+      if (monotonic() > until) {
+        hasMore = true
+        return
+      }
       const job = await board.find(uuid).catch((error: unknown) => {
         // InvalidArgument: a text that is not the uuid of any job.
         if (!(error instanceof NotFound || error instanceof InvalidArgument)) throw error
@@ -134,14 +178,14 @@ async function findNamed({ board }: ViewedBoard, uuids: ReadonlySet<string>): Pr
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, worker))
-  return { jobs, more: false }
+  return { jobs, hasMore }
 }
 
-/** Reads the whole board, which may take several reads. */
+/** Searches the open jobs of the board for at most 10 s. */
 async function searchJobs(
   { board }: ViewedBoard,
   { search, redaction }: Pick<Wanted, 'search' | 'redaction'>,
-): Promise<{ jobs: Job[]; more: boolean }> {
+): Promise<Found<Job>> {
   const now = await board.readClock()
   const accept = (listed: ListedJob) => {
     const state = stateOf(listed, now).toLowerCase() as SearchState
@@ -149,18 +193,24 @@ async function searchJobs(
   }
   const owners = search?.readsOwners ?? false
   const page = await board.jobPage({ limit: MAX_JOBS, most: Number.MAX_SAFE_INTEGER, timeMs: FIND_MS, accept, owners })
-  return { jobs: page.items.map(({ job }) => job), more: page.next !== undefined }
+  return { jobs: page.items.map(({ job }) => job), hasMore: page.next !== undefined }
 }
 
+/** Searches the trash for at most 10 s. A uuid can be in the trash several times: the newest entry counts. */
 async function searchTrash(
   { board }: ViewedBoard,
   isWanted: (job: TrashedJob) => boolean,
-): Promise<{ jobs: TrashedJob[]; more: boolean }> {
-  const accept = (job: TrashedJob) => isWanted(job)
-  const page = await board.trashPage({ limit: MAX_JOBS, most: Number.MAX_SAFE_INTEGER, timeMs: FIND_MS, accept })
-  // A uuid can be in the trash several times: the newest counts.
-  const newest = new Map(page.items.map((job) => [job.uuid, job]))
-  return { jobs: [...newest.values()], more: page.next !== undefined }
+  limit = MAX_JOBS,
+): Promise<Found<TrashedJob>> {
+  const seen = new Set<string>()
+  const accept = (job: TrashedJob) => {
+    if (seen.has(job.uuid) || !isWanted(job)) return false
+    seen.add(job.uuid)
+    return true
+  }
+  const asked = { limit, most: Number.MAX_SAFE_INTEGER, timeMs: FIND_MS, newestFirst: true, accept }
+  const { items, next } = await board.trashPage(asked)
+  return { jobs: items, hasMore: next !== undefined && items.length < limit }
 }
 
 function isInSearch(job: TrashedJob, { search, redaction }: Pick<Wanted, 'search' | 'redaction'>): boolean {

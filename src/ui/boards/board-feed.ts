@@ -22,7 +22,7 @@ const RECORD_TOPICS: Readonly<Record<string, string>> = {
   'limit-hold': 'limits',
   schedule: 'schedules',
 }
-/** How many open jobs the feed looks at when it is opened. */
+/** The limits of one read of the open jobs: the first 20,000 in claim order, for 200 ms. */
 const SCAN = { limit: 10_000, most: 20_000, timeMs: 200 } as const
 const HOUR_MS = 3_600_000
 
@@ -30,11 +30,16 @@ export interface BoardFeedOptions {
   readonly board: JobBoard
   readonly log: Logger
   readonly onTopics: (topics: readonly string[]) => void
-  /** Called when an event may have changed what was computed before. */
+  /** Called when cached answers may be out of date. */
   readonly onChange: () => void
   /** Called when the feed is closed: from now on, changes are not reported. */
   readonly onClose?: () => void
   readonly idleMs?: number
+}
+
+interface CountedEvent {
+  readonly counter: Counter
+  readonly at: number
 }
 
 /** The subscriptions of an open feed. A subscription that is added after `end` is ended at once: the feed was closed while it was being opened. */
@@ -51,7 +56,7 @@ class Subscriptions {
     this.#isEnded = true
     const ends = this.#ends
     this.#ends = []
-    // A watch cannot be ended without a connection, but then the server has ended it.
+    // Without a connection a watch cannot be ended here; the server ends it with the connection.
     await Promise.allSettled(ends.map(async (end) => end()))
   }
 }
@@ -64,8 +69,10 @@ export class BoardFeed {
   #closeTimer: NodeJS.Timeout | undefined
   /** The conductors and the pause when they were last read, as JSON. */
   #compared = ''
-  /** Whether events are counted. Not before the history is read: it has what happened until then. */
+  /** Whether events are counted: not before the time until then is filled in. */
   #isCounting = false
+  /** The events from while the history is read. */
+  #early: CountedEvent[] | undefined
   /** The time until which everything is in the throughput. */
   #countedUntil = 0
 
@@ -149,16 +156,18 @@ export class BoardFeed {
       await subscriptions.end()
       throw error
     }
-    // Answers from while the board was being read have only a part of its jobs.
+    // Answers that were computed while the board was being read contain only a part of the jobs.
     onChange()
     onTopics(['board', 'jobs'])
   }
 
-  /** Counts and reports events. Returns the counter of failed runs, which has to be told which jobs are running already. */
+  /** Counts and reports events. Returns the counter of failed runs; the caller passes it the running jobs. */
   #listen(subscriptions: Subscriptions): FailedRuns {
     const { board, onTopics, onChange } = this.#options
     const count = (counter: Counter) => {
-      if (this.#isCounting) this.throughput.count(counter, Date.now())
+      const at = Date.now()
+      if (this.#isCounting) this.throughput.count(counter, at)
+      else this.#early?.push({ counter, at })
     }
     const failedRuns = new FailedRuns(() => count('failed'))
     const emit = (topics: readonly string[], { job }: JobEvent) => {
@@ -198,28 +207,36 @@ export class BoardFeed {
     return failedRuns
   }
 
-  /** Counts events from now on, and what has happened since they were counted last: open jobs by their posts, others by the history. */
+  /** Starts to count events, and fills in the time since the last count: posts of open jobs from the board, the rest from the history. */
   async #startCounting(subscriptions: Subscriptions): Promise<void> {
     const { board } = this.#options
     // The feed may have been closed, and even opened again, while the view was being opened.
     if (this.#opening?.subscriptions !== subscriptions) return
     const until = Date.now()
     const from = Math.max(until - HOUR_MS, this.#countedUntil)
-    this.#isCounting = true
-    // Jobs that are still open are not in the history.
-    const accept = ({ job: { postedAt } }: ListedJob) => {
-      if (postedAt && postedAt.getTime() >= from && postedAt.getTime() < until)
-        this.throughput.count('posted', postedAt.getTime())
+    const early: CountedEvent[] = []
+    this.#early = early
+    const posts = new Map<string, number>()
+    const accept = ({ job: { uuid, postedAt } }: ListedJob) => {
+      if (postedAt) posts.set(uuid, postedAt.getTime())
       return false
     }
     await board.jobPage({ ...SCAN, accept })
-    if (!board.capabilities.history) return
-    const history = await board.history({ limit: MAX_HISTORY })
+    const history = board.capabilities.history ? await board.history({ limit: MAX_HISTORY }) : []
+    // It was closed meanwhile: what is not filled in now is filled in by the next opening.
+    if (this.#opening?.subscriptions !== subscriptions) return
+    // A job that has ended between the two reads is in both.
+    for (const { uuid } of history) posts.delete(uuid)
+    for (const at of posts.values()) if (at >= from && at < until) this.throughput.count('posted', at)
     this.throughput.fill(history, { from, until })
+    for (const { counter, at } of early) this.throughput.count(counter, at)
+    this.#early = undefined
+    this.#isCounting = true
   }
 
-  /** Notes until when events were counted: the next opening fills in what follows, and nothing twice. */
+  /** Stops counting, and notes the time, so that the next opening counts nothing twice. */
   #stopCounting(): void {
+    this.#early = undefined
     if (!this.#isCounting) return
     this.#isCounting = false
     this.#countedUntil = Date.now()
@@ -239,7 +256,7 @@ export class BoardFeed {
     await Promise.all(Object.entries(RECORD_TOPICS).map(watch))
   }
 
-  /** Reads the conductors and the pause, and reports if they have changed. */
+  /** Reads the conductors and whether the board is paused, and emits topics if either has changed. */
   async #compare(): Promise<void> {
     const { board, log, onTopics, onChange } = this.#options
     if (this.#holds === 0 || !board.connected) return

@@ -1,17 +1,17 @@
 /**
- * Counts the runs that fail. The event of a release comes before the posting is read again, so how the run ended is not known yet: the attempts of
- * the job are examined a moment later. Attempts have no numbers; the start of an attempt tells whether it was counted already.
+ * Counts the runs that fail. When a release is reported, the posting has not been read again, so the end of the run is not known: the attempts of
+ * the job are examined a moment later. Attempts have no numbers, so their start identifies them.
  */
 import type { Job } from '../../board/index.ts'
 
 const EXAMINE_MS = 1_000
-/** How often a job is examined until its posting has been read. */
+/** The most examinations of a job, one per second; then it is forgotten. */
 const MAX_EXAMINATIONS = 10
 
 interface Released {
   readonly job: Job
   examinations: number
-  /** Whether the job was trashed meanwhile, and its last run counted. */
+  /** Whether the job was trashed after the release, so that its last run is counted. */
   isLastCounted: boolean
 }
 
@@ -24,12 +24,15 @@ export class FailedRuns {
   readonly #knownUntil = new Map<string, number>()
   #timer: NodeJS.Timeout | undefined
 
-  /** @param onFailed called for each run that has failed, about a second after it */
+  /** @param onFailed called for each run that has failed, at most some seconds after it */
   constructor(onFailed: () => void) {
     this.#onFailed = onFailed
   }
 
   onClaimed(job: Job): void {
+    const released = this.#released.get(job.uuid)
+    // A retry without a pause: the posting was read at the release, and is not read again while the job runs.
+    if (released && this.#countFailed(released)) this.#released.delete(job.uuid)
     this.#running.add(job.uuid)
     if (!this.#released.has(job.uuid)) this.#knownUntil.set(job.uuid, newestEnded(job))
   }
@@ -43,7 +46,7 @@ export class FailedRuns {
   }
 
   onTrashed(job: Job): void {
-    // The owner of a cancelled job was asked to end the run.
+    // A cancelled run is no failure: its owner was asked to end it.
     if (this.#running.has(job.uuid) && !job.cancelRequested) {
       this.#onFailed()
       const released = this.#released.get(job.uuid)

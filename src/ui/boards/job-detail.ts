@@ -51,7 +51,7 @@ export async function readJobDetail(viewed: ViewedBoard, uuid: string, redaction
       case 'logbook':
         return logbookDetail(found.record, { viewed, redaction })
       case 'history': {
-        const row = toEndedRow(found.ended, { now: 0, redaction, conductors: [] })
+        const row = toEndedRow(found.ended, { now: 0, redaction, conductors: [], nextStarts: new Map() })
         const state = { ...row, after: [], dependents: [], attempts: [], storeKeys: [] }
         return { ...state, ...(viewed.persistence ? { logbook: null } : {}), commands: commandsFor(row, viewed) }
       }

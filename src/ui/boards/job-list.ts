@@ -2,7 +2,7 @@
  * Reads the list of jobs: those on the board in claim order, then those in the trash and in the history, newest first, as far as the search asks
  * for them. Filters are applied before a page is cut.
  */
-import type { EndedJob, TrashedJob } from '../../board/index.ts'
+import type { EndedJob, LimitView, TrashedJob } from '../../board/index.ts'
 import type { ListedJob } from '../../board/internal.ts'
 import { InvalidArgument, UnsupportedCapability } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
@@ -183,6 +183,14 @@ export async function rowContext(
   viewed: ViewedBoard,
   { redaction }: Pick<ListOptions, 'redaction'>,
 ): Promise<RowContext> {
-  const [conductors, now] = await Promise.all([viewed.conductors(), viewed.board.readClock()])
-  return { now, redaction, conductors }
+  const [conductors, limits, now] = await Promise.all([viewed.conductors(), viewed.limits(), viewed.board.readClock()])
+  return { now, redaction, conductors, nextStarts: nextStartsOf(limits, now) }
+}
+
+/** Returns when limits that have no token now have one again, by their keys. */
+export function nextStartsOf(limits: readonly LimitView[], now: number): ReadonlyMap<string, Date> {
+  const uses = limits.flatMap(({ keys = [] }) => keys)
+  return new Map(
+    uses.flatMap(({ key, nextStart }) => (nextStart && nextStart.getTime() > now ? [[key, nextStart]] : [])),
+  )
 }

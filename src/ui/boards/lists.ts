@@ -67,7 +67,7 @@ function outcomesOf(ended: readonly EndedJob[]): Pick<WireFlow, 'done' | 'failed
 export async function readSchedules(viewed: ViewedBoard, redaction: Redactor): Promise<WireSchedule[]> {
   await viewed.touch()
   const { schedules } = viewed.board
-  const views = (await schedules.list()).toSorted(byNextTime)
+  const views = await schedules.list()
   return Promise.all(
     views.map(async (view, index) => {
       const mayFire = view.error === undefined && view.state !== 'ended' && index < MAX_UPCOMING
@@ -77,12 +77,6 @@ export async function readSchedules(viewed: ViewedBoard, redaction: Redactor): P
       return toWireSchedule(view, { upcoming: upcoming.slice(0, UPCOMING), words, redaction })
     }),
   )
-}
-
-/** Compares schedules by their next time; those without one come last. */
-function byNextTime(a: ScheduleView, b: ScheduleView): number {
-  const [first, second] = [a, b].map(({ next }) => next?.getTime() ?? Number.MAX_SAFE_INTEGER)
-  return (first ?? 0) - (second ?? 0) || (a.id < b.id ? -1 : 1)
 }
 
 interface ScheduleContext {
@@ -143,7 +137,7 @@ function toWireSchedule(view: ScheduleView, { upcoming, words, redaction }: Sche
 export async function readLimits(viewed: ViewedBoard, redaction: Redactor): Promise<WireLimit[]> {
   await viewed.touch()
   const read = () => viewed.board.limits.list({ waiting: true })
-  const limits = await viewed.cache.get('limits', { minAgeMs: 1_000, maxAgeMs: 5_000 }, read)
+  const limits = await viewed.cache.get('limits with jobs', { minAgeMs: 1_000, maxAgeMs: 5_000 }, read)
   return limits.map((limit) => toWireLimit(limit, redaction))
 }
 

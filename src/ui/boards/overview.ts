@@ -1,13 +1,13 @@
 /** Computes the overview of a board: the numbers of jobs by state, why they wait, and warnings. */
 import type { LimitView, ScheduleView, TrashedJob } from '../../board/index.ts'
-import { isCancellation, type ListedJob } from '../../board/internal.ts'
+import { isCancellation, isKnownToAny, type ListedJob, toFlowReference } from '../../board/internal.ts'
 import { UnsupportedCapability } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
 import { conductorView } from '../../views/index.ts'
 import type { WireCount, WireOverview } from '../wire/board.ts'
 import type { WireScan } from '../wire/common.ts'
-import { type ListOptions, SCAN_JOBS, SCAN_MS } from './job-list.ts'
+import { type ListOptions, nextStartsOf, SCAN_JOBS, SCAN_MS } from './job-list.ts'
 import { reasonOf, stateOf, toIso, toWaitingFor } from './rows.ts'
 import { SLOW, slownessOf } from './slowness.ts'
 import { groupTrash, quote } from './trash-groups.ts'
@@ -16,7 +16,7 @@ import type { ViewedBoard } from './viewed-board.ts'
 const MAX_RUNNING = 10
 const MAX_FAILURES = 5
 const MAX_SCHEDULES = 5
-/** The most waiting jobs whose reasons are computed. */
+/** The most open jobs whose reasons are computed. */
 const MAX_REASONS = 2_000
 const DAY_MS = 86_400_000
 /** A conductor reports once a minute. One that has not reported for this long may hang. */
@@ -38,14 +38,14 @@ async function computeOverview(viewed: ViewedBoard, { redaction, waitMs }: Overv
   const [entities, now, limits, schedules, trashed, newTrash, history] = await Promise.all([
     viewed.conductors(),
     board.readClock(),
-    ifSupported(() => board.limits.list()),
+    viewed.limits(),
     ifSupported(() => board.schedules.list()),
     readTrashCount(viewed),
     readNewTrash(viewed),
     viewed.history(),
   ])
   const conductors = entities.map(conductorView)
-  const counter = new JobCounter({ now, conductors: entities })
+  const counter = new JobCounter({ now, conductors: entities, nextStarts: nextStartsOf(limits, now) })
   for (const { details } of newTrash) counter.addTrashed(details)
   // The page has no jobs, because the counter accepts none.
   const page = await board.jobPage({
@@ -71,6 +71,7 @@ async function computeOverview(viewed: ViewedBoard, { redaction, waitMs }: Overv
     ...defined({ oldestWaiting: counter.oldestWaiting() }),
     waitingFor: counter.reasons(redaction),
     waitingForSlot: counter.waitingForSlot,
+    ...defined({ reasonsOf: counter.reasonsOf }),
     running: counter.running(),
     slots: {
       busy: sum(conductors.map(({ running = 0 }) => running)),
@@ -106,9 +107,16 @@ class JobCounter {
   readonly #running: ListedJob[] = []
   #oldest: ListedJob | undefined
   #reasonsComputed = 0
+  #hasMoreReasons = false
+  readonly #unknownFlows = new Map<string, number>()
 
   constructor(context: Parameters<typeof reasonOf>[1] & { readonly now: number }) {
     this.#context = context
+  }
+
+  /** The number of jobs whose reasons are computed, if there are more. */
+  get reasonsOf(): number | undefined {
+    return this.#hasMoreReasons ? MAX_REASONS : undefined
   }
 
   /** Counts a job. Returns false, so that it can be passed as the filter of a page that is to have no jobs. */
@@ -124,6 +132,7 @@ class JobCounter {
     else {
       if (state === 'WAITING' && isOlder(listed, this.#oldest)) this.#oldest = listed
       if (this.#reasonsComputed < MAX_REASONS) this.#addReason(listed)
+      else this.#hasMoreReasons = true
     }
     return false
   }
@@ -160,9 +169,7 @@ class JobCounter {
 
   /** Returns the flows that no conductor has, with the numbers of the jobs that wait for one. */
   unknownFlows(): { readonly flow: string; readonly jobs: number }[] {
-    return [...this.#reasons].flatMap(([key, { jobs }]) => {
-      return key.startsWith('flow\0') ? [{ flow: key.slice('flow\0'.length), jobs }] : []
-    })
+    return [...this.#unknownFlows].map(([flow, jobs]) => ({ flow, jobs }))
   }
 
   running(): WireOverview['running'] {
@@ -176,6 +183,10 @@ class JobCounter {
 
   #addReason(listed: ListedJob): void {
     this.#reasonsComputed += 1
+    // While the board is paused, that is the reason of all jobs, but an unknown flow still is a warning.
+    const work = toFlowReference(listed.posting)
+    if (work && !isKnownToAny(work, this.#context.conductors))
+      this.#unknownFlows.set(work.flow, (this.#unknownFlows.get(work.flow) ?? 0) + 1)
     const reason = reasonOf(listed, this.#context)
     if (!reason) {
       this.waitingForSlot += 1
@@ -272,7 +283,7 @@ function toWarnings({
     })
   for (const { key, held, error } of limits) {
     const page = `limits?${new URLSearchParams({ key })}`
-    if (held) warnings.push({ text: `limit ${key} is ${held.until ? 'held' : 'stopped'}`, page })
+    if (held) warnings.push({ text: `limit ${key} is stopped${held.until ? ' for a time' : ''}`, page })
     if (error) warnings.push({ text: `limit ${key} cannot be read`, page })
   }
   for (const { id, lateMs = 0, error } of schedules) {

@@ -1,12 +1,12 @@
 /** Converts jobs to rows of lists, and to what a search reads of them: jobs on the board, in the trash, and in the history. */
 import type { EndedJob, Entity, Job, TrashedJob, WaitingFor } from '../../board/index.ts'
-import { isKnownToAny, type ListedJob, toFlowReference } from '../../board/internal.ts'
+import { describeMissingToken, isKnownToAny, type ListedJob, toFlowReference } from '../../board/internal.ts'
 import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
 import { workView } from '../../views/index.ts'
 import type { Searched } from '../search/match.ts'
 import type { WireJob, WireWaitingFor } from '../wire/jobs.ts'
-import { toPatternOfReason } from './trash-groups.ts'
+import { groupOf } from './trash-groups.ts'
 
 /** The longest text in a row, in characters; the page of the job has the whole one. */
 const MAX_TEXT = 500
@@ -17,6 +17,8 @@ export interface RowContext {
   readonly now: number
   readonly redaction: Redactor
   readonly conductors: readonly Entity[]
+  /** The times at which limits without a token have one again, by their keys. */
+  readonly nextStarts: ReadonlyMap<string, Date>
 }
 
 /** Returns the row of a job on the board. */
@@ -71,13 +73,22 @@ export function toEndedRow(ended: EndedJob, { redaction }: RowContext): WireJob 
   }
 }
 
-/** Returns why the job waits: the reason that the board knows, or that no conductor has its flow. */
-export function reasonOf(listed: ListedJob, { conductors }: Pick<RowContext, 'conductors'>): WaitingFor | undefined {
+/** Returns why the job waits: the reason that the board knows, or that no conductor has its flow, or that a limit has no token. */
+export function reasonOf(
+  listed: ListedJob,
+  { conductors, nextStarts }: Pick<RowContext, 'conductors' | 'nextStarts'>,
+): WaitingFor | undefined {
   const reason = listed.reason()
   if (reason || listed.claimed) return reason
   const work = toFlowReference(listed.posting)
-  if (!work || isKnownToAny(work, conductors)) return undefined
-  return { kind: 'flow', flow: work.flow, text: `no conductor has flow ${work.flow}` }
+  if (work && !isKnownToAny(work, conductors))
+    return { kind: 'flow', flow: work.flow, text: `no conductor has flow ${work.flow}` }
+  if (nextStarts.size === 0) return undefined
+  for (const { key } of listed.job.limits) {
+    const until = nextStarts.get(key)
+    if (until) return { kind: 'limit', key, limit: {}, used: 0, until, text: describeMissingToken(key, until) }
+  }
+  return undefined
 }
 
 export function stateOf({ claimed, cancelRequested, waits, dueAt }: ListedJob, now: number): WireJob['state'] {
@@ -164,7 +175,7 @@ export function searchedTrash(trashed: TrashedJob, redaction: Redactor): Searche
       return redaction.isEmpty ? store : redaction.value(store)
     },
     get group() {
-      return toPatternOfReason(redaction.text(reason))
+      return groupOf(trashed, redaction)
     },
     get reasons() {
       return [reason, ...(failure ? [String(failure.message)] : [])].map((text) => redaction.text(text))

@@ -4,16 +4,16 @@
  */
 import type { EndedJob } from '../../board/index.ts'
 
-/** The fewest jobs of a flow, here and elsewhere, that are compared. */
+/** The minimum number of jobs of a flow, on this conductor and on the others. */
 const MIN_JOBS = 3
 /** Shorter medians are not compared: they measure the board rather than the conductor. */
 const MIN_MS = 20
-/** The factor from which on a conductor is called slow. */
+/** The factor at which a conductor counts as slow. */
 export const SLOW = 2
 
 /**
- * Returns how many times longer than elsewhere the jobs of each conductor take: the mean over its flows, weighted by their jobs. A conductor is
- * absent if no flow can be compared.
+ * Returns, for each conductor, its run times divided by those of the same flows on other conductors: the mean over its flows, weighted by their
+ * jobs. A conductor is absent if no flow can be compared.
  */
 export function slownessOf(history: readonly EndedJob[]): ReadonlyMap<string, number> {
   const sums = new Map<string, { ratios: number; jobs: number }>()
@@ -21,7 +21,7 @@ export function slownessOf(history: readonly EndedJob[]): ReadonlyMap<string, nu
     for (const [who, own] of byOwner) {
       const others = [...byOwner].flatMap(([other, durations]) => (other === who ? [] : durations))
       const [mine, theirs] = [median(own), median(others)]
-      if (own.length < MIN_JOBS || others.length < MIN_JOBS || Math.max(mine, theirs) < MIN_MS) continue
+      if (own.length < MIN_JOBS || others.length < MIN_JOBS || Math.min(mine, theirs) < MIN_MS) continue
       const sum = sums.get(who) ?? { ratios: 0, jobs: 0 }
       sum.ratios += (own.length * mine) / Math.max(1, theirs)
       sum.jobs += own.length

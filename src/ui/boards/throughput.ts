@@ -1,5 +1,6 @@
 /** Counts what has become of jobs in each minute of the last hour. */
 import type { EndedJob } from '../../board/index.ts'
+import { isCancellation } from '../../board/internal.ts'
 import type { WireOverview } from '../wire/board.ts'
 
 const MINUTE_MS = 60_000
@@ -15,11 +16,12 @@ export class Throughput {
   /** Fills the minutes before `until` from the history of the board. */
   fill(history: readonly EndedJob[], { from, until }: { readonly from: number; readonly until: number }): void {
     const isWanted = (at: Date) => at.getTime() >= from && at.getTime() < until
-    for (const { outcome, postedAt, endedAt, startedAt } of history) {
+    for (const { outcome, postedAt, endedAt, startedAt, reason } of history) {
       if (isWanted(postedAt)) this.count('posted', postedAt.getTime())
       if (!isWanted(endedAt)) continue
       this.count(outcome === 'COMPLETE' ? 'done' : 'trashed', endedAt.getTime())
-      if (outcome === 'TRASHED' && startedAt !== undefined) this.count('failed', endedAt.getTime())
+      if (outcome === 'TRASHED' && startedAt !== undefined && !isCancellation(reason ?? ''))
+        this.count('failed', endedAt.getTime())
     }
   }
 

@@ -5,8 +5,11 @@ import type { Redactor } from '../../core/redaction.ts'
 import type { WireTrashGroup } from '../wire/board.ts'
 
 const MAX_REASON = 300
+/** The part of the name of a flow that is in the name of its groups. */
+const MAX_FLOW = 300
 
 interface Group {
+  readonly name: string
   readonly reason: string
   readonly flow: string | undefined
   readonly example: string
@@ -15,15 +18,15 @@ interface Group {
   last: Date
 }
 
-/** Returns the groups, the largest first. The query of a group matches exactly its jobs. */
+/** Returns the groups, the largest first. The query of a group matches its jobs and no others. */
 export function groupTrash(trashed: Iterable<TrashedJob>, redaction: Redactor): WireTrashGroup[] {
   const groups = new Map<string, Group>()
   for (const { uuid, at, reason, details } of trashed) {
-    const text = toPatternOfReason(redaction.text(reason))
     const flow = typeof details.flow === 'string' ? details.flow : undefined
-    const key = `${flow ?? ''}\0${text}`
+    const text = toPattern(redaction.text(reason))
+    const key = groupName(flow, text)
     const known = groups.get(key)
-    if (!known) groups.set(key, { reason: text, flow, example: uuid, jobs: 1, first: at, last: at })
+    if (!known) groups.set(key, { name: key, reason: text, flow, example: uuid, jobs: 1, first: at, last: at })
     else {
       known.jobs += 1
       if (at < known.first) known.first = at
@@ -32,30 +35,35 @@ export function groupTrash(trashed: Iterable<TrashedJob>, redaction: Redactor): 
   }
   return [...groups.values()]
     .sort((a, b) => b.jobs - a.jobs || b.last.getTime() - a.last.getTime())
-    .map(({ reason, flow, jobs, first, last, example }) => ({
-      ...{ reason, jobs, example, first: first.toISOString(), last: last.toISOString(), query: toQuery(reason, flow) },
+    .map(({ name, reason, flow, jobs, first, last, example }) => ({
+      ...{ reason, jobs, example, first: first.toISOString(), last: last.toISOString(), query: `group:${quote(name)}` },
       ...defined({ flow }),
     }))
 }
 
-/** Returns the reason with `…` in place of what differs between like failures: uuids, numbers, and the end of a long text. */
-export function toPatternOfReason(reason: string): string {
+/** Returns the name of the group to which a job in the trash belongs: `import: timeout after … ms`. */
+export function groupOf({ details, reason }: Pick<TrashedJob, 'details' | 'reason'>, redaction: Redactor): string {
+  const { flow } = details
+  return groupName(typeof flow === 'string' ? flow : undefined, toPattern(redaction.text(reason)))
+}
+
+function groupName(flow: string | undefined, pattern: string): string {
+  const name = flow === undefined ? pattern : `${flow.slice(0, MAX_FLOW)}: ${pattern}`
+  // It becomes part of a URL, which cannot contain lone surrogates. U+FFFF is a mark of the search.
+  return name.toWellFormed().replaceAll('\uffff', '\ufffd')
+}
+
+/** Replaces numbers, uuids and the end of a long text by `…`, so that similar failures have the same text. */
+export function toPattern(reason: string): string {
   const text = reason
     .slice(0, 4 * MAX_REASON)
     .replace(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi, '…')
     .replace(/\b0x[0-9a-f]+\b|\d+(?:[.,:]\d+)*/gi, '…')
   const isCut = text.length > MAX_REASON || reason.length > 4 * MAX_REASON
-  const pattern = isCut ? `${text.slice(0, MAX_REASON)}…` : text
-  // It becomes part of an address, which cannot hold halves of characters.
-  return pattern.toWellFormed().replaceAll('\uffff', '\ufffd')
+  return isCut ? `${text.slice(0, MAX_REASON)}…` : text
 }
 
-function toQuery(reason: string, flow: string | undefined): string {
-  // `flow:""` matches jobs without a flow.
-  return `flow:${quote(flow ?? '')} group:${quote(reason).replaceAll('\\…', '…')}`
-}
-
-/** Returns the value of a search term in quotes. It matches this text only: its `*` and `…` are no wildcards. */
+/** Returns the value of a search term in quotes, in which `*` and `…` are no wildcards. */
 export function quote(text: string): string {
   return `"${text.replace(/["\\*…]/g, '\\$&')}"`
 }

@@ -1,5 +1,5 @@
 /** A board of the dashboard, with its feed and the answers that were computed a moment ago. */
-import type { EndedJob, Entity, JobBoard } from '../../board/index.ts'
+import type { EndedJob, Entity, JobBoard, LimitView } from '../../board/index.ts'
 import { MAX_HISTORY } from '../../board/internal.ts'
 import { NotConnected } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
@@ -43,6 +43,12 @@ export class ViewedBoard {
   /** Returns the conductors. They change seldom, so they are cached for some seconds. */
   conductors(): Promise<readonly Entity[]> {
     return this.cache.get('conductors', { minAgeMs: 1_000, maxAgeMs: 5_000 }, () => this.board.entities('conductor'))
+  }
+
+  /** Reads the limits and the use of their keys; empty if the board has none. Cached for some seconds. */
+  limits(): Promise<readonly LimitView[]> {
+    if (!this.board.capabilities.limits) return Promise.resolve([])
+    return this.cache.get('limits', { minAgeMs: 1_000, maxAgeMs: 5_000 }, () => this.board.limits.list())
   }
 
   /** Reads the history, newest first; empty if the board keeps none. Cached for some seconds. */

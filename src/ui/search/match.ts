@@ -37,7 +37,7 @@ function matchesTerm(term: Term, job: Searched): boolean {
     case 'attempts':
       return compare(job.runs, term.comparison, term.count)
     case 'store':
-      return matchesValue(valueAt(job.store, term.path), term.value)
+      return matchesValue(valueAt(job.store, term.path), term)
     case 'group':
       return job.group === term.text
     case 'field':
@@ -45,7 +45,7 @@ function matchesTerm(term: Term, job: Searched): boolean {
   }
 }
 
-/** An empty pattern matches a job that does not have the field. */
+/** Compares the values of a field. An empty pattern matches a job that does not have the field. */
 function matchesField(values: readonly string[], pattern: Pattern): boolean {
   if (values.length === 0) return pattern.length === 1 && pattern[0] === ''
   return values.some((value) => matchesPattern(pattern, value))
@@ -90,14 +90,14 @@ function valueAt(store: unknown, path: readonly string[]): unknown {
   return value
 }
 
-/** Compares as text; `*` is any value. A list matches if one of its items does. */
-function matchesValue(value: unknown, wanted: string): boolean {
+/** Compares a value of the store as text. A list matches if one of its items does. */
+function matchesValue(value: unknown, wanted: { readonly value: string; readonly isAny: boolean }): boolean {
   if (value === undefined) return false
-  if (wanted === '*') return true
+  if (wanted.isAny) return true
   if (Array.isArray(value)) return value.some((item) => matchesValue(item, wanted))
-  if (value instanceof Date) return value.toISOString() === wanted
+  if (value instanceof Date) return value.toISOString() === wanted.value
   if (typeof value === 'object' && value !== null) return false
-  return String(value) === wanted
+  return String(value) === wanted.value
 }
 
 /** Returns whether the search has a word that may be a part of a uuid. Then the job is searched in the trash and the history, too. */

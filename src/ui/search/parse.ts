@@ -31,12 +31,12 @@ export type Term =
     }
   | { readonly kind: 'group'; readonly text: string }
   | { readonly kind: 'attempts'; readonly comparison: Comparison; readonly count: number }
-  | { readonly kind: 'store'; readonly path: readonly string[]; readonly value: string }
+  | { readonly kind: 'store'; readonly path: readonly string[]; readonly value: string; readonly isAny: boolean }
 
 /** The texts between the wildcards of a value. */
 export type Pattern = readonly string[]
 
-/** Stands for a wildcard in the value of a token; a search has no such character. */
+/** Marks a wildcard in the value of a token. A search with this character is refused. */
 const WILDCARD = '\uffff'
 
 export interface Search {
@@ -63,7 +63,7 @@ export function parseSearch(text: string): Search {
   for (const token of tokens) {
     const { field, value } = token
     if (field === 'state') {
-      const named = fromWildcards(value).split(',').map(toState)
+      const named = value.split(',').map(toState)
       states = new Set(states ? named.filter((state) => states?.has(state)) : named)
     } else terms.push(toTerm(token))
   }
@@ -78,10 +78,12 @@ interface Token {
   /** The text before the colon, or before the sign of a store; undefined for a word. */
   readonly field?: string
   readonly value: string
+  /** The value with its wildcards marked by {@link WILDCARD}. */
+  readonly marked: string
 }
 
-/** A field and its value, or a word; either may be in quotes, in which a backslash stands before a quote or a backslash. */
-const TOKEN = /(?:([a-z][\w.-]*)([:=]))?(?:"((?:[^"\\]|\\.)*)("?)|(\S*))/giy
+/** A field and its value, or a word; either may be in quotes, in which a backslash makes the next character an ordinary one. */
+const TOKEN = /(?:([a-z][\w.-]*)([:=]))?(?:"((?:[^"\\]|\\.)*)("?)|(\S*))/gisy
 
 /** Splits the text into words and fields. @throws InvalidArgument */
 function tokenize(text: string): Token[] {
@@ -95,47 +97,45 @@ function tokenize(text: string): Token[] {
     if (!found) throw new InvalidArgument(`the search cannot be read from '${shortenText(text.slice(at))}' on`)
     const [all, field, sign, quoted, closing, plain] = found
     at += all.length
-    if (quoted !== undefined && closing === '') throw new InvalidArgument('the search has a quote without its end')
-    const value = quoted === undefined ? toWildcards(plain ?? '') : unquote(quoted)
+    if (quoted !== undefined && closing === '')
+      throw new InvalidArgument('the search has an opening quote without a closing one')
+    const value = quoted === undefined ? (plain ?? '') : quoted.replace(/\\(.)/gs, '$1')
+    const marked = quoted === undefined ? markWildcards(plain ?? '') : markUnescaped(quoted)
     const isField = field !== undefined && (sign === ':' || /^store\./i.test(field))
-    if (!isField) tokens.push({ value: field === undefined ? value : `${field}${sign}${value}` })
-    else tokens.push({ field: field.toLowerCase().startsWith('store.') ? field : field.toLowerCase(), value })
+    if (!isField) {
+      const word = field === undefined ? value : `${field}${sign}${value}`
+      tokens.push({ value: word, marked: word })
+    } else tokens.push({ field: field.toLowerCase().startsWith('store.') ? field : field.toLowerCase(), value, marked })
     if (value === '' && isField && quoted === undefined)
       throw new InvalidArgument(`${field}${sign} needs a value after it`)
   }
 }
 
-/** Returns the text between quotes, with its wildcards marked. */
-function unquote(quoted: string): string {
+/** Returns a text between quotes without its backslashes, and with the wildcards marked that have none. */
+function markUnescaped(quoted: string): string {
   return quoted.replace(/\\(.)|[*…]/gs, (_, escaped?: string) => escaped ?? WILDCARD)
 }
 
-function toWildcards(text: string): string {
+function markWildcards(text: string): string {
   return text.replace(/[*…]/g, WILDCARD)
 }
 
-/** Returns the text with the wildcard as it is typed. */
-function fromWildcards(value: string): string {
-  return value.replaceAll(WILDCARD, '*')
-}
-
 /** Parses a word or a field. @throws InvalidArgument */
-function toTerm({ field, value }: Token): Term {
-  if (field === undefined) return { kind: 'word', text: fromWildcards(value).toLowerCase() }
-  if (/^store\./i.test(field)) return { kind: 'store', path: toPath(field), value: fromWildcards(value) }
-  if (field === 'attempts') return toAttempts(fromWildcards(value))
-  if (field === 'priority' && !value.includes(WILDCARD)) assertPriority(value)
-  // A group has `…` in its text, so it is no wildcard here.
-  if (field === 'group') return { kind: 'group', text: value.replaceAll(WILDCARD, '…') }
+function toTerm({ field, value, marked }: Token): Term {
+  if (field === undefined) return { kind: 'word', text: value.toLowerCase() }
+  if (/^store\./i.test(field)) return { kind: 'store', path: toPath(field), value, isAny: marked === WILDCARD }
+  if (field === 'attempts') return toAttempts(value)
+  if (field === 'group') return { kind: 'group', text: value }
+  if (field === 'priority' && !marked.includes(WILDCARD)) assertPriority(value)
   const known = FIELDS.find((one) => one === field)
   if (known && known !== 'state' && known !== 'attempts' && known !== 'group')
-    return { kind: 'field', field: known, pattern: toPattern(value) }
+    return { kind: 'field', field: known, pattern: toPattern(marked) }
   throw new InvalidArgument(
-    `there is no field ${shortenText(field)}${suggestion(field, [...FIELDS, 'store.PATH'])}; put a word with a colon in quotes`,
+    `the search has no field ${shortenText(field)}${suggestion(field, [...FIELDS, 'store.PATH'])}; to search for a word with a colon, put it in quotes`,
   )
 }
 
-/** @throws InvalidArgument */
+/** Checks the name of a priority. @throws InvalidArgument */
 function assertPriority(value: string): void {
   if (value === '' || PRIORITIES.some((priority) => priority === value.toUpperCase())) return
   const names = PRIORITIES.map((priority) => priority.toLowerCase()).join(', ')
@@ -164,12 +164,12 @@ function toAttempts(value: string): Term {
   return { kind: 'attempts', comparison: sign as Comparison, count: Number(digits) }
 }
 
-/** Returns the pattern of a value: the whole text in any case; `*` and `…` stand for any text. */
-function toPattern(value: string): Pattern {
-  return value.toLowerCase().split(/\uffff+/)
+/** Returns the pattern of a marked value. It ignores upper and lower case; the marks stand for any text. */
+function toPattern(marked: string): Pattern {
+  return marked.toLowerCase().split(/\uffff+/)
 }
 
-/** Returns whether the text has the parts in their order, the first at its start and the last at its end. Takes linear time. */
+/** Returns whether the value has the parts in their order, the first at its start and the last at its end. Takes linear time. */
 export function matchesPattern(parts: Pattern, value: string): boolean {
   const text = value.toLowerCase()
   const [first = '', ...others] = parts

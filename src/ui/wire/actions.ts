@@ -21,16 +21,20 @@ export const bulkBody = z
     dryRun: z.boolean().optional(),
     /** The number that was shown: the server refuses to act on more jobs than this, with code `CHANGED`. */
     expected: z.number().int().optional(),
+    /** The most jobs to change, for a search with `more`; then `expected` is not needed. */
+    limit: z.number().int().min(1).max(10_000).optional(),
   })
   .refine(({ uuids, query }) => (uuids === undefined) !== (query === undefined), 'either uuids or query')
 export type BulkBody = z.infer<typeof bulkBody>
 
 export const bulkResult = z.object({
   matched: z.number().int(),
-  /** Whether there are more than 10,000, which is the most for one request. */
+  /** Whether there may be more: one request finds at most 10,000 jobs, in at most 10 s. */
   more: z.boolean(),
   done: z.number().int(),
+  /** The first 1,000 jobs that could not be changed, and the number of all of them. */
   failed: z.array(z.object({ uuid: z.string(), code: z.string(), message: z.string() })),
+  failures: z.number().int(),
   /** The number of jobs that were not tried, because the time of one request was over. */
   left: z.number().int(),
 })

@@ -32,6 +32,8 @@ export const overview = z.object({
   waitingFor: z.array(z.object({ reason: waitingFor, jobs: z.number().int(), example: z.string() })),
   /** The number of those that wait for nothing but a free slot of a conductor. */
   waitingForSlot: z.number().int(),
+  /** The number of jobs whose reasons were computed; absent if these are all. */
+  reasonsOf: z.number().int().optional(),
   /** The jobs that run longest, the longest first; at most ten. */
   running: z.array(
     z.object({ uuid: z.string(), name: z.string(), owner: z.string().optional(), since: time.optional() }),

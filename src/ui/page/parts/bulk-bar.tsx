@@ -12,7 +12,7 @@ const t = texts.bulk
 
 export interface BulkBarProps {
   readonly actions: readonly BulkBody['action'][]
-  /** The jobs of the list as far as it is loaded. */
+  /** The loaded jobs of the list. */
   readonly jobs: readonly WireJob[]
   /** Whether the list has more jobs. */
   readonly hasMore: boolean
@@ -25,7 +25,7 @@ export function BulkBar({ actions, jobs, hasMore, selected, query, clear }: Bulk
   const [isAll, setAll] = useState(false)
   const target: Target = isAll ? { query } : { uuids: [...selected] }
   const all = `${formatNumber(jobs.length)}${hasMore ? '+' : ''}`
-  // An action is for the jobs that the list shows: Purge on a list of waiting jobs must not delete what is in the trash.
+  // An action is allowed only if it fits the jobs in the list: Purge on a list of waiting jobs must not delete jobs of the trash.
   const refusal = (action: BulkBody['action']): string | undefined => {
     const chosen = isAll ? jobs : jobs.filter(({ uuid }) => selected.has(uuid))
     if (chosen.length === 0) return t.nothingSelected

@@ -24,7 +24,7 @@ function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
     const dialog = element.current
     dialog?.showModal()
     return () => {
-      // The browser returns the focus only to a dialog that is closed before it is removed.
+      // The browser restores the focus only if the dialog is closed before it is removed.
       dialog?.close()
       requestAnimationFrame(focusHeading)
     }
@@ -40,13 +40,13 @@ function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
 export function Dialogs(): JSX.Element {
   return (
     <>
-      {asked.value && <QuestionDialog key={asked.value.title} question={asked.value} />}
+      {asked.value && <QuestionDialog key={asked.value.number} question={asked.value} />}
       {isHelpOpen.value && <HelpDialog />}
     </>
   )
 }
 
-/** Moves the focus to the heading if it is nowhere: the button that opened the dialog may be gone. */
+/** Moves the focus to the heading if no element has it, because the button that opened the dialog was removed. */
 function focusHeading(): void {
   if (document.activeElement === document.body) document.querySelector<HTMLElement>('main h1')?.focus()
 }
@@ -97,7 +97,7 @@ function QuestionDialog({ question }: { question: NonNullable<typeof asked.value
           <button type="button" onClick={cancel}>
             {texts.ask.no}
           </button>
-          <button type="submit" class={danger ? 'danger' : 'primary'} disabled={!isTyped || isBusy}>
+          <button type="submit" class={danger ? 'danger' : 'primary'} disabled={!isTyped} aria-disabled={isBusy}>
             {yes}
           </button>
         </div>

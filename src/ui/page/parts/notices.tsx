@@ -10,14 +10,18 @@ export function Empty({ children }: { children: ComponentChildren }): JSX.Elemen
   return <p class="empty">{children}</p>
 }
 
+/** Returns whether the same request would fail again: its text says why, and a code or a button would not help. */
+function isFinal({ status }: ApiError): boolean {
+  return status === 400 || status === 404
+}
+
 export function Problem({ error, retry }: { error: ApiError; retry?: (() => void) | undefined }): JSX.Element {
   return (
     <div class="notice fault" role="alert">
       <p>
-        {error.status !== 400 && <strong>{texts.errors.head(error.code)}</strong>}{' '}
-        <Lines text={error.message} max={2_000} />
+        {!isFinal(error) && <strong>{texts.errors.head(error.code)}</strong>} <Lines text={error.message} max={2_000} />
       </p>
-      {retry && error.status !== 400 && (
+      {retry && !isFinal(error) && (
         <button type="button" onClick={retry}>
           {texts.errors.retry}
         </button>

@@ -90,8 +90,8 @@ export function WhyText({ reason, max }: { reason: WireWaitingFor; max: number }
 
 /** Returns the address of the jobs that wait for a reason. */
 export function jobsThatWaitFor({ kind, key, flow }: WireWaitingFor, example: string): string {
-  if (kind === 'pause') return href('jobs', { q: 'state:waiting' })
-  if (kind === 'delay') return href('jobs', { q: 'state:delayed' })
+  if (kind === 'pause') return href('jobs', { q: 'state:waiting,delayed' })
+  if (kind === 'delay') return href('jobs', { q: 'state:delayed reason:"it rests *"' })
   if (kind === 'limit' && key !== undefined) return href('jobs', { q: `state:waiting ${term('limit', key)}` })
   if (kind === 'resource' && key !== undefined) return href('jobs', { q: `state:waiting ${term('resource', key)}` })
   if (kind === 'job') return href('jobs', { q: 'state:delayed reason:"it waits for *"' })

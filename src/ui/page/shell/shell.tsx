@@ -42,7 +42,7 @@ export function Shell(): JSX.Element {
         {session.value?.readOnly && <Warning>{texts.readOnly}</Warning>}
         {board.value?.paused && <Warning>{texts.overview.isPaused}</Warning>}
         {sessionError.value && <Problem error={sessionError.value} retry={() => void readSession()} />}
-        {live.value === 'polling' && <p class="notice stale">{texts.live.stale}</p>}
+        {live.value === 'polling' && board.value !== undefined && <p class="notice stale">{texts.live.stale}</p>}
         {session.value === undefined ? !sessionError.value && <Loading /> : <Content page={page} />}
       </main>
       <Messages />

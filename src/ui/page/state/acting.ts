@@ -2,7 +2,7 @@
 import type { BulkBody, WireBulkResult, WireDone } from '../../wire/actions.ts'
 import { texts } from '../texts.ts'
 import { send } from './api.ts'
-import { type Answer, ask, type Question, say } from './asking.ts'
+import { type Answer, ask, presentPage, type Question, say } from './asking.ts'
 import { emitChange } from './changes.ts'
 import { formatNumber } from './format.ts'
 import { href, place } from './router.ts'
@@ -12,7 +12,7 @@ import { onBoard } from './session.ts'
 const MAX_UNTYPED = 100
 
 /**
- * Asks, does an action of the present board, and reports the result. Resolves to whether it was done.
+ * Asks for confirmation, sends the request to the present board, and shows the result. Resolves with true if it was done.
  *
  * @param path the endpoint, relative to the board's
  * @param question undefined for an action that needs no question
@@ -24,11 +24,13 @@ export async function act(
   toBody: (answer: Answer) => object,
   done: string,
 ): Promise<boolean> {
+  // Of the present board: the reader may open another one meanwhile.
+  const endpoint = onBoard(path)
   const work = async (answer: Answer): Promise<true> => {
     const body = toBody(answer)
     try {
-      const { text, uuids = [] } = await send<WireDone>(onBoard(path), body)
-      const [uuid] = uuids
+      const { text, uuids = [] } = await send<WireDone>(endpoint, body)
+      const [uuid] = uuids.length === 1 ? uuids : []
       say('done', text ?? done, uuid === undefined || uuid === place.value.id ? undefined : href('jobs', { id: uuid }))
       return true
     } finally {
@@ -42,11 +44,13 @@ export async function act(
 /** The jobs of a bulk action. */
 export type Target = Pick<BulkBody, 'uuids' | 'query'>
 
-/** Counts the jobs, shows their number, asks, and changes at most as many jobs. Resolves to whether it was done. */
+/** Counts the jobs, asks with their number, and changes at most as many. Resolves with true if all of them were tried, and some changed. */
 export async function actOnMany(action: BulkBody['action'], target: Target): Promise<boolean> {
-  const request = (rest: Partial<BulkBody>) => send<WireBulkResult>(onBoard('bulk'), { action, ...target, ...rest })
+  const [endpoint, page] = [onBoard('bulk'), presentPage.value]
+  const request = (rest: Partial<BulkBody>) => send<WireBulkResult>(endpoint, { action, ...target, ...rest })
   const counted = await request({ dryRun: true }).catch(sayFault)
-  if (counted === false) return false
+  // The reader has gone to another page, where the question would be about nothing.
+  if (counted === false || presentPage.value !== page) return false
   const { matched, more } = counted
   if (matched === 0) {
     say('fault', texts.bulk.none)
@@ -62,12 +66,13 @@ export async function actOnMany(action: BulkBody['action'], target: Target): Pro
   }
   const work = async ({ reason }: Answer): Promise<boolean> => {
     try {
-      const { done, failed, left } = await request({ expected: matched, ...(reason ? { reason } : {}) })
+      const bound = more ? { limit: matched } : { expected: matched }
+      const { done, failed, failures, left } = await request({ ...bound, ...(reason ? { reason } : {}) })
       const [first] = failed
-      if (first !== undefined) say('fault', texts.bulk.failed(formatNumber(failed.length), first.message))
+      if (first !== undefined) say('fault', texts.bulk.failed(formatNumber(failures), first.message))
       if (left > 0) say('fault', texts.bulk.left(formatNumber(left)))
       if (done > 0) say('done', texts.bulk.done[action](formatNumber(done)))
-      return done > 0
+      return done > 0 && left === 0
     } finally {
       emitChange('all')
     }

@@ -27,14 +27,18 @@ export interface Field {
   readonly options?: readonly string[] | undefined
 }
 
-/** What was entered: the fields by name, and `reason`. */
+/** The values that were entered: the fields by name, and `reason`. */
 export type Answer = Readonly<Record<string, string>>
 
 interface Asked extends Question {
+  readonly number: number
   /** Carries out what was asked for. Rejects with the error that the dialog shows; then it stays open, with what was entered. */
   readonly submit: (answer: Answer) => Promise<void>
   readonly cancel: () => void
 }
+
+/** The number of the newest question or message. */
+let number = 0
 
 export const asked = signal<Asked | undefined>(undefined)
 
@@ -51,7 +55,16 @@ export function ask<T>(question: Question, work: (answer: Answer) => Promise<T>)
     }
     const present: Asked = {
       ...question,
-      submit: async (answer) => close(await work(answer)),
+      number: ++number,
+      submit: async (answer) => {
+        try {
+          close(await work(answer))
+        } catch (error) {
+          if (asked.value === present) throw error
+          // The dialog was closed while the work was going on.
+          say('fault', (error as Error).message)
+        }
+      },
       cancel: () => close(undefined),
     }
     asked.value = present
@@ -67,7 +80,6 @@ export interface Message {
 }
 
 const SHOWN_MS = 8_000
-let number = 0
 
 export const messages = signal<readonly Message[]>([])
 
@@ -82,7 +94,8 @@ export function unsay(which: number): void {
   messages.value = messages.value.filter((each) => each.number !== which)
 }
 
-const presentPage = computed(() => {
+/** The board, the page and the id of the address. */
+export const presentPage = computed(() => {
   const { board, page, id } = place.value
   return [board, page, id].join(' ')
 })

@@ -23,12 +23,13 @@ const LIMIT = 100
 
 const STATES = ['waiting', 'delayed', 'running', 'trashed', 'done'] as const
 
+/** A term of a search: a word or a field, either of them in quotes. */
+const TERM = /(?:[a-z][\w.-]*[:=])?(?:"(?:[^"\\]|\\.)*"|\S+)/gi
+
 /** Returns the searches of the chips: the words of the present one, with each state. */
 function choicesOf(query: string): (readonly [text: string, query: string, to: string])[] {
-  const words = query
-    .replace(/(^|\s)state:\S*/g, ' ')
-    .trim()
-    .replace(/\s+/g, ' ')
+  const terms = query.match(TERM) ?? []
+  const words = terms.filter((term) => !/^state:/i.test(term)).join(' ')
   const states = board.value?.supports.history === false ? STATES.filter((state) => state !== 'done') : STATES
   const searches = [
     [t.all, words] as const,
@@ -42,7 +43,7 @@ export function JobsPage(): JSX.Element {
   const path = onBoard(`jobs?${new URLSearchParams({ ...(query === '' ? {} : { q: query }), limit: String(LIMIT) })}`)
   const listing = useList<WireJobPage, WireJob>(path, ({ jobs }) => jobs, ['jobs', 'trash'])
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
-  // What is no longer in the list is not acted on.
+  // Jobs that have left the list are not changed.
   const uuids = new Set(listing.items.map(({ uuid }) => uuid).filter((uuid) => selected.has(uuid)))
   return (
     <>
@@ -56,6 +57,7 @@ export function JobsPage(): JSX.Element {
       />
       <Search label={t.search} query={query} choices={choicesOf(query)} />
       <BulkBar
+        key={query}
         actions={['cancel', 'restore', 'purge']}
         selected={uuids}
         query={query}
@@ -110,7 +112,7 @@ async function postJob(): Promise<boolean> {
   return act('jobs', question, toPostBody, done)
 }
 
-/** @throws Error for a store that is not JSON */
+/** Returns the body of the post. @throws Error if the store is not a JSON object */
 function toPostBody({ flow = '', store = '', key = '' }: Answer): object {
   let parsed: unknown
   try {
@@ -118,5 +120,7 @@ function toPostBody({ flow = '', store = '', key = '' }: Answer): object {
   } catch {
     throw new Error(t.post.notJson)
   }
+  if (parsed !== undefined && (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)))
+    throw new Error(t.post.notJson)
   return { flow, ...(parsed === undefined ? {} : { store: parsed }), ...(key === '' ? {} : { key }) }
 }

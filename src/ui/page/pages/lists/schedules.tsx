@@ -97,7 +97,7 @@ function Schedule({ schedule }: { schedule: WireSchedule }): JSX.Element {
           [
             t.rule,
             <span key="rule">
-              {schedule.words !== undefined && (
+              {schedule.words !== undefined && !schedule.words.startsWith(rule) && (
                 <>
                   <Name text={schedule.words} max={300} /> ·{' '}
                 </>

@@ -124,6 +124,7 @@ function TrashList({ query }: { query: string }): JSX.Element {
     <>
       <Search label={t.search} query={query} />
       <BulkBar
+        key={query}
         actions={['restore', 'purge']}
         selected={uuids}
         // In the list of all jobs, this search must find those of the trash only.

@@ -36,13 +36,9 @@ function PauseButton({ paused }: { paused: boolean }): JSX.Element {
         {t.resume}
       </Action>
     )
-  const question = { title: t.pauseTitle(name), text: t.pauseText, yes: t.pause, reason: true, danger: true }
+  const question = { title: t.pauseTitle(name), text: t.pauseText, yes: t.pause, danger: true }
   return (
-    <Action
-      needs="board.pause"
-      danger
-      onClick={() => act('pause', question, ({ reason }) => (reason ? { reason } : {}), t.paused)}
-    >
+    <Action needs="board.pause" danger onClick={() => act('pause', question, () => ({}), t.paused)}>
       {t.pause}
     </Action>
   )
@@ -114,10 +110,11 @@ function Tile({
 
 /** Shows why jobs wait. */
 function WhyJobsWait({ overview }: { overview: WireOverview }): JSX.Element {
-  const { waitingFor, waitingForSlot, oldestWaiting, jobs } = overview
+  const { waitingFor, waitingForSlot, reasonsOf, oldestWaiting, jobs } = overview
   return (
     <section class="card">
       <h2>{t.why}</h2>
+      {reasonsOf !== undefined && <p class="quiet">{t.reasonsOf(formatNumber(reasonsOf))}</p>}
       {oldestWaiting && (
         <p>
           {t.oldest} <JobLink uuid={oldestWaiting.uuid} name={oldestWaiting.name} />,{' '}
