@@ -13,9 +13,9 @@ const ALIVE_PERIOD_MS = 15_000
 /** The age at which a stream is ended. Browsers reconnect, and the rights of the reader are checked again. */
 const MAX_AGE_MS = 3_600_000
 const MAX_STREAMS = 1_000
-/** The most streams of one address. A browser has one stream, but all browsers behind a proxy have its address. */
+/** The most streams of one address. A browser has one stream for each board, but all browsers behind a proxy have its address. */
 const MAX_PER_ADDRESS = 200
-/** The number of changes that are kept for readers that reconnect. */
+/** The least number of changes that are kept for readers that reconnect. */
 const MAX_KEPT = 2_000
 /** The most bytes that wait in a stream for its reader. */
 const HIGH_WATER_BYTES = 16_384
@@ -63,7 +63,7 @@ export interface StreamRequest {
 
 export class ChangeStreams {
   readonly #board: string
-  /** The prefix of the positions; another one after each time in which changes were not reported. */
+  /** The prefix of the positions; a new one after each period in which changes were not reported. */
   #epoch = newEpoch()
   readonly #streams = new Set<ChangeStream>()
   #kept: { readonly position: number; readonly topics: readonly string[] }[] = []
@@ -105,13 +105,13 @@ export class ChangeStreams {
       headers: {
         'Content-Type': 'text/event-stream; charset=utf-8',
         'Cache-Control': 'no-cache, no-transform',
-        // For nginx, which would keep messages back.
+        // Tells nginx not to buffer the messages.
         'X-Accel-Buffering': 'no',
       },
     })
   }
 
-  /** Ends all streams, and refuses new ones: a request may still be waiting for the board. */
+  /** Ends all streams, and refuses new ones, because a request may still wait for the board. */
   close(): void {
     this.#isClosed = true
     for (const stream of this.#streams) stream.end()
@@ -136,7 +136,15 @@ interface ChangeStreamOptions {
 }
 
 /** The topics that every reader gets. All other topics are uuids of jobs. */
-const GENERAL: ReadonlySet<string> = new Set(['board', 'jobs', 'trash', 'limits', 'schedules', 'conductors', 'batches'])
+const BOARD_TOPICS: ReadonlySet<string> = new Set([
+  'board',
+  'jobs',
+  'trash',
+  'limits',
+  'schedules',
+  'conductors',
+  'batches',
+])
 
 class ChangeStream {
   readonly #options: ChangeStreamOptions
@@ -180,13 +188,13 @@ class ChangeStream {
       },
       new ByteLengthQueuingStrategy({ highWaterMark: HIGH_WATER_BYTES }),
     )
-    // The client may have gone while the board was being read; then no event follows.
+    // If the client has disconnected meanwhile, the signal emits no event any more.
     if (signal.aborted) end()
     return body
   }
 
   add(topics: readonly string[]): void {
-    // Few: the general topics, and the jobs that the reader has named.
+    // The set stays small: the topics of the board, and the jobs that the reader has named.
     for (const topic of topics) if (this.#isWanted(topic)) this.#pending.add(topic)
     if (this.#pending.size > 0) this.#schedule()
   }
@@ -208,7 +216,7 @@ class ChangeStream {
   }
 
   #isWanted(topic: string): boolean {
-    return GENERAL.has(topic) || this.#options.jobs.has(topic)
+    return BOARD_TOPICS.has(topic) || this.#options.jobs.has(topic)
   }
 
   #schedule(): void {
@@ -219,7 +227,7 @@ class ChangeStream {
 
   #flush(): void {
     this.#timer = undefined
-    // A slow reader: what changes meanwhile is sent with the next message.
+    // The reader is slow: pending topics are sent after it has read (`pull`).
     if (!this.#controller || (this.#controller.desiredSize ?? 0) <= 0) return
     const topics = [...this.#pending]
     this.#pending.clear()

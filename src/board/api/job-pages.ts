@@ -1,6 +1,5 @@
 /**
- * Reads the jobs of a board, and those of its trash, page by page, for readers that show a part of a board which may be longer than their
- * memory. A filter is applied before a page is cut. One read looks at a bounded number of jobs for a bounded time: it returns what it has found,
+ * Reads the jobs of a board, and those of its trash, page by page, for callers that show a part of a board that may not fit into memory. A filter is applied before a page is cut. One read looks at a bounded number of jobs for a bounded time: it returns what it has found,
  * and the cursor with which the next read goes on.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -16,13 +15,13 @@ import { readJobs } from './read-jobs.ts'
 import { TrashedJob } from './trashed-job.ts'
 import { localReason, type WaitingFor } from './waiting-for.ts'
 
-/** What to read of a list. */
+/** The limits and the filter of one page. */
 export interface PageOptions<T> {
   /** The cursor of the previous page. */
   readonly after?: string | undefined
   /** The number of accepted items after which the page ends. */
   readonly limit: number
-  /** The number of items, and the milliseconds, after which the read ends. The first chunk is always read. */
+  /** The most items to look at, and the milliseconds after which the read ends. The first chunk is always read. */
   readonly most: number
   readonly timeMs: number
   readonly accept: (item: T) => boolean
@@ -84,7 +83,7 @@ export async function readJobPage(options: JobPageOptions, context: JobPageConte
   const { sections } = backend
   const isWindow = sections !== undefined && !view.showsWholeBoard
   const chunks = isWindow ? readSections(after, sections, context) : readView(after, context)
-  // What is read in sections is complete, however far the view is.
+  // Sections come from the backend, so the page is complete while the view is being opened, too.
   const reading = isWindow ? undefined : view.reading
   const total = view.jobCount ?? reading?.all
   const reader = new PageReader(options, { total, cursorOf: ({ key }: Candidate) => toCursor(key) })
@@ -251,7 +250,7 @@ class PageReader<C, T> {
     return this.#last !== undefined
   }
 
-  /** Takes the accepted ones. Returns whether the read ends: the page is complete, and there is more behind it. */
+  /** Adds the accepted candidates. Returns whether to stop: the page is complete, and another item follows. */
   add(candidates: readonly C[], toItem: (candidate: C) => T): boolean {
     const { limit, most, timeMs, accept } = this.#options
     this.#until ??= monotonic() + timeMs

@@ -119,7 +119,7 @@ export class JobIndex {
     return this.#entries.get(id)
   }
 
-  /** Returns the job, in the view or not. The posting of one that is not has to be read by the caller. */
+  /** Returns the job, in the view or not. If it is not in the view, the caller reads its posting. */
   getOrCreate(id: string): JobEntry {
     return this.#entries.get(id) ?? this.outside.getOrCreate(id)
   }
@@ -128,7 +128,7 @@ export class JobIndex {
     return this.#byUuid.get(uuid)
   }
 
-  /** Returns whether the entry is of this view, and not of another board object. */
+  /** Returns whether the entry belongs to this view, and not to that of another board object. */
   owns(entry: JobEntry): boolean {
     return entry.id !== undefined && (this.#entries.get(entry.id) ?? this.outside.get(entry.id)) === entry
   }
@@ -163,7 +163,7 @@ export class JobIndex {
     this.#count = undefined
     this.#announcesAll = false
     this.#effects = []
-    // From now on jobs leave the board without a report.
+    // Changes are not reported from now on, so the remembered ends would be incomplete.
     this.#ends.forgetAll()
   }
 
@@ -217,7 +217,7 @@ export class JobIndex {
     if (this.#window) this.#count = jobs
   }
 
-  /** Counts the jobs of a batch: once for each change, also while the view cannot apply it. */
+  /** Updates the number of jobs by a batch of changes; also called during a resync. */
   countChanges(batch: readonly BoardChange[]): void {
     if (this.#count === undefined) return
     for (const { kind, id, again } of batch) {
@@ -238,7 +238,7 @@ export class JobIndex {
     else if (kind === 'gone') this.end(entry, id)
   }
 
-  /** Without a window, a job that is not in the view is posted now, or has left the board. */
+  /** Applies a change of a job that is not in the view. Without a window, the job is posted now, or has left the board. */
   #applyOutside({ kind, id, at }: BoardChange): void {
     if (kind === 'posted') this.#addPosted(id, at)
     if (!this.#window) return
@@ -302,7 +302,7 @@ export class JobIndex {
   #setClaimed(entry: JobEntry, claimed: boolean): void {
     if (entry.claimed === claimed) return
     entry.claimed = claimed
-    // Changes from while the job was claimed are read now.
+    // The posting has changed while the job was claimed: it is read now.
     if (!claimed && entry.content === 'stale') this.toRead.add(entry)
     this.queue.update(entry)
     this.#emit(claimed ? 'claimed' : 'abandoned', entry)
@@ -320,7 +320,7 @@ export class JobIndex {
 
   /** Returns the ids to ask the backend about when the board is listed. */
   knownIds(): string[] {
-    // An expected job whose transaction is not known to be committed may still be posted, so it is left out.
+    // Entries without a posting are left out: their post may not be committed.
     const held = this.outside.all().filter(({ stored }) => stored)
     return [...this.#entries.values(), ...held].map(({ id }) => id ?? '')
   }
@@ -449,7 +449,7 @@ export class JobIndex {
   #adopt(entry: JobEntry, content: StoredJob | UnreadableJob): void {
     this.toRead.delete(entry)
     const isFirst = entry.stored === undefined
-    if ('error' in content) this.#hide(entry, content.error)
+    if ('error' in content) this.#markUnreadable(entry, content.error)
     else {
       entry.stored = content
       entry.content = 'fresh'
@@ -502,7 +502,7 @@ export class JobIndex {
     this.queue.update(entry)
   }
 
-  #hide(entry: JobEntry, error: Error): void {
+  #markUnreadable(entry: JobEntry, error: Error): void {
     if (entry.reportedError !== error.message) this.#effects.push({ kind: 'error', error })
     entry.reportedError = error.message
     entry.content = 'unreadable'
@@ -555,7 +555,7 @@ export class JobIndex {
 
   #addLate(id: string): JobEntry {
     const entry = this.#add(id, 'pinned')
-    // Claimed jobs are in the view: what was known of it before is old.
+    // All claimed jobs are in the view, so a job from outside is not claimed.
     entry.claimed = false
     this.queue.update(entry)
     entry.entered = 'late'

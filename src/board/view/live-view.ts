@@ -32,7 +32,7 @@ import { WindowReader } from './window-reader.ts'
 
 export type { JobEventKind } from './job-index.ts'
 
-/** The difference between clocks above which a timer is set again. */
+/** A timer is set again if its end differs by more than this. */
 const MAX_TIMER_ERROR_MS = 100
 
 const EMPTY_LISTING: ViewListing = { jobs: [], claimed: new Set(), trashed: new Set(), cancelled: new Set() }
@@ -46,7 +46,7 @@ export interface ViewListener {
   cancelRequested(entry: JobEntry): void
   /** Called when other jobs no longer wait for the jobs of this flow, because no conductor knows it; `first` is the first of them. */
   flowUnaccepted(work: FlowReference, first: JobEntry): void
-  /** Called while the view contains jobs that nobody has started in time. */
+  /** Called after each evaluation while the view has expired jobs. */
   jobsExpired(): void
   /** Called when jobs begin to wait for a limit; `first` is the first of them, and `until` the time if it is known. */
   limited(key: string, waiting: { readonly first: JobEntry; readonly until: number | undefined }): void
@@ -248,12 +248,12 @@ export class LiveView {
     return this.#index.byUuid(uuid)
   }
 
-  /** Returns the job, in the view or not; its posting need not be known, and the job may never come to be. */
+  /** Returns the job, in the view or not; its posting may be unknown, and it may never be posted. */
   byId(id: string): JobEntry {
     return this.#index.getOrCreate(id)
   }
 
-  /** Returns whether the entry is of this view, and not of another board object. */
+  /** Returns whether the entry belongs to this view, and not to that of another board object. */
   owns(entry: JobEntry): boolean {
     return this.#index.owns(entry)
   }
@@ -286,7 +286,7 @@ export class LiveView {
     this.#enter()
   }
 
-  /** Notes that the view is complete for the first time since it was opened. */
+  /** Marks the view as read, for the first time since it was opened. */
   #enter(): void {
     if (this.#isEntered) return
     this.#isEntered = true
@@ -417,7 +417,7 @@ export class LiveView {
     }
   }
 
-  /** Returns whether a caller wants more jobs at once than the window is made for, and there are more. */
+  /** Returns whether a caller wants more jobs than the window has, and the board has more. */
   isTooShortFor(jobs: number): boolean {
     return this.isCurrent && this.#windowReader?.isTooShortFor(jobs) === true
   }
@@ -554,7 +554,7 @@ export class LiveView {
   }
 
   async #list(): Promise<ViewListing> {
-    // If they cannot be read, the view shows the board all the same, and a claim reports why.
+    // If the limits cannot be read, the view shows the board all the same, and a claim reports why.
     const [listing] = await Promise.all([this.#listJobs(), this.#limits?.open().catch(() => undefined)])
     return listing
   }

@@ -1,6 +1,6 @@
 /**
  * Lists the board again after a gap in the changes. Changes that arrive meanwhile are kept, and applied after the listing.
- * The listing may contain some of them already. That is harmless: a change states what is so now, and the last one wins.
+ * The listing may contain some of them already. That is harmless: a change states the new state of a job, so applying it twice has the same result.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { retryUntilAborted } from '../../core/async/retry.ts'
@@ -18,7 +18,7 @@ export interface ResyncOptions<T> {
   /** Called with all changes since the gap, when the listing is applied. The view is current from then on. */
   readonly onApplied: (missed: readonly BoardChange[]) => void
   readonly onError: (error: unknown) => void
-  /** Called when the board cannot be listed before another gap, because there is no connection. */
+  /** Called when the listing has failed without a connection. The reconnect is a gap, and then the board is listed again. */
   readonly onDisconnected: (error: NotConnected) => void
   /** The signal that ends the background work. */
   readonly signal: AbortSignal
@@ -26,7 +26,7 @@ export interface ResyncOptions<T> {
 
 export class Resync<T> {
   readonly #options: ResyncOptions<T>
-  /** The changes since the last gap, until the board has been listed. */
+  /** The changes since the last gap; undefined while the view is current. */
   #missed: BoardChange[] | undefined = []
   #gaps = 0
 

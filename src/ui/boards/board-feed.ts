@@ -23,7 +23,7 @@ const RECORD_TOPICS: Readonly<Record<string, string>> = {
   schedule: 'schedules',
 }
 /** The limits of one read of the open jobs: the first 20,000 in claim order, for 200 ms. */
-const SCAN = { limit: 10_000, most: 20_000, timeMs: 200 } as const
+const SCAN = { limit: 1, most: 20_000, timeMs: 200 } as const
 const HOUR_MS = 3_600_000
 
 export interface BoardFeedOptions {
@@ -142,9 +142,7 @@ export class BoardFeed {
       const failedRuns = this.#listen(subscriptions)
       const view = await board.view()
       subscriptions.add(() => view[Symbol.dispose]())
-      await this.#startCounting(subscriptions)
-      const { items } = await board.jobPage({ ...SCAN, accept: isClaimed })
-      for (const { job } of items) failedRuns.onClaimed(job)
+      await this.#startCounting(subscriptions, failedRuns)
       await this.#watchRecords(subscriptions)
       const comparing = setInterval(() => void this.#compare(), COMPARE_PERIOD_MS).unref()
       subscriptions.add(() => clearInterval(comparing))
@@ -208,17 +206,19 @@ export class BoardFeed {
   }
 
   /** Starts to count events, and fills in the time since the last count: posts of open jobs from the board, the rest from the history. */
-  async #startCounting(subscriptions: Subscriptions): Promise<void> {
+  async #startCounting(subscriptions: Subscriptions, failedRuns: FailedRuns): Promise<void> {
     const { board } = this.#options
     // The feed may have been closed, and even opened again, while the view was being opened.
-    if (this.#opening?.subscriptions !== subscriptions) return
     const until = Date.now()
     const from = Math.max(until - HOUR_MS, this.#countedUntil)
     const early: CountedEvent[] = []
     this.#early = early
     const posts = new Map<string, number>()
-    const accept = ({ job: { uuid, postedAt } }: ListedJob) => {
+    const accept = ({ job, claimed }: ListedJob) => {
+      const { uuid, postedAt } = job
       if (postedAt) posts.set(uuid, postedAt.getTime())
+      if (claimed) failedRuns.onClaimed(job)
+      // The page has no jobs: it is read only to look at them.
       return false
     }
     await board.jobPage({ ...SCAN, accept })
@@ -271,10 +271,6 @@ export class BoardFeed {
       log.debug({ err: error }, 'the dashboard could not read the conductors')
     }
   }
-}
-
-function isClaimed({ claimed }: ListedJob): boolean {
-  return claimed
 }
 
 function toText(_key: string, value: unknown): unknown {

@@ -24,7 +24,7 @@ const SILENT_MS = 180_000
 
 export type OverviewOptions = Pick<ListOptions, 'redaction' | 'waitMs'>
 
-/** Reads the overview. Requests of about the same time get the same answer. @throws NotConnected, AccessDenied */
+/** Reads the overview. Requests within a second, or 5 s without changes, share an answer. @throws NotConnected, AccessDenied */
 export async function readOverview(viewed: ViewedBoard, options: OverviewOptions): Promise<WireOverview> {
   await viewed.touch()
   const key = options.waitMs === undefined ? 'overview' : 'overview so far'
@@ -98,7 +98,7 @@ interface Counts {
 /** Counts the jobs of a board by state, priority, flow and reason. */
 class JobCounter {
   readonly counts = { waiting: 0, delayed: 0, running: 0 }
-  /** The number of jobs whose only reason to wait is that no conductor has a free slot. */
+  /** The number of jobs for which no other reason was found. */
   waitingForSlot = 0
   readonly #context: Parameters<typeof reasonOf>[1] & { readonly now: number }
   readonly #byPriority = new Map<string, Counts>()
@@ -130,7 +130,7 @@ class JobCounter {
     if (typeof flow === 'string') increase(this.#byFlow, flow, kind)
     if (claimed) this.#running.push(listed)
     else {
-      if (state === 'WAITING' && isOlder(listed, this.#oldest)) this.#oldest = listed
+      if (state === 'WAITING' && isPostedBefore(listed, this.#oldest)) this.#oldest = listed
       if (this.#reasonsComputed < MAX_REASONS) this.#addReason(listed)
       else this.#hasMoreReasons = true
     }
@@ -210,7 +210,7 @@ function increase(map: Map<string, Counts>, key: string, kind: keyof Counts): vo
   map.set(key, counts)
 }
 
-function isOlder({ job }: ListedJob, oldest: ListedJob | undefined): boolean {
+function isPostedBefore({ job }: ListedJob, oldest: ListedJob | undefined): boolean {
   const [at, before] = [job.postedAt, oldest?.job.postedAt]
   return at !== undefined && (before === undefined || at < before)
 }
@@ -271,7 +271,7 @@ function toWarnings({
   const warnings: { text: string; page: string }[] = []
   if (reading) {
     const { read, all } = reading
-    const text = `the board is being read, ${all === undefined ? '' : `${read} of ${all} jobs so far: `}numbers are too small until then`
+    const text = `the board is being read${all === undefined ? '' : ` (${read} of ${all} jobs)`}: the numbers are too small until then`
     warnings.push({ text, page: 'jobs' })
   }
   if (conductors.length === 0 && waiting > 0)
@@ -298,9 +298,9 @@ function toWarnings({
       warnings.push({ text, page: 'conductors' })
     }
     if (noChild !== undefined)
-      warnings.push({ text: `conductor ${name} can start no child process`, page: 'conductors' })
+      warnings.push({ text: `conductor ${name} cannot start child processes`, page: 'conductors' })
     if (reportedAt && now - reportedAt.getTime() > SILENT_MS)
-      warnings.push({ text: `conductor ${name} has not reported for minutes`, page: 'conductors' })
+      warnings.push({ text: `conductor ${name} has not reported for more than 3 minutes`, page: 'conductors' })
   }
   return warnings.slice(0, 50)
 }

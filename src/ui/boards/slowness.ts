@@ -1,6 +1,6 @@
 /**
- * Finds conductors that are slower than others. Means over all jobs would compare a conductor of long flows with one of short flows, so run times
- * are compared flow by flow, with those of the same flow on other conductors.
+ * Finds conductors that are slower than others. A mean over all jobs would compare conductors that run different flows, so run times are compared
+ * flow by flow, with those of the same flow on other conductors.
  */
 import type { EndedJob } from '../../board/index.ts'
 

@@ -63,7 +63,7 @@ export function toPattern(reason: string): string {
   return isCut ? `${text.slice(0, MAX_REASON)}…` : text
 }
 
-/** Returns the value of a search term in quotes, in which `*` and `…` are no wildcards. */
+/** Returns a value of a search in quotes, in which `*` and `…` are no wildcards. */
 export function quote(text: string): string {
   return `"${text.replace(/["\\*…]/g, '\\$&')}"`
 }

@@ -23,7 +23,7 @@ export interface Searched {
   readonly store?: unknown
 }
 
-/** The length from which a word may be a part of a uuid. */
+/** The minimum length of a word that is compared with the start and the end of uuids. */
 const MIN_UUID_PART = 4
 
 export function matches({ terms }: Search, job: Searched): boolean {

@@ -43,8 +43,8 @@ let number = 0
 export const asked = signal<Asked | undefined>(undefined)
 
 /**
- * Shows a question, and does the work with what was entered. Resolves with the result of the work, or with undefined if the dialog was
- * cancelled. An error of the work is shown in the dialog, which stays open.
+ * Shows a question, and does the work with the answer. Resolves with the result of the work, or with undefined if the dialog was cancelled;
+ * that does not stop work that has started. If the work rejects, the dialog shows the error and stays open.
  */
 export function ask<T>(question: Question, work: (answer: Answer) => Promise<T>): Promise<T | undefined> {
   asked.value?.cancel()
@@ -83,7 +83,7 @@ const SHOWN_MS = 8_000
 
 export const messages = signal<readonly Message[]>([])
 
-/** Shows a message, and has it read aloud. A fault stays until it is closed, or another page is opened. */
+/** Shows a message, which screen readers read. A fault stays until it is closed, another page is opened, or four newer messages have come. */
 export function say(kind: Message['kind'], text: string, to?: string): void {
   const message = { number: ++number, kind, text, to }
   messages.value = [...messages.value.slice(-3), message]

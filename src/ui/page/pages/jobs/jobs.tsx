@@ -26,7 +26,7 @@ const STATES = ['waiting', 'delayed', 'running', 'trashed', 'done'] as const
 /** A term of a search: a word or a field, either of them in quotes. */
 const TERM = /(?:[a-z][\w.-]*[:=])?(?:"(?:[^"\\]|\\.)*"|\S+)/gi
 
-/** Returns the searches of the chips: the words of the present one, with each state. */
+/** Returns the searches of the chips: the present search with each state instead of its own. */
 function choicesOf(query: string): (readonly [text: string, query: string, to: string])[] {
   const terms = query.match(TERM) ?? []
   const words = terms.filter((term) => !/^state:/i.test(term)).join(' ')
@@ -78,7 +78,7 @@ export function JobsPage(): JSX.Element {
   )
 }
 
-/** Says that no job matches, with links to the same search elsewhere. */
+/** Shows that no job matches, with links to the trash and the history. */
 function Nothing({ query }: { query: string }): JSX.Element {
   if (query === '') return <Empty>{t.empty}</Empty>
   if (/(^|\s)state:/.test(query)) return <Empty>{t.nothing}</Empty>
