@@ -59,10 +59,16 @@ async function removeSilently({ witness, key }: RedisPlace, job: Job, { entry }:
     .exec()
 }
 
-/** Makes the board look for such jobs: it is time for that. */
+/** Makes the board look for such jobs: it is time for that. Resolves when it has looked at all: one request looks at some of them. */
 async function lookAgain({ witness, key }: RedisPlace, board: JobBoard): Promise<void> {
-  await witness.hset(key('board'), 'swept', `${Date.now() - 61_000}:`)
-  await refresh(board)
+  const before = `${Date.now() - 61_000}:`
+  await witness.hset(key('board'), 'swept', before)
+  const isDone = async () => {
+    await refresh(board)
+    const swept = await witness.hget(key('board'), 'swept')
+    return (swept !== before && swept?.endsWith(':')) || (await witness.exists(key('dependents'))) === 0
+  }
+  while (!(await isDone())) await new Promise(setImmediate)
 }
 
 describe('dependencies on Redis', () => {
