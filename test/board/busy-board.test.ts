@@ -43,7 +43,9 @@ test('a claim that is refused although nothing speaks against it is not asked fo
   await board.post('flow', {})
   const claiming = rejectionOf(board.claimNext())
   for (let turn = 0; turn < 200; turn++) await nextTurn()
-  expect(asked).toBe(3)
+  // Three times at once, then after pauses, the first of which may be over on a busy machine. Without end it would be a hundred times.
+  expect(asked).toBeGreaterThanOrEqual(3)
+  expect(asked).toBeLessThan(10)
   await board.close()
   await claiming
 })
