@@ -35,7 +35,8 @@ export class StreamHolder {
   #state: StreamState = 'open'
   /** The id of the newest message: a stream that names other jobs continues after it, so that no change is missed in between. */
   #lastId: string | undefined
-  #receivedAt = 0
+  /** The time of the newest message, or at which the stream began to open. */
+  #aliveAt = 0
   #opening: ReturnType<typeof setTimeout> | undefined
   readonly #reporting: ReturnType<typeof setInterval>
 
@@ -61,7 +62,8 @@ export class StreamHolder {
 
   #check(): void {
     if (this.#source === undefined) return
-    if (this.#state === 'open' && Date.now() - this.#receivedAt > ALIVE_TIMEOUT_MS) {
+    // Also while it is being opened: after a sleep, the browser may open it over a kept connection whose other end is gone.
+    if (Date.now() - this.#aliveAt > ALIVE_TIMEOUT_MS) {
       this.#set('away')
       this.#openIn(0)
     } else this.#report({ kind: 'state', state: this.#state })
@@ -79,8 +81,9 @@ export class StreamHolder {
     const query = new URLSearchParams({ jobs: jobs.join(','), ...(this.#lastId && { since: this.#lastId }) })
     const source = new EventSource(endpoint(`boards/${encodeURIComponent(this.#board)}/events?${query}`))
     this.#source = source
+    this.#aliveAt = Date.now()
     const noteReceived = (): void => {
-      this.#receivedAt = Date.now()
+      this.#aliveAt = Date.now()
     }
     source.onopen = () => {
       noteReceived()
