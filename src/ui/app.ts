@@ -70,7 +70,7 @@ async function withinTime<T>(work: Promise<T>): Promise<T> {
   try {
     return await rejectOnAbort(work, late)
   } catch (error) {
-    // Nobody reads a stream that is opened too late.
+    // The client has its answer by now: a stream that is opened later would have no reader.
     if (late.aborted) void work.then(cancelBody).catch(() => undefined)
     if (late.aborted && error === late.reason)
       throw new NotConnected(`the board has not answered for ${ANSWER_MS / 1_000} s; try again`)

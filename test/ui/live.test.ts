@@ -251,7 +251,7 @@ describe('a stream whose reader is gone takes no place', () => {
 })
 
 describe('nobody looks', () => {
-  test('the feed of a board that nobody looks at is closed', async () => {
+  test('the feed is closed before the first request for its board', async () => {
     await opened.fetch(new Request(`${ORIGIN}/api/v1/session`))
     expect(board.jobCount).toBeUndefined()
     await opened.fetch(new Request(`${ORIGIN}/api/v1/boards/main/jobs`))
@@ -282,6 +282,34 @@ describe('nobody looks', () => {
     await doJob('while it is closed')
     await feed.hold()
     expect(counts()).toEqual({ posted: 3, done: 3 })
+    await feed.close()
+  })
+
+  test('a feed that was closed while its view was being opened takes no events from the next opening', async () => {
+    const [late, history] = [createDeferred(), createDeferred()]
+    const [view, read] = [board.view.bind(board), board.history.bind(board)]
+    vi.spyOn(board, 'view').mockImplementationOnce(async () => {
+      await late.promise
+      return view()
+    })
+    const reading = new Promise<void>((started) => {
+      vi.spyOn(board, 'history').mockImplementation(async (options) => {
+        started()
+        await history.promise
+        return read(options)
+      })
+    })
+    const feed = new BoardFeed({ board, log: silentLog, onTopics: () => undefined, onChange: () => undefined })
+    const first = feed.hold()
+    await feed.close()
+    const second = feed.hold()
+    await reading
+    late.resolve()
+    await first
+    await board.post('while the history is read', {})
+    history.resolve()
+    await second
+    expect(feed.throughput.last(Date.now()).reduce((sum, { posted }) => sum + posted, 0)).toBe(1)
     await feed.close()
   })
 

@@ -1,7 +1,6 @@
 /**
- * Follows a board while somebody looks at it: keeps a view of it open, counts its throughput, and reports what has changed as topics for the
- * streams. The feed is opened by the first request and closed a minute after the last one, so that a dashboard that nobody looks at costs the
- * board nothing.
+ * Follows a board while the dashboard is in use: keeps a view of it open, counts its throughput, and reports what has changed as topics for the
+ * streams. The feed is opened by the first request and closed a minute after the last one, so that an unused dashboard costs the board nothing.
  */
 import type { JobBoard, JobEvent } from '../../board/index.ts'
 import { type ListedJob, MAX_HISTORY } from '../../board/internal.ts'
@@ -97,6 +96,8 @@ export class BoardFeed {
       await this.#open()
     } catch (error) {
       this.#holds -= 1
+      // It may have been opened again meanwhile, without a timer because of this hold.
+      if (this.isOpen) this.#scheduleClose()
       throw error
     }
     let isDisposed = false
@@ -208,7 +209,8 @@ export class BoardFeed {
   /** Starts to count events, and fills in the time since the last count: posts of open jobs from the board, the rest from the history. */
   async #startCounting(subscriptions: Subscriptions, failedRuns: FailedRuns): Promise<void> {
     const { board } = this.#options
-    // The feed may have been closed, and even opened again, while the view was being opened.
+    // The feed may have been closed, and even opened again, while the view was being opened: then this must not replace what the next opening keeps.
+    if (this.#opening?.subscriptions !== subscriptions) return
     const until = Date.now()
     const from = Math.max(until - HOUR_MS, this.#countedUntil)
     const early: CountedEvent[] = []

@@ -310,7 +310,7 @@ function jobsThatWait(count: number): string {
 }
 
 /** Reads a list; returns an empty one if the board does not support the feature. */
-export async function ifSupported<T>(read: () => Promise<readonly T[]>): Promise<readonly T[]> {
+async function ifSupported<T>(read: () => Promise<readonly T[]>): Promise<readonly T[]> {
   try {
     return await read()
   } catch (error) {

@@ -23,7 +23,7 @@ export function groupTrash(trashed: Iterable<TrashedJob>, redaction: Redactor): 
   const groups = new Map<string, Group>()
   for (const { uuid, at, reason, details } of trashed) {
     const flow = typeof details.flow === 'string' ? details.flow : undefined
-    const text = toPattern(redaction.text(reason))
+    const text = toPatternOfReason(redaction.text(reason))
     const key = groupName(flow, text)
     const known = groups.get(key)
     if (!known) groups.set(key, { name: key, reason: text, flow, example: uuid, jobs: 1, first: at, last: at })
@@ -44,7 +44,7 @@ export function groupTrash(trashed: Iterable<TrashedJob>, redaction: Redactor): 
 /** Returns the name of the group to which a job in the trash belongs: `import: timeout after … ms`. */
 export function groupOf({ details, reason }: Pick<TrashedJob, 'details' | 'reason'>, redaction: Redactor): string {
   const { flow } = details
-  return groupName(typeof flow === 'string' ? flow : undefined, toPattern(redaction.text(reason)))
+  return groupName(typeof flow === 'string' ? flow : undefined, toPatternOfReason(redaction.text(reason)))
 }
 
 function groupName(flow: string | undefined, pattern: string): string {
@@ -54,7 +54,7 @@ function groupName(flow: string | undefined, pattern: string): string {
 }
 
 /** Replaces numbers, uuids and the end of a long text by `…`, so that similar failures have the same text. */
-export function toPattern(reason: string): string {
+function toPatternOfReason(reason: string): string {
   const text = reason
     .slice(0, 4 * MAX_REASON)
     .replace(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi, '…')
