@@ -1,14 +1,15 @@
 import { defineConfig } from 'vitest/config'
 
 /**
- * Files that need a process of their own: they load third-party native code, which can end its process, or put mocks in
- * the place of modules, which the next file in the process would meet. All others share a process with their like:
- * loading the library anew for each file costs a tenth of the whole run.
+ * Files that need a process of their own: they load third-party native code, which can end its process, put mocks in
+ * the place of modules, which the next file in the process would meet, or count what the whole process has. All others
+ * share a process with their like: loading the library anew for each file costs a tenth of the whole run.
  */
 const ALONE = [
   'test/board/backends/zookeeper/native/*.test.ts',
   'test/zookeeper/native/contract.test.ts',
   'test/guides/zookeeper-client.test.ts',
+  'test/board/backends/postgres/reattach.test.ts',
   'test/board/backends/zookeeper/commit/sequence-end.test.ts',
   'test/board/backends/zookeeper/store/fences.test.ts',
   'test/persistence/directory/links.test.ts',

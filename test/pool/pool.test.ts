@@ -217,7 +217,11 @@ describe('replacing', () => {
     await using pool = await testPool({ min: 1, max: 1, maxAge: 1 })
     const pid = await pool.run({ kind: 'pid' })
     await vi.waitFor(async () => expect(await pool.run({ kind: 'pid' })).not.toBe(pid), { timeout: 20_000 })
-    await vi.waitFor(() => expect(outcomes(pool.events).slice(0, 3)).toEqual(['started', 'started', 'ended']))
+    await vi.waitFor(() => expect(outcomes(pool.events)).toContain('ended'), { timeout: 20_000 })
+    // The successor is too old at once: its own successor may be started before the first child has ended.
+    expect(outcomes(pool.events).slice(0, 2)).toEqual(['started', 'started'])
+    const ended = pool.events.flatMap((event) => (event.kind === 'ended' ? [event.child.number] : []))
+    expect(ended[0]).toBe(1)
   })
 
   test('a child that is too old is replaced although it is never idle for long', async () => {

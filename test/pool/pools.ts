@@ -48,7 +48,7 @@ export async function testPool(
     onLine: (_, line) => void lines.push(line),
     onDroppedLines: (_, count) => void lines.push(`${count} dropped`),
   })
-  if (starts) await pool.start()
+  if (starts) await startOrClose(pool)
   const run: TestPool['run'] = (work, options = {}) =>
     pool.run({
       ...{ work, onNote: () => undefined, onAsk: async () => undefined, stop: new AbortFlag(), kill: new AbortFlag() },
@@ -56,6 +56,16 @@ export async function testPool(
       ...options,
     })
   return { pool, events, lines, run, [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose]() }
+}
+
+/** Starts a pool. One that fails is closed: otherwise it would start children for as long as the process of the tests lives. */
+async function startOrClose(pool: ChildPool): Promise<void> {
+  try {
+    await pool.start()
+  } catch (error) {
+    await pool[Symbol.asyncDispose]()
+    throw error
+  }
 }
 
 /** Returns the path of a file that does not exist yet. Its folder is removed when the test ends. */
