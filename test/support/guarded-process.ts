@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createInterface, type Interface } from 'node:readline'
+import { createInterface } from 'node:readline'
 
 /** The child says its own number before it becomes what it is to be, so that this is always the first line. */
 const GUARD = `
@@ -29,8 +29,8 @@ export interface GuardedProcess {
   readonly running: boolean
   /** Resolves when the child is gone, with its exit code (128 and the signal's number when it was killed). */
   readonly ended: Promise<number>
-  /** What it prints; nothing when that goes to a file. */
-  readonly lines: Interface
+  /** Passes on each line that it has printed, and that it prints; nothing when that goes to a file. To be called once. */
+  onLine(listener: (line: string) => void): void
   /** No-op once the child is gone. */
   signal(name: NodeJS.Signals): void
 }
@@ -55,19 +55,34 @@ export async function startGuarded(command: readonly string[], options: GuardOpt
     running = false
     return code
   })
-  const lines = createInterface(guard.stdout)
-  const [pid] = await once(lines, 'line')
+  // On a busy machine, a chunk may hold the first line and those that the child prints: they are kept for the listener.
+  const printed: string[] = []
+  let listener = (line: string): void => void printed.push(line)
+  const reader = createInterface(guard.stdout)
+  const hasBegun = new Promise<number>((resolve) => {
+    reader.once('line', (first) => {
+      resolve(Number(first))
+      reader.on('line', (line) => listener(line))
+    })
+  })
+  const hasFailed = ended.then((code) => {
+    throw new Error(`the guard of ${command[0]} ended (${code}) before the process had begun`)
+  })
+  const pid = await Promise.race([hasBegun, hasFailed])
   return {
-    pid: Number(pid),
+    pid,
     ended,
-    lines,
+    onLine: (given) => {
+      for (const line of printed.splice(0)) given(line)
+      listener = given
+    },
     get running() {
       return running
     },
     signal: (name) => {
       if (!running) return
       try {
-        process.kill(Number(pid), name)
+        process.kill(pid, name)
       } catch (error) {
         // It is gone, and the guard has not said so yet.
         if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error

@@ -28,7 +28,7 @@ export async function startNode(
   const child = await startGuarded(command)
   const lines: string[] = []
   const waiting = new Set<(line: string) => void>()
-  child.lines.on('line', (line) => {
+  child.onLine((line) => {
     lines.push(line)
     for (const tell of waiting) tell(line)
   })

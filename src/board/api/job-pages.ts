@@ -3,6 +3,7 @@
  * and the cursor with which the next read goes on.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { sortLazily } from '../../core/collections/lazy-sort.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
 import type { Backend, BoardSections, JobSummary } from '../backend.ts'
@@ -73,6 +74,8 @@ export interface JobPageContext {
 const CHUNK = 500
 /** The number of jobs of a view after which the clock is read. A filter may take a tenth of a millisecond for each. */
 const VIEW_CHUNK = 100
+/** The number of jobs of a view that are grouped by their priority before the clock is read: some milliseconds. */
+const SCAN_CHUNK = 10_000
 /** The time after which a read lets other work of the process run: a search of a long board takes seconds, and heartbeats must not wait. */
 const TURN_MS = 20
 
@@ -89,8 +92,10 @@ export async function readJobPage(options: JobPageOptions, context: JobPageConte
   const reader = new PageReader(options, { total, cursorOf: ({ key }: Candidate) => toCursor(key) })
   let turnStart = monotonic()
   for await (const chunk of chunks) {
-    if (options.owners && !reader.isComplete) await view.followed.read(chunk.map(({ entry }) => entry))
+    if (chunk.length > 0 && options.owners && !reader.isComplete)
+      await view.followed.read(chunk.map(({ entry }) => entry))
     if (reader.add(chunk, ({ listed }) => listed)) break
+    // Empty chunks are here so that this is looked at while the jobs are being put in order.
     if (monotonic() - turnStart < TURN_MS) continue
     await nextTurn()
     turnStart = monotonic()
@@ -106,10 +111,16 @@ interface Candidate {
   readonly listed: ListedJob
 }
 
-/** Yields the jobs of a view that holds the whole board. Sorts one priority at a time: most reads end in the first. */
+/**
+ * Yields the jobs of a view that holds the whole board. One priority is sorted at a time, and no more of it than is read: most reads end in the
+ * first hundred jobs of the first priority. While it looks at jobs that are not on the page, it yields empty chunks.
+ */
 async function* readView(after: ClaimOrderKey | undefined, context: JobPageContext): AsyncGenerator<Candidate[]> {
   const byPriority = new Map<Priority, (ClaimOrderKey & { readonly entry: JobEntry })[]>()
+  let looked = 0
   for (const entry of context.view.entries()) {
+    looked += 1
+    if (looked % SCAN_CHUNK === 0) yield []
     const { stored } = entry
     if (!stored || entry.ended || entry.content === 'unreadable') continue
     const { id, order, posting } = stored
@@ -120,11 +131,9 @@ async function* readView(after: ClaimOrderKey | undefined, context: JobPageConte
     else byPriority.set(posting.priority, [key])
   }
   for (const priority of PRIORITIES) {
-    const keys = byPriority.get(priority)?.sort(compareClaimOrder) ?? []
-    for (let from = 0; from < keys.length; from += VIEW_CHUNK) {
-      const chunk = keys.slice(from, from + VIEW_CHUNK)
+    const keys = byPriority.get(priority) ?? []
+    for (const chunk of sortLazily(keys, { compare: compareClaimOrder, batch: VIEW_CHUNK }))
       yield chunk.flatMap((key) => toCandidate(key, key.entry, context) ?? [])
-    }
   }
 }
 
@@ -253,6 +262,7 @@ class PageReader<C, T> {
   /** Adds the accepted candidates. Returns whether to stop: the page is complete, and another item follows. */
   add(candidates: readonly C[], toItem: (candidate: C) => T): boolean {
     const { limit, most, timeMs, accept } = this.#options
+    if (candidates.length === 0) return false
     this.#until ??= monotonic() + timeMs
     for (const candidate of candidates) {
       if (this.#last) {
