@@ -29,7 +29,7 @@ export interface GuardedProcess {
   readonly running: boolean
   /** Resolves when the child is gone, with its exit code (128 and the signal's number when it was killed). */
   readonly ended: Promise<number>
-  /** Passes on each line that it has printed, and that it prints; nothing when that goes to a file. To be called once. */
+  /** Calls the listener with each line that the child has printed, and that it prints; with none when they go to a file. Call it once. */
   onLine(listener: (line: string) => void): void
   /** No-op once the child is gone. */
   signal(name: NodeJS.Signals): void
@@ -55,7 +55,7 @@ export async function startGuarded(command: readonly string[], options: GuardOpt
     running = false
     return code
   })
-  // On a busy machine, a chunk may hold the first line and those that the child prints: they are kept for the listener.
+  // On a busy machine, the guard's line and the child's may be read at once: the child's are kept for the listener.
   const printed: string[] = []
   let listener = (line: string): void => void printed.push(line)
   const reader = createInterface(guard.stdout)

@@ -95,7 +95,7 @@ export async function readJobPage(options: JobPageOptions, context: JobPageConte
     if (chunk.length > 0 && options.owners && !reader.isComplete)
       await view.followed.read(chunk.map(({ entry }) => entry))
     if (reader.add(chunk, ({ listed }) => listed)) break
-    // Empty chunks are here so that this is looked at while the jobs are being put in order.
+    // Also after an empty chunk: grouping and sorting a long board takes longer than a turn.
     if (monotonic() - turnStart < TURN_MS) continue
     await nextTurn()
     turnStart = monotonic()
@@ -113,14 +113,13 @@ interface Candidate {
 
 /**
  * Yields the jobs of a view that holds the whole board. One priority is sorted at a time, and no more of it than is read: most reads end in the
- * first hundred jobs of the first priority. While it looks at jobs that are not on the page, it yields empty chunks.
+ * first hundred jobs of the first priority. While it groups and sorts jobs, it yields empty chunks, so that the caller can look at the clock.
  */
 async function* readView(after: ClaimOrderKey | undefined, context: JobPageContext): AsyncGenerator<Candidate[]> {
   const byPriority = new Map<Priority, (ClaimOrderKey & { readonly entry: JobEntry })[]>()
-  let looked = 0
-  for (const entry of context.view.entries()) {
-    looked += 1
-    if (looked % SCAN_CHUNK === 0) yield []
+  // A copy, because the view goes on while other work runs: a job that enters it again would be listed twice, and a view that is being opened grows.
+  for (const [index, entry] of [...context.view.entries()].entries()) {
+    if (index % SCAN_CHUNK === SCAN_CHUNK - 1) yield []
     const { stored } = entry
     if (!stored || entry.ended || entry.content === 'unreadable') continue
     const { id, order, posting } = stored
