@@ -6,10 +6,21 @@ import { createServer } from 'node:net'
 /** Below the ports that systems give to outgoing connections: one of those would keep a killed server from its own. */
 const LOWEST = 10_000
 const ABOVE_HIGHEST = 32_000
+/** More than there are workers, whose numbers begin at 1; 0 is for processes that are none. */
+const RANGES = 5
+const PORTS_PER_RANGE = (ABOVE_HIGHEST - LOWEST) / RANGES
 
+let next = randomInt(PORTS_PER_RANGE)
+
+/**
+ * Returns a port that nobody listens at. Each worker has a range of its own and goes through it port by port. With
+ * ports by chance, a test could be given that of another one's server, which is killed and about to be restarted.
+ */
 export async function freePort(): Promise<number> {
+  const range = Number(process.env['VITEST_POOL_ID'] ?? 0) % RANGES
   for (;;) {
-    const port = randomInt(LOWEST, ABOVE_HIGHEST)
+    const port = LOWEST + range * PORTS_PER_RANGE + next
+    next = (next + 1) % PORTS_PER_RANGE
     if (await isFree(port)) return port
   }
 }

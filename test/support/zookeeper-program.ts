@@ -20,10 +20,15 @@ export const ZOOKEEPER: Provision = {
 const JAR = '/usr/share/java/zookeeper.jar'
 /** Needed for TLS, and missing from what the jar itself says it needs. */
 const NETTY = ['codec', 'resolver'].map((part) => `/usr/share/java/netty-${part}.jar`)
+/** Comes with the server's package. Without a logger, a server that cannot start does not say why. */
+const LOGGER = '/usr/share/java/slf4j-simple.jar'
 /** Without folders: Java archives no classes where the path has one. */
-const CLASS_PATH = [JAR, ...NETTY].join(':')
+const CLASS_PATH = [JAR, ...NETTY, LOGGER].join(':')
 /** For a small heap, and a start in a second. */
-export const JAVA_FLAGS: readonly string[] = ['-Xmx256m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC']
+export const JAVA_FLAGS: readonly string[] = [
+  ...['-Xmx256m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'],
+  '-Dorg.slf4j.simpleLogger.defaultLogLevel=error',
+]
 /** What Java keeps of the classes that a server loads, so that the next one need not read and check them. */
 const CLASS_ARCHIVE = join(ROOT, '.test/zookeeper.jsa')
 const READY_WITHIN = 30_000

@@ -162,10 +162,10 @@ describe.each(Object.keys(BACKENDS))('a board in %s', (kind) => {
     await using conductor = await startConductor({ board, persistence, flows: [flow] })
     const job = await poster.post('sum', { one: 1 }, { priority: 'VERY_HIGH' })
     await job.wait({ timeout: '30s' })
-    expect(await read<WireJobDetail>(`/jobs/${job.uuid}`)).toMatchObject({
-      state: 'DONE',
-      logbook: { state: 'SUCCESS' },
-    })
+    // The poster may hear of the end before the dashboard's board does.
+    await expect
+      .poll(() => read<WireJobDetail>(`/jobs/${job.uuid}`), { timeout: 20_000 })
+      .toMatchObject({ state: 'DONE', logbook: { state: 'SUCCESS' } })
     expect((await readAll('/jobs?q=state:done&limit=5')).map(({ uuid }) => uuid)).toContain(job.uuid)
     expect(await read('/flows')).toMatchObject({ flows: [{ name: 'sum', atoms: 1, done: 1 }] })
     expect(await read('/conductors')).toMatchObject({ conductors: [{ flows: ['sum'] }] })

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { freePort } from './ports.ts'
+import { usualSettings, ZOOKEEPER, ZooKeeperProgram } from './zookeeper-program.ts'
+
+test('no port is given twice, and workers share none', async () => {
+  const ports: number[] = []
+  for (let count = 0; count < 50; count++) ports.push(await freePort())
+  expect(new Set(ports).size).toBe(50)
+  const worker = Number(process.env['VITEST_POOL_ID'])
+  const [lowest, highest] = [10_000 + worker * 4_400, 10_000 + (worker + 1) * 4_400 - 1]
+  expect(ports.filter((port) => port < lowest || port > highest)).toEqual([])
+})
+
+// Elsewhere its servers are containers, which have a port each.
+test.skipIf(!(await ZOOKEEPER.installed()))('a ZooKeeper whose port is taken says so', async () => {
+  const port = await freePort()
+  const settings = { ...usualSettings({}), clientPort: port, clientPortAddress: '127.0.0.1' }
+  const first = await ZooKeeperProgram.prepare({ port, settings })
+  const second = await ZooKeeperProgram.prepare({ port: await freePort(), settings })
+  try {
+    await first.start()
+    await expect(second.start()).rejects.toThrow('Address already in use')
+  } finally {
+    await first.stop()
+    await second.stop()
+  }
+})
