@@ -22,13 +22,11 @@ const JAR = '/usr/share/java/zookeeper.jar'
 const NETTY = ['codec', 'resolver'].map((part) => `/usr/share/java/netty-${part}.jar`)
 /** Comes with the server's package. Without a logger, a server that cannot start does not say why. */
 const LOGGER = '/usr/share/java/slf4j-simple.jar'
+const LOGGER_FLAG = '-Dorg.slf4j.simpleLogger.defaultLogLevel=error'
 /** Without folders: Java archives no classes where the path has one. */
 const CLASS_PATH = [JAR, ...NETTY, LOGGER].join(':')
 /** For a small heap, and a start in a second. */
-export const JAVA_FLAGS: readonly string[] = [
-  ...['-Xmx256m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'],
-  '-Dorg.slf4j.simpleLogger.defaultLogLevel=error',
-]
+export const JAVA_FLAGS: readonly string[] = ['-Xmx256m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC']
 /** What Java keeps of the classes that a server loads, so that the next one need not read and check them. */
 const CLASS_ARCHIVE = join(ROOT, '.test/zookeeper.jsa')
 const READY_WITHIN = 30_000
@@ -107,7 +105,7 @@ export class ZooKeeperProgram {
   async start(): Promise<void> {
     const logFile = join(this.#folder, 'log')
     const archive = (await exists(CLASS_ARCHIVE)) ? [`-XX:SharedArchiveFile=${CLASS_ARCHIVE}`, '-Xshare:auto'] : []
-    const flags = [...JAVA_FLAGS, ...archive, ...this.#java]
+    const flags = [...JAVA_FLAGS, LOGGER_FLAG, ...archive, ...this.#java]
     const main = ['org.apache.zookeeper.server.quorum.QuorumPeerMain', join(this.#folder, 'zoo.cfg')]
     this.#process = await startGuarded(['java', ...flags, '-cp', CLASS_PATH, ...main], { logFile })
     try {

@@ -147,6 +147,30 @@ describe.skipIf(!hasBrowser)('live', () => {
     await seen(page, 'on the next stream')
   })
 
+  test('a stream that does not open is given up after 40 s, and another one is opened', async () => {
+    const context = await browser.newContext()
+    onTestFinished(() => context.close())
+    const visit = await Visit.begin(context, world)
+    const { page } = visit
+    await page.clock.install()
+    let opened = 0
+    await page.route(/\/boards\/main\/events\?/, async (route) => {
+      opened += 1
+      if (opened > 1) await route.continue()
+    })
+    await visit.open('jobs')
+    await expect.poll(() => opened).toBe(1)
+    await pauseClock(page)
+    await page.clock.runFor(35_000)
+    expect(opened).toBe(1)
+    await page.clock.runFor(20_000)
+    await expect.poll(() => opened).toBe(2)
+    await page.clock.resume()
+    await post('on the stream that opened')
+    await seen(page, 'on the stream that opened')
+    await isLive(page)
+  })
+
   test('a read without an answer ends after 30 s, and the page reads again by itself', async () => {
     const context = await browser.newContext()
     onTestFinished(() => context.close())
