@@ -52,6 +52,21 @@ describe.skipIf(!hasBrowser)('live', () => {
     await expect.poll(() => world.streams).toBe(1)
   })
 
+  test('a new tab is told at once that the stream is open', async () => {
+    const context = await browser.newContext()
+    onTestFinished(() => context.close())
+    const first = await Visit.begin(context, world)
+    // The report that this tab would send every 10 s does not come.
+    await first.page.addInitScript(
+      '{ const every = setInterval; setInterval = (call, ms) => every(call, ms === 10_000 ? 1e8 : ms) }',
+    )
+    await first.open('jobs')
+    await isLive(first.page)
+    const second = await Visit.begin(context, world)
+    await second.open('jobs')
+    await isLive(second.page)
+  })
+
   test('a restart of the server is survived: the page says that it reads again, and then that changes arrive', async () => {
     const pages = await tabs(2)
     await world.stop()
@@ -163,6 +178,8 @@ describe.skipIf(!hasBrowser)('live', () => {
     await pauseClock(page)
     await page.clock.runFor(35_000)
     expect(opened).toBe(1)
+    // It does not seem to be live, and reads by itself.
+    await page.locator('header .live.is-polling').waitFor()
     await page.clock.runFor(20_000)
     await expect.poll(() => opened).toBe(2)
     await page.clock.resume()

@@ -32,7 +32,8 @@ export class StreamHolder {
   #source: EventSource | undefined
   /** The jobs that the open stream was asked for. */
   #named: ReadonlySet<string> = new Set()
-  #state: StreamState = 'open'
+  /** Not known before the first stream is open or has failed: until then nothing is reported, and tabs that wait too long read by themselves. */
+  #state: StreamState | undefined
   /** The id of the newest message: a stream that names other jobs continues after it, so that no change is missed in between. */
   #lastId: string | undefined
   /** The time of the newest message, or at which the stream began to open. */
@@ -47,8 +48,9 @@ export class StreamHolder {
     this.#openIn(0)
   }
 
-  /** Notes the jobs that a tab shows. The stream is reopened only if it does not name all of them. */
+  /** Notes the jobs that a tab shows, and reports the state, which a new tab does not know. The stream is reopened only if it does not name all jobs. */
   watch(tab: string, uuids: readonly string[]): void {
+    this.#reportState()
     if (uuids.length === 0) this.#byTab.delete(tab)
     else this.#byTab.set(tab, uuids)
     if (uuids.some((uuid) => !this.#named.has(uuid))) this.#openIn(GATHER_MS)
@@ -66,7 +68,7 @@ export class StreamHolder {
     if (Date.now() - this.#aliveAt > ALIVE_TIMEOUT_MS) {
       this.#set('away')
       this.#openIn(0)
-    } else this.#report({ kind: 'state', state: this.#state })
+    } else this.#reportState()
   }
 
   #openIn(delay: number): void {
@@ -112,6 +114,10 @@ export class StreamHolder {
 
   #set(state: StreamState): void {
     this.#state = state
-    this.#report({ kind: 'state', state })
+    this.#reportState()
+  }
+
+  #reportState(): void {
+    if (this.#state !== undefined) this.#report({ kind: 'state', state: this.#state })
   }
 }
