@@ -19,6 +19,7 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
     test('is trashed at once, with who and why, and every board reports it', async () => {
       const [here, there] = await Promise.all([open({ who: 'here' }), open({ who: 'there' })])
       const job = await here.post('flow', { n: 1 }, { name: 'job' })
+      using _view = await there.view()
       await refresh(there)
       const history = recordEvents(there)
       await there.cancel(await there.find(job.uuid), { reason: 'a mistake' })
@@ -205,6 +206,7 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
   if (restore)
     test('a job that is restored from the trash was never asked back', async () => {
       const [here, there] = await Promise.all([open(), open()])
+      using _view = await here.view()
       const job = await here.post('flow', {})
       const [claim] = await here.claimNext()
       await there.cancel(job)

@@ -49,6 +49,7 @@ export function delaysContract({ open, expire }: Place, { resources }: BackendCa
 
   test('a claim takes the delay away: neither the death of its owner nor a return starts it again', async () => {
     const [mortal, other] = await Promise.all([open(), open()])
+    using _view = await other.view()
     const job = await mortal.post('flow', {}, { delay: SHORT })
     const seen = await other.find(job.uuid)
     const [claim] = await mortal.claimNext()

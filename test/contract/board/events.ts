@@ -50,6 +50,7 @@ export function eventsContract({ open, expire, putRaw }: Place, { completeChange
 
   test("an owner's death is reported as an abandoned job", async () => {
     const [mortal, other] = await Promise.all([open(), open()])
+    using _view = await other.view()
     await mortal.post('flow', {}, { name: 'job' })
     await refresh(other)
     const history = recordEvents(other)
@@ -67,6 +68,7 @@ export function eventsContract({ open, expire, putRaw }: Place, { completeChange
 
   test('a listener that throws, or rejects, is reported, and the others hear all the same', async () => {
     const board = await open()
+    using _view = await board.view()
     const errors: string[] = []
     const heard: string[] = []
     board.on('posted', () => {
@@ -92,6 +94,7 @@ export function eventsContract({ open, expire, putRaw }: Place, { completeChange
 
   test('a removed listener receives nothing more', async () => {
     const board = await open()
+    using _view = await board.view()
     const heard: string[] = []
     const off = board.on('posted', ({ job }) => heard.push(job.name))
     await board.post('flow', {}, { name: 'a' })

@@ -164,6 +164,7 @@ export function limitsContract({ open }: Place): void {
 
   test('one that must not be begun twice is trashed when its owner dies, and not when it is given back', async () => {
     const heir = await open({ who: 'heir' })
+    using _view = await heir.view()
     const job = await heir.post('flow', {}, { name: 'once', onOwnerLost: 'fail' })
     await (await claimed(heir, 'once')).abandon()
     const trashed = nextEvent(heir, 'trashed')

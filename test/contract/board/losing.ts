@@ -195,6 +195,7 @@ export function losingContract({ open, expire }: Place, { completeChangeFeed }: 
 
   test('claims that are held when a board is closed are lost, and go to others', async () => {
     const [closing, heir] = await Promise.all([open(), open()])
+    using _view = await heir.view()
     await closing.post('flow', {})
     const [claim] = await closing.claimNext()
     await refresh(heir)

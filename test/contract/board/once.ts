@@ -27,8 +27,9 @@ export function onceContract({ open, expire }: Place): void {
     await begun.promise
     over.resolve()
     await Promise.all(all)
-    expect(runs.slice(0, 3)).toEqual(['begin', 'end', 'ran'])
-    expect(runs.slice(3)).toEqual(['done', 'done', 'done'])
+    // The others may hear of the end before its own board does.
+    expect(runs.slice(0, 2)).toEqual(['begin', 'end'])
+    expect(runs.slice(2).sort()).toEqual(['done', 'done', 'done', 'ran'])
     expect(await run(await open(), async () => expect.fail('it was run again'))).toBe('done')
   })
 

@@ -18,6 +18,7 @@ export function trashContract({ open }: Place, capabilities: BackendCapabilities
   if (restore)
     test('a restored job is what was posted, at the end of the queue: its uuid and runs kept, its attempts empty', async () => {
       const [here, there] = await Promise.all([open(), open()])
+      using _view = await here.view()
       const options = { name: 'job', size: 'large', maxAttempts: 2, deadline: '1h' } as const
       const job = await here.post('flow', { n: 1 }, options)
       await (await here.claim(job)).abandon({ failed: true })

@@ -167,6 +167,8 @@ describe('a session that another takes over', () => {
     await using scene = await setScene()
     const { place } = scene
     const { id } = await idAndLock(scene)
+    // Otherwise the owner, whose backend the attachment ends, would find its session taken, and end it.
+    await cutOff(scene)
     const mine = await PostgresConnection.open(parsePostgresLocation(parseUri(server.uri, 'board')))
     const takeOver = () => place.query('SELECT @.take_over($1) AS answer', [id])
     try {
@@ -174,10 +176,7 @@ describe('a session that another takes over', () => {
       await mine.query(`SELECT ${place.schema}.reattach($1, 7)`, [id])
       expect(await takeOver()).toEqual([{ answer: 'gone' }])
       await mine.query('COMMIT', [])
-      // A heartbeat of the owner, too, locks its row for a moment.
-      let answers = await takeOver()
-      while (answers[0]?.['answer'] === 'gone') answers = await takeOver()
-      expect(answers).toEqual([{ answer: 'alive' }])
+      expect(await takeOver()).toEqual([{ answer: 'alive' }])
     } finally {
       await mine.close()
     }

@@ -136,11 +136,11 @@ describe('a role that may make functions in public', () => {
 
   test('has none of its code run by a board, or by logbooks', async () => {
     const uri = await database()
-    await using board = await openBoard(`${uri}?board=b&sessionTimeout=1s`, { who: 'board' })
+    await using board = await openBoard(`${uri}?board=b&sessionTimeout=5s`, { who: 'board' })
     const errors: unknown[] = []
     board.on('error', ({ error }) => errors.push(error))
     {
-      await using other = await openBoard(`${uri}?board=b&sessionTimeout=1s`, { who: 'other' })
+      await using other = await openBoard(`${uri}?board=b&sessionTimeout=5s`, { who: 'other' })
       const resources = { exclusive: ['disk'], shared: ['net'] }
       await other.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
       const trashed = await other.post('flow', {}, { name: 'a', key: 'a', resources })
@@ -161,7 +161,7 @@ describe('a role that may make functions in public', () => {
       expect((await board.result(before)).results).toEqual({ n: 1 })
       const first = await claimed(board, 'a')
       await first.abandon({ reason: 'later', delay: '1ms' })
-      const unviewed = await openBoard(`${uri}?board=b&sessionTimeout=1s`)
+      const unviewed = await openBoard(`${uri}?board=b&sessionTimeout=5s`)
       const followed = (await unviewed.find(trashed.ref)).wait()
       await (await claimed(board, 'a')).trash({ reason: 'why' })
       expect(await followed).toBe('TRASHED')
