@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { freePort } from './ports.ts'
 import { usualSettings, ZOOKEEPER, ZooKeeperProgram } from './zookeeper-program.ts'
 
-test('no port is given twice, and workers share none', async () => {
+test('no port is returned twice, and each is in the range of its worker', async () => {
   const ports: number[] = []
   for (let count = 0; count < 50; count++) ports.push(await freePort())
   expect(new Set(ports).size).toBe(50)
@@ -11,7 +11,7 @@ test('no port is given twice, and workers share none', async () => {
   expect(ports.filter((port) => port < lowest || port > highest)).toEqual([])
 })
 
-// Elsewhere its servers are containers, which have a port each.
+// Where ZooKeeper runs in containers, there is no program to start.
 test.skipIf(!(await ZOOKEEPER.installed()))('a ZooKeeper whose port is taken says so', async () => {
   const port = await freePort()
   const settings = { ...usualSettings({}), clientPort: port, clientPortAddress: '127.0.0.1' }

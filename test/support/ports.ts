@@ -6,15 +6,15 @@ import { createServer } from 'node:net'
 /** Below the ports that systems give to outgoing connections: one of those would keep a killed server from its own. */
 const LOWEST = 10_000
 const ABOVE_HIGHEST = 32_000
-/** More than there are workers, whose numbers begin at 1; 0 is for processes that are none. */
+/** One for each worker of the tests, whose numbers begin at 1, and range 0 for all other processes. */
 const RANGES = 5
 const PORTS_PER_RANGE = (ABOVE_HIGHEST - LOWEST) / RANGES
 
 let next = randomInt(PORTS_PER_RANGE)
 
 /**
- * Returns a port that nobody listens at. Each worker has a range of its own and goes through it port by port. With
- * ports by chance, a test could be given that of another one's server, which is killed and about to be restarted.
+ * Returns a free port. Each worker takes the ports of its own range in order. With random ports, a test could take the
+ * port of a killed server that another test is about to restart.
  */
 export async function freePort(): Promise<number> {
   const range = Number(process.env['VITEST_POOL_ID'] ?? 0) % RANGES

@@ -20,7 +20,7 @@ export const ZOOKEEPER: Provision = {
 const JAR = '/usr/share/java/zookeeper.jar'
 /** Needed for TLS, and missing from what the jar itself says it needs. */
 const NETTY = ['codec', 'resolver'].map((part) => `/usr/share/java/netty-${part}.jar`)
-/** Comes with the server's package. Without a logger, a server that cannot start does not say why. */
+/** Comes with the server's package. Without a logger, a server that cannot start writes no reason. */
 const LOGGER = '/usr/share/java/slf4j-simple.jar'
 const LOGGER_FLAG = '-Dorg.slf4j.simpleLogger.defaultLogLevel=error'
 /** Without folders: Java archives no classes where the path has one. */

@@ -162,7 +162,7 @@ describe.each(Object.keys(BACKENDS))('a board in %s', (kind) => {
     await using conductor = await startConductor({ board, persistence, flows: [flow] })
     const job = await poster.post('sum', { one: 1 }, { priority: 'VERY_HIGH' })
     await job.wait({ timeout: '30s' })
-    // The poster may hear of the end before the dashboard's board does.
+    // The poster's board may receive the end before the dashboard's board does.
     await expect
       .poll(() => read<WireJobDetail>(`/jobs/${job.uuid}`), { timeout: 20_000 })
       .toMatchObject({ state: 'DONE', logbook: { state: 'SUCCESS' } })

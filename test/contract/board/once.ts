@@ -27,7 +27,7 @@ export function onceContract({ open, expire }: Place): void {
     await begun.promise
     over.resolve()
     await Promise.all(all)
-    // The others may hear of the end before its own board does.
+    // Other boards may receive the end before the board that ran the work has its answer.
     expect(runs.slice(0, 2)).toEqual(['begin', 'end'])
     expect(runs.slice(2).sort()).toEqual(['done', 'done', 'done', 'ran'])
     expect(await run(await open(), async () => expect.fail('it was run again'))).toBe('done')

@@ -52,7 +52,7 @@ describe.skipIf(!hasBrowser)('live', () => {
     await expect.poll(() => world.streams).toBe(1)
   })
 
-  test('a new tab is told at once that the stream is open', async () => {
+  test('a new tab shows at once that the stream of another tab is open', async () => {
     const context = await browser.newContext()
     onTestFinished(() => context.close())
     const first = await Visit.begin(context, world)
@@ -178,7 +178,7 @@ describe.skipIf(!hasBrowser)('live', () => {
     await pauseClock(page)
     await page.clock.runFor(35_000)
     expect(opened).toBe(1)
-    // It does not seem to be live, and reads by itself.
+    // Without an open stream, the page reads the board again by itself.
     await page.locator('header .live.is-polling').waitFor()
     await page.clock.runFor(20_000)
     await expect.poll(() => opened).toBe(2)

@@ -167,7 +167,7 @@ describe('a session that another takes over', () => {
     await using scene = await setScene()
     const { place } = scene
     const { id } = await idAndLock(scene)
-    // Otherwise the owner, whose backend the attachment ends, would find its session taken, and end it.
+    // The attachment below ends the owner's backend. An owner that can connect again would then end the session.
     await cutOff(scene)
     const mine = await PostgresConnection.open(parsePostgresLocation(parseUri(server.uri, 'board')))
     const takeOver = () => place.query('SELECT @.take_over($1) AS answer', [id])

@@ -181,6 +181,14 @@ describe('a role that may make functions in public', () => {
       await claimed(other, 'c')
     }
     await claimed(board, 'c')
+    // A heartbeat calls functions too, and nothing above waits for one.
+    await using admin = await connected(uri)
+    const heartbeatAt = async () => {
+      const { rows } = await admin.query("SELECT heartbeat_at::text FROM jobboard.sessions WHERE who = 'board'", [])
+      return rows[0]?.['heartbeat_at']
+    }
+    const last = await heartbeatAt()
+    await vi.waitFor(async () => expect(await heartbeatAt()).not.toBe(last), 20_000)
     expect(errors).toEqual([])
     await using logbooks = await openPersistence(uri)
     const ask = {
