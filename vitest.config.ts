@@ -22,8 +22,10 @@ export default defineConfig({
   test: {
     globalSetup: ['test/support/global-setup.ts'],
     reporters: ['default', './test/support/addon-reporter.ts'],
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    // By default a poll ends after 1 s, which is too short for a process to start on a busy machine.
+    expect: { poll: { timeout: 60_000 } },
     pool: 'forks',
     // Most of a test's time is waiting for servers, so four fit on two cores, which by default would run one.
     maxWorkers: 4,

@@ -51,7 +51,8 @@ const whole = await board.post(report, {}, { name: 'report', after: parts })
 await using _conductor = await startConductor({ board, persistence, flows: [count, report] })
 console.log('draft:', (await board.result(draft, { flow: report })).results.text)
 // The reason names the job that failed, with its uuid.
-const reason = (await whole.wait()) === 'TRASHED' ? whole.attempts.at(-1)?.reason : undefined
+await whole.wait()
+const reason = (await board.findTrashed(whole.uuid))?.reason
 console.log('report: in the trash,', reason?.replace(/^.*\((.*)\), on which it depends,/, '$1'))
 
 console.log('chapter two is found, and restored with what depends on it')

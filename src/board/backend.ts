@@ -17,7 +17,8 @@
  * 5. A claim grants everything that its posting asks for (the job, its resources, its limits) or nothing; its end frees all of it but
  *    the tokens of rates. While the board is paused no claim is granted.
  * 6. The end of a job and what follows from it for the jobs that depend on it (`model/dependencies.ts`) is one step. A job is not granted
- *    before all of its dependencies are met, unless it is cancelled.
+ *    before all of its dependencies are met. If it is cancelled meanwhile, a job that ran before is granted, so that it can be reverted; a job
+ *    that never ran is doomed: it is never granted, and goes to the trash (`claims/doomed-jobs.ts`).
  * 7. A job whose posting names a batch is counted by the transactions that post, end and restore it (`model/job-batch.ts`). The one that
  *    leaves a sealed batch without open jobs ends it, and posts its callback (`toBatchCallback`). If two jobs end at the same time, so that
  *    neither transaction sees the other, a further transaction may do it. The end of a job whose batch is no longer kept counts nowhere.
@@ -178,6 +179,11 @@ export interface Backend {
   trashed(listing?: TrashListing): AsyncIterable<TrashedEntry>
   /** Returns the trash entry with this id; undefined where there is none or it is unreadable. One round trip. */
   trashedEntry?(id: string): Promise<TrashedEntry | undefined>
+  /**
+   * Returns the newest readable trash entry with this uuid; undefined where there is none. One or two round trips however long the trash is;
+   * where the servers keep the trash by id only, the first call of a process reads it once (`backends/trash-index.ts`). Errors: NotConnected.
+   */
+  findTrashed(uuid: string): Promise<TrashedEntry | undefined>
 
   /**
    * Changes records and posts jobs in one transaction: all or nothing. Absent where the backend has no such transactions.
@@ -320,11 +326,24 @@ export interface BackendSink {
   session(event: BoardSessionEvent): void
   /** Reports the number of jobs on the board after the last reported change; a backend with sections reports it at each gap. */
   jobCount(jobs: number): void
+  /**
+   * Reports the jobs that a transaction of this backend object has cancelled because another job ended. Called before the answer to the
+   * transaction. Some of the jobs may have run before.
+   */
+  doomed(ids: readonly string[]): void
   /** Returns whether a job with this uuid may be on the board; false only where all reports so far exclude it. */
   mayExist(uuid: string): boolean
+  /** Reports a fault with which the board still works, or the end of such a fault. */
+  health(event: HealthEvent): void
   /** Reports an error of the background work. */
   error(error: Error): void
 }
+
+/**
+ * `notificationMissed`: changes were read that no notification had announced (`backends/notification-canary.ts`). `notificationsArrive`:
+ * notifications arrive again. `backendStopped`: a server process was asked to end, and did not.
+ */
+export type HealthEvent = 'notificationMissed' | 'notificationsArrive' | 'backendStopped'
 
 /** The status of a job: on the board, in the trash, or neither. */
 export type JobStatus =

@@ -1,9 +1,11 @@
 /** The context of a command, and its exit code: the parts of the process that it may use, which tests replace. */
+import { isUtf8 } from 'node:buffer'
 import { createInterface } from 'node:readline/promises'
 import type { Writable } from 'node:stream'
-import { text } from 'node:stream/consumers'
+import { buffer } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import type { DeclaredLimits, DeclaredSchedules } from '../board/index.ts'
+import { InvalidArgument } from '../core/errors.ts'
 import type { AnyFlow, FlowDefaults } from '../flow/index.ts'
 
 /** The exit codes of the process; scripts rely on them. */
@@ -55,7 +57,7 @@ export interface RereadSettings {
 }
 
 /** The part of the context that decides which board is opened, and with which credentials. */
-export type BoardContext = Pick<CliContext, 'env' | 'chosenByFile' | 'boardChoices'>
+export type BoardContext = Pick<CliContext, 'env' | 'chosenByFile' | 'boardChoices' | 'logbookAuth'>
 
 export interface CliContext {
   /** Resolves with all of standard input. */
@@ -73,6 +75,8 @@ export interface CliContext {
   readonly assertModule?: ((module: string, file: string) => Promise<void>) | undefined
   /** The choices of a config file that no user named: credentials of the environment are not used for them. */
   readonly chosenByFile?: ChosenByFile | undefined
+  /** The credentials of the first of several boards, for the logbooks of all: `user:password`. Each board has its own in its entry. */
+  readonly logbookAuth?: string | undefined
   /** The boards of the config file, if it names several and the command takes one: a user has to choose. */
   readonly boardChoices?: readonly string[] | undefined
   /** What the config file says beside options; undefined without a file. */
@@ -128,7 +132,7 @@ export function processContext(): ProcessContext {
     get capturesFaults() {
       return takers > 0
     },
-    readStdin: () => text(process.stdin),
+    readStdin: () => readText(process.stdin),
     openStdin: () => process.stdin,
     stdout: streamOutput(process.stdout),
     stderr: streamOutput(process.stderr),
@@ -195,4 +199,11 @@ export function streamOutput(stream: Writable & { readonly columns?: number; rea
       failure.signal.throwIfAborted()
     },
   }
+}
+
+/** Reads a stream to its end. @throws InvalidArgument unless it is UTF-8: each wrong byte would be read as another character */
+async function readText(stream: NodeJS.ReadableStream): Promise<string> {
+  const bytes = await buffer(stream)
+  if (isUtf8(bytes)) return bytes.toString('utf8')
+  throw new InvalidArgument('standard input is not UTF-8: convert it')
 }

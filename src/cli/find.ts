@@ -6,6 +6,7 @@ import type { Batch, Job, JobBoard, TrashedJob } from '../board/index.ts'
 import type { Located } from '../conductor/internal.ts'
 import { InvalidArgument, NotFound } from '../core/errors.ts'
 import { parseReference } from '../core/job-reference.ts'
+import { isFinished } from '../core/states.ts'
 import type { BookDetail } from '../persistence/index.ts'
 import type { Logbooks } from './opening.ts'
 
@@ -182,9 +183,23 @@ export async function locateJob(reference: string, { board, logbooks }: Searched
   return locate(reference, { board, persistence: logbooks?.persistence })
 }
 
-/** Returns the error for a job that is in none of the places. */
-export function unknownJobError(uuid: string, { board, logbooks }: SearchedPlaces): NotFound {
+/** Returns the error for a job that is in none of the places, or whose logbook alone is there, and does not say that it is done. */
+export async function unknownJobError(
+  uuid: string,
+  { board, logbooks, book = uuid }: SearchedPlaces & { readonly book?: string | undefined },
+): Promise<NotFound> {
   const searched = `job ${uuid} is not on ${board.uri} nor in its trash`
+  const { readRecord } = await import('../conductor/internal.ts')
+  const record = await readRecord(uuid, book, logbooks?.persistence)
+  if (record) {
+    const { boardId, isOfOtherBoard, toLogbookText } = await import('../board/internal.ts')
+    const { meta } = record.book
+    const { state } = record.flow
+    const more = isFinished(state) ? `track ${uuid}` : `logbook show ${record.book.uuid}`
+    const isElsewhere = isOfOtherBoard(meta, { boardId: boardId(board.uri) })
+    const advice = isElsewhere ? '' : `: jobboard ${more} shows more`
+    return new NotFound(`${searched}; ${toLogbookText({ meta, state }, board.uri)}${advice}`)
+  }
   return new NotFound(
     logbooks
       ? `${searched}, and ${logbooks.uri} has no logbook of it; check the uuid, --board and --persistence`

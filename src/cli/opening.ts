@@ -77,11 +77,33 @@ export function boardIsNamed(options: SharedOptions, { env }: CliContext): boole
  */
 export function credentials(
   what: 'board' | 'persistence',
-  { env, chosenByFile }: BoardContext,
+  { env, chosenByFile, logbookAuth }: BoardContext,
 ): { auth?: readonly AuthInfo[] } {
+  if (what === 'persistence' && logbookAuth !== undefined) return { auth: toAuth(logbookAuth) }
   const auth = env['JOBBOARD_ZOOKEEPER_AUTH']
   if (!auth || (chosenByFile?.[what] && !chosenByFile.auth)) return {}
   return { auth: toAuth(auth) }
+}
+
+/**
+ * Returns the context in which one of several boards, and its own logbooks, are opened: with the credentials of its entry in the config file.
+ * Every command that takes several boards opens them in it.
+ */
+export function contextOf<T extends BoardContext>({ auth, persistence }: BoardIdentity, context: T): T {
+  if (auth === undefined) return context
+  const { chosenByFile, env, logbookAuth } = context
+  return {
+    ...context,
+    env: { ...env, JOBBOARD_ZOOKEEPER_AUTH: auth },
+    logbookAuth: persistence === undefined ? (logbookAuth ?? env['JOBBOARD_ZOOKEEPER_AUTH']) : auth,
+    ...(chosenByFile && { chosenByFile: { ...chosenByFile, auth: true } }),
+  }
+}
+
+/** The credentials of one of several boards, and its own logbooks. */
+interface BoardIdentity {
+  readonly auth?: string | undefined
+  readonly persistence?: string | undefined
 }
 
 /** @throws InvalidArgument */
@@ -188,9 +210,10 @@ export async function openBoardsLogbooks(
     for (const each of opened) await each?.close()
   }
   try {
-    for (const { persistence } of boards) {
+    for (const { persistence, auth } of boards) {
       const isOwn = persistence !== undefined && persistence !== common
-      opened.push(isOwn ? await openBoardAt(persistence, { options, context, create: true, log }) : undefined)
+      const own = contextOf({ auth, persistence }, context)
+      opened.push(isOwn ? await openBoardAt(persistence, { options, context: own, create: true, log }) : undefined)
     }
   } catch (error) {
     await close()
@@ -212,7 +235,7 @@ export function toConductorBoard(
   },
 ): ConductorBoard {
   const onZooKeeper = parseUri(uri, 'board').scheme.startsWith('zookeeper')
-  const given = auth === undefined ? credentials('board', context) : { auth: toAuth(auth) }
+  const given = credentials('board', contextOf({ auth }, context))
   return {
     board: uri,
     options: { ...(onZooKeeper ? given : {}), ...definedOnly({ unacceptedAfter }) },

@@ -123,7 +123,15 @@ async function applySettings(command: Command, context: CliContext): Promise<Cli
   const known = new Set(command.options.map((option) => option.attributeName()))
   for (const [name, value] of Object.entries(mine))
     if (!known.has(name)) command.setOptionValueWithSource(name, value, 'config')
-  return { ...context, env, assertModule, chosenByFile, configFile, boardChoices: several.boardChoices }
+  return {
+    ...context,
+    env,
+    assertModule,
+    chosenByFile,
+    configFile,
+    boardChoices: several.boardChoices,
+    logbookAuth: several.logbookAuth,
+  }
 }
 
 /** Options whose typed value may be a name that the config file defines. */

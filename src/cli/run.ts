@@ -1,6 +1,6 @@
 /** Execution of one command line, from its words to its exit code. */
 import { CommanderError } from 'commander'
-import { InvalidArgument, JobboardError } from '../core/errors.ts'
+import { InvalidArgument, isError, JobboardError } from '../core/errors.ts'
 import { isMisspelt } from '../core/texts.ts'
 import { type CliContext, DONE, type ExitCode, WRONG_USAGE } from './context.ts'
 import { reportError } from './output/output.ts'
@@ -32,7 +32,7 @@ async function runUnderstood(argv: readonly string[], context: CliContext): Prom
     if (error.exitCode === 0) return DONE
     // No command was given, and the help with the list of commands is on standard error.
     if (error.code === 'commander.help') return WRONG_USAGE
-    const message = safeMessage(error)
+    const message = safeMessage(error).replace(/\.$/, '')
     const isAnswered = message.includes('; did you mean ')
     throw new InvalidArgument(isAnswered ? message : `${message}${helpHint(error, argv, context)}`)
   }
@@ -53,7 +53,10 @@ function safeMessage(error: CommanderError): string {
 /** Returns which help lists what there is; nothing for other mistakes. */
 function helpHint(error: CommanderError, argv: readonly string[], context: CliContext): string {
   if (!WITH_HELP_HINT.includes(error.code)) return ''
-  return `; see jobboard ${[...commandWords(argv, context), '--help'].join(' ')}`
+  const words = commandWords(argv, context)
+  const inputs =
+    words[0] === 'post' && error.code === 'commander.excessArguments' ? '; give the inputs with --store' : ''
+  return `${inputs}; see jobboard ${[...words, '--help'].join(' ')}`
 }
 
 const WITH_HELP_HINT = [
@@ -64,5 +67,5 @@ const WITH_HELP_HINT = [
 ]
 
 function isBrokenPipe(error: unknown): boolean {
-  return error instanceof Error && (error as { code?: unknown }).code === 'EPIPE'
+  return isError(error) && (error as { code?: unknown }).code === 'EPIPE'
 }

@@ -15,7 +15,7 @@
  *
  * A slot stays taken until the code of its run has ended.
  */
-import type { DeclaredLimits, DeclaredSchedules } from '../board/index.ts'
+import type { DeclaredLimits, DeclaredSchedules, JobBoard } from '../board/index.ts'
 import { toDeclaredLimits, toDeclaredSchedules } from '../board/internal.ts'
 import { abortAfter, createSharedController, followSignals, rejectOnAbort } from '../core/async/abort.ts'
 import { keepAlive, Lifecycle } from '../core/async/lifecycle.ts'
@@ -25,19 +25,19 @@ import { Emitter } from '../core/events.ts'
 import { describeError } from '../core/failure.ts'
 import { childLog } from '../core/log.ts'
 import { defined } from '../core/options.ts'
-import { monotonic, toMilliseconds } from '../core/time.ts'
+import { monotonic, toDate, toMilliseconds } from '../core/time.ts'
+import type { Persistence } from '../persistence/index.ts'
 import type { PoolEvent } from '../pool/index.ts'
 import { toBoardLabel } from './boards/board-entries.ts'
 import type { BoardSource } from './boards/board-source.ts'
-import type { Lane } from './claiming/lane.ts'
-import { Slots } from './claiming/slots.ts'
+import { type Lane, Slots } from './claiming/slots.ts'
 import { type ConductorCounts, sumCounts } from './counters.ts'
 import { type EventLoopBlocked, formatBlocked, watchEventLoop } from './event-loop-watch.ts'
 import { type ChildStartedEvent, CONDUCTOR_EVENTS, type ConductorEvents, toChildDied } from './events.ts'
 import { type BoardHealth, type Health, type HealthServer, serveHealth } from './health-server.ts'
 import { subscribeHooks } from './hooks.ts'
 import { largestMemory, toChildrenHealth, toStateCounts } from './isolation/isolated-atoms.ts'
-import { ConductorMetrics } from './metrics.ts'
+import { type BoardGauges, ConductorMetrics } from './metrics.ts'
 import { assertChanges, type ConductorChanges } from './options.ts'
 import { TaskWatch } from './runs/task-watch.ts'
 import { ServedBoard, type SharedParts } from './served-board.ts'
@@ -55,6 +55,9 @@ export type ConductorState = 'starting' | 'busy' | 'idle' | 'paused' | 'draining
 
 /** The pauses between two attempts to open a board that could not be reached, in milliseconds. */
 const REOPEN_PAUSES = { firstPauseMs: 1_000, maxPauseMs: 15_000 } as const
+
+/** The period of checks of boards and logbooks: one round trip to each. */
+const CHECK_PERIOD_MS = 60_000
 
 /** A board of the conductor; it is served once it was opened. */
 interface ConductedBoard {
@@ -140,7 +143,10 @@ export class Conductor implements AsyncDisposable {
     return this.#lifecycle.state === 'running' && this.#served.some(({ isHealthy }) => isHealthy) && canRun
   }
 
-  /** The last time at which it could have claimed a job; the present time while it waits for a job. */
+  /**
+   * The last time at which the conductor looked for jobs to claim. While it waits for a job, it checks once a minute that it receives
+   * changes: then the time of this check.
+   */
   get lastClaimableCheck(): Date | undefined {
     const checks = this.#served.flatMap(({ lastClaimableCheck }) => lastClaimableCheck ?? [])
     return checks.length === 0 ? undefined : new Date(Math.max(...checks.map((check) => check.getTime())))
@@ -187,7 +193,7 @@ export class Conductor implements AsyncDisposable {
   start(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     return this.#lifecycle.start(
       async () => {
-        const { flows, concurrency, health, log } = this.#parts
+        const { flows, concurrency, health, log, release } = this.#parts
         const onError = (error: unknown) => this.#reportError(error)
         this.#recording = this.#metrics?.subscribe()
         const answers = { health: () => this.#health(), metrics: this.#metrics?.answer, onError }
@@ -196,12 +202,17 @@ export class Conductor implements AsyncDisposable {
         await this.#serviceHealth.check(this.#draining.signal)
         this.#alive = keepAlive()
         for (const served of this.#served) this.#begin(served)
+        const checks = setInterval(() => this.#check(), CHECK_PERIOD_MS).unref()
+        this.#draining.signal.addEventListener('abort', () => clearInterval(checks), { once: true })
         this.#background = Promise.all([
           this.#serviceHealth.run(this.#draining.signal),
           this.#stopWhenOver(),
           ...this.#boards.map((each) => each.served ?? this.#serveLater(each)),
         ])
-        log.info({ conductor: this.name, ...this.#places, flows: flows.names, concurrency }, 'conductor started')
+        log.info(
+          { conductor: this.name, ...this.#places, ...defined({ release }), flows: flows.names, concurrency },
+          'conductor started',
+        )
       },
       async () => {
         this.#draining.abort()
@@ -385,6 +396,9 @@ export class Conductor implements AsyncDisposable {
     const { source, lane, declared } = each
     // An opening that began before the start of this conductor does not end by its signal.
     const board = await rejectOnAbort(source.open(this.#draining.signal), this.#draining.signal)
+    // The boards share a place for suspects, because a job that crashes this process ends the jobs of all of them.
+    const [other] = this.#served
+    if (other && other.board !== board) board.shareSuspects(other.board.suspects)
     if (board.sessionTimeout !== undefined) this.#tasks.lowerMinimum(board.sessionTimeout / 4)
     const { log } = this.#parts
     const served = new ServedBoard({
@@ -396,6 +410,7 @@ export class Conductor implements AsyncDisposable {
       events: this.#events,
       conductorStatus: () => ({ state: this.state, drainingSince: this.#drainingSince }),
       areServicesHealthy: () => this.#serviceHealth.isHealthy,
+      onStorageAway: (reason) => this.#noteStorageAway(source.persistence, reason),
       ...{ draining: this.#draining.signal, suspend: this.#suspend.signal, leave: this.#leave.signal },
       onError: (error) => this.#reportError(error),
     })
@@ -438,21 +453,30 @@ export class Conductor implements AsyncDisposable {
 
   #begin(served: ServedBoard): void {
     this.#watchEventLoop(served.board.sessionTimeout)
-    if (this.#hasSeveral) this.#reportOutages(served)
     served.begin()
   }
 
-  /** Logs once that a board is away, and once that it is back. */
-  #reportOutages({ board }: ServedBoard): void {
-    const { log } = this.#parts
-    let isAway = !board.connected
-    const off = board.on('state', ({ state, reason }) => {
-      if (this.#draining.signal.aborted || (state !== 'connected') === isAway) return
-      isAway = !isAway
-      if (isAway) log.warn({ board: board.uri, reason }, 'a board is away: the conductor goes on with its other boards')
-      else log.info({ board: board.uri }, 'a board is back')
-    })
-    this.#draining.signal.addEventListener('abort', off, { once: true })
+  /** Stops the claims of all boards that use these logbooks: their jobs would be claimed in vain. */
+  #noteStorageAway(persistence: Persistence, reason: string): void {
+    for (const { source, served } of this.#boards)
+      if (source.persistence === persistence) served?.noteStorageAway(reason)
+  }
+
+  /**
+   * Checks boards and logbooks: while no job runs, nothing else shows that logbooks are away, or that changes do not arrive. A check that is
+   * not answered delays neither the next one nor a stop.
+   */
+  #check(): void {
+    const users = new Map<Persistence, ServedBoard>()
+    for (const { source, served } of this.#boards) {
+      // A board that cannot be reached reports this itself.
+      served?.check().catch(() => undefined)
+      if (served?.storage === 'there') users.set(source.persistence, served)
+    }
+    for (const [persistence, served] of users)
+      void served.findStorageFault().then((fault) => {
+        if (fault !== undefined) this.#noteStorageAway(persistence, fault)
+      })
   }
 
   async #stopWhenOver(): Promise<void> {
@@ -482,7 +506,13 @@ export class Conductor implements AsyncDisposable {
     await rejectOnAbort(idle, stop.signal).catch(() => undefined)
   }
 
+  /** The place for suspects, which its boards share. */
+  get #suspects() {
+    return this.#served[0]?.board.suspects
+  }
+
   #health(): Health {
+    const { holder, othersWait = false } = this.#suspects ?? {}
     const boards = this.#boards.map(toBoardHealth)
     const [first] = boards
     return {
@@ -491,21 +521,39 @@ export class Conductor implements AsyncDisposable {
       running: this.running,
       slots: this.#slots.count,
       counts: this.counts,
-      ...(first && !this.#hasSeveral ? { board: first.state, storage: first.storage } : { boards }),
+      ...(first && !this.#hasSeveral
+        ? { board: first.state, storage: first.storage, ...defined({ notifications: first.notifications }) }
+        : { boards }),
       ...(this.#parts.isolator && { children: toChildrenHealth(this.#parts.isolator) }),
-      ...defined({ services: this.#serviceHealth.status, lastClaimableCheck: this.lastClaimableCheck }),
+      ...defined({
+        suspect: holder && { since: toDate(holder.since), othersWait },
+        services: this.#serviceHealth.status,
+        lastClaimableCheck: this.lastClaimableCheck,
+      }),
     }
   }
 
   #createMetrics(): ConductorMetrics | undefined {
-    const { metrics = false, telemetry, isolator, log } = this.#parts
+    const { metrics = false, telemetry, isolator, log, release } = this.#parts
     if (!metrics && !telemetry?.metrics) return undefined
     return new ConductorMetrics({
       ...(typeof metrics === 'boolean' ? {} : metrics),
-      ...{ events: this.#events, log, hasText: metrics !== false, sink: telemetry?.metrics },
+      ...{ events: this.#events, log, release, hasText: metrics !== false, sink: telemetry?.metrics },
       gauges: () => ({
         ...{ slots: this.#slots.count, ready: this.healthy },
-        connected: this.#boards.every(({ source }) => source.board?.connected),
+        suspectsWait: this.#suspects?.othersWait ?? false,
+        boards: this.#boards.map((each) => {
+          const { name, usable, storage } = toBoardHealth(each)
+          const { source, served } = each
+          return {
+            board: name,
+            usable,
+            storage,
+            connected: source.board?.connected === true,
+            clockAheadMs: served?.clockAheadMs ?? 0,
+            totals: toTotals(source.board),
+          }
+        }),
         children: isolator && toStateCounts(isolator.children),
         childBytes: isolator && largestMemory(isolator.children),
       }),
@@ -537,5 +585,14 @@ function toBoardHealth({ source, served }: ConductedBoard): BoardHealth {
   return {
     ...{ name: toBoardLabel(entry.uri), state, usable: served?.isHealthy ?? false },
     ...{ running: served?.running ?? 0, storage: served?.storage ?? 'there' },
+    ...(board?.healthCounters.areNotificationsMissing ? { notifications: 'missing' } : {}),
+  }
+}
+
+/** Returns the counters of a board; zeros before it is opened. */
+function toTotals(board: JobBoard | undefined): BoardGauges['totals'] {
+  return {
+    jobboard_notifications_missed_total: board?.healthCounters.missedNotifications ?? 0,
+    jobboard_stopped_backends_total: board?.healthCounters.stoppedBackends ?? 0,
   }
 }

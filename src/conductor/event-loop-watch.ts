@@ -2,7 +2,7 @@
  * Watches whether this process's event loop is blocked. A blocked process cannot send heartbeats for its session:
  * blocked for longer than the session's timeout, it loses every claim, and others take over.
  */
-import { monotonic } from '../core/time.ts'
+import { monotonic, startInterval } from '../core/time.ts'
 import type { TaskOfJob, TaskWatch } from './runs/task-watch.ts'
 
 /** The longest period between two checks. */
@@ -33,7 +33,7 @@ export function watchEventLoop(options: {
   const { sessionTimeout, tasks, blocked, now = monotonic } = options
   const period = Math.min(MAX_CHECK_PERIOD_MS, sessionTimeout / 8)
   let due = now() + period
-  const timer = setInterval(() => {
+  const timer = startInterval(() => {
     const lag = Math.round(now() - due)
     // The check may have been late before the block began. A task that began in the second half of the block cannot
     // have caused it.

@@ -35,6 +35,8 @@ export interface BoardHealth {
   readonly running: number
   /** The state of its logbooks. */
   readonly storage: 'there' | 'away'
+  /** Present if the server's notifications do not arrive: jobs begin late then. */
+  readonly notifications?: 'missing'
 }
 
 export interface Health {
@@ -48,10 +50,13 @@ export interface Health {
   /** The state of the board, and of its logbooks. */
   readonly board?: string
   readonly storage?: 'there' | 'away'
+  readonly notifications?: 'missing'
   /** The same of each board, where there are several. */
   readonly boards?: readonly BoardHealth[]
   /** The child processes for isolated tasks. */
   readonly children?: ChildrenHealth
+  /** The start of the suspect that the conductor runs now, and whether other suspects wait for it. */
+  readonly suspect?: { readonly since: Date; readonly othersWait: boolean }
   /** Each service that has a health check: `healthy`, or why it is not. */
   readonly services?: Readonly<Record<string, string>>
   /** The last time at which it could have claimed a job. */

@@ -10,6 +10,7 @@ import type { JobBoard } from '../board/index.ts'
 import { abortAfter, followSignals, rejectOnAbort } from '../core/async/abort.ts'
 import { InvalidArgument, Timeout } from '../core/errors.ts'
 import type { Emitter } from '../core/events.ts'
+import { toUserError } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 import { assertOptions } from '../core/options.ts'
 import { type Duration, toMilliseconds } from '../core/time.ts'
@@ -127,7 +128,10 @@ async function runHook(
   using _limit = abortAfter(stop, timeout, late)
   const call = async (runSignal: AbortSignal) => {
     log.info({ hook: name }, `hook ${name} runs`)
-    await rejectOnAbort((async () => run({ board, conductor, log, signal: runSignal }))(), runSignal)
+    const running = (async () => run({ board, conductor, log, signal: runSignal }))().catch((error: unknown) => {
+      throw toUserError(error, `hook ${name}`)
+    })
+    await rejectOnAbort(running, runSignal)
   }
   if (once === undefined) return await call(stop.signal)
   const id = once === 'board' ? name : `${name}@${release}`

@@ -2,6 +2,5 @@
 
 export { toBoardLabel } from './boards/board-entries.ts'
 export { mergeHooks } from './hooks.ts'
-export { findInTrash, type JobRecord, type Located, locate, readRecord } from './locate.ts'
-export { isOfOtherBoard } from './runs/book-owner.ts'
+export { type JobRecord, type Located, locate, readRecord } from './locate.ts'
 export { mergeServices } from './services/merge.ts'

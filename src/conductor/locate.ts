@@ -19,14 +19,14 @@ export type Located =
 export interface LocateOptions {
   readonly board: JobBoard
   /** The persistence with the logbooks; without it, a job that is done is not found. */
-  readonly persistence: Persistence | undefined
+  readonly persistence: Pick<Persistence, 'getBook'> | undefined
   /** The UUID of the job's logbook, if `post` was given one. Default: the UUID of the job. */
   readonly book?: string
 }
 
 /**
  * Finds a job by its UUID or its reference; returns undefined if it is in none of the places. Reads the board first. If the job is not there, reads
- * its logbook. If that does not say that the job is done, reads the whole trash, and then the board again, because the job may
+ * its logbook. If that does not say that the job is done, looks into the trash, and then on the board again, because the job may
  * have been restored between the reads. A job that was trashed, posted again and done is done.
  *
  * @throws the errors of board and logbooks when they are away
@@ -40,7 +40,7 @@ export async function locate(
   if (onBoard) return onBoard
   const record = await readRecord(uuid, book ?? uuid, persistence)
   if (record?.flow.state === 'SUCCESS') return { place: 'logbook', record }
-  const trashed = await findInTrash(uuid, board)
+  const trashed = await board.findTrashed(reference)
   if (!trashed) {
     // A restored job has another reference.
     const restored = await findOnBoard(uuid, board)
@@ -58,7 +58,7 @@ export async function locate(
 export async function readRecord(
   uuid: string,
   book: string,
-  persistence: Persistence | undefined,
+  persistence: Pick<Persistence, 'getBook'> | undefined,
 ): Promise<JobRecord | undefined> {
   const found = await persistence?.getBook(book).catch(ignoreNotFound)
   const flow = found?.flows.find((flow) => flow.uuid === uuid)
@@ -68,13 +68,6 @@ export async function readRecord(
 async function findOnBoard(uuid: string, board: JobBoard): Promise<Located | undefined> {
   const job = await board.find(uuid).catch(ignoreNotFound)
   return job && { place: 'board', job }
-}
-
-/** Returns the newest trashed job with this UUID: the same UUID can be posted and trashed several times. */
-export async function findInTrash(uuid: string, board: JobBoard): Promise<TrashedJob | undefined> {
-  let found: TrashedJob | undefined
-  for await (const job of board.trashed()) if (job.uuid === uuid) found = job
-  return found
 }
 
 function ignoreNotFound(error: unknown): undefined {

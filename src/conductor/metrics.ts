@@ -7,6 +7,7 @@ import { assertOptions } from '../core/options.ts'
 import { packageVersion } from '../core/package-version.ts'
 import { monotonic } from '../core/time.ts'
 import { PROMETHEUS_CONTENT_TYPE, PrometheusSink } from '../telemetry/internal.ts'
+import { toBoardLabel } from './boards/board-entries.ts'
 import type { ConductorEvents } from './events.ts'
 import { type RunSettled, type RunStarted, toOutcome } from './runs/runs.ts'
 
@@ -31,12 +32,30 @@ export function assertMetrics(metrics: boolean | MetricsOptions | undefined): vo
 export interface ConductorGauges {
   readonly slots: number
   readonly ready: boolean
-  readonly connected: boolean
+  readonly boards: readonly BoardGauges[]
+  /** Whether suspects wait for a running suspect. */
+  readonly suspectsWait: boolean
   /** The number of child processes by state. */
   readonly children: Readonly<Record<string, number>> | undefined
   /** The resident memory of the largest child process, in bytes; undefined if it is not known. */
   readonly childBytes: number | undefined
 }
+
+/** The state of one board of a conductor. */
+export interface BoardGauges {
+  /** The name of the board, without its servers. */
+  readonly board: string
+  readonly connected: boolean
+  /** Whether a job of this board could be claimed if a slot were free. */
+  readonly usable: boolean
+  readonly storage: 'there' | 'away'
+  readonly clockAheadMs: number
+  /** What has happened on the board since the start. */
+  readonly totals: Readonly<Partial<Record<BoardCounter, number>>>
+}
+
+/** The counters of a board that are read with the gauges. */
+type BoardCounter = 'jobboard_notifications_missed_total' | 'jobboard_stopped_backends_total'
 
 export interface ConductorMetricsOptions extends MetricsOptions {
   /** Whether there is a text for Prometheus. */
@@ -45,6 +64,8 @@ export interface ConductorMetricsOptions extends MetricsOptions {
   readonly sink: MetricSink | undefined
   readonly events: Emitter<ConductorEvents>
   readonly log: Logger
+  /** The release of the application. */
+  readonly release: string | undefined
   /** Returns the gauges; called when the metrics are read. */
   readonly gauges: () => ConductorGauges
 }
@@ -61,7 +82,10 @@ export class ConductorMetrics {
   readonly #options: ConductorMetricsOptions
   readonly #prometheus: PrometheusSink | undefined
   readonly #meter: Meter
-  readonly #running = new Map<string, number>()
+  readonly #running = new Map<string, { readonly board: string; readonly flow: string; jobs: number }>()
+  readonly #boards = new Set<string>()
+  /** The totals that were recorded last, by counter and board. */
+  readonly #totals = new Map<string, number>()
   readonly #childStates = new Set<string>()
   /** The starts of the runs under way, by job and run. */
   readonly #startedAt = new Map<string, number>()
@@ -86,10 +110,10 @@ export class ConductorMetrics {
 
   /** Records the events, and the gauges when values are read, until the result is disposed. */
   subscribe(): Disposable {
-    const { events } = this.#options
+    const { events, release = '' } = this.#options
     const meter = this.#meter
     const { node, tz = '' } = process.versions
-    meter.record('jobboard_info', 1, { version: packageVersion(), node, tz })
+    meter.record('jobboard_info', 1, { release, version: packageVersion(), node, tz })
     // A counter that is not there yet cannot be told from one that is not scraped.
     meter.record('jobboard_errors_total', 0, {})
     meter.record('jobboard_event_loop_blocked_total', 0, {})
@@ -113,15 +137,25 @@ export class ConductorMetrics {
         off()
         // An application may serve the metrics for longer than the conductor lives: a stopped one must not look ready.
         const children = Object.fromEntries([...this.#childStates].map((state) => [state, 0]))
-        this.#recordGauges({ slots: 0, ready: false, connected: false, children, childBytes: 0 })
+        const away = { connected: false, usable: false, storage: 'away', clockAheadMs: 0 } as const
+        const boards = [...this.#boards].map((board) => ({ board, ...away, totals: {} }))
+        this.#recordGauges({ slots: 0, ready: false, boards, suspectsWait: false, children, childBytes: 0 })
       },
     }
   }
 
-  #recordGauges({ slots, ready, connected, children = {}, childBytes }: ConductorGauges): void {
+  #recordGauges({ slots, ready, boards, suspectsWait, children = {}, childBytes }: ConductorGauges): void {
     this.#meter.record('jobboard_slots', slots, {})
     this.#meter.record('jobboard_ready', ready ? 1 : 0, {})
-    this.#meter.record('jobboard_session_connected', connected ? 1 : 0, {})
+    this.#meter.record('jobboard_suspects_wait', suspectsWait ? 1 : 0, {})
+    for (const { board, connected, usable, storage, clockAheadMs, totals } of boards) {
+      this.#boards.add(board)
+      this.#meter.record('jobboard_session_connected', connected ? 1 : 0, { board })
+      this.#meter.record('jobboard_board_usable', usable ? 1 : 0, { board })
+      this.#meter.record('jobboard_logbooks_connected', storage === 'there' ? 1 : 0, { board })
+      this.#meter.record('jobboard_clock_ahead_seconds', clockAheadMs / 1_000, { board })
+      for (const [counter, total] of Object.entries(totals)) this.#recordTotal(counter as BoardCounter, total, board)
+    }
     for (const [state, count] of Object.entries(children)) {
       this.#childStates.add(state)
       this.#meter.record('jobboard_children', count, { state })
@@ -129,38 +163,48 @@ export class ConductorMetrics {
     if (childBytes !== undefined) this.#meter.record('jobboard_child_rss_bytes', childBytes, {})
   }
 
+  #recordTotal(counter: BoardCounter, total: number, board: string): void {
+    const key = `${counter} ${board}`
+    this.#meter.record(counter, total - (this.#totals.get(key) ?? 0), { board })
+    this.#totals.set(key, total)
+  }
+
   #onStarted(event: RunStarted): void {
     const { board, job, run } = event
-    const flow = this.#flowOf(event)
-    this.#meter.record('jobboard_jobs_claimed_total', 1, { flow })
-    this.#changeRunning(flow, 1)
+    const labels = this.#labelsOf(event)
+    this.#meter.record('jobboard_jobs_claimed_total', 1, labels)
+    const former = job.attempts.at(-2)
+    if (former && former.ended === undefined) this.#meter.record('jobboard_owner_deaths_total', 1, labels)
+    this.#changeRunning(labels, 1)
     this.#startedAt.set(toKey(event), monotonic())
     const readyAt = Math.max(job.postedAt?.getTime() ?? Number.NaN, job.delayedUntil?.getTime() ?? 0)
     // A later run waited for its back-off, or its owner was lost.
     if (run === 1 && !Number.isNaN(readyAt))
-      // Jobs are posted and due by the clock of their board.
-      this.#meter.record('jobboard_wait_seconds', Math.max(0, board.clock.now() - readyAt) / 1_000, { flow })
+      // Times of posts and due times are from the servers' clock: the clock of this machine may be an hour off.
+      this.#meter.record('jobboard_wait_seconds', Math.max(0, board.now - readyAt) / 1_000, labels)
   }
 
   #onSettled(event: RunSettled): void {
-    const flow = this.#flowOf(event)
+    const labels = this.#labelsOf(event)
     const outcome = toOutcome(event)
-    this.#changeRunning(flow, -1)
-    this.#meter.record('jobboard_runs_total', 1, { flow, outcome })
+    this.#changeRunning(labels, -1)
+    this.#meter.record('jobboard_runs_total', 1, { ...labels, outcome })
     const startedAt = this.#startedAt.get(toKey(event))
     this.#startedAt.delete(toKey(event))
     if (startedAt !== undefined)
-      this.#meter.record('jobboard_run_seconds', (monotonic() - startedAt) / 1_000, { flow, outcome })
+      this.#meter.record('jobboard_run_seconds', (monotonic() - startedAt) / 1_000, { ...labels, outcome })
   }
 
-  #flowOf({ job }: RunStarted): string {
-    return this.#meter.limitName('flow', job.details.flow ?? 'none')
+  #labelsOf({ board, job }: RunStarted): { readonly board: string; readonly flow: string } {
+    return { board: toBoardLabel(board.uri), flow: this.#meter.limitName('flow', job.details.flow ?? 'none') }
   }
 
-  #changeRunning(flow: string, by: 1 | -1): void {
-    const running = (this.#running.get(flow) ?? 0) + by
-    this.#running.set(flow, running)
-    this.#meter.record('jobboard_running', running, { flow })
+  #changeRunning({ board, flow }: { readonly board: string; readonly flow: string }, by: 1 | -1): void {
+    const key = `${board}\0${flow}`
+    const running = this.#running.get(key) ?? { board, flow, jobs: 0 }
+    running.jobs += by
+    this.#running.set(key, running)
+    this.#meter.record('jobboard_running', running.jobs, { board, flow })
   }
 }
 

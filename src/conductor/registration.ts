@@ -8,12 +8,13 @@ import { hostname } from 'node:os'
 import type { DeclaredSchedules, JobBoard, RegisteredEntity, Size } from '../board/index.ts'
 import { createDeferred } from '../core/async/abort.ts'
 import { retry } from '../core/async/retry.ts'
-import { Duplicate } from '../core/errors.ts'
+import { Duplicate, isDate } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { defined } from '../core/options.ts'
 import { packageVersion } from '../core/package-version.ts'
-import { monotonic, withinTime } from '../core/time.ts'
+import { formatDuration, monotonic, toDate, withinTime } from '../core/time.ts'
 import type { ChildStatus } from '../pool/index.ts'
+import { toBoardLabel } from './boards/board-entries.ts'
 import type { KnownFlows } from './claiming/known-flows.ts'
 import type { ConductorCounts } from './counters.ts'
 import type { IsolatedAtoms } from './isolation/isolated-atoms.ts'
@@ -26,6 +27,8 @@ const HEARTBEAT_PERIOD_MS = 60_000
 const NAME_RETRY_MS = 250
 /** The time limit for the server's answer to the removal. */
 const UNREGISTER_TIMEOUT_MS = 5_000
+/** The difference of clocks up to which no warning is needed: delays and ages go by the servers' clock. */
+const TOLERATED_SKEW_MS = 2_000
 /** The maximum number of running jobs whose UUIDs are published. */
 const MAX_JOBS_SHOWN = 100
 /** The maximum number of declared schedules whose ids are published. */
@@ -36,11 +39,14 @@ export interface ConductorStatus {
   readonly state: string
   /** The UUIDs of the running jobs. */
   readonly jobs: readonly string[]
+  /** The UUIDs of the jobs that are settled, and whose tasks still keep slots. */
+  readonly unended: readonly string[]
   readonly isolator: Pick<IsolatedAtoms, 'refusal' | 'children'> | undefined
   readonly counts: ConductorCounts
   /** The time at which it began to stop. */
   readonly drainingSince: Date | undefined
   readonly concurrency: number
+  readonly storage: 'there' | 'away'
   /** The schedules that it declares. */
   readonly schedules: Required<DeclaredSchedules> | undefined
 }
@@ -51,6 +57,8 @@ export interface RegistrationOptions {
   readonly flows: Pick<KnownFlows, 'names' | 'versions'>
   readonly log: Logger
   readonly sizes?: readonly Size[] | undefined
+  /** The release of the application. */
+  readonly release?: string | undefined
   readonly status: () => ConductorStatus
   readonly onError: (error: unknown) => void
 }
@@ -58,6 +66,7 @@ export interface RegistrationOptions {
 export class Registration {
   readonly #options: RegistrationOptions
   readonly #startedAt = new Date()
+  #clockAheadMs = 0
   #entity: RegisteredEntity | undefined
   #timer: NodeJS.Timeout | undefined
   #publishedStatus = ''
@@ -78,12 +87,42 @@ export class Registration {
    */
   async register(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     const { board } = this.#options
+    await this.#checkClock()
     this.#entity = await this.#registerEntity(options.signal)
     this.#unsubscribe = board.on('state', ({ state }) => {
       if (state === 'connected') this.#republish()
     })
     this.statusChanged()
-    this.#heartbeat = setInterval(() => this.#republish(), HEARTBEAT_PERIOD_MS).unref()
+    this.#heartbeat = setInterval(() => {
+      void this.#checkClock()
+      this.#republish()
+    }, HEARTBEAT_PERIOD_MS).unref()
+  }
+
+  /** By how much the clock of this machine is ahead of the servers' clock, in milliseconds; 0 within a tolerance. */
+  get clockAheadMs(): number {
+    return this.#clockAheadMs
+  }
+
+  /** Compares the clocks, and warns once while they differ. No claim depends on the clock of this machine, but times that people see do. */
+  async #checkClock(): Promise<void> {
+    const { board, log, name } = this.#options
+    // A board in memory has the clock of this process, or of a test.
+    if (!board.hasServerClock) return
+    const before = Date.now()
+    const server = await board.readClock().catch(() => undefined)
+    if (server === undefined) return
+    const [least, most] = [before - server, Date.now() - server]
+    const ahead = least > 0 ? least : most < 0 ? most : 0
+    const isOff = Math.abs(ahead) > TOLERATED_SKEW_MS
+    if (isOff && this.#clockAheadMs === 0) {
+      const how = ahead > 0 ? 'ahead of' : 'behind'
+      log.warn(
+        { conductor: name, aheadMs: Math.round(ahead) },
+        `the clock of this machine is ${formatDuration(Math.abs(ahead))} ${how} the servers' clock of the board: synchronize it, for example with NTP`,
+      )
+    }
+    this.#clockAheadMs = isOff ? Math.round(ahead) : 0
   }
 
   async #registerEntity(signal: AbortSignal | undefined): Promise<RegisteredEntity> {
@@ -179,9 +218,20 @@ export class Registration {
     this.#fault = fault
   }
 
+  /** Returns the suspect that keeps others from running in this process, with its board if this is not the board of the registration. */
+  #suspect():
+    | { readonly job: string; readonly since: Date; readonly board?: string; readonly othersWait?: true }
+    | undefined {
+    const { board } = this.#options
+    const { holder, othersWait } = board.suspects
+    if (!holder) return undefined
+    const elsewhere = holder.board === board.uri ? {} : { board: toBoardLabel(holder.board) }
+    return { job: holder.uuid, since: toDate(holder.since), ...elsewhere, ...(othersWait ? { othersWait } : {}) }
+  }
+
   #metadata(): Record<string, unknown> {
-    const { flows, sizes, status } = this.#options
-    const { state, jobs, isolator, counts, drainingSince, concurrency, schedules } = status()
+    const { flows, sizes, release, status } = this.#options
+    const { state, jobs, unended, isolator, counts, drainingSince, concurrency, schedules, storage } = status()
     return {
       host: hostname(),
       pid: process.pid,
@@ -190,17 +240,22 @@ export class Registration {
       versions: flows.versions,
       ...defined({
         sizes,
+        release,
         timeZones: process.versions['tz'],
         declares: schedules && toDeclares(schedules),
+        suspect: this.#suspect(),
+        clockAheadMs: this.#clockAheadMs === 0 ? undefined : this.#clockAheadMs,
+        logbooks: storage === 'away' ? storage : undefined,
       }),
       concurrency,
       startedAt: this.#startedAt,
-      reportedAt: new Date(),
+      reportedAt: toDate(this.#options.board.now),
       state,
       counts,
       ...defined({ drainingSince }),
       running: jobs.length,
       jobs: jobs.slice(0, MAX_JOBS_SHOWN),
+      ...(unended.length > 0 && { unended: unended.slice(0, MAX_JOBS_SHOWN) }),
       ...(isolator && {
         children: isolator.children.map(toShownChild),
         ...defined({ noChild: isolator.refusal?.message }),
@@ -228,13 +283,29 @@ function statusText({
   state,
   jobs,
   running,
+  unended,
   children,
   noChild,
   concurrency,
   declares,
+  suspect,
+  clockAheadMs,
+  logbooks,
 }: Record<string, unknown>): string {
   const shown = Array.isArray(children) ? children.map(({ memory: _, ...child }) => child) : undefined
-  return JSON.stringify([state, running, jobs, shown, noChild, concurrency, declares])
+  return JSON.stringify([
+    state,
+    running,
+    jobs,
+    unended,
+    shown,
+    noChild,
+    concurrency,
+    declares,
+    suspect,
+    clockAheadMs !== undefined,
+    logbooks,
+  ])
 }
 
 /** Returns what the entity shows of a child. */
@@ -257,7 +328,7 @@ export function isEndedLocalProcess({ host, pid, startedAt }: Readonly<Record<st
 
 /** Returns the time of a Date, or of its text: boards that hold JSON store it as text. */
 function toTime(instant: unknown): number {
-  return instant instanceof Date ? instant.getTime() : Date.parse(String(instant))
+  return isDate(instant) ? instant.getTime() : typeof instant === 'string' ? Date.parse(instant) : Number.NaN
 }
 
 function isProcessAlive(pid: number): boolean {

@@ -7,13 +7,13 @@
  * first pass, all finished books are listed: so a conductor learns the ages of flows that it does not know.
  */
 import type { JobBoard } from '../board/index.ts'
-import { boardId } from '../board/internal.ts'
+import { boardId, isOfOtherBoard } from '../board/internal.ts'
 import { IncompatibleVersion, NotConnected, NotFound, SealedLogbook, StorageFailure } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { monotonic } from '../core/time.ts'
 import type { Persistence } from '../persistence/index.ts'
 import { removePeriodically } from './periodic-removal.ts'
-import { isOfOtherBoard, ownAgeOf } from './runs/book-owner.ts'
+import { ownAgeOf } from './runs/book-owner.ts'
 
 export interface RetentionOptions {
   readonly board: JobBoard

@@ -4,8 +4,8 @@
  */
 import type { DeclaredLimits, DeclaredSchedules, JobBoard } from '../board/index.ts'
 import { boardId } from '../board/internal.ts'
-import { followSignals } from '../core/async/abort.ts'
-import { NotFound, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
+import { followSignals, isSettledWithin } from '../core/async/abort.ts'
+import { messageOf, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
 import type { Emitter } from '../core/events.ts'
 import { toMilliseconds } from '../core/time.ts'
 import { IN_PROCESS } from '../engine/index.ts'
@@ -13,8 +13,7 @@ import type { Persistence } from '../persistence/index.ts'
 import { ClaimLoop } from './claiming/claim-loop.ts'
 import { JobFilter } from './claiming/job-filter.ts'
 import type { KnownFlows } from './claiming/known-flows.ts'
-import type { Lane } from './claiming/lane.ts'
-import type { Slots } from './claiming/slots.ts'
+import type { Lane, Slots } from './claiming/slots.ts'
 import { type ConductorCounts, RunCounters } from './counters.ts'
 import type { ConductorEvents } from './events.ts'
 import { runBeforeClaim } from './hooks.ts'
@@ -60,6 +59,8 @@ export interface ServedBoardOptions extends SharedParts {
   /** Returns the state of the conductor, and since when it drains, for its entity. */
   readonly conductorStatus: () => { readonly state: string; readonly drainingSince: Date | undefined }
   readonly areServicesHealthy: () => boolean
+  /** Called when a run has found that the logbooks are away: other boards may use the same. */
+  readonly onStorageAway: (reason: string) => void
   /** Fires when no more jobs may be claimed. */
   readonly draining: AbortSignal
   /** Fires when flows must be suspended. */
@@ -69,6 +70,8 @@ export interface ServedBoardOptions extends SharedParts {
   readonly onError: (error: unknown) => void
 }
 
+/** The time limit of a check of the logbooks: without an answer they are away. */
+const STORAGE_CHECK_MS = 5_000
 /** The UUID of no logbook: reading it shows whether the storage answers. */
 const NO_BOOK_UUID = '00000000-0000-0000-0000-000000000000'
 
@@ -82,6 +85,7 @@ export class ServedBoard {
   readonly #scheduling: Scheduling
   readonly #counters = new RunCounters()
   #background: Promise<unknown> = Promise.resolve()
+  #unwatch: (() => void) | undefined
 
   constructor(options: ServedBoardOptions) {
     const { board, persistence, isolator, isolates, flows, events } = options
@@ -99,12 +103,17 @@ export class ServedBoard {
       onSettled: (event) => {
         this.#scheduling.onSettled(event)
         this.#counters.onSettled(event)
+        // The code of the run may still execute, and the status says so.
+        this.#registration.statusChanged()
         events.emit('settled', event)
       },
       onStopIgnored: (event) => this.#onStopIgnored(event),
       onProgress: (event) => events.emit('progress', event),
       onEnded: (uuid) => this.#onRunEnded(uuid),
-      onStorage: (state) => this.#claimLoop.noteStorage(state),
+      onStorage: (fault) => {
+        this.#claimLoop.noteStorage(fault)
+        if (fault !== undefined) options.onStorageAway(fault)
+      },
     })
     this.#scheduling = new Scheduling({ ...options, emit: (event, value) => events.emit(event, value) })
     this.#jobFilter = new JobFilter({
@@ -119,14 +128,20 @@ export class ServedBoard {
       accept: (posting) => this.#jobFilter.accepts(posting),
       hasRoom: () => isolator?.hasRoomForAny ?? true,
       dispatch: (claim) => this.#runs.begin(claim),
-      isStorageBack: () => this.#isStorageBack(),
+      findStorageFault: () => this.findStorageFault(),
     })
     this.#registration = new Registration({
       ...options,
       flows,
       status: () => ({
-        ...{ ...options.conductorStatus(), jobs: this.#runs.uuids },
-        ...{ isolator, counts: this.counts, concurrency: options.slots.count, schedules: this.#scheduling.declared },
+        ...{ ...options.conductorStatus(), jobs: this.#runs.uuids, unended: this.#runs.unended },
+        ...{
+          isolator,
+          counts: this.counts,
+          concurrency: options.slots.count,
+          schedules: this.#scheduling.declared,
+          storage: this.storage,
+        },
       }),
     })
   }
@@ -148,6 +163,11 @@ export class ServedBoard {
 
   get storage(): 'there' | 'away' {
     return this.#claimLoop.isStorageAway ? 'away' : 'there'
+  }
+
+  /** By how much the clock of this machine is ahead of the servers' clock, in milliseconds; 0 within a tolerance. */
+  get clockAheadMs(): number {
+    return this.#registration.clockAheadMs
   }
 
   get lastClaimableCheck(): Date | undefined {
@@ -172,12 +192,37 @@ export class ServedBoard {
 
   /** Begins to claim jobs, and to remove what is old. */
   begin(): void {
+    this.#unwatch = this.#options.persistence.onRetry?.((error) => this.noteStorageAway(messageOf(error)))
     this.#background = Promise.all([this.#publishFlows(), this.#retain(), this.#claimLoop.run(this.#options.draining)])
   }
 
   /** Looks again for jobs to claim: one that was rejected may be acceptable now. */
   recheck(): void {
     this.#claimLoop.recheck()
+  }
+
+  /** Notes that the logbooks are away, as another board, a check, or a read or write that is repeated has found. */
+  noteStorageAway(reason: string): void {
+    if (this.storage === 'there') this.#claimLoop.noteStorage(reason)
+    this.#registration.statusChanged()
+  }
+
+  /** Makes sure that all changes of the board are received. @throws NotConnected */
+  check(): Promise<void> {
+    return this.#claimLoop.check()
+  }
+
+  /** Returns why the logbooks do not answer in time, undefined if they do; publishes what has changed. Never rejects. */
+  async findStorageFault(): Promise<string | undefined> {
+    const reading = this.#options.persistence.getBook(NO_BOOK_UUID).then(
+      () => undefined,
+      (error: unknown) => (error instanceof StorageFailure ? error.message : undefined),
+    )
+    const fault = (await isSettledWithin(STORAGE_CHECK_MS, reading))
+      ? await reading
+      : `no answer within ${STORAGE_CHECK_MS / 1_000} s`
+    this.#registration.statusChanged()
+    return fault
   }
 
   /** Schedules an update of the entity, because the status may have changed. */
@@ -203,6 +248,7 @@ export class ServedBoard {
 
   /** Removes the conductor from the board. Nothing may run any more. */
   async leave(): Promise<void> {
+    this.#unwatch?.()
     this.#jobFilter[Symbol.dispose]()
     await this.#scheduling[Symbol.asyncDispose]()
     await this.#registration.unregister()
@@ -238,13 +284,6 @@ export class ServedBoard {
     ])
   }
 
-  async #isStorageBack(): Promise<boolean> {
-    return this.#options.persistence.getBook(NO_BOOK_UUID).then(
-      () => true,
-      (error: unknown) => error instanceof NotFound || !(error instanceof StorageFailure),
-    )
-  }
-
   #onRunStarted(event: RunStarted): void {
     this.#counters.onStarted(event)
     this.#registration.statusChanged()
@@ -252,8 +291,7 @@ export class ServedBoard {
   }
 
   #onRunEnded(uuid: string): void {
-    const { slots, lane } = this.#options
-    slots.noteEnded(lane, uuid)
+    this.#options.slots.noteEnded()
     this.#jobFilter.noteRunEnded(uuid)
     this.#registration.statusChanged()
   }

@@ -69,6 +69,8 @@ export type Tracked =
       readonly at: Date
       readonly by: string
       readonly reason: string
+      /** Whether the job was cancelled. */
+      readonly cancelled: boolean
       readonly failures: readonly Failure[]
     })
   /** The job was never posted; or it is over, and its logbook was removed. */
@@ -76,7 +78,7 @@ export type Tracked =
 
 /**
  * Returns the status of the job with this reference (`job.ref`) or uuid. Reads the board and the logbook once each. A job that is neither on the board nor has
- * succeeded is searched in the trash, which is read whole, and then once more on the board.
+ * succeeded is looked for in the trash (`board.findTrashed`), and then once more on the board.
  *
  * Results and failures may contain secrets.
  *
@@ -108,10 +110,10 @@ function toEnded(uuid: string, flow: FlowDetail): Tracked {
 }
 
 function toTrashed(uuid: string, { trashed, record }: Extract<Located, { place: 'trash' }>): Tracked {
-  const { at, who: by, reason, failure } = trashed
+  const { at, who: by, reason, cancelled, failure } = trashed
   const recorded = record ? toFailures(record.flow) : []
   const failures = recorded.length > 0 ? recorded : failure ? [failure] : []
-  return { ...toTrackedBase(uuid, record?.flow), status: 'trashed', at, by, reason, failures }
+  return { ...toTrackedBase(uuid, record?.flow), status: 'trashed', at, by, reason, cancelled, failures }
 }
 
 async function trackOnBoard(job: Job, { board, persistence, book }: TrackOptions): Promise<Tracked | undefined> {

@@ -1,6 +1,7 @@
 /** Waits for the end of a job by its UUID or its reference alone. */
 import type { JobBoard, WaitOptions } from '../board/index.ts'
-import { NotFound } from '../core/errors.ts'
+import { answerInTime } from '../core/async/abort.ts'
+import { NotFound, Timeout } from '../core/errors.ts'
 import { parseReference } from '../core/job-reference.ts'
 import { assertOptions } from '../core/options.ts'
 import { monotonic, toMilliseconds } from '../core/time.ts'
@@ -30,7 +31,12 @@ export type Ended = Exclude<Tracked, { readonly status: 'waiting' | 'running' }>
 export async function waitForJob(job: string, options: WaitForJobOptions): Promise<Ended> {
   const known = { board: true, persistence: true, book: true, timeout: true, signal: true } as const
   assertOptions(options, known, 'waitForJob')
-  const { timeout, signal, ...places } = options
+  const { timeout, signal } = options
+  const late = (time: string) => new Timeout(`job ${job} has not ended within ${time}`)
+  return answerInTime({ timeout, signal }, { work: () => waitForEnd(job, options), late })
+}
+
+async function waitForEnd(job: string, { timeout, signal, ...places }: WaitForJobOptions): Promise<Ended> {
   const end = timeout === undefined ? undefined : monotonic() + toMilliseconds(timeout, 'timeout')
   const { uuid } = parseReference(job)
   // Once the job was restored from the trash, its reference is another one.

@@ -1,6 +1,7 @@
 /** Encodes records as msgpack (the default) or as JSON (which TaskFlow reads). Values are plain data in both. */
+
 import { Packr } from 'msgpackr'
-import { InvalidArgument } from './errors.ts'
+import { InvalidArgument, isDate, messageOf } from './errors.ts'
 import {
   BOXED_NUMBER_BYTES,
   checkMsgpack,
@@ -11,6 +12,7 @@ import {
   OBJECT_BYTES,
   TEXT_BYTES,
 } from './msgpack-check.ts'
+import { ILL_FORMED } from './texts.ts'
 
 export type Encoding = 'msgpack' | 'json'
 
@@ -27,7 +29,8 @@ const packr = new Packr({ useRecords: false, mapsAsObjects: true, copyBuffers: t
  * Encodes a value of plain data.
  *
  * @throws InvalidArgument for anything but plain data: functions, symbols, a structure that contains itself, instances of
- * classes (a Map or an Error would come back as something else), a bigint of more than 64 bits, a key `__proto__`
+ * classes (a Map or an Error would come back as something else), a bigint of more than 64 bits, a key `__proto__`; in msgpack, half of a
+ * surrogate pair
  */
 export function encode(value: unknown, encoding: Encoding): Uint8Array {
   const fault = findUnencodable(value, { depth: 0, encoding })
@@ -40,7 +43,7 @@ export function encodePlain(value: unknown, encoding: Encoding): Uint8Array {
   try {
     return encoding === 'json' ? Buffer.from(JSON.stringify(value) ?? 'null') : new Uint8Array(packr.pack(value))
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new InvalidArgument(`cannot be stored as ${encoding}: ${reason}`, { cause: error })
   }
 }
@@ -163,15 +166,15 @@ function simpleObject(object: object, depth: number): unknown {
   const copies: Record<string, unknown> = {}
   for (const key of Object.keys(object)) {
     const copy = simpleCopy((object as Record<string, unknown>)[key], depth + 1)
-    if (copy === NOT_SIMPLE || key === '__proto__') return NOT_SIMPLE
+    if (copy === NOT_SIMPLE || key === '__proto__' || !key.isWellFormed()) return NOT_SIMPLE
     copies[key] = copy
   }
   return copies
 }
 
 function simpleDate(value: object): unknown {
-  if (Object.getPrototypeOf(value) !== Date.prototype) return NOT_SIMPLE
-  const time = (value as Date).getTime()
+  if (!isDate(value)) return NOT_SIMPLE
+  const time = value.getTime()
   return Number.isNaN(time) ? NOT_SIMPLE : new Date(time)
 }
 
@@ -189,14 +192,14 @@ function findUnencodable(
   value: unknown,
   at: { readonly depth: number; readonly encoding: Encoding },
 ): UnencodableValue | undefined {
-  const what = findUnencodableIn(value, at.depth)
+  const what = findUnencodableIn(value, at)
   if (what !== undefined) return { what, path: [] }
   if (typeof value !== 'object' || value === null || isScalar(value)) return undefined
   const within = { ...at, depth: at.depth + 1 }
   for (const key of Object.keys(value)) {
     // The decoder takes this key for an attack, and returns it under another name.
-    if (key === '__proto__' && at.encoding === 'msgpack')
-      return { what: 'a key that msgpack cannot carry', path: [key] }
+    if (at.encoding === 'msgpack' && (key === '__proto__' || !key.isWellFormed()))
+      return { what: 'a key that msgpack cannot carry', path: [key.toWellFormed()] }
     const fault = findUnencodable((value as Readonly<Record<string, unknown>>)[key], within)
     if (!fault) continue
     fault.path.push(key)
@@ -205,8 +208,14 @@ function findUnencodable(
   return undefined
 }
 
-function findUnencodableIn(value: unknown, depth: number): string | undefined {
+function findUnencodableIn(
+  value: unknown,
+  { depth, encoding }: { readonly depth: number; readonly encoding: Encoding },
+): string | undefined {
   switch (typeof value) {
+    case 'string':
+      // JSON has escapes for half a surrogate pair and keeps it. UTF-8 has none: another text would come back.
+      return encoding === 'json' || value.isWellFormed() ? undefined : `a text that ${ILL_FORMED}`
     case 'function':
     case 'symbol':
       return `a ${typeof value}`
@@ -220,6 +229,7 @@ function findUnencodableIn(value: unknown, depth: number): string | undefined {
 }
 
 function findUnencodableInObject(value: object, depth: number): string | undefined {
+  // The encoder knows only the dates of its own realm: another one is refused below, as an instance of a class.
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'an invalid Date' : undefined
   if (isScalar(value)) return undefined
   if (!Array.isArray(value) && !isPlainObject(value)) return `an instance of ${value.constructor?.name}`

@@ -5,11 +5,11 @@
  * `instanceof` works across two copies of the library in one process (a command line that was installed globally and a
  * flows module with its own copy): it compares the codes of an error's lineage, not constructors.
  */
-
 const LINEAGE = Symbol.for('jobboard.error.lineage')
 
 type ErrorClass = { readonly code: string; readonly retryable: boolean }
 
+/** The options of an error of jobboard: its cause. */
 export interface JobboardErrorOptions extends ErrorOptions {
   /** Whether this error is retryable, if that differs from its class. */
   readonly retryable?: boolean | undefined
@@ -332,7 +332,25 @@ export class MessageTooLarge extends JobboardError {
   static override readonly code = 'JOBBOARD_MESSAGE_TOO_LARGE'
 }
 
+/**
+ * Returns whether the value is an error, also one of another realm: of `node:vm`, or of Node itself where the test runner Jest runs this code.
+ * `instanceof Error` is false for those.
+ */
+export function isError(value: unknown): value is Error {
+  return value instanceof Error || /^\[object (Error|DOMException)\]$/.test(Object.prototype.toString.call(value))
+}
+
+/** Returns whether the value is a Date, also one of another realm. */
+export function isDate(value: unknown): value is Date {
+  return value instanceof Date || Object.prototype.toString.call(value) === '[object Date]'
+}
+
 /** Returns the thrown value if it is an error, else an error with its text. */
 export function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown))
+  return isError(thrown) ? thrown : new Error(String(thrown))
+}
+
+/** Returns the message of an error, or the text of any other thrown value. */
+export function messageOf(thrown: unknown): string {
+  return isError(thrown) ? thrown.message : String(thrown)
 }

@@ -8,6 +8,7 @@ import {
   ClaimLost,
   InvalidArgument,
   InvalidState,
+  isError,
   JobboardError,
   NonRetryable,
   OutOfMemory,
@@ -15,7 +16,7 @@ import {
   Timeout,
 } from './errors.ts'
 import { defined } from './options.ts'
-import { illFormedText, oneLine, shortenText } from './texts.ts'
+import { cutText, ILL_FORMED, oneLine, shortenText } from './texts.ts'
 import { type Duration, formatDuration, toMilliseconds } from './time.ts'
 
 /**
@@ -36,6 +37,8 @@ export interface Failure {
   readonly retryAfter?: number
   /** The key of a TooManyRequests. */
   readonly limitKey?: string
+  /** Whether the error was a TooManyRequests: others may have its code. */
+  readonly tooManyRequests?: true
   /**
    * The size that the job needs for a further attempt: the error, or one of its causes, was an OutOfMemory of a task that says
    * so. A further attempt in the same process cannot help.
@@ -85,7 +88,7 @@ export function failureOf(thrown: unknown): Failure {
 }
 
 function toFailureAt(thrown: unknown, depth: number, budget: CauseBudget): Failure {
-  if (!(thrown instanceof Error)) return { name: 'Error', message: truncateText(toPrintable(thrown)) }
+  if (!isError(thrown)) return { name: 'Error', message: truncateText(toPrintable(thrown)) }
   const causes = toCausesAt(thrown, depth, budget)
   const [name, message, code, stack] = ['name', 'message', 'code', 'stack'].map((key) => readProperty(thrown, key))
   const retryAfter = readRetryAfter(readProperty(thrown, 'retryAfter'))
@@ -98,12 +101,13 @@ function toFailureAt(thrown: unknown, depth: number, budget: CauseBudget): Failu
     name: truncateText(toPrintable(name)),
     message: truncateText(toPrintable(message)),
     ...defined({
-      code: typeof code === 'string' ? code : undefined,
+      code: typeof code === 'string' ? truncateText(code) : undefined,
       stack: typeof stack === 'string' ? truncateText(stack) : undefined,
       causes: causes.length > 0 ? causes : undefined,
       nonRetryable: final ? (true as const) : undefined,
       retryAfter,
       limitKey: thrown instanceof TooManyRequests ? thrown.key : undefined,
+      tooManyRequests: thrown instanceof TooManyRequests ? (true as const) : undefined,
       nextSize: largestSize([ownSize, ...causes.map((cause) => cause.nextSize)]),
     }),
   }
@@ -164,19 +168,18 @@ export class JobFailed extends JobboardError {
   readonly reason: string
   /** The failures of its tasks, where logbooks were given; they may contain secrets. */
   readonly failures: readonly Failure[]
+  /** Whether the job was cancelled. */
+  readonly cancelled: boolean
 
   constructor(
     message: string,
-    {
-      uuid,
-      reason,
-      failures,
-    }: { readonly uuid: string; readonly reason: string; readonly failures: readonly Failure[] },
+    options: Pick<JobFailed, 'uuid' | 'reason' | 'failures'> & { readonly cancelled?: boolean },
   ) {
     super(message)
-    this.uuid = uuid
-    this.reason = reason
-    this.failures = failures
+    this.uuid = options.uuid
+    this.reason = options.reason
+    this.failures = options.failures
+    this.cancelled = options.cancelled ?? false
   }
 }
 
@@ -218,7 +221,7 @@ function assertLimitKey(key: unknown): void {
   if (typeof key !== 'string' || key === '')
     throw new InvalidArgument(`TooManyRequests: key must be a non-empty text, got ${typeof key}`)
   if (!key.isWellFormed())
-    throw new InvalidArgument(illFormedText(`TooManyRequests: key ${shortenText(JSON.stringify(key))}`))
+    throw new InvalidArgument(`TooManyRequests: key ${shortenText(JSON.stringify(key))} ${ILL_FORMED}`)
 }
 
 /** What a TooManyRequests says. */
@@ -236,9 +239,24 @@ export interface TooManyRequestsOptions extends ErrorOptions {
 export function toTooManyRequests(thrown: unknown): TooManyRequests | undefined {
   if (thrown instanceof TooManyRequests) return thrown
   if (!(thrown instanceof WrappedFailure) || thrown.failures.length !== 1) return undefined
-  const [{ code, limitKey, retryAfter } = {} as Partial<Failure>] = thrown.failures
-  if (code !== TooManyRequests.code) return undefined
-  return new TooManyRequests({ key: limitKey, cause: thrown, ...defined({ retryAfter }) })
+  const [{ tooManyRequests, limitKey, retryAfter } = {} as Partial<Failure>] = thrown.failures
+  if (tooManyRequests !== true) return undefined
+  try {
+    return new TooManyRequests({ key: limitKey, cause: thrown, ...defined({ retryAfter }) })
+  } catch {
+    // The other process has changed its fields: it is treated as an ordinary failure.
+    return undefined
+  }
+}
+
+/**
+ * Returns an error for what user code has thrown, which the calling code cannot mistake for its own error. An error of this library, for example
+ * of another board, becomes the cause of a plain error; a NonRetryable and a TooManyRequests are for user code to throw, and stay.
+ */
+export function toUserError(thrown: unknown, who: string): unknown {
+  if (!(thrown instanceof JobboardError) || thrown instanceof NonRetryable || thrown instanceof TooManyRequests)
+    return thrown
+  return new Error(`${who} threw ${describeError(thrown)}`, { cause: thrown })
 }
 
 /** The classes of the errors with which stop signals fire. */
@@ -288,7 +306,7 @@ export function describeError(thrown: unknown): string {
 function listCauses(error: Error): unknown[] {
   const cause = readProperty(error, 'cause')
   const causes = cause === undefined ? [] : [cause]
-  const errors = error instanceof AggregateError ? readProperty(error, 'errors') : []
+  const errors = readProperty(error, 'name') === 'AggregateError' ? readProperty(error, 'errors') : []
   return Array.isArray(errors) ? [...causes, ...errors] : causes
 }
 
@@ -310,7 +328,7 @@ function toPrintable(value: unknown): string {
 }
 
 function truncateText(text: string): string {
-  return text.length > MAX_TEXT_LENGTH ? `${text.slice(0, MAX_TEXT_LENGTH)}…` : text
+  return text.length > MAX_TEXT_LENGTH ? `${cutText(text, MAX_TEXT_LENGTH)}…` : text.toWellFormed()
 }
 
 /**
@@ -328,7 +346,7 @@ function parseFailureAt(value: unknown, depth: number, budget: { causes: number 
   const fields: Readonly<Record<string, unknown>> = isObject(value)
     ? value
     : { message: 'a failure that cannot be read' }
-  const { name, message, code, stack, causes, nonRetryable, retryAfter, limitKey } = fields
+  const { name, message, code, stack, causes, nonRetryable, retryAfter, limitKey, tooManyRequests } = fields
   const kept: Failure[] = []
   for (const cause of Array.isArray(causes) && depth < MAX_CAUSE_DEPTH ? causes : []) {
     if (budget.causes === 0) break
@@ -345,6 +363,7 @@ function parseFailureAt(value: unknown, depth: number, budget: { causes: number 
       nonRetryable: nonRetryable === true ? (true as const) : undefined,
       retryAfter: isDuration(retryAfter) ? retryAfter : undefined,
       limitKey: typeof limitKey === 'string' ? truncateStored(limitKey) : undefined,
+      tooManyRequests: tooManyRequests === true ? (true as const) : undefined,
     }),
   }
 }
@@ -359,5 +378,5 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 
 /** Cuts a text. A text that `failureOf` has cut is one character longer (`…`), and stays as it is. */
 function truncateStored(text: string): string {
-  return text.length > MAX_TEXT_LENGTH + 1 ? `${text.slice(0, MAX_TEXT_LENGTH)}…` : text
+  return text.length > MAX_TEXT_LENGTH + 1 ? `${cutText(text, MAX_TEXT_LENGTH)}…` : text.toWellFormed()
 }

@@ -1,4 +1,5 @@
 /** Logging with pino. The library logs nothing unless it is given a logger. */
+import { hostname } from 'node:os'
 import { type Logger, pino } from 'pino'
 import { InvalidArgument } from './errors.ts'
 import type { Redactor } from './redaction.ts'
@@ -8,15 +9,17 @@ export type { Logger }
 /** A logger that writes nothing, at almost no cost. */
 export const silentLog: Logger = pino({ level: 'silent' })
 
-/** Returns a logger that writes JSON lines to standard error, or to a stream, for daemons: standard output is for results. */
-export function daemonLog(options: { level?: string; name: string; stream?: { write(line: string): void } }): Logger {
-  const { name, level = 'info', stream } = options
-  // The name in a line is that of its job.
+/**
+ * Returns a logger that writes JSON lines to standard error, or to a stream, for daemons: standard output is for results. Only lines about a job
+ * have a `name`, which is the name of the job: a JSON object with two names cannot be searched.
+ */
+export function daemonLog(options: { level?: string; stream?: { write(line: string): void } } = {}): Logger {
+  const { level = 'info', stream } = options
   if (stream) return pino({ level, base: null }, stream)
   const destination = pino.destination({ fd: 2, sync: true })
   // A full disk of the log must not end the jobs.
   destination.on('error', () => undefined)
-  return pino({ name, level }, destination)
+  return pino({ level, base: { pid: process.pid, hostname: hostname() } }, destination)
 }
 
 const LEVEL_METHODS = ['trace', 'debug', 'info', 'warn', 'error', 'isLevelEnabled'] as const satisfies (keyof Logger)[]

@@ -1,4 +1,5 @@
 /** Sizes of memory as people write them. */
+import { getHeapStatistics } from 'node:v8'
 import { InvalidArgument } from './errors.ts'
 
 /** A size as people write it: bytes, or a number with its unit: `'512MB'`, `'1.5GB'`. A kilobyte has 1,024 bytes. */
@@ -37,4 +38,9 @@ function formatExactly(bytes: number): string {
 /** Returns the size as people read it: `512 MB`. */
 export function formatBytes(bytes: number): string {
   return bytes >= GB ? `${(bytes / GB).toFixed(1)} GB` : `${Math.round(bytes / MB)} MB`
+}
+
+/** Returns a part of the memory that this process may use for objects, in bytes. */
+export function shareOfHeap(parts: number): number {
+  return Math.floor(getHeapStatistics().heap_size_limit / parts)
 }

@@ -24,11 +24,11 @@ const LATE_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 60, 600, 3_600] as const
 export const INSTRUMENTS = {
   jobboard_info: {
     type: 'gauge',
-    help: 'Always 1; its labels name the release of jobboard, of Node.js and of the time-zone data.',
-    labels: ['version', 'node', 'tz'],
+    help: 'Always 1; its labels name the release of the application, and of jobboard, Node.js and the time-zone data.',
+    labels: ['release', 'version', 'node', 'tz'],
   },
   jobboard_slots: { type: 'gauge', help: 'The number of jobs that the conductor can run at once.', labels: [] },
-  jobboard_running: { type: 'gauge', help: 'The number of jobs that run now.', labels: ['flow'] },
+  jobboard_running: { type: 'gauge', help: 'The number of jobs that run now.', labels: ['board', 'flow'] },
   jobboard_ready: {
     type: 'gauge',
     help: 'Whether the conductor could claim a job if a slot were free: 1 or 0.',
@@ -36,7 +36,42 @@ export const INSTRUMENTS = {
   },
   jobboard_session_connected: {
     type: 'gauge',
-    help: 'Whether the conductor is connected to its board, or to all of its boards: 1 or 0.',
+    help: 'Whether the conductor is connected to the board: 1 or 0.',
+    labels: ['board'],
+  },
+  jobboard_board_usable: {
+    type: 'gauge',
+    help: 'Whether the conductor could claim a job of the board if a slot were free: 1 or 0.',
+    labels: ['board'],
+  },
+  jobboard_logbooks_connected: {
+    type: 'gauge',
+    help: 'Whether the logbooks of the board could be reached when they were last used or checked: 1 or 0.',
+    labels: ['board'],
+  },
+  jobboard_clock_ahead_seconds: {
+    type: 'gauge',
+    help: "By how much the clock of the conductor's machine is ahead of the servers' clock; 0 within 2 seconds.",
+    labels: ['board'],
+  },
+  jobboard_notifications_missed_total: {
+    type: 'counter',
+    help: 'Periods in which the conductor has read changes of the board, and no notification of the server has arrived.',
+    labels: ['board'],
+  },
+  jobboard_stopped_backends_total: {
+    type: 'counter',
+    help: 'Server processes of Postgres that this conductor has asked to end because their owner is gone, and that did not.',
+    labels: ['board'],
+  },
+  jobboard_owner_deaths_total: {
+    type: 'counter',
+    help: 'Claimed jobs whose former owner died while it ran them.',
+    labels: ['board', 'flow'],
+  },
+  jobboard_suspects_wait: {
+    type: 'gauge',
+    help: 'Whether jobs whose last owners died wait because the conductor runs another such job: 1 or 0.',
     labels: [],
   },
   jobboard_jobs_posted_total: {
@@ -44,22 +79,22 @@ export const INSTRUMENTS = {
     help: 'Jobs that this process has posted, without those of schedules.',
     labels: ['flow'],
   },
-  jobboard_jobs_claimed_total: { type: 'counter', help: 'Claimed jobs.', labels: ['flow'] },
+  jobboard_jobs_claimed_total: { type: 'counter', help: 'Claimed jobs.', labels: ['board', 'flow'] },
   jobboard_wait_seconds: {
     type: 'histogram',
     help: 'The time from the post of a job, or from its due time, to the claim of its first run.',
-    labels: ['flow'],
+    labels: ['board', 'flow'],
     buckets: WAIT_SECONDS,
   },
   jobboard_runs_total: {
     type: 'counter',
     help: 'Runs that have ended, by outcome: done, failed (the job is tried again), trashed, cancelled, returned, lost.',
-    labels: ['flow', 'outcome'],
+    labels: ['board', 'flow', 'outcome'],
   },
   jobboard_run_seconds: {
     type: 'histogram',
     help: 'The time from the claim of a job to its settlement.',
-    labels: ['flow', 'outcome'],
+    labels: ['board', 'flow', 'outcome'],
     buckets: RUN_SECONDS,
   },
   jobboard_event_loop_blocked_total: {

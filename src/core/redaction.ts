@@ -3,7 +3,7 @@
  * in plain data at any depth, and the value after such a word in a text (`password=…`, `"password":"…"`). Redaction is a
  * second line of defence: code must still not log secrets.
  */
-import { InvalidArgument } from './errors.ts'
+import { InvalidArgument, isDate, isError } from './errors.ts'
 import type { Failure } from './failure.ts'
 import { defined } from './options.ts'
 
@@ -39,6 +39,15 @@ export class Redactor {
     return this.#pattern ? text.replace(this.#pattern, `$1${REDACTED}`) : text
   }
 
+  /** Returns a copy of plain data in which every text is redacted; the fields stay, even if one has the name of a key. */
+  texts(value: unknown, depth = 0): unknown {
+    if (this.isEmpty || depth > MAX_DEPTH) return value
+    if (typeof value === 'string') return this.text(value)
+    if (Array.isArray(value)) return value.map((item) => this.texts(item, depth + 1))
+    if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, this.texts(item, depth + 1)]))
+  }
+
   /** Returns a failure whose texts are redacted; its fields stay, even if one has the name of a key. */
   failure({ name, message, stack, causes, ...rest }: Failure): Failure {
     return {
@@ -54,12 +63,11 @@ export class Redactor {
 
   #copy(value: unknown, above: readonly object[]): unknown {
     if (typeof value === 'string') return this.text(value)
-    if (typeof value !== 'object' || value === null || value instanceof Uint8Array || value instanceof Date)
-      return value
+    if (typeof value !== 'object' || value === null || value instanceof Uint8Array || isDate(value)) return value
     if (above.length > MAX_DEPTH || above.includes(value)) return '[too deep]'
     const within = [...above, value]
     if (Array.isArray(value)) return value.map((item) => this.#copy(item, within))
-    if (value instanceof Error) return this.#copyOfError(value, within)
+    if (isError(value)) return this.#copyOfError(value, within)
     const { toJSON }: { toJSON?: unknown } = value
     if (typeof toJSON === 'function') return this.#copy(toJSON.call(value), within)
     return this.#fields(value, within)
@@ -98,5 +106,11 @@ function keyPattern(keys: readonly string[]): RegExp | undefined {
   if (keys.length === 0) return undefined
   const names = keys.map((key) => [...key].map((letter) => letter.replace(/\W/u, String.raw`\$&`)).join('[-_]?'))
   const name = String.raw`(?<![\p{L}\p{N}])(?:${names.join('|')})`
-  return new RegExp(String.raw`(${name}(?:\\?["'])?\s*[:=]\s*)${VALUE_PATTERN}`, 'giu')
+  const before = String.raw`${name}(?:\\?["'])?${blanks('before')}[:=]${blanks('after')}`
+  return new RegExp(`(${before})${VALUE_PATTERN}`, 'giu')
+}
+
+/** Returns a pattern that matches blanks without backtracking: otherwise, a text of many blanks would take quadratic time. */
+function blanks(name: string): string {
+  return String.raw`(?=(?<${name}>\s*))\k<${name}>`
 }

@@ -95,6 +95,14 @@ export const ENGINE_TRANSITIONS: TransitionTable<EngineState> = {
   SUSPENDED: [],
 }
 
+/** The states of a flow that no run continues. */
+export const FINISHED_STATES: readonly FlowState[] = ['SUCCESS', 'REVERTED', 'FAILURE']
+
+/** Returns whether a flow with this state in its logbook has ended, so that no run continues it. */
+export function isFinished(state: string): boolean {
+  return (FINISHED_STATES as readonly string[]).includes(state)
+}
+
 /** @throws InvalidState when the table has no such step */
 export function checkTransition<S extends string>(
   table: TransitionTable<S>,

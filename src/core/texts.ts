@@ -5,20 +5,29 @@ export const MAX_NAME_BYTES = 1_024
 
 const MAX_QUOTE_LENGTH = 100
 
-/** Whether the name is longer than {@link MAX_NAME_BYTES}. */
-export function isTooLong(name: string): boolean {
+/** What is wrong with half of a surrogate pair: it has no UTF-8 form, and two such names would become one when they are stored. */
+export const ILL_FORMED = 'has half of a surrogate pair, which is no character'
+
+/**
+ * Returns what is wrong with a name, as the end of a sentence: the caller puts the subject before it. Returns undefined for a valid name. All
+ * names that boards and logbooks store are checked by this function.
+ *
+ * @param maxBytes the longest name in UTF-8, {@link MAX_NAME_BYTES} by default
+ */
+export function nameFault(name: string, maxBytes = MAX_NAME_BYTES): string | undefined {
   // A UTF-16 unit takes at most three bytes: the length alone is enough for most names.
-  return name.length > MAX_NAME_BYTES / 3 && Buffer.byteLength(name) > MAX_NAME_BYTES
+  if (name.length > maxBytes / 3 && Buffer.byteLength(name) > maxBytes) return `must have at most ${maxBytes} bytes`
+  return name.isWellFormed() ? undefined : ILL_FORMED
 }
 
-/** Returns what is wrong with a text that has half of a surrogate pair: it has no UTF-8 form, so no server stores it as it is. */
-export function illFormedText(what: string): string {
-  return `${what} has half of a surrogate pair, which is no character`
+/** Returns the text, cut to a length in UTF-16 units. Half of a surrogate pair, which the cut may leave, becomes U+FFFD. */
+export function cutText(text: string, length: number): string {
+  return (text.length > length ? text.slice(0, length) : text).toWellFormed()
 }
 
 /** Returns the beginning of a text, for a message. */
 export function shortenText(text: string): string {
-  return text.length > MAX_QUOTE_LENGTH ? `${text.slice(0, MAX_QUOTE_LENGTH)}…` : text
+  return text.length > MAX_QUOTE_LENGTH ? `${cutText(text, MAX_QUOTE_LENGTH)}…` : text.toWellFormed()
 }
 
 /** Returns the text as one line: each line break, with the blanks around it, becomes one blank. Takes linear time. */

@@ -1,24 +1,44 @@
 /** Durations as people write them, clocks, and waits that can be aborted. */
 import { setTimeout as wait } from 'node:timers/promises'
-import { InvalidArgument } from './errors.ts'
+import { InvalidArgument, isDate } from './errors.ts'
 
 /** Milliseconds, or a number with its unit: `250`, `'10s'`, `'1.5h'`. Instants are `Date`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** The longest time that a Node timer can wait. A longer wait takes several timers: each checks the time again. */
+/** The longest time that a Node timer can wait; Node fires a longer one after 1 ms. {@link startTimer} has no such limit. */
 export const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** 100 years: an instant at this distance from now is still a valid `Date`. */
-const MAX_DURATION_MS = 36_525 * 86_400_000
+export const MAX_DURATION_MS = 36_525 * 86_400_000
 
 /** The last instant that a `Date` can have, in milliseconds since 1970. */
 const MAX_DATE_MS = 8.64e15
 
-/** Returns the instant as a `Date`, which is the last possible one where the time is later: an invalid `Date` throws when it is formatted. */
+/**
+ * Returns the instant as a `Date`. For an instant that no `Date` can have, returns the nearest valid one: an invalid `Date` throws when it
+ * is formatted.
+ */
 export function toDate(ms: number): Date {
-  return new Date(Math.min(ms, MAX_DATE_MS))
+  return new Date(Math.max(-MAX_DATE_MS, Math.min(ms, MAX_DATE_MS)))
+}
+
+/** Returns whether the value is a time since 1970 in milliseconds that a `Date` can have. */
+export function isTime(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && value <= MAX_DATE_MS
+}
+
+/**
+ * Compares two numbers. Refuses NaN: a list that is sorted with NaN is in no order around it.
+ *
+ * @throws RangeError for NaN
+ */
+export function compareNumbers(a: number, b: number): number {
+  if (a < b) return -1
+  if (a > b) return 1
+  if (a === b) return 0
+  throw new RangeError(`${Number.isNaN(a) ? a : b} has no place in an order`)
 }
 
 /**
@@ -40,9 +60,22 @@ export function toMilliseconds(duration: Duration | string, what: string): numbe
   )
 }
 
+/**
+ * Converts a duration to milliseconds for a time limit that drivers and servers apply with their own timers.
+ *
+ * @throws InvalidArgument for an invalid duration, or one longer than such a timer can wait
+ */
+export function toTimerMs(duration: Duration | string, what: string): number {
+  const ms = toMilliseconds(duration, what)
+  if (ms <= MAX_TIMER_MS) return ms
+  throw new InvalidArgument(
+    `${what} must be at most ${MAX_TIMER_MS} ms (24 days), got ${formatDuration(duration as Duration)}`,
+  )
+}
+
 function formatInvalidDuration(duration: unknown): string {
   if (typeof duration === 'string') return JSON.stringify(duration)
-  if (duration instanceof Date) return 'an instant (a Date)'
+  if (isDate(duration)) return 'an instant (a Date)'
   return typeof duration === 'object' && duration !== null ? 'an object' : String(duration)
 }
 
@@ -56,12 +89,45 @@ export function monotonic(): number {
   return performance.now()
 }
 
+/**
+ * Starts a timer as `setTimeout` does, for any time: a time longer than a Node timer can wait is waited for in equal parts.
+ * Each duration that a user can choose goes through here, or through {@link sleep} and {@link timeoutSignal}.
+ */
+export function startTimer(callback: () => void, ms: number): NodeJS.Timeout {
+  if (ms <= MAX_TIMER_MS) return setTimeout(callback, ms)
+  const total = Math.min(ms, Number.MAX_SAFE_INTEGER)
+  let left = Math.ceil(total / MAX_TIMER_MS)
+  const endPart = () => {
+    left -= 1
+    if (left > 0) timer.refresh()
+    else callback()
+  }
+  const timer = setTimeout(endPart, Math.ceil(total / left))
+  return timer
+}
+
+/** Starts an interval as `setInterval` does. One longer than a Node timer can wait fires more often, once in 24 days. */
+export function startInterval(callback: () => void, ms: number): NodeJS.Timeout {
+  return setInterval(callback, Math.min(ms, MAX_TIMER_MS))
+}
+
+/** Returns a signal that fires after `ms` milliseconds, as `AbortSignal.timeout` does, for any time. It keeps no process alive. */
+export function timeoutSignal(ms: number): AbortSignal {
+  if (ms <= MAX_TIMER_MS) return AbortSignal.timeout(ms)
+  const controller = new AbortController()
+  const reason = new DOMException('The operation was aborted due to timeout', 'TimeoutError')
+  startTimer(() => controller.abort(reason), ms).unref()
+  return controller.signal
+}
+
 /** Resolves after `ms` milliseconds; rejects with the signal's reason if that fires first. */
 export async function sleep(ms: number, options: { signal?: AbortSignal } = {}): Promise<void> {
   const { signal } = options
   signal?.throwIfAborted()
   try {
-    await wait(ms, undefined, signal ? { signal } : {})
+    let left = ms
+    for (; left > MAX_TIMER_MS; left -= MAX_TIMER_MS) await wait(MAX_TIMER_MS, undefined, signal ? { signal } : {})
+    await wait(left, undefined, signal ? { signal } : {})
   } catch (error) {
     signal?.throwIfAborted()
     throw error
@@ -131,12 +197,19 @@ export interface AlarmClock {
   alarm(ms: number, alarm: { readonly kind: AlarmKind; readonly ring: () => void }): Disposable
 }
 
-/** The process' own clock. An alarm of more than 24 days rings after 24 days: its receiver checks the time again. */
+/** Sets an alarm for periodic work. It keeps no process alive: there may be no caller that waits for it. */
+export function alarmInBackground(clock: AlarmClock, ms: number, ring: () => void): Disposable {
+  if (clock !== systemAlarmClock) return clock.alarm(ms, { kind: 'review', ring })
+  const timer = startTimer(ring, ms).unref()
+  return { [Symbol.dispose]: () => clearTimeout(timer) }
+}
+
+/** The process' own clock. */
 export const systemAlarmClock: AlarmClock = {
   now: () => Date.now(),
   monotonic,
   alarm: (ms, { ring }) => {
-    const timer = setTimeout(ring, Math.min(ms, MAX_TIMER_MS))
+    const timer = startTimer(ring, ms)
     return { [Symbol.dispose]: () => clearTimeout(timer) }
   },
 }

@@ -1,6 +1,8 @@
 /** The URIs that name boards and logbooks. A URI may name several hosts, which `URL` cannot parse. */
+
 import { InvalidArgument } from './errors.ts'
-import { toMilliseconds } from './time.ts'
+import { ILL_FORMED } from './texts.ts'
+import { toTimerMs } from './time.ts'
 
 export interface ResourceUri {
   readonly scheme: string
@@ -22,6 +24,8 @@ const URI_PATTERN = /^([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*)
 
 /** @throws InvalidArgument when the text is not a URI, or when the end of its password is ambiguous */
 export function parseUri(text: string, what: keyof typeof EXAMPLE_URIS): ResourceUri {
+  if (typeof text === 'string' && !text.isWellFormed())
+    throw new InvalidArgument(`${redactUri(text)}: the URI ${ILL_FORMED}`)
   const found = URI_PATTERN.exec(text)
   if (!found) {
     const how = text.includes('#') ? 'write %23 for a # in it' : `write ${EXAMPLE_URIS[what]}`
@@ -64,12 +68,12 @@ export function assertParameters(uri: ResourceUri, known: readonly string[]): vo
  * Reads a duration among the parameters, in milliseconds; a number without a unit is milliseconds, too. Returns undefined if
  * the parameter is absent.
  *
- * @throws InvalidArgument naming the parameter
+ * @throws InvalidArgument naming the parameter, also if it is longer than the timers of drivers and servers can wait
  */
 export function readDurationParameter({ parameters, printable }: ResourceUri, name: string): number | undefined {
   const text = parameters.get(name)
   if (text === undefined) return undefined
-  return toMilliseconds(/^\d+$/.test(text) ? Number(text) : text, `${printable}: ${name}`)
+  return toTimerMs(/^\d+$/.test(text) ? Number(text) : text, `${printable}: ${name}`)
 }
 
 /**

@@ -183,8 +183,9 @@ export class AtomRunner {
       return { ok: true, value: kept(await (span ? span.within(run) : run())) }
     } catch (error) {
       if (context.span) errorType = toErrorType(failureOf(error))
-      // This is no failure of the task, and ends the run as missing logbooks do.
-      if (error instanceof ChildUnavailable) {
+      // This is no failure of the task, and ends the run as missing logbooks do. A task in this process that throws one has failed: it is the
+      // error of another pool.
+      if (isIsolated && error instanceof ChildUnavailable) {
         if (!begun) this.#options.atomStates.ledger.annotate(node.atom.name, { meta: { begun } })
         throw error
       }

@@ -26,7 +26,7 @@ import { failureOf } from '../core/failure.ts'
 import { type Logger, silentLog } from '../core/log.ts'
 import { defined } from '../core/options.ts'
 import { checkTransition, ENGINE_TRANSITIONS, type EngineState } from '../core/states.ts'
-import { monotonic, systemAlarmClock } from '../core/time.ts'
+import { monotonic, startTimer, systemAlarmClock } from '../core/time.ts'
 import { type AnyFlow, type AtomNode, compile, type ExecutionGraph, toProgressMessage } from '../flow/index.ts'
 import type { ProgressReport } from './atom-context.ts'
 import { AtomRunner, type RunContext } from './atom-runner.ts'
@@ -377,6 +377,6 @@ export class Engine {
     }
     // The timer records the newest progress, also if the task reports no more for a long time.
     if (wait <= 0) record()
-    else this.#progressTimer ??= setTimeout(record, wait).unref()
+    else this.#progressTimer ??= startTimer(record, wait).unref()
   }
 }

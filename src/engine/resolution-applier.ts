@@ -2,6 +2,7 @@
  * Applies a resolution to the states of the atoms: marks atoms for revert, and a retry for its next attempt after that. A
  * flow that is given up stays so: reverting everything has precedence over every retry.
  */
+import { isDate } from '../core/errors.ts'
 import type { AlarmClock } from '../core/time.ts'
 import type { AtomNode } from '../flow/index.ts'
 import type { AtomStates } from './atom-states.ts'
@@ -56,7 +57,7 @@ export class ResolutionApplier {
   /** Returns the remaining wait of the retry, in milliseconds. */
   remainingWait(retry: AtomNode): number {
     const { notBefore } = this.#atomStates.record(retry).meta
-    return notBefore instanceof Date ? notBefore.getTime() - this.#clock.now() : 0
+    return isDate(notBefore) ? notBefore.getTime() - this.#clock.now() : 0
   }
 
   /** Ends the waits of retries that were given up. */

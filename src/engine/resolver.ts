@@ -12,7 +12,7 @@ import { InvalidArgument } from '../core/errors.ts'
 import { describeError, type Failure, failureOf } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 import { toMilliseconds } from '../core/time.ts'
-import type { AtomNode, Decision, RetryDecision } from '../flow/index.ts'
+import { type AtomNode, addFailure, type Decision, type RetryDecision } from '../flow/index.ts'
 import type { AtomStates } from './atom-states.ts'
 
 export type Resolution =
@@ -63,14 +63,10 @@ export class Resolver {
     return retry.retry && further.kind !== 'REVERT' ? further : { kind: 'REVERT', retry }
   }
 
-  /** Adds a failure to the history. Only the first of each atom in an attempt counts: a resume repeats it. */
-  #remember(retry: AtomNode, { atom, failure }: { atom: string; failure: Failure }): void {
+  #remember(retry: AtomNode, failed: { readonly atom: string; readonly failure: Failure }): void {
     const { atomStates } = this.#options
-    const { history = [] } = atomStates.record(retry)
-    const last = history.at(-1)
-    if (!last || last.failures.some((known) => known.atom === atom)) return
-    const now = { ...last, failures: [...last.failures, { atom, failure }] }
-    atomStates.ledger.annotate(retry.atom.name, { history: [...history.slice(0, -1), now] })
+    const history = addFailure(atomStates.record(retry).history ?? [], failed)
+    if (history) atomStates.ledger.annotate(retry.atom.name, { history })
   }
 
   /** Asks a retry. If it throws, it has failed, its decision is unknown, and its flow is reverted. */

@@ -10,10 +10,10 @@
 import { onAbort } from '../core/async/abort.ts'
 import type { Stoppable } from '../core/async/abort-flag.ts'
 import { ChildUnavailable } from '../core/errors.ts'
-import { type Failure, failureOf, type TooManyRequests, toTooManyRequests } from '../core/failure.ts'
+import { type Failure, failureOf, type TooManyRequests, toTooManyRequests, toUserError } from '../core/failure.ts'
 import { defined } from '../core/options.ts'
 import type { EndState, EngineState } from '../core/states.ts'
-import type { AtomNode, ExecutionNode, RetryAttempt } from '../flow/index.ts'
+import { type AtomNode, addAttempt, type ExecutionNode } from '../flow/index.ts'
 import { type AtomAttempt, type AtomRunner, hasRevert, type RunContext, ThrownErrors } from './atom-runner.ts'
 import { type AtomStates, isAtom } from './atom-states.ts'
 import { passesGates } from './deciders.ts'
@@ -223,7 +223,7 @@ export class FlowRun {
     const [gate] = node.gates
     const atoms = this.#atomStates.graph.nodes.slice(gate?.target.first, gate?.target.end).filter(isAtom)
     const [first] = atoms
-    if (!first) throw error
+    if (!first) throw toUserError(error, 'a decider')
     this.#atomStates.moveTo(first, 'RUNNING')
     this.#underWay.add(first)
     this.#outcomes.push({ node: first, did: 'decide', failure: this.#recordFailure(first, { error, begun: false }) })
@@ -361,7 +361,10 @@ export class FlowRun {
       const { value } = attempt
       // An encoding that has no undefined must give the same record back.
       const made = value === undefined ? undefined : { result: value }
-      const more = node.atom.kind === 'retry' ? { ...made, history: this.#nextHistory(node, value) } : made
+      const more =
+        node.atom.kind === 'retry'
+          ? { ...made, history: addAttempt(this.#atomStates.record(node).history ?? [], value) }
+          : made
       this.#atomStates.moveTo(node, 'SUCCESS', more)
       // Meanwhile it may have been decided that it is to be undone.
       this.#atomStates.frontier.consider(node)
@@ -394,11 +397,6 @@ export class FlowRun {
     this.#atomStates.moveTo(node, 'FAILURE', { failure })
     this.#atomStates.frontier.consider(node)
     return failure
-  }
-
-  /** Returns the history of a retry with the attempt that begins now. */
-  #nextHistory(node: AtomNode, value: unknown): readonly RetryAttempt[] {
-    return [...(this.#atomStates.record(node).history ?? []), { value, failures: [] }]
   }
 
   #recordReverted(node: AtomNode, attempt: AtomAttempt): undefined {

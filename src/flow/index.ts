@@ -16,6 +16,7 @@ export type {
 export { mapTask, reduceTask } from './atoms/functors.ts'
 export { History, type RetryAttempt } from './atoms/history.ts'
 export type { Isolate, IsolateOptions, Isolation, OnOutOfMemory } from './atoms/isolation.ts'
+export { addAttempt, addFailure, type KeptAttempt, type OmittedAttempts } from './atoms/kept-history.ts'
 export { encodeCheckpoint, toProgressMessage } from './atoms/reports.ts'
 export { alwaysRevert, alwaysRevertAll, forEach, parameterizedForEach, times } from './atoms/retries.ts'
 export {
@@ -39,7 +40,7 @@ export type {
   ExecutionNode,
   NodeRange,
 } from './compile/execution-graph.ts'
-export { type FlowOutline, type OutlineNode, toOutline } from './compile/outline.ts'
+export { type FlowOutline, MAX_REQUIRES, type OutlineNode, toOutline } from './compile/outline.ts'
 export { collectProvided } from './compile/provided-results.ts'
 export { type FlowLayout, layoutFlow } from './drawing/layout.ts'
 export type { LaidEdge, LaidNode } from './drawing/placement.ts'

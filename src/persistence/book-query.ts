@@ -1,7 +1,7 @@
 /** The query of a listing: which books it selects. */
-import { IncompatibleVersion, InvalidArgument, StorageFailure } from '../core/errors.ts'
+import { IncompatibleVersion, InvalidArgument, isDate, StorageFailure } from '../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
-import type { FlowState } from '../core/states.ts'
+import { type FlowState, isFinished } from '../core/states.ts'
 import type { BookDetail, FlowDetail } from './models.ts'
 
 /** The conditions of a listing; a book must meet all of them. */
@@ -32,9 +32,6 @@ const KNOWN_OPTIONS: KnownOptions<BookQuery> = {
   limit: true,
 }
 
-/** The states in which a flow stays until it is run again. */
-export const FINISHED_STATES: readonly FlowState[] = ['SUCCESS', 'REVERTED', 'FAILURE']
-
 /** Checks a query. @throws InvalidArgument */
 export function assertBookQuery(query: BookQuery): void {
   assertOptions(query, KNOWN_OPTIONS, 'listBooks')
@@ -47,7 +44,7 @@ export function assertBookQuery(query: BookQuery): void {
 /** Checks the option `unchangedSince`. @throws InvalidArgument */
 export function assertInstant(unchangedSince: Date | undefined, where: string): void {
   if (unchangedSince === undefined) return
-  if (unchangedSince instanceof Date && !Number.isNaN(unchangedSince.getTime())) return
+  if (isDate(unchangedSince) && !Number.isNaN(unchangedSince.getTime())) return
   throw new InvalidArgument(`${where}: unchangedSince must be a valid Date`)
 }
 
@@ -88,7 +85,7 @@ export function matchesFlowQuery(
 ): boolean {
   const states = listQueryStates(query)
   if (states && !flows.some(({ state }) => states.includes(state))) return false
-  const finished = flows.length > 0 && flows.every(({ state }) => FINISHED_STATES.includes(state))
+  const finished = flows.length > 0 && flows.every(({ state }) => isFinished(state))
   if (query.finished !== undefined && query.finished !== finished) return false
   return query.unchangedSince === undefined || isUnchanged(query.unchangedSince, book, flows)
 }

@@ -3,11 +3,12 @@
  * is damaged: the reader receives one kind of error, whose class says that only this record is concerned.
  */
 import { toFields } from '../core/codec.ts'
-import { StorageFailure } from '../core/errors.ts'
+import { isDate, StorageFailure } from '../core/errors.ts'
 import { parseFailure } from '../core/failure.ts'
 import { defined } from '../core/options.ts'
 import { ATOM_TRANSITIONS, FLOW_TRANSITIONS, type Intention } from '../core/states.ts'
 import { shortenText } from '../core/texts.ts'
+import type { OmittedAttempts } from '../flow/index.ts'
 import type { RecordedTransition } from './flow-record.ts'
 import type { AtomDetail, BookDetail, FlowDetail, SavedCheckpoint } from './models.ts'
 
@@ -100,9 +101,10 @@ export function damagedRecordError(where: string, why: string, cause?: unknown):
 function checkHistory(value: unknown, where: string): NonNullable<AtomDetail['history']> {
   if (!Array.isArray(value)) throw damagedRecordError(where, 'history is not a list')
   return value.map((attempt) => {
-    const { value: tried, failures } = requireFields(attempt, where, 'an attempt')
+    const { value: tried, failures, omitted } = requireFields(attempt, where, 'an attempt')
     if (!Array.isArray(failures)) throw damagedRecordError(where, 'failures is not a list')
     return {
+      ...(omitted === undefined ? {} : { omitted: checkOmitted(omitted, where) }),
       value: tried,
       failures: failures.map((each) => {
         const { atom, failure } = requireFields(each, where, 'a failure')
@@ -112,6 +114,24 @@ function checkHistory(value: unknown, where: string): NonNullable<AtomDetail['hi
       }),
     }
   })
+}
+
+/** The maximum number of attempts that a record may claim: a list of all their values is made when a retry asks for it. */
+const MAX_ATTEMPTS = 10_000_000
+
+function checkOmitted(value: unknown, where: string): OmittedAttempts {
+  const { values, errors } = requireFields(value, where, 'omitted')
+  if (!Array.isArray(values) || !Array.isArray(errors)) throw damagedRecordError(where, 'omitted has no lists')
+  let left = MAX_ATTEMPTS
+  for (const run of values) {
+    const { count, step } = requireFields(run, where, 'a value')
+    if (!Number.isSafeInteger(count) || Number(count) < 1 || (step !== undefined && step !== 1))
+      throw damagedRecordError(where, 'a value has no count')
+    left -= Number(count)
+  }
+  const isCount = (each: unknown) => Array.isArray(each) && typeof each[0] === 'string' && typeof each[1] === 'number'
+  if (left < 0 || !errors.every(isCount)) throw damagedRecordError(where, 'omitted has invalid counts')
+  return { values, errors }
 }
 
 function checkCheckpoint(value: unknown, where: string): SavedCheckpoint {
@@ -151,8 +171,7 @@ function assertTexts(fields: Fields, names: readonly string[], where: string): v
 }
 
 function assertDate(value: unknown, where: string, what: string): asserts value is Date {
-  if (!(value instanceof Date) || Number.isNaN(value.getTime()))
-    throw damagedRecordError(where, `${what} is not a date`)
+  if (!isDate(value) || Number.isNaN(value.getTime())) throw damagedRecordError(where, `${what} is not a date`)
   // Postgres cannot read other years in the format in which dates are written, and would refuse the whole batch.
   const year = value.getUTCFullYear()
   if (year < 1 || year > 9_999) throw damagedRecordError(where, `${what} is not a date from year 1 to 9999`)

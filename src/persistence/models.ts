@@ -5,7 +5,7 @@
  */
 import type { Failure } from '../core/failure.ts'
 import type { AtomState, FlowState, Intention } from '../core/states.ts'
-import type { RetryAttempt } from '../flow/index.ts'
+import type { KeptAttempt } from '../flow/index.ts'
 
 export type Meta = Readonly<Record<string, unknown>>
 
@@ -76,8 +76,11 @@ export interface AtomDetail {
   readonly progressMessage?: string
   /** The checkpoint that the task saved last; absent after its success, and after its revert. */
   readonly checkpoint?: SavedCheckpoint
-  /** The attempts of a retry, the oldest first; the value of the last one is its `result`. */
-  readonly history?: readonly RetryAttempt[]
+  /**
+   * The attempts of a retry, the oldest first; the value of the last one is its `result`. Of more than 19, the ones in the middle are one
+   * element with `omitted`: `new History(history)` has them all.
+   */
+  readonly history?: readonly KeptAttempt[]
   /**
    * The meta of the atom: `progress`, from 0 to 1, where the atom reports it; `notBefore`, the end of a retry's wait;
    * `begun: false` of an atom that failed before any of its code ran; `leftOutBy`, the deciders that have left it out,

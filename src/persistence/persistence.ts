@@ -47,6 +47,12 @@ export interface Persistence extends AsyncDisposable {
    */
   unsealResults?(kept: SealableResults, place: ResultPlace): Readonly<Record<string, unknown>>
 
+  /**
+   * Calls `listener` with the error whenever the storage is away and a read or write will be repeated, until the returned function is
+   * called. Absent where nothing is repeated.
+   */
+  onRetry?(listener: (error: Error) => void): () => void
+
   /** Opens the storage. @throws StorageFailure when it cannot be reached or written to */
   open(): Promise<void>
 

@@ -6,7 +6,7 @@
  * all records that are read together share: many records below a limit of their own would add up.
  */
 import { decodeWeighed, encode, MAX_MEMORY_PER_BYTE, weigh } from '../core/codec.ts'
-import { StorageFailure } from '../core/errors.ts'
+import { messageOf, StorageFailure } from '../core/errors.ts'
 
 /**
  * The bytes of memory that each stored byte may take without drawing on the allowance: about the ratio of usual
@@ -54,7 +54,7 @@ export function assertReadable(
   try {
     weigh(bytes, 'msgpack', USUAL_MEMORY_PER_BYTE * storedBytes + MAX_GROWTH_BYTES)
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
+    const why = messageOf(cause)
     const how = 'return less data, or store large data elsewhere and return its location'
     throw new StorageFailure(`cannot write the ${what}: it ${why}; ${how}`, { cause, retryable: false })
   }

@@ -1,24 +1,45 @@
 /** Requests, as far as all backends treat them alike: the checks that come first, the retries, and the errors of refusals. */
 import type { RetryOptions } from '../core/async/retry.ts'
 import { ClaimLost, Fenced, InvalidArgument, NotFound, StorageFailure } from '../core/errors.ts'
+import type { Emitter } from '../core/events.ts'
 import type { AcquireRequest, FlowRequest } from './persistence.ts'
 
 /**
  * The retries of a request to a storage that is away; `limitMs` and `signal` are added. Closing makes the present try the
  * last one, or a last one at once instead of a pause.
  */
-export const STORAGE_RETRIES: RetryOptions = {
+const STORAGE_RETRIES: RetryOptions = {
   firstPauseMs: 50,
   maxPauseMs: 2_000,
   triesWhenAborted: true,
   isRetryable: (error) => error instanceof StorageFailure && error.retryable,
 }
 
+/** The events of a storage whose requests are repeated. */
+export interface StorageEvents {
+  readonly retry: Error
+}
+
+/**
+ * Returns the retry options of a storage. Before a request is repeated because the storage is away, they emit `retry`. The failure of such
+ * a request has a cause; the failure of a conflict between two requests has none, and is not reported.
+ */
+export function reportedRetries(
+  events: Emitter<StorageEvents>,
+  own: Pick<RetryOptions, 'limitMs' | 'signal'>,
+): RetryOptions {
+  const onRetry = (error: unknown) => {
+    if (error instanceof StorageFailure && error.cause !== undefined) events.emit('retry', error)
+  }
+  return { ...STORAGE_RETRIES, ...own, onRetry }
+}
+
 /** Checks the request of an acquire. @throws InvalidArgument for values that no backend could store or find again */
 export function assertAcquireRequest({ book, flow, run, claim }: AcquireRequest): void {
   assertFlowRequest({ book, flow })
   if (!Number.isSafeInteger(run) || run < 1) throw new InvalidArgument(`run must be a whole number from 1, got ${run}`)
-  if (typeof claim !== 'string' || claim === '') throw new InvalidArgument('claim must be a non-empty string')
+  if (typeof claim !== 'string' || claim === '' || !claim.isWellFormed())
+    throw new InvalidArgument('claim must be a non-empty string')
 }
 
 /** Checks the UUIDs of a request. @throws InvalidArgument for values that no backend could store or find again */
@@ -31,16 +52,11 @@ export function assertFlowRequest({ book, flow }: FlowRequest): void {
 const MAX_UUID_BYTES = 1_000
 
 /**
- * The pattern of half a surrogate pair, which has no UTF-8 form: two such names would become one when they are stored.
- */
-const LONE_SURROGATE = /\p{Surrogate}/u
-
-/**
  * Checks a UUID. @throws InvalidArgument for an empty text, one that is not well-formed Unicode, or one of more than
  * 1,000 bytes
  */
 export function assertUuid(uuid: string, what: string): void {
-  if (typeof uuid !== 'string' || uuid === '' || LONE_SURROGATE.test(uuid))
+  if (typeof uuid !== 'string' || uuid === '' || !uuid.isWellFormed())
     throw new InvalidArgument(`${what} must be a non-empty string of valid Unicode, got ${JSON.stringify(uuid)}`)
   if (Buffer.byteLength(uuid) > MAX_UUID_BYTES)
     throw new InvalidArgument(

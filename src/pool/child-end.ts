@@ -77,8 +77,14 @@ export function toDeathError({ who, end, lastLines }: EndedChild, silentMs: numb
   return new ChildDied(`${who} ${how} while it worked`, options)
 }
 
+/** A line of a stack that belongs to Node.js itself: it says nothing about the work. */
+const NATIVE_STACK = /^(?:-+ Native stack trace -+|\s*\d+: 0x[\da-f]+ .*|)$/
+
 /** Returns an error with the last output, which is often the only trace of a crash. */
 function withOutput(cause: unknown, lastLines: readonly string[]): unknown {
-  const text = lastLines.join('\n').slice(-MAX_TAIL_LENGTH)
+  const text = lastLines
+    .filter((line) => !NATIVE_STACK.test(line))
+    .join('\n')
+    .slice(-MAX_TAIL_LENGTH)
   return text === '' ? cause : new Error(`its last output: ${text}`, { cause })
 }

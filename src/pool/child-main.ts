@@ -1,18 +1,20 @@
 /**
  * The program of a child: opens the worker of a module, and does one piece of work after the other.
  *
- *     node child-main.js SILENCE_MS
+ *     node child-main.js SILENCE_MS MESSAGE_LIMIT
  *
  * The thread of the lifeline starts before the module is imported, so that a child whose import never ends still ends with the pool. Stop
  * signals are ignored, because Ctrl-C and service managers send them to all processes at once, and tasks go on while the conductor drains.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { Socket } from 'node:net'
 import { Worker as Thread } from 'node:worker_threads'
 import { asError, InvalidState } from '../core/errors.ts'
 import { failureOf, toErrorOfClass } from '../core/failure.ts'
+import { Channel } from './channel.ts'
 import {
+  CHANNEL_FD,
   type FromChild,
-  type FromChildEnvelope,
   LIFELINE_FD,
   type OpenWorker,
   PROTOCOL_VERSION,
@@ -46,10 +48,17 @@ const lifeline = new Thread(new URL('./lifeline.mjs', import.meta.url), {
 lifeline.unref()
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
-process.on('disconnect', killGroup)
 process.on('uncaughtException', (error) => void endAfterFault(error))
 process.on('unhandledRejection', (reason) => void endAfterFault(reason))
-process.on('message', (message: ToChild) => void receive(message))
+
+const channel = new Channel(new Socket({ fd: CHANNEL_FD }), {
+  maxReceived: Number.POSITIVE_INFINITY,
+  maxSent: Number(process.argv[3]),
+  onMessage: (message) => void receive(message as ToChild),
+  onFault: killGroup,
+  onClose: killGroup,
+})
+channel.open()
 
 /** Kills this process and those that it has started: its pool has ended. */
 function killGroup(): void {
@@ -153,8 +162,5 @@ function printError(error: unknown): void {
 
 /** Resolves when the message is written: a process that ends before that loses it. */
 function send(message: FromChild): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const envelope: FromChildEnvelope = { jobboard: message }
-    process.send?.(envelope, undefined, undefined, (error) => (error ? reject(error) : resolve()))
-  })
+  return channel.send(message)
 }

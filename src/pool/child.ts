@@ -12,28 +12,31 @@
  * Work is always stopped in the same steps, whatever the reason: the signal of the work fires; after `graceMs`, SIGTERM to the process
  * group; 100 ms later, SIGKILL to the process group, repeated until the process has ended. After SIGTERM the child is not used again.
  */
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { Duplex } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { createDeferred, type Deferred } from '../core/async/abort.ts'
-import { asError, ChildDied, ChildUnavailable, OutOfMemory } from '../core/errors.ts'
+import { asError, ChildDied, ChildUnavailable, InvalidState, OutOfMemory } from '../core/errors.ts'
 import { failureOf, WrappedFailure } from '../core/failure.ts'
 import { formatBytes } from '../core/memory-size.ts'
-import { monotonic } from '../core/time.ts'
+import { shortenText } from '../core/texts.ts'
+import { monotonic, startTimer } from '../core/time.ts'
+import { Channel } from './channel.ts'
 import { type ChildEnd, type EndedChild, toChildEnd, toDeathError, toStartError } from './child-end.ts'
+import { parseFromChild } from './from-child.ts'
 import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
 import { readOomKills, readResidentMemory } from './memory.ts'
 import { ChildOutput } from './output.ts'
 import { signalGroup } from './process-group.ts'
-import { type FromChild, LIFELINE_FD, openEnvelope, PROTOCOL_VERSION, type ToChild } from './protocol.ts'
+import { CHANNEL_FD, type FromChild, LIFELINE_FD, PROTOCOL_VERSION, type ToChild, toMessageLimit } from './protocol.ts'
 import { Answers, type OnAsk } from './questions.ts'
 
 /** The time between SIGTERM and SIGKILL. */
 const SIGTERM_TO_SIGKILL_MS = 100
 /** The time after which SIGKILL is sent again. */
 const KILL_AGAIN_MS = 1_000
-/** The time in which a process without its channel has to end. */
-const EXIT_AFTER_DISCONNECT_MS = 1_000
+/** The time in which a child must end after it has closed its channel, or has announced its end. */
+const EXIT_MS = 1_000
 /** The time for the rest of the output after the process has ended: a process that it has started may hold the pipes open. */
 const OUTPUT_AFTER_EXIT_MS = 2_000
 
@@ -47,6 +50,10 @@ export interface ChildOptions extends HeartbeatOptions {
   /** Sent to the worker when it is opened; plain data. */
   readonly settings: unknown
   readonly execArgv: readonly string[]
+  /** The environment of the process. */
+  readonly env: NodeJS.ProcessEnv
+  /** The limit of a result, in bytes. */
+  readonly maxMessage: number
   /** The path of the program of children, for tests; by default it is beside this file. */
   readonly program?: string | undefined
   /** The memory that the process may use, in bytes. */
@@ -87,6 +94,7 @@ export class Child {
   readonly #output: ChildOutput
   readonly #heartbeat: Heartbeat
   #process: ChildProcess | undefined
+  #channel: Channel | undefined
   #state: ChildState = 'starting'
   #work: WorkUnderWay | undefined
   #workCount = 0
@@ -160,45 +168,54 @@ export class Child {
 
   /** Starts the process; resolves when its worker is open. @throws ChildUnavailable with the reason and the last output */
   async start(): Promise<void> {
-    const { worker, settings, execArgv, memory, startTimeoutMs, silenceMs } = this.#options
+    const { worker, settings, execArgv, memory, startTimeoutMs, silenceMs, maxMessage } = this.#options
     // Not awaited: a child that is killed meanwhile must not be started after that.
     void readOomKills().then((kills) => {
       this.#oomKillsBefore = kills
     })
     const limit = memory === undefined ? [] : [`--max-old-space-size=${Math.floor(memory / 1_024 ** 2)}`]
-    const process = this.#fork([String(silenceMs)], [...execArgv, ...limit])
+    const process = this.#spawn([String(silenceMs), String(toMessageLimit(maxMessage))], [...execArgv, ...limit])
     if (!process) return this.#ready.promise
     this.#process = process
     this.#startedMs = monotonic()
-    process.on('message', (message) => this.#receive(openEnvelope(message)))
-    process.on('disconnect', () => this.#onDisconnect())
     process.on('error', (error) => this.#onProcessError(error))
     process.on('exit', (exitCode, signal) => void this.#onExit(exitCode, signal))
     for (const stream of [process.stdout, process.stderr]) if (stream) this.#output.read(stream)
     // Without a free file descriptor there are no streams, and an error event follows.
-    const lifeline: unknown = (process.stdio as unknown[] | undefined)?.[LIFELINE_FD]
+    const pipes = process.stdio as readonly unknown[] | undefined
+    const [channel, lifeline] = [pipes?.[CHANNEL_FD], pipes?.[LIFELINE_FD]]
+    if (channel instanceof Duplex) this.#openChannel(channel)
     if (lifeline instanceof Duplex) this.#heartbeat.attach(lifeline)
     const onStartTimeout = () =>
       this.kill(new ChildUnavailable(`child ${this.number} was not ready within ${startTimeoutMs} ms`))
-    this.#startTimer = setTimeout(onStartTimeout, startTimeoutMs)
+    this.#startTimer = startTimer(onStartTimeout, startTimeoutMs)
     this.#send({ kind: 'start', worker, settings })
     await this.#ready.promise
   }
 
   /** Returns undefined if the process cannot be started at all: then the child is dead. */
-  #fork(args: readonly string[], execArgv: readonly string[]): ChildProcess | undefined {
+  #spawn(args: readonly string[], execArgv: readonly string[]): ChildProcess | undefined {
+    const { program = childMain(), env } = this.#options
     try {
-      return fork(this.#options.program ?? childMain(), args, {
-        execArgv: [...execArgv],
-        serialization: 'advanced',
-        detached: true,
-        stdio: ['ignore', 'pipe', 'pipe', 'ipc', 'pipe'],
+      return spawn(process.execPath, [...execArgv, program, ...args], {
+        ...{ env, detached: true, windowsHide: true },
+        stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
       })
     } catch (error) {
       // Later, as the other errors of a start are: the pool is still making this child.
       process.nextTick(() => this.#onProcessError(asError(error)))
       return undefined
     }
+  }
+
+  #openChannel(stream: Duplex): void {
+    this.#channel = new Channel(stream, {
+      maxReceived: toMessageLimit(this.#options.maxMessage),
+      onMessage: (message) => this.#receive(parseFromChild(message)),
+      onFault: (cause) => this.#onBrokenProtocol(cause),
+      onClose: () => this.#endSoon('has closed its channel'),
+    })
+    this.#channel.open()
   }
 
   async #onReady({ protocol, facts }: Extract<FromChild, { kind: 'ready' }>): Promise<void> {
@@ -253,7 +270,7 @@ export class Child {
     if (!this.#work || this.#killedFor) return
     this.#send({ kind: 'cancel', number: this.#work.number, reason: failureOf(reason) })
     clearTimeout(this.#escalationTimer)
-    this.#escalationTimer = setTimeout(() => this.#terminate(reason), graceMs)
+    this.#escalationTimer = startTimer(() => this.#terminate(reason), graceMs)
   }
 
   /** Ends the process at once, with all processes that it has started. Work under way is rejected with the reason. */
@@ -271,7 +288,7 @@ export class Child {
       this.#state = 'retiring'
       this.#send({ kind: 'retire' })
       const reason = new ChildDied(`child ${this.number} did not end within ${graceMs} ms when it was retired`)
-      this.#escalationTimer = setTimeout(() => this.#terminate(reason), graceMs)
+      this.#escalationTimer = startTimer(() => this.#terminate(reason), graceMs)
     }
     await this.closed
   }
@@ -283,21 +300,24 @@ export class Child {
     this.#escalationTimer = setTimeout(() => this.kill(reason), SIGTERM_TO_SIGKILL_MS)
   }
 
-  #receive(message: FromChild | undefined): void {
-    if (!message) return
+  /** Handles a message of the child. @throws an error for a message that does not fit: the channel closes, and the child is killed */
+  #receive(message: FromChild): void {
     if (message.kind === 'ready') {
       void this.#onReady(message)
       return
     }
     if (message.kind === 'refused') {
+      if (this.#state !== 'starting') throw new InvalidState('it refuses to start, and has started')
       this.#killedFor ??= { error: new WrappedFailure([message.failure]) }
+      this.#endSoon('has refused to start, and has not ended')
       return
     }
     const work = this.#work
-    if (!work || work.number !== message.number) return
+    // A late message of earlier work, or one after the answer.
+    if (!work || work.number !== message.number || work.settle) return
     if (message.kind === 'begun') work.hasBegun = true
     else if (message.kind === 'note') work.onNote(message.note)
-    else if (message.kind === 'ask') void work.answers.onQuestion(message)
+    else if (message.kind === 'ask') work.answers.onQuestion(message)
     else if (message.kind === 'drop') work.answers.drop(message.question)
     else if (message.kind === 'fault') {
       const why = `${this.#describe()} has ended, because code that does not belong to this work has failed`
@@ -312,11 +332,18 @@ export class Child {
     }
   }
 
-  /** Ends a child that has closed its channel: no message reaches it any more. A child that ends closes its channel, too. */
-  #onDisconnect(): void {
-    const killAfterDisconnect = () =>
-      this.kill(new ChildDied(`child ${this.number} (pid ${this.pid}) has closed its channel`))
-    this.#disconnectTimer = setTimeout(killAfterDisconnect, EXIT_AFTER_DISCONNECT_MS)
+  /** Kills a child that ought to end by itself, unless it does so in time. A child that ends closes its channel, too. */
+  #endSoon(why: string): void {
+    if (this.#hasExited || this.#state === 'dead') return
+    clearTimeout(this.#disconnectTimer)
+    const kill = () => this.kill(new ChildDied(`child ${this.number} (pid ${this.pid}) ${why}`))
+    this.#disconnectTimer = setTimeout(kill, EXIT_MS)
+  }
+
+  /** Kills a child that has sent a wrong message: its other messages cannot be trusted either. */
+  #onBrokenProtocol(cause: Error): void {
+    const why = `${this.#describe()} has sent a message that is not one of the pool: ${shortenText(cause.message)}`
+    this.kill(new ChildDied(why, { cause }))
   }
 
   #onAnswer(work: WorkUnderWay, { isLast, settle }: { readonly isLast: boolean; readonly settle: () => void }): void {
@@ -324,6 +351,7 @@ export class Child {
     if (this.#killedFor || isLast) {
       // The process is about to end: the work is settled when it has ended.
       work.settle = settle
+      this.#endSoon('was about to end, and has not ended')
       return
     }
     if (this.#options.memory === undefined) this.#settleAndIdle(settle)
@@ -381,6 +409,7 @@ export class Child {
     const process = this.#process
     this.#heartbeat.noteSilence()
     this.#hasExited = true
+    this.#channel?.readRest()
     // The system may use the pid again soon: no timer may signal it.
     for (const timer of [this.#escalationTimer, this.#disconnectTimer]) clearTimeout(timer)
     const closed = new Promise<void>((resolve) => process?.once('close', () => resolve()))
@@ -410,6 +439,7 @@ export class Child {
     // A process that the child has started may hold the pipes open, and they would keep this process alive.
     for (const stream of [this.#process?.stdout, this.#process?.stderr]) stream?.destroy()
     this.#heartbeat[Symbol.dispose]()
+    this.#channel?.[Symbol.dispose]()
     const ended = { who: this.#describe(), end, lastLines: this.#output.lastLines }
     if (wasStarting) this.#ready.reject(toStartError(ended, this.#killedFor?.error))
     this.#settleWork(ended)
@@ -434,8 +464,8 @@ export class Child {
   }
 
   #send(message: ToChild): void {
-    // The end of the process settles the work. Without a callback, a broken channel would be an 'error' event.
-    if (this.#process?.connected) this.#process.send(message, () => undefined)
+    // The end of the process settles the work.
+    if (this.#channel?.isOpen) this.#channel.send(message).catch(() => undefined)
   }
 }
 

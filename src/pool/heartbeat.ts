@@ -10,6 +10,9 @@
 import type { Duplex } from 'node:stream'
 import { monotonic } from '../core/time.ts'
 
+/** The maximum number of bytes between two beats: more than all answers of a minute. */
+const MAX_ANSWER_BYTES = 4_096
+
 export interface HeartbeatOptions {
   /** The time without a beat of the pool after which the child kills itself; 0 for never. */
   readonly silenceMs: number
@@ -23,6 +26,8 @@ export class Heartbeat implements Disposable {
   readonly #options: HeartbeatOptions
   #lifeline: Duplex | undefined
   #unansweredBeats = 0
+  /** The bytes that were read since the last beat. */
+  #answered = 0
   #lastBeatMs = monotonic()
   /** The time for which the child may live after the last beat, in milliseconds. */
   #allowedMs = Number.POSITIVE_INFINITY
@@ -49,8 +54,11 @@ export class Heartbeat implements Disposable {
     this.#lifeline = lifeline
     this.#lastBeatMs = monotonic()
     this.#allowedMs = this.#options.silenceMs
-    lifeline.on('data', () => {
+    lifeline.on('data', (bytes: Buffer) => {
       this.#unansweredBeats = 0
+      this.#answered += bytes.length
+      // A child that writes without a pause is read again at the next beat.
+      if (this.#answered > MAX_ANSWER_BYTES) lifeline.pause()
     })
     lifeline.on('error', () => undefined)
   }
@@ -79,6 +87,8 @@ export class Heartbeat implements Disposable {
   beat({ isBusy }: { readonly isBusy: boolean }): boolean {
     if (!this.#lifeline?.writable) return true
     this.noteSilence()
+    this.#answered = 0
+    this.#lifeline.resume()
     if (this.#unansweredBeats >= this.#options.maxUnansweredBeats) return false
     // A stopped process reads nothing: without this check its beats would fill the memory of the pool.
     const isSent = this.#lifeline.writableLength > 0 || this.#send(this.#lifeline, { isBusy })

@@ -4,6 +4,7 @@ import { InvalidArgument } from '../core/errors.ts'
 import { type MemorySize, toBytes } from '../core/memory-size.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { type Duration, toMilliseconds } from '../core/time.ts'
+import { childEnvironment, toVariableNames } from './environment.ts'
 
 /** The size of a pool and the limits of its children, as users set them. */
 export interface PoolLimits {
@@ -26,6 +27,11 @@ export interface PoolLimits {
   readonly grace?: Duration
   /** The limit of the arguments and of the result of a task, in bytes; 16 MB by default. */
   readonly maxMessage?: MemorySize
+  /**
+   * The names of further environment variables that children get, as in `['DATABASE_URL', 'AWS_*']`: by default only what programs need to
+   * run, such as PATH, HOME and TZ.
+   */
+  readonly env?: readonly string[]
   /** Options of Node for the children; by default those of this process, without its inspector. */
   readonly execArgv?: readonly string[]
 }
@@ -39,6 +45,7 @@ export const POOL_LIMITS: KnownOptions<PoolLimits> = {
   startTimeout: true,
   grace: true,
   maxMessage: true,
+  env: true,
   execArgv: true,
 }
 
@@ -52,6 +59,7 @@ export interface PoolSettings {
   readonly startTimeoutMs: number
   readonly graceMs: number
   readonly maxMessage: number
+  readonly env: NodeJS.ProcessEnv
   readonly execArgv: readonly string[]
 }
 
@@ -73,6 +81,7 @@ export function poolSettings(limits: PoolLimits): PoolSettings {
     startTimeoutMs: toMilliseconds(startTimeout, 'pool.startTimeout'),
     graceMs: toMilliseconds(grace, 'pool.grace'),
     maxMessage: toBytes(maxMessage, { what: 'pool.maxMessage', least: MIN_MAX_MESSAGE }),
+    env: childEnvironment(process.env, limits.env === undefined ? [] : toVariableNames(limits.env)),
     execArgv: limits.execArgv ?? inheritedExecArgv(),
   }
 }

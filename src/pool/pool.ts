@@ -13,7 +13,7 @@
 import { createDeferred, type Deferred, onAbort } from '../core/async/abort.ts'
 import type { Stoppable } from '../core/async/abort-flag.ts'
 import { asError, ChildUnavailable, OutOfMemory, ShuttingDown } from '../core/errors.ts'
-import { backoffDelay, monotonic } from '../core/time.ts'
+import { backoffDelay, monotonic, startInterval, startTimer } from '../core/time.ts'
 import { Child, type ChildState, NotBegun } from './child.ts'
 import type { ChildEnd } from './child-end.ts'
 import type { PoolSettings } from './options.ts'
@@ -142,7 +142,7 @@ export class ChildPool implements AsyncDisposable {
    * @throws ChildUnavailable when the first child cannot be started, which is a mistake in the worker module more often than not
    */
   async start(): Promise<void> {
-    this.#beatTimer = setInterval(() => this.#supervise(), this.#beatMs).unref()
+    this.#beatTimer = startInterval(() => this.#supervise(), this.#beatMs).unref()
     const first = this.#startChild(this.#options.memory)
     this.#fill()
     await first.ready
@@ -360,7 +360,7 @@ export class ChildPool implements AsyncDisposable {
       if (this.#refusal && this.#memberCount === 0) this.#startChild(this.#options.memory)
       this.#fill()
     }
-    this.#startTimer = setTimeout(startAgain, backoffDelay(this.#failedStarts, START_BACK_OFF_MS))
+    this.#startTimer = startTimer(startAgain, backoffDelay(this.#failedStarts, START_BACK_OFF_MS))
     // Work that waits keeps the process alive.
     if (this.#waiting.size === 0) this.#startTimer.unref()
   }

@@ -23,10 +23,21 @@
 import type { Failure } from '../core/failure.ts'
 
 /** The version of these messages: a child of another version is refused. */
-export const PROTOCOL_VERSION = 2
+export const PROTOCOL_VERSION = 3
 
 /** The file descriptors of a child: after the standard ones, the channel of messages and the lifeline. */
+export const CHANNEL_FD = 3
 export const LIFELINE_FD = 4
+
+/** The limit of a message of a child beside results: a failure with all of its causes, a checkpoint. */
+const MAX_OTHER_MESSAGE = 32 * 1_024 ** 2
+/** What a message has beside its result. */
+const MESSAGE_OVERHEAD = 65_536
+
+/** Returns the limit of a message of a child, in bytes. @param maxMessage the limit of a result */
+export function toMessageLimit(maxMessage: number): number {
+  return Math.max(maxMessage, MAX_OTHER_MESSAGE) + MESSAGE_OVERHEAD
+}
 
 export type ToChild =
   | { readonly kind: 'start'; readonly worker: string; readonly settings: unknown }
@@ -38,19 +49,6 @@ export type ToChild =
     ))
   | { readonly kind: 'terminate' }
   | { readonly kind: 'retire' }
-
-/**
- * What a child sends over the channel: its code may send other messages, as programs do that are managed by pm2, and these are no messages
- * of the pool.
- */
-export interface FromChildEnvelope {
-  readonly jobboard: FromChild
-}
-
-/** Returns the message of the pool's protocol; undefined for any other. */
-export function openEnvelope(message: unknown): FromChild | undefined {
-  return (Object(message) as Partial<FromChildEnvelope>).jobboard
-}
 
 export type FromChild =
   | { readonly kind: 'ready'; readonly protocol: number; readonly facts: unknown }

@@ -10,6 +10,9 @@ import { InvalidState } from '../core/errors.ts'
 import { failureOf, toErrorOfClass } from '../core/failure.ts'
 import type { FromChild, ToChild } from './protocol.ts'
 
+/** The questions of one piece of work that may be open at once. */
+const MAX_UNDER_WAY = 10_000
+
 export type AnswerMessage = Extract<ToChild, { kind: 'answer' }>
 type AskMessage = Extract<FromChild, { kind: 'ask' }>
 
@@ -64,8 +67,15 @@ export class Answers {
     this.#send = send
   }
 
-  /** Answers a question; never rejects. */
-  async onQuestion({ number, question, asked }: AskMessage): Promise<void> {
+  /** Begins to answer a question. @throws InvalidState for a number that is in use, and for too many */
+  onQuestion(message: AskMessage): void {
+    const { question } = message
+    if (this.#underWay.has(question) || this.#underWay.size >= MAX_UNDER_WAY)
+      throw new InvalidState(`question ${question} was asked before, or more than ${MAX_UNDER_WAY} are open`)
+    void this.#answer(message)
+  }
+
+  async #answer({ number, question, asked }: AskMessage): Promise<void> {
     const stop = new AbortFlag()
     this.#underWay.set(question, stop)
     const message = { kind: 'answer', number, question } as const

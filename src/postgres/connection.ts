@@ -6,7 +6,7 @@
  */
 import type { Client, Pool } from 'pg'
 import { createSharedController } from '../core/async/abort.ts'
-import { InvalidArgument } from '../core/errors.ts'
+import { InvalidArgument, isError } from '../core/errors.ts'
 import { type PostgresLocation, poolSettings } from './place.ts'
 
 /**
@@ -111,7 +111,7 @@ export class PostgresConnection implements SqlDriver {
     try {
       return await this.#client.query(text, values)
     } catch (error) {
-      if (!(error instanceof Error && 'code' in error)) this.disconnect(error)
+      if (!(isError(error) && 'code' in error)) this.disconnect(error)
       throw error
     }
   }

@@ -1,5 +1,5 @@
 /** Errors of Postgres, and whether another attempt may succeed. */
-import { JobboardError } from '../core/errors.ts'
+import { isError, JobboardError } from '../core/errors.ts'
 
 export class PostgresError extends JobboardError {
   static override readonly code = 'JOBBOARD_POSTGRES'
@@ -48,22 +48,28 @@ const LOCATION_ERROR_STATES = new Set('42501 42P01'.split(' '))
 /** TLS errors: they persist until the configuration is corrected. */
 const TLS_ERROR_PATTERN = /certificate|ssl|tls/i
 
+/** The refusal of a pooler that passes on no settings: it persists until they are left out. */
+const SETTINGS_REFUSED = /unsupported startup parameter/i
+
 /** Converts an error of the driver to a PostgresError. Messages name no values: those may be secrets. */
 export function toPostgresError(thrown: unknown): PostgresError {
   if (thrown instanceof PostgresError) return thrown
-  const { message, code }: { message: string; code?: unknown } =
-    thrown instanceof Error ? thrown : { message: String(thrown) }
+  const { message, code }: { message: string; code?: unknown } = isError(thrown) ? thrown : { message: String(thrown) }
   const sqlState = typeof code === 'string' && /^[0-9][0-9A-Z]{4}$|^[FHPX][0-9A-Z]{4}$/.test(code) ? code : undefined
   const isIn = (states: ReadonlySet<string>) =>
     sqlState !== undefined && (states.has(sqlState) || states.has(sqlState.slice(0, 2)))
-  const isRequest = thrown instanceof TypeError || (isIn(REQUEST_ERROR_STATES) && !isIn(LOCATION_ERROR_STATES))
+  const isRequest =
+    (isError(thrown) && thrown.name === 'TypeError') || (isIn(REQUEST_ERROR_STATES) && !isIn(LOCATION_ERROR_STATES))
   // No SQLSTATE: a socket's error, a time that ran out, a driver that says "terminated".
   const among = (states: ReadonlySet<string>) => sqlState === undefined || isIn(states)
-  return new PostgresError(message || String(code ?? 'the connection failed'), {
+  const isSettingsRefused = SETTINGS_REFUSED.test(message)
+  const advice = isSettingsRefused ? '; a pooler refuses settings: add statementTimeout=0s to the URI' : ''
+  return new PostgresError(`${message || String(code ?? 'the connection failed')}${advice}`, {
     cause: thrown,
     sqlState,
     retryable:
       !isRequest &&
+      !isSettingsRefused &&
       among(TRANSIENT_STATES) &&
       !(sqlState === undefined && TLS_ERROR_PATTERN.test(`${code} ${message}`)),
     fault: isRequest ? 'request' : 'place',

@@ -59,9 +59,13 @@ async function readKnownVersion(driver: SqlDriver, migrations: Migrations): Prom
 }
 
 async function versionQuery(driver: SqlDriver, { schema, part }: Migrations): Promise<number> {
-  const there = await driver.query('SELECT to_regclass($1) IS NOT NULL AS there', [
-    `${quoteIdentifier(schema)}.migrations`,
-  ])
+  const question = `SELECT to_regclass($1) IS NOT NULL AS there, current_setting('server_encoding') AS encoding`
+  const there = await driver.query(question, [`${quoteIdentifier(schema)}.migrations`])
+  const encoding = there.rows[0]?.['encoding'] ?? 'UTF8'
+  if (encoding !== 'UTF8')
+    throw new IncompatibleVersion(
+      `the database is encoded in ${encoding}, which has not all characters; create one with ENCODING 'UTF8' TEMPLATE template0`,
+    )
   if (there.rows[0]?.['there'] !== true) return 0
   const newest = `SELECT max(version) AS version FROM ${quoteIdentifier(schema)}.migrations WHERE part = $1`
   const { rows } = await driver.query(newest, [part])

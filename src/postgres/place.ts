@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import type { ConnectionOptions } from 'node:tls'
 import { InvalidArgument } from '../core/errors.ts'
+import { MAX_TIMER_MS } from '../core/time.ts'
 import { assertParameters, type ResourceUri, readDurationParameter } from '../core/uri.ts'
 
 export interface PostgresLocation {
@@ -86,6 +87,34 @@ const CONNECT_TIMEOUT_MS = 5_000
 /** The time after the server's own limit when a connection without an answer is given up. */
 const QUERY_GRACE_MS = 5_000
 
+/**
+ * The settings that statements and functions rely on, whatever the defaults of the database and the role are. They are sent when a connection
+ * is opened, and take no further round trip.
+ */
+const RELIED_ON: Readonly<Record<string, string>> = {
+  // Each statement of a function sees what was committed before it; nothing is retried after a serialization failure.
+  default_transaction_isolation: 'read committed',
+  default_transaction_deferrable: 'off',
+  standard_conforming_strings: 'on',
+  array_nulls: 'on',
+  transform_null_equals: 'off',
+  bytea_output: 'hex',
+  extra_float_digits: '1',
+  DateStyle: 'ISO, MDY',
+  IntervalStyle: 'postgres',
+  TimeZone: 'UTC',
+  // A role that may create functions in another schema must not put its own in the place of Postgres'.
+  search_path: 'pg_catalog, pg_temp',
+  // Waits are bounded by statement_timeout.
+  lock_timeout: '0',
+}
+
+/** Returns the settings for the command line of the server's process, after the user's own, which they replace. */
+function startupOptions(): string {
+  const own = Object.entries(RELIED_ON).map(([name, value]) => `-c ${name}=${value.replaceAll(' ', '\\ ')}`)
+  return [process.env['PGOPTIONS'] ?? '', ...own].join(' ').trim()
+}
+
 /** The settings for the pool of `pg`, under its names. */
 export interface PoolSettings {
   readonly host?: string
@@ -94,6 +123,7 @@ export interface PoolSettings {
   readonly password?: string | (() => string)
   readonly database?: string
   readonly statement_timeout?: number
+  readonly options?: string
   readonly query_timeout: number
   readonly connectionTimeoutMillis: number
   readonly application_name: string
@@ -117,8 +147,8 @@ export async function poolSettings({ uri }: PostgresLocation): Promise<PoolSetti
     ...(password === undefined ? {} : { password: password || (() => '') }),
     ...(database === '' ? {} : { database }),
     // Poolers refuse settings they do not know; with 0 there is none, and only our own limit holds.
-    ...(timeout > 0 ? { statement_timeout: timeout } : {}),
-    query_timeout: limit + QUERY_GRACE_MS,
+    ...(timeout > 0 ? { statement_timeout: timeout, options: startupOptions() } : {}),
+    query_timeout: Math.min(limit + QUERY_GRACE_MS, MAX_TIMER_MS),
     connectionTimeoutMillis: readDurationParameter(uri, 'connectTimeout') ?? CONNECT_TIMEOUT_MS,
     application_name: parameters.get('application_name') ?? 'jobboard',
     max: Number(parameters.get('poolSize') ?? 4),

@@ -1,20 +1,29 @@
 /** Says in words when a schedule fires, for people. The packages for it are loaded when they are needed. */
+import { parseRule } from './calendar/calendar-rule.ts'
+import { matchesBothDays, splitCron } from './calendar/cron-rule.ts'
 import { describeSpec, followsCompletion, type ScheduleSpec, zoneOf } from './spec.ts'
 
-/**
- * Returns a sentence: `At 02:30, Monday through Friday, in Europe/Berlin`.
- *
- * @throws nothing for a valid spec; an invalid one is described by its text
- */
+/** The maximum number of times of a day that are written in words: people would not read a longer sentence. */
+const MAX_TIMES = 100
+
+/** Returns a sentence: `At 02:30, Monday through Friday, in Europe/Berlin`. An invalid spec is described by its text. */
 export async function explainSpec(spec: ScheduleSpec): Promise<string> {
-  const where = `in ${zoneOf(spec)}`
-  if ('cron' in spec) {
-    const { default: cronstrue } = await import('cronstrue')
-    const words = cronstrue.toString(spec.cron, { use24HourTimeFormat: true, throwExceptionOnParseError: false })
-    // The library says "and", but a time fires that matches either of both.
-    return `${isEitherDay(spec.cron) ? words.replace(', and ', ', or ') : words}, ${where}`
+  try {
+    return await toSentence(spec)
+  } catch {
+    // A record that anybody may have written: the packages refuse some rules, and must not hide the other schedules.
+    return describeSpec(spec)
   }
+}
+
+async function toSentence(spec: ScheduleSpec): Promise<string> {
+  const where = `in ${zoneOf(spec)}`
+  if ('cron' in spec) return `${await toCronWords(spec.cron)}, ${where}`
   if ('rrule' in spec) {
+    const { of } = parseRule(spec.rrule)
+    const times = ['BYHOUR', 'BYMINUTE', 'BYSECOND'].map((name) => of(name)?.length ?? 1)
+    // The library writes each of them: a day with each second takes it ten seconds.
+    if (times.reduce((product, count) => product * count, 1) > MAX_TIMES) return describeSpec(spec)
     const [{ RRuleTemporal }, { toText }] = await Promise.all([
       import('rrule-temporal'),
       import('rrule-temporal/totext'),
@@ -27,9 +36,14 @@ export async function explainSpec(spec: ScheduleSpec): Promise<string> {
   return describeSpec(spec)
 }
 
-/** Whether the expression names days of the month and days of the week: a day that is one of either fires. */
-function isEitherDay(cron: string): boolean {
-  // From the end: an expression of six fields begins with the seconds.
-  const [day = '*', , weekday = '*'] = cron.trim().split(/\s+/).slice(-3)
-  return ![day, weekday].some((field) => field.startsWith('*') || field === '?')
+async function toCronWords(cron: string): Promise<string> {
+  const { default: cronstrue } = await import('cronstrue')
+  const fields = splitCron(cron)
+  const [date = '', weekday = ''] = [fields[3], fields[5]]
+  // The library knows neither `FRI#L` nor `+FRI`.
+  const known = [...fields.slice(0, 5), weekday.replace(/^\+/, '').replaceAll('#L', 'L')].join(' ')
+  const words = cronstrue.toString(known, { use24HourTimeFormat: true })
+  if (date === '*' || weekday === '*') return words
+  // The library says "and" for both: one of the two days fires, or a day that is both.
+  return words.replace(', and ', matchesBothDays(date, weekday) ? ', and only ' : ', or ')
 }

@@ -1,8 +1,11 @@
 /** Lists when a schedule will fire, without a board: by the same rules as the firing. */
-import { InvalidArgument } from '../core/errors.ts'
+import { InvalidArgument, isDate } from '../core/errors.ts'
+import { toCalendarRule } from './calendar/calendar-rule.ts'
+import { toCronMatcher } from './calendar/cron-rule.ts'
 import { toInstant } from './calendar/instant.ts'
+import { Work } from './calendar/work.ts'
 import { asUtc, formatLocalTime, fromLocalTime, toLocalTime } from './calendar/zone.ts'
-import { followsCompletion, type ScheduleSpec, toOccurrences, zoneOf } from './spec.ts'
+import { describeSpec, followsCompletion, type ScheduleSpec, toOccurrences, zoneOf } from './spec.ts'
 
 /** The options of `preview`. */
 export interface PreviewOptions {
@@ -34,17 +37,18 @@ export async function preview(spec: ScheduleSpec, options: PreviewOptions = {}):
   const { count = DEFAULT_COUNT, from = new Date() } = options
   if (!Number.isInteger(count) || count < 1 || count > MAX_COUNT)
     throw new InvalidArgument(`count must be a whole number from 1 to ${MAX_COUNT}, got ${count}`)
-  if (!(from instanceof Date) || Number.isNaN(from.getTime())) throw new InvalidArgument('from must be a valid Date')
+  if (!isDate(from) || Number.isNaN(from.getTime())) throw new InvalidArgument('from must be a valid Date')
   const year = from.getUTCFullYear()
   if (year < 1970 || year > 2100) throw new InvalidArgument(`from: the year must be from 1970 to 2100, got ${year}`)
   const rule = await toOccurrences(spec, { now: from.getTime() })
   if (followsCompletion(spec))
     throw new InvalidArgument("the times of a schedule with from: 'completion' depend on when its jobs end")
-  const explain = await toExplainer(spec)
+  const work = new Work(describeSpec(spec))
+  const explain = await toExplainer(spec, work)
   const found: Occurrence[] = []
   let after = from.getTime() - 1
   while (found.length < count) {
-    const at = rule.next(after)
+    const at = rule.next(after, work)
     if (at === undefined) break
     const note = explain({ at, after })
     found.push({ at: new Date(at), local: formatLocalTime(at, zoneOf(spec)), ...(note ? { note } : {}) })
@@ -58,20 +62,19 @@ type Explainer = (step: { readonly at: number; readonly after: number }) => stri
 const MOVED = 'moved: the clock leaves out its time'
 
 /** Returns a function that says what a change of the clock does to an occurrence, or between it and the one before. */
-async function toExplainer(spec: ScheduleSpec): Promise<Explainer> {
+async function toExplainer(spec: ScheduleSpec, work: Work): Promise<Explainer> {
   const zone = zoneOf(spec)
   if ('cron' in spec) {
-    const { matchesCron } = await import('./calendar/cron-rule.ts')
-    return ({ at }) => (matchesCron(spec.cron, asUtc(toLocalTime(at, zone))) ? describeRepeated(at, zone) : MOVED)
+    const matches = toCronMatcher(spec.cron)
+    return ({ at }) => (matches(asUtc(toLocalTime(at, zone))) ? describeRepeated(at, zone) : MOVED)
   }
   if ('rrule' in spec) {
-    const { toCalendarRule } = await import('./calendar/calendar-rule.ts')
     const start = spec.start === undefined ? undefined : toInstant(spec.start, { zone, what: 'start' })
     // The same rule without changes of the clock names the local times that are left out.
     const wallStart = start === undefined ? undefined : asUtc(toLocalTime(start, zone))
-    const walls = await toCalendarRule(spec.rrule, { zone: 'UTC', start: wallStart })
+    const walls = toCalendarRule(spec.rrule, { zone: 'UTC', start: wallStart })
     return ({ at, after }) => {
-      const leftOut = findLeftOut(walls.next, { at, after, zone })
+      const leftOut = findLeftOut((time) => walls.next(time, work), { at, after, zone })
       if (leftOut === undefined) return describeRepeated(at, zone)
       return `the clock leaves out ${new Date(leftOut).toISOString().slice(0, 16)}, which does not occur`
     }

@@ -6,13 +6,15 @@
  *     { rrule: 'FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=17', zone: 'Europe/Berlin' }
  *     { at: '2027-03-28T09:00', zone: 'Europe/Berlin' }
  */
-import { InvalidArgument } from '../core/errors.ts'
+import { InvalidArgument, isDate } from '../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { type Duration, formatDuration, toMilliseconds } from '../core/time.ts'
 import { toCalendarRule } from './calendar/calendar-rule.ts'
+import { toCronRule } from './calendar/cron-rule.ts'
 import { parseLocalDate, toInstant } from './calendar/instant.ts'
 import type { Rule } from './calendar/rule.ts'
-import { assertZone, asUtc, fromLocalTime, toLocalTime } from './calendar/zone.ts'
+import { Work } from './calendar/work.ts'
+import { assertZone, asUtc, LocalClock } from './calendar/zone.ts'
 
 /** An expression of five fields, or of six with seconds first. */
 export interface CronSpec {
@@ -70,8 +72,9 @@ const MIN_INTERVAL_MS = 1_000
 const DAY_MS = 86_400_000
 /** The maximum time until the first occurrence: a leap day comes within eight years. */
 const MAX_GAP_MS = 10 * 366 * DAY_MS
-/** The maximum number of occurrences in a row that rules may exclude: each is looked at. A date is skipped in one step. */
-const MAX_EXCLUDED = 100_000
+/** The maximum numbers of exclusions: each time of the schedule is compared with each rule. */
+const MAX_EXCLUDED_RULES = 50
+const MAX_EXCLUDED_DATES = 1_000
 
 /**
  * Computes when a schedule occurs, in milliseconds since 1970.
@@ -87,11 +90,16 @@ export async function toOccurrences(spec: ScheduleSpec, { now }: { readonly now:
   const start = spec.start === undefined ? undefined : toInstant(spec.start, { zone, what: 'start' })
   const end = spec.end === undefined ? undefined : toInstant(spec.end, { zone, what: 'end' })
   if (start !== undefined && end !== undefined && end < start) throw new InvalidArgument('end must not be before start')
-  const all = await toRule(spec, { zone, start })
-  const exclusions = await toExclusions(spec.exclude ?? [], { zone, isSpaced: followsCompletion(spec) })
+  const all = toRule(spec, { zone, start })
+  const exclusions = toExclusions(spec.exclude ?? [], { zone, isSpaced: followsCompletion(spec) })
   const rule = exclude(bound(all, { start, end }), exclusions)
-  assertOccurs(rule, { spec, from: Math.max(now, (start ?? 0) - 1), isEnded: end !== undefined && end <= now })
-  return rule
+  const what = describeSpec(spec)
+  const budgeted: Rule = {
+    next: (after, work = new Work(what)) => rule.next(after, work),
+    last: (until, work = new Work(what)) => rule.last(until, work),
+  }
+  assertOccurs(budgeted, { spec, from: Math.max(now, (start ?? 0) - 1), isEnded: end !== undefined && end <= now })
+  return budgeted
 }
 
 /** Returns the time zone of a schedule. */
@@ -104,7 +112,7 @@ export function describeSpec(spec: ScheduleSpec): string {
   const where = `in ${zoneOf(spec)}`
   if ('cron' in spec) return `cron '${spec.cron}' ${where}`
   if ('rrule' in spec) return `rrule '${spec.rrule}' ${where}`
-  if ('at' in spec) return `once at ${spec.at instanceof Date ? spec.at.toISOString() : spec.at} ${where}`
+  if ('at' in spec) return `once at ${isDate(spec.at) ? spec.at.toISOString() : spec.at} ${where}`
   const offset = spec.offset === undefined ? '' : ` with offset ${formatDuration(spec.offset)}`
   return `every ${formatDuration(spec.every)}${followsCompletion(spec) ? ' after the previous job has ended' : offset}`
 }
@@ -132,11 +140,11 @@ function sortFields(fields: object): readonly (readonly [string, unknown])[] {
 
 /** Returns a copy that can be stored: times as text. */
 export function toStoredSpec(spec: ScheduleSpec): ScheduleSpec {
-  const texts = Object.entries(spec).map(([name, value]) => [name, value instanceof Date ? value.toISOString() : value])
+  const texts = Object.entries(spec).map(([name, value]) => [name, isDate(value) ? value.toISOString() : value])
   return Object.fromEntries(texts.filter(([, value]) => value !== undefined))
 }
 
-async function toRule(spec: ScheduleSpec, { zone, start }: { zone: string; start: number | undefined }): Promise<Rule> {
+function toRule(spec: ScheduleSpec, { zone, start }: { zone: string; start: number | undefined }): Rule {
   const given = KINDS.filter((kind) => kind in spec)
   if (given.length !== 1)
     throw new InvalidArgument(
@@ -145,11 +153,7 @@ async function toRule(spec: ScheduleSpec, { zone, start }: { zone: string; start
   for (const option of ['offset', 'from'])
     if (option in spec && !('every' in spec))
       throw new InvalidArgument(`${option} belongs to every, and not to ${given[0]}`)
-  if ('cron' in spec) {
-    // A process that only posts jobs does not load croner.
-    const { toCronRule } = await import('./calendar/cron-rule.ts')
-    return toCronRule(spec.cron, zone)
-  }
+  if ('cron' in spec) return toCronRule(spec.cron, zone)
   if ('rrule' in spec) return toCalendarRule(spec.rrule, { zone, start })
   if ('at' in spec) return toSingleRule(toInstant(spec.at, { zone, what: 'at' }))
   return toEveryRule(spec, start)
@@ -182,28 +186,29 @@ function bound(rule: Rule, bounds: { readonly start: number | undefined; readonl
   const within = (found: number | undefined) =>
     found !== undefined && found >= start && found <= end ? found : undefined
   return {
-    next: (after) => within(rule.next(Math.max(after, start - 1))),
-    last: (until) => within(rule.last(Math.min(until, end))),
+    next: (after, work) => within(rule.next(Math.max(after, start - 1), work)),
+    last: (until, work) => within(rule.last(Math.min(until, end), work)),
   }
 }
 
 /** Returns the first and the last instant of the exclusion that includes the instant; undefined if it is not excluded. */
-type Exclusion = (instant: number) => { readonly begin: number; readonly end: number } | undefined
+type Exclusion = (
+  instant: number,
+  work: Work | undefined,
+) => { readonly begin: number; readonly end: number } | undefined
 
-async function toExclusions(
+function toExclusions(
   excluded: readonly (string | CronSpec | CalendarSpec)[],
   { zone, isSpaced }: { readonly zone: string; readonly isSpaced: boolean },
-): Promise<Exclusion[]> {
+): Exclusion[] {
   if (!Array.isArray(excluded)) throw new InvalidArgument("exclude must be a list, such as ['2026-12-25']")
-  const rules = excluded.map(async (each): Promise<Exclusion> => {
-    if (typeof each === 'string') {
-      const date = parseLocalDate(each)
-      if (!date) throw new InvalidArgument(`exclude: ${JSON.stringify(each)} is not a date such as '2026-12-25'`)
-      const midnight = asUtc(date)
-      const begin = fromLocalTime(toLocalTime(midnight, 'UTC'), zone).instant
-      const end = fromLocalTime(toLocalTime(midnight + DAY_MS, 'UTC'), zone).instant - 1
-      return (instant) => (instant >= begin && instant <= end ? { begin, end } : undefined)
-    }
+  const dates = excluded.filter((each) => typeof each === 'string')
+  const rules = excluded.filter((each) => typeof each !== 'string')
+  if (rules.length > MAX_EXCLUDED_RULES || dates.length > MAX_EXCLUDED_DATES)
+    throw new InvalidArgument(
+      `exclude must have at most ${MAX_EXCLUDED_RULES} rules and ${MAX_EXCLUDED_DATES} dates, got ${rules.length} and ${dates.length}`,
+    )
+  const found = rules.map((each): Exclusion => {
     assertOptions(each, { cron: true, rrule: true, zone: true }, 'exclude')
     if (isSpaced)
       throw new InvalidArgument(
@@ -212,32 +217,55 @@ async function toExclusions(
     if ('cron' in each === 'rrule' in each)
       throw new InvalidArgument('exclude: a rule has exactly one of cron and rrule')
     if (each.zone !== undefined) assertZone(each.zone)
-    const rule = await toRule(each, { zone: each.zone ?? zone, start: undefined })
-    return (instant) => (rule.next(instant - 1) === instant ? { begin: instant, end: instant } : undefined)
+    const rule = toRule(each, { zone: each.zone ?? zone, start: undefined })
+    return (instant, work) => (rule.next(instant - 1, work) === instant ? { begin: instant, end: instant } : undefined)
   })
-  return Promise.all(rules)
+  return [...(dates.length > 0 ? [excludeDates(dates, zone)] : []), ...found]
 }
 
-/** Removes the excluded times from a rule. @throws InvalidArgument where more than 100,000 times in a row are excluded: it may have no more */
+function excludeDates(dates: readonly string[], zone: string): Exclusion {
+  const days = new Set(
+    dates.map((each) => {
+      const date = parseLocalDate(each)
+      if (!date) throw new InvalidArgument(`exclude: ${JSON.stringify(each)} is not a date such as '2026-12-25'`)
+      return asUtc(date)
+    }),
+  )
+  const clock = new LocalClock(zone)
+  return (instant) => {
+    const midnight = Math.floor(clock.toWall(instant) / DAY_MS) * DAY_MS
+    if (!days.has(midnight)) return undefined
+    // A clock that goes back at midnight shows the end of the day again.
+    const [begin, end] = [clock.fromWall(midnight), clock.fromWall(midnight + DAY_MS) - 1]
+    return { begin: Math.min(begin, instant), end: Math.max(end, instant) }
+  }
+}
+
+/** Removes the excluded times from a rule. */
 function exclude(rule: Rule, exclusions: readonly Exclusion[]): Rule {
   if (exclusions.length === 0) return rule
-  const find = (first: number | undefined, step: (excluded: { begin: number; end: number }) => number | undefined) => {
+  const find = (
+    first: number | undefined,
+    work: Work | undefined,
+    step: (excluded: { begin: number; end: number }) => number | undefined,
+  ) => {
     let found = first
-    for (let n = 0; found !== undefined; n += 1) {
+    while (found !== undefined) {
       const instant = found
-      const excluded = exclusions.map((at) => at(instant)).find((span) => span !== undefined)
+      let excluded: ReturnType<Exclusion>
+      for (const at of exclusions) {
+        work?.spend()
+        excluded = at(instant, work)
+        if (excluded) break
+      }
       if (!excluded) return instant
-      if (n === MAX_EXCLUDED)
-        throw new InvalidArgument(
-          `exclude leaves out more than ${MAX_EXCLUDED} times in a row; use dates, or a narrower rule`,
-        )
       found = step(excluded)
     }
     return undefined
   }
   return {
-    next: (after) => find(rule.next(after), ({ end }) => rule.next(end)),
-    last: (until) => find(rule.last(until), ({ begin }) => rule.last(begin - 1)),
+    next: (after, work) => find(rule.next(after, work), work, ({ end }) => rule.next(end, work)),
+    last: (until, work) => find(rule.last(until, work), work, ({ begin }) => rule.last(begin - 1, work)),
   }
 }
 
@@ -247,8 +275,13 @@ function assertOccurs(
 ): void {
   // A schedule that is over is not a mistake: it was valid when it was declared.
   if (isEnded || 'at' in spec) return
-  const first = rule.next(from)
+  const work = new Work(describeSpec(spec))
+  const first = rule.next(from, work)
   if (first !== undefined && first - from <= MAX_GAP_MS) return
-  if (first === undefined && rule.last(from) !== undefined) return
+  if (first === undefined && canEnd(spec) && rule.last(from, work) !== undefined) return
   throw new InvalidArgument(`${describeSpec(spec)} has no occurrence within ten years`)
+}
+
+function canEnd(spec: ScheduleSpec): boolean {
+  return spec.end !== undefined || ('rrule' in spec && /\b(?:COUNT|UNTIL)=/i.test(spec.rrule))
 }

@@ -4,7 +4,6 @@
  */
 import { createServer, type IncomingMessage } from 'node:http'
 import { InvalidArgument } from '../core/errors.ts'
-import { describeError } from '../core/failure.ts'
 
 export interface HttpAddress {
   /** The port number; 0 selects any free port. */
@@ -62,7 +61,8 @@ export async function serveHttp(
       return await toHttpAnswer(request, answer)
     } catch (error) {
       onError(error)
-      return toJsonAnswer(500, { error: describeError(error) })
+      // The text may name servers, paths and data, and anybody who reaches the port reads the answer.
+      return toJsonAnswer(500, { error: 'the server has failed; its log says why' })
     }
   }
   const server = createServer(

@@ -1,7 +1,7 @@
 /** A clock that stands still until the test advances it. */
 import { setImmediate as soon } from 'node:timers'
 import { Condition } from '../core/async/abort.ts'
-import { InvalidArgument } from '../core/errors.ts'
+import { InvalidArgument, isDate } from '../core/errors.ts'
 import { type AlarmClock, type AlarmKind, type Duration, toMilliseconds } from '../core/time.ts'
 import { type WaitLimit, withinLimit } from './wait-limit.ts'
 
@@ -42,7 +42,7 @@ export class ManualClock implements AlarmClock {
   /** @param options.now what it shows at first; the time as it is by default */
   constructor(options: { readonly now?: Date } = {}) {
     const { now = new Date() } = options
-    if (!(now instanceof Date) || Number.isNaN(now.getTime()))
+    if (!isDate(now) || Number.isNaN(now.getTime()))
       throw new InvalidArgument('a ManualClock: now has to be a Date, as in { now: new Date(0) }')
     this.#now = now.getTime()
   }

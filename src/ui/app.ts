@@ -1,9 +1,10 @@
 /** The API as a Hono app: it checks who asks and what they may do, reads the request by its schemas, and answers with JSON. */
 import { type Context, Hono } from 'hono'
 import { rejectOnAbort } from '../core/async/abort.ts'
-import { asError, NotConnected } from '../core/errors.ts'
-import { type Access, type Client, checkAccess } from './access/access.ts'
-import { assertSameOrigin } from './access/same-origin.ts'
+import { asError, InvalidArgument, NotConnected } from '../core/errors.ts'
+import { jsonable, parseJson } from '../core/json.ts'
+import { type CheckedAccess, type Client, checkAccess, levelOn } from './access/access.ts'
+import { assertNotCrossSite, assertSameOrigin } from './access/same-origin.ts'
 import { describeApi } from './api/openapi.ts'
 import type { Call, Route, Services } from './api/route.ts'
 import { ROUTES } from './api/routes.ts'
@@ -14,7 +15,7 @@ export interface Bindings {
   readonly client: Client
   /** The path below the mount. */
   readonly path: string
-  readonly access: Required<Access>
+  readonly access: CheckedAccess
 }
 
 type Env = { Bindings: Bindings }
@@ -44,14 +45,17 @@ export function createApi(services: Services): (request: Request, bindings: Bind
 
 /** Checks and carries out one request. */
 async function answer(route: Route, context: Context<Env>, services: Services): Promise<Response> {
-  const { client, access } = context.env
+  const { client } = context.env
+  const params = context.req.param() as Record<string, string>
+  const access = accessTo(params['board'], context.env.access)
   const request = context.req.raw
   if (route.method === 'POST') assertSameOrigin(request)
+  else assertNotCrossSite(request)
   if (route.values && !access.values)
     throw new Refusal('FORBIDDEN', `${access.who} does not have the right to see stores and results`)
   const call: Call<unknown, unknown> = {
     ...{ services, request, client, access },
-    params: context.req.param() as Record<string, string>,
+    params,
     query: route.query?.parse(context.req.query()),
     body: route.body?.parse(route.method === 'POST' ? await readJson(request) : undefined),
   }
@@ -61,7 +65,8 @@ async function answer(route: Route, context: Context<Env>, services: Services): 
     if (request.method === 'HEAD') await result.body?.cancel()
     return result
   }
-  return Response.json(result, { headers: { 'Cache-Control': 'no-store' } })
+  // Names, keys and other texts of rows may contain what is hidden, too.
+  return Response.json(jsonable(services.redaction.texts(result)), { headers: { 'Cache-Control': 'no-store' } })
 }
 
 /** Resolves with the result of the work. @throws NotConnected if the board does not answer in time */
@@ -105,9 +110,10 @@ async function readJson(request: Request): Promise<unknown> {
   }
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks))
-    return JSON.parse(text === '' ? '{}' : text)
-  } catch {
-    throw new Refusal('BAD_REQUEST', 'the body must be JSON')
+    return parseJson(text === '' ? '{}' : text)
+  } catch (error) {
+    const why = error instanceof InvalidArgument ? error.message : 'is not UTF-8'
+    throw new Refusal('BAD_REQUEST', `the body must be JSON: it ${why}`)
   }
 }
 
@@ -123,11 +129,22 @@ export function refuse(error: unknown, { log, redaction }: Pick<Services, 'log' 
   return Response.json(shown, { status, headers: { 'Cache-Control': 'no-store', ...headers } })
 }
 
+/** Returns the access with the level of the person on this board. @throws Refusal for a board that is not shown to them */
+function accessTo(board: string | undefined, access: CheckedAccess): CheckedAccess {
+  const level = board === undefined ? access.level : levelOn(access, board)
+  if (level) return { ...access, level }
+  throw new Refusal('FORBIDDEN', `${access.who} has no level on this board`)
+}
+
 /** Returns the rights of a request. @throws Refusal if it is not authenticated */
-export async function authorize(request: Request, client: Client, { settings }: Services): Promise<Required<Access>> {
+export async function authorize(
+  request: Request,
+  client: Client,
+  { settings, log, signIns }: Services,
+): Promise<CheckedAccess> {
   const { authenticator } = settings
   const granted = await authenticator.authorize(request, client)
-  let access: Required<Access> | undefined
+  let access: CheckedAccess | undefined
   try {
     access = checkAccess(granted)
   } catch (cause) {
@@ -135,6 +152,7 @@ export async function authorize(request: Request, client: Client, { settings }: 
     throw new Error('authorize has returned an invalid value', { cause })
   }
   if (access) return access
+  signIns.logWrong(request, { address: client.address, log })
   const { challenge, advice = 'sign in first' } = authenticator
   throw new Refusal(
     'UNAUTHORIZED',

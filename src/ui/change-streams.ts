@@ -4,7 +4,7 @@
  * missed, or the event `reset` if they are not known any more. The event `alive` is sent every 15 s, so that a reader notices a lost connection.
  */
 import { randomBytes } from 'node:crypto'
-import { monotonic } from '../core/time.ts'
+import { monotonic, startTimer } from '../core/time.ts'
 import { Refusal } from './problem.ts'
 import type { WireChange } from './wire/live.ts'
 
@@ -25,10 +25,14 @@ export class StreamCounter {
   readonly #byAddress = new Map<string, number>()
   #streams = 0
 
-  /** Counts a stream until the result is disposed. @throws Refusal if too many streams are open */
-  add(address = 'unknown'): Disposable {
+  /**
+   * Counts a stream until the result is disposed.
+   *
+   * @param address the client: its address, or the person where the address is not known. @throws Refusal if too many streams are open
+   */
+  add(address: string): Disposable {
     const ofAddress = this.#byAddress.get(address) ?? 0
-    if (this.#streams >= MAX_STREAMS || (address !== 'unknown' && ofAddress >= MAX_PER_ADDRESS))
+    if (this.#streams >= MAX_STREAMS || ofAddress >= MAX_PER_ADDRESS)
       throw new Refusal('UNAVAILABLE', 'too many streams are open; close other pages of the dashboard', {
         'Retry-After': '30',
       })
@@ -222,7 +226,7 @@ class ChangeStream {
   #schedule(): void {
     if (this.#timer || !this.#controller) return
     const wait = Math.max(0, this.#sentAt + PERIOD_MS - monotonic())
-    this.#timer = setTimeout(() => this.#flush(), wait).unref()
+    this.#timer = startTimer(() => this.#flush(), wait).unref()
   }
 
   #flush(): void {

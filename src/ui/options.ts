@@ -7,6 +7,7 @@ import { Redactor } from '../core/redaction.ts'
 import type { Persistence } from '../persistence/index.ts'
 import type { Access, Authenticator, Authorize } from './access/access.ts'
 import { AllowedHosts } from './access/hosts.ts'
+import { localAccess } from './access/local.ts'
 import type { WireFinding } from './wire/board.ts'
 
 /** A board with its logbooks. */
@@ -24,15 +25,15 @@ export interface DashboardOptions {
   /** The logbooks, opened by `openPersistence`; without them a job is shown without its tasks. */
   readonly persistence?: Persistence
   /**
-   * Returns the person and their rights; undefined refuses the request. Without it, everybody who reaches the dashboard may do everything, and
-   * it answers on this machine only.
+   * Returns the person and their rights; undefined refuses the request. Without it, every program of this machine may do everything: requests
+   * of other addresses, of proxies, and of clients whose address is not known are refused.
    */
   readonly authorize?: Authorize | Authenticator
   /** Whether the server refuses all changes, for all users; false by default. */
   readonly readOnly?: boolean
   /** The host names under which the dashboard answers, in addition to those of this machine, without ports; `*` allows all. */
   readonly allowedHosts?: readonly string[]
-  /** The path of the mount, as in `/ops/jobs`. By default it is found out from each request. */
+  /** The path of the mount, as in `/ops/jobs`. By default it is the mount of Express, or is derived from the first requests. */
   readonly base?: string
   /** Origins that may show the dashboard in a frame; none by default. */
   readonly frameAncestors?: readonly string[]
@@ -113,7 +114,7 @@ export function dashboardSettings(options: DashboardOptions): DashboardSettings 
 
 /** Returns the authenticator of the options. @throws InvalidArgument */
 function toAuthenticator(authorize: DashboardOptions['authorize']): Authenticator {
-  if (authorize === undefined) return { authorize: () => EVERYTHING }
+  if (authorize === undefined) return localAccess(EVERYTHING)
   if (typeof authorize === 'function') return { authorize }
   if (typeof Object(authorize).authorize === 'function') return authorize
   throw new InvalidArgument('dashboard: authorize must be a function that returns { who, level } or undefined')

@@ -1,5 +1,6 @@
 /**
- * Finds out which part of a path is the dashboard's own. The rest before it is where the dashboard is mounted, and nobody has to say that:
+ * Finds out which part of a path is the dashboard's own. The part before it is the mount, unless the application or the framework has given
+ * the mount:
  *
  * | path | mounted at | own part |
  * |---|---|---|
@@ -78,7 +79,8 @@ function split(
   const unknown = segments.indexOf('b')
   if (unknown >= 0 && segments[unknown + 1] && segments[unknown + 2]) return at(unknown, 'page')
   const end = segments[last] ?? ''
-  if (fixed) return end.includes('.') ? undefined : at(0, 'page')
+  const isApi = segments.some((segment, index) => segment === 'api' && segments[index + 1] === 'v1')
+  if (fixed) return end.includes('.') || isApi ? undefined : at(0, 'page')
   if (segments.some((segment) => segment.startsWith('.'))) return undefined
   if (end === '') return at(last, 'page')
   // Files that browsers ask for by themselves, such as favicon.ico.

@@ -1,10 +1,16 @@
 /** The view of a conductor. Another release, or another program, may have written the entity. */
+
 import type { Entity } from '../board/index.ts'
+import { isDate } from '../core/errors.ts'
+import { formatDuration } from './duration.ts'
 
 export interface ConductorView {
   readonly name: string
   readonly host?: string
   readonly pid?: number
+  /** The release of the application. */
+  readonly release?: string
+  /** The release of jobboard. */
   readonly version?: string
   readonly state?: string
   readonly running?: number
@@ -15,6 +21,8 @@ export interface ConductorView {
   readonly versions?: Readonly<Record<string, readonly string[]>>
   /** The uuids of the jobs that it runs. */
   readonly jobs?: readonly string[]
+  /** The uuids of the jobs that it has given back or lost, and whose tasks still keep slots. */
+  readonly unended?: readonly string[]
   /** Its child processes for isolated tasks. */
   readonly children?: readonly ChildView[]
   /** The reason why no child process can be started. */
@@ -24,6 +32,10 @@ export interface ConductorView {
   readonly reportedAt?: Date
   /** The time at which it began to stop. */
   readonly drainingSince?: Date
+  /** By how much the clock of its machine is ahead of the servers' clock, in milliseconds, if they differ by seconds. */
+  readonly clockAheadMs?: number
+  /** Set to `away` while it cannot reach the logbooks of the board. */
+  readonly logbooks?: string
   /** What it has done since its start. */
   readonly counts?: CountsView
   /** The version of its time-zone data. */
@@ -54,6 +66,7 @@ export function conductorView({ name, metadata }: Entity): ConductorView {
     name,
     ...text(metadata, 'host'),
     ...number(metadata, 'pid'),
+    ...text(metadata, 'release'),
     ...text(metadata, 'version'),
     ...text(metadata, 'state'),
     ...number(metadata, 'running'),
@@ -62,15 +75,30 @@ export function conductorView({ name, metadata }: Entity): ConductorView {
     ...flowNames(metadata),
     ...versions(metadata),
     ...texts(metadata, 'jobs'),
+    ...texts(metadata, 'unended'),
     ...children(metadata),
     ...text(metadata, 'noChild'),
     ...date(metadata, 'startedAt'),
     ...date(metadata, 'reportedAt'),
     ...date(metadata, 'drainingSince'),
+    ...number(metadata, 'clockAheadMs'),
+    ...text(metadata, 'logbooks'),
     ...counts(metadata),
     ...text(metadata, 'timeZones'),
     ...declares(metadata),
   }
+}
+
+/** Describes that the clock of a conductor's machine differs from the servers' clock. */
+export function describeClock({
+  name,
+  clockAheadMs,
+}: {
+  readonly name: string
+  readonly clockAheadMs: number
+}): string {
+  const how = clockAheadMs > 0 ? 'ahead of' : 'behind'
+  return `the clock of conductor ${name} is ${formatDuration(Math.abs(clockAheadMs))} ${how} the servers' clock`
 }
 
 type Metadata = Entity['metadata']
@@ -88,7 +116,7 @@ function number<K extends string>(metadata: Metadata, name: K): { readonly [N in
 /** Returns a Date, or the text of one: boards that hold JSON store it as text. */
 function date<K extends string>(metadata: Metadata, name: K): { readonly [N in K]?: Date } {
   const value = metadata[name]
-  const found = new Date(value instanceof Date || typeof value === 'string' ? value : Number.NaN)
+  const found = new Date(isDate(value) || typeof value === 'string' ? value : Number.NaN)
   return Number.isNaN(found.getTime()) ? {} : ({ [name]: found } as { [N in K]: Date })
 }
 

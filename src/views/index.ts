@@ -1,5 +1,5 @@
 /** What the command line and the dashboard show of a board, as plain data. */
-export { type ChildView, type ConductorView, conductorView } from './conductor-view.ts'
+export { type ChildView, type ConductorView, conductorView, describeClock } from './conductor-view.ts'
 export { formatAge, formatDuration, measureLastRun, type RunDuration } from './duration.ts'
 export {
   type AtomView,
@@ -25,4 +25,3 @@ export {
   type WorkView,
   workView,
 } from './job-view.ts'
-export { jsonable } from './jsonable.ts'

@@ -3,10 +3,10 @@
  * them. A view has only the names of the keys of a store, because its values may be secret.
  */
 import type { Attempt, Job, PostedJob, Priority, Resources, Size, TrashedJob, WaitingFor } from '../board/index.ts'
-import type { Failure } from '../core/failure.ts'
+import { type Failure, parseFailure } from '../core/failure.ts'
 import { defined } from '../core/options.ts'
 import type { Redactor } from '../core/redaction.ts'
-import type { AtomState, FlowState, JobState } from '../core/states.ts'
+import { type AtomState, type FlowState, isFinished, type JobState } from '../core/states.ts'
 import type { AtomDetail, FlowDetail, LogBook } from '../persistence/index.ts'
 import { measureLastRun, measureWholeRun, type RunDuration } from './duration.ts'
 
@@ -221,11 +221,9 @@ export function toJobDetails(job: Job | TrashedJob, redaction: Redactor): JobDet
 export function logbookView(book: LogBook, flow: FlowDetail, redaction: Redactor): LogbookView {
   const { name, version, state, run, createdAt, updatedAt } = flow
   const atoms = flow.atoms.map((atom) => atomView(atom, redaction))
-  const took = measureWholeRun(flow.states, { over: FINISHED_STATES.includes(state) })
+  const took = measureWholeRun(flow.states, { over: isFinished(state) })
   return { uuid: book.uuid, name: book.name, flow: name, version, state, run, createdAt, updatedAt, ...took, atoms }
 }
-
-const FINISHED_STATES: readonly FlowState[] = ['SUCCESS', 'REVERTED', 'FAILURE']
 
 function atomView(
   { name, kind, state, states, meta, updatedAt, progressMessage, failure, revertFailure }: AtomDetail,
@@ -257,19 +255,27 @@ export function workView({ details }: Pick<Job, 'details'>): WorkView {
 /** Reads it here: the module that writes the field loads the calculator of schedules, too. */
 function scheduleView({ schedule }: Job['details']): Pick<WorkView, 'schedule'> {
   const { id, nominal, manual, backfill } = Object(schedule)
-  const time = new Date(String(nominal))
-  if (typeof id !== 'string' || Number.isNaN(time.getTime())) return {}
-  return { schedule: { id, nominal: time, why: manual === true ? 'manual' : backfill === true ? 'backfill' : 'time' } }
+  if (typeof id !== 'string' || typeof nominal !== 'string' || Number.isNaN(Date.parse(nominal))) return {}
+  return {
+    schedule: {
+      id,
+      nominal: new Date(nominal),
+      why: manual === true ? 'manual' : backfill === true ? 'backfill' : 'time',
+    },
+  }
 }
 
 /** Returns a failure without the stack, which is long and shows internals. */
 export function failureView(failure: Failure, redaction: Redactor): FailureView {
   // The failure was read from a logbook or the trash, which others write, too: a malformed one must not hide the rest.
-  const { name, message, code, causes }: { readonly [K in keyof Failure]?: unknown } = Object(failure)
+  return toFailureView(parseFailure(failure) ?? { name: 'Error', message: 'a failure that cannot be read' }, redaction)
+}
+
+function toFailureView({ name, message, code, causes }: Failure, redaction: Redactor): FailureView {
   return {
-    name: String(name),
-    message: redaction.text(String(message)),
-    ...(code === undefined ? {} : { code: String(code) }),
-    ...(Array.isArray(causes) ? { causes: causes.map((cause) => failureView(cause, redaction)) } : {}),
+    name,
+    message: redaction.text(message),
+    ...(code === undefined ? {} : { code }),
+    ...(causes ? { causes: causes.map((cause) => toFailureView(cause, redaction)) } : {}),
   }
 }

@@ -1,6 +1,6 @@
 /** Translates ZooKeeper's errors about identities and ACLs into errors of boards and logbooks. */
-import { AccessDenied, InvalidArgument } from '../core/errors.ts'
-import { AuthFailed, InvalidAcl, NoAuth } from './protocol/errors.ts'
+import { AccessDenied, InvalidArgument, WritesRefused } from '../core/errors.ts'
+import { AuthFailed, InvalidAcl, NoAuth, QuotaExceeded } from './protocol/errors.ts'
 
 /** The kind of thing that is stored on ZooKeeper under a path of its own. */
 export type Tenant = 'board' | 'logbooks'
@@ -37,7 +37,18 @@ export function accessDeniedError(
 }
 
 /** Returns the error unchanged, or, for errors about identities and ACLs, one that says what to do. */
-export function toTenantError<T>(tenant: Tenant, what: string, error: T): T | AccessDenied | InvalidArgument {
+export function toTenantError<T>(
+  tenant: Tenant,
+  what: string,
+  error: T,
+): T | AccessDenied | InvalidArgument | WritesRefused {
+  if (error instanceof QuotaExceeded)
+    return new WritesRefused(
+      `${what}: a quota of ZooKeeper leaves no room: raise it (setquota), or remove data below its path`,
+      {
+        cause: error,
+      },
+    )
   if (error instanceof NoAuth) return accessDeniedError(`${what}: ${error.message}`, { tenant, cause: error })
   if (error instanceof AuthFailed) {
     const instead = `correct ${tenant === 'board' ? 'its' : 'their'} credentials`

@@ -11,7 +11,7 @@ import { CLIENT_EVENTS, type DriverEvents } from './client-events.ts'
 import type { ClientCounters } from './connection/counters.ts'
 import type { RequestOptions } from './connection/pending.ts'
 import { CONFIG_PATH, type EnsembleConfig, parseConfig, type Reconfiguration, reconfig } from './ensemble.ts'
-import { checkOptions, DEFAULT_MAX_REQUEST_BYTES, toSessionOptions, type ZooKeeperOptions } from './options.ts'
+import { checkOptions, toSessionOptions, type ZooKeeperOptions } from './options.ts'
 import type { Identity } from './protocol/acl.ts'
 import { checkNames } from './protocol/arguments.ts'
 import { formatEndpoint, parseConnectString } from './protocol/connect-string.ts'
@@ -67,17 +67,17 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
     checkOptions(options)
     const chroot = new Chroot(parseConnectString(options.hosts).chroot)
     const settings = toSessionOptions(options)
-    const { maxRequestBytes = DEFAULT_MAX_REQUEST_BYTES, traceCallers = false } = options
+    const { traceCallers = false } = options
     const faults = new HandlerErrorReporter({ log: options.log, emit: (fault) => emitter.emit('error', fault) })
-    const watches = new WatchRegistry({
+    const watches: WatchRegistry = new WatchRegistry({
       chroot,
-      armingBytes: Math.min(MAX_ARMING_BYTES, maxRequestBytes / 2),
+      armingBytes: () => Math.min(MAX_ARMING_BYTES, session.limit.bytes / 2),
       onFault: (error, path) => faults.reportWatch(error, path),
     })
     const emitter = new Emitter<DriverEvents>((error, event) => faults.reportListener(error, event), {
       events: CLIENT_EVENTS,
     })
-    const session = new Session(settings, {
+    const session: Session = new Session(settings, {
       stateChanged: (event) => {
         emitter.emit('state', event)
         if (event.state === 'lost') watches.sessionOver(event.reason)
@@ -90,7 +90,7 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
     })
     const asker = new RequestSender({
       chroot,
-      maxRequestBytes,
+      limit: session.limit,
       traceCallers,
       submit: (pending) => session.submit(pending),
     })
@@ -111,6 +111,11 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
   /** Current session; undefined while there is none. */
   get session(): SessionInfo | undefined {
     return this.#session.info
+  }
+
+  /** Largest request that is sent, in bytes: the option, or less after a server with a smaller limit was found. */
+  get maxRequestBytes(): number {
+    return this.#session.limit.bytes
   }
 
   /**

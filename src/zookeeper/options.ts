@@ -2,7 +2,7 @@
 import { InvalidArgument } from '../core/errors.ts'
 import { assertLogger, type Logger, silentLog } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
-import { type Duration, formatDuration, MAX_TIMER_MS, toMilliseconds } from '../core/time.ts'
+import { type Duration, formatDuration, toTimerMs } from '../core/time.ts'
 import { Hosts } from './connection/hosts.ts'
 import type { AuthInfo } from './connection/identities.ts'
 import { checkSasl, type SaslCredentials } from './connection/sasl.ts'
@@ -39,7 +39,10 @@ export interface ZooKeeperOptions {
   readonly log?: Logger
   /** Limit for replies; larger ones close the connection. 64 MiB by default: long lists of children are large. */
   readonly maxReplyBytes?: number
-  /** Limit for requests; larger ones are refused by the client. The servers' own default by default. */
+  /**
+   * Limit for requests; larger ones are refused by the client. The servers' own default by default (`jute.maxbuffer`). A server
+   * whose limit is smaller is measured when it closes a connection because of a large request.
+   */
   readonly maxRequestBytes?: number
   /**
    * Maximum number of requests in flight; others wait in the client, in order. 1,000 by default, which is the number
@@ -96,7 +99,7 @@ const KNOWN_OPTIONS: KnownOptions<ZooKeeperOptions> = {
 export const DEFAULT_SESSION_TIMEOUT_MS = 10_000
 const DEFAULT_MAX_REPLY_BYTES = 64 * 1_024 * 1_024
 /** `jute.maxbuffer` as servers ship. */
-export const DEFAULT_MAX_REQUEST_BYTES = 1_048_575
+const DEFAULT_MAX_REQUEST_BYTES = 1_048_575
 const DEFAULT_MAX_IN_FLIGHT = 1_000
 
 /**
@@ -141,6 +144,7 @@ export function toSessionOptions(options: ZooKeeperOptions): SessionOptions {
         : toPositiveMs(options.connectTimeout, 'connectTimeout'),
     tick: options.tick === undefined ? undefined : toPositiveMs(options.tick, 'tick'),
     maxReplyBytes: options.maxReplyBytes ?? DEFAULT_MAX_REPLY_BYTES,
+    maxRequestBytes: options.maxRequestBytes ?? DEFAULT_MAX_REQUEST_BYTES,
     maxInFlight,
     newSession: options.newSession ?? 'automatic',
     log: options.log ?? silentLog,
@@ -160,15 +164,4 @@ export function toPositiveMs(duration: Duration, what: string): number {
   const ms = toTimerMs(duration, what)
   if (ms >= 1) return ms
   throw new InvalidArgument(`${what} must be at least 1 ms, got ${formatDuration(duration)}`)
-}
-
-/**
- * Converts a duration to milliseconds for a timer.
- *
- * @throws InvalidArgument for an invalid duration, or one longer than a timer can wait
- */
-export function toTimerMs(duration: Duration, what: string): number {
-  const ms = toMilliseconds(duration, what)
-  if (ms <= MAX_TIMER_MS) return ms
-  throw new InvalidArgument(`${what} must be at most ${MAX_TIMER_MS} ms (24 days), got ${formatDuration(duration)}`)
 }

@@ -9,6 +9,7 @@ import { defined } from '../core/options.ts'
 import type { Duration } from '../core/time.ts'
 import { type ResourceUri, readDurationParameter } from '../core/uri.ts'
 import type { Tenant } from './access.ts'
+import { MAX_INT32 } from './protocol/jute.ts'
 import { parseSecurity, SECURITY_PARAMETERS, type Security, type SecurityOptions } from './security.ts'
 
 /** Location that a `zookeeper:` URI names: servers, path, times, credentials. */
@@ -19,11 +20,19 @@ export interface ZooKeeperLocation {
   readonly path: string
   readonly sessionTimeout?: Duration
   readonly tick?: Duration
+  /** Largest request that is sent: the servers' `jute.maxbuffer`. */
+  readonly maxRequestBytes?: number
   readonly security: Security
 }
 
 /** Parameters that a location's URI may have. */
-export const LOCATION_PARAMETERS = ['sessionTimeout', 'tick', 'chroot', ...SECURITY_PARAMETERS] as const
+export const LOCATION_PARAMETERS = [
+  'sessionTimeout',
+  'tick',
+  'chroot',
+  'maxRequestBytes',
+  ...SECURITY_PARAMETERS,
+] as const
 
 /**
  * Parses a URI. Opens nothing but the files of certificates.
@@ -41,6 +50,7 @@ export async function parseZooKeeperLocation(
     hosts: `${authority}${parseChroot(uri)}`,
     path: path === '' || path === '/' ? place.defaultPath : path.replace(/\/$/, ''),
     ...parseDurations(uri),
+    ...parseMaxRequestBytes(uri),
     security: await parseSecurity(uri, place.tenant, options),
   }
 }
@@ -52,6 +62,19 @@ const DEFAULT_SESSION_TIMEOUT_MS = 10_000
 function parseChroot({ parameters }: ResourceUri): string {
   const chroot = (parameters.get('chroot') ?? '').replace(/^\/+|\/+$/g, '')
   return chroot === '' ? '' : `/${chroot}`
+}
+
+/** The smallest limit: requests that read lists of some hundred paths must fit. */
+const MIN_REQUEST_BYTES = 64 * 1_024
+
+function parseMaxRequestBytes({ parameters, printable }: ResourceUri): { maxRequestBytes?: number } {
+  const text = parameters.get('maxRequestBytes')
+  if (text === undefined) return {}
+  const maxRequestBytes = /^\d{1,10}$/.test(text) ? Number(text) : 0
+  if (maxRequestBytes >= MIN_REQUEST_BYTES && maxRequestBytes <= MAX_INT32) return { maxRequestBytes }
+  throw new InvalidArgument(
+    `${printable}: maxRequestBytes must be a number of bytes from ${MIN_REQUEST_BYTES} to ${MAX_INT32}, the jute.maxbuffer of all servers`,
+  )
 }
 
 function parseDurations(uri: ResourceUri): { sessionTimeout?: Duration; tick?: Duration } {

@@ -35,7 +35,7 @@ async function startViewer(
   signal: AbortSignal,
   counted: { messages: number },
 ): Promise<{ readonly done: Promise<void> }> {
-  const response = await served.fetch(new Request(`${API}/events`, { signal }))
+  const response = await served.fetch(new Request(`${API}/events`, { signal }), { address: '127.0.0.1' })
   if (!response.ok || !response.body)
     throw new Error(`the stream was refused: ${response.status} ${await response.text()}`)
   await readPages(served)
@@ -64,7 +64,7 @@ async function follow(
 /** Reads what the overview and the list of jobs show. */
 async function readPages(served: Dashboard): Promise<void> {
   for (const path of ['overview', 'jobs']) {
-    const response = await served.fetch(new Request(`${API}/${path}`))
+    const response = await served.fetch(new Request(`${API}/${path}`), { address: '127.0.0.1' })
     await response.text()
   }
 }

@@ -22,11 +22,11 @@ export class ProxiedBoard implements AsyncDisposable {
     this.other = parts.other
   }
 
-  static async set(): Promise<ProxiedBoard> {
+  static async set({ sessionTimeout = '30s' } = {}): Promise<ProxiedBoard> {
     const place = await zookeeperPlace()
     const proxy = await startProxy({ port: portOf(zookeeperHosts) })
     const [board, other] = await Promise.all([
-      place.openAt(proxy.hosts, { who: 'board', parameters: '?sessionTimeout=30s' }),
+      place.openAt(proxy.hosts, { who: 'board', parameters: `?sessionTimeout=${sessionTimeout}` }),
       place.open({ who: 'other' }),
     ])
     // The first transaction of a session makes its marker: that is not what these tests are about.

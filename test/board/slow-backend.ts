@@ -163,6 +163,10 @@ export class SlowBackend implements Backend {
     return this.#memory.trashed()
   }
 
+  findTrashed(uuid: string): ReturnType<Backend['findTrashed']> {
+    return this.#memory.findTrashed(uuid)
+  }
+
   register(entity: Entity): Promise<void> {
     return this.#through('register', () => this.#memory.register(entity))
   }

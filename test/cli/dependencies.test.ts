@@ -37,8 +37,6 @@ describe.skipIf(!zookeeperHosts)('jobs after jobs', () => {
     })
     const [claim] = await board.claimNext()
     await claim.trash({ reason: 'it broke' })
-    const [cancelled] = await board.claimNext()
-    expect(await cancelled.perform(() => undefined)).toBe('trashed')
     const alone = await place.jobboard(['trash', 'restore', second])
     expect(alone).toMatchObject({ exitCode: 1, stderr: expect.stringMatching(/restore that one, .*--dependents/) })
     expect((await run('trash', 'restore', first, '--dependents')).split('\n')).toEqual([first, second])
@@ -72,7 +70,15 @@ describe.skipIf(!zookeeperHosts)('jobs after jobs', () => {
     expect(await run('history', '--until', '2026-01-01')).toMatch(/^no such jobs in the history of /)
     expect(await run('history', '--until', '1d')).toMatch(/^no such jobs/)
     const cut = await place.jobboard(['history', '--since', '1d', '--limit', '1'])
-    expect(cut).toMatchObject({ exitCode: 0, stderr: expect.stringMatching(/^only the last 1 jobs were looked at: /) })
+    expect(cut).toMatchObject({
+      exitCode: 0,
+      stderr: expect.stringMatching(/^only the last 1 of \d+ jobs are listed\n$/),
+    })
+    await run('post', 'three')
+    await (await board.claimNext())[0].trash({ reason: 'x' })
+    await run('post', 'four')
+    await (await board.claimNext())[0].consume()
+    expect(jsonLines(await run('history', '--trashed', '--limit', '1', '--json'))).toMatchObject([{ name: 'three' }])
     const wrong = await place.jobboard(['history', '--since', 'yesterday'])
     expect(wrong).toMatchObject({
       exitCode: 2,
@@ -85,10 +91,8 @@ describe.skipIf(!zookeeperHosts)('jobs after jobs', () => {
   test('a whole graph is restored, each job after those on which it depends', async () => {
     const uuids = [await run('post', 'flow')]
     for (let n = 1; n < 5; n++) uuids.push(await run('post', 'flow', '--after', uuids[n - 1] ?? ''))
-    for (const _ of uuids) {
-      const [claim] = await board.claimNext()
-      await claim.trash()
-    }
+    const [claim] = await board.claimNext()
+    await claim.trash()
     expect((await run('trash', 'restore', '--all', '--yes')).split('\n').sort()).toEqual([...uuids].sort())
     expect(await board.countJobs()).toBe(uuids.length)
   })

@@ -201,3 +201,10 @@ test('of two at the same time, one writes', async () => {
   expect(both.map(({ exitCode }) => exitCode).sort()).toEqual([0, expect.any(Number)])
   expect((await readdir(join(place.cwd, 'my-jobs'))).sort()).toEqual(FILES)
 })
+
+test('the image of a project runs no install script of a package, and has no native code of ours', async () => {
+  const file = await readFile(join(ROOT, 'templates/project/Dockerfile'), 'utf8')
+  for (const line of file.split('\n').filter((each) => /npm (ci|install)/.test(each) && !each.startsWith('#')))
+    expect(line).toContain('--ignore-scripts')
+  expect(file).toContain('rm -rf node_modules/msgpackr-extract')
+})

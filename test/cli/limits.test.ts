@@ -126,10 +126,10 @@ test('what is printed of limits is aligned, and hostile texts are escaped', () =
     screen,
   )
   expect(rows.map((row) => row.trimEnd())).toEqual([
-    'KEY       AT ONCE  RUNNING  RATE    HELD                                                    SET BY',
-    'tenant/*  2        0        100/1m  -                                                       ada',
-    'api       -        -        -       until 2026-06-01T12:00:00.000Z: it \\x1b[2J answers 429  -',
-    'later     -        -        -       -                                                       limit later has format 2',
+    'KEY       AT ONCE  RUNNING  RATE    HELD                                                           SET BY',
+    'tenant/*  2        0        100/1m  -                                                              ada',
+    'api       -        -        -       by eve until 2026-06-01T12:00:00.000Z: it \\x1b[2J answers 429  -',
+    'later     -        -        -       -                                                              limit later has format 2',
   ])
 })
 

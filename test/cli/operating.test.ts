@@ -156,7 +156,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     expect(jsonLines((await place.jobboard(['jobs', '--json'])).stdout)).toHaveLength(31)
     expect(jsonLines((await place.jobboard(['jobs', '--json', '--limit', '3'])).stdout)).toHaveLength(3)
     const done = await place.jobboard(['cancel', '--name', 'import', '--yes', '--reason', 'posted by mistake'])
-    expect([done.exitCode, done.stderr]).toEqual([0, 'cancelled 30 of 30\n'])
+    expect([done.exitCode, done.stderr]).toEqual([0, 'cancellation requested: 30 of 30\n'])
     expect(done.stdout.match(/ is in the trash\n/g)).toHaveLength(30)
     expect(jsonLines((await place.jobboard(['jobs', '--json'])).stdout)).toMatchObject([{ uuid: other }])
     const all = await place.jobboard(['cancel', '--all'], { answer: () => 'y' })
@@ -304,12 +304,14 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
       '3',
       '--size',
       'large',
+      '--release',
+      '2026-11',
     ])
     await conductor.says('Ctrl-C')
     const [titles, row] = (await place.jobboard(['conductors'])).stdout.split('\n')
-    expect(titles).toMatch(/^NAME +STATE +RUNS +DONE +FAILED +SIZES +FLOWS +HOST +PID +UP +RELEASE$/)
+    expect(titles).toMatch(/^NAME +STATE +RUNS +DONE +FAILED +SIZES +FLOWS +HOST +PID +UP +RELEASE +JOBBOARD$/)
     expect(row).toMatch(
-      /^one +(starting|idle) +0\/3 +0 +0 +large +refused 1\.0, hello 2\.1 +\S+ +\d+ +\d+s +\d+\.\d+\.\d+$/,
+      /^one +(starting|idle) +0\/3 +0 +0 +large +refused 1\.0, hello 2\.1 +\S+ +\d+ +\d+s +2026-11 +\d+\.\d+\.\d+$/,
     )
     expect(jsonLines((await place.jobboard(['conductors', '--json'])).stdout)).toMatchObject([
       {

@@ -162,6 +162,16 @@ test('with --flows each store is checked against the inputs of its flow', async 
   expect(outcome.stderr).toMatch(/line 3: .*helo/)
 })
 
+test('the same error of many lines is said a few times', async () => {
+  const lines = Array.from({ length: 20 }, () => ({ flow: 'hello', prio: 'HIGH' }))
+  const outcome = await postLines([...lines, { store: {}, flow: '' }])
+  expect(outcome.stdout).toBe('0 posted, 21 not posted\n')
+  const said = outcome.stderr.trim().split('\n')
+  expect(said.filter((line) => line.includes('no option "prio"'))).toHaveLength(5)
+  expect(said.filter((line) => line === 'further lines with this error are only counted')).toHaveLength(1)
+  expect(said.filter((line) => line.startsWith('line 21: '))).toHaveLength(1)
+})
+
 test('a byte order mark and CRLF are no part of a line; one that is not UTF-8 is refused as it is', async () => {
   const file = join(place.cwd, 'jobs.ndjson')
   const latin = Buffer.from('{"flow":"hello","name":"caf\u00e9"}\r\n', 'latin1')

@@ -137,4 +137,5 @@ test('what is printed of a schedule is aligned, and hostile texts are escaped', 
   ])
   const [, row] = schedulesTable([{ ...view, id: 'a\u001b[31mb' }], screen)
   expect(row).toContain('a\\x1b[31mb')
+  expect(row).toContain('paused by ada')
 })

@@ -71,8 +71,8 @@ describe.skipIf(!zookeeperHosts)('a job is followed', () => {
     )
     expect(waiting.said).toEqual({ uuid: done, status: 'waiting', tasks: {}, since: INSTANT, runs: 0 })
     await using board = await openBoard(place.board)
-    await board.pause()
-    expect((await track(done)).stdout).toMatch(/^ {2}because +the board is paused$/m)
+    await board.pause({ by: 'ada', reason: 'the database moves' })
+    expect((await track(done)).stdout).toMatch(/^ {2}because +the board is paused by ada: the database moves$/m)
     await board.resume()
     expect(await conduct()).toMatchObject({ exitCode: 0 })
 

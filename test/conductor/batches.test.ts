@@ -1,7 +1,7 @@
 /** Conductors and batches: jobs of a batch add others, and the callback knows how the batch has ended. */
 import { expect, test } from 'vitest'
 import { createDeferred } from '../../src/core/async/abort.ts'
-import { type BatchRun, input, linear, openBoard, startConductor, task } from '../../src/index.ts'
+import { type BatchRun, input, linear, openBoard, openPersistence, startConductor, task } from '../../src/index.ts'
 
 test('jobs of a sealed batch add jobs to it, and the callback is told how it has ended', async () => {
   await using board = await openBoard('memory:')
@@ -63,4 +63,18 @@ test('a job that fails for the last time fails its batch', async () => {
   expect(await batch.wait({ timeout: '1m' })).toBe('failed')
   expect((await told)?.ended).toMatchObject({ total: 3, done: 2, failed: 1 })
   await conductor.stop()
+})
+
+test('the callbacks of batches with one key on two boards are both run, over the same logbooks', async () => {
+  await using persistence = await openPersistence('memory:')
+  const runs: unknown[] = []
+  const report = linear('report', input<object>(), task('write', { execute: (_, { batch }) => void runs.push(batch) }))
+  for (const name of ['first', 'second']) {
+    await using board = await openBoard('memory:')
+    const batch = await board.batch({ name, key: 'order 12', onDone: { flow: report } })
+    await batch.seal()
+    const conductor = await startConductor({ board, persistence, flows: [report], burst: true })
+    await conductor.stopped
+  }
+  expect(runs).toMatchObject([{ ended: { name: 'first' } }, { ended: { name: 'second' } }])
 })

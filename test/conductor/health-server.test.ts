@@ -66,3 +66,15 @@ test('without limits of its own there are some', async () => {
   const closed = clients.map((socket) => once(socket, 'close').then(() => socket))
   expect(clients).toContain(await Promise.race(closed))
 })
+
+test('what has failed is logged, and its text is not sent to whoever reads the port', async () => {
+  const logged: unknown[] = []
+  const health = () => {
+    throw new Error('connect ECONNREFUSED db.internal:5432 as jobs')
+  }
+  const server = await serveHealth({ port: 0 }, { health, onError: (error) => void logged.push(error) })
+  onTestFinished(() => server[Symbol.asyncDispose]())
+  const answer = await fetch(`${server.url}/readyz`)
+  expect([answer.status, await answer.json()]).toEqual([500, { error: 'the server has failed; its log says why' }])
+  expect(logged).toEqual([expect.objectContaining({ message: expect.stringContaining('db.internal') })])
+})

@@ -1,6 +1,7 @@
 /** Which jobs a conductor takes, when it ends by itself, how it says that it is well. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import type { JobBoard } from '../../src/board/index.ts'
 import { createDeferred } from '../../src/core/async/abort.ts'
@@ -24,6 +25,16 @@ function next<E extends Parameters<Conductor['on']>[0]>(conductor: Conductor, ev
 
 async function postAll(board: JobBoard, jobs: number): Promise<void> {
   for (let n = 0; n < jobs; n++) await board.post(fine, { n })
+}
+
+/** Returns a log, and its lines about logbooks with their reasons. */
+function storageLog() {
+  const lines: string[] = []
+  const write = (line: string) => {
+    const { msg, reason } = JSON.parse(line)
+    if (msg.startsWith('the logbooks are')) lines.push([msg, reason].filter(Boolean).join(': '))
+  }
+  return { lines, log: pino({}, { write }) }
 }
 
 describe('what it takes', () => {
@@ -285,7 +296,8 @@ describe('how it says that it is well', () => {
         throw new NotFound(`there is no logbook ${uuid}`)
       },
     })
-    const conductor = await startTestConductor({ board, persistence, flows: [fine], health: { port: 0 } })
+    const { lines, log } = storageLog()
+    const conductor = await startTestConductor({ board, persistence, log, flows: [fine], health: { port: 0 } })
     const job = await board.post(fine, { n: 1 })
     await twice.promise
     expect([acquired, conductor.healthy, job.state]).toEqual([1, false, 'UNCLAIMED'])
@@ -293,6 +305,49 @@ describe('how it says that it is well', () => {
     there = true
     expect(await job.wait()).toBe('COMPLETE')
     expect([acquired, conductor.healthy]).toEqual([2, true])
+    expect(lines).toEqual([
+      'the logbooks are away: no job is claimed until they answer: disk gone',
+      'the logbooks are back',
+    ])
+  })
+
+  test('logbooks are away as soon as a write is repeated, while its job still runs', async () => {
+    const [board] = await boards('a')
+    const inner = await openPersistence('memory:')
+    const checked = createDeferred()
+    const there = createDeferred()
+    const listeners = new Set<(error: Error) => void>()
+    const persistence = delegate(inner, {
+      onRetry: (listener) => {
+        listeners.add(listener)
+        return () => listeners.delete(listener)
+      },
+      getBook: async (uuid) => {
+        checked.resolve()
+        await there.promise
+        return inner.getBook(uuid)
+      },
+    })
+    const { lines, log } = storageLog()
+    const release = createDeferred()
+    const slow = singleTaskFlow('slow', () => release.promise)
+    const conductor = await startTestConductor({ board, persistence, log, flows: [slow], health: { port: 0 } })
+    const job = await board.post(slow, { n: 1 })
+    await next(conductor, 'started')
+    for (let writes = 0; writes < 2; writes += 1)
+      for (const listener of listeners) listener(new StorageFailure('no connection', { retryable: true }))
+    expect(await ask(conductor, '/readyz')).toMatchObject([503, { storage: 'away' }])
+    await checked.promise
+    there.resolve()
+    await expect.poll(() => conductor.healthy, { timeout: 60_000 }).toBe(true)
+    expect(lines).toEqual([
+      'the logbooks are away: no job is claimed until they answer: no connection',
+      'the logbooks are back',
+    ])
+    release.resolve()
+    expect(await job.wait()).toBe('COMPLETE')
+    await conductor.stop()
+    expect(listeners.size).toBe(0)
   })
 
   test('on the board: who it is, and what it runs', async () => {

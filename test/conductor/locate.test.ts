@@ -55,10 +55,10 @@ test('a job that was trashed, posted again and done is done', async () => {
 test('a job that is restored between the reads of the board and of the trash', async () => {
   await using board = await openBoard('memory:')
   const { uuid } = await trashJob(board)
-  const { trashed } = board
-  vi.spyOn(board, 'trashed').mockImplementation(async function* () {
-    for await (const job of trashed.call(board)) await board.restore(job)
-    yield* trashed.call(board)
+  const { findTrashed } = board
+  vi.spyOn(board, 'findTrashed').mockImplementation(async (reference) => {
+    for await (const job of board.trashed()) await board.restore(job)
+    return findTrashed.call(board, reference)
   })
   expect(await locate(uuid, { board, persistence: undefined })).toMatchObject({ place: 'board' })
 })
@@ -82,13 +82,13 @@ test('a job that is restored and done between the reads is found in its logbook 
   await using persistence = await openPersistence('memory:')
   const { uuid } = await trashJob(board)
   await record(persistence, uuid, ['RUNNING', 'REVERTED'])
-  const { trashed } = board
-  vi.spyOn(board, 'trashed').mockImplementation(async function* () {
-    for await (const job of trashed.call(board)) await board.restore(job)
+  const { findTrashed } = board
+  vi.spyOn(board, 'findTrashed').mockImplementation(async (reference) => {
+    for await (const job of board.trashed()) await board.restore(job)
     const [claim] = await board.claimNext()
     await record(persistence, uuid, ['RUNNING', 'SUCCESS'], 2)
     await claim.consume()
-    yield* trashed.call(board)
+    return findTrashed.call(board, reference)
   })
   const located = await locate(uuid, { board, persistence })
   expect(located).toMatchObject({ place: 'logbook', record: { flow: { state: 'SUCCESS' } } })

@@ -32,7 +32,15 @@ async function openScene(options: Partial<ConductorOptions> = {}) {
     }),
   )
   const conductor = await startConductor({
-    ...{ board, persistence: 'memory:', flows: [flow], concurrency: 3, health: { port: 0 }, metrics: true },
+    ...{
+      board,
+      persistence: 'memory:',
+      flows: [flow],
+      concurrency: 3,
+      health: { port: 0 },
+      metrics: true,
+      release: '2.1',
+    },
     ...options,
   })
   onTestFinished(() => conductor.stop())
@@ -53,8 +61,13 @@ test('count jobs by flow and outcome, and say what runs now', async () => {
   const cancelled = await board.post(flow, { how: 'wait' })
   await begun.promise
   expect(await lines('running', 'slots', 'ready', 'session', 'jobs_claimed')).toEqual([
-    ...['jobboard_slots 3', 'jobboard_running{flow="import"} 1', 'jobboard_ready 1', 'jobboard_session_connected 1'],
-    'jobboard_jobs_claimed_total{flow="import"} 4',
+    ...[
+      'jobboard_slots 3',
+      'jobboard_running{board="memory:",flow="import"} 1',
+      'jobboard_ready 1',
+      'jobboard_session_connected{board="memory:"} 1',
+    ],
+    'jobboard_jobs_claimed_total{board="memory:",flow="import"} 4',
   ])
   await board.cancel(cancelled)
   over.resolve()
@@ -62,28 +75,28 @@ test('count jobs by flow and outcome, and say what runs now', async () => {
   await expect
     .poll(() => lines('runs_total'))
     .toEqual([
-      'jobboard_runs_total{flow="import",outcome="done"} 2',
-      'jobboard_runs_total{flow="import",outcome="trashed"} 1',
-      'jobboard_runs_total{flow="import",outcome="cancelled"} 1',
+      'jobboard_runs_total{board="memory:",flow="import",outcome="done"} 2',
+      'jobboard_runs_total{board="memory:",flow="import",outcome="trashed"} 1',
+      'jobboard_runs_total{board="memory:",flow="import",outcome="cancelled"} 1',
     ])
   expect(await lines('wait_seconds_count', 'run_seconds_count')).toEqual([
-    'jobboard_wait_seconds_count{flow="import"} 4',
-    'jobboard_run_seconds_count{flow="import",outcome="done"} 2',
-    'jobboard_run_seconds_count{flow="import",outcome="trashed"} 1',
-    'jobboard_run_seconds_count{flow="import",outcome="cancelled"} 1',
+    'jobboard_wait_seconds_count{board="memory:",flow="import"} 4',
+    'jobboard_run_seconds_count{board="memory:",flow="import",outcome="done"} 2',
+    'jobboard_run_seconds_count{board="memory:",flow="import",outcome="trashed"} 1',
+    'jobboard_run_seconds_count{board="memory:",flow="import",outcome="cancelled"} 1',
   ])
   const { status, type, text } = await read()
   expect({ status, type }).toEqual({ status: 200, type: 'text/plain; version=0.0.4; charset=utf-8' })
-  expect(text).toMatch(/^jobboard_info\{version="\d.*",node="\d.*",tz=".*"\} 1$/m)
+  expect(text).toMatch(/^jobboard_info\{release="2\.1",version="\d.*",node="\d.*",tz=".*"\} 1$/m)
 })
 
 test('of a conductor that has stopped say so, for as long as the application serves them', async () => {
   const telemetry = prometheus()
   const { conductor } = await openScene({ telemetry })
-  const lines = () => telemetry.text().match(/^jobboard_(ready|slots|session_connected) .*$/gm)
-  expect(lines()).toEqual(['jobboard_slots 3', 'jobboard_ready 1', 'jobboard_session_connected 1'])
+  const lines = () => telemetry.text().match(/^jobboard_(ready|slots|session_connected)\b.*$/gm)
+  expect(lines()).toEqual(['jobboard_slots 3', 'jobboard_ready 1', 'jobboard_session_connected{board="memory:"} 1'])
   await conductor.stop()
-  expect(lines()).toEqual(['jobboard_slots 0', 'jobboard_ready 0', 'jobboard_session_connected 0'])
+  expect(lines()).toEqual(['jobboard_slots 0', 'jobboard_ready 0', 'jobboard_session_connected{board="memory:"} 0'])
 })
 
 test('count the jobs of schedules, and how late they are', async () => {

@@ -11,5 +11,5 @@ await runConductor({
   persistence,
   flows: [linear('poison', input(), kill), linear('fine', input(), fine)],
   concurrency: 4,
-  log: daemonLog({ name: 'poison', level: 'silent' }),
+  log: daemonLog({ level: 'silent' }),
 })

@@ -328,10 +328,10 @@ test('a job that is restored between the look at the board and the one into the 
   const slow = new Proxy(board, {
     get: (target, key) => {
       const found: unknown = Reflect.get(target, key, target)
-      if (key !== 'trashed') return typeof found === 'function' ? found.bind(target) : found
-      return async function* () {
+      if (key !== 'findTrashed') return typeof found === 'function' ? found.bind(target) : found
+      return async (reference: string) => {
         for await (const trashed of target.trashed()) await target.restore(trashed)
-        yield* target.trashed()
+        return target.findTrashed(reference)
       }
     },
   })

@@ -87,7 +87,7 @@ describe.skipIf(!zookeeperHosts)('conductors on ZooKeeper', () => {
     await using server = await startZooKeeper({ tickTime: 100 })
     const folder = await mkdtemp(join(tmpdir(), 'jobboard-poison-'))
     onTestFinished(() => rm(folder, { recursive: true, force: true }))
-    const uri = `zookeeper://${server.hosts}/poison?tick=100ms&sessionTimeout=1s`
+    const uri = `zookeeper://${server.hosts}/poison?tick=100ms&sessionTimeout=2s`
     await using board = await openBoard(uri)
     const poison = await board.post('poison', {})
     const fine = await Promise.all(Array.from({ length: 20 }, () => board.post('fine', {})))

@@ -1,8 +1,11 @@
 /** What every persistence must do. Each backend's test calls {@link persistenceContract} with how to get at one. */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { encodePlain } from '../../src/core/codec.ts'
 import { ClaimLost, Fenced, InvalidArgument, InvalidState, NotFound } from '../../src/core/errors.ts'
-import type { BookQuery, FlowLog, Meta, Persistence } from '../../src/persistence/index.ts'
+import { Engine } from '../../src/engine/index.ts'
+import { History, input, linear, task, times } from '../../src/flow/index.ts'
+import type { BookQuery, FlowLog, Meta, Persistence, Transition } from '../../src/persistence/index.ts'
 import { atom, atomNames, requestOf, written } from '../persistence/flows.ts'
 import { count } from '../support/counts.ts'
 
@@ -35,6 +38,33 @@ export function persistenceContract(backend: PersistenceBackend): void {
       await here.close()
       await there.close()
       await storage[Symbol.asyncDispose]()
+    })
+
+    test('a flow that fails very often, with long messages, writes records of bounded size', {
+      timeout: 600_000,
+    }, async () => {
+      const attempts = count({ test: 120, long: 2_000 })
+      const poll = task('poll', {
+        execute: (_args, { run }) => Promise.reject(new RangeError(`${run} ${'x'.repeat(10_000)}`)),
+      })
+      const flow = linear({ name: 'flow', retry: times(attempts, { name: 'retry' }) }, input(), poll)
+      const uuid = randomUUID()
+      const log = await here.acquire(requestOf(uuid, 1))
+      const sizes: number[] = []
+      const write = (transition: Transition) => {
+        sizes.push(encodePlain(transition, 'msgpack').length)
+        return log.write(transition)
+      }
+      const noted = { flow: log.flow, write, close: () => log.close(), [Symbol.asyncDispose]: () => log.close() }
+      expect(await new Engine({ flow, log: noted }).run()).toMatchObject({ state: 'REVERTED' })
+      await log.close()
+      expect(Math.max(...sizes)).toBeLessThan(50_000)
+      const [read] = (await there.getBook(uuid)).flows
+      expect(encodePlain(read, 'msgpack').length).toBeLessThan(60_000)
+      const history = new History(read?.atoms.find(({ name }) => name === 'retry')?.history ?? [])
+      expect(history.length).toBe(attempts)
+      expect(history.provided).toEqual(Array.from({ length: attempts }, (_, n) => n + 1))
+      expect([history.causedBy('RangeError'), history.causedBy('TypeError')]).toEqual([true, false])
     })
 
     describe('books', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { InvalidArgument } from '../../src/core/errors.ts'
-import { assertParameters, parseUri, redactUri } from '../../src/core/uri.ts'
+import { assertParameters, parseUri, readDurationParameter, redactUri } from '../../src/core/uri.ts'
 
 describe('parseUri', () => {
   test.each([
@@ -67,4 +67,10 @@ describe('redactUri', () => {
   ])('%s', (text, shown) => {
     expect(redactUri(text)).toBe(shown)
   })
+})
+
+test('a duration that the timers of drivers and servers cannot wait for is refused with the maximum', () => {
+  const uri = parseUri('redis://127.0.0.1/0?ttl=30d&connectTimeout=24d', 'board')
+  expect(readDurationParameter(uri, 'connectTimeout')).toBe(24 * 86_400_000)
+  expect(() => readDurationParameter(uri, 'ttl')).toThrow('ttl must be at most 2147483647 ms (24 days), got 30d')
 })

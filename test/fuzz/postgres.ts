@@ -4,7 +4,7 @@ import { channelName } from '../../src/board/backends/postgres/schema.ts'
 import type { PostgresPlace } from '../board/backends/postgres/boards.ts'
 import { postingRecord } from '../support/poison.ts'
 import type { Random } from '../support/random.ts'
-import { ENTITY, FAILURE, ODD_TEXTS } from './real.ts'
+import { BATCH, ENDED, ENTITY, FAILURE, ODD_TEXTS } from './real.ts'
 import type { RecordMaker } from './records.ts'
 
 type Query = PostgresPlace['query']
@@ -12,16 +12,6 @@ type Query = PostgresPlace['query']
 const INTEGERS = ['0', '-1', '1', '2147483647', '-2147483648']
 const BIG_INTEGERS = [...INTEGERS, '9007199254740993', '9223372036854775807', '-9223372036854775808']
 const INSTANTS = ['infinity', '-infinity', '4714-11-24 BC', '294276-12-31', '1970-01-01', '2100-01-01']
-const ENDED = {
-  uuid: 'u',
-  name: 'n',
-  outcome: 'COMPLETE',
-  who: 'w',
-  runs: 1,
-  postedAt: 0,
-  endedAt: 0,
-  results: new Uint8Array(1),
-}
 const LIFE = { runs: 1, attempts: [{ who: 'w', at: new Date(0), ended: 'failed' }] }
 
 export async function plantRows(place: PostgresPlace, make: RecordMaker, random: Random): Promise<void> {
@@ -123,7 +113,7 @@ export async function plantRows(place: PostgresPlace, make: RecordMaker, random:
         `INSERT INTO @.batches (board, uuid, definition, generation, sealed, cancelled_by, cancel_reason, ended_at, total)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
         [
-          ...[board, text(), bytes({ format: 1, name: text(), who: text(), createdAt: 0 }), random.pick(INTEGERS)],
+          ...[board, text(), bytes(BATCH), random.pick(INTEGERS)],
           ...[random.next() < 0.5, random.pick([text(), null]), random.pick([text(), null])],
           ...[random.pick([...INSTANTS, null]), random.pick(BIG_INTEGERS)],
         ],

@@ -8,6 +8,21 @@ export const TRASH = {
   ...{ format: 1, who: 'w', at: new Date(0), reason: 'none', posting: encodePlain(postingRecord(), 'msgpack') },
   failure: FAILURE,
 }
+export const ENDED = {
+  ...{
+    uuid: 'u',
+    name: 'n',
+    flow: 'innocent',
+    outcome: 'COMPLETE',
+    who: 'w',
+    runs: 1,
+    postedAt: 0,
+    startedAt: 0,
+    endedAt: 0,
+  },
+  results: new Uint8Array(1),
+}
+export const BATCH = { format: 1, value: { name: 'n', who: 'w', createdAt: 0, meta: {}, onDone: postingRecord() } }
 export const CANCELLATION = { who: 'w', reason: 'r' }
 
 /** Texts in the place of a name or a number. */

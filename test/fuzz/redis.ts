@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { encodePlain } from '../../src/core/codec.ts'
 import type { RedisPlace } from '../board/backends/redis/places.ts'
 import type { Random } from '../support/random.ts'
-import { CANCELLATION, ENTITY, ODD_TEXTS, TRASH } from './real.ts'
+import { BATCH, CANCELLATION, ENDED, ENTITY, ODD_TEXTS, TRASH } from './real.ts'
 import type { RecordMaker } from './records.ts'
 
 /** No job that the board makes itself has such an id. */
@@ -40,6 +40,29 @@ export async function plantFields(place: RedisPlace, make: RecordMaker, random: 
     () => witness.zadd(key('uuids'), 0, random.pick([odd(), `${odd()}:${odd()}`])),
     () => witness.zadd(key('owners'), random.pick(SCORES), odd()),
     () => witness.hset(key('entities'), odd(), behind(random.pick([odd(), `${odd()}:y:`]), make.record(ENTITY))),
+    async () => {
+      const uuid = `batch${random.between(1, 20)}`
+      const state = random.pick([odd(), '1:1:0:0:0:0:', `1:0:${odd()}:0:${odd()}:1:`, `${odd()}:1:0:0:0:0:x`])
+      await witness.hset(key('batches'), uuid, Buffer.from(make.record(BATCH)), `${uuid}:state`, state)
+      await witness.zadd(key('batch-order'), random.pick(SCORES), uuid)
+    },
+    () => witness.zadd(key('batch-jobs'), 0, random.pick([odd(), `${odd()}:o:${odd()}`, `batch1:f:${odd()}`])),
+    async () => {
+      const uuid = `ended${random.between(1, 20)}`
+      await witness.hset(key('history'), uuid, Buffer.from(make.record(ENDED)))
+      await witness.zadd(key('ended'), random.pick(SCORES), random.pick([uuid, odd()]))
+    },
+    () => witness.hset(key('waits'), field, random.pick([odd(), `1=${odd()};`, `${odd()}~${id};`])),
+    () => witness.zadd(key('dependents'), 0, random.pick([odd(), `${id}:${odd()}`])),
+    () =>
+      witness.hset(
+        key('records'),
+        `${random.pick(RECORDS)}/${odd()}`,
+        behind(random.pick(['1:', odd()]), make.record(RECORD)),
+      ),
+    () => witness.hset(key('slots'), random.pick(['planted/1', odd()]), odd()),
+    () => witness.zadd(key('rates'), random.pick(SCORES), random.pick(['planted/1', odd()])),
+    () => witness.hset(key('intervals'), random.pick(['planted/1', odd()]), odd()),
     () => witness.multi().rpush(key('log'), change(odd, random)).hincrby(key('board'), 'version', 1).exec(),
   ]
   for (let count = random.between(0, 3); count > 0; count -= 1) await random.pick(writes)()
@@ -98,6 +121,9 @@ export async function damageBoardHash(
     },
   }
 }
+
+const RECORDS = ['schedule', 'limit', 'limit-hold', 'outline', 'once']
+const RECORD = { id: 'planted/raw', value: encodePlain({ format: 1, value: { by: 'w', at: 0 } }, 'msgpack') }
 
 const SCORES = ['-inf', 'inf', '0', '1.5', '-1', '1e300', String(2 ** 52), String(2 ** 53)]
 

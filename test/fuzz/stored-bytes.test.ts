@@ -18,7 +18,7 @@ import { type Scene, TARGETS } from './targets.ts'
 const ALL_SECONDS = count({ test: 4, long: 3_600 })
 const SECONDS = Number(process.env['JOBBOARD_FUZZ_SECONDS'] ?? ALL_SECONDS / TARGETS.length)
 /** Generous: it tells a process that hangs from one that is slow. */
-const MAX_WAIT_MS = 45_000
+const MAX_WAIT_MS = 120_000
 const AT_ONCE = 8
 /** How many reports of a process show that it lives on, beside a board on which no job can be done. */
 const REPORTS_WHILE_DAMAGED = 3

@@ -1,8 +1,10 @@
 /** Writes what a board on ZooKeeper keeps, as everyone can who has access to its path. */
+import { Layout } from '../../src/board/backends/zookeeper/store/layout.ts'
+import { encodePlain } from '../../src/core/codec.ts'
 import { NodeExists } from '../../src/zookeeper/index.ts'
 import type { ZooKeeperPlace } from '../board/boards.ts'
 import type { Random } from '../support/random.ts'
-import { CANCELLATION, ENTITY, ODD_TEXTS, TRASH } from './real.ts'
+import { BATCH, CANCELLATION, ENDED, ENTITY, ODD_TEXTS, TRASH } from './real.ts'
 import type { RecordMaker } from './records.ts'
 
 /** Less than the limit of a request, which also contains the path. */
@@ -24,6 +26,27 @@ export async function plantZnodes(place: ZooKeeperPlace, make: RecordMaker, rand
   await sometimes(`.entities/conductor/${id}`, () => make.record(ENTITY))
   await sometimes(`.permits/${id}/x`, () => make.record({ job: id }))
   await sometimes(`${id}.lock`, () => make.record({ owner: 'w' }))
+  const kind = random.pick(['schedule', 'limit', 'limit-hold', 'outline', 'once'])
+  await sometimes(`.records/${kind}/${random.pick(['raw', '%ff', '~x'])}${random.between(1, 20)}`, () =>
+    make.record({ id: 'planted/raw', value: encodePlain({ format: 1, value: { by: 'w', at: 0 } }, 'msgpack') }),
+  )
+  const aside = new Layout(path)
+  const put = async (node: string, bytes: Uint8Array) => {
+    await witness.mkdirp(node.slice(0, node.lastIndexOf('/')))
+    await witness.create(node, fitting(bytes)).catch(unlessThere)
+  }
+  const batch = `batch${random.between(1, 20)}`
+  if (random.next() < 0.3) {
+    await put(aside.batch(batch), make.record(BATCH))
+    await put(aside.batchState(batch), make.record({ sealed: true, generation: 1, endedAt: 1 }))
+    await put(aside.batchOpen(batch), new Uint8Array())
+    await put(aside.batchFailed(batch), new Uint8Array())
+  }
+  if (random.next() < 0.3)
+    await put(
+      `${aside.historyFolder}/${random.pick(['odd', '3-'])}${String(random.between(1, 20)).padStart(10, '0')}`,
+      encodePlain([make.record(ENDED), make.record(ENDED), make.value()], 'msgpack'),
+    )
   const name = encodeURIComponent(random.pick(ODD_TEXTS)) || 'empty'
   const folder = random.pick(['', '.trash/', '.cancel/', '.keys/', '.entities/', '.entities/conductor/', '.permits/'])
   await sometimes(`${folder}${name}`, () => make.record(TRASH))

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { ensureBuilt, ROOT } from '../support/build.ts'
+import { exists } from '../support/install.ts'
 
 export interface Packed extends AsyncDisposable {
   readonly tarball: string
@@ -60,6 +61,7 @@ export async function installPackage(
   // What the README has them install beside it: large, and of no interest here.
   for (const name of ['tsx', '@types/node']) {
     const link = join(folder, 'node_modules', name)
+    if (await exists(link)) continue
     await mkdir(dirname(link), { recursive: true })
     await symlink(join(ROOT, 'node_modules', name), link)
   }

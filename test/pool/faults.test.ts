@@ -50,6 +50,8 @@ test('a child that is stopped for many beats is killed, and its work fails', asy
       worker: WORKER,
       settings: {},
       execArgv: [],
+      env: process.env,
+      maxMessage: 16_000_000,
       program: await compiled(CHILD_MAIN),
       memory: undefined,
     },

@@ -4,6 +4,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { AbortFlag } from '../../src/core/async/abort-flag.ts'
 import { Cancelled, ChildDied, ChildUnavailable, OutOfMemory, Timeout } from '../../src/core/errors.ts'
 import { describeError, WrappedFailure } from '../../src/core/failure.ts'
+import { toChildEnd, toDeathError } from '../../src/pool/child-end.ts'
 import { rejectionOf } from '../board/events.ts'
 import { isAlive, newFile, pidsIn, sendSignal, testPool, whenDead } from './pools.ts'
 
@@ -255,9 +256,9 @@ describe('replacing', () => {
     expect(await pool.run({ kind: 'pid' })).not.toBe(large)
   })
 
-  test('a child that ends in order disposes of its worker first', async () => {
+  test('a child that ends in order disposes of its worker first, also with time limits longer than a timer of Node', async () => {
     const file = await newFile()
-    const pool = await testPool({ max: 1 }, { settings: { file } })
+    const pool = await testPool({ max: 1, startTimeout: '30d', grace: '30d' }, { settings: { file } })
     const pid = await pool.run({ kind: 'pid' })
     await pool[Symbol.asyncDispose]()
     expect(readFileSync(file, 'utf8')).toBe(`disposed ${pid}\n`)
@@ -324,10 +325,27 @@ test.each([
   expect(await working).toMatchObject(expected)
 })
 
+test('the stack of native code is no part of the last output of a child', () => {
+  const lastLines = [
+    'loading',
+    '----- Native stack trace -----',
+    '',
+    ' 1: 0xaaba28 node::Abort() [node]',
+    'FATAL ERROR: heap out of memory',
+  ]
+  const end = toChildEnd({
+    ...{ exitCode: null, signal: 'SIGABRT', isExpected: false, killedFor: undefined, isKilledByKernel: false },
+    lastLines,
+  })
+  const error = toDeathError({ who: 'child 1', end, lastLines }, undefined)
+  expect(error).toBeInstanceOf(OutOfMemory)
+  expect(describeError(error)).toMatch(/its last output: loading\s+FATAL ERROR: heap out of memory$/)
+})
+
 test('the failure of a child that dies has its own output, and not that of earlier work', async () => {
   await using pool = await testPool({ max: 1 })
   await pool.run({ kind: 'flood', lines: 3 })
-  await vi.waitFor(() => expect(pool.lines).toHaveLength(3))
+  await vi.waitFor(() => expect(pool.lines).toHaveLength(3), 60_000)
   const error = await rejectionOf(pool.run({ kind: 'say', line: 'farewell' }))
   expect(describeError(error)).toContain('its last output: farewell')
   expect(describeError(error)).not.toContain('line 0')
@@ -336,7 +354,7 @@ test('the failure of a child that dies has its own output, and not that of earli
 test('output arrives line by line, and a flood of it is cut', async () => {
   await using pool = await testPool({ max: 1 })
   await pool.run({ kind: 'flood', lines: 3 })
-  await vi.waitFor(() => expect(pool.lines).toEqual(['line 0', 'line 1', 'line 2']))
+  await vi.waitFor(() => expect(pool.lines).toEqual(['line 0', 'line 1', 'line 2']), 60_000)
   await pool.run({ kind: 'flood', lines: 100_000 })
   await vi.waitFor(() => expect(pool.lines.at(-1)).toMatch(/dropped$/), { timeout: 30_000 })
   expect(pool.lines.length).toBeLessThan(20_000)

@@ -1,7 +1,26 @@
 /** A worker for tests: its settings and its work say what goes wrong. Plain JavaScript, as a child imports it without a loader. */
 import { spawn } from 'node:child_process'
-import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { appendFileSync, closeSync, existsSync, readFileSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { serialize } from 'node:v8'
+
+const CHANNEL_FD = 3
+
+/** Writes a message as the child itself does, and waits while the pipe is full. */
+function writeMessage(message) {
+  const body = serialize(message)
+  const frame = Buffer.alloc(4 + body.length)
+  frame.writeUInt32BE(body.length)
+  body.copy(frame, 4)
+  for (let at = 0; at < frame.length; ) {
+    try {
+      at += writeSync(CHANNEL_FD, frame, at)
+    } catch (error) {
+      if (error.code !== 'EAGAIN') throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)
+    }
+  }
+}
 
 function spin() {
   while (true) Math.random()
@@ -101,22 +120,44 @@ const KINDS = {
     await sleep(300)
     appendFileSync(file, `end ${process.pid}\n`)
   },
-  /** Sends messages of its own over the channel, as programs do that are managed by others. */
-  chat: async () => {
-    for (const message of [null, 'ready', { kind: 'done' }, { kind: 'note', note: 1 }, 5]) process.send(message)
+  /** Writes to the channel what no child writes: messages, or bytes that are none. */
+  tell: async ({ messages = [], bytes, last }) => {
+    for (const message of messages) writeMessage(message)
+    if (bytes) writeSync(CHANNEL_FD, bytes)
+    if (last === 'wait') await sleep(600_000)
     return process.pid
   },
+  /** Writes the same message without a pause. */
+  floodChannel: async ({ message, count, file }) => {
+    for (let n = 0; n < count; n++) writeMessage({ ...message, question: n })
+    if (file) appendFileSync(file, `${process.pid}\n`)
+    return process.pid
+  },
+  /** A failure that is its own cause, and one with a million causes. */
+  cycle: async ({ isWide, number }) => {
+    const failure = { name: 'Error', message: 'of itself' }
+    failure.causes = isWide ? Array.from({ length: 100_000 }, () => failure) : [failure]
+    writeMessage({ kind: 'failed', number, failure, isLast: false })
+    await sleep(600_000)
+  },
+  environment: async () => ({ ...process.env }),
   /** Ends, and leaves a timer that throws while the next work is done. */
-  lateFault: async () => {
-    setTimeout(() => {
+  lateFault: async ({ file }) => {
+    // The next work has begun when it has written the file.
+    const waiting = setInterval(() => {
+      if (!existsSync(file)) return
+      clearInterval(waiting)
       throw new Error('of the first work')
-    }, 50)
+    }, 10)
     return process.pid
   },
   /** Closes its channel, and lives on. */
   disconnect: async ({ file }) => {
-    process.removeAllListeners('disconnect')
-    setImmediate(() => process.disconnect())
+    setImmediate(() => {
+      // The code of the child would end it at once: the channel is closed without its knowledge.
+      process.kill = () => undefined
+      closeSync(CHANNEL_FD)
+    })
     appendFileSync(file, `${process.pid}\n`)
     return process.pid
   },
@@ -149,7 +190,7 @@ export async function openWorker({ fails, file, facts = 'fine' } = {}) {
   if (fails === 'always' || (fails === 'while' && existsSync(file))) throw new Error('the worker cannot be opened')
   if (fails === 'hang') spin()
   if (fails === 'exit') process.exit(0)
-  if (fails === 'greet') process.send('ready')
+  if (fails === 'greet') writeMessage('ready')
   if (fails === 'talk') {
     console.error('the licence has expired')
     process.exit(3)

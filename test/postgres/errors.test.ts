@@ -65,3 +65,9 @@ test('texts that Postgres cannot keep come back as they were, and no two become 
   expect(new Set(texts.map(encodeText)).size).toBe(texts.length)
   for (const text of texts) expect(encodeText(text)).not.toContain('\0')
 })
+
+test('a pooler that refuses settings is no passing fault, and the message says what to do', () => {
+  const error = toPostgresError(coded('08P01', 'unsupported startup parameter: statement_timeout'))
+  expect(error).toMatchObject({ retryable: false })
+  expect(error.message).toContain('add statementTimeout=0s to the URI')
+})

@@ -15,6 +15,7 @@ test('what stands in the URI is what the pool receives', async () => {
     password: 'p@ss',
     database: 'jobs',
     statement_timeout: 2_000,
+    options: expect.stringContaining('-c default_transaction_isolation=read\\ committed -c '),
     query_timeout: 7_000,
     connectionTimeoutMillis: 1_000,
     application_name: 'jobboard',
@@ -33,6 +34,7 @@ test('what is left out is left to the driver, which asks the environment', async
 test('behind a pooler that refuses settings there are none', async () => {
   const settings = await poolSettings(placeOf('postgres://db/jobs?statementTimeout=0s'))
   expect(settings).not.toHaveProperty('statement_timeout')
+  expect(settings).not.toHaveProperty('options')
   expect(settings.query_timeout).toBe(35_000)
 })
 

@@ -14,9 +14,9 @@ function openMeter({ attributes }: { readonly attributes?: Record<string, string
 
 test('counters add up, histograms have the buckets of Prometheus, and gauges are read when they are collected', async () => {
   const { meter, metrics } = openMeter()
-  meter.record('jobboard_jobs_claimed_total', 2, { flow: 'a' })
-  meter.record('jobboard_jobs_claimed_total', 1, { flow: 'a' })
-  meter.record('jobboard_run_seconds', 0.02, { flow: 'a', outcome: 'done' })
+  meter.record('jobboard_jobs_claimed_total', 2, { board: 'x', flow: 'a' })
+  meter.record('jobboard_jobs_claimed_total', 1, { board: 'x', flow: 'a' })
+  meter.record('jobboard_run_seconds', 0.02, { board: 'x', flow: 'a', outcome: 'done' })
   let slots = 1
   const off = meter.onCollect(() => meter.record('jobboard_slots', slots, {}))
   slots = 4
@@ -39,7 +39,7 @@ test('counters add up, histograms have the buckets of Prometheus, and gauges are
 
 test('each metric has the attributes of the outlet', async () => {
   const { meter, metrics } = openMeter({ attributes: { conductor: 'first' } })
-  meter.record('jobboard_running', 2, { flow: 'a' })
+  meter.record('jobboard_running', 2, { board: 'x', flow: 'a' })
   const read = await metrics()
   expect(read.get('jobboard.running')?.dataPoints).toMatchObject([
     { attributes: { flow: 'a', conductor: 'first' }, value: 2 },

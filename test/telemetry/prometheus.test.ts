@@ -13,9 +13,9 @@ function scene(options: { readonly maxNames?: number } = {}) {
 test('counters add up, gauges are set, and instruments that were never recorded are left out', () => {
   const { meter, text } = scene()
   expect(text()).toBe('')
-  meter.record('jobboard_jobs_claimed_total', 1, { flow: 'a' })
-  meter.record('jobboard_jobs_claimed_total', 2, { flow: 'a' })
-  meter.record('jobboard_jobs_claimed_total', 1, { flow: 'b' })
+  meter.record('jobboard_jobs_claimed_total', 1, { board: 'x', flow: 'a' })
+  meter.record('jobboard_jobs_claimed_total', 2, { board: 'x', flow: 'a' })
+  meter.record('jobboard_jobs_claimed_total', 1, { board: 'x', flow: 'b' })
   meter.record('jobboard_slots', 4, {})
   meter.record('jobboard_slots', 8, {})
   expect(text()).toBe(
@@ -25,8 +25,8 @@ test('counters add up, gauges are set, and instruments that were never recorded 
       'jobboard_slots 8',
       '# HELP jobboard_jobs_claimed_total Claimed jobs.',
       '# TYPE jobboard_jobs_claimed_total counter',
-      'jobboard_jobs_claimed_total{flow="a"} 3',
-      'jobboard_jobs_claimed_total{flow="b"} 1',
+      'jobboard_jobs_claimed_total{board="x",flow="a"} 3',
+      'jobboard_jobs_claimed_total{board="x",flow="b"} 1',
       '',
     ].join('\n'),
   )
@@ -35,7 +35,7 @@ test('counters add up, gauges are set, and instruments that were never recorded 
 test('the buckets of a histogram are cumulative, and a value on a bound is in its bucket', () => {
   const { meter, text } = scene()
   for (const value of [0.001, 0.005, 0.02, 100_000])
-    meter.record('jobboard_run_seconds', value, { flow: 'a', outcome: 'done' })
+    meter.record('jobboard_run_seconds', value, { board: 'x', flow: 'a', outcome: 'done' })
   const lines = text().split('\n')
   const bucket = (bound: string) =>
     lines
@@ -43,17 +43,18 @@ test('the buckets of a histogram are cumulative, and a value on a bound is in it
       ?.split(' ')
       .at(-1)
   expect([bucket('0.005'), bucket('0.025'), bucket('7200'), bucket('+Inf')]).toEqual(['2', '3', '3', '4'])
-  expect(lines).toContain('jobboard_run_seconds_sum{flow="a",outcome="done"} 100000.026')
-  expect(lines).toContain('jobboard_run_seconds_count{flow="a",outcome="done"} 4')
+  expect(lines).toContain('jobboard_run_seconds_sum{board="x",flow="a",outcome="done"} 100000.026')
+  expect(lines).toContain('jobboard_run_seconds_count{board="x",flow="a",outcome="done"} 4')
 })
 
 test('names of flows are escaped, and those above the limit count as other', () => {
   const { meter, text, reported } = scene({ maxNames: 2 })
-  for (const flow of ['a"\\\n', 'b', 'c', 'd', 'b']) meter.record('jobboard_jobs_claimed_total', 1, { flow })
+  for (const flow of ['a"\\\n', 'b', 'c', 'd', 'b'])
+    meter.record('jobboard_jobs_claimed_total', 1, { board: 'x', flow })
   expect(text().split('\n').slice(2, 5)).toEqual([
-    String.raw`jobboard_jobs_claimed_total{flow="a\"\\\n"} 1`,
-    'jobboard_jobs_claimed_total{flow="b"} 2',
-    'jobboard_jobs_claimed_total{flow="other"} 2',
+    String.raw`jobboard_jobs_claimed_total{board="x",flow="a\"\\\n"} 1`,
+    'jobboard_jobs_claimed_total{board="x",flow="b"} 2',
+    'jobboard_jobs_claimed_total{board="x",flow="other"} 2',
   ])
   expect(reported).toEqual(['flow'])
 })

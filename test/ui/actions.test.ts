@@ -5,15 +5,16 @@ import { type JobBoard, openBoard, schedule, type TrashedJob } from '../../src/b
 import { startConductor } from '../../src/conductor/index.ts'
 import { input, linear, task } from '../../src/flow/index.ts'
 import { openPersistence } from '../../src/persistence/index.ts'
+import type { Access } from '../../src/ui/index.ts'
 import { NEEDS, type WireBulkResult, type WireDone } from '../../src/ui/wire/actions.ts'
-import { LEVELS, type Level } from '../../src/ui/wire/session.ts'
+import { LEVELS, type WireSession } from '../../src/ui/wire/session.ts'
 import { type Client, openClient } from './client.ts'
 
 const nothing = task('nothing', { execute: async () => undefined })
 
 let board: JobBoard
 let client: Client
-let access: { who: string; level: Level; values: boolean }
+let access: Access
 let lines: Record<string, unknown>[]
 
 beforeEach(async () => {
@@ -111,6 +112,24 @@ test('a post of a flow that no conductor has says so', async () => {
   const { text } = await ask('/jobs', { flow: 'imprt' })
   expect(text).toBe('the job is posted, but no conductor has flow imprt: it waits for one')
   expect((await ask('/jobs', { flow: 'import' })).text).toBe('the job is posted')
+})
+
+test('a post without an input that its flow requires is refused, and says which', async () => {
+  await using persistence = await openPersistence('memory:')
+  const flows = [
+    linear('load', input<{ file: string; size: number }>(), task('load', { requires: ['file'], execute: () => {} })),
+    linear(
+      'wide',
+      input<Record<string, number>>(),
+      task('wide', { requires: Array.from({ length: 30 }, (_, n) => `n${n}`), execute: () => {} }),
+    ),
+  ]
+  await using _conductor = await startConductor({ board, persistence, flows })
+  const { status, body } = await client.post('/boards/main/jobs', { flow: 'load', store: { size: 1 } })
+  expect([status, body['message']]).toEqual([400, 'flow load requires file: add it to the store'])
+  await ask('/jobs', { flow: 'load', store: { file: 'a' } })
+  const wide = await client.post('/boards/main/jobs', { flow: 'wide', store: { n0: 1 } })
+  expect(wide.body['message']).toMatch(/^flow wide requires n1, .* and 19 more: add it to the store$/)
 })
 
 describe('many jobs', () => {
@@ -284,6 +303,67 @@ describe('rights', () => {
       const isPermitted = LEVELS.indexOf(level) >= LEVELS.indexOf(NEEDS[action] ?? 'admin')
       expect(status === 403, `${action}: ${status}`).toBe(!isPermitted)
     }
+  })
+
+  test('may differ by board; a board without a level is not shown', async () => {
+    access = { who: 'eve', level: 'read', values: false, boards: { urgent: 'operate', bulk: 'read' } }
+    await using own = openClient({ boards: { urgent: board, bulk: board, other: board }, authorize: () => access })
+    const { body } = await own.get<WireSession>('/session')
+    expect(body.boards.map(({ name, level }) => [name, level])).toEqual([
+      ['urgent', 'operate'],
+      ['bulk', 'read'],
+    ])
+    const statuses = async (name: string) => [
+      (await own.get(`/boards/${name}/jobs`)).status,
+      (await own.post(`/boards/${name}/jobs`, { flow: 'x' })).status,
+      (await own.post(`/boards/${name}/pause`, {})).status,
+    ]
+    expect(await statuses('urgent')).toEqual([200, 200, 403])
+    expect(await statuses('bulk')).toEqual([200, 403, 403])
+    expect(await statuses('other')).toEqual([403, 403, 403])
+    expect(await statuses('constructor')).toEqual([403, 403, 403])
+  })
+
+  test('of one board show no logbook of another that shares the logbooks', async () => {
+    const [name, persistence] = [crypto.randomUUID(), await openPersistence('memory:')]
+    await using urgent = await openBoard(`memory:urgent-${name}`)
+    await using bulk = await openBoard(`memory:bulk-${name}`)
+    access = { who: 'bob', level: 'read', values: true, boards: { bulk: 'read' } }
+    await using own = openClient({ boards: { urgent, bulk }, persistence, authorize: () => access })
+    /** Writes the logbook of a job with the mark of a board, as a conductor does, or without one. */
+    const write = async (posted: JobBoard, board?: string): Promise<string> => {
+      const { uuid, book } = await posted.post('import', {})
+      const flow = { uuid, name: 'import', version: '1.0' }
+      const log = await persistence.acquire({
+        book: { ...book, ...(board && { meta: { board } }) },
+        ...{ flow, run: 1, claim: 'c' },
+      })
+      await log.close()
+      return uuid
+    }
+    const hidden = [
+      await write(urgent, urgent.uri),
+      await write(urgent),
+      await write(urgent, 'memory:unknown'),
+      await write(bulk, urgent.uri),
+    ]
+    const shown = [await write(bulk, bulk.uri), await write(bulk), await write(bulk, 'memory:unknown')]
+    const booksSeen = async () => {
+      const { body } = await own.get<{ logbooks: { uuid: string }[] }>('/boards/bulk/logbooks')
+      return body.logbooks.map(({ uuid }) => uuid).toSorted()
+    }
+    expect(await booksSeen()).toEqual(shown.toSorted())
+    const statusesOf = (uuid: string, paths: readonly string[]) =>
+      Promise.all(paths.map(async (path) => (await own.get(`/boards/bulk${path.replace('UUID', uuid)}`)).status))
+    for (const uuid of shown) expect(await statusesOf(uuid, ['/logbooks/UUID', '/jobs/UUID'])).toEqual([200, 200])
+    const PATHS = ['/logbooks/UUID', '/jobs/UUID', '/jobs/UUID/values', '/jobs/UUID/picture']
+    for (const uuid of hidden.slice(0, 3)) {
+      expect(await statusesOf(uuid, PATHS)).toEqual([404, 404, 404, 404])
+      expect((await own.get(`/boards/bulk/jobs?q=${uuid}`)).body).toMatchObject({ jobs: [] })
+    }
+    expect((await own.get(`/boards/bulk/jobs/${hidden[3]}`)).body).toMatchObject({ logbook: null })
+    access = { ...access, boards: { urgent: 'read', bulk: 'read' } }
+    expect(await booksSeen()).toEqual([...hidden, ...shown].toSorted())
   })
 
   test('nobody changes anything through a read-only dashboard', async () => {

@@ -22,11 +22,14 @@ export const ORIGIN = 'http://localhost:7411'
 /** What a browser sends with a change of the dashboard's own page. */
 export const OWN = { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin' } as const
 
+/** Where requests of this machine come from. */
+export const LOCAL = { address: '127.0.0.1' } as const
+
 /** Opens a dashboard. Its requests go through `fetch`. */
 export function openClient(options: DashboardOptions): Client {
   const opened = dashboard(options)
   const ask = async <T>(request: Request): Promise<Answer<T>> => {
-    const response = await opened.fetch(request)
+    const response = await opened.fetch(request, LOCAL)
     const text = await response.text()
     const body: unknown = text === '' ? undefined : JSON.parse(text)
     parseAnswer(request, response.status, body)

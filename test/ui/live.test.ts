@@ -8,7 +8,7 @@ import { ChangeStreams, StreamCounter } from '../../src/ui/change-streams.ts'
 import { type Dashboard, dashboard } from '../../src/ui/index.ts'
 import { change, type WireChange } from '../../src/ui/wire/live.ts'
 import { nextEvent } from '../board/events.ts'
-import { ORIGIN, serve } from './client.ts'
+import { LOCAL, ORIGIN, serve } from './client.ts'
 
 let board: JobBoard
 let opened: Dashboard
@@ -58,7 +58,7 @@ async function* messages(response: Response): AsyncGenerator<Message, void, unde
 const stream = async ({ jobs = '', lastEventId, since = '' }: Record<string, string> = {}) => {
   const headers = lastEventId === undefined ? {} : { 'last-event-id': lastEventId }
   const query = new URLSearchParams({ jobs, ...(since && { since }) })
-  const response = await opened.fetch(new Request(`${ORIGIN}/api/v1/boards/main/events?${query}`, { headers }))
+  const response = await opened.fetch(new Request(`${ORIGIN}/api/v1/boards/main/events?${query}`, { headers }), LOCAL)
   return { response, messages: messages(response) }
 }
 
@@ -236,7 +236,7 @@ describe('a stream whose reader is gone takes no place', () => {
       await closed.promise
       return view()
     })
-    const answered = opened.fetch(new Request(`${ORIGIN}/api/v1/boards/main/events`))
+    const answered = opened.fetch(new Request(`${ORIGIN}/api/v1/boards/main/events`), LOCAL)
     await opened.close()
     closed.resolve()
     expect((await answered).status).toBe(503)
@@ -244,7 +244,10 @@ describe('a stream whose reader is gone takes no place', () => {
 
   test('if it asked for the headers only', async () => {
     for (let index = 0; index < 205; index += 1) {
-      const { status } = await opened.fetch(new Request(`${ORIGIN}/api/v1/boards/main/events`, { method: 'HEAD' }))
+      const { status } = await opened.fetch(
+        new Request(`${ORIGIN}/api/v1/boards/main/events`, { method: 'HEAD' }),
+        LOCAL,
+      )
       expect(status).toBe(200)
     }
   })
@@ -252,9 +255,9 @@ describe('a stream whose reader is gone takes no place', () => {
 
 describe('nobody looks', () => {
   test('the feed is closed before the first request for its board', async () => {
-    await opened.fetch(new Request(`${ORIGIN}/api/v1/session`))
+    await opened.fetch(new Request(`${ORIGIN}/api/v1/session`), LOCAL)
     expect(board.jobCount).toBeUndefined()
-    await opened.fetch(new Request(`${ORIGIN}/api/v1/boards/main/jobs`))
+    await opened.fetch(new Request(`${ORIGIN}/api/v1/boards/main/jobs`), LOCAL)
     expect(board.jobCount).toBe(0)
   })
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type JobBoard, openBoard } from '../../src/board/index.ts'
 import { type Dashboard, dashboard } from '../../src/ui/index.ts'
 import { relativeBase, route } from '../../src/ui/paths.ts'
-import { ORIGIN, serve } from './client.ts'
+import { LOCAL, ORIGIN, serve } from './client.ts'
 
 let board: JobBoard
 let jobs: Dashboard
@@ -77,11 +77,30 @@ test.each([
 })
 
 describe('answers', () => {
-  const get = async (url: string) => jobs.fetch(new Request(url))
+  const get = async (url: string) => jobs.fetch(new Request(url), LOCAL)
 
-  test('below a path that nobody has named', async () => {
-    for (const path of ['/api/v1/session', '/ops/jobs/api/v1/session', '/x/y/z/api/v1/session'])
-      expect((await get(`${ORIGIN}${path}`)).status, path).toBe(200)
+  test.each(['', '/ops/jobs', '/x/y/z'])('below the path %j, which nobody has named', async (mount) => {
+    const session = async (path: string) => (await get(`${ORIGIN}${path}/api/v1/session`)).status
+    expect(await session(mount)).toBe(200)
+    // A rule of the application for the API below the mount cannot be passed by a longer path.
+    for (const more of ['/x', '/x/y', '/%61pi']) expect(await session(`${mount}${more}`), more).toBe(404)
+    expect(await session(mount)).toBe(200)
+  })
+
+  test('a longer path that was asked for first is given up with the first request of the mount', async () => {
+    const session = async (path: string) => (await get(`${ORIGIN}${path}/api/v1/session`)).status
+    expect(await session('/jobs/x')).toBe(200)
+    expect(await session('/jobs')).toBe(200)
+    expect(await session('/jobs/x')).toBe(404)
+  })
+
+  test('a path of the API where the base is said', async () => {
+    const told = dashboard({ board, base: '/jobs' })
+    const status = async (path: string) => (await told.fetch(new Request(`${ORIGIN}${path}`), LOCAL)).status
+    expect(await status('/jobs/api/v1/session')).toBe(200)
+    for (const path of ['/jobs/x/api/v1/session', '/x/api/v1/session', '/x/jobs/api/v1/session'])
+      expect(await status(path), path).toBe(404)
+    await told.close()
   })
 
   test('a path without its slash is sent to the one with it, and keeps its query', async () => {
@@ -99,7 +118,7 @@ describe('answers', () => {
 
   test('an unknown route of the API, and a method that a route has not', async () => {
     expect((await get(`${ORIGIN}/api/v1/nope`)).status).toBe(404)
-    const wrong = await jobs.fetch(new Request(`${ORIGIN}/api/v1/session`, { method: 'POST' }))
+    const wrong = await jobs.fetch(new Request(`${ORIGIN}/api/v1/session`, { method: 'POST' }), LOCAL)
     expect(wrong.status).toBe(405)
   })
 })
@@ -122,6 +141,7 @@ describe("in Node's server", () => {
       jobs.node(request, response)
     })
     expect((await fetch(`${server.url}/ops/api/v1/session`)).status).toBe(200)
+    expect((await fetch(`${server.url}/ops/x/api/v1/session`)).status).toBe(404)
     const redirect = await fetch(`${server.url}/ops`, { redirect: 'manual' })
     expect([redirect.status, redirect.headers.get('location')]).toEqual([308, './ops/'])
     const posted = await fetch(`${server.url}/ops/api/v1/boards/main/jobs`, {
@@ -143,6 +163,6 @@ describe("in Node's server", () => {
 
 test('a dashboard that is closed answers 503, and can be closed again', async () => {
   await jobs.close()
-  expect((await jobs.fetch(new Request(`${ORIGIN}/api/v1/session`))).status).toBe(503)
+  expect((await jobs.fetch(new Request(`${ORIGIN}/api/v1/session`), LOCAL)).status).toBe(503)
   await jobs.close()
 })

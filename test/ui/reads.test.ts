@@ -1,13 +1,16 @@
 /** What the dashboard's API says of a board: every answer is checked by its schema, see `client.ts`. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type JobBoard, openBoard, schedule } from '../../src/board/index.ts'
+import { memoryTestBackend } from '../../src/board/internal.ts'
 import { startConductor } from '../../src/conductor/index.ts'
+import { systemAlarmClock } from '../../src/core/time.ts'
 import { input, linear, task } from '../../src/flow/index.ts'
 import { openPersistence, type Persistence } from '../../src/persistence/index.ts'
 import type { WireFlow, WireOverview } from '../../src/ui/wire/board.ts'
 import type { WireJobDetail, WireJobPage, WireJobValues } from '../../src/ui/wire/jobs.ts'
 import type { WirePicture } from '../../src/ui/wire/picture.ts'
 import type { WireSession } from '../../src/ui/wire/session.ts'
+import { delegate } from '../conductor/conducting.ts'
 import { type Client, openClient } from './client.ts'
 
 let board: JobBoard
@@ -38,6 +41,7 @@ test('the session says who asks, and which boards there are', async () => {
   expect(session.boards).toEqual([
     {
       name: 'main',
+      level: 'admin',
       uri: board.uri,
       kind: 'memory',
       paused: false,
@@ -212,6 +216,7 @@ describe('a job', () => {
     await (await board.claim(job)).trash({ reason: 'disk full' })
     const detail = await read<WireJobDetail>(`/boards/main/jobs/${job.uuid}`)
     expect(detail).toMatchObject({ state: 'TRASHED', reason: 'disk full', trashedBy: 'tester', storeKeys: ['a'] })
+    expect(detail.attempts).toMatchObject([{ outcome: 'failed', reason: 'disk full', tookMs: expect.any(Number) }])
     expect(detail.commands['restore']).toBe(`jobboard trash restore ${job.uuid} --board memory:`)
   })
 
@@ -245,6 +250,39 @@ describe('the overview', () => {
     expect(overview.waitingFor.map(({ reason }) => reason.kind)).toEqual(['delay'])
     expect(overview.minutes).toHaveLength(60)
     expect(overview.warnings).toContainEqual({ text: 'no conductor is connected, and 1 job waits', page: 'conductors' })
+  })
+
+  test('warns of suspects, of jobs that ignore a cancellation, and of slots that tasks keep', async () => {
+    const backend = memoryTestBackend({ clock: systemAlarmClock })
+    await board.close()
+    board = await backend.open({ who: 'tester' })
+    await client[Symbol.asyncDispose]()
+    client = openClient({ board, persistence })
+    const [first, second] = [await board.post('a', {}), await board.post('a', {})]
+    for (const job of [first, first, second, second]) {
+      const mortal = await backend.open({ who: 'mortal' })
+      await mortal.claim(await mortal.find(job.uuid))
+      await mortal.close()
+    }
+    await using _claim = await board.claim(await board.find(first.uuid))
+    const suspect = { job: first.uuid, since: new Date() }
+    const metadata = { flows: ['a'], concurrency: 4, running: 2, suspect, unended: ['released'] }
+    await using _one = await board.registerEntity({ kind: 'conductor', name: 'one', metadata })
+    await board.cancel(first)
+    const { warnings } = await read<WireOverview>('/boards/main/overview')
+    const page = (uuid: string) => `jobs?id=${uuid}`
+    expect(warnings).toEqual([
+      {
+        page: page(first.uuid),
+        text: expect.stringMatching(/tester has run it for .*; other suspects \(1 of this board\) wait/),
+      },
+      { page: page(second.uuid), text: expect.stringContaining(`it waits for job ${first.uuid} in one since`) },
+      {
+        page: page(first.uuid),
+        text: expect.stringContaining('its cancellation was requested, and tester still runs it'),
+      },
+      { page: 'conductors', text: expect.stringContaining('keep 1 of 4 slots: released') },
+    ])
   })
 
   test('does not count cancelled jobs as failures, nor jobs with nothing in their way as waiting for something', async () => {
@@ -411,4 +449,28 @@ test('a board that is closed is 503', async () => {
   await board.close()
   const { status, body } = await client.get('/boards/main/jobs')
   expect(status, JSON.stringify(body)).toBe(503)
+})
+
+test('logbooks that never answer are 503 after some seconds', async () => {
+  const never = () => new Promise<never>(() => undefined)
+  const hanging = delegate(persistence, {
+    getBook: never,
+    listBooks: async function* () {
+      yield await never()
+    },
+  })
+  await using bare = openClient({ board, persistence: hanging })
+  const { uuid } = await board.post('import', {})
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const answers: Record<string, number> = {}
+  for (const path of ['/logbooks', `/logbooks/${uuid}`, `/jobs/${uuid}`])
+    void bare.get(`/boards/main${path}`).then(({ status }) => {
+      answers[path] = status
+    })
+  const later = async () => {
+    await vi.advanceTimersByTimeAsync(5_000)
+    return answers
+  }
+  await expect.poll(later).toEqual({ '/logbooks': 503, [`/logbooks/${uuid}`]: 503, [`/jobs/${uuid}`]: 503 })
 })

@@ -167,7 +167,7 @@ export class DependencyResolver {
 
   #assertMet({ dependent, named }: OpenDependency, ended: EndedJob | undefined): void {
     const what = `job ${dependent.uuid} (${dependent.name}): after: job ${named.uuid}`
-    if (!ended) throw new NotFound(`${what} is neither on ${this.#options.backend.uri} nor in its history`)
+    if (!ended) throw new NotFound(`${what} is neither on the board (${this.#options.backend.uri}) nor in its history`)
     if (ended.outcome !== 'TRASHED' || named.on === 'settled') return
     const remedy = dependent.isRestored
       ? 'restore that one, with its dependents (in a shell: --dependents)'

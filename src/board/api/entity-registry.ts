@@ -3,6 +3,7 @@ import { retryUntilAborted } from '../../core/async/retry.ts'
 import { asError, Duplicate, JobboardError, NotConnected, NotFound } from '../../core/errors.ts'
 import { newUuid } from '../../core/uuid.ts'
 import type { Backend, Entity } from '../backend.ts'
+import { assertMetadata } from '../model/entity-metadata.ts'
 import { assertEntity } from './options.ts'
 
 /** A participant that is shown on the board until it is disposed. */
@@ -52,6 +53,7 @@ export class EntityRegistry {
   /** Registers an entity until it is disposed. @throws Duplicate while another living entity of this kind has the name */
   async register(entity: Omit<Entity, 'instance'>): Promise<RegisteredEntity> {
     assertEntity(entity)
+    assertMetadata(entity)
     for (const { entity: other } of this.#registered) {
       if (other.kind === entity.kind && other.name === entity.name)
         throw new Duplicate(`${entity.kind} ${entity.name} is already registered by this board object`)
@@ -85,6 +87,7 @@ export class EntityRegistry {
   async #update(shown: RegistryEntry, metadata: Entity['metadata']): Promise<void> {
     const entity = { ...shown.entity, metadata }
     assertEntity(entity)
+    assertMetadata(entity)
     if (!this.#registered.has(shown))
       throw new NotFound(`${entity.kind} ${entity.name} is no longer registered: it was disposed`)
     shown.entity = entity

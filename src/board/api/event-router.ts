@@ -6,13 +6,17 @@ import type { LiveView } from '../view/live-view.ts'
 import type { BatchWaits } from './batches/batch-waits.ts'
 import type { EntityRegistry } from './entity-registry.ts'
 import type { ErrorReporter } from './events.ts'
+import type { HealthCounters } from './health-counters.ts'
 
 export interface BackendEventRouterOptions {
   readonly view: LiveView
   readonly claims: ClaimManager
   readonly entities: EntityRegistry
   readonly records: BoardRecords
+  /** The board, for the log. */
+  readonly uri: string
   readonly errorReporter: ErrorReporter
+  readonly healthCounters: HealthCounters
   /** Receives the hints that batches have changed. */
   readonly batches: Pick<BatchWaits, 'onHint'>
   readonly onError: (error: Error) => void
@@ -28,7 +32,7 @@ export class BackendEventRouter {
 
   constructor(options: BackendEventRouterOptions) {
     this.#options = options
-    const { view, records, batches, onError } = options
+    const { view, claims, records, batches, healthCounters, onError } = options
     this.sink = {
       changes: (batch) => view.apply(batch),
       followed: (batch) => view.follower.onChanges(batch),
@@ -40,9 +44,11 @@ export class BackendEventRouter {
       batchChanged: (uuid) => batches.onHint(uuid),
       records: (names) => records.onHints(names),
       jobCount: (jobs) => view.setJobCount(jobs),
+      doomed: (ids) => claims.doomed.add(ids),
       mayExist: (uuid) => view.mayContain(uuid),
       paused: (paused) => this.#pausedChanged(paused),
       session: (event) => this.#sessionChanged(event),
+      health: (event) => healthCounters.note(event),
       error: onError,
     }
   }
@@ -70,7 +76,7 @@ export class BackendEventRouter {
     if (event.state === 'connected') {
       entities.sessionStarted(event.session).catch(onError)
     }
-    errorReporter.events.emit('state', { state: event.state, ...(event.reason ? { reason: event.reason } : {}) })
+    errorReporter.stateChanged(event, this.#options.uri)
     view.changed.notify()
   }
 }

@@ -1,7 +1,9 @@
 /** The events of a board, and the reporter that logs errors of background work and of listeners and emits `error`. */
 import { asError } from '../../core/errors.ts'
 import { Emitter } from '../../core/events.ts'
+import { describeError } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
+import { defined } from '../../core/options.ts'
 import type { SessionState } from '../backend.ts'
 import type { Job } from './job.ts'
 
@@ -31,6 +33,11 @@ export interface BoardEvents {
    */
   limited: { readonly key: string; readonly job: Job; readonly until?: Date }
   state: { readonly state: SessionState; readonly reason?: Error }
+  /**
+   * `missing`: the server's notifications do not arrive, so this process sees changes of others only when it reads the board periodically.
+   * `arriving`: they arrive again.
+   */
+  notifications: { readonly state: 'missing' | 'arriving' }
   /** An error of background work, or one that a listener threw. */
   error: { readonly error: Error }
 }
@@ -44,6 +51,7 @@ const BOARD_EVENTS: Readonly<Record<keyof BoardEvents, true>> = {
   unaccepted: true,
   limited: true,
   state: true,
+  notifications: true,
   error: true,
 }
 
@@ -55,6 +63,7 @@ export class ErrorReporter {
   readonly #log: Logger
   /** Errors from before a listener was added; they are emitted to the first listener for errors. */
   #unreported: Error[] | undefined = []
+  #isAway = false
 
   constructor(log: Logger) {
     this.#log = log
@@ -66,6 +75,16 @@ export class ErrorReporter {
     this.#log.warn({ err: error }, 'jobboard: an error in the background')
     if (this.#unreported && this.#unreported.length < MAX_UNREPORTED) this.#unreported.push(error)
     this.events.emit('error', { error })
+  }
+
+  /** Emits the state of the session, and logs that the board is away, that its claims are lost, and that it is back: once each. */
+  stateChanged({ state, reason }: BoardEvents['state'], uri: string): void {
+    const facts = { board: uri, ...defined({ reason: reason && describeError(reason) }) }
+    if (state === 'disconnected' && !this.#isAway) this.#log.warn(facts, 'a board is away')
+    else if (state === 'lost') this.#log.warn(facts, 'the session of a board is over: its claims are lost')
+    else if (state === 'connected' && this.#isAway) this.#log.info({ board: uri }, 'a board is back')
+    this.#isAway = state === 'disconnected' || state === 'lost'
+    this.events.emit('state', { state, ...defined({ reason }) })
   }
 
   /** Emits the errors from before the first listener for errors was added. */

@@ -1,8 +1,10 @@
 /** Reads which jobs have ended, for users. */
 import { InvalidArgument, UnsupportedCapability } from '../../core/errors.ts'
 import { assertOptions } from '../../core/options.ts'
+import { toDate } from '../../core/time.ts'
 import type { Backend } from '../backend.ts'
-import type { EndedJob as StoredEndedJob } from '../model/ended-job.ts'
+import type { Attempt } from '../model/attempts.ts'
+import { isCancellation, type EndedJob as StoredEndedJob } from '../model/ended-job.ts'
 
 /** The part of the history to read. */
 export interface HistoryOptions {
@@ -15,6 +17,8 @@ export interface EndedJob {
   readonly uuid: string
   readonly name: string
   readonly flow: string | undefined
+  /** The version of the flow that the job was posted for; undefined for any. */
+  readonly version: string | undefined
   /** COMPLETE: done. TRASHED: moved to the trash; it may have been restored since. */
   readonly outcome: 'COMPLETE' | 'TRASHED'
   /** The owner that ended it. */
@@ -27,6 +31,10 @@ export interface EndedJob {
   readonly endedAt: Date
   /** The reason why the job is in the trash. */
   readonly reason: string | undefined
+  /** Whether the job was cancelled. */
+  readonly cancelled: boolean
+  /** The runs before the last one: the newest ten at most. If a run has no `ended`, its owner was lost. */
+  readonly earlierRuns: readonly Attempt[]
 }
 
 const DEFAULT_LIMIT = 100
@@ -42,17 +50,33 @@ export async function readHistory(
   const { limit = DEFAULT_LIMIT } = options
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_HISTORY)
     throw new InvalidArgument(`history: limit must be a whole number from 1 to ${MAX_HISTORY}, got ${String(limit)}`)
-  if (!backend.history)
-    throw new UnsupportedCapability(`board ${backend.uri} keeps no history`, { capability: 'history' })
+  if (!backend.history) throw noHistoryError(backend)
   return (await backend.history({ limit })).map(toEndedJob)
 }
 
-export function toEndedJob({ flow, startedAt, reason, ...job }: StoredEndedJob): EndedJob {
+/** Reads how a job ended last; returns undefined if the history does not have it. @throws UnsupportedCapability, NotConnected */
+export async function readEndedJob(
+  uuid: string,
+  backend: Pick<Backend, 'endedJobs' | 'uri'>,
+): Promise<EndedJob | undefined> {
+  if (!backend.endedJobs) throw noHistoryError(backend)
+  const [found] = await backend.endedJobs([uuid])
+  return found && toEndedJob(found)
+}
+
+function noHistoryError({ uri }: Pick<Backend, 'uri'>): UnsupportedCapability {
+  return new UnsupportedCapability(`board ${uri} keeps no history`, { capability: 'history' })
+}
+
+/** Returns an ended job as users get it. */
+export function toEndedJob({ flow, version, startedAt, reason, earlier = [], ...job }: StoredEndedJob): EndedJob {
   const { uuid, name, outcome, who, runs, postedAt, endedAt } = job
   return {
-    ...{ uuid, name, flow, outcome, who, runs, reason },
-    postedAt: new Date(postedAt),
-    startedAt: startedAt === undefined ? undefined : new Date(startedAt),
-    endedAt: new Date(endedAt),
+    ...{ uuid, name, flow, version, outcome, who, runs, reason },
+    cancelled: reason !== undefined && isCancellation(reason),
+    postedAt: toDate(postedAt),
+    startedAt: startedAt === undefined ? undefined : toDate(startedAt),
+    endedAt: toDate(endedAt),
+    earlierRuns: earlier.map(({ at, ...run }) => ({ ...run, at: toDate(at) })),
   }
 }

@@ -14,12 +14,14 @@
  * A level is left some seconds after its last use (`view/subscription.ts`, `view/job-follower.ts`).
  */
 
-import { followSignals } from '../../core/async/abort.ts'
+import { answerInTime, followSignals } from '../../core/async/abort.ts'
 import { Lifecycle } from '../../core/async/lifecycle.ts'
-import { Duplicate, InvalidState, Unclaimable } from '../../core/errors.ts'
+import { asError, Duplicate, InvalidState, Timeout, Unclaimable } from '../../core/errors.ts'
+import { parseReference } from '../../core/job-reference.ts'
 import type { Logger } from '../../core/log.ts'
-import { assertOptions } from '../../core/options.ts'
+import { assertOptions, defined } from '../../core/options.ts'
 import { type AlarmClock, systemAlarmClock, toDate } from '../../core/time.ts'
+import { newUuid } from '../../core/uuid.ts'
 import type { AnyFlow, Flow } from '../../flow/index.ts'
 import type { Backend, BackendCapabilities, Cancellation, Entity, SessionState } from '../backend.ts'
 import type { Claim } from '../claims/claim.ts'
@@ -34,8 +36,18 @@ import { TokenTaker } from '../limits/token-taker.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { FlowReference } from '../model/flow-reference.ts'
 import { POST_OPTIONS, type PostOptions, type Reservation } from '../model/posting.ts'
+import type { SuspectPlace } from '../queue/suspect-place.ts'
 import { BoardRecords } from '../records/board-records.ts'
 import { type ListedFlow, listFlows, publishOutlines } from '../records/flow-outlines.ts'
+import {
+  assertPauseOptions,
+  type BoardPause,
+  describePause,
+  type PauseOptions,
+  readPause,
+  removePause,
+  writePause,
+} from '../records/pause-record.ts'
 import { type OnceHost, type RunOnceOptions, runOnce } from '../records/run-once.ts'
 import { type DeclaredSchedules, type DeclareReport, declareSchedules } from '../schedules/declare.ts'
 import type { ScheduleHost } from '../schedules/schedule-host.ts'
@@ -51,7 +63,8 @@ import { detachedBackend } from './detached-backend.ts'
 import { EntityRegistry, type RegisteredEntity } from './entity-registry.ts'
 import { BackendEventRouter } from './event-router.ts'
 import { type BoardEvents, ErrorReporter } from './events.ts'
-import { type EndedJob, type HistoryOptions, readHistory } from './history.ts'
+import { HealthCounters } from './health-counters.ts'
+import { type EndedJob, type HistoryOptions, readEndedJob, readHistory } from './history.ts'
 import { Job } from './job.ts'
 import { type JobDependencies, readJobDependencies } from './job-dependencies.ts'
 import { type JobEndsRequest, type KnownJobEnd, readJobEnds } from './job-ends.ts'
@@ -70,6 +83,7 @@ import {
   assertCancelOptions,
   assertKind,
   assertReleaseOptions,
+  assertUuid,
   type BoardOptions,
   boardSettings,
   type CancelOptions,
@@ -86,14 +100,18 @@ import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem
 import { PostRecorder } from './posting/post-recorder.ts'
 import type { PostedJob } from './posting/posted-job.ts'
 import { Poster } from './posting/poster.ts'
-import { HOLD_EXPIRES_AFTER, type HoldOptions, ResourceHold, toHoldPost } from './resource-hold.ts'
+import { type HoldOptions, ResourceHold, toHoldPost } from './resource-hold.ts'
 import { type RestoreOptions, restore } from './restoring.ts'
 import { toScheduleHost } from './schedule-host.ts'
 import { TrashedJob } from './trashed-job.ts'
 import { readTokenReason, type WaitingFor } from './waiting-for.ts'
 
-/** The delay by which a job is reserved for its poster: other boards do not claim it before. */
-const RESERVED_FOR_POSTER = '1h'
+/** The events whose listeners do not open the view. */
+const EVENTS_WITHOUT_VIEW: ReadonlySet<keyof BoardEvents> = new Set(['error', 'state', 'notifications'])
+/** The delay of a job that is reserved for its poster: other boards do not claim the job before, and it expires long before. */
+const RESERVED_FOR_POSTER = '365d'
+/** The delay of such a job where jobs cannot expire: it is short, because other boards must run the job if its poster dies. */
+const RESERVED_WITHOUT_EXPIRY = '1h'
 
 /**
  * An open board: it posts, lists, claims and settles jobs, and emits events. Opened by `openBoard`, closed by `close()` or `await using`.
@@ -118,6 +136,7 @@ export class JobBoard implements AsyncDisposable {
   readonly #scheduleHost: ScheduleHost
   readonly #limitBook: LimitBook
   readonly #tokens: TokenTaker
+  readonly #healthCounters: HealthCounters
   readonly #batches: Batches
   #limits: Limits | undefined
   #schedules: Schedules | undefined
@@ -156,11 +175,12 @@ export class JobBoard implements AsyncDisposable {
       ...{ who, backend, view: this.#view, lookup: this.#lookup, dependencies: this.#dependencies, signal },
       keyTaken: (entry, posting) => ownKey.warnIfOwnKey(entry, posting),
       heldMember: (batch) => this.#claims.findMember(batch),
+      endDoomed: (id) => this.#claims.doomed.end(id),
       recorder: telemetry && new PostRecorder({ telemetry, board: backend.uri, log }),
     })
     this.#batches = new Batches({
-      ...{ backend, who, poster: this.#poster, lookup: this.#lookup, dependencies: this.#dependencies, signal },
-      cancel: async (job, reason) => this.#claims.cancel(await this.#lookup.toOwnEntry(job), reason),
+      ...{ backend, who, log, poster: this.#poster, lookup: this.#lookup, dependencies: this.#dependencies, signal },
+      cancel: async (job, reason) => this.#claims.cancel(await this.#lookup.toOwnEntry(job), { reason }),
       assertRunning: () => this.#lifecycle.assertRunning(),
     })
     this.records = new BoardRecords({ backend, signal, onError: failed })
@@ -180,12 +200,15 @@ export class JobBoard implements AsyncDisposable {
     })
     this.#claims = claims
     const [view, entities, faults, { records }] = [this.#view, this.#entities, this.#errorReporter, this]
+    this.#healthCounters = new HealthCounters({ uri: backend.uri, log, errorReporter: faults })
     this.#eventRouter = new BackendEventRouter({
+      uri: backend.uri,
       view,
       claims,
       entities,
       records,
       errorReporter: faults,
+      healthCounters: this.#healthCounters,
       batches: this.#batches.waits,
       onError: failed,
     })
@@ -226,9 +249,34 @@ export class JobBoard implements AsyncDisposable {
     return this.#backend.sessionLeft() ?? 0
   }
 
+  /** @internal The place for suspects, which the boards of a conductor share. */
+  get suspects(): SuspectPlace {
+    return this.#claims.suspects
+  }
+
+  /** @internal Uses the place of another board from now on. */
+  shareSuspects(place: SuspectPlace): void {
+    this.#claims.shareSuspects(place)
+  }
+
+  /** @internal The counters and the flag for faults with which the board still works, such as missing notifications. */
+  get healthCounters(): Pick<HealthCounters, 'missedNotifications' | 'areNotificationsMissing' | 'stoppedBackends'> {
+    return this.#healthCounters
+  }
+
+  /** @internal The error with which the board has refused several claims of this process in a row; undefined if there is none. */
+  get claimFault(): Error | undefined {
+    return this.#claims.fault
+  }
+
   /** @internal The clock of the board, which conductors use: a memory board can have a clock of its own. */
   get clock(): AlarmClock {
     return this.#backend.clock ?? systemAlarmClock
+  }
+
+  /** @internal Whether the board has a clock of servers, which may differ from the one of this machine. */
+  get hasServerClock(): boolean {
+    return this.#backend.clock === undefined
   }
 
   /**
@@ -258,7 +306,7 @@ export class JobBoard implements AsyncDisposable {
   on<E extends keyof BoardEvents>(event: E, listener: (event: BoardEvents[E]) => unknown): () => void {
     const off = this.#errorReporter.events.on(event, listener)
     if (event === 'error') this.#errorReporter.errorListenerAdded()
-    if (event === 'error' || event === 'state' || this.#lifecycle.state !== 'running') return off
+    if (EVENTS_WITHOUT_VIEW.has(event) || this.#lifecycle.state !== 'running') return off
     const held = this.#view.hold()
     if (event === 'posted') this.#view.announceAll()
     if (event === 'unaccepted') this.#view.unaccepted.start()
@@ -399,11 +447,12 @@ export class JobBoard implements AsyncDisposable {
    * Posts a job and claims it here; no other board can claim it first. The job waits for its resources as every job does. Two
    * transactions.
    *
-   * For other boards the job has a delay of an hour. So if this process ends before it has the claim, any board can claim the job
-   * after that hour, unless it has expired by then (`expiresAfter`).
+   * If this process ends before it has the claim, the job goes to the trash about a minute later, or after `expiresAfter`. Restore the job
+   * from the trash if other processes are to run it. On a board that is shared with TaskFlow, where jobs do not expire, any board can claim
+   * it after an hour.
    *
-   * @throws as {@link post}; Timeout, or the signal's reason, and the job is in the trash; Duplicate when a job with the key
-   * is on the board; NotFound when the job was cancelled before its turn came
+   * @throws as {@link post}; Timeout or the signal's reason: the job is then in the trash, or goes there when the servers answer again;
+   * Duplicate when a job with the key is on the board; NotFound when the job was cancelled before its turn came
    * @example await using claim = await board.postAndClaim('tidy', {}, { resources: { exclusive: ['disk'] } })
    */
   async postAndClaim<I extends object>(
@@ -412,9 +461,7 @@ export class JobBoard implements AsyncDisposable {
     options: PostAndClaimOptions = {},
   ): Promise<Claim> {
     this.#lifecycle.assertRunning()
-    const { post, wait } = postAndClaimSettings(options)
-    wait.signal?.throwIfAborted()
-    return this.#postAndClaim(flow, store, { post, wait, reservation: { delay: RESERVED_FOR_POSTER } })
+    return this.#postAndClaim(flow, store, postAndClaimSettings(options))
   }
 
   /**
@@ -429,11 +476,7 @@ export class JobBoard implements AsyncDisposable {
   async hold(options: HoldOptions): Promise<ResourceHold> {
     this.#lifecycle.assertRunning()
     const { flow, post: asked } = toHoldPost(options)
-    const { post, wait } = postAndClaimSettings(asked)
-    wait.signal?.throwIfAborted()
-    const reservation: Reservation = { delay: RESERVED_FOR_POSTER, reservedFor: this.#claims.registerIncarnation() }
-    const expiring: PostOptions = { ...post, expiresAfter: HOLD_EXPIRES_AFTER }
-    return new ResourceHold(await this.#postAndClaim(flow, {}, { post: expiring, wait, reservation }))
+    return new ResourceHold(await this.#postAndClaim(flow, {}, postAndClaimSettings(asked)))
   }
 
   /** Yields the jobs that are on the board now: by priority, then in posting order. */
@@ -481,6 +524,12 @@ export class JobBoard implements AsyncDisposable {
     return surveyJobs(this.#view, { now: this.#backend.now() })
   }
 
+  /** @internal Resolves when this board has received everything that was committed before the call. @throws NotConnected */
+  async catchUp(): Promise<void> {
+    this.#lifecycle.assertRunning()
+    await this.#backend.barrier()
+  }
+
   /** @internal The time of the board's clock in milliseconds since 1970, as far as it is known here; no request. */
   get now(): number {
     return this.#backend.now()
@@ -517,14 +566,23 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
-   * Returns the known reason why the job is not run: a pause, its delay, a resource, or that none of the living conductors knows
-   * its flow. One or two round trips, and one for each conductor.
+   * Returns the known reason why the job is not run. Examples are a pause, a delay, a resource, and a flow that no living conductor knows.
+   * A suspect waits while each process that could run it runs another suspect. Takes one or two round trips, and one for each conductor.
    */
   async waitingFor(job: Job): Promise<WaitingFor | undefined> {
     this.#lifecycle.assertRunning()
     // Changes come by a watch: without this, a key that this process has just held or resumed would be as it was before.
     if (this.#limitBook.revision !== undefined) await this.#limitBook.refresh().catch(() => undefined)
-    const reason = await this.#lookup.waitingFor(job, { paused: () => this.paused })
+    const { suspects } = this.#claims
+    const reason = await this.#lookup.waitingFor(job, {
+      paused: () => this.paused,
+      suspects: { place: suspects, who: this.who },
+    })
+    // The reason is certain without the record of the pause, which only adds the person and the cause.
+    if (reason?.kind === 'pause')
+      return { ...reason, text: describePause(await this.pauseOrigin().catch(() => undefined)) }
+    const refusal = reason ? undefined : this.#claims.refusalOf(await this.#lookup.toOwnEntry(job))
+    if (refusal) return { kind: 'refusal', text: `its claim was refused, and is tried again: ${refusal.message}` }
     if (reason || !this.capabilities.limits || job.limits.length === 0 || job.state !== 'UNCLAIMED') return reason
     return readTokenReason(job, this.limits)
   }
@@ -540,6 +598,18 @@ export class JobBoard implements AsyncDisposable {
   async history(options: HistoryOptions = {}): Promise<readonly EndedJob[]> {
     this.#lifecycle.assertRunning()
     return readHistory(options, this.#backend)
+  }
+
+  /**
+   * Returns how the job with this uuid ended last: its owner, its times and its number of runs, from the history. Undefined if the history
+   * does not have the job. Takes one round trip.
+   *
+   * @throws InvalidArgument, UnsupportedCapability, NotConnected
+   */
+  async findEnded(uuid: string): Promise<EndedJob | undefined> {
+    this.#lifecycle.assertRunning()
+    assertUuid(uuid)
+    return readEndedJob(parseReference(uuid).uuid, this.#backend)
   }
 
   /** @internal Whether the board keeps a record of the jobs that have ended, and with it the results that flows ask to be kept. */
@@ -565,7 +635,10 @@ export class JobBoard implements AsyncDisposable {
    */
   async result<R = Record<string, unknown>>(job: Job | string, options: ResultOptions<R> = {}): Promise<JobResult<R>> {
     this.#lifecycle.assertRunning()
-    return readResult(job, options, { backend: this.#backend, find: (reference) => this.#lookup.find(reference) })
+    const context = { backend: this.#backend, find: (reference: string) => this.#lookup.find(reference) }
+    const late = (time: string) =>
+      new Timeout(`job ${typeof job === 'string' ? job : job.uuid}: no result within ${time}`)
+    return answerInTime(options, { work: () => readResult(job, options, context), late })
   }
 
   /** @internal Returns how jobs ended, many at once and without waiting. @throws SealedLogbook, StorageFailure, NotConnected */
@@ -592,6 +665,23 @@ export class JobBoard implements AsyncDisposable {
   async *trashed(): AsyncGenerator<TrashedJob, void, undefined> {
     this.#lifecycle.assertRunning()
     for await (const entry of this.#backend.trashed()) yield new TrashedJob(entry)
+  }
+
+  /**
+   * Returns the job in the trash with this reference (`job.ref`) or uuid; undefined if there is none. If jobs with the uuid were trashed
+   * several times, returns the newest one. Takes one or two round trips. On ZooKeeper and Redis, the first call of a process with a uuid
+   * reads the whole trash; a call with a reference does not.
+   *
+   * @throws TypeError for an empty text; NotConnected
+   * @example const trashed = await board.findTrashed(job.ref)
+   */
+  async findTrashed(reference: string): Promise<TrashedJob | undefined> {
+    this.#lifecycle.assertRunning()
+    assertUuid(reference)
+    const { uuid, id } = parseReference(reference)
+    const named = id === undefined ? undefined : await this.#backend.trashedEntry?.(id)
+    const entry = named?.posting.uuid === uuid ? named : await this.#backend.findTrashed(uuid)
+    return entry && new TrashedJob(entry)
   }
 
   /**
@@ -622,12 +712,17 @@ export class JobBoard implements AsyncDisposable {
    * was run before and waits is claimed once more, so that a conductor can revert its work; `claim.perform`, which has nothing to
    * revert, trashes it without calling the work.
    *
+   * @param job the job, its reference, or its uuid
    * @throws NotFound when it has left the board
+   * @example await board.cancel(uuid, { reason: 'ordered twice' })
    */
-  async cancel(job: Job, options: CancelOptions = {}): Promise<void> {
+  async cancel(job: Job | string, options: CancelOptions = {}): Promise<void> {
     this.#lifecycle.assertRunning()
     assertCancelOptions(options)
-    await this.#claims.cancel(await this.#lookup.toOwnEntry(job), options.reason ?? NO_REASON)
+    await this.#claims.cancel(await this.#lookup.resolve(job), {
+      who: options.by,
+      reason: options.reason ?? NO_REASON,
+    })
   }
 
   /**
@@ -639,14 +734,15 @@ export class JobBoard implements AsyncDisposable {
    * refuses it, and the fence (`ctx.fence`, `claim.fence`) tells other systems which run is the newest. A job that was posted with
    * `onOwnerLost: 'fail'`, and a hold, goes to the trash.
    *
+   * @param job the job, its reference, or its uuid
    * @throws NotFound when the job has left the board, or is unclaimed; Conflict when another run has it: nothing was changed
    * @throws UnsupportedCapability on boards that are shared with TaskFlow, and over the C client
    * @example const { owner, run } = await board.release(job, { reason: 'hangs since noon' })
    */
-  async release(job: Job, options: ReleaseOptions = {}): Promise<ReleasedClaim> {
+  async release(job: Job | string, options: ReleaseOptions = {}): Promise<ReleasedClaim> {
     this.#lifecycle.assertRunning()
     assertReleaseOptions(options)
-    return this.#claims.release(await this.#lookup.toOwnEntry(job), options)
+    return this.#claims.release(await this.#lookup.resolve(job), options)
   }
 
   /** Returns the cancel request of the job, with its reason, if there is one; one round trip. */
@@ -656,17 +752,33 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
-   * Pauses the board: no process can claim a job until {@link resume}, also after all processes have been restarted. Running jobs
-   * continue. One transaction.
+   * Pauses the board: no process can claim a job until {@link resume}, also after all processes have been restarted. Running jobs continue.
+   * Takes two transactions. The second one records who has paused the board, when and why; if it fails, the board stays paused, and `error`
+   * is emitted.
+   *
+   * @throws InvalidArgument
+   * @example await board.pause({ reason: 'the database moves', by: 'ada' })
    */
-  async pause(): Promise<void> {
+  async pause(options: PauseOptions = {}): Promise<void> {
     this.#lifecycle.assertRunning()
+    assertPauseOptions(options)
     await this.#setGate({ paused: true })
+    const { by = this.who, reason } = options
+    const record = { by, at: this.#backend.now(), ...defined({ reason }) }
+    // The board is paused already: a rejection would mean to the caller that nothing was done.
+    await writePause(this.records, record).catch((error: unknown) => this.#reportError(asError(error)))
   }
 
   async resume(): Promise<void> {
     this.#lifecycle.assertRunning()
     await this.#setGate({ paused: false })
+    await removePause(this.records).catch((error: unknown) => this.#reportError(asError(error)))
+  }
+
+  /** Returns who has paused the board, when and why; undefined if the board is not paused, or if this was not recorded. Takes one round trip. */
+  async pauseOrigin(): Promise<BoardPause | undefined> {
+    this.#lifecycle.assertRunning()
+    return this.paused ? readPause(this.records) : undefined
   }
 
   /**
@@ -826,15 +938,23 @@ export class JobBoard implements AsyncDisposable {
   async #postAndClaim(
     flow: AnyFlow | string,
     store: object,
-    {
-      post,
-      wait,
-      reservation,
-    }: { readonly post: PostOptions; readonly wait: WaitOptions; readonly reservation: Reservation },
+    { post, wait }: ReturnType<typeof postAndClaimSettings>,
   ): Promise<Claim> {
-    const job = await this.#poster.post(flow, store, post, reservation)
-    if (!job.created) throw new Duplicate(`${job} with the same key is already on the board; nothing was posted`)
-    return this.#claimer.claimOwnPost(job, wait)
+    wait.signal?.throwIfAborted()
+    // Where jobs cannot expire, other boards may claim the job after a delay: it would otherwise stay for ever if its poster dies.
+    const reservation: Reservation = this.#backend.capabilities.expiry
+      ? { delay: RESERVED_FOR_POSTER, reservedFor: this.#claims.registerIncarnation() }
+      : { delay: RESERVED_WITHOUT_EXPIRY }
+    const { uuid = newUuid() } = post
+    const own = {
+      post: async () => {
+        const job = await this.#poster.post(flow, store, { ...post, uuid }, reservation)
+        if (job.created) return job
+        throw new Duplicate(`${job} with the same key is already on the board; nothing was posted`)
+      },
+      find: post.uuid === undefined ? () => this.#lookup.find(uuid) : undefined,
+    }
+    return this.#claimer.claimOwnPost(own, wait)
   }
 
   async #setGate({ paused }: { readonly paused: boolean }): Promise<void> {

@@ -5,11 +5,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { sortLazily } from '../../core/collections/lazy-sort.ts'
 import { InvalidArgument } from '../../core/errors.ts'
-import { monotonic } from '../../core/time.ts'
+import { monotonic, toDate } from '../../core/time.ts'
 import type { Backend, BoardSections, JobSummary } from '../backend.ts'
 import { type ClaimOrderKey, compareClaimOrder, PRIORITIES, type Priority } from '../model/claim-order.ts'
 import type { JobEntry } from '../model/entry.ts'
-import type { Posting } from '../model/posting.ts'
+import { hasDroppedDetails, type Posting } from '../model/posting.ts'
 import type { LiveView, ViewReading } from '../view/live-view.ts'
 import { Job } from './job.ts'
 import { readJobs } from './read-jobs.ts'
@@ -131,12 +131,30 @@ async function* readView(after: ClaimOrderKey | undefined, context: JobPageConte
   }
   for (const priority of PRIORITIES) {
     const keys = byPriority.get(priority) ?? []
-    for (const chunk of sortLazily(keys, { compare: compareClaimOrder, batch: VIEW_CHUNK }))
-      yield chunk.flatMap((key) => toCandidate(key, key.entry, context) ?? [])
+    for (const chunk of sortLazily(keys, { compare: compareClaimOrder, batch: VIEW_CHUNK })) {
+      const whole = await readDropped(chunk, context.backend)
+      // A job that could not be read again has left the board.
+      const there = chunk.filter(({ entry }) => whole.has(entry) || !(entry.stored && hasDroppedDetails(entry.stored)))
+      yield there.flatMap((key) => toCandidate(key, key.entry, context, { job: whole.get(key.entry) }) ?? [])
+    }
   }
 }
 
-/** Yields the jobs of a board of which the view holds a part: one round trip for the places of a chunk, and those that read its postings. */
+/** Reads the jobs whose details the view has not kept. Sends no request if there are none. */
+async function readDropped(
+  chunk: readonly { readonly entry: JobEntry }[],
+  backend: JobPageContext['backend'],
+): Promise<ReadonlyMap<JobEntry, Job>> {
+  const dropped = chunk.flatMap(({ entry }) => (entry.stored && hasDroppedDetails(entry.stored) ? [entry] : []))
+  const jobs = new Map<JobEntry, Job>()
+  for await (const job of readJobs(dropped, backend)) jobs.set(Job.entryFor(job), job)
+  return jobs
+}
+
+/**
+ * Yields the jobs of a board that the view holds only in part. A chunk takes one round trip for its places, and further ones to read its
+ * postings.
+ */
 async function* readSections(
   start: ClaimOrderKey | undefined,
   sections: BoardSections,
@@ -151,7 +169,7 @@ async function* readSections(
     for await (const job of readJobs(entries, context.backend)) {
       const entry = Job.entryFor(job)
       const summary = found.get(entry.id ?? '')
-      const candidate = summary && toCandidate(summary, entry, context, summary)
+      const candidate = summary && toCandidate(summary, entry, context, { summary, job })
       if (candidate) chunk.push(candidate)
     }
     yield chunk
@@ -160,12 +178,15 @@ async function* readSections(
   }
 }
 
-/** @param summary what the backend says of a job that may be outside of the view */
+/**
+ * @param read.summary what the backend says about a job that may be outside of the view
+ * @param read.job the job, if it was read for the page
+ */
 function toCandidate(
   key: ClaimOrderKey,
   entry: JobEntry,
   { view, backend, paused }: JobPageContext,
-  summary?: JobSummary,
+  { summary, job = new Job(entry) }: { readonly summary?: JobSummary; readonly job?: Job | undefined },
 ): Candidate | undefined {
   const { stored } = entry
   if (!stored || entry.ended) return undefined
@@ -174,9 +195,9 @@ function toCandidate(
   const dueAt = stored.posting.delay === undefined ? 0 : stored.writtenAt + stored.posting.delay
   const claimed = isOutside ? summary.claimed : entry.claimed
   const listed: ListedJob = {
-    job: new Job(entry),
+    job,
     get posting() {
-      return entry.stored?.posting ?? stored.posting
+      return Job.postingOf(job)
     },
     claimed,
     cancelRequested: isOutside ? summary.cancelled : entry.cancelRequested,
@@ -187,7 +208,7 @@ function toCandidate(
       if (paused()) return { kind: 'pause', text: 'the board is paused' }
       if (waits) return { kind: 'job', jobs: [], text: 'it waits for other jobs' }
       if (dueAt <= backend.now()) return undefined
-      const until = new Date(dueAt)
+      const until = toDate(dueAt)
       return { kind: 'delay', until, text: `it rests until ${until.toISOString()}` }
     },
   }

@@ -7,17 +7,20 @@
  * | is done, and its flow or owner keeps results on the board | the history | the results |
  * | is done, and logbooks and flow are given | the logbook | the results |
  * | is done otherwise | | ResultNotKept |
- * | is in the trash, was purged from it, or was reverted | history and logbook | JobFailed, with reason and failures |
+ * | is in the trash, was purged from it, or was reverted | history, trash and logbook | JobFailed, with reason and failures |
  * | is nowhere | | NotFound |
  */
-import { InvalidArgument, NotFound, ResultNotKept } from '../../core/errors.ts'
+import { IncompatibleVersion, InvalidArgument, NotFound, ResultNotKept } from '../../core/errors.ts'
 import { type Failure, JobFailed } from '../../core/failure.ts'
 import { parseReference } from '../../core/job-reference.ts'
 import { assertOptions, defined } from '../../core/options.ts'
+import { isFinished } from '../../core/states.ts'
 import { monotonic, toMilliseconds } from '../../core/time.ts'
 import { type AnyFlow, collectProvided, compile, type Flow } from '../../flow/index.ts'
 import type { Backend } from '../backend.ts'
-import type { EndedJob } from '../model/ended-job.ts'
+import { toLogbookText } from '../model/board-id.ts'
+import { type EndedJob, isCancellation } from '../model/ended-job.ts'
+import { toFlowReference } from '../model/flow-reference.ts'
 import { decodeKeptResults, type KeptResults } from '../model/kept-results.ts'
 import type { Job } from './job.ts'
 import type { WaitOptions } from './options.ts'
@@ -44,7 +47,7 @@ export interface JobResult<R = Record<string, unknown>> {
 
 /** The part of `Persistence` by which results are read. */
 export interface ResultLogbooks {
-  getBook(uuid: string): Promise<{ readonly flows: readonly LoggedFlow[] }>
+  getBook(uuid: string): Promise<{ readonly flows: readonly LoggedFlow[]; readonly meta?: LoggedFlow['meta'] }>
   /** Undoes the codecs. Absent where results that are sealed cannot be read. */
   unsealResults?(
     kept: Exclude<KeptResults, { readonly notKept: string }>,
@@ -59,6 +62,8 @@ export interface LoggedFlow {
   readonly version: string
   readonly state: string
   readonly atoms: readonly LoggedAtom[]
+  /** The meta of its logbook. */
+  readonly meta?: Readonly<Record<string, unknown>>
 }
 
 interface LoggedAtom {
@@ -70,15 +75,18 @@ interface LoggedAtom {
 }
 
 export interface ResultContext {
-  readonly backend: Pick<Backend, 'endedJobs' | 'uri'>
+  readonly backend: Pick<Backend, 'endedJobs' | 'findTrashed' | 'uri'>
   readonly find: (reference: string) => Promise<Job>
 }
 
 /** The end of a job, as the board or its history knows it. */
 interface KnownEnd {
   readonly outcome: 'COMPLETE' | 'TRASHED'
-  readonly reason: string | undefined
-  readonly results: Uint8Array | undefined
+  readonly reason?: string | undefined
+  readonly results?: Uint8Array | undefined
+  /** The flow that the posting named, and its version. */
+  readonly flow?: string | undefined
+  readonly version?: string | undefined
 }
 
 /** @throws JobFailed, ResultNotKept, NotFound, Timeout; what board and logbooks throw */
@@ -99,7 +107,9 @@ export async function readResult<R>(
     signal?.throwIfAborted()
     const outcome = await found?.wait(toWait())
     const [record] = (await backend.endedJobs?.([uuid])) ?? []
-    const known = toKnownEnd(record, { outcome, job: found })
+    const seen = toKnownEnd(record, { outcome, job: found })
+    // The history may have forgotten the job, or never had it: then the trash says why it failed.
+    const known = record || seen?.outcome === 'COMPLETE' ? seen : ((await findTrashedEnd(uuid, backend)) ?? seen)
     // The job may have been restored from the trash since, or have been posted again.
     const again = known?.outcome === 'COMPLETE' ? undefined : await findUnlessGone(uuid, find)
     if (again) {
@@ -107,6 +117,7 @@ export async function readResult<R>(
       continue
     }
     const book = options.book ?? found?.book.uuid ?? uuid
+    if (known?.outcome === 'COMPLETE') assertSameFlow(uuid, known, options.flow)
     const kept = known?.outcome === 'COMPLETE' ? toResults(uuid, { known, book, persistence }) : undefined
     if (kept) return { uuid, results: kept as R }
     const logged = await readLoggedFlow({ uuid, book, persistence })
@@ -120,6 +131,12 @@ function assertResultOptions<R>({ flow, persistence, ...rest }: ResultOptions<R>
     throw new InvalidArgument('result: flow must be a flow, as linear(…) makes it')
   if (persistence !== undefined && typeof persistence?.getBook !== 'function')
     throw new InvalidArgument('result: persistence must be logbooks, as openPersistence returns them')
+}
+
+/** Returns the end of a job in the trash. */
+async function findTrashedEnd(uuid: string, backend: Pick<Backend, 'findTrashed'>): Promise<KnownEnd | undefined> {
+  const trashed = await backend.findTrashed(uuid)
+  return trashed && { outcome: 'TRASHED', reason: trashed.reason }
 }
 
 async function findUnlessGone(reference: string, find: ResultContext['find']): Promise<Job | undefined> {
@@ -139,9 +156,31 @@ function toKnownEnd(
   record: EndedJob | undefined,
   { outcome, job }: { readonly outcome: KnownEnd['outcome'] | undefined; readonly job: Job | undefined },
 ): KnownEnd | undefined {
-  if (record && (outcome !== 'COMPLETE' || record.outcome === 'COMPLETE'))
-    return { outcome: record.outcome, reason: record.reason, results: record.results }
-  return outcome && { outcome, reason: job?.attempts.at(-1)?.reason, results: undefined }
+  if (record && (outcome !== 'COMPLETE' || record.outcome === 'COMPLETE')) return record
+  const { flow, version } = (job && toFlowReference(job)) ?? {}
+  return outcome && { outcome, reason: job?.attempts.at(-1)?.reason, flow, version }
+}
+
+/**
+ * Refuses results of another flow, or of another version of the flow, as they exist while a new version is rolled out: the caller's type
+ * would be wrong for them. Records of older releases name no version, and are accepted.
+ *
+ * @throws InvalidArgument, IncompatibleVersion
+ */
+function assertSameFlow(
+  uuid: string,
+  ran: { readonly flow?: string | undefined; readonly version?: string | undefined },
+  asked: AnyFlow | undefined,
+): void {
+  if (!asked || ran.flow === undefined) return
+  if (ran.flow !== asked.name)
+    throw new InvalidArgument(
+      `result: job ${uuid} is of flow ${ran.flow}, got flow ${asked.name}; pass the flow of the job`,
+    )
+  if (ran.version !== undefined && ran.version !== asked.version)
+    throw new IncompatibleVersion(
+      `job ${uuid} is of version ${ran.version} of flow ${ran.flow}, and the results of version ${asked.version} were asked for; pass that version of the flow, or omit flow and check the results`,
+    )
 }
 
 /** Returns the results that the board has kept; undefined if it has none. @throws ResultNotKept */
@@ -177,7 +216,9 @@ export async function readLoggedFlow({
   readonly persistence: ResultLogbooks | undefined
 }): Promise<LoggedFlow | undefined> {
   try {
-    return (await persistence?.getBook(book))?.flows.find((flow) => flow.uuid === uuid)
+    const found = await persistence?.getBook(book)
+    const flow = found?.flows.find((flow) => flow.uuid === uuid)
+    return flow && { ...flow, ...defined({ meta: found?.meta }) }
   } catch (error) {
     if (error instanceof NotFound) return undefined
     throw error
@@ -205,10 +246,16 @@ function readLogged(uuid: string, { logged, known, flow, uri }: Logged): Record<
       [failure, revertFailure].filter((each) => each !== undefined),
     )
     const reason = known?.reason ?? failures[0]?.message ?? 'its flow was reverted'
-    throw new JobFailed(`job ${uuid} failed: ${reason}`, { uuid, reason, failures })
+    throw new JobFailed(`job ${uuid} failed: ${reason}`, { uuid, reason, failures, cancelled: isCancellation(reason) })
   }
-  if (logged?.state === 'SUCCESS' && flow) return collectLogged(logged, flow)
-  if (!known && !logged) throw new NotFound(`job ${uuid} is not on ${uri} nor in its history; check the uuid`)
+  if (logged?.state === 'SUCCESS' && flow) {
+    assertSameFlow(uuid, { flow: logged.name, version: logged.version }, flow)
+    return collectLogged(logged, flow)
+  }
+  if (!known && logged && !isFinished(logged.state))
+    throw new NotFound(`job ${uuid} is not on ${uri} nor in its trash; ${toLogbookText(logged, uri)}`)
+  if (!known && !logged)
+    throw new NotFound(`job ${uuid} is neither on the board (${uri}) nor in its history; check the uuid`)
   throw new ResultNotKept(
     `job ${uuid} is done, and its results were not kept: set keepResults on its flow, or pass persistence and flow to read its logbook`,
   )

@@ -14,6 +14,7 @@ import { expiryTime } from '../model/expiry.ts'
 import { toLimitCosts } from '../model/limits.ts'
 import type { Details, Posting, Size } from '../model/posting.ts'
 import type { Resources } from '../model/resources.ts'
+import { isDropped, isSealed, unseal } from '../model/sealed.ts'
 import { assertWaitOptions, type WaitOptions } from './options.ts'
 import type { ExpectedPost } from './posting/expected-job.ts'
 
@@ -55,11 +56,12 @@ export class Job {
   }
 
   /**
-   * A copy of the details: the flow to run, its inputs, and other fields of the application. Changing it changes nothing on the
-   * board. The details may contain secrets: never print them whole.
+   * A copy of the details: the flow to run, its inputs, and other fields of the application. Changing it changes nothing on the board. The
+   * details may contain secrets: never print them whole. A job that comes with an event or a reason to wait may lack `store` and other
+   * fields, if the board object had no memory to keep them: `board.find(job.ref)` reads the whole job.
    */
   get details(): Details {
-    this.#details ??= structuredClone(this.#posting.details)
+    this.#details ??= copyDetails(this.#posting.details)
     return this.#details
   }
 
@@ -145,7 +147,7 @@ export class Job {
   /** The time of the post by the board's clock; its poster estimates that clock until the posting is read. */
   get postedAt(): Date | undefined {
     const { stored } = this.#entry
-    return stored && new Date(stored.postedAt)
+    return stored && toDate(stored.postedAt)
   }
 
   /** The number of the newest run; for a job that another process runs it may be a moment old. */
@@ -220,12 +222,16 @@ export class Job {
     return `job ${this.uuid} (${this.name})`
   }
 
+  /** Returns what identifies the job and its state, without details, as `JSON.stringify` writes it. */
+  toJSON(): Readonly<Record<string, unknown>> {
+    // The getter `state` is not used: it would begin to follow the job.
+    const { uuid, ref, name, priority } = this
+    return { uuid, ref, name, state: toJobState(this.#entry), priority, runs: this.#current.runs }
+  }
+
   /** Returns the text for `console.log`, without details. */
   [inspect.custom](_depth: number, options: InspectOptions): string {
-    // Printing a job does not begin to follow it.
-    const { uuid, name, priority } = this
-    const [state, { runs }] = [toJobState(this.#entry), this.#current]
-    return `Job ${inspect({ uuid, name, state, priority, runs }, options)}`
+    return `Job ${inspect(this.toJSON(), options)}`
   }
 
   /** @internal Returns the entry of a job. @throws InvalidArgument for anything else, such as a uuid */
@@ -233,6 +239,12 @@ export class Job {
     if (!(#entry in Object(job)))
       throw new InvalidArgument('the argument must be a Job of a board; for a uuid, pass await board.find(uuid)')
     return job.#entry
+  }
+
+  /** @internal Returns the newest known posting, with the details that this object had at first if the view has dropped them. */
+  static postingOf(job: Job): Posting {
+    const posting = job.#current
+    return isDropped(posting.details) ? { ...posting, details: job.#posting.details } : posting
   }
 
   /** @internal Makes the view read the changes that claims of other processes make, for as long as this object lives. */
@@ -250,4 +262,8 @@ export class Job {
     const { ended, settledPosting, stored } = this.#entry
     return (ended && settledPosting) ?? stored?.posting ?? this.#posting
   }
+}
+
+function copyDetails(details: Details): Details {
+  return isSealed(details) ? unseal(details) : structuredClone(details)
 }

@@ -14,7 +14,7 @@ import { type JobPageOptions, type ListedJob, type Page, readJobPage } from './j
 import { filterAndSort, type JobsOptions, matchesFilter } from './listed.ts'
 import { assertUuid, jobsFilter } from './options.ts'
 import { readJob, readJobs } from './read-jobs.ts'
-import { type WaitingFor, waitingFor } from './waiting-for.ts'
+import { type FullWaitingContext, type WaitingFor, waitingFor } from './waiting-for.ts'
 
 /** The number of jobs in one page of a board that is not wholly in the view. */
 const PAGE_SIZE = 500
@@ -159,6 +159,11 @@ export class Lookup {
     )
   }
 
+  /** Returns the job with this reference or uuid; for a job of another board object, the same job in this view. @throws NotFound */
+  async resolve(job: Job | string): Promise<Job> {
+    return typeof job === 'string' ? this.find(job) : this.toOwnEntry(job)
+  }
+
   /** Returns the same job in this view: the given one may be of another board object. @throws NotFound */
   async toOwnEntry(job: Job): Promise<Job> {
     const known = Job.entryFor(job)
@@ -185,8 +190,16 @@ export class Lookup {
     return id === undefined || ended ? undefined : this.#backend.cancellation(id)
   }
 
-  /** Returns why the job is not run. @param options.paused returns whether the board is paused; called after the refresh */
-  async waitingFor(job: Job, options: { readonly paused: () => boolean }): Promise<WaitingFor | undefined> {
+  /**
+   * Returns why the job is not run.
+   *
+   * @param options.paused returns whether the board is paused; called after the refresh
+   * @param options.suspects the place for suspects of this process
+   */
+  async waitingFor(
+    job: Job,
+    options: { readonly paused: () => boolean } & Pick<FullWaitingContext, 'suspects'>,
+  ): Promise<WaitingFor | undefined> {
     using _view = this.#view.hold()
     const own = await this.toOwnEntry(job)
     await this.#view.whenEntered({ signal: this.#signal })
@@ -194,7 +207,8 @@ export class Lookup {
     if (!this.isCurrent(own)) await this.refresh()
     const { queue, unaccepted } = this.#view
     const { byId } = this
-    return waitingFor(Job.entryFor(own), { queue, unaccepted, paused: options.paused(), backend: this.#backend, byId })
+    const situation = { queue, unaccepted, paused: options.paused(), suspects: options.suspects }
+    return waitingFor(Job.entryFor(own), { ...situation, backend: this.#backend, byId })
   }
 
   /** Whether the backend is asked for one job, because the view is closed and one job is not worth opening it. */

@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
 import { assertLogger, type Logger, silentLog } from '../../core/log.ts'
 import { assertOptions } from '../../core/options.ts'
-import { isTooLong, MAX_NAME_BYTES } from '../../core/texts.ts'
+import { nameFault } from '../../core/texts.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import { assertTelemetry, type Telemetry } from '../../telemetry/index.ts'
 import type { Entity } from '../backend.ts'
@@ -49,12 +49,16 @@ export const NO_REASON = 'cancelled'
 export interface CancelOptions {
   /** The reason for people; the owner of the job receives it, and the trash keeps it. */
   readonly reason?: string
+  /** The person or program that cancels it; the name of this process by default. */
+  readonly by?: string
 }
 
 /** Options of `release`. */
 export interface ReleaseOptions {
   /** The reason for people; the attempt keeps it. */
   readonly reason?: string
+  /** The person or program that asks for it; the name of this process by default. */
+  readonly by?: string
   /** The run whose claim is released; by default, the run that has the job now. */
   readonly run?: number
 }
@@ -89,7 +93,8 @@ export function boardSettings(options: BoardOptions): BoardSettings {
   if (!Number.isInteger(keepHistory) || keepHistory < 0 || keepHistory > MAX_KEEP_HISTORY)
     throw new InvalidArgument(`keepHistory must be a whole number from 0 to ${MAX_KEEP_HISTORY}, got ${keepHistory}`)
   if (typeof who !== 'string' || who === '') throw new TypeError('who must be a non-empty string')
-  if (isTooLong(who)) throw new InvalidArgument(`who must have at most ${MAX_NAME_BYTES} bytes`)
+  const fault = nameFault(who)
+  if (fault !== undefined) throw new InvalidArgument(`who ${fault}`)
   assertLogger(log)
   assertTelemetry(telemetry, 'openBoard')
   return { who, log, unacceptedAfter: toMilliseconds(unacceptedAfter, 'unacceptedAfter'), keepHistory, telemetry }
@@ -113,13 +118,15 @@ export function assertWaitOptions(options: WaitOptions): void {
 
 /** @throws InvalidArgument */
 export function assertCancelOptions(options: CancelOptions): void {
-  assertOptions(options, { reason: true }, 'cancel')
+  assertOptions(options, { reason: true, by: true }, 'cancel')
   assertText(options.reason, 'cancel: reason')
+  assertText(options.by, 'cancel: by')
 }
 
 /** @throws InvalidArgument */
 export function assertReleaseOptions(options: ReleaseOptions): void {
-  assertOptions<ReleaseOptions>(options, { reason: true, run: true }, 'release')
+  assertOptions<ReleaseOptions>(options, { reason: true, by: true, run: true }, 'release')
+  assertText(options.by, 'release: by')
   assertText(options.reason, 'release: reason')
   const { run } = options
   if (run !== undefined && !(Number.isSafeInteger(run) && run >= 1))
@@ -169,10 +176,8 @@ export function assertEntity(entity: Omit<Entity, 'instance'>): void {
   const example = "as in registerEntity({ kind: 'worker', name: 'one', metadata: {} })"
   if (!isName(kind) || !isName(name))
     throw new InvalidArgument(`registerEntity: kind and name must be non-empty strings, ${example}`)
-  if (isTooLong(kind) || isTooLong(name))
-    throw new InvalidArgument(
-      `registerEntity: kind and name must have at most ${MAX_NAME_BYTES} bytes each, ${example}`,
-    )
+  const fault = nameFault(kind) ?? nameFault(name)
+  if (fault !== undefined) throw new InvalidArgument(`registerEntity: kind or name ${fault}`)
   if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
     throw new InvalidArgument(`registerEntity: metadata must be an object, ${example}`)
 }

@@ -1,6 +1,7 @@
 /** Reads the postings that the view does not keep current, for `find` and `jobs`. */
 import type { Backend, StoredJob } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
+import { hasDroppedDetails } from '../model/posting.ts'
 import { Job } from './job.ts'
 
 /** The limits of one read: the number of postings, and their total size in bytes. */
@@ -24,9 +25,13 @@ export async function* readJobs(entries: readonly JobEntry[], backend: Reader): 
   }
 }
 
-/** Returns the posting that the view keeps current; undefined for a job outside the view, or that cannot be read any more. */
+/**
+ * Returns the posting that the view keeps current; undefined if the job is outside the view or cannot be read any more, or if the view has
+ * not kept its details.
+ */
 function known({ stored, windowStatus, content }: JobEntry): StoredJob | undefined {
-  return windowStatus === 'outside' || content === 'unreadable' ? undefined : stored
+  if (!stored || windowStatus === 'outside' || content === 'unreadable' || hasDroppedDetails(stored)) return undefined
+  return stored
 }
 
 function nextBatch(entries: readonly JobEntry[], from: number): JobEntry[] {

@@ -11,14 +11,9 @@ import { ClaimLost, InvalidArgument, JobboardError, NotFound } from '../../core/
 import { assertOptions } from '../../core/options.ts'
 import type { Claim } from '../claims/claim.ts'
 import type { Priority } from '../model/claim-order.ts'
+import { HOLD_FLOW } from '../model/expiry.ts'
 import { parseResources, type Resources } from '../model/resources.ts'
 import type { PostAndClaimOptions, WaitOptions } from './options.ts'
-
-/** The flow of the jobs that holds are. No conductor knows it. */
-const HOLD_FLOW = 'jobboard/hold'
-
-/** The age from which the job of a hold goes to the trash once the process that waits for it does not live. */
-export const HOLD_EXPIRES_AFTER = '1m'
 
 /** The resources to own, the name of the hold, and how long to wait for it. */
 export type HoldOptions = Resources &
@@ -89,7 +84,7 @@ export class ResourceHold implements AsyncDisposable {
     const outcome = await settleWithRetries<'released'>(
       this.#claim,
       async () => {
-        await this.#claim.consume()
+        await this.#claim.consumeWith(undefined)
         return 'released'
       },
       (error) => {

@@ -27,7 +27,7 @@ export function toScheduleHost({ backend, who, records, lookup, claims }: Schedu
     readClock: async () => backend.readClock?.(),
     async cancelJob(uuid, reason) {
       try {
-        await claims.cancel(await lookup.toOwnEntry(await lookup.find(uuid)), reason)
+        await claims.cancel(await lookup.toOwnEntry(await lookup.find(uuid)), { reason })
       } catch (error) {
         // It has ended meanwhile.
         if (!(error instanceof NotFound)) throw error

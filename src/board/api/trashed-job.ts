@@ -1,17 +1,21 @@
 /** A job in the trash, as the public API shows it. */
+import { type InspectOptions, inspect } from 'node:util'
 import { InvalidArgument } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
 import type { TrashedEntry } from '../backend.ts'
 import { type Attempt, toAttempts } from '../model/attempts.ts'
 import type { Priority } from '../model/claim-order.ts'
 import type { DependencyEnd } from '../model/dependencies.ts'
+import { isCancellation } from '../model/ended-job.ts'
 import { isExpired } from '../model/expiry.ts'
 import type { Details, Size } from '../model/posting.ts'
 import type { Resources } from '../model/resources.ts'
+import { unseal } from '../model/sealed.ts'
 
 /** A job in the trash, with owner, time and reason. `board.restore` moves it back to the queue, `board.purge` deletes it. */
 export class TrashedJob {
   readonly #entry: TrashedEntry
+  #details: Details | undefined
 
   /** @internal */
   constructor(entry: TrashedEntry) {
@@ -28,7 +32,8 @@ export class TrashedJob {
 
   /** The details of the job. They may contain secrets: never print them whole. */
   get details(): Details {
-    return this.#entry.posting.details
+    this.#details ??= unseal(this.#entry.posting.details)
+    return this.#details
   }
 
   /** The logbook of the job. */
@@ -91,6 +96,11 @@ export class TrashedJob {
     return isExpired(this.#entry)
   }
 
+  /** Whether the job was cancelled. */
+  get cancelled(): boolean {
+    return isCancellation(this.#entry.reason)
+  }
+
   get failure(): Failure | undefined {
     return this.#entry.failure
   }
@@ -100,6 +110,17 @@ export class TrashedJob {
     if (!(#entry in Object(trashed)))
       throw new InvalidArgument('the argument must be a TrashedJob, as board.trashed() yields them')
     return trashed.#entry
+  }
+
+  /** Returns the job without its details, as `JSON.stringify` writes it. */
+  toJSON(): Readonly<Record<string, unknown>> {
+    const { uuid, name, priority, runs, who, at, reason, cancelled } = this
+    return { uuid, name, priority, runs, who, at, reason, cancelled }
+  }
+
+  /** Returns the text for `console.log`, without details. */
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    return `TrashedJob ${inspect(this.toJSON(), options)}`
   }
 
   toString(): string {

@@ -4,6 +4,7 @@ import { defined } from '../../core/options.ts'
 import { formatDuration, toDate } from '../../core/time.ts'
 import type { Backend, Entity } from '../backend.ts'
 import type { Limits } from '../limits/limits.ts'
+import { countTrailingDeaths } from '../model/attempts.ts'
 import type { JobEntry } from '../model/entry.ts'
 import {
   CONDUCTOR_KIND,
@@ -14,8 +15,10 @@ import {
 } from '../model/flow-reference.ts'
 import { describeStop } from '../model/limit-stops.ts'
 import { describeTakenSlots, type LimitOrigin } from '../model/limits.ts'
+import type { Posting } from '../model/posting.ts'
 import type { KeptTokens, LimitBlocker } from '../queue/limit-lines.ts'
 import type { ClaimQueue } from '../queue/queue.ts'
+import { needsSuspectPlace, type SuspectPlace } from '../queue/suspect-place.ts'
 import type { UnacceptedFlows } from '../view/unaccepted-flows.ts'
 import { Job } from './job.ts'
 import { readJobs } from './read-jobs.ts'
@@ -54,6 +57,10 @@ export type WaitingFor = { readonly text: string } & (
       readonly job?: Job
     }
   | { readonly kind: 'flow'; readonly flow: string }
+  /** The job is a suspect, and each process that could run it runs another suspect: the `holders`. */
+  | { readonly kind: 'suspect'; readonly holders: readonly RunningSuspect[] }
+  /** The servers have refused the last claim of this process, for example because of a quota, a missing right or a full memory. It is tried again. */
+  | { readonly kind: 'refusal' }
 )
 
 /** Who has stopped a key, and why. */
@@ -79,6 +86,8 @@ export interface FullWaitingContext extends WaitingContext {
   /** Returns the job with this id, whose posting may be unread. */
   readonly byId: (id: string) => JobEntry
   readonly unaccepted: Pick<UnacceptedFlows, 'applyConductors' | 'after'>
+  /** The place for suspects of this process, and the name of this process as an owner. */
+  readonly suspects: { readonly place: Pick<SuspectPlace, 'holder'>; readonly who: string }
 }
 
 /** Returns the reason that this process knows without a request; undefined if the job runs, has ended, or can be claimed. */
@@ -117,7 +126,10 @@ export async function waitingFor(entry: JobEntry, situation: FullWaitingContext)
   const unknown = isUnknownFlow(first ?? entry, conductors)
   const kept = still || unknown ? undefined : queue.keptFor(entry)
   if (kept) return toKeptReason(kept)
-  if (!unknown) return still ?? (await findOutsideHolder(entry, backend))
+  if (!unknown) {
+    const suspect = (first ?? entry).stored && suspectReason(first ?? entry, { conductors, ...situation.suspects })
+    return withSuspect(still, suspect) ?? (await findOutsideHolder(entry, backend))
+  }
   const text = `no conductor here knows flow ${formatFlowReference(unknown)}`
   if (!still) return { kind: 'flow', flow: unknown.flow, text }
   if (!first || still.kind !== 'resource') return still
@@ -216,6 +228,71 @@ function toLimitReason({ key, rule, used, until }: LimitBlocker): Extract<Waitin
 
 function toStopped({ id, by, at, reason }: LimitOrigin): StoppedLimit {
   return { key: id, by, since: toDate(at), ...defined({ reason }) }
+}
+
+/** A suspect that has the place for suspects of a process. */
+export interface RunningSuspect {
+  readonly uuid: string
+  /** The owner: the process that runs it. */
+  readonly owner: string
+  readonly since?: Date
+  /** The name of its board, if it is not the board of the waiting job. */
+  readonly board?: string
+}
+
+/** Adds to the reason of a job that the job before it waits for a place for suspects. Without a reason, returns this one for the job itself. */
+export function withSuspect(reason: WaitingFor | undefined, suspect: WaitingFor | undefined): WaitingFor | undefined {
+  if (!reason || !suspect) return reason ?? suspect
+  return reason.kind === 'resource' ? { ...reason, text: `${reason.text}, and ${suspect.text}` } : reason
+}
+
+/**
+ * Returns the reason `suspect` if an unclaimed job is a suspect, and each process that could run it runs another suspect; undefined if a
+ * place is free.
+ */
+export function suspectReason(
+  { stored, claimed, cancelRequested }: Pick<JobEntry, 'stored' | 'claimed' | 'cancelRequested'>,
+  { conductors, place, who = '' }: { readonly conductors: readonly Entity[] } & Partial<FullWaitingContext['suspects']>,
+): WaitingFor | undefined {
+  if (!stored || claimed || !needsSuspectPlace(stored.posting, { isCancelled: cancelRequested })) return undefined
+  const work = toFlowReference(stored.posting)
+  const able = work ? conductors.filter((conductor) => isKnownToAny(work, [conductor])) : conductors
+  const own = place?.holder
+  const found = able.map(toRunningSuspect)
+  const holders = found.length > 0 || !own ? found : [{ uuid: own.uuid, owner: who, since: toDate(own.since) }]
+  const taken = holders.flatMap((holder) => holder ?? [])
+  if (taken.length === 0 || taken.length < holders.length) return undefined
+  const names = taken.slice(0, MAX_NAMED_JOBS).map(({ uuid, owner, since, board }) => {
+    return `job ${uuid}${board === undefined ? '' : ` of board ${board}`} in ${owner}${since ? ` since ${since.toISOString()}` : ''}`
+  })
+  const text = `${describeDeaths(stored.posting)}, and a process runs one such job at a time: it waits for ${names.join(', ')}`
+  return { kind: 'suspect', holders: taken, text }
+}
+
+/** Adds to the known reason of a listed job that this job, or the job before it, waits for a place for suspects. */
+export function suspectReasonOf(
+  { job, reason }: { readonly job: Job; readonly reason: WaitingFor | undefined },
+  conductors: readonly Entity[],
+): WaitingFor | undefined {
+  const waits = reason?.kind === 'resource' ? reason.job : reason ? undefined : job
+  return withSuspect(reason, waits && suspectReason(Job.entryFor(waits), { conductors }))
+}
+
+/** Returns a sentence that says how many of the last owners of the job died. */
+export function describeDeaths({ uuid, attempts }: Pick<Posting, 'uuid' | 'attempts'>): string {
+  return `the last ${countTrailingDeaths(attempts)} owners of job ${uuid} died while they ran it`
+}
+
+/** Reads the suspect that a conductor runs. Another release may have written the entity. */
+function toRunningSuspect({ name, metadata }: Entity): RunningSuspect | undefined {
+  const { job, since, board }: Readonly<Record<string, unknown>> = Object(metadata['suspect'])
+  if (typeof job !== 'string') return undefined
+  const at = new Date(since instanceof Date || typeof since === 'string' ? since : Number.NaN)
+  return {
+    ...{ uuid: job, owner: name },
+    ...(Number.isNaN(at.getTime()) ? {} : { since: at }),
+    ...(typeof board === 'string' ? { board } : {}),
+  }
 }
 
 /** Reads when the job was claimed: views do not read the postings that claims of other processes have written. */

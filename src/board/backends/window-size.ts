@@ -1,14 +1,13 @@
-/** The size of a view's window in a URI: `?window=10000&windowBytes=67108864`. */
+/** The size of a view's window in a URI: `?window=10000&windowBytes=268435456`. */
 import { InvalidArgument } from '../../core/errors.ts'
 import type { ResourceUri } from '../../core/uri.ts'
+import { defaultWindowBytes } from '../model/posting.ts'
 
 const DEFAULT_WINDOW_JOBS = 10_000
-const DEFAULT_WINDOW_BYTES = 64 * 1_024 * 1_024
-
 export interface WindowSize {
   /** The maximum number of jobs. */
   readonly window: number
-  /** The maximum size of the encoded postings, in bytes. */
+  /** The maximum memory of the postings, in bytes. */
   readonly windowBytes: number
 }
 
@@ -16,7 +15,7 @@ export interface WindowSize {
 export function windowSizeOf(uri: Pick<ResourceUri, 'parameters' | 'printable'>): WindowSize {
   return {
     window: numberOf(uri, { name: 'window', unit: 'jobs' }) ?? DEFAULT_WINDOW_JOBS,
-    windowBytes: numberOf(uri, { name: 'windowBytes', unit: 'bytes' }) ?? DEFAULT_WINDOW_BYTES,
+    windowBytes: numberOf(uri, { name: 'windowBytes', unit: 'bytes' }) ?? defaultWindowBytes(),
   }
 }
 

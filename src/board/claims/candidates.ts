@@ -2,12 +2,14 @@
  * Decides which of the chosen jobs may be claimed: not those over a limit, after attempts that an outage ended are marked; and not those that
  * nobody has started in time.
  */
-import { catchError, toFailed } from '../../core/result.ts'
-import type { Backend } from '../backend.ts'
+import { Unclaimable } from '../../core/errors.ts'
+import { catchError, type Result, toFailed } from '../../core/result.ts'
+import type { Backend, StoredJob } from '../backend.ts'
 import { exceededLimit, markOutages, unendedIncarnations } from '../model/attempts.ts'
+import { isDoomed } from '../model/dependencies.ts'
 import type { QueueEntry } from '../model/entry.ts'
 import { canExpire, isOverdue, listReservedFor } from '../model/expiry.ts'
-import type { Posting } from '../model/posting.ts'
+import { hasDroppedDetails, type Posting } from '../model/posting.ts'
 import type { Incarnation } from './incarnation.ts'
 
 /** A chosen job, with the posting by which limits are checked: attempts that an outage ended are marked as ended. */
@@ -18,31 +20,65 @@ export interface Candidate {
 
 export interface Candidates {
   readonly within: readonly Candidate[]
-  /** The jobs over a limit, and those that have expired, which are trashed instead. */
+  /** The jobs that are trashed instead of claimed: over a limit, expired, or doomed. */
   readonly over: readonly Candidate[]
   readonly refused: readonly { readonly place: QueueEntry; readonly error: Error }[]
 }
 
 export interface CandidateContext {
   readonly incarnation: Incarnation
-  readonly backend: Pick<Backend, 'now' | 'readClock' | 'capabilities'>
+  readonly backend: Pick<Backend, 'now' | 'readClock' | 'capabilities' | 'read'>
 }
 
 /** Sorts the chosen jobs. An error of one job affects no other. */
 export async function sortCandidates(places: readonly QueueEntry[], context: CandidateContext): Promise<Candidates> {
-  const { candidates, refused: doubtful } = await resolveOutages(places, context.incarnation)
+  const read = await readWholePostings(
+    places.map(({ stored }) => stored),
+    context.backend,
+  )
+  const whole: Candidate[] = []
+  const unread: Candidates['refused'][number][] = []
+  for (const [index, place] of places.entries()) {
+    const posting = read[index]
+    if (posting && 'value' in posting) whole.push({ place, posting: posting.value })
+    else if (posting) unread.push({ place, error: posting.error })
+  }
+  const { candidates, refused: doubtful } = await resolveOutages(whole, context.incarnation)
   const { expired, undecided } = await findExpired(candidates, context)
-  const refused = [...doubtful, ...undecided]
+  const refused = [...unread, ...doubtful, ...undecided]
   const hidden = new Set(undecided.map(({ place }) => place))
   const within: Candidate[] = []
   const over: Candidate[] = []
   for (const candidate of candidates) {
     if (hidden.has(candidate.place)) continue
     const limit = catchError(() => exceededLimit(candidate.posting))
-    if ('value' in limit && limit.value === undefined && !expired.has(candidate.place)) within.push(candidate)
+    const isOver =
+      expired.has(candidate.place) || (candidate.place.entry.cancelRequested && isDoomed(candidate.posting))
+    if ('value' in limit && limit.value === undefined && !isOver) within.push(candidate)
     else over.push(candidate)
   }
   return { within, over, refused }
+}
+
+/**
+ * Returns the whole postings of jobs, as a write needs them. Reads a posting again if the view has not kept its details; sends no request
+ * if the view has kept all of them. The result has an Unclaimable for a job that has another revision by now.
+ */
+export async function readWholePostings(
+  jobs: readonly StoredJob[],
+  backend: Pick<Backend, 'read'>,
+): Promise<Result<Posting>[]> {
+  const dropped = jobs.filter(hasDroppedDetails)
+  if (dropped.length === 0) return jobs.map(({ posting }) => ({ value: posting }))
+  const read = await backend.read(dropped.map(({ id }) => id)).catch(toFailed)
+  const found = new Map(dropped.map((job, index) => [job, 'error' in read ? read : read[index]]))
+  return jobs.map((job) => {
+    const content = found.has(job) ? found.get(job) : job
+    if (content && 'posting' in content && content.revision === job.revision) return { value: content.posting }
+    if (content && 'error' in content) return content
+    const { uuid, name } = job.posting
+    return { error: new Unclaimable(`job ${uuid} (${name}) was changed while it was being claimed`) }
+  })
 }
 
 /**
@@ -50,10 +86,9 @@ export async function sortCandidates(places: readonly QueueEntry[], context: Can
  * living owners fails, the job is not claimed now: it could be trashed for deaths that were outages.
  */
 async function resolveOutages(
-  places: readonly QueueEntry[],
+  candidates: readonly Candidate[],
   incarnation: Incarnation,
 ): Promise<{ readonly candidates: readonly Candidate[] } & Pick<Candidates, 'refused'>> {
-  const candidates = places.map((place) => ({ place, posting: place.stored.posting }))
   const owners = new Set(candidates.flatMap(({ posting }) => unendedIncarnations(posting)))
   if (owners.size === 0) return { candidates, refused: [] }
   try {

@@ -32,15 +32,19 @@ import type {
   StoredJob,
 } from '../backend.ts'
 import type { LimitBook } from '../limits/limit-book.ts'
-import { beginAttempt, exceededLimit, isSuspect } from '../model/attempts.ts'
-import { type HistoryEntry, toEndedJobRecord } from '../model/ended-job.ts'
+import { beginAttempt, exceededLimit } from '../model/attempts.ts'
+import { isDoomed } from '../model/dependencies.ts'
+import { CANCELLED_BY, type HistoryEntry, toEndedJobRecord } from '../model/ended-job.ts'
 import type { JobEntry, QueueEntry } from '../model/entry.ts'
 import { canExpire, expiryReason } from '../model/expiry.ts'
-import type { Posting } from '../model/posting.ts'
+import { hasDroppedDetails, type Posting } from '../model/posting.ts'
+import type { TakeOptions } from '../queue/queue.ts'
+import { needsSuspectPlace, SuspectPlace } from '../queue/suspect-place.ts'
 import type { BoardRecords } from '../records/board-records.ts'
 import type { JobEventKind, LiveView } from '../view/live-view.ts'
-import { type Candidate, sortCandidates } from './candidates.ts'
+import { type Candidate, readWholePostings, sortCandidates } from './candidates.ts'
 import { Claim } from './claim.ts'
+import { DoomedJobs } from './doomed-jobs.ts'
 import { Expirer } from './expirer.ts'
 import { GivenJobClaimer, noAnswerError } from './given-job.ts'
 import { Incarnation } from './incarnation.ts'
@@ -78,9 +82,6 @@ interface EndOfJob {
   readonly results?: Uint8Array
 }
 
-/** The start of the reason of a cancelled job in the trash. */
-const CANCELLED_BY = 'cancelled by'
-
 export class ClaimManager {
   readonly #backend: Backend
   readonly #view: LiveView
@@ -94,8 +95,6 @@ export class ClaimManager {
    * its job cancelled.
    */
   readonly #followed = new Map<JobEntry, Disposable>()
-  /** The claimed jobs that are suspects. */
-  readonly #suspects = new Set<JobEntry>()
   /** The jobs whose claim requests are not answered yet. */
   readonly #pendingClaims = new Set<QueueEntry>()
   readonly #contention = new ContentionEstimator()
@@ -105,12 +104,15 @@ export class ClaimManager {
   readonly #givenJobs: GivenJobClaimer
   /** Moves jobs that nobody has started in time to the trash. */
   readonly expirer: Expirer
+  /** Moves doomed jobs to the trash. */
+  readonly doomed: DoomedJobs
   readonly #noAnswer: { readonly error: Error }
   /** The session hold, kept while there are claims and shortly after. */
   #hold: SessionHold | undefined
   #holdTimer: NodeJS.Timeout | undefined
   #session: BoardSessionEvent | undefined
   #paused: boolean | undefined
+  #suspects = new SuspectPlace()
 
   constructor(options: ClaimManagerOptions) {
     this.#backend = options.backend
@@ -125,12 +127,24 @@ export class ClaimManager {
     this.expirer = new Expirer({
       ...options,
       incarnation: this.#incarnation,
-      discard: (stored, request) => {
-        const { id, revision, posting } = stored
-        return this.discard({ stored }, { id, revision, posting, ...request })
+      discard: async (stored, request) => {
+        const [posting = this.#noAnswer] = await readWholePostings([stored], this.#backend)
+        if ('error' in posting) throw posting.error
+        const { id, revision } = stored
+        await this.discard({ stored }, { id, revision, posting: posting.value, ...request })
       },
     })
+    this.doomed = new DoomedJobs({
+      ...options,
+      // The method `discard` waits for `doomed.ended`: called from here, it would wait for itself.
+      discard: (stored, request) => {
+        const { id, revision, posting } = stored
+        return this.#discardOne({ stored }, { id, revision, posting, ...request })
+      },
+      toReason: cancellationReason,
+    })
     this.#noAnswer = { error: noAnswerError(options.backend) }
+    this.shareSuspects(this.#suspects)
     this.#givenJobs = new GivenJobClaimer({
       ...options,
       resume: (place) => this.#rejected.resume(place),
@@ -147,11 +161,22 @@ export class ClaimManager {
     const { queue } = this.#view
     this.#advanceQueue()
     const accept = (posting: Posting) => this.accepts(asked.accept, posting)
-    const wanted = { ...asked, accept, holdsSuspect: this.#holdsSuspect(), spread: this.#currentSpread(asked.max) }
-    const places = queue.reserveNext(wanted)
+    const max = this.#rejected.limitTo(asked.max)
+    if (max === 0) return []
+    const wanted = { ...asked, max, accept, suspects: this.#suspects, spread: this.#currentSpread(max) }
+    const places = this.#rejected.fault ? this.#reserveUnrefused(wanted) : queue.reserveNext(wanted)
+    for (const place of places) this.#takeSuspectPlace(place.entry, place.stored.posting)
     // The search may have found when a limit permits the next job.
     this.#view.afterSearch()
     return places
+  }
+
+  /** Reserves jobs that were not refused before; if there are none, others. */
+  #reserveUnrefused(wanted: TakeOptions): QueueEntry[] {
+    const { queue } = this.#view
+    const accept = (posting: Posting) => !this.#rejected.wasRefused(posting) && wanted.accept(posting)
+    const places = queue.reserveNext({ ...wanted, accept })
+    return places.length > 0 ? places : queue.reserveNext(wanted)
   }
 
   /** Returns whether a job can be claimed on this backend, and `accept` accepts it. */
@@ -181,14 +206,15 @@ export class ClaimManager {
 
   /** Returns whether there is a job to claim that `accept` accepts. */
   hasClaimable(accept: (posting: Posting) => boolean): boolean {
-    const isFound = this.canClaim && this.#view.queue.hasClaimable((posting) => this.accepts(accept, posting))
+    const wanted = { accept: (posting: Posting) => this.accepts(accept, posting), suspects: this.#suspects }
+    const isFound = this.canClaim && this.#view.queue.hasClaimable(wanted)
     this.#view.afterSearch()
     return isFound
   }
 
-  /** Claims the reserved jobs. Jobs whose claims were refused are missing in the result. */
-  async claimAllReserved(places: readonly QueueEntry[]): Promise<Claim[]> {
-    const results = await this.#claimAll(places)
+  /** Claims the reserved jobs that `accept` accepts. Jobs whose claims were refused are missing in the result. */
+  async claimAllReserved(places: readonly QueueEntry[], accept?: (posting: Posting) => boolean): Promise<Claim[]> {
+    const results = await this.#claimAll(places, accept)
     return results.flatMap((result) => ('value' in result ? [result.value] : []))
   }
 
@@ -219,33 +245,44 @@ export class ClaimManager {
     return undefined
   }
 
+  /** The error with which the board has refused several claims of this process in a row; undefined if there is none. */
+  get fault(): Error | undefined {
+    return this.#rejected.fault
+  }
+
+  /** Returns the error with which the last claim of the job by this process was refused, if a later claim may be granted. */
+  refusalOf(job: Job): Error | undefined {
+    return this.#rejected.refusalOf(Job.entryFor(job))
+  }
+
   pausedChanged(paused: boolean): void {
     this.#paused = paused
   }
 
   /** Trashes a job that was never run; for other jobs, records a cancel request. @throws NotFound */
-  async cancel(job: Job, reason: string): Promise<void> {
+  async cancel(job: Job, { who = this.#who, ...given }: CancelReason): Promise<void> {
+    const reason = given.reason.toWellFormed()
     const entry = Job.entryFor(job)
     const { id, ended, claimed } = entry
     if (ended || id === undefined) throw new NotFound(`${job} has left the board`)
     const hasRun = claimed || (entry.stored?.posting.runs ?? 0) > 0
     let stored = hasRun ? undefined : await readJob(entry, this.#backend)
     while (stored?.posting.runs === 0) {
-      if (await this.#trashNeverRun(entry, stored, reason)) return
+      if (await this.#trashNeverRun(entry, stored, { who, reason })) return
       // Another post with its key may have replaced the posting: nobody would trash the job before somebody claims.
       const [found] = await this.#backend.read([id])
       if (!found || 'error' in found || found.revision === stored.revision) break
       stored = found
     }
-    await this.#backend.request({ kind: 'cancel', id, job: String(job), who: this.#who, reason })
+    await this.#backend.request({ kind: 'cancel', id, job: String(job), who, reason })
     this.#view.applyOwnChange(entry, 'cancelled')
   }
 
   /** Trashes a job that never ran; returns false if it has another revision: it was claimed, or its posting was replaced. */
-  async #trashNeverRun(entry: JobEntry, stored: StoredJob, reason: string): Promise<boolean> {
+  async #trashNeverRun(entry: JobEntry, stored: StoredJob, cancellation: Cancellation): Promise<boolean> {
     const { id, revision, posting } = stored
     const { cancelRequested } = entry
-    const trashReason = cancellationReason({ who: this.#who, reason })
+    const trashReason = cancellationReason(cancellation)
     try {
       await this.discard(entry, { id, revision, posting, cancelRequested, reason: trashReason })
       this.#view.applyOwnChange(entry, 'trashed')
@@ -258,7 +295,7 @@ export class ClaimManager {
 
   /** Takes the claim of a job away from its owner. @throws as `JobBoard.release` */
   release(job: Job, options: ReleaseOptions): Promise<ReleasedClaim> {
-    const context = { backend: this.#backend, view: this.#view, who: this.#who }
+    const context = { backend: this.#backend, view: this.#view, who: options.by ?? this.#who }
     return releaseClaim(job, options, { ...context, discard: (from, request) => this.discard(from, request) })
   }
 
@@ -312,23 +349,37 @@ export class ClaimManager {
     return spread === 1 ? 1 : (spread * (max + this.#pendingClaims.size)) / max
   }
 
-  #holdsSuspect(): boolean {
-    for (const { stored } of this.#pendingClaims) if (isSuspect(stored.posting)) return true
-    return this.#suspects.size > 0
+  /** @internal The place for suspects of this process. */
+  get suspects(): SuspectPlace {
+    return this.#suspects
   }
 
-  async #claimAll(places: readonly QueueEntry[]): Promise<Result<Claim>[]> {
+  /** @internal Shares the place for suspects with other boards of this process. Call it before the first claim. */
+  shareSuspects(place: SuspectPlace): void {
+    this.#suspects = place
+    place.onChange(() => this.#view.changed.notify())
+  }
+
+  #takeSuspectPlace(entry: JobEntry, posting: Posting): void {
+    if (!needsSuspectPlace(posting, { isCancelled: entry.cancelRequested })) return
+    this.#suspects.take(entry, { uuid: posting.uuid, board: this.#backend.uri, clock: this.clock })
+  }
+
+  async #claimAll(places: readonly QueueEntry[], accept?: (posting: Posting) => boolean): Promise<Result<Claim>[]> {
     for (const place of places) this.#pendingClaims.add(place)
     this.#hold ??= this.#backend.holdSession()
     using _view = this.#view.hold()
     this.#incarnation.start()
     try {
-      const results = await this.#claimWithinLimits(places)
+      const results = await this.#claimWithinLimits(places, accept)
       const lost = results.filter((result) => 'error' in result && isLostRace(result.error)).length
       this.#contention.recordClaims({ won: results.filter((result) => 'value' in result).length, lost })
       return results
     } finally {
-      for (const place of places) this.#pendingClaims.delete(place)
+      for (const place of places) {
+        this.#pendingClaims.delete(place)
+        if (!this.#claims.has(place.entry)) this.#suspects.release(place.entry)
+      }
       this.#view.queue.endTrials(places)
       this.#rejected.release(places)
       this.#releaseHold()
@@ -336,11 +387,19 @@ export class ClaimManager {
   }
 
   /** Claims the jobs. Jobs over a limit are trashed instead. An error of one job does not affect the others. */
-  async #claimWithinLimits(places: readonly QueueEntry[]): Promise<Result<Claim>[]> {
-    const { within, over, refused } = await sortCandidates(places, {
+  async #claimWithinLimits(
+    places: readonly QueueEntry[],
+    accept?: (posting: Posting) => boolean,
+  ): Promise<Result<Claim>[]> {
+    const {
+      within: claimable,
+      over,
+      refused,
+    } = await sortCandidates(places, {
       incarnation: this.#incarnation,
       backend: this.#backend,
     })
+    const within = accept ? claimable.filter((candidate) => this.#isAcceptedWhole(candidate, accept)) : claimable
     const [claimed, discarded] = await Promise.all([
       this.#claimEach(within),
       Promise.all(over.map((candidate) => this.#discard(candidate).catch(toFailed))),
@@ -350,15 +409,25 @@ export class ClaimManager {
     for (const [index, { place }] of tried.entries()) {
       const result = results[index]
       if (result && 'error' in result) this.#rejected.rejected(place, result.error)
+      else this.#rejected.granted(place)
     }
     return results
+  }
+
+  /** Returns whether `accept` accepts the whole posting of a job that was chosen without its details. */
+  #isAcceptedWhole({ place, posting }: Candidate, accept: (posting: Posting) => boolean): boolean {
+    if (posting === place.stored.posting || !hasDroppedDetails(place.stored)) return true
+    if (this.accepts(accept, posting)) return true
+    this.#safeAccept.decline(accept, place.stored.posting)
+    return false
   }
 
   /** Claims each job in one transaction; the requests are sent together. */
   async #claimEach(candidates: readonly Candidate[]): Promise<Result<Claim>[]> {
     if (candidates.length === 0) return []
     await this.#limits.open('view')
-    const at = new Date(this.clock.now())
+    // The post and the end of the job go by this clock, too: with another one, the run could begin before the post.
+    const at = new Date(this.#backend.now())
     const attempt = { who: this.#who, at, incarnation: this.#incarnation.id }
     const places = candidates.map(({ place }) => place)
     // Each request has its own try block: a posting to which no attempt can be added must not prevent the other claims.
@@ -434,7 +503,8 @@ export class ClaimManager {
     for (const [index, { entry }] of places.entries()) {
       const result = claimed[index]
       if (!entry.cancelRequested || entry.id === undefined || !result || 'error' in result) continue
-      cancelling.push(this.#notifyCancelled(entry.id, result.value))
+      const { value: claim } = result
+      cancelling.push(this.#notifyCancelled(entry.id, claim).then(() => claim.noteCancelledBefore()))
     }
     if (cancelling.length > 0) await Promise.all(cancelling)
   }
@@ -449,7 +519,7 @@ export class ClaimManager {
     this.#followed.get(entry)?.[Symbol.dispose]()
     if (entry.follower) this.#followed.set(entry, entry.follower.follow(entry))
     // The newest attempt is still running: only earlier attempts make a job a suspect.
-    if (isSuspect({ ...posting, attempts: posting.attempts.slice(0, -1) })) this.#suspects.add(entry)
+    this.#takeSuspectPlace(entry, { ...posting, attempts: posting.attempts.slice(0, -1) })
     // The end of the session may have been reported between the answer and this line.
     const now = this.#session
     if (now?.session !== session || now.state === 'lost' || now.state === 'closed')
@@ -488,10 +558,16 @@ export class ClaimManager {
     }
     this.#finishClaim(entry, claim)
     this.#view.applyOwnChange(entry, OWN_CHANGES[settlement.kind])
+    if (settlement.kind === 'trash') await this.doomed.ended
   }
 
-  /** Trashes an unclaimed job in one transaction. @throws as `Backend.discard` */
-  discard(job: Pick<JobEntry, 'stored'>, discarded: Omit<DiscardRequest, 'who' | 'history'>): Promise<void> {
+  /** Trashes an unclaimed job in one transaction, and the jobs that this dooms. @throws as `Backend.discard` */
+  async discard(job: Pick<JobEntry, 'stored'>, discarded: Omit<DiscardRequest, 'who' | 'history'>): Promise<void> {
+    await this.#discardOne(job, discarded)
+    await this.doomed.ended
+  }
+
+  #discardOne(job: Pick<JobEntry, 'stored'>, discarded: Omit<DiscardRequest, 'who' | 'history'>): Promise<void> {
     const history = this.#toHistory(job, { kind: 'trash', ...discarded })
     return this.#backend.discard({ ...discarded, who: this.#who, ...history })
   }
@@ -517,6 +593,10 @@ export class ClaimManager {
 
   async #discard({ place: { entry, stored }, posting }: Candidate): Promise<Result<Claim>> {
     const { id, revision } = stored
+    if (entry.cancelRequested && isDoomed(posting)) {
+      await this.doomed.end(id)
+      return { error: new Unclaimable(`job ${posting.uuid} was trashed: a job on which it depends is in the trash`) }
+    }
     const limit = exceededLimit(posting) ?? (canExpire(posting) ? expiryReason(posting) : 'over a limit')
     const { cancelRequested } = entry
     await this.discard(entry, { id, revision, posting, cancelRequested, reason: limit })
@@ -532,12 +612,13 @@ export class ClaimManager {
   cancelled(entry: JobEntry): void {
     const claim = this.#claims.get(entry)
     if (claim && entry.id !== undefined) void this.#notifyCancelled(entry.id, claim)
+    else if (!claim) this.doomed.noteShown(entry)
   }
 
   /** Cancels the claim. The name and reason in the request are for people: without them the claim is cancelled, too. */
   async #notifyCancelled(id: string, claim: Claim): Promise<void> {
     const request = await this.#backend.cancellation(id).catch(() => undefined)
-    const trashReason = request ? cancellationReason(request) : 'cancelled'
+    const trashReason = cancellationReason(request ?? { who: 'an unknown owner', reason: NO_REASON })
     claim.requestCancel(new Cancelled(`${claim.job}: ${trashReason}`, { trashReason }))
   }
 
@@ -565,7 +646,7 @@ export class ClaimManager {
     this.#claims.delete(entry)
     this.#followed.get(entry)?.[Symbol.dispose]()
     this.#followed.delete(entry)
-    this.#suspects.delete(entry)
+    this.#suspects.release(entry)
     this.#releaseHold()
   }
 
@@ -582,12 +663,13 @@ function isLostRace(error: Error): boolean {
   return error instanceof Unclaimable && !(error instanceof LimitReached || error instanceof LimitsChanged)
 }
 
+/** The reason of a cancellation, and the person or program that asks for it: this process by default. */
+interface CancelReason {
+  readonly who?: string | undefined
+  readonly reason: string
+}
+
 /** Returns the reason with which a cancelled job is moved to the trash. */
 function cancellationReason({ who, reason }: Cancellation): string {
   return reason === NO_REASON ? `${CANCELLED_BY} ${who}` : `${CANCELLED_BY} ${who}: ${reason}`
-}
-
-/** Returns whether a job in the trash was cancelled, by the reason that it has there. */
-export function isCancellation(trashReason: string): boolean {
-  return trashReason.startsWith(`${CANCELLED_BY} `)
 }

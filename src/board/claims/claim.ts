@@ -93,6 +93,8 @@ export class Claim implements AsyncDisposable {
     lost: new AbortFlag(),
     cancelled: new AbortFlag(),
   }
+  /** The reason why the job was cancelled before it was claimed. */
+  #cancelledBefore: Cancelled | undefined
   #phase: 'held' | 'settling' | 'settled' | 'lost' = 'held'
 
   /** @internal Boards grant claims. */
@@ -143,10 +145,14 @@ export class Claim implements AsyncDisposable {
   /**
    * Settles the job as done: it leaves the board. With `results`, a board that has a history keeps them, up to 64 KiB: `board.result` returns them.
    *
-   * @throws InvalidArgument for results that are not plain data or too large; ClaimLost, NotFound (settled before), NotConnected, OutcomeUnknown
+   * Refuses a job that was cancelled before it was claimed: a loop that does not check `cancelled` would otherwise consume it, and the jobs
+   * that depend on it would run.
+   *
+   * @throws Cancelled for such a job: trash it; InvalidArgument for results that are not plain data or too large; ClaimLost, NotFound (settled before), NotConnected, OutcomeUnknown
    * @example await claim.consume({ results: { pages: 12 } })
    */
   async consume(options: ConsumeOptions = {}): Promise<void> {
+    if (this.#cancelledBefore) throw this.#cancelledBefore
     const { keepsHistory } = this.#granted.manager
     await this.consumeWith(toKeptBytes(options, { what: String(this.job), keepsHistory }))
   }
@@ -181,7 +187,8 @@ export class Claim implements AsyncDisposable {
   /** Moves the job to the trash; it is not run again unless it is restored. @throws as {@link consume} */
   async trash(options: TrashOptions = {}): Promise<void> {
     assertTrashOptions(options)
-    const reason = options.reason ?? (options.failure ? describeFailure(options.failure) : 'trashed by its owner')
+    const given = options.reason ?? (options.failure ? describeFailure(options.failure) : 'trashed by its owner')
+    const reason = given.toWellFormed()
     const failure = options.failure ? { failure: options.failure } : {}
     await this.#settle({ kind: 'trash', posting: this.#toEndedPosting('failed', reason), reason, ...failure })
   }
@@ -251,6 +258,12 @@ export class Claim implements AsyncDisposable {
   /** @internal Fires `cancelled`. */
   requestCancel(reason: Cancelled): void {
     this.stops.cancelled.abort(reason)
+  }
+
+  /** @internal Notes that the job was cancelled before this claim was granted. */
+  noteCancelledBefore(): void {
+    const { reason } = this.stops.cancelled
+    if (reason instanceof Cancelled) this.#cancelledBefore = reason
   }
 
   /** @internal The resources that may still be held after the claim was removed by hand. */

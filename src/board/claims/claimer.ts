@@ -1,7 +1,7 @@
 /** Waits for jobs that can be claimed, and claims them. */
-import { abortAfter, type FollowingSignal, followSignals } from '../../core/async/abort.ts'
+import { abortAfter, answerInTime, type FollowingSignal, followSignals } from '../../core/async/abort.ts'
 import { keepAlive } from '../../core/async/lifecycle.ts'
-import { NotConnected, NotFound, Timeout } from '../../core/errors.ts'
+import { NotConnected, NotFound, OutcomeUnknown, Timeout } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import { type Duration, formatDuration } from '../../core/time.ts'
 import { Job } from '../api/job.ts'
@@ -19,6 +19,17 @@ import type { LiveView } from '../view/live-view.ts'
 import type { Claim } from './claim.ts'
 import type { ClaimManager } from './claim-manager.ts'
 import { type Waiter, WaitingView } from './waiting-view.ts'
+import { Withdrawals } from './withdrawals.ts'
+
+/** The reason in the trash of a job whose claim was granted after its poster had stopped waiting. */
+const LATE_REASON = 'its poster did not wait for it any longer'
+
+/** The post of a job that its poster claims. */
+export interface OwnPost {
+  readonly post: () => Promise<Job>
+  /** Finds the job after a post whose outcome is not known; absent if another post may have the same uuid. */
+  readonly find?: (() => Promise<Job>) | undefined
+}
 
 export interface ClaimerOptions {
   readonly backend: Backend
@@ -34,16 +45,18 @@ export interface ClaimerOptions {
 export class Claimer {
   readonly #options: ClaimerOptions
   readonly #waiting: WaitingView
+  readonly #withdrawals: Withdrawals
 
   constructor(options: ClaimerOptions) {
     this.#options = options
+    this.#withdrawals = new Withdrawals({ ...options, cancel: (job, reason) => options.claims.cancel(job, { reason }) })
     this.#waiting = new WaitingView(options)
   }
 
   /** Resolves when there is a job to claim. Without a timeout, a caller on a busy board polls. @throws Timeout */
   async waitForClaimable(options: WaitOptions): Promise<void> {
     assertWaitOptions(options)
-    await this.waitToClaim({ ...options, accept: () => true })
+    await this.#inTime(options, { work: () => this.waitToClaim({ ...options, accept: () => true }) })
   }
 
   /** Resolves when there is a job to claim that `accept` accepts. @throws Timeout */
@@ -62,6 +75,16 @@ export class Claimer {
   /** Waits for claimable jobs and claims up to `max`. @throws Timeout; the signal's reason; InvalidState when the board is closed */
   async claimNext(options: ClaimNextOptions): Promise<[Claim, ...Claim[]]> {
     const settings = claimNextSettings(options)
+    // Without a time limit there is no limit to enforce: the caller waits until jobs are claimed, or its signal fires.
+    if (options.timeout === undefined) return this.#claimNext(options, settings)
+    const undo = (claims: readonly Claim[]) => Promise.all(claims.map((claim) => claim[Symbol.asyncDispose]()))
+    return this.#inTime(options, { work: () => this.#claimNext(options, settings), undo })
+  }
+
+  async #claimNext(
+    options: ClaimNextOptions,
+    settings: ReturnType<typeof claimNextSettings>,
+  ): Promise<[Claim, ...Claim[]]> {
     const { claims, view } = this.#options
     this.#startUpkeep()
     using _alive = keepAlive()
@@ -80,7 +103,7 @@ export class Claimer {
         await this.#waitForChange(waiter, { stop: late, timeout: options.timeout })
         continue
       }
-      const [first, ...rest] = await claims.claimAllReserved(places)
+      const [first, ...rest] = await claims.claimAllReserved(places, settings.accept)
       if (!first) continue
       this.#waiting.noteClaimed()
       return [first, ...rest]
@@ -108,29 +131,51 @@ export class Claimer {
   }
 
   /**
-   * Claims a job that this board has posted as soon as its turn comes, in spite of its delay. If that fails, the job is cancelled and
-   * trashed.
+   * Posts a job and claims it as soon as its turn comes, in spite of its delay. If that fails, the job is cancelled and trashed: at once, or
+   * when the servers answer again (`withdrawals.ts`).
    *
-   * @throws NotFound when the job was cancelled meanwhile
+   * @throws Timeout, the signal's reason; what the post throws; NotFound when the job was cancelled meanwhile
    */
-  async claimOwnPost(job: Job, options: WaitOptions): Promise<Claim> {
-    const { claims, view } = this.#options
-    using _reserved = view.queue.reserve(Job.entryFor(job))
+  async claimOwnPost(own: OwnPost, options: WaitOptions): Promise<Claim> {
+    return this.#inTime(options, {
+      work: () => this.#postThenClaim(own, options),
+      undo: (claim) => this.#withdrawals.giveUp(claim, LATE_REASON),
+    })
+  }
+
+  async #postThenClaim({ post, find }: OwnPost, options: WaitOptions): Promise<Claim> {
+    using stop = followSignals([this.#options.signal, options.signal])
+    using late = followSignals([stop.signal])
+    using _timer = this.#startTimeout(late, options.timeout)
+    let job: Job
     try {
-      using stop = followSignals([this.#options.signal, options.signal])
-      using late = followSignals([stop.signal])
-      using _timer = this.#startTimeout(late, options.timeout)
-      using _view = view.hold()
-      await view.whenEntered(late).catch((error: unknown) => {
-        if (!(error instanceof NotConnected)) throw error
-      })
-      while (!view.isCurrent) await view.changed.wait(late)
-      using _held = await view.pin(Job.entryFor(job))
-      return await this.#claimThis(job, { stop, late })
+      job = await post()
     } catch (error) {
-      await claims.cancel(job, describeError(error)).catch(() => undefined)
+      if (find && error instanceof OutcomeUnknown) await this.#withdrawals.withdraw(find, describeError(error))
       throw error
     }
+    try {
+      return await this.#claimPosted(job, { stop, late })
+    } catch (error) {
+      await this.#withdrawals.withdraw(async () => job, describeError(error))
+      throw error
+    }
+  }
+
+  async #claimPosted(
+    job: Job,
+    { stop, late }: { readonly stop: FollowingSignal; readonly late: FollowingSignal },
+  ): Promise<Claim> {
+    const { view } = this.#options
+    late.throwIfAborted()
+    using _reserved = view.queue.reserve(Job.entryFor(job))
+    using _view = view.hold()
+    await view.whenEntered(late).catch((error: unknown) => {
+      if (!(error instanceof NotConnected)) throw error
+    })
+    while (!view.isCurrent) await view.changed.wait(late)
+    using _held = await view.pin(Job.entryFor(job))
+    return await this.#claimThis(job, { stop, late })
   }
 
   /** @param signals.late ends the wait for a change; a claim that was requested by then may still be granted */
@@ -165,11 +210,20 @@ export class Claimer {
     }
   }
 
-  /** Starts what a board that claims does for the others: it sets aside jobs that no conductor knows, and trashes jobs that expire. */
+  /**
+   * Starts the work that a board does for other boards once it claims: it sets aside jobs that no conductor knows, and trashes jobs that
+   * expire or are doomed.
+   */
   #startUpkeep(): void {
     const { view, claims } = this.#options
     view.unaccepted.start()
     claims.expirer.start()
+    claims.doomed.start()
+  }
+
+  /** Does the work within the limits of the caller, also while the servers do not answer. @throws Timeout, the signal's reason */
+  #inTime<T>(limits: WaitOptions, what: { work: () => Promise<T>; undo?: (value: T) => unknown }): Promise<T> {
+    return answerInTime(limits, { ...what, late: () => this.#timeoutError(limits.timeout ?? 0) })
   }
 
   #startTimeout(stop: FollowingSignal, timeout: Duration | undefined): Disposable {

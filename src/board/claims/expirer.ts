@@ -13,7 +13,7 @@
  * A job with `reservedFor` is kept as long as that owner lives: it claims the job itself, and may wait for long.
  */
 import { asError, NotConnected, NotFound, OutcomeUnknown, Unclaimable } from '../../core/errors.ts'
-import { systemAlarmClock } from '../../core/time.ts'
+import { startTimer, systemAlarmClock } from '../../core/time.ts'
 import type { Backend, DiscardRequest, StoredJob } from '../backend.ts'
 import type { QueueEntry } from '../model/entry.ts'
 import { expiryReason, isOverdue, listReservedFor } from '../model/expiry.ts'
@@ -89,7 +89,7 @@ export class Expirer {
     if (!this.#isStarted || this.#isBusy || this.#timer || signal.aborted) return
     // Boards with a clock in this process have no other process that could try it, too.
     const pauseMs = backend.clock ? 0 : Math.random() * MAX_SPREAD_MS
-    this.#timer = setTimeout(() => void this.#expireShown(), pauseMs).unref()
+    this.#timer = startTimer(() => void this.#expireShown(), pauseMs).unref()
   }
 
   /** Never rejects. After an error without a connection, the board is listed again, and so are its expired jobs. */

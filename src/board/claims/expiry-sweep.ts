@@ -14,7 +14,9 @@
  * A page has at most 500 jobs, and about 4 MiB. So a job of a board with n jobs is found n / 500 × 10 s after it has expired at the
  * latest, and 10 min later if it is the first that can expire; later only if postings are larger than 8 KiB.
  */
-import { InvalidPosting, NotConnected, OutcomeUnknown } from '../../core/errors.ts'
+
+import { InvalidPosting, isError, NotConnected, OutcomeUnknown } from '../../core/errors.ts'
+import { startTimer } from '../../core/time.ts'
 import type { Backend, BoardSections, JobSummary, StoredJob } from '../backend.ts'
 import { type ClaimOrderKey, toPriority } from '../model/claim-order.ts'
 import { canExpire } from '../model/expiry.ts'
@@ -74,7 +76,7 @@ export class ExpirySweep {
 
   /** Sets the timer, with a random part: of processes that started together, one reads the page. */
   #arm(): void {
-    this.#timer = setTimeout(() => void this.#turn(), PERIOD_MS * (0.5 + Math.random())).unref()
+    this.#timer = startTimer(() => void this.#turn(), PERIOD_MS * (0.5 + Math.random())).unref()
   }
 
   async #turn(): Promise<void> {
@@ -84,7 +86,7 @@ export class ExpirySweep {
       this.#reported = undefined
     } catch (error) {
       const isAway = error instanceof NotConnected || error instanceof OutcomeUnknown
-      if (!signal.aborted && !isAway && error instanceof Error && error.message !== this.#reported) {
+      if (!signal.aborted && !isAway && isError(error) && error.message !== this.#reported) {
         this.#reported = error.message
         onError(error)
       }

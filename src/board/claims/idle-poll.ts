@@ -8,6 +8,7 @@
 import { monotonic, sleep } from '../../core/time.ts'
 import type { Backend, UnclaimedJobs } from '../backend.ts'
 import type { ClaimOrderKey } from '../model/claim-order.ts'
+import { isDoomed } from '../model/dependencies.ts'
 import type { Posting } from '../model/posting.ts'
 import { dueTime } from '../queue/queue.ts'
 import { ReadSize } from '../view/content-reader.ts'
@@ -22,6 +23,8 @@ export interface IdlePollOptions {
   readonly accepts: (posting: Posting) => boolean
   /** The ids of jobs that are known not to be accepted. */
   readonly rejected: Iterable<string>
+  /** Receives a job that was cancelled and never ran. */
+  readonly onDoomed: (id: string) => void
 }
 
 export class IdlePoll {
@@ -100,7 +103,7 @@ export class IdlePoll {
     ids: readonly string[],
     { cancelled, signal }: Pick<UnclaimedJobs, 'cancelled'> & { readonly signal: AbortSignal },
   ): Promise<boolean> {
-    const { backend, accepts } = this.#options
+    const { backend, accepts, onDoomed } = this.#options
     for (let from = 0; from < ids.length; ) {
       const part = ids.slice(from, from + this.#readSize.postings)
       const read = await backend.read(part)
@@ -108,7 +111,8 @@ export class IdlePoll {
       this.#readSize.adapt(read)
       for (const [index, id] of part.entries()) {
         const job = read[index]
-        if (!job || 'error' in job || !accepts(job.posting)) this.#rejected.add(id)
+        if (job && 'posting' in job && cancelled.has(id) && isDoomed(job.posting)) onDoomed(id)
+        else if (!job || 'error' in job || !accepts(job.posting)) this.#rejected.add(id)
         else if (!cancelled.has(id) && dueTime(job) > backend.now()) this.#delayed.set(id, dueTime(job))
         else return true
       }

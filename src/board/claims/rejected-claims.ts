@@ -1,31 +1,50 @@
 /**
  * Handles rejected claims. The view already knows the reason of most rejections: another owner was faster, and the job is not
- * chosen again. A job that would be chosen again at once, for ever, is paused or hidden.
+ * chosen again. A job that would be chosen again at once, for ever, is paused; a job that this process cannot claim at all is hidden.
+ *
+ * Any other refusal may pass: a quota, an ACL, a revoked grant, a trigger that fails, a full memory. Its job is tried again after a pause
+ * that grows. If several claims in a row are refused in this way, the board is taken for the cause. Then no job is claimed during a pause,
+ * which grows. After each pause this process tries 2, 4, 8, and at last {@link MAX_TRIES} jobs, and first the jobs that were not refused
+ * before. So jobs that are refused each time do not keep the other jobs from being tried. A granted claim ends these pauses.
  */
+import { keepNewest } from '../../core/collections/keep-newest.ts'
 import {
   ClaimLost,
-  InvalidState,
-  JobboardError,
+  Duplicate,
+  InvalidArgument,
+  InvalidPosting,
   LimitReached,
   LimitsChanged,
   NotConnected,
   NotFound,
   OutcomeUnknown,
+  PayloadTooLarge,
   ResourceLocked,
   Unclaimable,
+  UnsupportedCapability,
 } from '../../core/errors.ts'
-import { backoffDelay } from '../../core/time.ts'
+import { backoffDelay, startTimer } from '../../core/time.ts'
 import type { JobEntry, QueueEntry } from '../model/entry.ts'
+import type { Posting } from '../model/posting.ts'
 import type { LiveView } from '../view/live-view.ts'
 
-/** The pause of a job whose claim failed with a retryable error of the server. */
+/** The first pause of a job that is rejected repeatedly. */
 const RETRY_PAUSE_MS = 500
 /** The longest pause of a job that is rejected repeatedly. */
 const MAX_RETRY_PAUSE_MS = 10_000
+/** The pauses of a job and of the board after refusals that may pass. */
+const REFUSAL_PAUSES = { first: 250, max: 30_000 } as const
+/** The maximum number of jobs that are tried between two pauses of the board. */
+const MAX_TRIES = 64
+/** The number of such refusals in a row after which the board is taken for the cause. */
+const MIN_REFUSALS_OF_BOARD = 3
 /** The first and the longest pause of a job whose resource another program has locked: nobody reports when it is unlocked. */
 const UNLOCK_PAUSES = { first: 50, max: 5_000, jitter: 'none' } as const
 /** The number of unexplained rejections before the job is paused: the change that explains one may not have arrived yet. */
 const MAX_UNEXPLAINED_REJECTIONS = 3
+
+/** The number of refused jobs that are remembered. */
+const MAX_REFUSED = 10_000
 
 export interface RejectedClaimsOptions {
   readonly view: LiveView
@@ -39,8 +58,18 @@ export class RejectedClaims {
   /** The number of unexplained rejections of each entry; a change of the job creates a new entry. */
   readonly #unexplained = new WeakMap<QueueEntry, number>()
   readonly #paused = new WeakSet<QueueEntry>()
-  /** The message of the board's error that was reported last. */
-  #boardFault: string | undefined
+  /** The error of each job that was refused, until it is tried again with success, or changes. */
+  readonly #refusals = new WeakMap<QueueEntry, Error>()
+  /** The same jobs by their uuids, the newest ones. */
+  readonly #refusedUuids = new Set<string>()
+  /** The refusals since the last granted claim. */
+  #refused: { readonly error: Error; readonly times: number } | undefined
+  /** Whether no job is claimed, because the board has refused several claims. */
+  #isResting = false
+  /** The number of such pauses since the last granted claim. */
+  #rests = 0
+  /** The number of jobs that are tried before the next pause. */
+  #triesLeft = 0
 
   constructor(options: RejectedClaimsOptions) {
     this.#options = options
@@ -52,16 +81,82 @@ export class RejectedClaims {
     if (error instanceof LimitReached || error instanceof LimitsChanged) return
     if (error instanceof ResourceLocked && error.holder) this.#pauseUntilUnlocked(place)
     else if (isExpectedRejection(error)) this.#pauseIfUnexplained(place)
-    else if (error instanceof InvalidState) this.#restForBoard(place, error)
-    else if (error instanceof JobboardError && error.retryable) this.#pauseJob(place, RETRY_PAUSE_MS)
-    else this.#hide(place.entry, error)
+    else if (isPermanent(error)) this.#hide(place.entry, error)
+    else if (isOfJobAlone(error)) this.#refuseJob(place, error)
+    else this.#refuse(place, error)
   }
 
-  /** Pauses the job, and reports the error once: the board grants no claims until it is repaired, and the job is not the cause. */
-  #restForBoard(place: QueueEntry, error: InvalidState): void {
-    if (this.#boardFault !== error.message) this.#options.onError(error)
-    this.#boardFault = error.message
-    this.#pauseJob(place, MAX_RETRY_PAUSE_MS / 10)
+  /** Notes that the claim of a job was granted: the board grants claims. */
+  granted({ stored }: QueueEntry): void {
+    this.#refused = undefined
+    this.#rests = 0
+    this.#triesLeft = 0
+    this.#refusedUuids.delete(stored.posting.uuid)
+  }
+
+  /** Returns whether the last claim of this job was refused for a reason that may pass. */
+  wasRefused({ uuid }: Pick<Posting, 'uuid'>): boolean {
+    return this.#refusedUuids.has(uuid)
+  }
+
+  /** The error with which the board has refused several claims in a row; undefined if there is none. */
+  get fault(): Error | undefined {
+    const { error, times } = this.#refused ?? { times: 0 }
+    return times >= MIN_REFUSALS_OF_BOARD ? error : undefined
+  }
+
+  /** Returns how many of `max` jobs may be claimed now: all of them, or fewer after several refusals in a row. */
+  limitTo(max: number): number {
+    if (!this.fault) return max
+    return this.#isResting ? 0 : Math.min(max, this.#triesLeft)
+  }
+
+  /** Returns the error with which the last claim of the job was refused. */
+  refusalOf({ queueEntry }: JobEntry): Error | undefined {
+    return queueEntry && this.#refusals.get(queueEntry)
+  }
+
+  /** Pauses the job, and the board after several refusals. Each kind of error is reported once. */
+  #refuse(place: QueueEntry, error: Error): void {
+    const { times = 0, error: last } = this.#refused ?? {}
+    if (!last || toKind(last) !== toKind(error)) this.#options.onError(error)
+    this.#refused = { error, times: times + 1 }
+    this.#pauseAfterRefusal(place, error)
+    if (this.#isResting || !this.fault) return
+    this.#triesLeft -= 1
+    if (this.#triesLeft <= 0) this.#rest()
+  }
+
+  /** Begins a pause in which no job is claimed. Each pause is longer than the last one, and more jobs are tried after it. */
+  #rest(): void {
+    this.#isResting = true
+    this.#rests += 1
+    startTimer(
+      () => {
+        this.#isResting = false
+        this.#triesLeft = Math.min(2 ** this.#rests, MAX_TRIES)
+        this.#options.view.changed.notify()
+      },
+      backoffDelay(this.#rests, REFUSAL_PAUSES),
+    ).unref()
+  }
+
+  /**
+   * Pauses a job that is refused because of the job itself. This says nothing about other jobs, so the board does not rest. The job is not
+   * hidden: another server may accept a larger one, and somebody may remove what is in its way. The error is reported once.
+   */
+  #refuseJob(place: QueueEntry, error: Error): void {
+    if (!this.#refusals.has(place)) this.#options.onError(error)
+    this.#pauseAfterRefusal(place, error)
+  }
+
+  #pauseAfterRefusal(place: QueueEntry, error: Error): void {
+    this.#refusals.set(place, error)
+    this.#refusedUuids.add(place.stored.posting.uuid)
+    keepNewest(this.#refusedUuids, MAX_REFUSED)
+    const tries = (this.#unexplained.get(place) ?? 0) + 1
+    this.#unexplained.set(place, tries)
+    this.#pauseJob(place, backoffDelay(tries, REFUSAL_PAUSES))
   }
 
   /** Makes the entries available again, except the paused ones. */
@@ -93,7 +188,7 @@ export class RejectedClaims {
 
   #pauseJob(place: QueueEntry, milliseconds: number): void {
     this.#paused.add(place)
-    setTimeout(() => this.resume(place), milliseconds).unref()
+    startTimer(() => this.resume(place), milliseconds).unref()
   }
 
   /** Ends the pause of a job, if it is paused: its time is over, or a caller asks for this very job. */
@@ -112,6 +207,21 @@ export class RejectedClaims {
 /** Returns whether the view receives the reason of the error, or a reconnect resolves it, so that the job may be chosen again. */
 function isExpectedRejection(error: Error): boolean {
   return [Unclaimable, NotFound, NotConnected, OutcomeUnknown, ClaimLost].some((known) => error instanceof known)
+}
+
+/** Returns whether this process cannot claim the job before its posting changes, whatever state the servers are in. */
+function isPermanent(error: Error): boolean {
+  return [InvalidPosting, InvalidArgument, UnsupportedCapability].some((known) => error instanceof known)
+}
+
+/** Returns whether the cause is the job, not the board: it is too large for the server, or the trash has a job with its id already. */
+function isOfJobAlone(error: Error): boolean {
+  return error instanceof PayloadTooLarge || error instanceof Duplicate
+}
+
+/** Returns the class and the code of an error. Messages name the job, so they differ from job to job for the same cause. */
+function toKind(error: Error): string {
+  return `${error.name} ${Object(error).code}`
 }
 
 /**

@@ -6,6 +6,7 @@ import { InvalidPosting } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import { parseAcceptResult } from '../api/options.ts'
 import type { Posting } from '../model/posting.ts'
+import { isDropped, isSealed, unseal } from '../model/sealed.ts'
 
 /** The maximum number of remembered jobs whose error was reported. */
 const MAX_REPORTED_JOBS = 1_000
@@ -13,13 +14,16 @@ const MAX_REPORTED_JOBS = 1_000
 export class SafeAccept {
   readonly #onError: (error: Error) => void
   readonly #reported = new Set<string>()
+  /** The dropped details of jobs whose whole posting was read, and not accepted by the function. */
+  readonly #declined = new WeakMap<object, WeakSet<object>>()
 
   constructor(options: { readonly onError: (error: Error) => void }) {
     this.#onError = options.onError
   }
 
   /**
-   * Returns the result of `accept` for the posting; false if it throws.
+   * Returns the result of `accept` for the posting; false if it throws. Returns true if it throws because it reads details that the view
+   * has not kept: the claimer then reads the whole posting, and calls it again.
    *
    * @throws InvalidArgument when it returns a promise, which is a mistake in `accept` and not in the posting
    */
@@ -28,10 +32,20 @@ export class SafeAccept {
     try {
       answer = accept(posting)
     } catch (error) {
+      const { details } = posting
+      if (isDropped(details)) return !this.#declined.get(accept)?.has(details)
+      // Sealed details cannot be cloned, for example: the function gets plain ones.
+      if (isSealed(details)) return this.accepts(accept, { ...posting, details: unseal(details) })
       this.#report(posting, error)
       return false
     }
     return parseAcceptResult(answer)
+  }
+
+  /** Notes that `accept` has not accepted the whole posting of a job. `kept` is the part of the posting that the view has. */
+  decline(accept: (posting: Posting) => boolean, kept: Posting): void {
+    const declined = this.#declined.get(accept) ?? new WeakSet()
+    this.#declined.set(accept, declined.add(kept.details))
   }
 
   #report({ uuid, name }: Posting, cause: unknown): void {

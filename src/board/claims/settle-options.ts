@@ -1,5 +1,5 @@
 /** The options of settlements, and their checks. */
-import { InvalidArgument, UnsupportedCapability } from '../../core/errors.ts'
+import { InvalidArgument, isError, UnsupportedCapability } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
 import { assertOptions } from '../../core/options.ts'
 import type { Duration } from '../../core/time.ts'
@@ -76,6 +76,6 @@ export function assertTrashOptions(options: TrashOptions): void {
   assertText(reason, 'trash: reason')
   if (failure === undefined) return
   const { name, message }: Partial<Failure> = Object(failure)
-  if (typeof name === 'string' && typeof message === 'string' && !(failure instanceof Error)) return
+  if (typeof name === 'string' && typeof message === 'string' && !isError(failure)) return
   throw new InvalidArgument('trash: failure must be a Failure, as failureOf(error) returns it')
 }

@@ -25,6 +25,7 @@ import type { Posting } from '../model/posting.ts'
 import { dueTime } from '../queue/queue.ts'
 import type { LiveView } from '../view/live-view.ts'
 import { ChangeBudget } from './change-budget.ts'
+import type { DoomedJobs } from './doomed-jobs.ts'
 import { IdlePoll } from './idle-poll.ts'
 
 /**
@@ -39,6 +40,7 @@ const NO_POLLING_MS = { notConnected: 5_000, failed: 60_000 } as const
 export interface WaitingViewOptions {
   readonly backend: Backend
   readonly view: LiveView
+  readonly claims: { readonly doomed: Pick<DoomedJobs, 'add'> }
   /** Fires when the board is closed. */
   readonly signal: AbortSignal
   readonly onError: (error: Error) => void
@@ -211,9 +213,12 @@ export class WaitingView {
 
   /** Never rejects. After an error the view is opened, which reports its own errors and tries again. */
   async #pollUntilOver({ signal }: FollowingSignal): Promise<void> {
-    const { backend, view, onError } = this.#options
+    const { backend, view, claims, onError } = this.#options
     const rejected = this.#rejectedIds()
-    const poll = new IdlePoll({ backend, rejected, accepts: (posting) => this.#isAccepted(posting) })
+    const poll = new IdlePoll({
+      ...{ backend, rejected, accepts: (posting) => this.#isAccepted(posting) },
+      onDoomed: (id) => claims.doomed.add([id]),
+    })
     const leastMs = Math.max(POLL_MS.least, this.#budget.refillMs)
     const pollMs = Math.min(POLL_MS.most, leastMs + rejected.length * POLL_MS.perRejected)
     try {

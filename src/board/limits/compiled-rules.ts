@@ -1,4 +1,5 @@
 /** Finds the rule for a key: the limit of the key itself, else that of the pattern with the longest prefix; and its holds. */
+import { PatternMap } from '../../core/collections/pattern-map.ts'
 import { defined } from '../../core/options.ts'
 import type { LimitOrigin, LimitRule, LimitRules } from '../model/limits.ts'
 import type { ReadRecord } from '../records/record-store.ts'
@@ -13,8 +14,8 @@ export class CompiledRules implements LimitRules {
   readonly #cached = new Map<string, LimitRule | undefined>()
 
   constructor(limits: readonly ReadRecord<LimitRecord>[] = [], holds: readonly ReadRecord<HoldRecord>[] = []) {
-    this.#limits = new PatternMap(limits)
-    this.#holds = new PatternMap(holds)
+    this.#limits = new PatternMap(limits, ({ id }) => id)
+    this.#holds = new PatternMap(holds, ({ id }) => id)
   }
 
   get isEmpty(): boolean {
@@ -69,43 +70,4 @@ function longestOf(holds: readonly ReadRecord<HoldRecord>[]): Pick<LimitRule, 'h
 
 function toOrigin(id: string, { by, at, reason }: Pick<HoldRecord, 'by' | 'at' | 'reason'>): LimitOrigin {
   return { id, by, at, ...defined({ reason }) }
-}
-
-/** Finds records by key, among those of keys and of patterns. */
-class PatternMap<T extends { readonly id: string }> {
-  readonly #exact = new Map<string, T>()
-  /** The patterns by their prefixes. */
-  readonly #patterns = new Map<string, T>()
-  /** The lengths of the prefixes, longest first. */
-  readonly #lengths: readonly number[]
-
-  constructor(records: readonly T[]) {
-    for (const record of records) {
-      if (record.id.endsWith('*')) this.#patterns.set(record.id.slice(0, -1), record)
-      else this.#exact.set(record.id, record)
-    }
-    this.#lengths = [...new Set([...this.#patterns.keys()].map(({ length }) => length))].sort((a, b) => b - a)
-  }
-
-  get size(): number {
-    return this.#exact.size + this.#patterns.size
-  }
-
-  some(test: (record: T) => boolean): boolean {
-    return [...this.#exact.values(), ...this.#patterns.values()].some(test)
-  }
-
-  find(key: string): T | undefined {
-    return this.findAll(key)[0]
-  }
-
-  /** Returns all records that apply to the key, the most specific first. */
-  findAll(key: string): T[] {
-    const exact = this.#exact.get(key)
-    const found = this.#lengths.flatMap((length) => {
-      const pattern = length <= key.length ? this.#patterns.get(key.slice(0, length)) : undefined
-      return pattern ? [pattern] : []
-    })
-    return exact ? [exact, ...found] : found
-  }
 }

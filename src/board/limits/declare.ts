@@ -1,7 +1,9 @@
 /** Declares the limits of a program when it starts. Limits that were set at run time stay until their declaration changes. */
+
 import { createHash } from 'node:crypto'
 import { IncompatibleVersion, InvalidArgument } from '../../core/errors.ts'
 import { assertOptions, defined } from '../../core/options.ts'
+import { MAX_NAME_BYTES, nameFault } from '../../core/texts.ts'
 import type { ReadRecord, RecordStore } from '../records/record-store.ts'
 import { changeRecord } from './change-record.ts'
 import type { LimitRecord } from './record.ts'
@@ -52,7 +54,8 @@ export function toDeclaredLimits(given: DeclaredLimits): Required<DeclaredLimits
   const { declare, owner = DEFAULT_OWNER, prune = false } = given
   if (typeof declare !== 'object' || declare === null || Array.isArray(declare))
     throw new InvalidArgument("limits: declare must be an object, as in { 'tenant/*': { concurrency: 3 } }")
-  if (typeof owner !== 'string' || owner === '') throw new InvalidArgument('limits: owner must be a non-empty text')
+  if (typeof owner !== 'string' || owner === '' || nameFault(owner) !== undefined)
+    throw new InvalidArgument(`limits: owner must be a non-empty text of at most ${MAX_NAME_BYTES} bytes`)
   if (prune && given.owner === undefined)
     throw new InvalidArgument(
       'limits: prune needs an owner, as in owner: "billing": it removes what this owner no longer declares',

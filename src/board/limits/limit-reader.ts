@@ -3,7 +3,7 @@ import { NotFound } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import type { LimitUse } from '../model/limits.ts'
 import type { RecordStore } from '../records/record-store.ts'
-import { type LimitView, type LimitViewOptions, matchingViews, toHeld, toKeyUses, toLimitView } from './limit-view.ts'
+import { indexViews, type LimitView, type LimitViewOptions, toHeld, toKeyUses, toLimitView } from './limit-view.ts'
 import type { HoldRecord, LimitRecord } from './record.ts'
 import { countWaiting, joinCounts, type KeyCount, toWaiting, type UnclaimedJob, type WaitingCount } from './waiting.ts'
 
@@ -51,7 +51,7 @@ export class LimitReader {
   async show(key: string, options: LimitViewOptions): Promise<LimitView> {
     const views = await this.listSet()
     if (key.endsWith('*')) return this.#showPattern(key, views, options)
-    const matching = matchingViews(key, views)
+    const matching = indexViews(views).findAll(key)
     const limit = matching.find(({ set, error }) => set ?? error)
     const held = matching.find((view) => view.held)?.held
     if (!limit && !held) throw new NotFound(`limit ${key}: nothing is set for it, nor for a pattern that it matches`)
@@ -75,8 +75,9 @@ export class LimitReader {
   /** Adds to each view the keys in use to which its limit applies. A key without a limit is added to its hold. */
   async #withKeys(views: readonly LimitView[], counted: WaitingCount | undefined): Promise<LimitView[]> {
     const byLimit = new Map<LimitView, KeyCount[]>()
+    const index = indexViews(views)
     for (const count of joinCounts(await this.#useOf(views), counted)) {
-      const matching = matchingViews(count.key, views)
+      const matching = index.findAll(count.key)
       const limit = matching.find(({ set, error }) => set ?? error) ?? matching[0]
       if (!limit) continue
       const keys = byLimit.get(limit)

@@ -1,7 +1,8 @@
 /** Limits as `board.limits` shows them. */
+import { PatternMap } from '../../core/collections/pattern-map.ts'
 import { defined } from '../../core/options.ts'
 import { toDate } from '../../core/time.ts'
-import { isLimitOf, takeTokens, toArrivalAt } from '../model/limits.ts'
+import { takeTokens, toArrivalAt } from '../model/limits.ts'
 import type { ReadRecord } from '../records/record-store.ts'
 import { type HoldRecord, type LimitRecord, toTokenRate } from './record.ts'
 import { firstKeys, type KeyCount } from './waiting.ts'
@@ -58,7 +59,7 @@ export function toLimitView(record: ReadRecord<LimitRecord>): LimitView {
   return {
     key: record.id,
     ...settings,
-    set: { by, at: new Date(at) },
+    set: { by, at: toDate(at) },
     ...(declared && { declared: { owner: declared.owner, version: declared.version } }),
   }
 }
@@ -81,11 +82,10 @@ export function toHeld(record: ReadRecord<HoldRecord>, now: number): LimitView['
   if ('error' in record) return { by: 'a newer release', since: new Date(0), reason: record.error.message }
   const { until, reason, by, at } = record.value
   if (until !== undefined && until <= now) return undefined
-  return { by, since: new Date(at), ...defined({ until: until === undefined ? undefined : toDate(until), reason }) }
+  return { by, since: toDate(at), ...defined({ until: until === undefined ? undefined : toDate(until), reason }) }
 }
 
-/** Returns the limits and holds that apply to the key, the most specific first. */
-export function matchingViews(key: string, views: readonly LimitView[]): LimitView[] {
-  const rank = (view: LimitView) => (view.key === key ? Number.POSITIVE_INFINITY : view.key.length)
-  return views.filter((view) => isLimitOf(view.key, key)).sort((a, b) => rank(b) - rank(a))
+/** Returns the limits and holds by their keys and patterns. */
+export function indexViews(views: readonly LimitView[]): PatternMap<LimitView> {
+  return new PatternMap(views, ({ key }) => key)
 }

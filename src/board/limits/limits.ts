@@ -2,7 +2,7 @@
  * The limits of a board: `board.limits`. The limit of a key or pattern is a record, and takes effect with the next claim of every process:
  * see `model/limits.ts`.
  */
-import { abortAfter } from '../../core/async/abort.ts'
+import { abortAfter, answerInTime } from '../../core/async/abort.ts'
 import { AbortFlag } from '../../core/async/abort-flag.ts'
 import { InvalidArgument, JobboardError, NotFound, Timeout, UnsupportedCapability } from '../../core/errors.ts'
 import { assertOptions, defined } from '../../core/options.ts'
@@ -27,10 +27,15 @@ import { assertKeyOrPattern, type LimitSettings, toLimitRecord } from './setting
 import { type LimitStop, stopsOf } from './stops.ts'
 import type { TokenCall } from './token-taker.ts'
 
+/** The greatest length of the name of a person. */
+const MAX_BY = 1_000
+
 /** The options of `board.limits.pushBack`: the time for which the key is held. */
 export interface PushBackOptions {
   readonly for: Duration
   readonly reason?: string
+  /** The person or program that asks for it; the name of this process by default. */
+  readonly by?: string
 }
 
 /** The options of `board.limits.take`; all are optional. */
@@ -112,14 +117,16 @@ export class Limits {
    * Sets the limit of a key or pattern, in place of the former one. Running jobs continue. One limit applies to a key: its own, otherwise
    * that of the longest matching pattern. If conductors declare a limit of the key, this one stays until their declaration changes.
    *
+   * @param options.by the person or program that sets it; the name of this process by default
    * @throws InvalidArgument; UnsupportedCapability, NotConnected, OutcomeUnknown
    * @example await board.limits.set('api/stripe', { concurrency: 10, rate: { limit: 100, per: '1m', burst: 20 } })
    */
-  async set(key: string, settings: LimitSettings): Promise<void> {
+  async set(key: string, settings: LimitSettings, options: { readonly by?: string } = {}): Promise<void> {
     assertKeyOrPattern(key)
+    assertBy(options, 'limits.set')
     const value = toLimitRecord(key, settings)
     await this.#prepare()
-    const record: LimitRecord = { ...value, by: this.#host.who, at: this.#host.now() }
+    const record: LimitRecord = { ...value, by: options.by ?? this.#host.who, at: this.#host.now() }
     await changeRecord(this.#limits, key, (found) => ({ ...record, ...toDeclaredMark(found) }))
     await this.#applyRates(key)
   }
@@ -157,24 +164,26 @@ export class Limits {
    * @example await board.limits.pushBack('api/stripe', { for: '30s' })
    */
   async pushBack(key: string, options: PushBackOptions): Promise<void> {
-    assertOptions(options, { for: true, reason: true }, 'pushBack')
+    assertOptions(options, { for: true, reason: true, by: true }, 'pushBack')
     const ms = toMilliseconds(options.for, 'pushBack: for')
     assertReason(options.reason, 'pushBack')
+    assertBy(options, 'pushBack')
     await this.#prepare()
-    await this.#hold(key, { until: this.#host.now() + ms, ...defined({ reason: options.reason }) })
+    await this.#hold(key, { until: this.#host.now() + ms, ...defined({ reason: options.reason, by: options.by }) })
   }
 
   /** Stops a key or pattern: holds it until {@link resume}. Running jobs continue. @throws InvalidArgument */
-  async stop(key: string, options: { readonly reason?: string } = {}): Promise<void> {
+  async stop(key: string, options: { readonly reason?: string; readonly by?: string } = {}): Promise<void> {
     if (Object.hasOwn(Object(options), 'for'))
       throw new InvalidArgument(
         `limits.stop holds ${key} until resume: to hold it for a time, use limits.pushBack(key, { for: '1h' })`,
       )
-    assertOptions(options, { reason: true }, 'limits.stop')
-    const { reason } = options
+    assertOptions(options, { reason: true, by: true }, 'limits.stop')
+    const { reason, by } = options
+    assertBy(options, 'limits.stop')
     assertReason(reason, 'limits.stop')
     await this.#prepare()
-    await this.#hold(key, defined({ reason }))
+    await this.#hold(key, defined({ reason, by }))
   }
 
   /**
@@ -213,8 +222,12 @@ export class Limits {
     if (problem !== undefined) throw new InvalidArgument(`${what}: ${problem}`)
     this.#assertSupported()
     const late = new AbortFlag()
-    using _timer = abortAfter(late, timeout, (time) => new Timeout(`limit ${key}: no token was free within ${time}`))
-    await this.#host.take(key, { cost, signal, timeout: late })
+    const toTimeout = (time: string) => new Timeout(`limit ${key}: no token was free within ${time}`)
+    using _timer = abortAfter(late, timeout, toTimeout)
+    await answerInTime(
+      { timeout },
+      { work: () => this.#host.take(key, { cost, signal, timeout: late }), late: toTimeout },
+    )
   }
 
   /** Whether the board has limits. Boards that are shared with TaskFlow have none. */
@@ -262,13 +275,13 @@ export class Limits {
     }
   }
 
-  async #hold(key: string, hold: Pick<HoldRecord, 'until' | 'reason'>): Promise<void> {
+  async #hold(key: string, hold: Pick<HoldRecord, 'until' | 'reason'> & { readonly by?: string }): Promise<void> {
     assertKeyOrPattern(key)
     const now = this.#host.now()
     await changeRecord(this.#holds, key, (record) => {
       const former = record && !('error' in record) ? record.value : undefined
       if (former && lastsLonger(former, hold)) return 'keep'
-      return { ...hold, by: this.#host.who, at: now }
+      return { by: this.#host.who, ...hold, at: now }
     })
     await this.#removeEndedHolds(now)
   }
@@ -289,6 +302,12 @@ const ENDED_HOLD_MS = 60_000
 /** Returns whether the former hold ends with the new one or later. A new hold without an end replaces any former one. */
 function lastsLonger(former: HoldRecord, { until }: Pick<HoldRecord, 'until'>): boolean {
   return until !== undefined && (former.until ?? Number.POSITIVE_INFINITY) >= until
+}
+
+/** Checks the name of the person or program that changes a limit. @throws InvalidArgument */
+function assertBy({ by }: { readonly by?: string }, what: string): void {
+  if (by !== undefined && (typeof by !== 'string' || by === '' || by.length > MAX_BY))
+    throw new InvalidArgument(`${what}: by must be a text of 1 to ${MAX_BY} characters`)
 }
 
 /** Checks that the reason is a text: with another value, no process could read the hold, and the key would be held until it is resumed. */

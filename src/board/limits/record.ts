@@ -1,7 +1,11 @@
 /** The records of limits and of holds. */
 import { InvalidPosting } from '../../core/errors.ts'
 import type { TokenRate } from '../model/limits.ts'
+import { count, exactly, fieldsOf, optional, type Parser, parseStored, text, time, where } from '../model/stored.ts'
 import type { RecordKind } from '../records/record-store.ts'
+
+/** The longest period of a rate, and the longest time between two of its starts: a century. */
+export const MAX_PERIOD_MS = 36_525 * 86_400_000
 
 /** The limit of a key, or of all keys with the prefix of a pattern (`tenant/*`). */
 export interface LimitRecord {
@@ -35,43 +39,49 @@ export function toTokenRate({ limit, perMs, burst }: Required<LimitRecord>['rate
   return { intervalMs: perMs / limit, burst }
 }
 
-export const LIMITS: RecordKind<LimitRecord> = { name: 'limit', format: 1, parse: parseLimitRecord }
-export const HOLDS: RecordKind<HoldRecord> = { name: 'limit-hold', format: 1, parse: parseHoldRecord }
+/**
+ * The maximum size of a limit or a hold: every process that claims keeps all of them in memory. A larger record cannot be read, and no job
+ * with its keys starts: without the record, more jobs would start than it permits.
+ */
+const MAX_LIMIT_BYTES = 16 * 1_024
+
+export const LIMITS: RecordKind<LimitRecord> = {
+  ...{ name: 'limit', format: 1, maxBytes: MAX_LIMIT_BYTES },
+  parse: parseLimitRecord,
+}
+export const HOLDS: RecordKind<HoldRecord> = {
+  ...{ name: 'limit-hold', format: 1, maxBytes: MAX_LIMIT_BYTES },
+  parse: parseHoldRecord,
+}
+
+const LIMIT = fieldsOf<LimitRecord>({
+  concurrency: optional(count),
+  rate: optional(
+    fieldsOf({
+      limit: positive(Number.MAX_VALUE),
+      perMs: positive(MAX_PERIOD_MS),
+      burst: positive(Number.MAX_SAFE_INTEGER),
+    }),
+  ),
+  fair: optional(exactly(true)),
+  by: text,
+  at: time,
+  declared: optional(fieldsOf({ owner: text, version: count, digest: text })),
+})
+const HOLD = fieldsOf<HoldRecord>({ until: optional(time), reason: optional(text), by: text, at: time })
+
+function positive(most: number): Parser<number> {
+  return where((value): value is number => typeof value === 'number' && value > 0 && value <= most)
+}
 
 function parseLimitRecord(value: unknown, id: string): LimitRecord {
-  const { concurrency, rate, fair, by, at, declared } = Object(value)
-  const isValid =
-    isOptional(concurrency, (count) => Number.isSafeInteger(count) && Number(count) >= 0) &&
-    isOptional(rate, isRate) &&
-    isOptional(fair, (is) => is === true) &&
-    isOptional(declared, isDeclared) &&
-    typeof by === 'string' &&
-    Number.isFinite(at)
-  if (!isValid) throw new InvalidPosting(`limit ${id} is not complete`)
-  return value as LimitRecord
-}
-
-function isRate(value: unknown): boolean {
-  const { limit, perMs, burst } = Object(value)
-  return [limit, perMs, burst].every((number) => Number.isFinite(number) && number > 0)
-}
-
-function isDeclared(value: unknown): boolean {
-  const { owner, version, digest } = Object(value)
-  return typeof owner === 'string' && Number.isSafeInteger(version) && typeof digest === 'string'
+  const record = parseStored(value, LIMIT, `limit ${id}`)
+  // An interval that overflows would permit every start.
+  if (record.rate && !(toTokenRate(record.rate).intervalMs <= MAX_PERIOD_MS))
+    throw new InvalidPosting(`limit ${id} cannot be read: rate is not valid`)
+  return record
 }
 
 function parseHoldRecord(value: unknown, id: string): HoldRecord {
-  const { until, reason, by, at } = Object(value)
-  const isValid =
-    isOptional(until, Number.isFinite) &&
-    isOptional(reason, (text) => typeof text === 'string') &&
-    typeof by === 'string' &&
-    Number.isFinite(at)
-  if (!isValid) throw new InvalidPosting(`the hold of limit ${id} is not complete`)
-  return value as HoldRecord
-}
-
-function isOptional(value: unknown, isValid: (value: unknown) => boolean): boolean {
-  return value === undefined || isValid(value)
+  return parseStored(value, HOLD, `the hold of limit ${id}`)
 }

@@ -4,12 +4,10 @@ import { assertOptions, defined } from '../../core/options.ts'
 import { shortenText } from '../../core/texts.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import { limitKeyProblem, MAX_CONCURRENCY } from '../model/limits.ts'
-import type { LimitRecord } from './record.ts'
+import { type LimitRecord, MAX_PERIOD_MS } from './record.ts'
 
 /** The maximum number of starts in a millisecond: no board starts more. */
 const MAX_STARTS_PER_MS = 1_000
-/** The longest period of a rate, and the longest time between two of its starts: a century. */
-const MAX_PERIOD_MS = 36_525 * 86_400_000
 
 /** The settings of a limit, of which there is at least one. */
 export interface LimitSettings {

@@ -2,7 +2,7 @@
 import { defined } from '../../core/options.ts'
 import { describeStop } from '../model/limit-stops.ts'
 import { isLimitOf } from '../model/limits.ts'
-import { type LimitView, matchingViews } from './limit-view.ts'
+import { indexViews, type LimitView } from './limit-view.ts'
 
 /** A limit or hold by which no job of a key starts. */
 export interface LimitStop {
@@ -18,7 +18,8 @@ export interface LimitStop {
  * @param views all limits and holds of the board
  */
 export function stopsOf(key: string, views: readonly LimitView[]): LimitStop[] {
-  const above = matchingViews(key, views)
+  // A pattern is found by itself too, as the prefix of its own text.
+  const above = indexViews(views).findAll(key)
   const setting = above.find(({ set, error }) => set ?? error)
   const within = views.filter((view) => !above.includes(view) && key.endsWith('*') && isLimitOf(key, view.key))
   return [

@@ -13,8 +13,8 @@
  * A job with two or more deaths at the end of its list is a **suspect**. A process runs one suspect at a time, so that a job
  * that crashes the process ends few other runs.
  */
-import { InvalidPosting } from '../../core/errors.ts'
-import { isTooLong, MAX_NAME_BYTES } from '../../core/texts.ts'
+import { InvalidPosting, isDate } from '../../core/errors.ts'
+import { cutText, nameFault } from '../../core/texts.ts'
 import { type Backoff, backoffDelay } from '../../core/time.ts'
 import type { StoredBackOff } from './back-off.ts'
 
@@ -113,7 +113,7 @@ function toEndedAttempt({ who, at }: Attempt, end: { ended: 'failed' | 'returned
     who,
     at,
     ended: end.ended,
-    ...(end.reason === undefined ? {} : { reason: end.reason.slice(0, MAX_REASON_LENGTH) }),
+    ...(end.reason === undefined ? {} : { reason: cutText(end.reason, MAX_REASON_LENGTH) }),
   }
 }
 
@@ -162,15 +162,16 @@ export function parseAttempts(value: unknown): readonly RecordedAttempt[] {
 
 function parseAttempt(value: unknown): RecordedAttempt {
   const { who, at, ended, reason, incarnation } = Object(value) as Record<string, unknown>
-  const date = new Date(at instanceof Date || typeof at === 'string' || typeof at === 'number' ? at : Number.NaN)
+  const date = new Date(isDate(at) || typeof at === 'string' || typeof at === 'number' ? at : Number.NaN)
   if (typeof who !== 'string' || Number.isNaN(date.getTime()))
     throw new InvalidPosting('an attempt must have a who and a valid date at')
-  if (isTooLong(who)) throw new InvalidPosting(`the owner of an attempt has more than ${MAX_NAME_BYTES} bytes`)
+  const fault = nameFault(who)
+  if (fault !== undefined) throw new InvalidPosting(`the owner of an attempt ${fault}`)
   return {
     who,
     at: date,
     ...(ended === 'failed' || ended === 'returned' ? { ended } : {}),
-    ...(typeof reason === 'string' ? { reason: reason.slice(0, MAX_REASON_LENGTH) } : {}),
+    ...(typeof reason === 'string' ? { reason: cutText(reason, MAX_REASON_LENGTH) } : {}),
     ...(typeof incarnation === 'string' && incarnation.length <= MAX_INCARNATION_LENGTH ? { incarnation } : {}),
   }
 }

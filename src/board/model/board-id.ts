@@ -58,3 +58,28 @@ function normalizeHosts({ authority }: Pick<ResourceUri, 'authority'>, port: str
     .toSorted()
     .join(',')
 }
+
+type Meta = Readonly<Record<string, unknown>>
+
+/**
+ * Returns whether a book belongs to another board. A book without a mark, of an older release or made by hand, may
+ * belong to any board.
+ */
+export function isOfOtherBoard({ board }: Meta, own: { readonly boardId: string }): boolean {
+  return typeof board === 'string' && board !== own.boardId
+}
+
+/**
+ * Returns what the logbook says about a job that the board does not have, as the end of an error message. The message begins with the places
+ * in which the job was not found. A job of another board may wait or run there.
+ *
+ * @param uri the board that was asked
+ */
+export function toLogbookText(
+  { meta = {}, state }: { readonly meta?: Meta; readonly state: string },
+  uri: string,
+): string {
+  return isOfOtherBoard(meta, { boardId: boardId(uri) })
+    ? `its logbook belongs to board ${meta['board']}, and says ${state}: ask that board`
+    : `its logbook says ${state}`
+}

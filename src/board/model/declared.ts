@@ -11,11 +11,11 @@
  * `limits: 'none'` of a caller stays: such a job keeps no limit at all, not even that of its flow.
  */
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
-import { isTooLong, MAX_NAME_BYTES } from '../../core/texts.ts'
-import { type AnyFlow, evaluateDeclarations } from '../../flow/index.ts'
+import { nameFault } from '../../core/texts.ts'
+import { type AnyFlow, evaluateDeclarations, type PostingDefaults } from '../../flow/index.ts'
 import { type KeyOptions, mergeKeys, toKeyFields, toKeyOptions } from './key.ts'
 import { type LimitCost, parseLimits, type StoredLimits, toLimitCosts } from './limits.ts'
-import type { Posting, PostOptions } from './posting.ts'
+import { makePosting, type Posting, type PostOptions } from './posting.ts'
 import { parseResources, type Resources, toResourceWants } from './resources.ts'
 
 /** The declarations of a flow for the store of one job. */
@@ -43,6 +43,27 @@ export function toDeclared(flow: AnyFlow, store: object): Declared {
     ...(resources === undefined ? {} : parsed(flow, 'resources', () => parseDeclaredResources(resources))),
     ...(limits === undefined ? {} : parsed(flow, 'limits', () => parseDeclaredLimits(limits))),
     ...(key === undefined ? {} : parsed(flow, 'key', () => parseDeclaredKey(key))),
+  }
+}
+
+/**
+ * Checks the options that a flow declares for all its jobs, except the options that it computes from a store: otherwise each of its jobs would be
+ * refused when it is posted or claimed.
+ *
+ * @throws InvalidArgument, with the name of the flow
+ */
+export function assertFixedPosting(flow: AnyFlow): void {
+  const fixed = Object.entries(flow.posting ?? {}).filter(([, value]) => typeof value !== 'function')
+  const posting: PostingDefaults = Object.fromEntries(fixed)
+  toDeclared({ ...flow, posting }, {})
+  const { resources: _, key: __, limits: ___, ...options } = posting
+  try {
+    makePosting({ ...options, name: flow.name, details: { flow: flow.name, store: {} } })
+  } catch (error) {
+    if (!(error instanceof JobboardError)) throw error
+    throw new InvalidArgument(`flow ${flow.name}: posting: ${error.message.replace(/^job [\da-f-]{36}: /, '')}`, {
+      cause: error,
+    })
   }
 }
 
@@ -141,7 +162,8 @@ function parseDeclaredKey(value: unknown): Declared {
     throw new InvalidArgument(`a key must be a non-empty string, got ${value === '' ? 'an empty one' : typeof value}`)
   // A value of another type is refused by name.
   const key = toKeyOptions(value as string | KeyOptions)
-  if (isTooLong(key.name)) throw new InvalidArgument(`a key must have at most ${MAX_NAME_BYTES} bytes`)
+  const fault = nameFault(key.name)
+  if (fault !== undefined) throw new InvalidArgument(`a key ${fault}`)
   toKeyFields(key)
   return { key }
 }

@@ -6,7 +6,8 @@
  * | is done | is met | is met |
  * | goes to the trash | asks to cancel the dependent job, with a reason that names the other one | is met |
  *
- * Both happen in the transaction that ends the other job. A job is claimed when all of its dependencies are met, or when it is cancelled.
+ * Both happen in the transaction that ends the other job. A job is claimed when all of its dependencies are met. If it is cancelled, and has
+ * run before, it is claimed to be reverted; if it never ran, it is doomed: no claim is granted, and it goes to the trash.
  */
 import { validate as validUuid } from 'uuid'
 import { InvalidPosting } from '../../core/errors.ts'
@@ -83,6 +84,22 @@ function parseDependency(asked: unknown): NamedDependency {
 /** Returns the dependencies as the posting stores them. */
 export function toStoredDependencies(named: readonly NamedDependency[]): readonly StoredDependency[] {
   return named.map(({ uuid, on }) => ({ uuid, ...(on ? { on } : {}) }))
+}
+
+/**
+ * Returns whether a cancelled job never ran, and so goes to the trash without a claim. Only a job with dependencies stays on the board when
+ * it is cancelled before its first run.
+ */
+export function isDoomed({ after, runs }: { readonly after?: unknown; readonly runs: number }): boolean {
+  return after !== undefined && runs === 0
+}
+
+/**
+ * Returns whether a claim that writes this posting begins the first run of a job with dependencies: if the job is doomed, the claim must be
+ * refused.
+ */
+export function isFirstRun({ after, runs }: { readonly after?: unknown; readonly runs: number }): boolean {
+  return after !== undefined && runs === 1
 }
 
 /** Returns the request by which the end of a job in the trash cancels a job that depends on it. */

@@ -2,15 +2,20 @@
  * The history of a board: a record of each of the jobs that ended last, written in the transaction that ends the job. It answers what was done,
  * by whom and how long it took, and it is how a dependency on a job that has ended is known to be met.
  */
+
 import { decodeWeighed, encodePlain, toFields } from '../../core/codec.ts'
 import { defined } from '../../core/options.ts'
+import { cutText } from '../../core/texts.ts'
+import { isTime } from '../../core/time.ts'
 import type { Posting } from './posting.ts'
+import { isCount } from './stored.ts'
 
 /** A job that has ended. Times are in milliseconds since 1970, by the board's clock as the owner knows it. */
 export interface EndedJob {
   readonly uuid: string
   readonly name: string
   readonly flow?: string
+  readonly version?: string
   readonly outcome: 'COMPLETE' | 'TRASHED'
   /** The owner that ended it. */
   readonly who: string
@@ -22,13 +27,31 @@ export interface EndedJob {
   readonly endedAt: number
   /** The reason why the job is in the trash. */
   readonly reason?: string
+  /** The newest of the runs before the last one, the oldest first; absent where the job ran once. */
+  readonly earlier?: readonly EarlierRun[]
   /** The results of its flow, if they are kept on the board: see `kept-results.ts`. */
   readonly results?: Uint8Array
 }
 
+/** A run before the last one. Without `ended`, its owner was lost. */
+export interface EarlierRun {
+  readonly who: string
+  readonly at: number
+  readonly ended?: 'failed' | 'returned'
+  readonly reason?: string
+}
+
+/** The start of the reason of a cancelled job in the trash. */
+export const CANCELLED_BY = 'cancelled by'
+
+/** Returns whether a job in the trash was cancelled, by the reason that it has there. */
+export function isCancellation(trashReason: string): boolean {
+  return trashReason.startsWith(`${CANCELLED_BY} `)
+}
+
 /** Returns the record of a job that ends. @param end.postedAt undefined where it is not known */
 export function toEndedJobRecord(
-  { uuid, name, details: { flow }, runs, attempts }: Posting,
+  { uuid, name, details, runs, attempts }: Posting,
   end: Pick<EndedJob, 'outcome' | 'who' | 'endedAt'> & {
     readonly postedAt: number | undefined
     readonly reason?: string
@@ -37,7 +60,17 @@ export function toEndedJobRecord(
 ): EndedJob {
   const { outcome, who, endedAt, postedAt = endedAt, reason, results } = end
   const startedAt = attempts.at(-1)?.at.getTime()
-  return { uuid, name, outcome, who, runs, postedAt, endedAt, ...defined({ flow, startedAt, reason, results }) }
+  const { flow } = details
+  const version = typeof details.version === 'string' ? details.version : undefined
+  const earlier = attempts.length > 1 ? attempts.slice(-1 - MAX_EARLIER_RUNS, -1).map(toEarlierRun) : undefined
+  return {
+    ...{ uuid, name, outcome, who, runs, postedAt, endedAt },
+    ...defined({ flow, version, startedAt, reason, earlier, results }),
+  }
+}
+
+function toEarlierRun({ who, at, ended, reason }: Posting['attempts'][number]): EarlierRun {
+  return { who, at: at.getTime(), ...defined({ ended, reason: reason?.slice(0, MAX_RUN_REASON_LENGTH) }) }
 }
 
 /** The record that the end of a job adds to the history, and how many jobs the history keeps; older ones may be removed. */
@@ -49,10 +82,12 @@ export interface HistoryEntry {
 /** The maximum memory of a decoded job of the history, in bytes. */
 const MAX_MEMORY = 1_024 * 1_024
 const MAX_REASON_LENGTH = 500
+const MAX_EARLIER_RUNS = 10
+const MAX_RUN_REASON_LENGTH = 200
 
 export function encodeEndedJob(job: EndedJob): Uint8Array {
   const { reason } = job
-  return encodePlain(reason === undefined ? job : { ...job, reason: reason.slice(0, MAX_REASON_LENGTH) }, 'msgpack')
+  return encodePlain(reason === undefined ? job : { ...job, reason: cutText(reason, MAX_REASON_LENGTH) }, 'msgpack')
 }
 
 /** Decodes a job of the history; undefined for bytes that are none. */
@@ -66,15 +101,25 @@ export function decodeEndedJob(bytes: Uint8Array): EndedJob | undefined {
 
 /** Returns the fields as a job of the history; undefined if they are none. */
 export function toEndedJob(fields: Readonly<Record<string, unknown>>): EndedJob | undefined {
-  const { uuid, name, flow, outcome, who, runs, postedAt, startedAt, endedAt, reason, results } = fields
+  const { uuid, name, flow, version, outcome, who, runs, postedAt, startedAt, endedAt, reason, earlier, results } =
+    fields
   if (typeof uuid !== 'string' || typeof name !== 'string' || typeof who !== 'string') return undefined
   if (outcome !== 'COMPLETE' && outcome !== 'TRASHED') return undefined
-  if (typeof runs !== 'number' || typeof postedAt !== 'number' || typeof endedAt !== 'number') return undefined
+  if (!isCount(runs) || !isTime(postedAt) || !isTime(endedAt)) return undefined
   return {
     ...{ uuid, name, outcome, who, runs, postedAt, endedAt },
     ...(typeof flow === 'string' ? { flow } : {}),
-    ...(typeof startedAt === 'number' ? { startedAt } : {}),
+    ...(typeof version === 'string' ? { version } : {}),
+    ...(isTime(startedAt) ? { startedAt } : {}),
+    ...(Array.isArray(earlier) && earlier.every(isEarlierRun) ? { earlier } : {}),
     ...(typeof reason === 'string' ? { reason } : {}),
     ...(results instanceof Uint8Array ? { results } : {}),
   }
+}
+
+function isEarlierRun(value: unknown): value is EarlierRun {
+  const { who, at, ended, reason } = toFields(value) ?? {}
+  const isKnown = ended === undefined || ended === 'failed' || ended === 'returned'
+  const isText = reason === undefined || typeof reason === 'string'
+  return typeof who === 'string' && isTime(at) && isKnown && isText
 }

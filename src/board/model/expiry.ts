@@ -7,6 +7,12 @@
 import { InvalidPosting } from '../../core/errors.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 
+/** The flow of the jobs by which holds are made. No conductor knows it. */
+export const HOLD_FLOW = 'jobboard/hold'
+
+/** The age at which a job that is reserved for its poster goes to the trash, if the poster has died. */
+export const RESERVED_EXPIRES_AFTER = '1m'
+
 /** The fields of a posting by which it expires. */
 interface ExpiringPosting {
   readonly runs: number

@@ -14,10 +14,10 @@
  */
 import { v5 } from 'uuid'
 import { toFields } from '../../core/codec.ts'
-import { InvalidPosting } from '../../core/errors.ts'
 import type { BatchRun } from '../../flow/index.ts'
 import { checkPosting, type Posting } from './posting.ts'
 import { decodeRecord, encodeRecord } from './record.ts'
+import { anything, fieldsOf, isCount, parseStored, text, time } from './stored.ts'
 
 /** The number of ended batches that a board keeps; of the others it keeps all. */
 export const MAX_ENDED_BATCHES = 1_000
@@ -77,7 +77,14 @@ export interface EndedBatchDetails extends Omit<BatchCounts, 'open'> {
 
 /** The version of the layout of a definition. */
 const BATCH_FORMAT = 1
-/** The namespace of the uuids of callbacks. */
+const DEFINITION = fieldsOf<
+  {
+    readonly [K in 'name' | 'who']: string
+  } & { readonly createdAt: number; readonly meta?: unknown; readonly onDone?: unknown; readonly onFailed?: unknown }
+>({
+  ...{ name: text, who: text, createdAt: time, meta: anything, onDone: anything, onFailed: anything },
+})
+/** The namespace of the uuids of callbacks, and of batches with a key. */
 const NAMESPACE = '6f3c7a52-52a8-4ee1-8d04-0c9b6ad3f7c5'
 
 /** Returns the state of a batch. */
@@ -87,6 +94,11 @@ export function toBatchState({ sealed, cancelled, endedAt, failed }: BatchStatus
   return failed > 0 ? 'failed' : 'done'
 }
 
+/** Returns the uuid of the batch with this key: the same for all processes, so that one of them creates it. */
+export function toBatchUuid(key: string): string {
+  return v5(`batch\n${key}`, NAMESPACE)
+}
+
 /** @throws InvalidArgument for meta that is not plain data, PayloadTooLarge */
 export function encodeBatch(definition: BatchDefinition): Uint8Array {
   return encodeRecord(definition, { kind: 'batch', id: definition.uuid, format: BATCH_FORMAT })
@@ -94,10 +106,9 @@ export function encodeBatch(definition: BatchDefinition): Uint8Array {
 
 /** Decodes a definition. @throws IncompatibleVersion for one of a newer release; InvalidPosting for other bytes */
 export function decodeBatch(uuid: string, bytes: Uint8Array): BatchDefinition {
-  const fields = toFields(decodeRecord(bytes, { kind: 'batch', id: uuid, format: BATCH_FORMAT })) ?? {}
-  const { name, meta, who, createdAt, onDone, onFailed } = fields
-  if (typeof name !== 'string' || typeof who !== 'string' || typeof createdAt !== 'number')
-    throw new InvalidPosting(`batch ${uuid} is not a record of a batch`)
+  const value = decodeRecord(bytes, { kind: 'batch', id: uuid, format: BATCH_FORMAT })
+  const record = parseStored(value, DEFINITION, `batch ${uuid}`)
+  const { name, who, createdAt, meta, onDone, onFailed } = record
   return {
     ...{ uuid, name, who, createdAt, meta: toFields(meta) ?? {} },
     ...(onDone === undefined ? {} : { onDone: checkPosting(Object(onDone)) }),
@@ -134,6 +145,7 @@ export function toBatchRun({
   if (batch !== undefined) return { uuid: batch }
   const { uuid, name, generation, total, done, failed }: Partial<EndedBatchDetails> = Object(details['endedBatch'])
   // The application may have a field of this name with another meaning.
-  if (typeof uuid !== 'string' || typeof name !== 'string' || typeof generation !== 'number') return undefined
-  return { uuid, ended: { name, generation, total: Number(total), done: Number(done), failed: Number(failed) } }
+  if (typeof uuid !== 'string' || typeof name !== 'string') return undefined
+  if (!isCount(generation) || !isCount(total) || !isCount(done) || !isCount(failed)) return undefined
+  return { uuid, ended: { name, generation, total, done, failed } }
 }

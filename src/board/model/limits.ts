@@ -13,7 +13,7 @@
  * part.
  */
 import { InvalidPosting, LimitReached } from '../../core/errors.ts'
-import { illFormedText, shortenText } from '../../core/texts.ts'
+import { ILL_FORMED, shortenText } from '../../core/texts.ts'
 import { toDate } from '../../core/time.ts'
 
 /** The greatest length of a key, in characters: it is the id of a record. */
@@ -209,7 +209,7 @@ export function limitCostProblem(key: string, cost: unknown): string | undefined
 /** Returns why a value cannot be the key of a limit; undefined if it can. */
 export function limitKeyProblem(key: unknown): string | undefined {
   if (typeof key !== 'string' || key === '') return `a key must be a non-empty text, got ${typeof key}`
-  if (!key.isWellFormed()) return illFormedText(`key ${shortenText(JSON.stringify(key))}`)
+  if (!key.isWellFormed()) return `key ${shortenText(JSON.stringify(key))} ${ILL_FORMED}`
   if (key.length > MAX_LIMIT_KEY_LENGTH)
     return `key ${shortenText(key)} has ${key.length} characters, at most ${MAX_LIMIT_KEY_LENGTH} are allowed`
   if (key.includes('*'))

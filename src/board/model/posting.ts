@@ -13,9 +13,10 @@ import {
   toFields,
   weigh,
 } from '../../core/codec.ts'
-import { InvalidPosting, JobboardError, PayloadTooLarge } from '../../core/errors.ts'
+import { InvalidPosting, InvalidState, JobboardError, messageOf, PayloadTooLarge } from '../../core/errors.ts'
+import { shareOfHeap } from '../../core/memory-size.ts'
 import { defined, type KnownOptions } from '../../core/options.ts'
-import { isTooLong, MAX_NAME_BYTES, shortenText } from '../../core/texts.ts'
+import { nameFault, shortenText } from '../../core/texts.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import { parseTraceContext, type TraceContext } from '../../core/tracing.ts'
 import { newUuid } from '../../core/uuid.ts'
@@ -23,11 +24,13 @@ import { MAX_ATTEMPTS, parseAttempts, type RecordedAttempt } from './attempts.ts
 import { makeBackOff, type PostBackOff, parseBackOff, type StoredBackOff } from './back-off.ts'
 import { type Priority, toPriority } from './claim-order.ts'
 import { type PostDependency, parseDependencies, type StoredDependency, toStoredDependencies } from './dependencies.ts'
-import { toExpiresAfter } from './expiry.ts'
+import { RESERVED_EXPIRES_AFTER, toExpiresAfter } from './expiry.ts'
 import { type PostKey, toKeyFields } from './key.ts'
 import { type PostLimit, parseLimits, type StoredLimits } from './limits.ts'
 import { type PostBatch, parsePostBatch } from './post-batch.ts'
 import { parseResources, type Resources } from './resources.ts'
+import { dropFields, isDropped, isWorthSealing, sealFields } from './sealed.ts'
+import { isCount, isDuration } from './stored.ts'
 
 /** The newest version of the posting's layout. A larger one was written by a newer release, and is left to processes that can read it. */
 const NEWEST_FORMAT = 4
@@ -212,7 +215,10 @@ export const POST_OPTIONS: KnownOptions<PostOptions> = {
 export interface Reservation {
   /** The delay after which others can claim the job. */
   readonly delay: Duration
-  /** The incarnation of the poster, if the job must not outlive it. */
+  /**
+   * The incarnation of the poster: the job expires soon after the poster has died. Ignored if the job has its own `expiresAfter`; absent
+   * where jobs cannot expire.
+   */
   readonly reservedFor?: string
 }
 
@@ -235,6 +241,8 @@ export function makePosting(
   const after = parseDependencies(request.after, { uuid })
   const batch = parsePostBatch(request.batch)
   const delayed = parseDurationOption('delay', reservation?.delay ?? request.delay)
+  const reservedFor = request.expiresAfter === undefined ? reservation?.reservedFor : undefined
+  const expiresAfter = reservedFor === undefined ? request.expiresAfter : RESERVED_EXPIRES_AFTER
   const posting: Posting = {
     uuid,
     name,
@@ -250,8 +258,8 @@ export function makePosting(
     ...(after ? { after: toStoredDependencies(after) } : {}),
     ...(batch ? { batch: batch.uuid } : {}),
     ...delayed,
-    ...toExpiresAfter(request.expiresAfter, reservation ? {} : delayed),
-    ...(reservation?.reservedFor === undefined ? {} : { reservedFor: reservation.reservedFor }),
+    ...toExpiresAfter(expiresAfter, reservation ? {} : delayed),
+    ...(reservedFor === undefined ? {} : { reservedFor }),
     ...(reservation ? { reserved: true as const } : {}),
     ...parseDurationOption('deadline', request.deadline),
     ...toOnOwnerLost(request.onOwnerLost),
@@ -304,15 +312,37 @@ const MAX_MEMORY_BYTES = 16 * 1_024 * 1_024
 const MAX_GROWTH_BYTES = 4 * 1_024 * 1_024
 /** The memory that reading allows in addition to posting, in bytes: claims add attempts, and must not make a job unreadable. */
 const ATTEMPTS_MEMORY_BYTES = 1_024 * 1_024
-/** The bytes of memory that count as one encoded byte: about as many as a typical posting takes. */
+/** The bytes of memory that an encoded byte of a typical posting takes. */
 const TYPICAL_MEMORY_PER_BYTE = 8
+/** The details that a view always keeps: processes read them also for jobs that they neither claim nor show. */
+const KEPT_DETAILS = ['flow', 'version', 'schedule', 'endedBatch'] as const
+/** The memory that a posting without its details takes, in bytes: most take less. */
+const DROPPED_BYTES = 2_048
+
+/** The postings in a view may take the heap divided by this number, by default. */
+const WINDOW_PARTS = 8
+
+/** Returns how much memory the postings in a view may take by default, in bytes. */
+export function defaultWindowBytes(): number {
+  return shareOfHeap(WINDOW_PARTS)
+}
+
+/** The maximum size of an encoded posting. */
+export interface PostingLimit {
+  readonly limit: number
+  /** The settings on which the limit depends, for errors. */
+  readonly setting?: string
+}
 
 /** Encodes a posting. @throws PayloadTooLarge */
-export function encodePosting(posting: Posting, options: { encoding: Encoding; limit: number }): Uint8Array {
+export function encodePosting(posting: Posting, options: PostingLimit & { readonly encoding: Encoding }): Uint8Array {
+  if (isDropped(posting.details))
+    throw new InvalidState(`job ${posting.uuid} (${posting.name}): a posting without its details must not be written`)
   const bytes = encodePlain(posting, options.encoding)
   if (bytes.length > options.limit) {
+    const setting = options.setting === undefined ? '' : ` (${options.setting})`
     throw new PayloadTooLarge(
-      `job ${posting.uuid} (${posting.name}) has ${bytes.length} bytes, at most ${options.limit} are allowed on this board; ` +
+      `job ${posting.uuid} (${posting.name}) has ${bytes.length} bytes, at most ${options.limit} are allowed on this board${setting}; ` +
         'store large data elsewhere and post a reference to it',
     )
   }
@@ -330,7 +360,7 @@ function assertMemoryLimit(posting: Posting, bytes: Uint8Array, encoding: Encodi
   try {
     weigh(bytes, encoding, maxMemory(bytes))
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
+    const why = messageOf(cause)
     throw new PayloadTooLarge(`job ${posting.uuid} (${posting.name}) ${why}`, { cause })
   }
 }
@@ -338,7 +368,7 @@ function assertMemoryLimit(posting: Posting, bytes: Uint8Array, encoding: Encodi
 /** A posting and its counted size. */
 export interface SizedPosting {
   readonly posting: Posting
-  /** The counted size in bytes: the encoded size, or more for a posting that takes unusually much memory once decoded. */
+  /** The memory that the posting takes, in bytes. */
   readonly bytes: number
 }
 
@@ -350,11 +380,40 @@ export interface SizedPosting {
  */
 export function readSizedPosting(bytes: Uint8Array, encoding: Encoding, life?: Uint8Array): SizedPosting {
   const { record, memory } = decodeRaw(bytes, encoding)
-  const size = memorySize(bytes.length, memory)
-  if (!life) return { posting: checkPosting(record), bytes: size }
+  const size = { memory, bytes: bytes.length }
+  if (!life) return toSized(checkPosting(record), size)
   // An older release has written no size there: it never changed then.
   const { runs: _, attempts: __, delay: ___, ...rest } = record
-  return { posting: checkPosting({ ...rest, ...decodeRaw(life, encoding).record }), bytes: size }
+  return toSized(checkPosting({ ...rest, ...decodeRaw(life, encoding).record }), size)
+}
+
+/** Keeps the details encoded where they take much memory. */
+function toSized(posting: Posting, size: { readonly memory: number; readonly bytes: number }): SizedPosting {
+  if (!isWorthSealing(size)) return { posting, bytes: Math.max(size.bytes, size.memory) }
+  const { details, ...others } = posting
+  const memory = weigh(encodePlain(others, 'msgpack'), 'msgpack', Number.POSITIVE_INFINITY)
+  const { sealed, bytes } = sealFields(details, { kept: KEPT_DETAILS })
+  return { posting: { ...posting, details: sealed }, bytes: memory + bytes }
+}
+
+/**
+ * Returns the job without its details, for a view that has no room for them: a caller that needs the details reads the posting again.
+ * Returns the job itself if this would save no memory.
+ */
+export function dropDetails<T extends SizedPosting>(job: T): T {
+  const { posting, bytes } = job
+  if (bytes <= DROPPED_BYTES || isDropped(posting.details)) return job
+  return { ...job, posting: { ...posting, details: dropFields(posting.details, { kept: KEPT_DETAILS }) } }
+}
+
+/** Returns whether the details of a job were dropped, because the view had no room for them. */
+export function hasDroppedDetails({ posting, bytes }: SizedPosting): boolean {
+  return bytes > DROPPED_BYTES && isDropped(posting.details)
+}
+
+/** Returns the memory that a job takes in a view, in bytes. */
+export function toKeptBytes(job: SizedPosting): number {
+  return hasDroppedDetails(job) ? DROPPED_BYTES : job.bytes
 }
 
 /** Reads a posting as {@link readSizedPosting} does. @throws InvalidPosting whatever the bytes are */
@@ -362,17 +421,13 @@ export function decodePosting(bytes: Uint8Array, encoding: Encoding, life?: Uint
   return readSizedPosting(bytes, encoding, life).posting
 }
 
-/** Returns the counted size of an encoded posting in bytes; the encoded size where the bytes are not a posting. */
+/** Returns the memory that an encoded posting takes once it is decoded, in bytes; the encoded size where the bytes are not a posting. */
 export function toCountedBytes(bytes: Uint8Array, encoding: Encoding): number {
   try {
-    return memorySize(bytes.length, weigh(bytes, encoding, Number.POSITIVE_INFINITY))
+    return Math.max(bytes.length, weigh(bytes, encoding, Number.POSITIVE_INFINITY))
   } catch {
     return bytes.length
   }
-}
-
-function memorySize(encoded: number, memory: number): number {
-  return Math.max(encoded, Math.ceil(memory / TYPICAL_MEMORY_PER_BYTE))
 }
 
 /** Encodes the fields that change with each claim, for a board that stores them separately. */
@@ -382,6 +437,7 @@ export function encodeLife(posting: Posting, encoding: Encoding): Uint8Array {
   const added = amended === undefined ? {} : defined({ amended, resources, limits })
   // A restoration changes them, where another post had replaced the first one.
   const times = replacedAfter === undefined ? {} : defined({ replacedAfter, keyFor, expiresAfter })
+  // The field `runs` must be the first one: functions of Postgres boards read it there.
   return encodePlain({ runs, attempts, size, ...added, ...times, ...(delay === undefined ? {} : { delay }) }, encoding)
 }
 
@@ -391,7 +447,7 @@ function decodeRaw(bytes: Uint8Array, encoding: Encoding): { record: Record<stri
   try {
     ;({ value, memory } = decodeWeighed(bytes, encoding, { most: maxMemory(bytes) + ATTEMPTS_MEMORY_BYTES }))
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
+    const why = messageOf(cause)
     throw new InvalidPosting(`is not a ${encoding} record: ${shortenText(why)}`, { cause })
   }
   const record = toFields(value)
@@ -436,7 +492,7 @@ export function checkPosting(record: Partial<Record<keyof Posting, unknown>>): P
   }
   const what = `job ${uuid}: `
   if (typeof name !== 'string' || name === '') throw new InvalidPosting(`${what}name must be a non-empty string`)
-  assertNameLength(what, 'name', name)
+  assertName(what, 'name', name)
   if (!isObject(details)) throw new InvalidPosting(`${what}details must be an object`)
   if (details['store'] !== undefined && !isObject(details['store'])) {
     throw new InvalidPosting(`${what}store must be an object with the flow's inputs`)
@@ -445,7 +501,7 @@ export function checkPosting(record: Partial<Record<keyof Posting, unknown>>): P
     const work = details[field]
     if (work !== undefined && typeof work !== 'string')
       throw new InvalidPosting(`${what}details.${field} must be a string`)
-    assertNameLength(what, `details.${field}`, work)
+    assertName(what, `details.${field}`, work)
   }
   // The number of the next run must be a safe integer, too.
   if (!isCount(runs) || runs >= Number.MAX_SAFE_INTEGER)
@@ -533,17 +589,17 @@ function assertOptional(
     throw new InvalidPosting(`${what}replacedAfter must be a number of milliseconds from 0`)
   if (reservedFor !== undefined && typeof reservedFor !== 'string')
     throw new InvalidPosting(`${what}reservedFor must be a string`)
-  assertNameLength(what, 'reservedFor', reservedFor)
+  assertName(what, 'reservedFor', reservedFor)
   if (postedBy !== undefined && typeof postedBy !== 'string')
     throw new InvalidPosting(`${what}postedBy must be a string`)
-  assertNameLength(what, 'postedBy', postedBy)
+  assertName(what, 'postedBy', postedBy)
   if (deadline !== undefined && !isDuration(deadline))
     throw new InvalidPosting(`${what}deadline must be a number of milliseconds from 0`)
   if (onOwnerLost !== undefined && onOwnerLost !== 'fail')
     throw new InvalidPosting(`${what}onOwnerLost must be 'fail' or absent`)
   if (key !== undefined && (typeof key !== 'string' || key === ''))
     throw new InvalidPosting(`${what}key must be a non-empty string`)
-  assertNameLength(what, 'key', key)
+  assertName(what, 'key', key)
   if (keyFor !== undefined && !(isDuration(keyFor) && keyFor !== 0))
     throw new InvalidPosting(`${what}keyFor must be a number of milliseconds above 0`)
 }
@@ -554,14 +610,14 @@ function parseBook(what: string, book: unknown): Posting['book'] {
   const { uuid, name }: { readonly uuid?: unknown; readonly name?: unknown } = isObject(book) ? book : {}
   if (typeof uuid !== 'string' || !validUuid(uuid) || typeof name !== 'string')
     throw new InvalidPosting(`${what}book must be { uuid, name }`)
-  assertNameLength(what, 'book.name', name)
+  assertName(what, 'book.name', name)
   return { uuid, name }
 }
 
-/** Checks the length of a name. @throws InvalidPosting for one that is too long */
-function assertNameLength(what: string, field: string, name: string | undefined): void {
-  if (name !== undefined && isTooLong(name))
-    throw new InvalidPosting(`${what}${field} must have at most ${MAX_NAME_BYTES} bytes`)
+/** Checks a name. @throws InvalidPosting for a name that is too long, or not well-formed Unicode */
+function assertName(what: string, field: string, name: string | undefined): void {
+  const fault = name === undefined ? undefined : nameFault(name)
+  if (fault !== undefined) throw new InvalidPosting(`${what}${field} ${fault}`)
 }
 
 /** Returns a copy of the text: a slice of a record would keep the whole text of the record in memory. */
@@ -579,12 +635,4 @@ function parseField<T>(what: string, read: () => T): T {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function isCount(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
-}
-
-function isDuration(value: unknown): boolean {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0
 }

@@ -3,8 +3,10 @@
  * changes records by compare-and-set, and in the same transaction posts jobs: so what a record says and what was posted for it always
  * agree, without a leader.
  */
+
 import { decodeWeighed, encodePlain, toFields } from '../../core/codec.ts'
 import { IncompatibleVersion, InvalidArgument, InvalidPosting, PayloadTooLarge } from '../../core/errors.ts'
+import { ILL_FORMED } from '../../core/texts.ts'
 
 /** The greatest size of an encoded record: together with a posting of the greatest size it fits into one request of every server. */
 export const MAX_RECORD_BYTES = 262_144
@@ -51,6 +53,7 @@ export function assertRecordName({ kind, id }: RecordName): void {
     throw new InvalidArgument(`the kind of a record must be up to 32 small letters, digits and hyphens, got '${kind}'`)
   if (typeof id !== 'string' || id === '' || id.length > MAX_RECORD_ID_LENGTH)
     throw new InvalidArgument(`the id of a ${kind} must be a text of 1 to ${MAX_RECORD_ID_LENGTH} characters`)
+  if (!id.isWellFormed()) throw new InvalidArgument(`the id of a ${kind} ${ILL_FORMED}`)
 }
 
 /**
@@ -60,13 +63,16 @@ export function assertRecordName({ kind, id }: RecordName): void {
  */
 export function encodeRecord(
   value: object,
-  { kind, id, format }: RecordName & { readonly format: number },
+  {
+    kind,
+    id,
+    format,
+    maxBytes = MAX_RECORD_BYTES,
+  }: RecordName & { readonly format: number; readonly maxBytes?: number },
 ): Uint8Array {
   const bytes = encodePlain({ format, value }, 'msgpack')
-  if (bytes.length <= MAX_RECORD_BYTES) return bytes
-  throw new PayloadTooLarge(
-    `${kind} ${id} has ${bytes.length} bytes, more than the ${MAX_RECORD_BYTES} that a board stores`,
-  )
+  if (bytes.length <= maxBytes) return bytes
+  throw new PayloadTooLarge(`${kind} ${id} has ${bytes.length} bytes, more than the ${maxBytes} that a board stores`)
 }
 
 /**

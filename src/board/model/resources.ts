@@ -1,6 +1,6 @@
 /** The resources that a job owns while it runs: Pulp's model of exclusive and shared names. */
 import { InvalidPosting } from '../../core/errors.ts'
-import { isTooLong, MAX_NAME_BYTES, shortenText } from '../../core/texts.ts'
+import { nameFault, shortenText } from '../../core/texts.ts'
 
 /** The names of the resources that a job owns while it runs, `exclusive` or `shared`. */
 export interface Resources {
@@ -64,9 +64,9 @@ function parseNames(field: string, value: unknown): readonly string[] {
   if (value === undefined) return []
   const fine = Array.isArray(value) && value.every((name) => typeof name === 'string' && name !== '')
   if (!fine) throw new InvalidPosting(`resources.${field} must be an array of non-empty strings`)
-  const long = (value as string[]).find(isTooLong)
-  if (long === undefined) return value as string[]
-  throw new InvalidPosting(
-    `resources.${field} has a name of more than ${MAX_NAME_BYTES} bytes, ${shortenText(long)}; use a shorter one`,
-  )
+  for (const name of value as string[]) {
+    const fault = nameFault(name)
+    if (fault !== undefined) throw new InvalidPosting(`resources.${field}: the name ${shortenText(name)} ${fault}`)
+  }
+  return value as string[]
 }

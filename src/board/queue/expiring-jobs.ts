@@ -1,11 +1,14 @@
 /** Lists the unclaimed jobs of the view that have an expiry: those that still wait, by its time, and those that have expired. */
+import { compareNumbers } from '../../core/time.ts'
 import { compareIds } from '../model/claim-order.ts'
 import type { JobEntry, QueueEntry } from '../model/entry.ts'
 import { expiryTime } from '../model/expiry.ts'
 import { SortedList } from './sorted.ts'
 
 export class ExpiringJobs {
-  readonly #waiting = new SortedList<QueueEntry>((a, b) => this.#timeOf(a) - this.#timeOf(b) || compareIds(a, b))
+  readonly #waiting = new SortedList<QueueEntry>(
+    (a, b) => compareNumbers(this.#timeOf(a), this.#timeOf(b)) || compareIds(a, b),
+  )
   readonly #expired = new Set<QueueEntry>()
   /** For jobs that are checked again later than at their expiry: that time. It must not change while the job is in the list. */
   readonly #postponed = new WeakMap<JobEntry, number>()

@@ -16,6 +16,7 @@
  *
  * Only the transaction of a claim decides. If others have taken slots or tokens meanwhile, a claim is refused, and nothing else happens.
  */
+import { compareNumbers } from '../../core/time.ts'
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
 import { isStopped } from '../model/limit-stops.ts'
@@ -58,7 +59,7 @@ export class LimitLines {
   readonly #awake = new Set<KeyLine>()
   /** The keys with a known time at which they have room again, by this time. */
   readonly #waking = new SortedList<KeyLine>(
-    (a, b) => a.wakeAt - b.wakeAt || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0),
+    (a, b) => compareNumbers(a.wakeAt, b.wakeAt) || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0),
   )
   /** The keys for which jobs have begun to wait. */
   readonly limited = new LimitedKeys()

@@ -2,6 +2,7 @@
  * The turns of the keys of one fair pattern in one scan of a search. The key with the fewest running jobs goes first, and the jobs that the
  * search has chosen count as running. A key, or a group of a key, is read only when it may be the next one: a pattern may have very many.
  */
+import { compareNumbers } from '../../core/time.ts'
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { QueueEntry } from '../model/entry.ts'
 import { countRunning, type FairKey, type KeyLine, type LimitGroup } from './limit-groups.ts'
@@ -144,5 +145,9 @@ export function isNotBehind(head: ClaimOrderKey | undefined, first: ClaimOrderKe
 
 function compareWaiting(a: WaitingKey, b: WaitingKey): number {
   if (a.cursor.priority !== b.cursor.priority) return compareClaimOrder(a.cursor, b.cursor)
-  return a.running - b.running || a.lastStart - b.lastStart || compareClaimOrder(a.cursor, b.cursor)
+  return (
+    compareNumbers(a.running, b.running) ||
+    compareNumbers(a.lastStart, b.lastStart) ||
+    compareClaimOrder(a.cursor, b.cursor)
+  )
 }

@@ -22,27 +22,28 @@
  * **Costs.** The claimable jobs are in a sorted list of their own, so choosing never visits the other jobs. A change costs as much
  * as it affects: its own entry, and the entries that it blocks or unblocks.
  */
+import { compareNumbers } from '../../core/time.ts'
 import type { StoredJob } from '../backend.ts'
-import { isSuspect } from '../model/attempts.ts'
 import { type ClaimOrderKey, compareClaimOrder, compareIds, type HasId, pickAtRandom } from '../model/claim-order.ts'
 import type { JobEntry, QueueEntry, QueueState } from '../model/entry.ts'
 import { type FlowReference, flowKey, toFlowReference } from '../model/flow-reference.ts'
 import type { LimitRules } from '../model/limits.ts'
-import type { Posting } from '../model/posting.ts'
+import { type Posting, toKeptBytes } from '../model/posting.ts'
 import { toResourceWants } from '../model/resources.ts'
 import { ExpiringJobs } from './expiring-jobs.ts'
 import { type KeptTokens, type LimitBlocker, LimitLines } from './limit-lines.ts'
 import type { LimitedKey } from './limited-keys.ts'
 import { type Blocker, ResourceLines } from './resource-lines.ts'
 import { SortedList } from './sorted.ts'
+import { needsSuspectPlace, type SuspectPlace } from './suspect-place.ts'
 import { Threshold } from './threshold.ts'
 
 export interface TakeOptions {
   /** The maximum number of jobs. */
   readonly max: number
   readonly accept: (posting: Posting) => boolean
-  /** Whether this process already runs a suspect and must not claim another. */
-  readonly holdsSuspect: boolean
+  /** The place for suspects of this process: while it is taken, no job that needs it is chosen. */
+  readonly suspects: Pick<SuspectPlace, 'isFree' | 'noteWaiting'>
   /**
    * With 1, the first jobs in claim order are chosen. With more, `max` jobs are chosen at random among the first `spread * max` of
    * the highest priority, so that processes with the same view do not all try the same jobs.
@@ -85,15 +86,21 @@ export class ClaimQueue {
   #now = 0
   #size = 0
   #bytes = 0
+  #keptBytes = 0
 
   /** The number of unclaimed jobs in the view, claimable or not. */
   get size(): number {
     return this.#size
   }
 
-  /** The counted size of their postings in bytes. */
+  /** The memory of their postings in bytes. */
   get bytes(): number {
     return this.#bytes
+  }
+
+  /** The memory of the postings of all jobs in the queue, claimed ones included, in bytes. */
+  get keptBytes(): number {
+    return this.#keptBytes
   }
 
   /** The number of delayed jobs in the view. */
@@ -278,8 +285,8 @@ export class ClaimQueue {
   }
 
   /** Returns whether any job can be claimed. */
-  hasClaimable(accept: (posting: Posting) => boolean): boolean {
-    return this.#findCandidates({ max: 1, accept, holdsSuspect: false, spread: 1 }).length > 0
+  hasClaimable(wanted: Pick<TakeOptions, 'accept' | 'suspects'>): boolean {
+    return this.#findCandidates({ ...wanted, max: 1, spread: 1 }).length > 0
   }
 
   release(places: readonly QueueEntry[]): void {
@@ -308,17 +315,23 @@ export class ClaimQueue {
 
   /** Returns the jobs to choose from: `max`, or more of the first priority with a spread above 1. */
   #findCandidates(wanted: TakeOptions): QueueEntry[] {
-    const { max, accept, holdsSuspect, spread } = wanted
+    const { max, accept, suspects, spread } = wanted
     const found: QueueEntry[] = []
-    let suspects = holdsSuspect
+    let isPlaceFree = suspects.isFree
     const search = this.#limits.isEmpty ? undefined : this.#limits.search(this.#now)
     const entries = search ? mergeInOrder(this.#readyEntries, search.jobs()) : this.#readyEntries
     for (const place of entries) {
       const first = found[0] ?? place
       if (found.length >= (place.priority === first.priority ? Math.ceil(spread * max) : max)) break
       const { posting } = place.stored
-      if ((suspects && isSuspect(posting)) || !accept(posting)) continue
-      suspects ||= isSuspect(posting)
+      if (!accept(posting)) continue
+      if (needsSuspectPlace(posting, { isCancelled: place.entry.cancelRequested })) {
+        if (!isPlaceFree) {
+          suspects.noteWaiting(place.entry)
+          continue
+        }
+        isPlaceFree = false
+      }
       found.push(place)
       // The search for a further place, which is not needed, would visit all groups that have no room beside the chosen jobs.
       if (found.length >= Math.ceil(spread * max)) break
@@ -359,6 +372,7 @@ export class ClaimQueue {
   }
 
   #enter(place: QueueEntry): void {
+    this.#keptBytes += toKeptBytes(place.stored)
     if (place.state === 'claimed') this.#limits.hold(place)
     else {
       this.#count(place, 1)
@@ -373,6 +387,7 @@ export class ClaimQueue {
   }
 
   #leave(place: QueueEntry): void {
+    this.#keptBytes -= toKeptBytes(place.stored)
     this.#setReady(place, { isReady: false })
     this.#limits.unreserve(place)
     if (place.state === 'claimed') this.#limits.free(place)
@@ -401,7 +416,7 @@ export class ClaimQueue {
 
   #count({ stored }: QueueEntry, times: 1 | -1): void {
     this.#size += times
-    this.#bytes += times * stored.bytes
+    this.#bytes += times * toKeptBytes(stored)
   }
 
   #onPasses(place: QueueEntry, passes: boolean): void {
@@ -478,5 +493,5 @@ function wantsResources({ resources }: QueueEntry): boolean {
 }
 
 function compareDue(a: QueueEntry, b: QueueEntry): number {
-  return a.dueAt < b.dueAt ? -1 : a.dueAt > b.dueAt ? 1 : compareIds(a, b)
+  return compareNumbers(a.dueAt, b.dueAt) || compareIds(a, b)
 }

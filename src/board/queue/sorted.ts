@@ -26,8 +26,11 @@ export class SortedList<T extends K, K = T> implements Iterable<T> {
     return this.#chunks[0]?.[0]
   }
 
-  /** Adds an item; an equal one that is in the list stays. */
+  /** Adds an item; an equal item in the list stays. @throws RangeError for an item without a place in the order, such as an item with NaN */
   add(item: T): void {
+    // Without this, such an item would stay at the head, and no other item would ever come first.
+    if (this.#compare(item, item) !== 0)
+      throw new RangeError('the item is not equal to itself, and has no place in an order')
     const at = this.#findChunk(item)
     const chunk = this.#chunks[at]
     if (!chunk) {

@@ -1,7 +1,8 @@
 /** Gives access to the records of an open board by their kinds, and passes the hints of the backend to the views of the kinds. */
+import { keepNewest } from '../../core/collections/keep-newest.ts'
 import type { Backend } from '../backend.ts'
 import type { RecordName } from '../model/record.ts'
-import { type ReadRecord, type RecordKind, RecordStore } from './record-store.ts'
+import { type ReadRecord, type RecordKind, RecordStore, type UnreadableRecord } from './record-store.ts'
 import { RecordView } from './record-view.ts'
 
 export interface BoardRecordsOptions {
@@ -11,11 +12,15 @@ export interface BoardRecordsOptions {
   readonly onError: (error: Error) => void
 }
 
+/** The number of unreadable records that are remembered as reported. */
+const MAX_REPORTED = 1_000
+
 type RecordListener = Pick<RecordView<object>, 'kind' | 'onHints' | 'onGap'>
 
 export class BoardRecords {
   readonly #options: BoardRecordsOptions
   readonly #views = new Set<RecordListener>()
+  readonly #reported = new Map<string, number>()
 
   constructor(options: BoardRecordsOptions) {
     this.#options = options
@@ -78,6 +83,15 @@ export class BoardRecords {
         await shared.unwatchRecords?.(kind)
       },
     }
+  }
+
+  /** Reports a record that cannot be read and is left out of a list; once for each of its revisions, because lists are read often. */
+  report(kind: string, { id, revision, error }: UnreadableRecord): void {
+    const name = `${kind}/${id}`
+    if (this.#reported.get(name) === revision) return
+    this.#reported.set(name, revision)
+    keepNewest(this.#reported, MAX_REPORTED)
+    this.#options.onError(error)
   }
 
   /** Passes on that these records may have changed; without names, that any may have. */

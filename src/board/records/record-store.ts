@@ -1,11 +1,14 @@
 /** Reads and writes the records of one kind. */
-import { UnsupportedCapability } from '../../core/errors.ts'
+import { mapInTurns } from '../../core/async/turns.ts'
+import { InvalidPosting, isError, UnsupportedCapability } from '../../core/errors.ts'
+import { shareOfHeap } from '../../core/memory-size.ts'
 import type { Backend, PostRequest, Written } from '../backend.ts'
 import {
   assertRecordName,
   assertWrite,
   decodeRecord,
   encodeRecord,
+  MAX_RECORD_BYTES,
   type RecordChange,
   type StoredRecord,
 } from '../model/record.ts'
@@ -15,8 +18,10 @@ export interface RecordKind<T extends object> {
   readonly name: string
   /** The newest format that this release reads, and the one that it writes. */
   readonly format: number
-  /** Reads a value of this format or an older one. @throws InvalidPosting */
-  readonly parse: (value: unknown, id: string) => T
+  /** The maximum encoded size of a record of this kind, if it is less than the maximum for all records. */
+  readonly maxBytes?: number
+  /** Reads a value of this format or an older one, from a record of that encoded size. @throws InvalidPosting */
+  readonly parse: (value: unknown, id: string, recordBytes: number) => T
 }
 
 export interface BoardRecord<T extends object> {
@@ -33,6 +38,17 @@ export interface UnreadableRecord {
 }
 
 export type ReadRecord<T extends object> = BoardRecord<T> | UnreadableRecord
+
+/** The options of a list of records. */
+interface ListOptions<T extends object> {
+  readonly known?: (id: string) => ReadRecord<T> | undefined
+  readonly memory?: number
+}
+
+/** The records of one kind may take the heap divided by this number. */
+const LIST_PARTS = 8
+/** The estimated memory of a decoded record in addition to its encoded size. */
+const RECORD_OVERHEAD_BYTES = 500
 
 /** A change of one record. */
 export interface ValueChange<T extends object> {
@@ -52,11 +68,28 @@ export class RecordStore<T extends object> {
     this.kind = kind
   }
 
-  /** Returns all records of the kind, ordered by their ids. @throws UnsupportedCapability, NotConnected */
-  async list(): Promise<ReadRecord<T>[]> {
+  /**
+   * Returns all records of the kind, ordered by their ids. The memory of a list is limited, because clients may write more records than a
+   * process can keep: each record that exceeds the limit is listed with an error.
+   *
+   * @param options.known returns a record that was read before: the same revision is not decoded again
+   * @param options.memory the memory that the list may take, in bytes
+   * @throws UnsupportedCapability, NotConnected
+   */
+  async list({ known, memory = shareOfHeap(LIST_PARTS) }: ListOptions<T> = {}): Promise<ReadRecord<T>[]> {
     const { records } = this.#requireRecords()
     const stored = await records.call(this.#backend, this.kind.name)
-    return stored.map((record) => this.#read(record))
+    let left = memory
+    return mapInTurns(stored, (record) => {
+      const { id, revision, bytes } = record
+      left -= bytes.length + RECORD_OVERHEAD_BYTES
+      if (left < 0) {
+        const why = `the records of this kind take more than ${memory} bytes of memory; remove some of them`
+        return { id, revision, error: new InvalidPosting(`${this.kind.name} ${id} cannot be read: ${why}`) }
+      }
+      const before = known?.(id)
+      return before?.revision === revision ? before : this.#read(record)
+    })
   }
 
   /** Returns a record; undefined if there is none. @throws UnsupportedCapability, NotConnected; InvalidArgument for an invalid id */
@@ -81,16 +114,18 @@ export class RecordStore<T extends object> {
   /** Encodes a change, for a write of records of several kinds. @throws InvalidArgument, PayloadTooLarge */
   toChange({ id, revision, value }: ValueChange<T>): RecordChange {
     const name = { kind: this.kind.name, id }
-    const bytes = value && encodeRecord(value, { ...name, format: this.kind.format })
+    const bytes = value && encodeRecord(value, { ...name, ...this.kind, kind: this.kind.name })
     return { ...name, revision, bytes }
   }
 
   #read({ id, revision, bytes }: StoredRecord): ReadRecord<T> {
-    const { name: kind, format, parse } = this.kind
+    const { name: kind, format, maxBytes = MAX_RECORD_BYTES, parse } = this.kind
     try {
-      return { id, revision, value: parse(decodeRecord(bytes, { kind, id, format }), id) }
+      if (bytes.length > maxBytes)
+        throw new InvalidPosting(`${kind} ${id} cannot be read: it has ${bytes.length} bytes, more than ${maxBytes}`)
+      return { id, revision, value: parse(decodeRecord(bytes, { kind, id, format }), id, bytes.length) }
     } catch (error) {
-      return { id, revision, error: error instanceof Error ? error : new Error(String(error)) }
+      return { id, revision, error: isError(error) ? error : new Error(String(error)) }
     }
   }
 

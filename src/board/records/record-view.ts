@@ -112,7 +112,8 @@ export class RecordView<T extends object> implements AsyncDisposable {
     this.#needsList = false
     this.#changed.clear()
     try {
-      const found = new Map((await this.#options.store.list()).map((record) => [record.id, record]))
+      const listed = await this.#options.store.list({ known: (id) => this.#records.get(id) })
+      const found = new Map(listed.map((record) => [record.id, record]))
       for (const id of [...this.#records.keys()]) if (!found.has(id)) this.#set(id, undefined)
       for (const [id, record] of found) this.#set(id, record)
     } catch (error) {

@@ -11,9 +11,10 @@
  * dies after the work and before it has written the record, the work is run again: it must be idempotent.
  */
 import { createSharedController } from '../../core/async/abort.ts'
-import { Conflict, Duplicate, InvalidPosting } from '../../core/errors.ts'
+import { Conflict, Duplicate } from '../../core/errors.ts'
 import { sleep } from '../../core/time.ts'
 import type { Entity } from '../backend.ts'
+import { fieldsOf, parseStored, text, time } from '../model/stored.ts'
 import type { BoardRecords } from './board-records.ts'
 import type { RecordKind } from './record-store.ts'
 
@@ -86,8 +87,5 @@ async function takeEntity(host: OnceHost, id: string): Promise<AsyncDisposable |
 }
 
 function parseDone(value: unknown, id: string): DoneOnce {
-  const { at, by }: Partial<DoneOnce> = Object(value)
-  if (typeof at !== 'number' || typeof by !== 'string')
-    throw new InvalidPosting(`record once/${id} is damaged; remove it`)
-  return { at, by }
+  return parseStored(value, fieldsOf<DoneOnce>({ at: time, by: text }), `record once/${id}`)
 }

@@ -10,8 +10,9 @@
  * Every time after the cursor is decided once: it is posted, or counted as skipped with its reason. Nothing is lost silently.
  */
 import { createHash } from 'node:crypto'
-import { followsCompletion, type Rule } from '../../schedule/internal.ts'
-import type { SchedulePolicies, ScheduleRecord, SkipReason } from './record.ts'
+import { describeSpec, followsCompletion, type Rule, Work } from '../../schedule/internal.ts'
+import { MAX_CATCH_UP, type SchedulePolicies } from './policies.ts'
+import type { ScheduleRecord, SkipReason } from './record.ts'
 
 /** A job that is posted within this time after its nominal time is on time: conductors are busy, or one has just died. */
 const ON_TIME_MS = 60_000
@@ -52,7 +53,7 @@ export function decide(id: string, record: ScheduleRecord, { rule, now }: Decide
   // The interval is counted from the end of the previous job: no time can have been missed.
   if (followsCompletion(record.spec))
     return { due: [next.nominal], skipped: [], cursor: now, next: planNext(id, policies, { rule, cursor: now }) }
-  const passed = listPassed(id, next, { policies, rule, now })
+  const passed = listPassed(id, record, { next, rule, now })
   const newest = passed.times.at(-1) ?? next.nominal
   const window = policies.windowMs ?? defaultWindow(policies, { newest, rule })
   const wanted = passed.times.filter((nominal) => {
@@ -106,41 +107,53 @@ export function limitDue(decision: Decision, { most, now }: { readonly most: num
 export function planNext(
   id: string,
   { jitterMs }: Pick<SchedulePolicies, 'jitterMs'>,
-  { rule, cursor }: { readonly rule: Rule; readonly cursor: number },
+  { rule, cursor, work }: { readonly rule: Rule; readonly cursor: number; readonly work?: Work },
 ): ScheduleRecord['next'] {
-  const nominal = rule.next(cursor)
+  const nominal = rule.next(cursor, work)
   if (nominal === undefined) return undefined
   if (jitterMs === 0) return { nominal, at: nominal }
   // A job is posted before the next time, whatever the jitter: their order stays.
-  const following = rule.next(nominal) ?? Number.POSITIVE_INFINITY
+  const following = rule.next(nominal, work) ?? Number.POSITIVE_INFINITY
   return { nominal, at: Math.min(nominal + toJitter(id, { nominal, jitterMs }), following - 1) }
 }
 
-/** Counts the times of a rule after `after`, up to `until`; at most 10,000. */
+/** Counts the times of a rule after `after`, up to `until`; at most 10,000, and fewer if they take long to compute. */
 export function countTimes(rule: Rule, { after, until }: { readonly after: number; readonly until: number }): number {
+  const work = new Work('the times that have passed')
   let count = 0
-  for (let at = rule.next(after); at !== undefined && at <= until && count < MAX_COUNTED_TIMES; at = rule.next(at))
+  for (let at = rule.next(after, work); at !== undefined && at <= until; at = rule.next(at, work)) {
     count += 1
+    if (count >= MAX_COUNTED_TIMES || work.isHalfSpent) break
+  }
   return count
 }
 
 /** Lists the times that are due, from the planned one; where there are very many, only the newest, and the number of others. */
 function listPassed(
   id: string,
-  next: NonNullable<ScheduleRecord['next']>,
-  { policies, rule, now }: DecideOptions & Pick<ScheduleRecord, 'policies'>,
+  { policies, spec }: Pick<ScheduleRecord, 'policies' | 'spec'>,
+  { next, rule, now }: DecideOptions & { readonly next: NonNullable<ScheduleRecord['next']> },
 ): { readonly times: readonly number[]; readonly uncounted: number } {
   const times = [next.nominal]
-  while (times.length < MAX_COUNTED_TIMES) {
-    const following = planNext(id, policies, { rule, cursor: times.at(-1) ?? next.nominal })
+  const [forwards, backwards] = [new Work(describeSpec(spec)), new Work(describeSpec(spec))]
+  while (times.length < MAX_COUNTED_TIMES && !forwards.isHalfSpent) {
+    const following = planNext(id, policies, { rule, cursor: times.at(-1) ?? next.nominal, work: forwards })
     if (!following || following.at > now) return { times, uncounted: 0 }
     times.push(following.nominal)
   }
   // Only the newest can be posted now: they are found from the end.
   const newest: number[] = []
-  for (let at = rule.last(now); at !== undefined && newest.length < policies.max; at = rule.last(at - 1)) {
-    const isDue = (planNext(id, policies, { rule, cursor: at - 1 })?.at ?? at) <= now
+  // Both loops have limits that do not depend on the record: anybody may have written it.
+  const most = Math.min(policies.max, MAX_CATCH_UP)
+  let looks = 0
+  let at = rule.last(now, backwards)
+  while (at !== undefined && newest.length < most) {
+    looks += 1
+    if (looks > MAX_COUNTED_TIMES) break
+    const isDue = (planNext(id, policies, { rule, cursor: at - 1, work: backwards })?.at ?? at) <= now
     if (isDue) newest.unshift(at)
+    if (backwards.isHalfSpent && newest.length > 0) break
+    at = rule.last(at - 1, backwards)
   }
   const [oldest = now] = newest
   return { times: newest, uncounted: times.filter((nominal) => nominal < oldest).length }

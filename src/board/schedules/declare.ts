@@ -1,8 +1,10 @@
 /** Puts the schedules that a program declares when it starts, and removes those that it no longer declares. */
+
 import { createHash } from 'node:crypto'
 import { encodePlain } from '../../core/codec.ts'
 import { Duplicate, InvalidArgument } from '../../core/errors.ts'
 import { assertOptions } from '../../core/options.ts'
+import { MAX_NAME_BYTES, nameFault } from '../../core/texts.ts'
 import type { RecordStore } from '../records/record-store.ts'
 import { DEFAULT_OWNER, SCHEDULES, type ScheduleRecord } from './record.ts'
 import { type DeclaredSchedule, type ScheduleDefinition, toDefinitions } from './schedule.ts'
@@ -38,7 +40,8 @@ export function toDeclaredSchedules(
   assertOptions(asked, { declare: true, owner: true, prune: true }, 'schedules')
   const { declare, owner = DEFAULT_OWNER, prune = false } = asked
   if (!Array.isArray(declare)) throw new InvalidArgument("schedules: declare must be a list of schedule('id', …)")
-  if (typeof owner !== 'string' || owner === '') throw new InvalidArgument('schedules: owner must be a non-empty text')
+  if (typeof owner !== 'string' || owner === '' || nameFault(owner) !== undefined)
+    throw new InvalidArgument(`schedules: owner must be a non-empty text of at most ${MAX_NAME_BYTES} bytes`)
   if (prune && asked.owner === undefined)
     throw new InvalidArgument(
       'schedules: prune needs an owner, as in owner: "billing": it removes what this owner no longer declares',

@@ -8,12 +8,14 @@
  * | the key             | a job of the schedule is on the board     | the overlap policy decides, in a second write  |
  * | an invalid job      | it can never be posted                    | the time is skipped with the reason `refused`  |
  */
+import type { Turns } from '../../core/async/turns.ts'
 import { InvalidArgument, JobFailure, UnsupportedCapability } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import { followsCompletion } from '../../schedule/internal.ts'
 import type { BoardRecord, RecordStore } from '../records/record-store.ts'
 import { type Decision, decide, isLate, limitDue, type SkippedTimes, skipDue } from './decide.ts'
-import { type Firing, isOver, type Overlap, type ScheduleCounts, type ScheduleRecord, withRecent } from './record.ts'
+import type { Overlap } from './policies.ts'
+import { type Firing, isOver, type ScheduleCounts, type ScheduleRecord, withRecent } from './record.ts'
 import type { RuleCache } from './rule-cache.ts'
 import { postsPerWrite, queuedKey, scheduleKey, toScheduledPost } from './scheduled-post.ts'
 
@@ -30,6 +32,8 @@ export interface FiringOptions {
   readonly rules: RuleCache
   /** Returns the time of the board's clock. */
   readonly now: () => number
+  /** The turns of this firing among others: rules take time to compute. */
+  readonly turns?: Turns
   /** Cancels a job if it is on the board. */
   readonly cancel: (uuid: string, reason: string) => Promise<void>
 }
@@ -45,7 +49,10 @@ export async function fire(record: BoardRecord<ScheduleRecord>, options: FiringO
   const now = options.now()
   let decided: Decision | undefined
   try {
-    decided = decide(id, value, { rule: await options.rules.ruleOf(record), now })
+    await options.turns?.begin()
+    const rule = await options.rules.ruleOf(record)
+    await options.turns?.begin()
+    decided = decide(id, value, { rule, now })
   } catch (error) {
     if (!(error instanceof InvalidArgument)) throw error
     return pauseFor(record, { error, now }, options)

@@ -1,7 +1,7 @@
 /** Posts jobs of a schedule because somebody asks for them: at the end of a pause, now, or for times that have passed. */
 import { Duplicate, InvalidArgument } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
-import { followsCompletion, toInstant, toOccurrences, zoneOf } from '../../schedule/internal.ts'
+import { followsCompletion, toInstant, toOccurrences, Work, zoneOf } from '../../schedule/internal.ts'
 import type { PostRequest } from '../backend.ts'
 import { countTimes, isLate, planNext } from './decide.ts'
 import { countSkipped } from './firing.ts'
@@ -151,8 +151,9 @@ async function timesBetween(
       `backfill of schedule ${id}: to must not be before from, and from must not be in the future`,
     )
   const rule = await toOccurrences(spec, { now: createdAt })
+  const work = new Work(`backfill of schedule ${id}`)
   const times: number[] = []
-  for (let at = rule.next(from - 1); at !== undefined && at <= to; at = rule.next(at)) {
+  for (let at = rule.next(from - 1, work); at !== undefined && at <= to; at = rule.next(at, work)) {
     times.push(at)
     if (times.length > MAX_BACKFILL)
       throw new InvalidArgument(

@@ -2,18 +2,29 @@
  * The record of a schedule on the board: everything by which any process can decide what is due, and post it, without the code that
  * declared the schedule. Times are milliseconds since 1970, on the board's clock.
  */
-import { InvalidPosting } from '../../core/errors.ts'
-import type { ScheduleSpec } from '../../schedule/index.ts'
-import type { Posting } from '../model/posting.ts'
+import { NIL } from 'uuid'
+import { InvalidPosting, JobboardError } from '../../core/errors.ts'
+import { type Duration, toMilliseconds } from '../../core/time.ts'
+import type { AtSpec, CalendarSpec, CronSpec, EverySpec, ScheduleSpec, SpecBounds } from '../../schedule/index.ts'
+import { checkPosting, POSTING_FORMAT, type Posting } from '../model/posting.ts'
+import { sealIfLarge } from '../model/sealed.ts'
+import {
+  anything,
+  count,
+  exactly,
+  fieldsOf,
+  isCount,
+  listOf,
+  mapOf,
+  optional,
+  type Parser,
+  parseStored,
+  text,
+  where,
+  which,
+} from '../model/stored.ts'
 import type { RecordKind } from '../records/record-store.ts'
-
-export const CATCH_UPS = ['none', 'latest', 'all'] as const
-/** The times that are caught up (posted afterwards), of those that passed while no conductor was running. */
-export type CatchUp = (typeof CATCH_UPS)[number]
-
-export const OVERLAPS = ['skip', 'queueOne', 'queueAll', 'cancelPrevious', 'allow'] as const
-/** The policy for a job that is due while an earlier one of the schedule is still on the board. */
-export type Overlap = (typeof OVERLAPS)[number]
+import { type SchedulePolicies, toPolicies } from './policies.ts'
 
 /** The reason why a time was not run. */
 export type SkipReason = 'missed' | 'overlap' | 'paused' | 'refused'
@@ -21,21 +32,6 @@ export type SkipReason = 'missed' | 'overlap' | 'paused' | 'refused'
 /** The template for the jobs of a schedule. */
 export type JobTemplate = Pick<Posting, 'name' | 'details' | 'priority' | 'size' | 'maxAttempts'> &
   Pick<Partial<Posting>, 'resources' | 'limits' | 'expiresAfter' | 'deadline' | 'onOwnerLost' | 'backOff'>
-
-export interface SchedulePolicies {
-  readonly catchUp: CatchUp
-  /** The maximum lateness of a time that is caught up; absent for the default of its {@link CatchUp}. */
-  readonly windowMs?: number
-  /** The maximum number of times that are caught up at once, with `all`. */
-  readonly max: number
-  readonly overlap: Overlap
-  /** The maximum random delay of a job after its nominal time. */
-  readonly jitterMs: number
-  /** The number of jobs after which the schedule ends. */
-  readonly times?: number
-  /** The number of jobs in a row that were trashed because they failed, after which the schedule is paused. */
-  readonly pauseAfterFailures?: number
-}
 
 /** The outcome at one time, or at several times in a row that were skipped for one reason. */
 export interface Firing {
@@ -99,28 +95,105 @@ const FORMAT = 1
 const RECENT_FIRINGS = 10
 
 /** Schedules as records of a board. */
-export const SCHEDULES: RecordKind<ScheduleRecord> = { name: 'schedule', format: FORMAT, parse: parseSchedule }
+export const SCHEDULES: RecordKind<ScheduleRecord> = {
+  ...{ name: 'schedule', format: FORMAT },
+  parse: (value, id, recordBytes) => sealStore(parseSchedule(value, id), recordBytes),
+}
 
-/** Returns the newest firings, without those that are too many. */
+/** Keeps a large store encoded: a conductor has all schedules in memory, and needs a store only when a time has come. */
+function sealStore(record: ScheduleRecord, recordBytes: number): ScheduleRecord {
+  const details = sealIfLarge(record.job.details, { kept: ['flow', 'version'], recordBytes })
+  return details === record.job.details ? record : { ...record, job: { ...record.job, details } }
+}
+
+/** Returns the newest firings, at most {@link RECENT_FIRINGS}. */
 export function withRecent(firings: readonly Firing[], { recent }: Pick<ScheduleRecord, 'recent'>): readonly Firing[] {
   return [...firings, ...recent].slice(0, RECENT_FIRINGS)
 }
 
-/** Checks what another release, or somebody by hand, may have written. @throws InvalidPosting */
+/** The last time that a schedule can have: rules end soon after 2100, and a jitter has at most 100 years. */
+const MAX_TIME_MS = Date.UTC(2300, 0)
+/** The maximum number of firings that are read: later releases may keep more than {@link RECENT_FIRINGS}. */
+const MAX_READ_FIRINGS = 100
+
+const time = where((value): value is number => typeof value === 'number' && value >= 0 && value <= MAX_TIME_MS)
+const bound = where((value): value is string | Date => typeof value === 'string' || value instanceof Date)
+const duration = where(isDuration)
+const specFields = {
+  ...{ cron: optional(text), every: optional(duration), rrule: optional(text), at: optional(bound) },
+  ...{ from: optional(exactly('epoch', 'completion')), offset: optional(duration), zone: optional(text) },
+  ...{ start: optional(bound), end: optional(bound), exclude: optional(listOf(excluded)) },
+}
+/** Checks the fields that texts and comparisons of specs use. Whether the rule itself is valid is known when its times are computed. */
+const oneRule = which(
+  fieldsOf<SpecFields>(specFields),
+  (fields) => ['cron', 'every', 'rrule', 'at'].filter((kind) => kind in fields).length === 1,
+) as Parser<ScheduleSpec>
+/** Refuses a field that this release does not know: it may exclude times, which this release would run. */
+const knownSpec = which(anything, (value) =>
+  Object.keys(Object(value)).every((name) => Object.hasOwn(specFields, name)),
+)
+const spec: Parser<ScheduleSpec> = (value) => oneRule(knownSpec(value))
+/** Refuses a nominal time after its due time: the schedule would leave out the times before it. */
+const next = which(fieldsOf({ nominal: time, at: time }), ({ nominal, at }) => nominal <= at)
+const skipReason = exactly<SkipReason>('missed', 'overlap', 'paused', 'refused')
+const firing = fieldsOf<Firing>({
+  ...{ nominal: time, at: time, why: exactly('time', 'manual', 'backfill'), uuid: optional(text) },
+  ...{ skipped: optional(skipReason), count: optional(count), error: optional(text) },
+})
+const SCHEDULE = fieldsOf<Omit<ScheduleRecord, 'job' | 'policies' | 'failuresInRow'>>({
+  spec,
+  tenant: optional(text),
+  declared: optional(fieldsOf({ owner: text, version: count, digest: text })),
+  createdAt: time,
+  paused: optional(fieldsOf<NonNullable<ScheduleRecord['paused']>>({ since: time, by: text, reason: optional(text) })),
+  cursor: time,
+  next: optional(next),
+  awaits: optional(text),
+  counts: fieldsOf({ fired: count, late: count, manual: count, backfilled: count, skipped: mapOf(count) }),
+  recent: listOf(firing, { most: MAX_READ_FIRINGS }),
+  last: optional(fieldsOf({ nominal: time, uuid: text })),
+})
+
+/**
+ * Parses a record that anybody may have written. Its policies have the ranges of a declaration, and its job can be posted.
+ *
+ * @throws InvalidPosting
+ */
 function parseSchedule(value: unknown, id: string): ScheduleRecord {
-  const { spec, job, policies, createdAt, cursor, counts, recent, failuresInRow = 0 } = Object(value)
-  const { fired, late, manual, backfilled, skipped } = Object(counts)
-  const isComplete =
-    [spec, job, policies, counts, skipped].every((part) => typeof part === 'object' && part !== null) &&
-    [createdAt, cursor, failuresInRow, policies.max, policies.jitterMs].every(Number.isFinite) &&
-    [fired, late, manual, backfilled].every(Number.isFinite) &&
-    Array.isArray(recent) &&
-    CATCH_UPS.includes(policies.catchUp) &&
-    OVERLAPS.includes(policies.overlap) &&
-    typeof job.name === 'string' &&
-    typeof Object(job.details).flow === 'string'
-  if (!isComplete) throw new InvalidPosting(`schedule ${id} has an incomplete record: remove it, then put it again`)
-  return { ...(value as ScheduleRecord), failuresInRow }
+  const record = parseStored(value, SCHEDULE, `schedule ${id}`)
+  const { policies, job, failuresInRow = 0 } = Object(value)
+  const { windowMs: window, jitterMs: jitter, max, catchUp, overlap, times, pauseAfterFailures } = Object(policies)
+  try {
+    if (typeof jitter !== 'number' || !isCount(failuresInRow))
+      throw new InvalidPosting('policies.jitterMs or failuresInRow is not valid')
+    if (typeof Object(Object(job).details).flow !== 'string') throw new InvalidPosting('its job has no flow')
+    const { uuid: _, format: __, runs: ___, attempts: ____, ...template } = checkPosting({ ...job, ...NO_RUNS })
+    const options = { window, jitter, max, catchUp, overlap, times, pauseAfterFailures }
+    return { ...record, failuresInRow, job: template, policies: toPolicies(record.spec, options, 'its policies') }
+  } catch (cause) {
+    if (!(cause instanceof JobboardError)) throw cause
+    throw new InvalidPosting(`schedule ${id} cannot be read: ${cause.message}; remove it, then put it again`, { cause })
+  }
+}
+
+/** The fields of a posting that a template of jobs lacks. */
+const NO_RUNS = { uuid: NIL, format: POSTING_FORMAT, runs: 0, attempts: [] }
+
+interface SpecFields extends Partial<CronSpec & EverySpec & CalendarSpec & AtSpec>, SpecBounds {}
+
+function excluded(value: unknown): string | CronSpec | CalendarSpec {
+  if (typeof value === 'string') return value
+  const rule = fieldsOf({ cron: optional(text), rrule: optional(text), zone: optional(text) })
+  return rule(value) as CronSpec | CalendarSpec
+}
+
+function isDuration(value: unknown): value is Duration {
+  try {
+    return toMilliseconds(value as Duration, '') >= 0
+  } catch {
+    return false
+  }
 }
 
 /** Returns whether the schedule has posted as many jobs as it may. */

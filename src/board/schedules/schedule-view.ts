@@ -1,20 +1,14 @@
 /** A schedule as `board.schedules` and the command line show it. */
+import { toDate } from '../../core/time.ts'
 import { describeSpec, type ScheduleSpec } from '../../schedule/internal.ts'
 import type { ReadRecord } from '../records/record-store.ts'
-import type {
-  CatchUp,
-  Firing,
-  JobTemplate,
-  Overlap,
-  ScheduleCounts,
-  SchedulePolicies,
-  ScheduleRecord,
-} from './record.ts'
+import type { CatchUp, Overlap, SchedulePolicies } from './policies.ts'
+import type { Firing, JobTemplate, ScheduleCounts, ScheduleRecord } from './record.ts'
 
 /** A schedule as `board.schedules.list` and `show` return it. */
 export interface ScheduleView {
   readonly id: string
-  /** `waiting`: for the end of the previous job. `unreadable`: a newer release has written it; `error` says so. */
+  /** `waiting`: for the end of the previous job. `unreadable`: a newer release or another program has written it; `error` says so. */
   readonly state: 'active' | 'waiting' | 'paused' | 'ended' | 'unreadable'
   /** The rule in words: `cron '30 2 * * *' in Europe/Berlin`. */
   readonly rule: string
@@ -56,18 +50,22 @@ export function toScheduleView(record: ReadRecord<ScheduleRecord>, now: number):
   const { value } = record
   const { spec, job, policies, next, paused, awaits, counts, failuresInRow, recent, declared, tenant } = value
   const { details, ...post } = job
-  const { flow = '', version, store = {} } = details
+  const { flow = '', version } = details
   return {
-    ...{ id, state: stateOf(value), rule: describeSpec(spec), spec, flow, store },
+    ...{ id, state: stateOf(value), rule: describeSpec(spec), spec, flow },
+    // Listed schedules keep their stores encoded.
+    get store() {
+      return details.store ?? {}
+    },
     ...(version === undefined ? {} : { version }),
     ...{ catchUp: policies.catchUp, overlap: policies.overlap, policies: changedPolicies(policies), post },
     ...(tenant === undefined ? {} : { tenant }),
-    ...(next ? { next: new Date(next.at) } : {}),
+    ...(next ? { next: toDate(next.at) } : {}),
     ...(next && next.at < now ? { lateMs: now - next.at } : {}),
-    ...(paused ? { paused: { ...paused, since: new Date(paused.since) } } : {}),
+    ...(paused ? { paused: { ...paused, since: toDate(paused.since) } } : {}),
     ...(awaits === undefined ? {} : { awaits }),
     ...{ counts, failuresInRow },
-    recent: recent.map(({ nominal, at, ...firing }) => ({ ...firing, nominal: new Date(nominal), at: new Date(at) })),
+    recent: recent.map(({ nominal, at, ...firing }) => ({ ...firing, nominal: toDate(nominal), at: toDate(at) })),
     ...(declared ? { declared: { owner: declared.owner, version: declared.version } } : {}),
   }
 }

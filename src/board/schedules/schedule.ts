@@ -1,44 +1,15 @@
 /** Declares a schedule in a program: `schedule('nightly', { cron: '30 2 * * *' }, report, { region: 'eu' })`. */
 import { InvalidArgument, InvalidPosting, MissingDependencies } from '../../core/errors.ts'
 import { assertOptions, defined, type KnownOptions } from '../../core/options.ts'
-import { type Duration, toMilliseconds } from '../../core/time.ts'
 import { type AnyFlow, checkStore, type Flow, missingInputs } from '../../flow/index.ts'
-import { followsCompletion, type ScheduleSpec, toOccurrences, toStoredSpec } from '../../schedule/internal.ts'
+import { type ScheduleSpec, toOccurrences, toStoredSpec } from '../../schedule/internal.ts'
 import { withFlowPosting } from '../model/declared.ts'
 import { makePosting, type PostOptions } from '../model/posting.ts'
-import {
-  CATCH_UPS,
-  type CatchUp,
-  type JobTemplate,
-  OVERLAPS,
-  type Overlap,
-  type SchedulePolicies,
-  type ScheduleRecord,
-} from './record.ts'
+import { type SchedulePolicyOptions, toPolicies } from './policies.ts'
+import type { JobTemplate, ScheduleRecord } from './record.ts'
 
 /** The policies of a schedule, and the options of its jobs. */
-export interface ScheduleOptions {
-  /**
-   * Which of the times that passed while no conductor was running are posted afterwards (caught up). `latest`, the default: the newest, if
-   * it is not older than the window. `none`: only a time that is at most a minute late. `all`: each in the window, at most `max`.
-   */
-  readonly catchUp?: CatchUp
-  /** The maximum age of a time that is caught up; by default a day, and with `latest` at most until the following time. */
-  readonly window?: Duration
-  /** The maximum number of times that `all` catches up at once; 100 by default, and at most. */
-  readonly max?: number
-  /**
-   * What happens when a time comes while an earlier job of the schedule is on the board, also one that waits for its next attempt. `skip`, the
-   * default: the time is skipped. `queueOne`, `queueAll`: the job waits behind it, one or all. `cancelPrevious`: the earlier one is
-   * cancelled. `allow`: both run.
-   */
-  readonly overlap?: Overlap
-  /** The maximum random delay of a job after its time; in all processes the same for one time. 0 by default. */
-  readonly jitter?: Duration
-  /** The number of jobs after which the schedule ends. */
-  readonly times?: number
-  /** The number of jobs in a row that were trashed because they failed, after which the schedule is paused. */
-  readonly pauseAfterFailures?: number
+export interface ScheduleOptions extends SchedulePolicyOptions {
   /** Options of its jobs, as for `board.post`. */
   readonly post?: Pick<PostOptions, SchedulePostOption>
   /** The tenants: there is a schedule for each name, with the id `ID/NAME`; the value replaces parts of the store. */
@@ -83,8 +54,6 @@ const KNOWN_POST: KnownOptions<Pick<PostOptions, SchedulePostOption>> = {
   ...{ name: true, details: true, priority: true, size: true, resources: true, limits: true },
   ...{ expiresAfter: true, deadline: true, onOwnerLost: true, maxAttempts: true, backOff: true },
 }
-/** The jobs of one catch-up are posted in one transaction, which takes at most 100 posts. */
-const MAX_CATCH_UP = 100
 const ID_PATTERN = /^[\p{L}\p{N}][\p{L}\p{N} ._:@-]*(\/[\p{L}\p{N} ._:@-]+)?$/u
 const MAX_ID_LENGTH = 200
 
@@ -113,7 +82,7 @@ export function schedule<I extends object>(
   if (!Number.isSafeInteger(version) || version < 0)
     throw new InvalidArgument(`${what}: version must be a whole number from 0, got ${version}`)
   const declared = { id, spec, flow, store, options }
-  toPolicies(declared)
+  toPolicies(spec, options, what)
   return declared
 }
 
@@ -136,7 +105,7 @@ export async function toDefinitions(
   declared: DeclaredSchedule,
 ): Promise<readonly (ScheduleDefinition & { readonly id: string })[]> {
   const { id, store, options } = declared
-  const policies = toPolicies(declared)
+  const policies = toPolicies(declared.spec, options, `schedule ${id}`)
   const spec = toStoredSpec(declared.spec)
   await withScheduleId(id, () => toOccurrences(spec, { now: Date.now() }))
   const define = async (each: { readonly id: string; readonly store: object; readonly tenant?: string }) => {
@@ -166,7 +135,7 @@ export function withChanges(
   assertOptions(options, KNOWN_CHANGES, `schedule ${id}`)
   const { windowMs: window, jitterMs: jitter, ...others } = policies
   const given = { ...defined({ window, jitter }), ...others, ...options }
-  const changed = toPolicies({ id, spec: newSpec, flow: job.name, store: {}, options: given })
+  const changed = toPolicies(newSpec, given, `schedule ${id}`)
   const details = store === undefined ? job.details : { ...job.details, store }
   const { name, priority, size, maxAttempts } = job
   // It is checked as a posting: one that cannot be posted is refused now.
@@ -222,33 +191,4 @@ export async function withScheduleId<T>(id: string, compute: () => Promise<T>): 
       ? new InvalidArgument(`schedule ${id}: ${error.message}`, { cause: error })
       : error
   }
-}
-
-function toPolicies({ id, spec, options }: DeclaredSchedule): SchedulePolicies {
-  const what = `schedule ${id}`
-  if (typeof spec !== 'object' || spec === null)
-    throw new InvalidArgument(
-      `${what}: the spec must be an object, as in { cron: '30 2 * * *', zone: 'Europe/Berlin' }, { every: '5m' } or { rrule: 'FREQ=MONTHLY' }`,
-    )
-  const { catchUp = 'latest', overlap = 'skip', max = MAX_CATCH_UP, jitter = 0, times, pauseAfterFailures } = options
-  assertOneOf(catchUp, { of: CATCH_UPS, what: `${what}: catchUp` })
-  assertOneOf(overlap, { of: OVERLAPS, what: `${what}: overlap` })
-  for (const [name, value] of Object.entries({ max, times, pauseAfterFailures }))
-    if (value !== undefined && (!Number.isSafeInteger(value) || value < 1))
-      throw new InvalidArgument(`${what}: ${name} must be a whole number from 1, got ${value}`)
-  if (max > MAX_CATCH_UP) throw new InvalidArgument(`${what}: max must be at most ${MAX_CATCH_UP}, got ${max}`)
-  if (catchUp === 'all' && overlap !== 'queueAll' && overlap !== 'allow')
-    throw new InvalidArgument(
-      `${what}: catchUp 'all' posts several jobs at once: it needs overlap 'queueAll' or 'allow', got '${overlap}'`,
-    )
-  if (followsCompletion(spec) && overlap !== 'skip')
-    throw new InvalidArgument(`${what}: with from: 'completion' overlap must be 'skip', got '${overlap}'`)
-  const windowMs = options.window === undefined ? undefined : toMilliseconds(options.window, `${what}: window`)
-  const jitterMs = toMilliseconds(jitter, `${what}: jitter`)
-  return { catchUp, overlap, max, jitterMs, ...defined({ windowMs, times, pauseAfterFailures }) }
-}
-
-function assertOneOf(value: string, { of, what }: { readonly of: readonly string[]; readonly what: string }): void {
-  if (!of.includes(value))
-    throw new InvalidArgument(`${what} must be one of ${of.join(', ')}, got ${JSON.stringify(value)}`)
 }

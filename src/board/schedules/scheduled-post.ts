@@ -4,6 +4,7 @@ import { encodePlain } from '../../core/codec.ts'
 import type { ScheduledRun } from '../../flow/index.ts'
 import type { PostRequest } from '../backend.ts'
 import { checkPosting, type Details, POSTING_FORMAT } from '../model/posting.ts'
+import { isCount, isDuration } from '../model/stored.ts'
 import type { ScheduleRecord } from './record.ts'
 
 /** The namespace of the uuids of scheduled jobs. */
@@ -32,13 +33,17 @@ export interface ScheduledDetails {
 export function toScheduledRun({ schedule }: Details): ScheduledRun | undefined {
   const { id, nominal, previous, lateMs, missed, manual, backfill, tenant }: Partial<ScheduledDetails> =
     Object(schedule)
-  const time = new Date(String(nominal))
   // The application may have a field of this name with another meaning.
-  if (typeof id !== 'string' || typeof nominal !== 'string' || Number.isNaN(time.getTime())) return undefined
+  if (typeof id !== 'string' || typeof nominal !== 'string' || Number.isNaN(Date.parse(nominal))) return undefined
   return {
-    ...{ id, nominal: time, lateMs: Number(lateMs ?? 0), missed: Number(missed ?? 0) },
+    ...{
+      id,
+      nominal: new Date(nominal),
+      lateMs: isDuration(lateMs) ? lateMs : 0,
+      missed: isCount(missed) ? missed : 0,
+    },
     ...{ manual: manual === true, backfill: backfill === true },
-    ...(typeof previous === 'string' ? { previous: new Date(previous) } : {}),
+    ...(typeof previous === 'string' && !Number.isNaN(Date.parse(previous)) ? { previous: new Date(previous) } : {}),
     ...(typeof tenant === 'string' ? { tenant } : {}),
   }
 }

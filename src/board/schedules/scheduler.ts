@@ -6,8 +6,9 @@
  * meanwhile do nothing. The transaction alone makes each time fire once: the order only saves refused transactions.
  */
 import { setImmediate as setImmediatePromise } from 'node:timers/promises'
+import { Turns } from '../../core/async/turns.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
-import type { AlarmClock } from '../../core/time.ts'
+import { type AlarmClock, compareNumbers } from '../../core/time.ts'
 import { followsCompletion } from '../../schedule/internal.ts'
 import type { Details } from '../model/posting.ts'
 import { SortedList } from '../queue/sorted.ts'
@@ -62,7 +63,10 @@ export class Scheduler implements AsyncDisposable {
   readonly #options: SchedulerOptions
   readonly #clock: AlarmClock
   readonly #rules = new RuleCache()
-  readonly #planned = new SortedList<Planned>((a, b) => a.at - b.at || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0))
+  readonly #turns = new Turns()
+  readonly #planned = new SortedList<Planned>(
+    (a, b) => compareNumbers(a.at, b.at) || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0),
+  )
   readonly #plans = new Map<string, Planned>()
   /** The schedules that are being fired. */
   readonly #firing = new Map<string, Promise<void>>()
@@ -167,13 +171,18 @@ export class Scheduler implements AsyncDisposable {
     const { next, awaits, paused } = record.value
     const due = awaits === undefined ? next?.at : this.#options.host.now() + AWAITED_PERIOD_MS
     if (due === undefined || paused) return
-    this.#add({ id, at: Math.max(due, notBefore), isOurTurn: false })
+    try {
+      this.#add({ id, at: Math.max(due, notBefore), isOurTurn: false })
+    } catch (error) {
+      // One schedule must not keep the others from being planned.
+      this.#report(id, asError(error))
+    }
     this.#arm()
   }
 
   #add(planned: Planned): void {
-    this.#plans.set(planned.id, planned)
     this.#planned.add(planned)
+    this.#plans.set(planned.id, planned)
   }
 
   #arm(): void {
@@ -257,7 +266,7 @@ export class Scheduler implements AsyncDisposable {
       return true
     }
     const fired = await fire(record, {
-      ...{ store: host.records.of(SCHEDULES), rules: this.#rules, now: () => host.now() },
+      ...{ store: host.records.of(SCHEDULES), rules: this.#rules, turns: this.#turns, now: () => host.now() },
       cancel: (uuid, reason) => host.cancelJob(uuid, reason),
     })
     this.#reported.delete(id)

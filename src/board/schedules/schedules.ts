@@ -33,6 +33,8 @@ import { type ScheduleView, toScheduleView } from './schedule-view.ts'
 /** The options of `board.schedules.pause`. */
 export interface PauseScheduleOptions {
   readonly reason?: string
+  /** The person or program that pauses it; the name of this process by default. */
+  readonly by?: string
 }
 
 /** `foreign`: another owner has declared it. */
@@ -114,11 +116,11 @@ export class Schedules {
   }
 
   /** Stops a schedule until {@link resume}; running jobs continue, and `trigger` still works. @throws NotFound */
-  async pause(id: string, { reason }: PauseScheduleOptions = {}): Promise<void> {
+  async pause(id: string, { reason, by = this.#host.who }: PauseScheduleOptions = {}): Promise<void> {
     await this.#editor.change(id, ({ value }) => {
       if (value.paused) return undefined
       const { next: _, ...rest } = value
-      const paused = { since: this.#host.now(), by: this.#host.who, ...defined({ reason }) }
+      const paused = { since: this.#host.now(), by, ...defined({ reason }) }
       return { value: { ...rest, paused } }
     })
   }

@@ -12,8 +12,9 @@ import { isHeld, type JobEntry } from '../model/entry.ts'
 
 /** The time for which a job must be claimed before its posting is read. */
 const READ_DELAY_MS = 50
-/** The number of postings in one read. */
+/** The limits of one read: the number of postings, and their total size in bytes. */
 const BATCH = 512
+const BATCH_BYTES = 4 * 1_024 * 1_024
 
 export interface FollowedJobsOptions {
   readonly backend: Pick<Backend, 'read' | 'trashedEntry'>
@@ -42,8 +43,10 @@ export class FollowedJobs {
   /** Reads the postings of the claimed jobs among the entries, as their claims have written them. Throws the errors of the backend. */
   async read(entries: Iterable<JobEntry>): Promise<void> {
     const claimed = [...entries].filter(isClaimed)
-    for (let from = 0; from < claimed.length; from += BATCH) {
-      const batch = claimed.slice(from, from + BATCH).map((entry) => ({ entry, changes: entry.changeCount }))
+    for (let from = 0; from < claimed.length; ) {
+      const part = claimed.slice(from, from + countBatch(claimed.slice(from, from + BATCH)))
+      from += part.length
+      const batch = part.map((entry) => ({ entry, changes: entry.changeCount }))
       const contents = await this.#options.backend.read(batch.map(({ entry }) => entry.id ?? ''))
       batch.forEach(({ entry, changes }, index) => {
         const content = contents[index]
@@ -90,6 +93,16 @@ export class FollowedJobs {
     if (found) entry.settledPosting = found.posting
     entry.endDeferred?.resolve('TRASHED')
   }
+}
+
+/** Returns how many of the jobs fit into one read; at least one. */
+function countBatch(entries: readonly JobEntry[]): number {
+  let bytes = 0
+  const tooMany = entries.findIndex(({ stored }, index) => {
+    bytes += stored?.bytes ?? 0
+    return index > 0 && bytes > BATCH_BYTES
+  })
+  return tooMany === -1 ? entries.length : tooMany
 }
 
 function isClaimed({ claimed, ended, stored }: JobEntry): boolean {

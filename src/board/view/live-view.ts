@@ -14,11 +14,12 @@
 
 import { Condition, createDeferred } from '../../core/async/abort.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
-import { MAX_TIMER_MS, monotonic } from '../../core/time.ts'
+import { monotonic, startTimer } from '../../core/time.ts'
 import type { Backend, BoardChange, JobStatus, StoredJob } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
 import type { FlowReference } from '../model/flow-reference.ts'
 import type { LimitRules } from '../model/limits.ts'
+import { defaultWindowBytes, dropDetails } from '../model/posting.ts'
 import type { ClaimQueue } from '../queue/queue.ts'
 import { ContentReader } from './content-reader.ts'
 import { FollowedJobs } from './followed-jobs.ts'
@@ -88,6 +89,8 @@ export class LiveView {
   readonly #reader: ContentReader
   readonly #resync: Resync<ViewListing>
   readonly #subscription: Subscription
+  /** The memory of postings, in bytes, above which the view keeps no details of further jobs. */
+  readonly #maxBytes: number
   /** Whether the board was listed, and its postings read, since the view was opened. */
   #isEntered = false
   /** The number of jobs in the listing that is being applied; undefined before the first one, and if the view is a part of the board. */
@@ -108,6 +111,7 @@ export class LiveView {
     this.#limits = limits
     this.#signal = signal
     const { sections } = backend
+    this.#maxBytes = sections?.windowBytes ?? defaultWindowBytes()
     const now = () => backend.now()
     const onError = (error: unknown) => this.#report(error)
     const evaluate = () => this.evaluate()
@@ -149,7 +153,11 @@ export class LiveView {
       onSubscribed: () => this.evaluate(),
       onClose: () => this.#onClosed(),
     })
-    this.followed = new FollowedJobs({ backend, signal, updated: (entry) => index.queue.update(entry) })
+    const updated = (entry: JobEntry) => {
+      index.queue.update(entry)
+      this.#keepWithinMemory(entry)
+    }
+    this.followed = new FollowedJobs({ backend, signal, updated })
     this.unaccepted = new UnacceptedFlows({
       ...{ backend, queue: index.queue, after: unacceptedAfter, signal, onError, onChange: evaluate },
       onUnaccepted: (work, first) => listener.flowUnaccepted(work, first),
@@ -331,6 +339,8 @@ export class LiveView {
   addOwnPost(stored: StoredJob, { epoch }: { readonly epoch: number }): JobEntry {
     if (!this.isOpen) return this.#index.addOutside(stored)
     const entry = this.#index.applyOwnPost(stored, { isCurrent: this.isCurrent, isCovered: epoch === this.epoch })
+    this.#carryOut()
+    this.#keepWithinMemory(entry)
     this.evaluate()
     return entry
   }
@@ -509,6 +519,22 @@ export class LiveView {
     if (!content && !this.isCurrent) return
     this.#index.applyPosting(entry, content)
     this.#carryOut()
+    this.#keepWithinMemory(entry)
+  }
+
+  /**
+   * Drops the details of a job that was just read, if the view has no room for them: code that claims or shows the job reads them again. A
+   * view with a window shortens the window instead, unless the window must keep more jobs than there is room for.
+   */
+  #keepWithinMemory(entry: JobEntry): void {
+    if (!entry.stored || this.#index.queue.keptBytes <= this.#maxBytes) return
+    if (this.#windowReader && entry.windowStatus === 'inside' && !entry.claimed && !this.#windowReader.mustOutgrow)
+      return
+    if (this.#isCarryingOut) return
+    const stored = dropDetails(entry.stored)
+    if (stored === entry.stored) return
+    entry.stored = stored
+    this.#index.queue.update(entry)
   }
 
   /** Asks how a job ended: where answers and changes come over different connections, an answer may come first. */
@@ -595,6 +621,6 @@ export class LiveView {
       this.#dueAt = undefined
       this.evaluate()
     }
-    this.#dueTimer = setTimeout(onDue, Math.min(left, MAX_TIMER_MS)).unref()
+    this.#dueTimer = startTimer(onDue, left).unref()
   }
 }

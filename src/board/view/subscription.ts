@@ -12,7 +12,7 @@
  */
 import { rejectOnAbort } from '../../core/async/abort.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
-import { backoffDelay, monotonic } from '../../core/time.ts'
+import { backoffDelay, monotonic, startTimer } from '../../core/time.ts'
 import type { Backend } from '../backend.ts'
 
 /** The time for which the view stays open after its last use: `perReading` times the time that it took to read the board, within limits. */
@@ -176,7 +176,7 @@ export class Subscription {
     this.#failures += 1
     const retry = () => void this.#subscribe().catch(() => undefined)
     const pause = backoffDelay(this.#failures, isAway ? RETRY_BACK_OFF_MS : ERROR_BACK_OFF_MS)
-    this.#retryTimer = setTimeout(retry, pause).unref()
+    this.#retryTimer = startTimer(retry, pause).unref()
   }
 
   #closeUnlessHeld(): void {
@@ -185,7 +185,7 @@ export class Subscription {
     if (this.#holds > 0 || !this.#isOpen || signal.aborted) return
     this.#isTouched = false
     const lingered = () => (this.#isTouched || this.#isReading ? this.#closeUnlessHeld() : this.#close())
-    this.#lingerTimer = setTimeout(lingered, this.#lingerMs).unref()
+    this.#lingerTimer = startTimer(lingered, this.#lingerMs).unref()
   }
 
   /** Whether the board is still being read: a view that is closed before it was read completely is read from the beginning next time. */

@@ -17,7 +17,7 @@
  */
 
 import { JobboardError } from '../../core/errors.ts'
-import { MAX_TIMER_MS, systemAlarmClock } from '../../core/time.ts'
+import { alarmInBackground, systemAlarmClock } from '../../core/time.ts'
 import type { Backend, Entity } from '../backend.ts'
 import type { JobEntry } from '../model/entry.ts'
 import { CONDUCTOR_KIND, type FlowReference, isKnownToAny } from '../model/flow-reference.ts'
@@ -170,10 +170,7 @@ export class UnacceptedFlows {
       this.#checkAlarm = undefined
       this.#checkConductors().catch(this.#options.onError)
     }
-    if (clock && clock !== systemAlarmClock) return clock.alarm(ms, { kind: 'review', ring })
-    // The timer does not keep the process alive: there may be no caller that waits for a job.
-    const timer = setTimeout(ring, Math.min(ms, MAX_TIMER_MS)).unref()
-    return { [Symbol.dispose]: () => clearTimeout(timer) }
+    return alarmInBackground(clock ?? systemAlarmClock, ms, ring)
   }
 
   /** Reads the conductors, if there still is a flow to check. */

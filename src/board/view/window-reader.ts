@@ -10,10 +10,11 @@
  *   has read, the board is listed again.
  */
 import { NotConnected } from '../../core/errors.ts'
-import { MAX_TIMER_MS, sleep } from '../../core/time.ts'
+import { sleep, startTimer } from '../../core/time.ts'
 import type { BoardSections, JobSummary } from '../backend.ts'
 import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
 import type { JobEntry } from '../model/entry.ts'
+import { toKeptBytes } from '../model/posting.ts'
 import type { JobIndex, SectionJob } from './job-index.ts'
 import { toQueueKey, type ViewListing, type Window, type WindowListing, wantsResources } from './window.ts'
 
@@ -155,6 +156,12 @@ export class WindowReader {
     return window.end === undefined && index.toRead.hasRead(this.#requestsAtEnd)
   }
 
+  /** Whether the view must keep more jobs than there is room for, because no caller accepts the first jobs, or keys take turns. */
+  get mustOutgrow(): boolean {
+    const { sections, needsWholeBoard } = this.#options
+    return this.#growingUntil !== undefined || this.#maxSize.bytes > sections.windowBytes || needsWholeBoard()
+  }
+
   /** Reads more jobs for a caller that finds none to claim. Resolves to false if there are no more, or the read failed. */
   async readOn(): Promise<boolean> {
     if (!this.#options.window.end && !this.#reading) return false
@@ -292,7 +299,7 @@ export class WindowReader {
     clearTimeout(this.#timer)
     if (at === Number.POSITIVE_INFINITY) return
     const left = Math.max(1, at - this.#options.now())
-    this.#timer = setTimeout(() => this.tend(), Math.min(left, MAX_TIMER_MS))
+    this.#timer = startTimer(() => this.tend(), left)
     this.#timer.unref()
   }
 
@@ -310,7 +317,7 @@ export class WindowReader {
     )
     const places = free.flatMap((entry) => {
       const at = toQueueKey(entry)
-      return at ? [{ ...at, bytes: entry.stored?.bytes ?? 0 }] : []
+      return at ? [{ ...at, bytes: entry.stored ? toKeptBytes(entry.stored) : 0 }] : []
     })
     const delayed = places.filter(({ dueAt }) => dueAt > now()).sort((a, b) => a.dueAt - b.dueAt)
     const keptDelayed = countFitting(delayed, { jobs: this.#delayedPerRead, bytes: sections.windowBytes / 2 })

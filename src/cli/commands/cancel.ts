@@ -67,7 +67,7 @@ async function cancel(options: CancelCommandOptions, context: CliContext, { args
     if (options.json) return toPrintableJson({ uuid, name: job.name, state })
     return escapeUnprintable(state === 'TRASHED' ? `${job} is in the trash` : `cancellation of ${job} requested`)
   }
-  return await forEachWithProgress(jobs, { what: 'cancelling', done: 'cancelled', work }, context)
+  return await forEachWithProgress(jobs, { what: 'cancelling', done: 'cancellation requested:', work }, context)
 }
 
 async function selectJobs(board: JobBoard, name: string | undefined): Promise<Job[]> {

@@ -37,7 +37,7 @@ export function defineConfig(program: Command, run: RunAction): void {
     .command('check')
     .summary('check the config file')
     .description(
-      'Checks the whole file, and prints each mistake with its file, line and column. The exit code is 2 if there is one. Conductors do the same before they claim.',
+      'Checks the whole file, and prints each mistake with its file, line and column. Loads the modules of flows, and checks that schedules and defaults name flows that they export. The exit code is 2 if there is a mistake. Conductors check the file, too, before they claim.',
     )
     .option('--all', 'check each deployment, and all boards and logbooks: their variables must be set')
     .addHelpText(
@@ -80,12 +80,14 @@ async function check(options: CheckOptions, context: CliContext): Promise<ExitCo
     import('../input/config/faults.ts'),
   ])
   const { cwd, env } = context
+  const { loadFlows } = await import('../input/flows-module.ts')
+  const checked = { cwd, env, loadFlows: (modules: readonly string[]) => loadFlows(modules, context) }
   const asked = askedDeployment(options, env)
   const chosen = options.all ? [undefined, ...read.deployments] : [asked]
   const selected = options.all ? ('all' as const) : toSelected(options, env)
   const faults = new Set<string>()
   for (const deployment of chosen) {
-    for (const fault of await findFaults(read.examine(deployment), { cwd, env, selected })) faults.add(fault)
+    for (const fault of await findFaults(read.examine(deployment), { ...checked, selected })) faults.add(fault)
   }
   if (faults.size > 0) throw new InvalidConfig([...faults])
   const names = chosen.flatMap((name) => name ?? [])

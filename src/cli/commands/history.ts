@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { EndedJob } from '../../board/index.ts'
 import { Redactor } from '../../core/redaction.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import { ageLimit, countParser, definedOnly, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { ageLimit, countParser, redactedKeys, type SharedOptions } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printJson, printLines, render } from '../output/output.ts'
 
@@ -18,6 +18,7 @@ interface HistoryCommandOptions extends SharedOptions {
 
 /** The most jobs that one read of the history returns. */
 const MAX_LIMIT = 10_000
+const DEFAULT_LIMIT = 100
 
 export function defineHistory(program: Command, run: RunAction): void {
   program
@@ -29,7 +30,7 @@ export function defineHistory(program: Command, run: RunAction): void {
     )
     .option(
       '--limit <n>',
-      `how many jobs are looked at (default: 100, with --since or --until ${MAX_LIMIT}; at most ${MAX_LIMIT})`,
+      `how many jobs are listed (default: 100, with --since or --until ${MAX_LIMIT}; at most ${MAX_LIMIT})`,
       countParser('--limit', { most: MAX_LIMIT }),
     )
     .option(
@@ -52,28 +53,30 @@ async function history(options: HistoryCommandOptions, context: CliContext): Pro
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   const { flow, trashed = false } = options
-  const limit = options.limit ?? (since || until ? MAX_LIMIT : undefined)
+  const limit = options.limit ?? (since || until ? MAX_LIMIT : DEFAULT_LIMIT)
+  const isFiltered = since || until || flow !== undefined || trashed
   const redaction = new Redactor(redactedKeys(options, context))
   const isAsked = ({ endedAt, ...job }: EndedJob) =>
     (flow === undefined || job.flow === flow) &&
     (!trashed || job.outcome === 'TRASHED') &&
     (!since || endedAt >= since) &&
     (!until || endedAt < until)
-  const last = await board.history(definedOnly({ limit }))
+  const looked = isFiltered ? MAX_LIMIT : limit
+  const last = await board.history({ limit: looked })
   const oldest = last.at(-1)?.endedAt
   // Otherwise it would look as if nothing had ended before.
-  if (since && oldest && oldest > since && last.length === limit)
+  if (since && oldest && oldest > since && last.length === looked)
     context.stderr.write(
-      `only the last ${limit} jobs were looked at: older ones than ${oldest.toISOString()} are not listed\n`,
+      `only the last ${looked} jobs were looked at: jobs older than ${oldest.toISOString()} are not listed\n`,
     )
-  const jobs = last
-    .filter(isAsked)
+  const found = last.filter(isAsked)
+  if (since && found.length > limit) context.stderr.write(`only the last ${limit} of ${found.length} jobs are listed\n`)
+  const jobs = found
+    .slice(0, limit)
     .map((job) => (job.reason === undefined ? job : { ...job, reason: redaction.text(job.reason) }))
   if (options.json) await printJson(context, jobs)
   else if (jobs.length === 0)
-    await printLines(context, [
-      `no ${since || until || flow || trashed ? 'such ' : ''}jobs in the history of ${board.uri}`,
-    ])
+    await printLines(context, [`no ${isFiltered ? 'such ' : ''}jobs in the history of ${board.uri}`])
   else await printLines(context, await render(context, ({ historyTable }, screen) => historyTable(jobs, screen)))
   return DONE
 }

@@ -1,6 +1,7 @@
 /** The command `jobboard jobs`: lists the jobs on the board. */
 import type { Command } from 'commander'
 import type { Job, JobsOptions, Priority, Size } from '../../board/index.ts'
+import { toJson } from '../../core/json.ts'
 import type { JobState } from '../../core/states.ts'
 import type { JobView } from '../../views/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, type RunAction } from '../context.ts'
@@ -14,6 +15,9 @@ import { type LiveJob, LiveJobs } from '../views/live-jobs.ts'
 
 interface JobsCommandOptions extends SharedOptions, WatchFlags {
   readonly unclaimed?: boolean
+  readonly state?: (typeof STATE_CHOICES)[number]
+  readonly owner?: string
+  readonly flow?: string
   readonly name?: string
   readonly priority?: Priority
   readonly size?: Size
@@ -22,12 +26,24 @@ interface JobsCommandOptions extends SharedOptions, WatchFlags {
   readonly json?: boolean
 }
 
+/** The states of jobs on a board. */
+const STATE_CHOICES = ['UNCLAIMED', 'CLAIMED'] as const satisfies readonly JobState[]
+
 export function defineJobs(program: Command, run: RunAction): void {
   const command = program
     .command('jobs')
     .summary('list the jobs on the board')
-    .description('Lists the jobs on the board: higher priority first, then in the order in which they were posted.')
-    .option('--unclaimed', 'only jobs without an owner')
+    .description(
+      'Lists the jobs on the board: higher priority first, then in the order in which they were posted. Jobs that have ended are in the lists of jobboard history and jobboard trash list.',
+    )
+    .option('--unclaimed', 'only jobs without an owner; short for --state UNCLAIMED')
+    .option(
+      '--state <state>',
+      `only jobs in this state: ${STATE_CHOICES.join(', ')}`,
+      choiceParser('--state', STATE_CHOICES),
+    )
+    .option('--owner <owner>', 'only jobs of this owner')
+    .option('--flow <flow>', 'only jobs of this flow')
     .option('--name <name>', 'only jobs of this name')
     .option(
       '--priority <priority>',
@@ -41,7 +57,7 @@ export function defineJobs(program: Command, run: RunAction): void {
   addWatchFlags(command)
     .addHelpText(
       'after',
-      '\nExamples:\n  $ jobboard jobs --unclaimed --board zookeeper://127.0.0.1:2181/demo\n  $ jobboard jobs --watch --priority HIGH',
+      '\nExamples:\n  $ jobboard jobs --unclaimed --board zookeeper://127.0.0.1:2181/demo\n  $ jobboard jobs --flow thumbnail --state CLAIMED\n  $ jobboard jobs --watch --priority HIGH',
     )
     .action(run(jobs))
 }
@@ -52,9 +68,10 @@ async function jobs(options: JobsCommandOptions, context: CliContext): Promise<E
   const { board } = opened
   const [live, changes] = [new LiveJobs(board), new JobChanges()]
   const frame = async (): Promise<Frame> => {
-    const jobs = await live.read(toFilter(options), definedOnly({ limit: options.limit }))
+    const fits = ({ view }: LiveJob) => isWanted(view, options)
+    const jobs = await live.read(toFilter(options), { fits, ...definedOnly({ limit: options.limit }) })
     const views = jobs.map(({ view }) => view)
-    const content = JSON.stringify(views)
+    const content = toJson(views)
     if (options.json) return { content, lines: changes.since(jobs).map(toPrintableJson) }
     if (views.length === 0) return { content, lines: [`no jobs on ${board.uri}`] }
     return { content, lines: await render(context, ({ jobsTable }, screen) => jobsTable(views, screen)) }
@@ -64,8 +81,16 @@ async function jobs(options: JobsCommandOptions, context: CliContext): Promise<E
   return opened.unreadable.length > 0 ? FAILED : DONE
 }
 
-function toFilter({ unclaimed, name, priority, size, batch }: JobsCommandOptions): JobsOptions {
-  return { ...(unclaimed ? { onlyUnclaimed: true } : {}), ...definedOnly({ name, priority, size, batch }) }
+/** Returns the part of the filter that the board applies. */
+function toFilter({ unclaimed, state, name, priority, size, batch }: JobsCommandOptions): JobsOptions {
+  const onlyUnclaimed = unclaimed || state === 'UNCLAIMED'
+  return { ...(onlyUnclaimed ? { onlyUnclaimed } : {}), ...definedOnly({ name, priority, size, batch }) }
+}
+
+/** Returns whether the job passes the rest of the filter. */
+function isWanted(view: JobView, { state, owner, flow }: JobsCommandOptions): boolean {
+  const fits = (wanted: string | undefined, value: string | undefined) => wanted === undefined || wanted === value
+  return fits(state, view.state) && fits(owner, view.owner) && fits(flow, view.flow)
 }
 
 interface EndedJobLine {
@@ -85,7 +110,7 @@ class JobChanges {
     const now = new Map<string, { readonly job: Job; readonly json: string }>()
     const changed: (JobView | EndedJobLine)[] = []
     for (const { job, view } of jobs) {
-      const json = JSON.stringify(view)
+      const json = toJson(view)
       if (this.#known.get(job.uuid)?.json !== json) changed.push(view)
       now.set(job.uuid, { job, json })
     }

@@ -2,9 +2,19 @@
 import type { Command } from 'commander'
 import type { JobBoard } from '../../board/index.ts'
 import { type CliContext, DONE, type ExitCode, type RunAction } from '../context.ts'
-import type { SharedOptions } from '../input/shared-options.ts'
+import { definedOnly, type SharedOptions } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
 import { printLines } from '../output/output.ts'
+
+interface PauseCommandOptions extends SharedOptions {
+  readonly reason?: string
+}
+
+/** Returns the user of this shell, with the process: the process alone says little later, because it has ended by then. */
+function toPerson({ USER, LOGNAME }: CliContext['env'], { who }: JobBoard): string {
+  const user = USER || LOGNAME
+  return user ? `${user} (${who})` : who
+}
 
 export function definePause(program: Command, run: RunAction): void {
   program
@@ -13,11 +23,12 @@ export function definePause(program: Command, run: RunAction): void {
     .description(
       'Stops all conductors, on all machines, from claiming jobs of the board until it is resumed, also if they are restarted meanwhile. Running jobs continue.',
     )
-    .addHelpText('after', '\nExample:\n  $ jobboard pause --board zookeeper://127.0.0.1:2181/demo')
+    .option('--reason <text>', 'reason for people, shown by jobboard info and the dashboard')
+    .addHelpText('after', "\nExample:\n  $ jobboard pause --reason 'the database moves'")
     .action(
       run(
-        change(async (board) => {
-          await board.pause()
+        change(async (board, { reason }, { env }) => {
+          await board.pause(definedOnly({ reason, by: toPerson(env, board) }))
           return `claiming paused on ${board.uri}; jobboard resume ends the pause`
         }),
       ),
@@ -41,10 +52,10 @@ export function defineResume(program: Command, run: RunAction): void {
 }
 
 /** Returns the work of a command that changes the board and prints what it did. */
-function change(work: (board: JobBoard) => Promise<string>) {
-  return async (options: SharedOptions, context: CliContext): Promise<ExitCode> => {
+function change(work: (board: JobBoard, options: PauseCommandOptions, context: CliContext) => Promise<string>) {
+  return async (options: PauseCommandOptions, context: CliContext): Promise<ExitCode> => {
     await using opened = await openNamedBoard(options, context, { create: false })
-    await printLines(context, [await work(opened.board)])
+    await printLines(context, [await work(opened.board, options, context)])
     return DONE
   }
 }

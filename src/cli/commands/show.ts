@@ -5,6 +5,7 @@ import type { JobRecord } from '../../conductor/internal.ts'
 import { InvalidArgument, NotFound } from '../../core/errors.ts'
 import { parseReference } from '../../core/job-reference.ts'
 import { Redactor } from '../../core/redaction.ts'
+import { isFinished } from '../../core/states.ts'
 import type { AnyFlow, FlowOutline } from '../../flow/index.ts'
 import {
   cancellationView,
@@ -139,8 +140,9 @@ interface ShowSources extends SearchedPlaces {
 async function reportOn(reference: string, sources: ShowSources): Promise<JobReport> {
   for (;;) {
     const located = await locateJob(reference, sources)
-    if (!located) throw unknownJobError(parseReference(reference).uuid, sources)
+    if (!located) throw await unknownJobError(parseReference(reference).uuid, sources)
     if (located.place === 'logbook') {
+      await assertOfThisBoard(located.record, sources)
       const trashed = await findTrashedSince(located.record, sources)
       return toReport(trashed && trashReport(trashed, sources.redaction), located.record, sources)
     }
@@ -153,13 +155,19 @@ async function reportOn(reference: string, sources: ShowSources): Promise<JobRep
   }
 }
 
+/** Refuses to show a job as gone that may wait or run on another board. @throws NotFound */
+async function assertOfThisBoard({ book, flow }: JobRecord, sources: ShowSources): Promise<void> {
+  const { boardId, isOfOtherBoard } = await import('../../board/internal.ts')
+  const own = { boardId: boardId(sources.board.uri) }
+  if (!isFinished(flow.state) && isOfOtherBoard(book.meta, own)) throw await unknownJobError(flow.uuid, sources)
+}
+
 /**
  * Returns the trashed job of a flow that is done: its owner died before it consumed the job, and the job was cancelled. An
  * older entry of the trash is left out: that job was posted again, and is done.
  */
 async function findTrashedSince({ flow }: JobRecord, { board }: ShowSources): Promise<TrashedJob | undefined> {
-  const { findInTrash } = await import('../../conductor/internal.ts')
-  const trashed = await findInTrash(flow.uuid, board)
+  const trashed = await board.findTrashed(flow.uuid)
   return trashed && trashed.at >= flow.updatedAt ? trashed : undefined
 }
 

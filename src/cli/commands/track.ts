@@ -51,7 +51,7 @@ async function track(
     redaction,
   )
   if (options.json) await printJson(context, [tracked])
-  if (tracked.status === 'unknown') throw unknownJobError(uuid, { board, logbooks })
+  if (tracked.status === 'unknown') throw await unknownJobError(uuid, { board, logbooks, book: options.book })
   if (options.json) return DONE
   const waitsForTurn = tracked.status === 'waiting' && !tracked.waitingFor
   const hasNoConductors = waitsForTurn && (await board.entities('conductor')).length === 0

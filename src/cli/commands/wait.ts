@@ -39,7 +39,7 @@ async function wait(options: WaitCommandOptions, context: CliContext, command: C
   const { uuid, reference } = await wholeUuid(command.args[0] ?? '', places)
   const located = await locateLeniently(reference, places)
   if (!located && !logbooks) await assertNoLogbooks(options, context)
-  if (!located) throw unknownJobError(uuid, places)
+  if (!located) throw await unknownJobError(uuid, places)
   const name = nameOf(located)
   const state =
     located.place === 'board'
@@ -48,7 +48,7 @@ async function wait(options: WaitCommandOptions, context: CliContext, command: C
           { logbooks, ...limits, ...toUnlimitedWait(command), redact: redactedKeys(options, context) },
           context,
         )
-      : endOf(located, places)
+      : await endOf(located, places)
   if (options.json) await printJson(context, [{ uuid, name, state }])
   else await printLines(context, [state])
   return state === 'COMPLETE' ? DONE : FAILED
@@ -79,11 +79,12 @@ function nameOf(located: Located): string {
 }
 
 /** Returns how a job that has left the board ended. @throws NotFound if its logbook does not say that it is done */
-function endOf(located: Exclude<Located, { place: 'board' }>, { board }: SearchedPlaces): 'COMPLETE' | 'TRASHED' {
+async function endOf(
+  located: Exclude<Located, { place: 'board' }>,
+  places: SearchedPlaces,
+): Promise<'COMPLETE' | 'TRASHED'> {
   if (located.place === 'trash') return 'TRASHED'
   const { uuid, state } = located.record.flow
   if (state === 'SUCCESS') return 'COMPLETE'
-  throw new NotFound(
-    `job ${uuid} is not on ${board.uri} nor in its trash; its logbook says ${state}: jobboard track ${uuid} shows more`,
-  )
+  throw await unknownJobError(uuid, places)
 }

@@ -2,6 +2,7 @@
 
 import { InvalidArgument } from '../../core/errors.ts'
 import { daemonLog } from '../../core/log.ts'
+import { localAccess } from '../../ui/internal.ts'
 import type { CliContext } from '../context.ts'
 import { openConductorsLogbooks, openNamedBoard } from '../opening.ts'
 import { type ServedBoards, serveBoards } from '../ui/serve-boards.ts'
@@ -41,8 +42,8 @@ export async function startDevDashboard({
       serveBoards(boards, {
         ...{ options: { board, persistence }, context, redact: [], port },
         // The board is for trials, and can be reached from this machine only.
-        access: { authorize: () => ({ who: 'local', level: 'admin', values: true }) },
-        log: daemonLog({ name: 'jobboard', level: 'warn' }),
+        access: { authorize: localAccess({ who: 'local', level: 'admin', values: true }) },
+        log: daemonLog({ level: 'warn' }),
       })
     const served = await serve(PORT).catch((error: unknown) => {
       if (!(error instanceof InvalidArgument)) throw error

@@ -2,7 +2,7 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { JobBoard } from '../../board/index.ts'
-import { NotFound, UnsupportedCapability } from '../../core/errors.ts'
+import { AccessDenied, NotFound, UnsupportedCapability } from '../../core/errors.ts'
 import { toMilliseconds } from '../../core/time.ts'
 import { parseUri } from '../../core/uri.ts'
 import type { CliContext } from '../context.ts'
@@ -15,7 +15,7 @@ import {
 } from '../input/shared-options.ts'
 import { credentials, openLogbooks, openNamedBoard } from '../opening.ts'
 import { oneLine } from '../output/output.ts'
-import { errorFinding, type Finding, okFinding, warningFinding } from './finding.ts'
+import { errorFinding, type Finding, okFinding, RIGHTS_ADVICE, warningFinding } from './finding.ts'
 
 export interface Examination {
   readonly options: SharedOptions
@@ -47,6 +47,7 @@ async function* examineBoard({ options, context, stuckAfter }: Examination): Asy
     yield* await examineRecordsOf(board)
   } catch (problem) {
     yield unreachableFinding('board', problem, scheme)
+    if (isAccessDenied(problem)) yield* await examineInside(uri, { what: 'board', options, context })
   }
 }
 
@@ -76,8 +77,17 @@ async function* examineLogbooks({ options, context }: Examination): AsyncGenerat
 }
 
 function unreachableFinding(about: string, problem: unknown, scheme: string): Finding {
-  const advice = scheme.startsWith('directory') ? folderAdvice(problem) : 'see the servers above, and the URI'
+  const advice = isAccessDenied(problem)
+    ? RIGHTS_ADVICE
+    : scheme.startsWith('directory')
+      ? folderAdvice(problem)
+      : 'see the servers above, and the URI'
   return errorFinding(about, oneLine(problem), advice)
+}
+
+/** Whether the server answers, and refuses this client. */
+function isAccessDenied(problem: unknown): boolean {
+  return problem instanceof AccessDenied || Object(problem).code === 'JOBBOARD_ZOOKEEPER_NO_AUTH'
 }
 
 function folderAdvice(problem: unknown): string {

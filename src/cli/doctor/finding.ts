@@ -27,6 +27,10 @@ export function errorFinding(about: string, text: string, advice: string): Findi
   return { severity: 'error', about, text, advice }
 }
 
+/** The advice where a server refuses this client. */
+export const RIGHTS_ADVICE =
+  'give user:password of a user with these rights, as auth in jobboard.yaml or in JOBBOARD_ZOOKEEPER_AUTH, or change the ACL'
+
 /** The number of things of one kind that are named in a finding. */
 const MAX_NAMED = 3
 

@@ -1,5 +1,7 @@
 /** Requests to each ZooKeeper server by the four-letter word that all servers answer: `srvr`. */
+
 import { connect } from 'node:net'
+import { messageOf } from '../../core/errors.ts'
 import type { Endpoint } from '../../zookeeper/index.ts'
 
 export interface ServerAnswer {
@@ -9,6 +11,8 @@ export interface ServerAnswer {
   readonly mode?: string
   /** The reason for a missing answer: `does not answer: …` */
   readonly fault?: string
+  /** Whether it runs, and waits for the majority of its ensemble. */
+  readonly lacksMajority?: true
 }
 
 /** The time limit for an answer. */
@@ -25,12 +29,12 @@ async function askServer({ host, port }: Endpoint): Promise<ServerAnswer> {
   try {
     const answer = await sendSrvr({ host, port })
     if (/not currently serving/.test(answer))
-      return { address, fault: 'runs, and serves no clients: its ensemble has no majority' }
+      return { address, fault: 'runs, and serves no clients: its ensemble has no majority', lacksMajority: true }
     const [, version] = /Zookeeper version: (\d+\.\d+\.\d+)/.exec(answer) ?? []
     const [, mode] = /Mode: (\w+)/.exec(answer) ?? []
     return { address, ...(version ? { version } : {}), ...(mode ? { mode } : {}) }
   } catch (error) {
-    return { address, fault: `does not answer: ${error instanceof Error ? error.message : String(error)}` }
+    return { address, fault: `does not answer: ${messageOf(error)}` }
   }
 }
 

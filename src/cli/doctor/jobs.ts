@@ -1,8 +1,9 @@
 /** The doctor's checks of jobs, and of the conductors that should run them. */
 import type { Entity, Job, JobBoard } from '../../board/index.ts'
-import { countTrailingDeaths, isKnownToAny, isSuspect, toFlowReference } from '../../board/internal.ts'
+import { isKnownToAny, toFlowReference } from '../../board/internal.ts'
 import { toMilliseconds } from '../../core/time.ts'
-import { conductorView, formatDuration } from '../../views/index.ts'
+import { conductorView, describeClock, formatDuration } from '../../views/index.ts'
+import { describeKeptSlots, jobWarnings } from '../../views/internal.ts'
 import { errorFinding, type Finding, formatCount, listSome, okFinding, warningFinding } from './finding.ts'
 
 export interface JobsExamined {
@@ -18,20 +19,20 @@ export interface JobsExamined {
  * the foreground.
  */
 const UNKNOWN_OWNER_AFTER_MS = toMilliseconds('5m', '')
-/** The tolerated difference between the clock of an owner and this machine's. */
-const CLOCK_TOLERANCE_MS = 2_000
+
 export async function examineJobs({ board, unreadable, stuckAfter }: JobsExamined): Promise<Finding[]> {
   const entities = await board.entities('conductor')
+  // Claims have times of the servers' clock.
+  const now = await board.readClock()
   const jobs: Job[] = []
   for await (const job of board.jobs({ ensureFresh: true })) jobs.push(job)
   const claimed = jobs.filter(({ state }) => state === 'CLAIMED')
   const waiting = jobs.filter(({ state }) => state === 'UNCLAIMED')
   const found = [
-    ...pauseFindings(board),
+    ...(await pauseFindings(board)),
     ...conductorFindings(entities, waiting.length),
-    ...stuckFindings(claimed, { entities, stuckAfter }),
-    ...ignoredStopFindings(claimed),
-    ...poisonFindings(jobs),
+    ...stuckFindings(claimed, { entities, stuckAfter, now }),
+    ...jobFindings(jobs, { conductors: entities, now }),
     ...orphanFindings(waiting, entities),
     ...blockingFindings(waiting, entities),
     ...unreadable.map((problem) =>
@@ -45,10 +46,12 @@ export async function examineJobs({ board, unreadable, stuckAfter }: JobsExamine
   return found
 }
 
-function pauseFindings({ paused }: JobBoard): Finding[] {
-  return paused
-    ? [warningFinding('pause', 'the board is paused: no job is claimed', 'jobboard resume ends the pause')]
-    : []
+async function pauseFindings(board: JobBoard): Promise<Finding[]> {
+  if (!board.paused) return []
+  const origin = await board.pauseOrigin()
+  const why = origin?.reason === undefined ? '' : `: ${origin.reason}`
+  const who = origin ? ` since ${origin.since.toISOString()} by ${origin.by}${why}; ` : ': '
+  return [warningFinding('pause', `the board is paused${who}no job is claimed`, 'jobboard resume ends the pause')]
 }
 
 function conductorFindings(entities: readonly Entity[], waiting: number): Finding[] {
@@ -57,33 +60,55 @@ function conductorFindings(entities: readonly Entity[], waiting: number): Findin
     return [warningFinding('conductors', what, 'start one: jobboard conductor --flows MODULE')]
   }
   const views = entities.map(conductorView)
-  const unwell = views.filter(({ state }) => state === 'unhealthy').map(({ name }) => name)
-  const releases = [...new Set(views.flatMap(({ version }) => version ?? []))]
+  const unwell = views
+    .filter(({ logbooks, noChild }) => logbooks === 'away' || noChild !== undefined)
+    .map(({ name }) => name)
+  const clocks = views.flatMap(({ name, clockAheadMs = 0 }) =>
+    clockAheadMs === 0 ? [] : [describeClock({ name, clockAheadMs })],
+  )
+  const versions = distinct(views.map(({ version }) => version))
+  const releases = distinct(views.map(({ release }) => release))
+  const what = [
+    formatCount(views.length, 'conductor'),
+    ...(versions.length > 0 ? [`jobboard ${versions.join(' and ')}`] : []),
+    ...(releases.length > 0
+      ? [`application ${releases.length === 1 ? 'release' : 'releases'} ${releases.join(' and ')}`]
+      : []),
+  ]
   return [
-    okFinding(
-      'conductors',
-      `${formatCount(views.length, 'conductor')}${releases.length > 0 ? ` of release ${releases.join(', ')}` : ''}`,
-    ),
+    okFinding('conductors', what.join(', ')),
+    ...views.flatMap((view) => {
+      const text = describeKeptSlots(view)
+      const advice = 'the slots are free when the tasks end: restart that process if they hang'
+      return text === undefined ? [] : [warningFinding('slots', text, advice)]
+    }),
     ...(unwell.length > 0
       ? [
           warningFinding(
             'conductors',
             `${listSome(unwell)} cannot claim`,
-            'read their logs: logbooks or board may be away',
+            'read their logs: logbooks may be away, or child processes cannot be started',
           ),
         ]
       : []),
+    ...clocks.map((text) =>
+      warningFinding('clock', text, 'synchronize the clock of its machine, for example with NTP'),
+    ),
   ]
+}
+
+function distinct(values: readonly (string | undefined)[]): string[] {
+  return [...new Set(values.flatMap((value) => value ?? []))].sort()
 }
 
 interface StuckCheckOptions {
   readonly entities: readonly Entity[]
   readonly stuckAfter: number
+  readonly now: number
 }
 
-function stuckFindings(claimed: readonly Job[], { entities, stuckAfter }: StuckCheckOptions): Finding[] {
+function stuckFindings(claimed: readonly Job[], { entities, stuckAfter, now }: StuckCheckOptions): Finding[] {
   const living = new Set(entities.map(({ name }) => name))
-  const now = Date.now()
   return claimed.flatMap((job) => {
     const newest = job.attempts.at(-1)
     if (!newest) return []
@@ -99,34 +124,14 @@ function stuckFindings(claimed: readonly Job[], { entities, stuckAfter }: StuckC
   })
 }
 
-/** Returns findings for jobs that were requested to stop, and still run. */
-function ignoredStopFindings(claimed: readonly Job[]): Finding[] {
-  const now = Date.now()
-  return claimed.flatMap((job) => {
-    const newest = job.attempts.at(-1)
-    const late = job.deadline === undefined || !newest ? 0 : now - newest.at.getTime() - job.deadline
-    const lines = [
-      ...(late > CLOCK_TOLERANCE_MS ? [`its deadline passed ${formatDuration(late)} ago`] : []),
-      ...(job.cancelRequested ? ['its cancellation was requested'] : []),
-    ]
-    if (lines.length === 0) return []
-    const text = `${job}: ${lines.join(', and ')}, and ${newest?.who ?? 'its owner'} still runs it`
-    const advice = `it may be reverting: jobboard track ${job.uuid}; a task that ignores ctx.signal ends with its process only`
-    return [warningFinding('unheeded', text, advice)]
+/** Returns findings for jobs that ignore a stop, and for jobs whose last owners died. */
+function jobFindings(jobs: readonly Job[], context: Parameters<typeof jobWarnings>[1]): Finding[] {
+  const listed = jobs.map((job) => {
+    return { job, posting: job, claimed: job.state === 'CLAIMED', cancelRequested: job.cancelRequested }
   })
-}
-
-function poisonFindings(jobs: readonly Job[]): Finding[] {
-  return jobs.flatMap((job) => {
-    // The last attempt of a claimed job is the one that is running.
-    const attempts = job.state === 'CLAIMED' ? job.attempts.slice(0, -1) : job.attempts
-    if (!isSuspect({ attempts })) return []
-    const deaths = countTrailingDeaths(attempts)
-    const text = `${job}: its last ${deaths} owners died while running it`
-    return [
-      errorFinding('poison', text, `jobboard show ${job.uuid} names them; jobboard cancel ${job.uuid} cancels it`),
-    ]
-  })
+  return jobWarnings(listed, context).map(({ about, text, advice }) =>
+    about === 'poison' ? errorFinding(about, text, advice) : warningFinding(about, text, advice),
+  )
 }
 
 /**

@@ -1,4 +1,6 @@
 /** The doctor's checks of a Postgres, and of this user's rights in it. */
+import { isDate } from '../../core/errors.ts'
+import { timeoutSignal } from '../../core/time.ts'
 import { parseUri, type ResourceUri } from '../../core/uri.ts'
 import {
   decodeText,
@@ -31,13 +33,13 @@ export async function examinePostgres(
 ): Promise<Finding[]> {
   const parsed = parseUri(uri, what)
   const place = parsePostgresLocation(parsed, OWN_PARAMETERS)
-  const connection = await PostgresConnection.open(place, { signal: AbortSignal.timeout(timeout) })
+  const connection = await PostgresConnection.open(place, { signal: timeoutSignal(timeout) })
   try {
     const before = Date.now()
     const { rows } = await connection.query(SERVER_QUERY, [place.schema])
     const after = Date.now()
     const [row = {}] = rows
-    const now = row['now'] instanceof Date ? row['now'].getTime() : before
+    const now = isDate(row['now']) ? row['now'].getTime() : before
     const findings = [...serverFindings(row), clockFinding([now - after, now - before])]
     const rights = rightsFindings(row, place.schema)
     const owner = await foreignOwner(connection, place.schema)
@@ -49,19 +51,24 @@ export async function examinePostgres(
   }
 }
 
-/** Returns findings for owners that are silent and cannot be taken over from. */
+/** Returns findings for backends that were asked to end and do not, because they are stopped. */
 async function stoppedFindings(
   connection: PostgresConnection,
   { schema, uri }: { readonly schema: string; readonly uri: ResourceUri },
 ): Promise<Finding[]> {
-  const text = `SELECT ${schema}.stopped_owners(id) AS owners FROM ${schema}.boards WHERE name = $1`
+  // A board that no process of this release has opened yet.
+  const { rows: known } = await connection.query('SELECT to_regproc($1) IS NOT NULL AS known', [
+    `${schema}.stopped_backends`,
+  ])
+  if (known[0]?.['known'] !== true) return []
+  const text = `SELECT ${schema}.stopped_backends(id) AS stopped FROM ${schema}.boards WHERE name = $1`
   const { rows } = await connection.query(text, [encodeText(uri.parameters.get('board') ?? 'default')])
-  const owners: unknown = rows[0]?.['owners']
-  return (Array.isArray(owners) ? owners : []).map(({ who, backend, silent, jobs }: Record<string, unknown>) =>
+  const stopped: unknown = rows[0]?.['stopped']
+  return (Array.isArray(stopped) ? stopped : []).map(({ who, backend, seconds, jobs }: Record<string, unknown>) =>
     errorFinding(
-      'owner',
-      `${decodeText(String(who))} has been silent for ${Math.round(Number(silent))} s, and its backend ${backend} holds its session: ` +
-        `${jobs} claimed ${jobs === 1 ? 'job waits' : 'jobs wait'} for it`,
+      'backend',
+      `backend ${backend} of ${decodeText(String(who))} was asked to end ${Math.round(Number(seconds))} s ago, and is still there` +
+        `${Number(jobs) > 0 ? `: ${jobs} claimed ${jobs === 1 ? 'job waits' : 'jobs wait'} for it` : ''}`,
       `look at process ${backend} on the database's server: let it continue (kill -CONT), or restart Postgres`,
     ),
   )

@@ -1,5 +1,7 @@
 /** The doctor's checks of a Redis: it must not evict keys, and its data should survive its end. */
+
 import { type RedisServerInfo, redisServerInfo } from '../../board/internal.ts'
+import { timeoutSignal } from '../../core/time.ts'
 import { clockFinding, errorFinding, type Finding, okFinding, warningFinding } from './finding.ts'
 
 /** The fraction of its memory from which on a finding warns that posts may be refused. */
@@ -7,7 +9,7 @@ const MEMORY_WARNING_FRACTION = 0.9
 const BYTES_PER_MIB = 1_024 * 1_024
 
 export async function examineRedis(uri: string, { timeout }: { timeout: number }): Promise<Finding[]> {
-  const facts = await redisServerInfo(uri, { signal: AbortSignal.timeout(timeout) })
+  const facts = await redisServerInfo(uri, { signal: timeoutSignal(timeout) })
   const { version, role, now, asked } = facts
   const server = `Redis ${version}`
   if (role !== 'master')

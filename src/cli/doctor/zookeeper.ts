@@ -2,15 +2,16 @@
 import { parseUri } from '../../core/uri.ts'
 import { newUuid } from '../../core/uuid.ts'
 import {
-  type Acl,
-  type Identity,
-  PERMISSION,
+  BadVersion,
+  NoAuth,
+  NoNode,
+  op,
   parseConnectString,
   parseZooKeeperLocation,
   type SecurityOptions,
   ZooKeeper,
 } from '../../zookeeper/index.ts'
-import { clockFinding, errorFinding, type Finding, okFinding, warningFinding } from './finding.ts'
+import { clockFinding, errorFinding, type Finding, okFinding, RIGHTS_ADVICE, warningFinding } from './finding.ts'
 import { askServers, type ServerAnswer } from './four-letter.ts'
 
 const DEFAULT_PATHS = { board: '/taskflow/jobs', persistence: '/taskflow/logbooks' } as const
@@ -44,7 +45,12 @@ export async function examineServers({ uri, what, security }: ExaminedNode): Pro
 const MIN_SERVER_VERSION: readonly [number, number] = [3, 6]
 
 function serverFinding(server: ServerAnswer): Finding {
-  const { address, version, mode, fault } = server
+  const { address, version, mode, fault, lacksMajority } = server
+  if (lacksMajority) {
+    const advice =
+      'nothing is wrong with it: start the other servers, until more than half of the ensemble run. No data are lost'
+    return errorFinding('server', `${address} ${fault}`, advice)
+  }
   if (fault !== undefined)
     return warningFinding('server', `${address} ${fault}`, 'start it again, or remove it from the URI')
   if (version === undefined)
@@ -75,7 +81,7 @@ export async function examineNode({ uri, what, security, timeout }: ExaminedNode
     await roundTripFinding(zookeeper, place.path),
     ...(what === 'board' ? await clockFindings(zookeeper, place.path) : []),
     ...(await permissionFindings(zookeeper, place.path)),
-    ...(what === 'board' ? await counterFindings(zookeeper, place.path) : []),
+    ...(what === 'board' ? await counterFindings(zookeeper, place.path).catch(ignoreRefusal) : []),
   ]
 }
 
@@ -113,27 +119,40 @@ async function clockFindings(zookeeper: ZooKeeper, path: string): Promise<Findin
   }
 }
 
-const NEEDED_PERMISSIONS = { READ: 'read', WRITE: 'write', CREATE: 'create', DELETE: 'delete' } as const
+/** The data version that no znode has: a transaction that checks for it changes nothing. */
+const NO_VERSION = 2 ** 31 - 1
 
+/**
+ * Returns the finding about the rights on a path. Asks the server to do what a client does, in transactions that fail at their last step:
+ * only the server knows which identities an ACL permits (digests, SASL names, certificates, networks).
+ */
 async function permissionFindings(zookeeper: ZooKeeper, path: string): Promise<Finding[]> {
-  const [{ acl }, identities] = await Promise.all([zookeeper.getACL(path), zookeeper.whoAmI().catch(() => undefined)])
-  if (!identities || identities.some(({ scheme }) => scheme === 'super')) return []
-  const may = grantedPermissions(acl, identities)
-  const lacking = Object.entries(NEEDED_PERMISSIONS).flatMap(([name, verb]) => {
-    return may & PERMISSION[name as keyof typeof NEEDED_PERMISSIONS] ? [] : [verb]
-  })
+  const { data } = await zookeeper.getData(path).catch(() => ({ data: undefined }))
+  const probe = `${path === '/' ? '' : path}/.doctor-${newUuid()}`
+  const never = op.check(path, { version: NO_VERSION })
+  const attempts: readonly [verb: string, attempt: () => Promise<unknown>][] = [
+    ['read', () => zookeeper.getChildren(path)],
+    ['write', () => zookeeper.multi([op.setData(path, data ?? null), never])],
+    ['create', () => zookeeper.multi([op.create(probe, null), never])],
+    ['delete', () => zookeeper.multi([op.delete(probe), never])],
+  ]
+  const lacking: string[] = []
+  for (const [verb, attempt] of attempts) if (await attempt().then(() => false, isRefused)) lacking.push(verb)
   if (lacking.length === 0) return [okFinding('rights', `all rights that are needed on ${path}`)]
-  const advice =
-    'give user:password of a user with these rights, in the URI or in JOBBOARD_ZOOKEEPER_AUTH, or change the ACL'
-  return [errorFinding('rights', `${path} does not let this client ${lacking.join(', ')}`, advice)]
+  return [errorFinding('rights', `${path} does not let this client ${lacking.join(', ')}`, RIGHTS_ADVICE)]
 }
 
-function grantedPermissions(acl: readonly Acl[], identities: readonly Identity[]): number {
-  const mine = acl.filter(({ scheme, id }) => {
-    const isWorld = scheme === 'world' && id === 'anyone'
-    return isWorld || identities.some((identity) => identity.scheme === scheme && identity.id === id)
-  })
-  return mine.reduce((all, { permissions }) => all | permissions, 0)
+/** Returns no findings if the ACL does not allow the read: the finding about rights reports this. @throws other errors */
+function ignoreRefusal(error: unknown): Finding[] {
+  if (error instanceof NoAuth) return []
+  throw error
+}
+
+/** Returns whether the server has refused an attempt; false if it has undone the attempt. @throws other errors */
+function isRefused(error: unknown): boolean {
+  if (error instanceof NoAuth) return true
+  if (error instanceof BadVersion || error instanceof NoNode) return false
+  throw error
 }
 
 /**

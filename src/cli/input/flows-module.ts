@@ -74,10 +74,9 @@ async function loadOne(
   module: string,
   options: ModuleOptions & { readonly changed: Map<AnyFlow, AnyFlow> },
 ): Promise<LoadedModule> {
-  const [{ exported, file, tsx }, { isFlow, withFlowDefaults }] = await Promise.all([
-    importModule(module, options),
-    import('../../flow/index.ts'),
-  ])
+  // Imported before the user's module: Node 20 fails if a CommonJS module requires a module that is just being imported.
+  const { isFlow, withFlowDefaults } = await import('../../flow/index.ts')
+  const { exported, file, tsx } = await importModule(module, options)
   const { changed, configFile } = options
   const flows = collectExports(exported, isFlow).map((flow) => {
     const defaults = configFile?.flowDefaults(flow.name)

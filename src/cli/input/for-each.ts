@@ -14,7 +14,7 @@ const MAX_CONCURRENT = 64
 export interface ForEachOptions<T> {
   /** The operation for the progress bar, for example `purging`. */
   readonly what: string
-  /** The participle for the line with the total, for example `purged`. */
+  /** The begin of the line with the total, for example `purged`. */
   readonly done: string
   /**
    * Does the work for one thing.

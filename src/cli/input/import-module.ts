@@ -5,7 +5,7 @@ import { createRequire } from 'node:module'
 import { dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { rejectOnAbort } from '../../core/async/abort.ts'
-import { InvalidArgument, JobboardError } from '../../core/errors.ts'
+import { InvalidArgument, isError, JobboardError } from '../../core/errors.ts'
 import type { CliContext } from '../context.ts'
 
 const TYPESCRIPT_EXTENSIONS = ['.ts', '.mts', '.cts', '.tsx']
@@ -130,7 +130,7 @@ async function evaluate(module: string, file: string): Promise<object> {
   } catch (cause) {
     if (stuck.signal.aborted)
       throw new JobboardError(`module ${module} never finishes loading: a top-level await never resolves`)
-    const why = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)
+    const why = isError(cause) ? `${cause.name}: ${cause.message}` : String(cause)
     const place = cause instanceof SyntaxError ? await locateSyntaxError(file) : ''
     throw new JobboardError(`module ${module} cannot be loaded: ${place}${why}`, { cause })
   }

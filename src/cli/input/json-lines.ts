@@ -4,7 +4,8 @@ import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { asError, InvalidArgument } from '../../core/errors.ts'
+import { asError, InvalidArgument, messageOf } from '../../core/errors.ts'
+import { parseJson } from '../../core/json.ts'
 import type { CliContext } from '../context.ts'
 
 /** The longest line that is parsed. No board takes a posting of this size. */
@@ -104,14 +105,13 @@ async function* splitLines(source: AsyncIterable<Uint8Array>): AsyncGenerator<Bu
 
 const NEWLINE = 10
 
-/** The parser's own error is left out: it quotes the line, which may have secrets. */
 function parseLine(text: string): { value: Record<string, unknown> } | { error: InvalidArgument } {
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = parseJson(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value))
       return { value: value as Record<string, unknown> }
     return { error: new InvalidArgument(`it must be a JSON object, such as {"flow":"hello","store":{"name":"Ada"}}`) }
-  } catch {
-    return { error: new InvalidArgument('it is not JSON') }
+  } catch (error) {
+    return { error: new InvalidArgument(`it ${messageOf(error)}`) }
   }
 }

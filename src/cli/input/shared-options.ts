@@ -1,7 +1,8 @@
 /** Parsers of options: the options of all commands, and the common types of values. */
 import type { Command } from 'commander'
 import type { Resources } from '../../board/index.ts'
-import { InvalidArgument, MissingDependencies } from '../../core/errors.ts'
+import { InvalidArgument, MissingDependencies, messageOf } from '../../core/errors.ts'
+import { parseJson } from '../../core/json.ts'
 import { isMisspelt } from '../../core/texts.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import type { AnyFlow } from '../../flow/index.ts'
@@ -144,16 +145,17 @@ export function collectText(text: string, before: readonly string[] = []): reado
  * @throws InvalidArgument
  */
 export function jsonObject(text: string, what: string, { fromStdin = false } = {}): Record<string, unknown> {
-  const value = parseJson(text, what, { fromStdin })
+  const value = parseGiven(text, what, { fromStdin })
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
   throw new InvalidArgument(`${what} must be a JSON object with the flow's inputs, such as '{"name":"Ada"}'`)
 }
 
-/** Parses JSON. Its errors have no cause, because the parser's own error quotes the text. */
-function parseJson(text: string, what: string, { fromStdin }: { fromStdin: boolean }): unknown {
+function parseGiven(text: string, what: string, { fromStdin }: { fromStdin: boolean }): unknown {
   try {
-    return JSON.parse(text)
-  } catch {
+    return parseJson(text)
+  } catch (error) {
+    const why = messageOf(error)
+    if (why !== 'is not JSON') throw new InvalidArgument(`${what}${fromStdin ? ' -: standard input' : ''} ${why}`)
     if (fromStdin) {
       const found = text.trim() === '' ? 'is empty' : 'is not JSON'
       throw new InvalidArgument(`${what} -: standard input ${found}; write a JSON object to it, such as {"name":"Ada"}`)

@@ -4,6 +4,7 @@ import {
   AccessDenied,
   InvalidArgument,
   InvalidPosting,
+  isError,
   JobboardError,
   MissingDependencies,
   SealedLogbook,
@@ -87,7 +88,7 @@ function findHint(thrown: unknown, text: string): string | undefined {
 function toStackTraces(thrown: unknown): string {
   const lines: string[] = []
   let at = thrown
-  for (let depth = 0; depth < MAX_CAUSE_DEPTH && at instanceof Error; depth += 1) {
+  for (let depth = 0; depth < MAX_CAUSE_DEPTH && isError(at); depth += 1) {
     const [first = '', ...rest] = (at.stack ?? String(at)).split('\n')
     lines.push(depth === 0 ? first : `caused by ${first}`, ...rest)
     at = at.cause

@@ -10,7 +10,7 @@ import {
   tokenAccess,
   trustedHeader,
 } from '../../ui/index.ts'
-import { isLoopback } from '../../ui/internal.ts'
+import { isLoopback, localAccess } from '../../ui/internal.ts'
 import type { CliContext } from '../context.ts'
 
 export interface AccessFlags {
@@ -22,6 +22,7 @@ export interface AccessFlags {
   readonly trustedProxy?: readonly string[]
   readonly level?: Level
   readonly hideValues?: boolean
+  readonly allowedHost?: readonly string[]
 }
 
 export interface ChosenAccess {
@@ -39,7 +40,8 @@ export interface ChosenAccess {
  * @throws InvalidArgument for several ways, for a file that cannot be read, and for an address of other machines without a way that was chosen
  */
 export async function toAccess(flags: AccessFlags, context: Pick<CliContext, 'env' | 'cwd'>): Promise<ChosenAccess> {
-  const { host = '127.0.0.1', auth, basic, trustHeader, trustedProxy, level = 'admin', hideValues = false } = flags
+  const { host = '127.0.0.1', allowedHost, auth, basic, trustHeader, trustedProxy, level = 'admin' } = flags
+  const { hideValues = false } = flags
   const token =
     flags.token || (auth || basic || trustHeader ? undefined : context.env['JOBBOARD_UI_TOKEN']) || undefined
   const given = { '--auth': auth, '--token': token, '--basic': basic, '--trust-header': trustHeader }
@@ -52,6 +54,10 @@ export async function toAccess(flags: AccessFlags, context: Pick<CliContext, 'en
     throw new InvalidArgument(
       `--host ${host} can be reached from other machines, and nobody would have to sign in: give --token, --basic, --trust-header or --auth link`,
     )
+  if (auth === 'none' && allowedHost && allowedHost.length > 0)
+    throw new InvalidArgument(
+      '--auth none is for this machine only, and --allowed-host is a name for other machines: give --auth link, --token, --basic or --trust-header',
+    )
   const granted = { level, values: !hideValues }
   if (basic !== undefined) return { authorize: basicAccess(await readPeople(resolve(context.cwd, basic), basic)) }
   if (trustHeader !== undefined)
@@ -61,7 +67,7 @@ export async function toAccess(flags: AccessFlags, context: Pick<CliContext, 'en
       authorize: tokenAccess(token, granted),
       note: 'sign in with ?token=TOKEN behind the address, once for each browser',
     }
-  if (auth === 'none') return { authorize: () => ({ who: 'local', ...granted }) }
+  if (auth === 'none') return { authorize: localAccess({ who: 'local', ...granted }) }
   const link = oneTimeLink(granted)
   return {
     authorize: link,

@@ -6,12 +6,17 @@ import type { Persistence } from '../../persistence/index.ts'
 import { dashboard, type WireFinding } from '../../ui/index.ts'
 import { serveDashboard } from '../../ui/internal.ts'
 import type { CliContext } from '../context.ts'
-import type { SharedOptions } from '../input/shared-options.ts'
+import { definedOnly, type SharedOptions } from '../input/shared-options.ts'
+import { contextOf } from '../opening.ts'
 import type { ChosenAccess } from './access.ts'
 
 export interface BoardToServe {
   readonly name: string
   readonly uri: string
+  /** Its credentials in the config file: `user:password`. */
+  readonly auth?: string | undefined
+  /** The URI of its own logbooks, if it does not use the common ones. */
+  readonly logbooks?: string | undefined
   readonly board: JobBoard
   readonly persistence?: Persistence
 }
@@ -52,7 +57,11 @@ export async function serveBoards(boards: readonly BoardToServe[], serving: Serv
     allowedHosts: [...allowedHost, ...(isName ? [toHostName(host)] : [])],
     ...{ readOnly, redact, log },
     ...(base === undefined ? {} : { base }),
-    examine: ({ name }) => examineBoard(boards.find((board) => board.name === name)?.uri, serving),
+    examine: ({ name }) =>
+      examineBoard(
+        boards.find((board) => board.name === name),
+        serving,
+      ),
   })
   const server = await serveDashboard(opened, { host, port })
   const shown = isName ? toHostName(host) : (allowedHost[0] ?? '127.0.0.1')
@@ -68,13 +77,17 @@ function toHostName(host: string): string {
   return host.includes(':') && !host.startsWith('[') ? `[${host}]` : host
 }
 
-async function examineBoard(uri: string | undefined, { options, context }: ServeOptions): Promise<WireFinding[]> {
+async function examineBoard(
+  examinedBoard: BoardToServe | undefined,
+  { options, context }: ServeOptions,
+): Promise<WireFinding[]> {
+  const { uri, auth, logbooks } = examinedBoard ?? {}
   const { examine } = await import('../doctor/examine.ts')
   const findings: WireFinding[] = []
-  const examined = { ...options, ...(uri === undefined ? {} : { board: uri }) }
+  const examined = { ...options, ...definedOnly({ board: uri, persistence: logbooks }) }
   for await (const { severity, about, text, advice } of examine({
     options: examined,
-    context,
+    context: contextOf({ auth, persistence: logbooks }, context),
     stuckAfter: STUCK_AFTER_MS,
   })) {
     const level = severity === 'error' ? 'fault' : severity

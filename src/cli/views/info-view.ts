@@ -1,5 +1,5 @@
 /** The state of a board as plain data. */
-import type { JobBoard, LimitKeyUse, LimitView, Priority, SessionState } from '../../board/index.ts'
+import type { BoardPause, JobBoard, LimitKeyUse, LimitView, Priority, SessionState } from '../../board/index.ts'
 import { type ConductorView, conductorView, type JobView } from '../../views/index.ts'
 import { PRIORITY_CHOICES } from '../input/choices.ts'
 import { LiveJobs } from './live-jobs.ts'
@@ -14,6 +14,8 @@ export interface InfoView {
   /** The state of this reader's own session. */
   readonly state: SessionState
   readonly paused: boolean
+  /** Who has paused it, when and why, if that is known. */
+  readonly pause?: BoardPause
   readonly jobs: JobCount & { readonly byPriority: Readonly<Record<Priority, JobCount>> }
   readonly trashed: number
   readonly conductors: readonly ConductorView[]
@@ -64,12 +66,13 @@ export class InfoReader implements Disposable {
     const board = this.#board
     const { jobs, running } = await countJobs(this.#live)
     const conductors = (await board.entities('conductor')).map(conductorView)
-    const limits = await readLimits(board)
+    const [limits, pause] = [await readLimits(board), await board.pauseOrigin()]
     conductors.sort((a, b) => (a.name < b.name ? -1 : 1))
     return {
       board: board.uri,
       state: board.state,
       paused: board.paused,
+      ...(pause ? { pause } : {}),
       jobs,
       trashed: await this.#countTrash(),
       conductors,

@@ -12,6 +12,11 @@ export interface LiveJob {
   readonly since?: Date
 }
 
+interface LiveJobsOptions {
+  readonly limit?: number
+  readonly fits?: (job: LiveJob) => boolean
+}
+
 interface ClaimRecord {
   readonly owner: string
   readonly since: Date
@@ -25,14 +30,17 @@ export class LiveJobs {
     this.#board = board
   }
 
-  /** Reads the jobs that are on the board now, the first `limit` of them in claim order. */
-  async read(filter: JobsOptions = {}, { limit = Number.POSITIVE_INFINITY } = {}): Promise<LiveJob[]> {
+  /** Reads the jobs that are on the board now and fit, the first `limit` of them in claim order. */
+  async read(
+    filter: JobsOptions = {},
+    { limit = Number.POSITIVE_INFINITY, fits = () => true }: LiveJobsOptions = {},
+  ): Promise<LiveJob[]> {
     const jobs: LiveJob[] = []
     const before = this.#claimed
     this.#claimed = new Map()
     for await (const job of this.#board.jobs(filter)) {
       const live = await this.#live(job, before.get(job.uuid))
-      if (live) jobs.push(live)
+      if (live && fits(live)) jobs.push(live)
       if (jobs.length >= limit) break
     }
     return jobs

@@ -1,11 +1,12 @@
 /** The status of a job as plain JSON data, without redacted values. */
 import type { Attempt } from '../../board/index.ts'
 import type { Tracked } from '../../conductor/index.ts'
+import { jsonable, toJson } from '../../core/json.ts'
 import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
 import { shortenText } from '../../core/texts.ts'
 import type { SavedCheckpoint } from '../../persistence/index.ts'
-import { type CancellationView, cancellationView, type FailureView, failureView, jsonable } from '../../views/index.ts'
+import { type CancellationView, cancellationView, type FailureView, failureView } from '../../views/index.ts'
 
 /** The status of a job. Other properties are present if the status has them, see `track`. */
 export interface TrackedView {
@@ -63,7 +64,7 @@ export function checkpointView({ value, at }: SavedCheckpoint, redaction: Redact
 /** Formats the view of a checkpoint for one line; `--json` prints the whole one. */
 export function formatCheckpoint({ value }: Pick<SavedCheckpoint, 'value'>): string {
   // Somebody else may have written the record: `undefined` is no JSON.
-  return shortenText(String(JSON.stringify(value)))
+  return shortenText(toJson(value))
 }
 
 function mapValues<T, R>(values: Readonly<Record<string, T>>, map: (value: T) => R): Readonly<Record<string, R>> {

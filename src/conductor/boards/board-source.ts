@@ -1,6 +1,6 @@
 /** Opens the boards of a conductor at its start. Those that cannot be reached then are opened later. */
 import { type JobBoard, openBoard } from '../../board/index.ts'
-import { NotConnected } from '../../core/errors.ts'
+import { isError, NotConnected } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'
 import { sleep } from '../../core/time.ts'
@@ -69,7 +69,7 @@ export class BoardSource implements AsyncDisposable {
       return this.#board
     } catch (error) {
       this.#opening = undefined
-      if (error instanceof Error) this.#fault = error
+      if (isError(error)) this.#fault = error
       throw error
     }
   }

@@ -12,8 +12,8 @@ import type { Claim, JobBoard, Posting } from '../../board/index.ts'
 import { type FollowingSignal, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
 import { retry, retryUntilAborted } from '../../core/async/retry.ts'
 import { ShuttingDown, StorageFailure, Timeout } from '../../core/errors.ts'
-import type { Lane } from './lane.ts'
-import type { Slots } from './slots.ts'
+import type { Logger } from '../../core/log.ts'
+import type { Lane, Slots } from './slots.ts'
 
 const MAX_PAUSE_MS = 30_000
 
@@ -31,8 +31,9 @@ export interface ClaimLoopOptions {
   /** Returns whether the services that tasks need can be used; `recheck` is called when that changes. */
   readonly areServicesHealthy: () => boolean
   readonly dispatch: (claim: Claim) => void
-  /** Returns whether the logbooks, which were away, can be reached again. Never rejects. */
-  readonly isStorageBack: () => Promise<boolean>
+  /** Returns why the logbooks, which were away, cannot be reached yet; undefined once they answer. Never rejects. */
+  readonly findStorageFault: () => Promise<string | undefined>
+  readonly log: Logger
   readonly onError: (error: unknown) => void
 }
 
@@ -55,16 +56,31 @@ export class ClaimLoop {
 
   /** Whether it could claim a job if a slot were free. */
   get isHealthy(): boolean {
-    return this.#options.board.connected && !this.#isPausing && !this.#storageAway
+    const { connected, claimFault } = this.#options.board
+    return connected && claimFault === undefined && !this.#isPausing && !this.#storageAway
   }
 
   get isStorageAway(): boolean {
     return this.#storageAway
   }
 
-  /** The last time at which it could have claimed a job; the present time while it waits for one, viewing the board or polling it. */
+  /**
+   * The last time at which the loop looked for a job to claim, or, while it waits for a job, checked that it has received all changes of
+   * the board.
+   */
   get lastClaimableCheck(): Date | undefined {
-    return this.#claimSignal && this.#options.board.connected ? new Date() : this.#lastCheckedAt
+    return this.#lastCheckedAt
+  }
+
+  /** Makes sure that all changes are received while it waits for a job. Called periodically. @throws NotConnected */
+  async check(): Promise<void> {
+    const { board } = this.#options
+    const look = this.#claimSignal
+    if (!look || !board.connected) return
+    const askedAt = new Date()
+    await board.catchUp()
+    // Without a connection, some boards answer at once, because they read everything again later: such an answer proves nothing.
+    if (this.#claimSignal === look && board.connected) this.#lastCheckedAt = askedAt
   }
 
   /** Checks the queue again: a rejected job may be acceptable now, or the conductor was paused. */
@@ -73,11 +89,20 @@ export class ClaimLoop {
     this.#options.slots.changed.notify()
   }
 
-  /** Notes the state of the logbooks, as a run has found it. */
-  noteStorage(state: 'there' | 'away'): void {
-    this.#storageAway = state === 'away'
+  /** Notes the state of the logbooks, as a run has found it. @param fault the reason why they are away; undefined when they are there */
+  noteStorage(fault: string | undefined): void {
+    this.#setStorage(fault)
     this.#storageFailures = this.#storageAway ? this.#storageFailures + 1 : 0
     if (this.#storageAway) this.recheck()
+  }
+
+  #setStorage(fault: string | undefined): void {
+    const isAway = fault !== undefined
+    if (isAway === this.#storageAway) return
+    this.#storageAway = isAway
+    const { log } = this.#options
+    if (isAway) log.warn({ reason: fault }, 'the logbooks are away: no job is claimed until they answer')
+    else log.info('the logbooks are back')
   }
 
   /** Claims jobs until the signal fires. */
@@ -102,10 +127,7 @@ export class ClaimLoop {
     const note = () =>
       slots.setConnection(lane, board.connected ? 'there' : board.state === 'disconnected' ? 'away' : 'lost')
     note()
-    const off = board.on('state', ({ state }) => {
-      if (state !== 'connected' && this.#claimSignal) this.#lastCheckedAt = new Date()
-      note()
-    })
+    const off = board.on('state', note)
     return { [Symbol.dispose]: off }
   }
 
@@ -127,7 +149,7 @@ export class ClaimLoop {
 
   #begin(claim: Claim): void {
     const { slots, lane, dispatch, onError } = this.#options
-    if (slots.begin(lane, claim)) dispatch(claim)
+    if (slots.begin(lane)) dispatch(claim)
     else claim[Symbol.asyncDispose]().catch(onError)
   }
 
@@ -157,11 +179,9 @@ export class ClaimLoop {
     readonly timeout?: number
     readonly signal: AbortSignal
   }): Promise<readonly Claim[] | 'nothing'> {
-    const { board } = this.#options
+    const { board, accept } = this.#options
     try {
-      return (
-        (await this.#look(options.signal, (signal) => board.claimNext({ ...options, ...this.#accept, signal }))) ?? []
-      )
+      return (await this.#look(options.signal, (signal) => board.claimNext({ ...options, accept, signal }))) ?? []
     } catch (error) {
       if (error instanceof Timeout) return 'nothing'
       throw error
@@ -170,28 +190,23 @@ export class ClaimLoop {
 
   /** Waits until a job can be claimed, or the lane is woken. */
   async #waitForJobs(signal: AbortSignal): Promise<void> {
-    const { board, lane } = this.#options
+    const { board, lane, accept } = this.#options
     await this.#look(signal, (stop) =>
-      Promise.race([board.waitToClaim({ ...this.#accept, signal: stop }), lane.wake.wait({ signal: stop })]),
+      Promise.race([board.waitToClaim({ accept, signal: stop }), lane.wake.wait({ signal: stop })]),
     )
-  }
-
-  get #accept() {
-    const { accept, slots, lane } = this.#options
-    return { accept: (posting: Posting) => accept(posting) && slots.accepts(lane, posting) }
   }
 
   /** Calls work that {@link recheck} ends; resolves with undefined then. */
   async #look<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
     using look = followSignals([signal])
     this.#claimSignal = look
+    if (this.#options.board.connected) this.#lastCheckedAt = new Date()
     try {
       return await work(look.signal)
     } catch (error) {
       if (error === RECHECK && !signal.aborted) return undefined
       throw error
     } finally {
-      this.#lastCheckedAt = this.lastClaimableCheck
       this.#claimSignal = undefined
       look.abort(RECHECK)
     }
@@ -226,7 +241,7 @@ export class ClaimLoop {
    */
   async #waitForStorage(signal: AbortSignal): Promise<void> {
     const checkStorage = async () => {
-      this.#storageAway = !(await rejectOnAbort(this.#options.isStorageBack(), signal))
+      this.#setStorage(await rejectOnAbort(this.#options.findStorageFault(), signal))
       if (this.#storageAway) throw new StorageFailure('the logbooks are away')
     }
     const failuresBefore = this.#storageFailures

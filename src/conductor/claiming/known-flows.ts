@@ -1,6 +1,7 @@
 /** The flows that a conductor can run, by name and version. It runs only flows that were passed in as objects. */
 
 import type { Details, Posting } from '../../board/index.ts'
+import { assertFixedPosting } from '../../board/internal.ts'
 import { Duplicate, InvalidArgument } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { type AnyFlow, checkStore, isFlow } from '../../flow/index.ts'
@@ -8,12 +9,13 @@ import { type AnyFlow, checkStore, isFlow } from '../../flow/index.ts'
 export class KnownFlows {
   readonly #byName = new Map<string, AnyFlow[]>()
 
-  /** @throws InvalidArgument for an entry that is not a flow; Duplicate for two flows of one name and version */
+  /** @throws InvalidArgument for an entry that is not a flow, or that declares an invalid posting; Duplicate for two flows of one name and version */
   constructor(flows: readonly AnyFlow[]) {
     if (!Array.isArray(flows) || flows.length === 0)
       throw new InvalidArgument('a conductor: flows must be a non-empty list of flows, as in flows: [hello]')
     for (const [index, flow] of flows.entries()) {
       if (!isFlow(flow)) throw new InvalidArgument(`a conductor: flows[${index}] must be a flow, as linear(…) makes it`)
+      assertFixedPosting(flow)
       const versions = this.#byName.get(flow.name) ?? []
       if (versions.some(({ version }) => version === flow.version)) {
         throw new Duplicate(

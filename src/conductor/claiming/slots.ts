@@ -14,14 +14,28 @@
  * A board that is away reserves no slots and blocks no other. A claim that such a board has granted nevertheless takes a free slot, or is
  * given back.
  */
-import type { Posting } from '../../board/index.ts'
 import { abortAfter, Condition, followSignals } from '../../core/async/abort.ts'
 import { Timeout } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
-import { type ClaimedJob, type Lane, SuspectRight } from './lane.ts'
 
 /** The time that all slots have to be taken before idle boards are not watched any more; they are asked again when a slot is free. */
 const FULL_LINGER_MS = 10_000
+
+/** The share of one board in the slots. */
+export interface Lane {
+  readonly weight: number
+  /** Notified when an idle board is to be asked again, although nothing has changed there. */
+  readonly wake: Condition
+  state: 'out' | 'ready' | 'asking' | 'idle'
+  /** The number of slots that are reserved for the claims under way. */
+  reserved: number
+  /** The jobs that it has claimed, divided by its weight. */
+  pass: number
+  /** The connection to the board: `away` for a while, or `lost` with the session. */
+  connection: 'there' | 'away' | 'lost'
+  /** Whether nothing was left to claim when the board was asked last, after its queue was refreshed. */
+  isExhausted: boolean
+}
 
 export interface SlotsOptions {
   readonly count: number
@@ -38,7 +52,6 @@ export class Slots {
   readonly changed = new Condition()
   readonly #options: SlotsOptions
   readonly #lanes: Lane[] = []
-  readonly #suspects = new SuspectRight(this.#lanes)
   #count: number
   #running = 0
   #claimed = 0
@@ -57,7 +70,7 @@ export class Slots {
   addLane({ weight = 1 }: { readonly weight?: number | undefined } = {}): Lane {
     const lane: Lane = {
       ...{ weight, wake: new Condition(), state: 'out', reserved: 0, pass: 0, connection: 'lost' },
-      ...{ isExhausted: false, isHeldBack: false, suspects: new Set() },
+      isExhausted: false,
     }
     this.#lanes.push(lane)
     return lane
@@ -153,22 +166,19 @@ export class Slots {
   // --- Runs -------------------------------------------------------------------------------------------------------
 
   /** Takes a slot for a claim. Returns false if the claim must be given back, because its slot was given to another board. */
-  begin(lane: Lane, claim: ClaimedJob): boolean {
-    if (!this.#suspects.permits(lane, claim)) return false
+  begin(lane: Lane): boolean {
     if (lane.reserved > 0) lane.reserved -= 1
     else if (this.#free < 1) return false
     else lane.pass += 1 / lane.weight
-    this.#suspects.begin(lane, claim)
     this.#running += 1
     this.#claimed += 1
     this.#watchFull()
     return true
   }
 
-  /** Frees the slot of a job of this board. */
-  noteEnded(lane: Lane, uuid: string): void {
+  /** Frees the slot of a job that has ended. */
+  noteEnded(): void {
     this.#running -= 1
-    this.#suspects.end(lane, uuid)
     if (this.#running === 0) {
       this.#idleSince = monotonic()
       // The end of a job may have made others claimable that were not when the boards were asked.
@@ -176,11 +186,6 @@ export class Slots {
     }
     this.#watchFull()
     this.changed.notify()
-  }
-
-  /** Returns whether the board may claim the job, as far as only one suspect may run in this process. */
-  accepts(lane: Lane, posting: Posting): boolean {
-    return this.#suspects.accepts(lane, posting)
   }
 
   // --- The end ----------------------------------------------------------------------------------------------------
@@ -291,7 +296,6 @@ export class Slots {
 
   #setState(lane: Lane, state: Lane['state']): void {
     lane.state = state
-    this.#suspects.release()
     this.#watchFull()
     this.changed.notify()
   }

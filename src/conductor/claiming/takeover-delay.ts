@@ -1,6 +1,6 @@
 /** Delays the takeover of half-done jobs of dead owners: keeps the time from which each may be taken over. */
 import type { JobBoard, Posting } from '../../board/index.ts'
-import { MAX_TIMER_MS, monotonic } from '../../core/time.ts'
+import { monotonic, startTimer } from '../../core/time.ts'
 
 /** The time for which it is remembered that a job may be taken over. */
 const KEPT_MS = 3_600_000
@@ -85,6 +85,6 @@ export class TakeoverDelay implements Disposable {
       this.#options.onRecheck()
     }
     // Adds a millisecond: timers fire a little early by the monotonic clock.
-    this.#timer = setTimeout(wake, Math.min(from - now + 1, MAX_TIMER_MS)).unref()
+    this.#timer = startTimer(wake, from - now + 1).unref()
   }
 }

@@ -3,11 +3,13 @@
  * fault fails, every other job returns to the board uncharged, and then the process ends. The process must not continue, because the fault
  * may have left any state half changed.
  */
+
 import { currentExecution, type ExecutionContext } from '../../core/async/execution.ts'
-import { Cancelled, ClaimLost, ShuttingDown } from '../../core/errors.ts'
+import { isError } from '../../core/errors.ts'
 import { describeError, failureOf } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'
+import { startTimer } from '../../core/time.ts'
 import type { Conductor } from '../conductor.ts'
 
 const FAULT_EVENTS = ['uncaughtException', 'unhandledRejection'] as const
@@ -82,9 +84,7 @@ export class CrashHandler {
     const what = kind === 'uncaughtException' ? 'uncaught exception' : 'unhandled rejection'
     const message = `${what} ${from}: the conductor abandons its jobs and ends the process`
     this.#options.log.fatal(facts, message)
-    // A rejection with the reason of the stop signal is not a failure of the job.
-    const isExpected = [ShuttingDown, ClaimLost, Cancelled].some((type) => error instanceof type)
-    if (!isExpected) work?.fail(error)
+    work?.fail(error)
     this.#ending = this.#end()
   }
 
@@ -93,7 +93,7 @@ export class CrashHandler {
     const failed = (error: unknown) =>
       log.error({ err: failureOf(error) }, 'cleaning up before the end of the process failed')
     // The timer limits the wait for logbooks or a board that never answer.
-    setTimeout(() => process.exit(1), abortTimeout + CLEAN_UP_TIMEOUT_MS)
+    startTimer(() => process.exit(1), abortTimeout + CLEAN_UP_TIMEOUT_MS)
     try {
       const running = await conductor()
       running?.abort()
@@ -113,7 +113,7 @@ export class CrashHandler {
 }
 
 function toFaultError(thrown: unknown, kind: ProcessFault['kind']): Error {
-  if (thrown instanceof Error) return thrown
+  if (isError(thrown)) return thrown
   const how = kind === 'uncaughtException' ? 'thrown' : 'rejected with'
   return new Error(`${how} a value that is not an Error: ${describeError(thrown)}`)
 }

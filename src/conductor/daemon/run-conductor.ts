@@ -56,7 +56,7 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
 ): Promise<void> {
   assertOptions(options, { ...CONDUCTOR_OPTIONS, started: true, stopping: true, reload: true }, 'runConductor')
   const { started, stopping, reload, ...rest }: RunConductorOptions = options
-  const log = rest.log ?? daemonLog({ name: 'jobboard' })
+  const log = rest.log ?? daemonLog()
   const early = new AbortController()
   let conductor: Conductor | undefined
   let starting: Promise<Conductor> | undefined

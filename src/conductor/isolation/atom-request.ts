@@ -52,5 +52,5 @@ export type AtomQuestion =
   | { readonly save: Uint8Array }
   | { readonly read: 'dependencies' }
 
-/** A note of a task under way. */
+/** A note of a task under way, as it is sent: a line of the log is JSON. */
 export type AtomNote = { readonly progress: number; readonly message?: string } | { readonly log: string }

@@ -13,7 +13,8 @@ import { defined } from '../../core/options.ts'
 import type { AtomIsolator, IsolatedAtom } from '../../engine/index.ts'
 import { type AnyFlow, type AtomNode, compile, flowDigest, type Isolation } from '../../flow/index.ts'
 import { type Child, ChildPool, type ChildStatus, type PoolEvent, type PoolSettings } from '../../pool/index.ts'
-import type { AtomNote, AtomQuestion, AtomRequest, AtomWorkerFacts, AtomWorkerSettings } from './atom-request.ts'
+import type { AtomQuestion, AtomRequest, AtomWorkerFacts, AtomWorkerSettings } from './atom-request.ts'
+import { type AtomNote, parseFacts, parseNote, parseQuestion, parseResult } from './from-worker.ts'
 
 /** The size of a message above which a warning is logged: it is copied several times. */
 const LARGE_MESSAGE_BYTES = 1_024 ** 2
@@ -72,7 +73,7 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
       worker: workerUrl(),
       settings: sent,
       ...{ silenceMs, workLeftMs },
-      assertFacts: (facts) => this.#assertFacts(facts as AtomWorkerFacts),
+      assertFacts: (facts) => this.#assertFacts(parseFacts(facts)),
       onEvent: (event) => this.#onEvent(event),
       onLine: (child, line) => this.#onLine(child, line),
       onDroppedLines: (child, lines) =>
@@ -149,10 +150,10 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
           onAssigned()
           this.#reportRoom()
         },
-        onNote: (note) => this.#onNote(note as AtomNote, atom, assigned),
-        onAsk: (asked, { signal }) => answerQuestion(asked as AtomQuestion, { context, signal }),
+        onNote: (note) => this.#onNote(parseNote(note), atom, assigned),
+        onAsk: async (asked, { signal }) => answerQuestion(parseQuestion(asked), { context, signal }),
       })
-      return decode(result as Uint8Array, 'msgpack')
+      return decode(parseResult(result), 'msgpack')
     } catch (error) {
       throw error instanceof OutOfMemory ? withConsequence(error, isolation) : error
     } finally {
@@ -190,16 +191,17 @@ export class IsolatedAtoms implements AtomIsolator, AsyncDisposable {
     }
   }
 
+  /** Passes on the progress or the log line of a task. @throws an error for a note that no task of this release sends */
   #onNote(note: AtomNote, { context }: IsolatedAtom, child: Child | undefined): void {
     if ('progress' in note) {
       context.progress(note.progress, note.message)
       return
     }
-    const { level, msg, ...fields }: Readonly<Record<string, unknown>> = JSON.parse(note.log)
+    const { level, msg, ...fields } = note.log
     const { levels } = context.log
     const method = levels.labels[Number(level)] ?? 'info'
     const write = (context.log as unknown as Record<string, (fields: object, text?: string) => void>)[method]
-    write?.call(context.log, { child: child?.number, ...fields }, typeof msg === 'string' ? msg : undefined)
+    write?.call(context.log, { ...fields, child: child?.number }, typeof msg === 'string' ? msg : undefined)
   }
 
   #onLine(child: Child, line: string): void {

@@ -26,15 +26,6 @@ export function toBookRequest(
   return { uuid, name, meta: { board: boardId, ...(keep === undefined ? {} : { keep }) } }
 }
 
-/**
- * Returns whether a book belongs to another board. A book without a mark, of an older release or made by hand, may
- * belong to any board.
- */
-export function isOfOtherBoard(meta: Meta, { boardId }: OwnBoard): boolean {
-  const { board } = meta
-  return typeof board === 'string' && board !== boardId
-}
-
 /** Returns the age in milliseconds at which the book's flow has it removed, infinite for never; undefined if the flow says nothing. */
 export function ownAgeOf({ keep }: Meta): number | undefined {
   if (keep === 'forever') return Number.POSITIVE_INFINITY

@@ -123,7 +123,7 @@ export async function runOnBoard(
       claim.lost.throwIfAborted()
       throw new ClaimLost(`${job}: the claim is over; another owner may have the job`)
     },
-    withdraw: () => claim.consume().catch(() => undefined),
+    withdraw: () => claim.consumeWith(undefined).catch(() => undefined),
     [Symbol.asyncDispose]: async () => {
       await claim[Symbol.asyncDispose]()
       await close()

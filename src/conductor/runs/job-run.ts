@@ -100,9 +100,8 @@ export async function runJob(claim: Claim, context: JobRunContext): Promise<JobR
   try {
     resolved = await rejectOnAbort(context.flows.resolve(claim.job.details), early)
   } catch (error) {
-    if (early.aborted) return endedRun(toRunEnding(early.reason, claim))
-    // A schema is user code: an error that it throws, instead of reporting invalid input, is not a fault of the
-    // posting.
+    if (early.aborted) return endedRun(toStopEnding(early.reason, { claim, context }))
+    // A schema is user code: `checkStore` changes the errors that it throws, because they are not faults of the posting.
     if (error instanceof JobboardError) return endedRun({ kind: 'unworkable', error })
     return endedRun({ kind: 'defect', error })
   }
@@ -119,7 +118,7 @@ export async function runJob(claim: Claim, context: JobRunContext): Promise<JobR
     assertOwnLogbook(claim, { posted: resolved.flow.name, recorded: log.flow.name })
     return await runClaimedFlow(claim, { ...resolved, log }, context)
   } catch (error) {
-    return endedRun(toRunEnding(error, claim))
+    return endedRun(toStopEnding(error, { claim, context }))
   }
 }
 
@@ -182,8 +181,15 @@ async function runClaimedFlow(
   }
   const { shared, forRun } = context.services
   const { span } = context
-  const make = () => forRun && makeRunServices(forRun, { ...known, run: claim.run, stop: [stop, context.suspend] })
-  const made = await (span ? span.within(make) : make())
+  using making = followSignals([stop, context.suspend])
+  const make = () => forRun && makeRunServices(forRun, { ...known, run: claim.run, stop: [making] })
+  let made: RunServices | undefined
+  try {
+    made = await (span ? span.within(make) : make())
+  } catch (error) {
+    // This is an error of user code, like the error of a task: whatever its class is, it says nothing about the claim or the logbooks.
+    return endedRun(making.aborted ? toStopEnding(making.reason, { claim, context }) : { kind: 'defect', error })
+  }
   const engine = new Engine({
     ...what,
     onTooManyRequests: (error) => refused.push(error),
@@ -236,7 +242,7 @@ async function runClaimedFlow(
       ...{ refused, idle: whenIdle() },
     }
   } catch (error) {
-    return { ending: toRunEnding(error, claim), idle: whenIdle(), refused }
+    return { ending: toStopEnding(error, { claim, context }), idle: whenIdle(), refused }
   }
 }
 
@@ -282,6 +288,15 @@ function endedRun(ending: RunEnding): JobRun {
 
 function longestOf(refused: readonly TooManyRequests[]): TooManyRequests | undefined {
   return refused.toSorted((a, b) => a.retryAfter - b.retryAfter).at(-1)
+}
+
+/** Returns the end of a run that a signal may have stopped: the reason of `faultStop` is an error of user code, whatever class it has. */
+function toStopEnding(
+  reason: unknown,
+  { claim, context: { faultStop } }: { readonly claim: Claim; readonly context: Pick<JobRunContext, 'faultStop'> },
+): RunEnding {
+  const isFault = faultStop?.aborted === true && faultStop.reason === reason && !claim.stops.lost.aborted
+  return isFault ? { kind: 'defect', error: reason } : toRunEnding(reason, claim)
 }
 
 function toRunEnding(error: unknown, claim: Claim): RunEnding {

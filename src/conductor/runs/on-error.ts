@@ -9,7 +9,7 @@
  */
 import type { Job } from '../../board/index.ts'
 import { abortAfter, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
-import { InvalidArgument, Timeout } from '../../core/errors.ts'
+import { InvalidArgument, isDate, Timeout } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
 import { type AlarmClock, type Duration, toMilliseconds } from '../../core/time.ts'
 import type { Verdict } from './decide.ts'
@@ -85,7 +85,7 @@ function toChange(answer: ErrorVerdict, now: number): VerdictChange {
 function toDelay(answer: Exclude<ErrorVerdict, string>, now: number): number {
   const { retryAfter, retryAt }: { readonly retryAfter?: Duration; readonly retryAt?: Date } = Object(answer)
   if (retryAfter !== undefined) return toMilliseconds(retryAfter, 'onError: retryAfter')
-  if (retryAt instanceof Date && !Number.isNaN(retryAt.getTime()))
+  if (isDate(retryAt) && !Number.isNaN(retryAt.getTime()))
     return toMilliseconds(Math.max(0, retryAt.getTime() - now), 'onError: the time until retryAt')
   throw new InvalidArgument(
     "onError must return 'retry', 'trash', { retryAfter: '10m' }, { retryAt: a Date } or nothing; the job is handled as if it returned nothing",

@@ -8,7 +8,7 @@ import { followSignals, rejectOnAbort } from '../../core/async/abort.ts'
 import { AbortFlag } from '../../core/async/abort-flag.ts'
 import { runInExecution } from '../../core/async/execution.ts'
 import { Cancelled, UnsupportedCapability } from '../../core/errors.ts'
-import { describeFailure, type Failure, type TooManyRequests, toErrorType } from '../../core/failure.ts'
+import { describeError, describeFailure, type Failure, type TooManyRequests, toErrorType } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'
 import { backoffDelay, sleep } from '../../core/time.ts'
@@ -51,7 +51,8 @@ export interface RunsOptions extends JobRunContext {
   readonly onSettled: (event: RunSettled) => void
   /** Called when no code of a run of this job executes any more. */
   readonly onEnded: (uuid: string) => void
-  readonly onStorage: (state: 'there' | 'away') => void
+  /** Called when a run has ended, with the reason if it has found the logbooks away. */
+  readonly onStorage: (fault: string | undefined) => void
   readonly onError: (error: unknown) => void
 }
 
@@ -65,6 +66,8 @@ export class Runs {
   #size = 0
   /** The settlements in progress: they are short, unlike the code of a task that ignores its signal. */
   readonly #settling = new Set<Promise<unknown>>()
+  /** The jobs of the runs that are settled and whose code still executes. */
+  readonly #unended = new Set<{ readonly uuid: string }>()
 
   constructor(options: RunsOptions) {
     this.#options = options
@@ -78,12 +81,18 @@ export class Runs {
     return [...this.#running.keys()]
   }
 
+  /** The jobs that were given back or lost, and whose tasks still execute and keep their slots. */
+  get unended(): string[] {
+    return [...this.#unended].map(({ uuid }) => uuid)
+  }
+
   has(uuid: string): boolean {
     return this.#running.has(uuid)
   }
 
   begin(claim: Claim): void {
     const { uuid } = claim.job
+    const left = { uuid }
     const settled = this.#runAndSettle(claim).catch(async (error: unknown) => {
       this.#options.onError(error)
       // A claim that is never settled would block its job for as long as this process lives.
@@ -94,9 +103,11 @@ export class Runs {
     const over = settled
       .then(({ idle }) => {
         this.#settling.delete(settled)
+        this.#unended.add(left)
         return idle
       })
       .finally(() => {
+        this.#unended.delete(left)
         this.#forget(uuid, over)
         this.#options.onEnded(uuid)
       })
@@ -167,9 +178,15 @@ export class Runs {
     if (this.#options.draining.aborted) return { ending: { kind: 'shutdown' }, idle: Promise.resolve(), refused: [] }
     const fault = new AbortFlag()
     const { job, run: number } = claim
-    const work = { job: job.uuid, name: job.name, run: number, fail: (error: Error) => fault.abort(error) }
+    // A rejection with the reason of a signal that stops the run is not a failure of the job.
+    const { suspend, leave } = this.#options
+    const stops = [claim.stops.lost, claim.stops.cancelled, suspend, leave]
+    const fail = (error: Error) => {
+      if (!stops.some(({ aborted, reason }) => aborted && reason === error)) fault.abort(error)
+    }
+    const work = { job: job.uuid, name: job.name, run: number, fail }
     const run = await runInExecution(work, () => runJob(claim, { ...this.#options, faultStop: fault, span }))
-    this.#options.onStorage(run.ending.kind === 'storage-away' ? 'away' : 'there')
+    this.#options.onStorage(run.ending.kind === 'storage-away' ? run.ending.error.message : undefined)
     return run
   }
 
@@ -184,7 +201,7 @@ export class Runs {
   }
 
   #report(
-    { job, run }: Claim,
+    { job, run, lost }: Claim,
     {
       verdict,
       settled,
@@ -193,8 +210,18 @@ export class Runs {
   ): void {
     const { board, log } = this.#options
     const failure = 'failure' in verdict ? verdict.failure : undefined
-    const facts = { job: job.uuid, name: job.name, run, ...span?.logFields, ...verdictReason(verdict) }
+    const { flow } = job.details
+    const facts = {
+      job: job.uuid,
+      name: job.name,
+      ...defined({ flow }),
+      run,
+      ...span?.logFields,
+      ...verdictReason(verdict),
+    }
     if (settled === 'unknown') log.warn(facts, 'it is unknown whether the job was settled; if not, it runs again')
+    else if (settled === 'lost')
+      log.warn({ ...facts, ...(lost.aborted ? { because: describeError(lost.reason) } : {}) }, 'job lost')
     else if (failure && settled === 'abandoned') log.warn(facts, 'job failed, and will run again')
     else if ('added' in verdict && settled === 'abandoned')
       log.warn(facts, 'job is given back: its posting lacked what its flow declares, which was added')

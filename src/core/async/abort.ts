@@ -1,7 +1,14 @@
 /** Waits that a signal ends. They remove their listeners from signals that outlive them. */
 import { setMaxListeners } from 'node:events'
-import { InvalidArgument } from '../errors.ts'
-import { type AlarmClock, type Duration, formatDuration, systemAlarmClock, toMilliseconds } from '../time.ts'
+import { InvalidArgument, Timeout } from '../errors.ts'
+import {
+  type AlarmClock,
+  type Duration,
+  formatDuration,
+  startTimer,
+  systemAlarmClock,
+  toMilliseconds,
+} from '../time.ts'
 import { AbortFlag, type Stoppable } from './abort-flag.ts'
 
 /** Returns an AbortController without a limit of listeners: Node warns of a leak at the eleventh. */
@@ -119,10 +126,54 @@ export async function rejectOnAbort<T>(promise: Promise<T>, signal: Stoppable | 
   }
 }
 
+/** The time after a time limit for which a call still waits for the answer to a request under way, in milliseconds. */
+const GRACE_MS = 500
+/** The time limit of a call with a timeout of 0: it waits only for the answers of the servers. */
+const AT_ONCE_MS = 5_000
+
+/**
+ * Enforces the time limit and the signal of a caller also while servers do not answer. While the work waits for a change, it ends in time
+ * by itself. But a request that is open in an outage is answered only when the session ends. So this function rejects a moment after the
+ * limit, and the work continues without the caller.
+ *
+ * @param undo called with the result of the work if it comes after the rejection
+ * @throws what the work throws; the signal's reason; what `late` returns
+ */
+export async function answerInTime<T>(
+  limits: { readonly signal?: Stoppable | undefined; readonly timeout?: Duration | undefined },
+  { work, late, undo }: { work: () => Promise<T>; late?: (time: string) => unknown; undo?: (value: T) => unknown },
+): Promise<T> {
+  const { signal, timeout } = limits
+  using stop = followSignals([signal])
+  using _timer = abortAfter(stop, timeout === 0 ? AT_ONCE_MS : timeout, late ?? toTimeout)
+  const over = new AbortFlag()
+  let grace: NodeJS.Timeout | undefined
+  const begin = () => {
+    grace = setTimeout(() => over.abort(stop.reason), GRACE_MS)
+  }
+  const leave = stop.aborted ? undefined : onAbort(stop, begin)
+  if (stop.aborted) begin()
+  const working = work()
+  try {
+    return await rejectOnAbort(working, over)
+  } catch (error) {
+    // The caller has its answer: a late result is undone, and a late error is ignored.
+    if (over.aborted) working.then(async (value) => undo?.(value)).catch(() => undefined)
+    throw error
+  } finally {
+    leave?.()
+    clearTimeout(grace)
+  }
+}
+
+function toTimeout(time: string): Timeout {
+  return new Timeout(`no answer within ${time}`)
+}
+
 /** Resolves with true when the promise has resolved, or with false after `ms`; rejects if the promise does before. The promise itself continues. */
 export async function isSettledWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
   const { promise: over, resolve } = createDeferred<boolean>()
-  const timer = setTimeout(() => resolve(false), ms)
+  const timer = startTimer(() => resolve(false), ms)
   try {
     return await Promise.race([promise.then(() => true), over])
   } finally {

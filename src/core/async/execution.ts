@@ -14,7 +14,7 @@ export interface ExecutionContext {
   readonly name: string
   readonly run: number
   readonly task?: string
-  /** Ends the run of the job as failed, unless it is over. */
+  /** Ends the run of the job as failed, unless it is over, or the error is the reason of a signal that stops it. */
   readonly fail: (error: Error) => void
 }
 

@@ -127,9 +127,15 @@ export function takeBatch<Q>(
   return { batch, rest: waiting }
 }
 
+/** The maximum size of a batch. */
+export interface BatchSize {
+  readonly items: number
+  readonly bytes: number
+}
+
 export interface BatchLimits<T> {
   readonly bytesOf: (request: T) => number
-  readonly limits: { readonly items: number; readonly bytes: number }
+  readonly limits: BatchSize | (() => BatchSize)
   /** The key of a request. Two requests with the same key are never in one batch: the second waits for the next. */
   readonly keyOf?: (request: T) => string
 }
@@ -137,6 +143,7 @@ export interface BatchLimits<T> {
 /** Returns the predicate for batches with limits. The first request of a batch is admitted, however large it is. */
 export function withinLimits<T>({ bytesOf, limits, keyOf }: BatchLimits<T>): () => (request: T) => Admission {
   return () => {
+    const most = typeof limits === 'function' ? limits() : limits
     const keys = new Set<string>()
     let items = 0
     let bytes = 0
@@ -144,7 +151,7 @@ export function withinLimits<T>({ bytesOf, limits, keyOf }: BatchLimits<T>): () 
       const key = keyOf?.(request)
       if (key !== undefined && keys.has(key)) return 'wait'
       bytes += bytesOf(request)
-      if (items > 0 && (items >= limits.items || bytes > limits.bytes)) return 'full'
+      if (items > 0 && (items >= most.items || bytes > most.bytes)) return 'full'
       items += 1
       if (key !== undefined) keys.add(key)
       return 'admit'

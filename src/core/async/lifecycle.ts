@@ -8,7 +8,7 @@
  * `rivershared/startstop`: every background service needs this, and separate implementations get it wrong.
  */
 import { InvalidState } from '../errors.ts'
-import { MAX_TIMER_MS } from '../time.ts'
+import { startInterval } from '../time.ts'
 import { createDeferred, createSharedController } from './abort.ts'
 
 export type LifecycleState = 'new' | 'starting' | 'running' | 'stopping' | 'stopped'
@@ -99,6 +99,6 @@ export class Lifecycle {
  * @param held the awaited object, if others hold it weakly: it must not be collected while a caller waits for it
  */
 export function keepAlive(held?: object): Disposable {
-  const timer = setInterval(() => held, MAX_TIMER_MS)
+  const timer = startInterval(() => held, Number.POSITIVE_INFINITY)
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }

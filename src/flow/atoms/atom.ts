@@ -74,5 +74,5 @@ function isList(provides: Provides): provides is readonly string[] {
 
 /** Whether this can name an atom, a flow, or a value that atoms pass on. */
 export function isName(value: unknown): value is string {
-  return typeof value === 'string' && value.trim() !== ''
+  return typeof value === 'string' && value.trim() !== '' && value.isWellFormed()
 }

@@ -1,33 +1,42 @@
 /** The history of a retry: the attempts so far, each with its value and its failures. */
 import type { Failure } from '../../core/failure.ts'
+import { countAttempts, countForgotten, expandAttempts, type KeptAttempt, type RetryAttempt } from './kept-history.ts'
 
-/** An attempt, as plain data in the record of the retry. */
-export interface RetryAttempt<R = unknown> {
-  /** The result of the retry's `execute` for this attempt. */
-  readonly value: R
-  /** The first failure of each atom, in order of time. */
-  readonly failures: readonly { readonly atom: string; readonly failure: Failure }[]
-}
+export type { RetryAttempt } from './kept-history.ts'
 
-/** The attempts of a retry so far: each with its value and its failures. */
+/**
+ * The attempts of a retry so far. If there are more than 19, the record keeps the first 3 and the last 16 whole. The others have values,
+ * but no failures (see `kept-history.ts`).
+ */
 export class History<R = unknown> {
-  /** The attempts, oldest first; the last is under way, or failed just now. */
-  readonly attempts: readonly RetryAttempt<R>[]
   /** The failure of the retry itself, if it failed. */
   readonly failure: Failure | undefined
+  readonly #kept: readonly KeptAttempt<R>[]
+  #attempts: readonly RetryAttempt<R>[] | undefined
 
-  constructor(attempts: readonly RetryAttempt<R>[], failure?: Failure) {
-    this.attempts = attempts
+  constructor(kept: readonly KeptAttempt<R>[], failure?: Failure) {
+    this.#kept = kept
     this.failure = failure
   }
 
-  get length(): number {
-    return this.attempts.length
+  /** The attempts, oldest first; the last is under way, or failed just now. */
+  get attempts(): readonly RetryAttempt<R>[] {
+    this.#attempts ??= expandAttempts(this.#kept) as readonly RetryAttempt<R>[]
+    return this.#attempts
   }
 
-  /** The values of the attempts, oldest first. */
+  get length(): number {
+    return countAttempts(this.#kept)
+  }
+
+  /** The values of the attempts, oldest first. If there are very many different values, the oldest are undefined. */
   get provided(): readonly R[] {
     return this.attempts.map(({ value }) => value)
+  }
+
+  /** @internal The number of attempts whose values are not known any more. */
+  get forgotten(): number {
+    return countForgotten(this.#kept)
   }
 
   /**
@@ -44,7 +53,8 @@ export class History<R = unknown> {
     const asked = attempt === undefined ? this.attempts : one ? [one] : []
     const failures = asked.flatMap((each) => each.failures.map(({ failure }) => failure))
     if (includeRetry && this.failure) failures.push(this.failure)
-    return failures.some((failure) => isCausedBy(failure, error))
+    const counted = attempt === undefined ? this.#kept.flatMap(({ omitted }) => omitted?.errors ?? []) : []
+    return failures.some((failure) => isCausedBy(failure, error)) || counted.some(([name]) => name === error)
   }
 }
 

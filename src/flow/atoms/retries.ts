@@ -4,6 +4,7 @@ import { InvalidArgument, NotFound } from '../../core/errors.ts'
 import { isFinal } from '../../core/failure.ts'
 import type { Provides } from './atom.ts'
 import type { NoMembers } from './atom-options.ts'
+import type { History } from './history.ts'
 import { type Decision, type Retry, retry } from './retry.ts'
 
 export interface RetryNaming<P extends Provides> {
@@ -61,9 +62,8 @@ export function forEach<V, const P extends Provides = never>(
   const all = [...values]
   return retry(options.name ?? '', {
     provides: options.provides,
-    execute: (_args, { history }): V => nextValue(all, history.provided),
-    onFailure: (_args, { history }) =>
-      remainingValues(all, history.provided).length > 0 ? 'RETRY' : givingUp(options),
+    execute: (_args, { history }): V => nextValue(all, history),
+    onFailure: (_args, { history }) => (remainingValues(all, history).length > 0 ? 'RETRY' : givingUp(options)),
   })
 }
 
@@ -77,9 +77,9 @@ export function parameterizedForEach<V = unknown, const P extends Provides = nev
     // Without `from`, the type F is its default: the name of the argument.
     rebind: { values: from ?? ('values' as F) },
     provides: options.provides,
-    execute: ({ values }: { values: Iterable<V> }, { history }): V => nextValue([...values], history.provided),
+    execute: ({ values }: { values: Iterable<V> }, { history }): V => nextValue([...values], history),
     onFailure: ({ values }, { history }) =>
-      remainingValues([...values], history.provided).length > 0 ? 'RETRY' : givingUp(options),
+      remainingValues([...values], history).length > 0 ? 'RETRY' : givingUp(options),
   })
 }
 
@@ -87,17 +87,23 @@ export function givingUp(options: GivingUp): Decision {
   return options.revertAll ? 'REVERT_ALL' : 'REVERT'
 }
 
-function nextValue<V>(values: readonly V[], tried: readonly V[]): V {
+function nextValue<V>(values: readonly V[], tried: History): V {
   const rest = remainingValues(values, tried)
   if (rest.length === 0) throw new NotFound('No elements left: every value was tried, or there are none')
   return rest[0] as V
 }
 
-/** Removes one equal value for each attempt: values from the logbook are copies, so identity does not work. */
-function remainingValues<V>(values: readonly V[], tried: readonly V[]): V[] {
+/**
+ * Removes one equal value for each attempt: values from the logbook are copies, so identity does not work. If the logbook does not know the
+ * value of an attempt any more, the first remaining value is removed: values are tried in their order.
+ */
+function remainingValues<V>(values: readonly V[], { provided, forgotten }: History): V[] {
   const rest = [...values]
-  for (const value of tried) {
-    const index = rest.findIndex((candidate) => isDeepStrictEqual(candidate, value))
+  let unknown = forgotten
+  for (const value of provided) {
+    const isUnknown = value === undefined && unknown > 0
+    if (isUnknown) unknown -= 1
+    const index = isUnknown ? 0 : rest.findIndex((candidate) => isDeepStrictEqual(candidate, value))
     if (index >= 0) rest.splice(index, 1)
   }
   return rest

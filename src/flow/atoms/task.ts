@@ -135,7 +135,7 @@ export function task<
   J extends object = NoMembers,
   S = unknown,
 >(name: string, options: TaskOptions<Q, A, P, R, O, B, J, S> & Declared<A, Q | O | keyof J>): Task<A, P, R, B, J, S> {
-  if (!isName(name)) throw new InvalidArgument("a task's name must be a non-empty string")
+  if (!isName(name)) throw new InvalidArgument("a task's name must be a non-empty string of whole characters")
   // A caller without a compiler can pass anything: the options are checked as values of unknown types.
   const given: { readonly [K in keyof TaskOptions<Q, A, P, R, O, B, J, S>]?: unknown } = options ?? {}
   if (typeof given.execute !== 'function') throw new InvalidArgument(`task ${name}: execute must be a function`)

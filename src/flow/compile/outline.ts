@@ -5,12 +5,17 @@ import { compile } from './compile.ts'
 import { flowDigest } from './digest.ts'
 import type { ExecutionNode } from './execution-graph.ts'
 
+/** The most inputs that an outline lists, because any client can write outlines and each post reads them. */
+export const MAX_REQUIRES = 1_000
+
 /** A flow as plain data. */
 export interface FlowOutline {
   readonly name: string
   readonly version: string
   /** Differs if the structure does: `flowDigest`. */
   readonly digest: string
+  /** The inputs without which a job cannot be posted; absent where they are not known, as for a flow with a schema, which may add some, and where there are more than 1,000. */
+  readonly requires?: readonly string[]
   /** Each after those that it follows. */
   readonly nodes: readonly OutlineNode[]
 }
@@ -41,6 +46,7 @@ export function toOutline(flow: AnyFlow | FlowOutline): FlowOutline {
   const positions = new Map(shown.map((node, index) => [node, index]))
   return {
     ...{ name: flow.name, version: flow.version, digest: flowDigest(flow) },
+    ...(flow.schema || flow.requires.length > MAX_REQUIRES ? {} : { requires: flow.requires }),
     nodes: shown.map((node) => toOutlineNode(node, { positions, outer: flow })),
   }
 }

@@ -32,24 +32,43 @@ export function placeInLayers({
   return { width: Math.ceil(width), height: rows.length === 0 ? 2 * MARGIN : top - ROW_GAP + MARGIN, centres, points }
 }
 
-/** Returns the nodes by the length of the longest path to them. The nodes of an outline stand after those that they follow. */
-function toLayers({
-  nodes,
-  edges,
-}: {
+/** Returns the nodes in layers: the layer of a node is the length of the longest path to it. */
+function toLayers(graph: {
   readonly nodes: readonly SizedNode[]
   readonly edges: readonly DrawnEdge[]
 }): SizedNode[][] {
-  const before = new Map<string, string[]>()
-  for (const { from, to } of edges) before.set(to, [...(before.get(to) ?? []), from])
-  const depths = new Map<string, number>()
+  const depths = toDepths(graph)
   const layers: SizedNode[][] = []
-  for (const node of nodes) {
-    const depth = Math.max(0, ...(before.get(node.id) ?? []).map((id) => (depths.get(id) ?? -1) + 1))
-    depths.set(node.id, depth)
-    layers[depth] = [...(layers[depth] ?? []), node]
+  for (const node of graph.nodes) {
+    const depth = depths.get(node.id) ?? 0
+    const layer = layers[depth] ?? []
+    layers[depth] = layer
+    layer.push(node)
   }
   return layers.filter((layer) => layer !== undefined)
+}
+
+/** Returns the length of the longest path to each node. In an outline, each node comes after the nodes that it follows. */
+export function toDepths({
+  nodes,
+  edges,
+}: {
+  readonly nodes: readonly { readonly id: string }[]
+  readonly edges: readonly DrawnEdge[]
+}): ReadonlyMap<string, number> {
+  const before = new Map<string, string[]>()
+  for (const { from, to } of edges) {
+    const known = before.get(to)
+    if (known) known.push(from)
+    else before.set(to, [from])
+  }
+  const depths = new Map<string, number>()
+  for (const { id } of nodes) {
+    let depth = 0
+    for (const from of before.get(id) ?? []) depth = Math.max(depth, (depths.get(from) ?? -1) + 1)
+    depths.set(id, depth)
+  }
+  return depths
 }
 
 function toRows(layer: readonly SizedNode[]): SizedNode[][] {

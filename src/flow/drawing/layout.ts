@@ -6,7 +6,7 @@ import { InvalidArgument } from '../../core/errors.ts'
 import { type FlowOutline, toOutline } from '../compile/outline.ts'
 import type { AnyFlow } from '../patterns/flow.ts'
 import { type DrawnGraph, type DrawnNode, toDrawnGraph } from './collapse.ts'
-import { placeInLayers } from './layers.ts'
+import { placeInLayers, toDepths } from './layers.ts'
 import type { LaidEdge, LaidNode, Placement, SizedNode } from './placement.ts'
 
 /** A flow with the places of its parts. */
@@ -26,8 +26,11 @@ export interface FlowLayout {
 const MAX_ATOMS = 500
 /** With more nodes, dagre takes seconds, and layers are used. */
 const MAX_DAGRE_NODES = 500
+/** The sum of the lengths of all edges, in layers: with more, dagre takes seconds, and with some thousands of edges minutes. */
+const MAX_DAGRE_LENGTH = 1_500
 /** With more nodes, a browser takes seconds for the picture, and nobody finds anything in it. */
 const MAX_NODES = 2_000
+const MAX_EDGES = 10_000
 
 /** The length of a label in columns; longer names are shortened in the middle. */
 const MAX_COLUMNS = 32
@@ -39,7 +42,7 @@ const POINT_SIZE = 8
 /**
  * Places the parts of a flow. The same outline always gives the same layout.
  *
- * @throws InvalidArgument for a flow of which more than 2,000 nodes would be drawn
+ * @throws InvalidArgument for a flow with more than 2,000 nodes or 10,000 edges to draw
  * @example const layout = await layoutFlow(hello)
  */
 export async function layoutFlow(flow: AnyFlow | FlowOutline): Promise<FlowLayout> {
@@ -49,6 +52,10 @@ export async function layoutFlow(flow: AnyFlow | FlowOutline): Promise<FlowLayou
   if (graph.nodes.length > MAX_NODES)
     throw new InvalidArgument(
       `flow ${name} cannot be drawn: it has ${graph.nodes.length} parts, and at most ${MAX_NODES} are drawn; read its list of tasks`,
+    )
+  if (graph.edges.length > MAX_EDGES)
+    throw new InvalidArgument(
+      `flow ${name} cannot be drawn: it has ${graph.edges.length} lines between its parts, and at most ${MAX_EDGES} are drawn; read its list of tasks`,
     )
   // Only here: most processes never draw.
   const { default: columns } = await import('string-width')
@@ -66,9 +73,17 @@ interface SizedGraph extends DrawnGraph {
 }
 
 async function place(graph: SizedGraph): Promise<Placement> {
-  if (graph.nodes.length > MAX_DAGRE_NODES) return placeInLayers(graph)
+  if (graph.nodes.length > MAX_DAGRE_NODES || lengthOf(graph) > MAX_DAGRE_LENGTH) return placeInLayers(graph)
   const { placeByDagre } = await import('./dagre.ts')
   return placeByDagre(graph) ?? placeInLayers(graph)
+}
+
+/** Returns the sum of the lengths of the edges: dagre makes a node in each layer that an edge passes. */
+function lengthOf(graph: DrawnGraph): number {
+  const depths = toDepths(graph)
+  const lengths = graph.edges.map(({ from, to }) => Math.abs((depths.get(to) ?? 0) - (depths.get(from) ?? 0)))
+  // An edge in an outline that was written by hand may have length 0.
+  return lengths.reduce((sum, length) => sum + Math.max(1, length), 0)
 }
 
 /** Returns the number of columns that a text takes. */

@@ -62,7 +62,8 @@ export function checkFlowHead(
   const head = typeof nameOrOptions === 'string' ? { name: nameOrOptions } : (nameOrOptions ?? {})
   const { name, version = '1.0', retry, posting, isolate }: Partial<FlowOptions<unknown, never>> = head
   const { keepLogbooks, keepResults = false }: Partial<FlowOptions<unknown, never>> = head
-  if (!isName(name)) throw new InvalidArgument(`a flow needs a name: ${pattern}('hello', input<…>(), firstTask, …)`)
+  if (!isName(name))
+    throw new InvalidArgument(`a flow needs a name of whole characters: ${pattern}('hello', input<…>(), firstTask, …)`)
   if (typeof nameOrOptions === 'object') assertOptions(nameOrOptions, known, `flow ${name}`)
   if (!isName(version)) throw new InvalidArgument(`flow ${name}: version must be a non-empty string, such as '1.0'`)
   if (retry !== undefined && !isRetry(retry))

@@ -3,6 +3,7 @@
  * (https://standardschema.dev). The interface is declared here as far as it is needed.
  */
 import { InvalidArgument, MissingDependencies } from '../../core/errors.ts'
+import { toUserError } from '../../core/failure.ts'
 
 /** The common interface of zod, valibot and arktype (https://standardschema.dev); there is no dependency on any of them. */
 export interface StandardSchema<I = unknown, O = I> {
@@ -51,7 +52,7 @@ async function validateStore(
   schema: StandardSchema<unknown, object>,
   store: object,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const result = await schema['~standard'].validate(store)
+  const result = await validateByUserCode(flow, () => schema['~standard'].validate(store))
   if (result.issues) {
     const lines = result.issues.slice(0, MAX_REPORTED_ISSUES).map(issueLine)
     const more = result.issues.length - lines.length
@@ -62,6 +63,14 @@ async function validateStore(
   const { value } = result
   if (typeof value === 'object' && value !== null) return { ...value }
   throw new InvalidArgument(`flow ${flow.name}: its schema must return an object of named inputs`)
+}
+
+async function validateByUserCode<T>({ name }: SchemaFlow, validate: () => T | Promise<T>): Promise<T> {
+  try {
+    return await validate()
+  } catch (error) {
+    throw toUserError(error, `flow ${name}: its schema`)
+  }
 }
 
 /** The properties of a flow by which a store is checked. */

@@ -8,7 +8,7 @@
  * is required.
  */
 import { encode } from '../../core/codec.ts'
-import { InvalidArgument, SealedLogbook } from '../../core/errors.ts'
+import { InvalidArgument, messageOf, SealedLogbook } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import type { AtomState } from '../../core/states.ts'
 import { checkSecrets } from '../checked-records.ts'
@@ -171,7 +171,7 @@ function runCodec<T>(what: string, work: () => T): T {
   try {
     return work()
   } catch (error) {
-    throw unreadableError(what, error instanceof Error ? error.message : String(error), error)
+    throw unreadableError(what, messageOf(error), error)
   }
 }
 

@@ -42,6 +42,10 @@ export class CodecPersistence implements Persistence {
     return this.#recordCodec.encrypts
   }
 
+  onRetry(listener: (error: Error) => void): () => void {
+    return this.#inner.onRetry?.(listener) ?? (() => undefined)
+  }
+
   open(): Promise<void> {
     return this.#inner.open()
   }

@@ -18,8 +18,7 @@ import { type FileHandle, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createDeferred, type Deferred } from '../../core/async/abort.ts'
 import { asError, ClaimLost, Fenced, InvalidState, StorageFailure } from '../../core/errors.ts'
-import type { FlowState } from '../../core/states.ts'
-import { FINISHED_STATES } from '../book-query.ts'
+import { type FlowState, isFinished } from '../../core/states.ts'
 import type { FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowLog, Transition } from '../persistence.ts'
 import { supersededError } from '../requests.ts'
@@ -120,7 +119,7 @@ export class DirectoryFlowLog implements FlowLog {
    * read and kept forever.
    */
   #shouldCompact(): boolean {
-    const isOver = this.#state !== undefined && FINISHED_STATES.includes(this.#state)
+    const isOver = this.#state !== undefined && isFinished(this.#state)
     return isOver && this.#refusal === undefined && this.#length > COMPACT_ABOVE_BYTES
   }
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, chmod, type FileHandle, link, mkdir, open, stat, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { StorageFailure } from '../../core/errors.ts'
+import { isError, StorageFailure } from '../../core/errors.ts'
 
 /**
  * The errors of the record or its name, which are permanent. All others concern the disk or the machine: another try
@@ -13,14 +13,14 @@ const FINAL_CODES: ReadonlySet<string> = new Set('ENAMETOOLONG EFBIG EINVAL EISD
 
 /** Returns `ENOENT` and the like; undefined for every error that is not the file system's. */
 export function toErrno(error: unknown): string | undefined {
-  const code = error instanceof Error ? (error as { code?: unknown }).code : undefined
+  const code = isError(error) ? (error as { code?: unknown }).code : undefined
   return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : undefined
 }
 
 /** Returns the file system's error as one that names the operation; any other error is returned as it is. */
 export function toStorageFailure(error: unknown, doing: string): unknown {
   const code = toErrno(error)
-  if (!(error instanceof Error) || code === undefined) return error
+  if (!isError(error) || code === undefined) return error
   return new StorageFailure(`cannot ${doing}: ${error.message}`, { cause: error, retryable: !FINAL_CODES.has(code) })
 }
 
@@ -94,7 +94,7 @@ export async function inFolder<T>(path: string, work: (folder: OpenFolder) => Pr
     return await work({ path: own, assertInPlace })
   } catch (error) {
     // The message shows the folder's real name.
-    if (error instanceof Error) error.message = error.message.replace(new RegExp(`${opened}(?!\\d)`, 'g'), () => path)
+    if (isError(error)) error.message = error.message.replace(new RegExp(`${opened}(?!\\d)`, 'g'), () => path)
     throw error
   } finally {
     await handle.close()

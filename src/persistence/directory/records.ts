@@ -11,7 +11,7 @@
  *     length of the payload (4 bytes, big-endian) | CRC-32 of the payload (4 bytes) | payload (msgpack)
  */
 import { crc32 } from 'node:zlib'
-import { IncompatibleVersion, StorageFailure } from '../../core/errors.ts'
+import { IncompatibleVersion, messageOf, StorageFailure } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import { checkBook, checkFlowWithAtoms, checkTransition, damagedRecordError } from '../checked-records.ts'
 import { applyTransitions, toWrittenAtom } from '../flow-record.ts'
@@ -67,7 +67,7 @@ function decodeRecords(bytes: Buffer, file: string): unknown[] {
   try {
     return decodeFrames(bytes)
   } catch (cause) {
-    throw damagedRecordError(file, cause instanceof Error ? cause.message : String(cause), cause)
+    throw damagedRecordError(file, messageOf(cause), cause)
   }
 }
 

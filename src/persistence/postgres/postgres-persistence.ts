@@ -14,6 +14,7 @@ import { BatchCommit, type CommitResult } from '../../core/async/group-commit.ts
 import { Lifecycle } from '../../core/async/lifecycle.ts'
 import { type RetryOptions, retry } from '../../core/async/retry.ts'
 import { InvalidState, JobboardError, NotFound, StorageFailure } from '../../core/errors.ts'
+import { Emitter } from '../../core/events.ts'
 import type { Logger } from '../../core/log.ts'
 import { fillScript } from '../../core/script-file.ts'
 import {
@@ -32,7 +33,14 @@ import {
 import { assertBookQuery, assertInstant, type BookQuery, ignoreUnreadable } from '../book-query.ts'
 import type { BookDetail, LogBook, Meta } from '../models.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
-import { assertAcquireRequest, assertFlowRequest, assertUuid, noLogbooksError, STORAGE_RETRIES } from '../requests.ts'
+import {
+  assertAcquireRequest,
+  assertFlowRequest,
+  assertUuid,
+  noLogbooksError,
+  reportedRetries,
+  type StorageEvents,
+} from '../requests.ts'
 import { type AcquiredRow, acquireAll } from './acquirer.ts'
 import { SqlFlowLog } from './postgres-flow-log.ts'
 import { encodeStates, parseBook, parseLogBook, toBytes } from './rows.ts'
@@ -65,6 +73,7 @@ export class SqlPersistence implements Persistence {
   readonly #driver: SqlDriver
   readonly #statements: Statements
   readonly #lifecycle: Lifecycle
+  readonly #events = new Emitter<StorageEvents>(() => undefined)
   readonly #acquires: BatchCommit<AcquireRequest, AcquiredRow>
   readonly #writes: BatchCommit<SqlWrite, Written>
 
@@ -120,6 +129,10 @@ export class SqlPersistence implements Persistence {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  onRetry(listener: (error: Error) => void): () => void {
+    return this.#events.on('retry', listener)
   }
 
   async createBook({ uuid, name, meta = {} }: BookRequest): Promise<boolean> {
@@ -208,7 +221,7 @@ export class SqlPersistence implements Persistence {
   }
 
   get #retries(): RetryOptions {
-    return { ...STORAGE_RETRIES, limitMs: this.#options.retryFor, signal: this.#lifecycle.signal }
+    return reportedRetries(this.#events, { limitMs: this.#options.retryFor, signal: this.#lifecycle.signal })
   }
 
   async #query(text: string, values: unknown[]): Promise<readonly Row[]> {

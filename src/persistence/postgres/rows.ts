@@ -1,5 +1,5 @@
 /** Converts between records of logbooks and rows of tables. */
-import { StorageFailure } from '../../core/errors.ts'
+import { messageOf, StorageFailure } from '../../core/errors.ts'
 import type { AtomState, FlowState } from '../../core/states.ts'
 import { decodeText, encodeText, type Row } from '../../postgres/index.ts'
 import { checkAtom, checkBook, checkFlow, damagedRecordError } from '../checked-records.ts'
@@ -141,11 +141,7 @@ function decodeColumn(row: Row, column: string, decoder = new RecordDecoder()): 
     const value = decoder.decode(row[column] as Uint8Array)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Meta
   } catch (cause) {
-    throw damagedRecordError(
-      `column ${column} of a logbook`,
-      cause instanceof Error ? cause.message : String(cause),
-      cause,
-    )
+    throw damagedRecordError(`column ${column} of a logbook`, messageOf(cause), cause)
   }
   throw damagedRecordError(`column ${column} of a logbook`, 'it is not an object')
 }

@@ -7,8 +7,10 @@
  * changes nothing. Batches are sorted by the flows' numbers, so that the batches of a former and a new owner do not
  * usually deadlock; if they do, Postgres aborts one after a second, and it is repeated.
  */
+
+import { FINISHED_STATES } from '../../core/states.ts'
 import { encodeText } from '../../postgres/index.ts'
-import { type BookQuery, FINISHED_STATES, listQueryStates } from '../book-query.ts'
+import { type BookQuery, listQueryStates } from '../book-query.ts'
 
 export interface Statements {
   /**

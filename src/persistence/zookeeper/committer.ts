@@ -17,8 +17,8 @@ import {
 /** Operations that are done all together or not at all. */
 export type AtomicOps = readonly Op[]
 
-/** The limits of a batch: half of what servers accept by default, because the data has overhead. */
-const MAX_BATCH = { items: 200, bytes: 2 ** 19 }
+const MAX_BATCH_ITEMS = 200
+const MAX_BATCH_BYTES = 2 ** 19
 
 export class LogbookCommitter {
   readonly #zookeeper: ZooKeeper
@@ -26,7 +26,12 @@ export class LogbookCommitter {
 
   constructor(zookeeper: ZooKeeper) {
     this.#zookeeper = zookeeper
-    this.#group = new BatchCommit({ commit: (batch) => this.#commit(batch), bytesOf: estimateBytes, limits: MAX_BATCH })
+    this.#group = new BatchCommit({
+      commit: (batch) => this.#commit(batch),
+      bytesOf: estimateBytes,
+      // Half of what a server accepts, because the sizes are estimated.
+      limits: () => ({ items: MAX_BATCH_ITEMS, bytes: Math.min(MAX_BATCH_BYTES, zookeeper.maxRequestBytes / 2) }),
+    })
   }
 
   get idle(): Promise<void> {

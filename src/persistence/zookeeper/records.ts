@@ -3,7 +3,7 @@
  * of misreading it.
  */
 import { encode } from '../../core/codec.ts'
-import { IncompatibleVersion, StorageFailure } from '../../core/errors.ts'
+import { IncompatibleVersion, messageOf, StorageFailure } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import { checkAtom, checkBook, checkFlow, damagedRecordError } from '../checked-records.ts'
 import type { AtomDetail, BookDetail, FlowDetail } from '../models.ts'
@@ -102,6 +102,6 @@ function decodeFields(data: Uint8Array | null, { key, path, decoder }: Required<
   } catch (cause) {
     // The root may be a znode of another program, which must not be reported as damaged: it must not be removed.
     if (key === 'kind') return {}
-    throw damagedRecordError(path, cause instanceof Error ? cause.message : String(cause), cause)
+    throw damagedRecordError(path, messageOf(cause), cause)
   }
 }

@@ -14,6 +14,7 @@ import { randomUUID } from 'node:crypto'
 import { Lifecycle } from '../../core/async/lifecycle.ts'
 import { type RetryOptions, retry } from '../../core/async/retry.ts'
 import { NotFound } from '../../core/errors.ts'
+import { Emitter } from '../../core/events.ts'
 import type { Logger } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'
 import type { Duration } from '../../core/time.ts'
@@ -31,7 +32,13 @@ import {
 import { assertBookQuery, assertInstant, type BookQuery, isUnchanged } from '../book-query.ts'
 import type { BookDetail, LogBook, Meta } from '../models.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
-import { assertAcquireRequest, assertFlowRequest, assertUuid, STORAGE_RETRIES } from '../requests.ts'
+import {
+  assertAcquireRequest,
+  assertFlowRequest,
+  assertUuid,
+  reportedRetries,
+  type StorageEvents,
+} from '../requests.ts'
 import { type AcquireContext, acquireFlow, startFlow } from './acquire.ts'
 import { LogbookCommitter, translateErrors } from './committer.ts'
 import { isFlowName, type Layout } from './layout.ts'
@@ -48,6 +55,7 @@ export interface ZooKeeperPersistenceOptions {
   readonly layout: Layout
   readonly sessionTimeout?: Duration
   readonly tick?: Duration
+  readonly maxRequestBytes?: number
   readonly security: Security
   /** Whether missing logbooks are created; true by default. */
   readonly create?: boolean
@@ -62,6 +70,7 @@ export class ZooKeeperPersistence implements Persistence {
   readonly #rootOptions: RootOptions
   readonly #context: AcquireContext
   readonly #lifecycle: Lifecycle
+  readonly #events = new Emitter<StorageEvents>(() => undefined)
 
   constructor({ uri, layout, retryFor, security, create, log, ...reaching }: ZooKeeperPersistenceOptions) {
     this.uri = uri
@@ -99,6 +108,10 @@ export class ZooKeeperPersistence implements Persistence {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  onRetry(listener: (error: Error) => void): () => void {
+    return this.#events.on('retry', listener)
   }
 
   async createBook({ uuid, name, meta = {} }: BookRequest): Promise<boolean> {
@@ -213,7 +226,7 @@ export class ZooKeeperPersistence implements Persistence {
   }
 
   get #retries(): RetryOptions {
-    return { ...STORAGE_RETRIES, limitMs: this.#retryFor, signal: this.#lifecycle.signal }
+    return reportedRetries(this.#events, { limitMs: this.#retryFor, signal: this.#lifecycle.signal })
   }
 
   async #withRetries<T>(doing: string, work: () => Promise<T>): Promise<T> {

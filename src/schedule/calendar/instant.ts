@@ -1,5 +1,5 @@
 /** Instants as people write them: a local time of a zone, or a time with its offset. */
-import { InvalidArgument } from '../../core/errors.ts'
+import { InvalidArgument, isDate } from '../../core/errors.ts'
 import { asUtc, fromLocalTime, type LocalTime } from './zone.ts'
 
 const LOCAL_PATTERN = /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2}))?)?$/
@@ -16,7 +16,7 @@ const [FIRST_YEAR, LAST_YEAR] = [1970, 2100]
  * @example toInstant('2027-03-28T09:00', { zone: 'Europe/Berlin', what: 'start' })
  */
 export function toInstant(time: string | Date, { zone, what }: { zone: string; what: string }): number {
-  const instant = time instanceof Date ? time.getTime() : fromText(time, zone)
+  const instant = isDate(time) ? time.getTime() : fromText(time, zone)
   const year = new Date(instant).getUTCFullYear()
   if (Number.isNaN(instant))
     throw new InvalidArgument(

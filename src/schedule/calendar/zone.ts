@@ -16,6 +16,8 @@ export interface LocalTime {
 export type LocalTimeKind = 'exact' | 'left out' | 'repeated'
 
 const DAY_MS = 86_400_000
+/** There are some 600 zones. */
+const MAX_FORMATTERS = 600
 const formatters = new Map<string, Intl.DateTimeFormat>()
 
 /**
@@ -58,13 +60,68 @@ export function fromLocalTime(
   local: LocalTime,
   zone: string,
 ): { readonly instant: number; readonly kind: LocalTimeKind } {
-  const wall = asUtc(local)
-  const [before, after] = [offsetAt(wall - DAY_MS, zone), offsetAt(wall + DAY_MS, zone)]
-  const found = [...new Set([wall - before, wall - after])].filter(
-    (instant) => instant + offsetAt(instant, zone) === wall,
-  )
-  if (found.length > 0) return { instant: Math.min(...found), kind: found.length > 1 ? 'repeated' : 'exact' }
-  return { instant: findChange({ from: wall - after, to: wall - before, zone }), kind: 'left out' }
+  return resolveWall(asUtc(local), (instant) => offsetAt(instant, zone))
+}
+
+/** The number of weeks whose offsets a clock keeps. */
+const MAX_WEEKS = 64
+const WEEK_MS = 7 * DAY_MS
+
+/** The offsets with which a week begins and ends, and the instant of the change from the first to the second. */
+interface Week {
+  readonly before: number
+  readonly after: number
+  readonly change: number
+}
+
+/** Converts times as the functions above do, but much faster, because it keeps the offsets of weeks. A clock changes at most once in a week. */
+export class LocalClock {
+  readonly #zone: string
+  readonly #weeks = new Map<number, Week>()
+  readonly #offsetAt = (instant: number) => this.offsetAt(instant)
+
+  constructor(zone: string) {
+    this.#zone = zone
+  }
+
+  offsetAt(instant: number): number {
+    if (this.#zone === 'UTC') return 0
+    const { before, after, change } = this.#weekOf(Math.floor(instant / WEEK_MS))
+    return instant < change ? before : after
+  }
+
+  #weekOf(number: number): Week {
+    const known = this.#weeks.get(number)
+    if (known) return known
+    const read = (instant: number) => offsetAt(instant, this.#zone)
+    const [from, to] = [number * WEEK_MS, (number + 1) * WEEK_MS]
+    const [before, after] = [read(from), read(to)]
+    const change = before === after ? to : findChange({ from, to, offsetAt: read })
+    if (this.#weeks.size >= MAX_WEEKS) this.#weeks.clear()
+    const week = { before, after, change }
+    this.#weeks.set(number, week)
+    return week
+  }
+
+  /** Returns what the clock shows at the instant, as if it were of UTC. */
+  toWall(instant: number): number {
+    return instant + this.offsetAt(instant)
+  }
+
+  /**
+   * Returns the instant of a local time: the first one if the clock shows it twice, and the first instant after the gap if the clock leaves
+   * it out.
+   */
+  fromWall(wall: number): number {
+    const [before, after] = [this.offsetAt(wall - DAY_MS), this.offsetAt(wall + DAY_MS)]
+    return before === after ? wall - before : resolveWall(wall, this.#offsetAt).instant
+  }
+
+  /** Returns the instant of a local time; if the clock leaves it out, the end of the gap with `movesLeftOut`, and undefined without. */
+  toInstant(wall: number, { movesLeftOut }: { readonly movesLeftOut: boolean }): number | undefined {
+    const instant = this.fromWall(wall)
+    return movesLeftOut || this.toWall(instant) === wall ? instant : undefined
+  }
 }
 
 /** Formats an instant as local time with its offset: `2027-03-28T03:00:00+02:00`. */
@@ -76,13 +133,33 @@ export function formatLocalTime(instant: number, zone: string): string {
   return `${wall}${offset < 0 ? '-' : '+'}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`
 }
 
-/** Returns the instant, to the second, at which the offset of the zone changes between two instants. */
-function findChange({ from, to, zone }: { from: number; to: number; zone: string }): number {
-  const earlier = offsetAt(from, zone)
+/** Returns the instant of a local time, as `fromLocalTime` does, from the offsets of a zone. */
+function resolveWall(
+  wall: number,
+  offsetAt: (instant: number) => number,
+): { readonly instant: number; readonly kind: LocalTimeKind } {
+  const [before, after] = [offsetAt(wall - DAY_MS), offsetAt(wall + DAY_MS)]
+  const found = [...new Set([wall - before, wall - after])].filter((instant) => instant + offsetAt(instant) === wall)
+  if (found.length > 0) return { instant: Math.min(...found), kind: found.length > 1 ? 'repeated' : 'exact' }
+  const whole = Math.floor(wall / 1_000) * 1_000
+  return { instant: findChange({ from: whole - after, to: whole - before, offsetAt }), kind: 'left out' }
+}
+
+/** Returns the instant, to the second, at which the offset changes between two instants. */
+function findChange({
+  from,
+  to,
+  offsetAt,
+}: {
+  readonly from: number
+  readonly to: number
+  readonly offsetAt: (instant: number) => number
+}): number {
+  const earlier = offsetAt(from)
   let [low, high] = [from, to]
   while (high - low > 1_000) {
     const middle = Math.floor((low + high) / 2_000) * 1_000
-    if (offsetAt(middle, zone) === earlier) low = middle
+    if (offsetAt(middle) === earlier) low = middle
     else high = middle
   }
   return high
@@ -93,7 +170,7 @@ export function asUtc({ year, month, day, hour, minute, second }: LocalTime): nu
   return Date.UTC(year, month - 1, day, hour, minute, second)
 }
 
-/** Formatters are slow to make and are needed for each conversion. There are some 600 zones, so the map is bounded. */
+/** Formatters are slow to make and are needed for each conversion. A zone has many spellings, so the map is bounded. */
 function toFormatter(zone: string): Intl.DateTimeFormat {
   const known = formatters.get(zone)
   if (known) return known
@@ -101,6 +178,7 @@ function toFormatter(zone: string): Intl.DateTimeFormat {
     ...{ timeZone: zone, calendar: 'iso8601', numberingSystem: 'latn', hourCycle: 'h23' },
     ...{ year: 'numeric', month: 'numeric', day: 'numeric', hour: 'numeric', minute: 'numeric', second: 'numeric' },
   })
+  if (formatters.size >= MAX_FORMATTERS) formatters.clear()
   formatters.set(zone, made)
   return made
 }

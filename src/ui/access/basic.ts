@@ -2,22 +2,20 @@
  * Access with a name and a password (HTTP Basic). The file has a line for each person, made by `jobboard ui password`:
  *
  *     ada:scrypt$16384$8$1$SALT$HASH:admin:values
+ *     bob:scrypt$16384$8$1$SALT$HASH:admin@urgent,read@bulk
  */
 import { type BinaryLike, createHmac, randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 import { InvalidArgument } from '../../core/errors.ts'
-import { Refusal } from '../problem.ts'
 import { LEVELS, type Level } from '../wire/session.ts'
 import type { Access, Authenticator } from './access.ts'
+import { SignInLimits } from './sign-in-limits.ts'
 
 const hashWithScrypt = promisify<BinaryLike, BinaryLike, number, ScryptOptions, Buffer>(scrypt)
 
 const COST = { N: 16_384, r: 8, p: 1 } as const
 const HASH_BYTES = 32
 const MAX_PASSWORD = 1_000
-/** The checks that run at once, and those that wait: each takes 16 MiB and some 50 ms. */
-const MAX_RUNNING = 4
-const MAX_WAITING = 100
 /** The passwords that are remembered as right, so that not every request computes a hash. */
 const MAX_REMEMBERED = 1_000
 
@@ -53,9 +51,9 @@ export function basicAccess(text: string): Authenticator {
   const [someone] = people.values()
   const known = new Map<string, Access>()
   const key = randomBytes(32)
-  const queue = new CheckQueue()
+  const limits = new SignInLimits()
   return {
-    authorize: async (request) => {
+    authorize: async (request, client) => {
       const [name, password] = credentialsOf(request) ?? []
       if (name === undefined || password === undefined) return undefined
       const mark = createHmac('sha256', key).update(`${name}\0${password}`).digest('base64')
@@ -64,11 +62,14 @@ export function basicAccess(text: string): Authenticator {
       const person = people.get(name)
       // A hash is computed for an unknown name, too: otherwise the time of the answer would tell which names there are.
       const { salt, hash, cost } = person ?? (someone as Person)
-      const computed = await queue.run(() => hashWithScrypt(password, salt, hash.length, cost))
-      if (!timingSafeEqual(computed, hash) || !person) return undefined
+      const access = await limits.run(client, async () => {
+        const computed = await hashWithScrypt(password, salt, hash.length, cost)
+        return timingSafeEqual(computed, hash) ? person?.access : undefined
+      })
+      if (!access) return undefined
       if (known.size >= MAX_REMEMBERED) known.clear()
-      known.set(mark, person.access)
-      return person.access
+      known.set(mark, access)
+      return access
     },
     challenge: 'Basic realm="jobboard", charset="UTF-8"',
     advice: 'sign in with a name and a password of the file',
@@ -92,7 +93,7 @@ function parsePeople(text: string): Map<string, Person> {
     if (line === '' || line.startsWith('#')) continue
     const person = parsePerson(line)
     if (!person) {
-      const form = `NAME:scrypt$…:LEVEL, with a level of ${LEVELS.join(', ')}`
+      const form = `NAME:scrypt$…:LEVEL or NAME:scrypt$…:LEVEL@BOARD,LEVEL@BOARD, with a level of ${LEVELS.join(', ')}`
       throw new InvalidArgument(
         `line ${index + 1} of the file of passwords must be ${form}; jobboard ui password makes it`,
       )
@@ -108,31 +109,26 @@ function parsePerson(line: string): Person | undefined {
   const cost = { N: Number(n), r: Number(r), p: Number(p) }
   const isCost =
     Object.values(cost).every(Number.isInteger) && cost.N >= 1_024 && cost.N <= 65_536 && cost.r <= 16 && cost.p <= 8
-  const isLevel = (LEVELS as readonly string[]).includes(level)
-  if (word !== 'scrypt' || rest.length > 0 || more.length > 0 || who === '' || !isCost || !isLevel) return undefined
+  const levels = parseLevels(level)
+  if (word !== 'scrypt' || rest.length > 0 || more.length > 0 || who === '' || !isCost || !levels) return undefined
   if (right !== undefined && right !== 'values') return undefined
   const [saltBytes, hashBytes] = [Buffer.from(salt, 'base64url'), Buffer.from(hash, 'base64url')]
   if (saltBytes.length < 8 || hashBytes.length < 16) return undefined
-  const access: Access = { who, level: level as Level, values: right === 'values' }
+  const access: Access = { who, ...levels, values: right === 'values' }
   return { access, cost, salt: saltBytes, hash: hashBytes }
 }
 
-/** Runs a few checks at once, and refuses more than a hundred that wait: guessed passwords must not use up the machine. */
-class CheckQueue {
-  #running = 0
-  readonly #waiting: (() => void)[] = []
-
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#running >= MAX_RUNNING) {
-      if (this.#waiting.length >= MAX_WAITING) throw new Refusal('TOO_MANY', 'too many sign-ins at once; try again')
-      await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    } else this.#running += 1
-    try {
-      return await work()
-    } finally {
-      const next = this.#waiting.shift()
-      if (next) next()
-      else this.#running -= 1
-    }
+/** Parses a level, or a list of `LEVEL@BOARD`; undefined for anything else. */
+function parseLevels(text: string): Pick<Access, 'level' | 'boards'> | undefined {
+  const isLevel = (level: string): level is Level => (LEVELS as readonly string[]).includes(level)
+  if (isLevel(text)) return { level: text }
+  const boards: [string, Level][] = []
+  for (const part of text.split(',')) {
+    const at = part.indexOf('@')
+    const [level, board] = [part.slice(0, at), part.slice(at + 1)]
+    if (at < 0 || !isLevel(level) || board === '' || boards.some(([name]) => name === board)) return undefined
+    boards.push([board, level])
   }
+  // Requests that belong to no board need only the level `read`.
+  return { level: 'read', boards: Object.fromEntries(boards) }
 }

@@ -34,9 +34,3 @@ export function hostName(host: string | null | undefined): string | undefined {
   const [, name] = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::\d{1,5})?$/i.exec(host ?? '') ?? []
   return name?.toLowerCase().replace(/\.$/, '')
 }
-
-/** Whether an address is one of this machine that no other machine reaches. */
-export function isLoopback(host: string): boolean {
-  const name = host.toLowerCase()
-  return name === 'localhost' || name === '::1' || name === '[::1]' || /^127(\.\d{1,3}){3}$/.test(name)
-}

@@ -32,6 +32,18 @@ export function assertSameOrigin(request: Request): void {
   )
 }
 
+/**
+ * Refuses a read of the API that another site has caused. Its page could not see the answer, but it would cost the board as much. @throws Refusal
+ */
+export function assertNotCrossSite({ headers }: Request): void {
+  const site = headers.get('sec-fetch-site')
+  if (site !== null && site !== 'same-origin' && site !== 'none')
+    throw new Refusal(
+      'FORBIDDEN',
+      `the API answers the dashboard's own pages and programs, not pages that are ${site.slice(0, 50)}`,
+    )
+}
+
 /** Compares hosts and ports. The scheme is not compared: behind a proxy with TLS this server sees http. */
 function isOwnOrigin(origin: string, host: string): boolean {
   if (!URL.canParse(origin)) return false

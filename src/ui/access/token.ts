@@ -72,7 +72,8 @@ class Cookie {
 
   values(request: Request): string[] {
     const cookies = (request.headers.get('cookie') ?? '').split(';').map((pair) => pair.trim())
-    return cookies.flatMap((pair) => (pair.startsWith(`${this.#name}=`) ? [pair.slice(this.#name.length + 1)] : []))
+    const names = [`__Host-${this.#name}=`, `${this.#name}=`]
+    return names.flatMap((name) => cookies.flatMap((pair) => (pair.startsWith(name) ? [pair.slice(name.length)] : [])))
   }
 
   /** Answers with the cookie, and sends the browser to the same page without the token. */
@@ -80,8 +81,10 @@ class Cookie {
     const url = new URL(request.url)
     // A proxy that ends TLS says so. A client that invents the header only makes its own cookie stricter.
     const forwarded = request.headers.get('x-forwarded-proto')?.split(',')[0]?.trim().toLowerCase()
-    const secure = url.protocol === 'https:' || forwarded === 'https' ? '; Secure' : ''
-    const cookie = `${this.#name}=${value}; Path=${mount}; HttpOnly; SameSite=Strict${secure}`
+    const isSecure = url.protocol === 'https:' || forwarded === 'https'
+    // Browsers accept a cookie with the prefix __Host- only from this host, only with TLS, and only with the path /.
+    const [name, path, secure] = isSecure ? [`__Host-${this.#name}`, '/', '; Secure'] : [this.#name, mount, '']
+    const cookie = `${name}=${value}; Path=${path}; HttpOnly; SameSite=Strict${secure}`
     // Relative, because a proxy may have another path: the last segment of this one is its own.
     const location = `./${url.pathname.slice(url.pathname.lastIndexOf('/') + 1)}`
     return new Response(null, { status: 303, headers: { Location: location, 'Set-Cookie': cookie } })

@@ -2,6 +2,7 @@
 import { BlockList, isIP } from 'node:net'
 import { InvalidArgument } from '../../core/errors.ts'
 import type { Access, Authenticator } from './access.ts'
+import { plainAddress } from './address.ts'
 
 export interface TrustedHeaderOptions extends Omit<Access, 'who'> {
   /** The header with the name of the person, as in `X-Forwarded-User`. */
@@ -44,8 +45,7 @@ function toBlockList(texts: readonly string[]): BlockList {
 }
 
 function contains(list: BlockList, address: string): boolean {
-  // A socket that listens on :: shows IPv4 peers in this form.
-  const plain = address.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '')
+  const plain = plainAddress(address)
   const family = isIP(plain)
   return family !== 0 && list.check(plain, family === 6 ? 'ipv6' : 'ipv4')
 }

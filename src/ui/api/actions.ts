@@ -2,9 +2,9 @@
 import type { z } from 'zod'
 import type { Job, TrashedJob } from '../../board/index.ts'
 import { isKnownToAny } from '../../board/internal.ts'
-import { findInTrash } from '../../conductor/internal.ts'
-import { InvalidArgument, NotFound } from '../../core/errors.ts'
+import { InvalidArgument, MissingDependencies, NotFound } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
+import { shortenText } from '../../core/texts.ts'
 import type { ViewedBoard } from '../boards/viewed-board.ts'
 import {
   batchActionBody,
@@ -44,6 +44,7 @@ export const ACTIONS: readonly Route[] = [
       const { flow, store = {}, priority, key } = call.body
       const change: Change = { action: 'post', what: `flow ${flow}` }
       return carryOut(call, viewed, change, async () => {
+        await assertInputs(viewed, flow, store)
         // A priority that is none is refused by the board.
         const options = defined({ priority: priority as 'NORMAL' | undefined, key })
         const job = await viewed.board.post(flow, store, options)
@@ -66,7 +67,7 @@ export const ACTIONS: readonly Route[] = [
         const change: Change = { action, what: `job ${uuid}`, reason: call.body.reason }
         return carryOut(call, viewed, change, async (reason) => ({
           ok: true,
-          uuids: await actOnJob(action, uuid, { viewed, reason }),
+          uuids: await actOnJob(action, uuid, { viewed, reason, by: call.access.who }),
         }))
       },
     }),
@@ -89,7 +90,9 @@ export const ACTIONS: readonly Route[] = [
         const viewed = boardOf(call)
         const change: Change = { action: `board.${action}`, what: 'the board', reason: call.body.reason }
         return carryOut(call, viewed, change, async () => {
-          await viewed.board[action]()
+          const { board } = viewed
+          if (action === 'resume') await board.resume()
+          else await board.pause({ by: call.access.who, ...defined({ reason: call.body.reason?.trim() || undefined }) })
           return { ok: true }
         })
       },
@@ -105,7 +108,7 @@ export const ACTIONS: readonly Route[] = [
       const change: Change = { action: `schedule.${action}`, what: `schedule ${id}`, reason: call.body.reason }
       return carryOut(call, viewed, change, async (reason) => {
         if (action === 'trigger') return { ok: true, uuids: [await schedules.trigger(id)] }
-        if (action === 'pause') await schedules.pause(id, { reason })
+        if (action === 'pause') await schedules.pause(id, { reason, by: call.access.who })
         else if (action === 'resume') await schedules.resume(id)
         else await schedules.remove(id)
         return { ok: true }
@@ -121,7 +124,7 @@ export const ACTIONS: readonly Route[] = [
       const given = 'reason' in call.body ? call.body.reason : undefined
       const change: Change = { action: `limit.${action}`, what: `limit ${key}`, reason: given }
       return carryOut(call, viewed, change, async (reason) => {
-        await actOnLimit(viewed, call.body, reason)
+        await actOnLimit(viewed, call.body, { reason, by: call.access.who })
         return { ok: true }
       })
     },
@@ -147,6 +150,22 @@ export const ACTIONS: readonly Route[] = [
   }),
 ]
 
+/** The most missing inputs that a message names. */
+const MAX_NAMED = 10
+
+/** Refuses a store without inputs that every known version of the flow requires. @throws MissingDependencies */
+async function assertInputs({ board }: ViewedBoard, flow: string, store: object): Promise<void> {
+  const known = board.capabilities.records ? (await board.flows()).filter(({ name }) => name === flow) : []
+  const [first = [], ...others] = known.map(({ requires }) => new Set(requires))
+  const missing = [...first].filter(
+    (input) => !Object.hasOwn(store, input) && others.every((requires) => requires.has(input)),
+  )
+  if (missing.length === 0) return
+  const named = missing.slice(0, MAX_NAMED).map(shortenText).join(', ')
+  const more = missing.length > MAX_NAMED ? ` and ${missing.length - MAX_NAMED} more` : ''
+  throw new MissingDependencies(`flow ${flow} requires ${named}${more}: add it to the store`)
+}
+
 /** Returns the message after a post. A mistyped name of a flow should be noticed at once. */
 async function describePost(viewed: ViewedBoard, flow: string): Promise<string> {
   const conductors = await viewed.conductors()
@@ -159,21 +178,22 @@ async function describePost(viewed: ViewedBoard, flow: string): Promise<string> 
 interface JobActionOptions {
   readonly viewed: ViewedBoard
   readonly reason: string
+  readonly by: string
 }
 
 /** Carries out an action on one job. Returns the uuids of the jobs that it has changed. */
-async function actOnJob(action: JobAction, uuid: string, { viewed, reason }: JobActionOptions): Promise<string[]> {
+async function actOnJob(action: JobAction, uuid: string, { viewed, reason, by }: JobActionOptions): Promise<string[]> {
   const { board } = viewed
   if (action === 'cancel' || action === 'release') {
     const job: Job = await board.find(uuid).catch(async (error: unknown) => {
-      if (error instanceof NotFound && (await findInTrash(uuid, board)))
+      if (error instanceof NotFound && (await board.findTrashed(uuid)))
         throw new NotFound(`job ${uuid} is in the trash already`)
       throw error
     })
-    await (action === 'cancel' ? board.cancel(job, { reason }) : board.release(job, { reason }))
+    await (action === 'cancel' ? board.cancel(job, { reason, by }) : board.release(job, { reason, by }))
     return [uuid]
   }
-  const trashed: TrashedJob | undefined = await findInTrash(uuid, board)
+  const trashed: TrashedJob | undefined = await board.findTrashed(uuid)
   if (!trashed) throw new NotFound(`job ${uuid} is not in the trash`)
   if (action === 'restore') return (await board.restore(trashed)).map((job) => job.uuid)
   await board.purge(trashed)
@@ -184,7 +204,7 @@ async function actOnJob(action: JobAction, uuid: string, { viewed, reason }: Job
 async function actOnLimit(
   { board }: ViewedBoard,
   body: z.infer<typeof limitActionBody>,
-  reason: string,
+  { reason, by }: { readonly reason: string; readonly by: string },
 ): Promise<void> {
   const { limits } = board
   switch (body.action) {
@@ -193,17 +213,17 @@ async function actOnLimit(
       if (concurrency === undefined && rate === undefined)
         throw new InvalidArgument(`limit ${key}: set a concurrency or a rate`)
       const perRate = rate && { limit: rate.limit, per: rate.perMs, ...defined({ burst: rate.burst }) }
-      await limits.set(key, defined({ concurrency, rate: perRate, fair }))
+      await limits.set(key, defined({ concurrency, rate: perRate, fair }), { by })
       break
     }
     case 'remove':
       await limits.remove(body.key)
       break
     case 'stop':
-      await limits.stop(body.key, { reason })
+      await limits.stop(body.key, { reason, by })
       break
     case 'pushBack':
-      await limits.pushBack(body.key, { for: body.forMs, reason })
+      await limits.pushBack(body.key, { for: body.forMs, reason, by })
       break
     case 'resume':
       await limits.resume(body.key)

@@ -1,5 +1,7 @@
 /** Checks the right to a change, carries it out, and writes who asked for it to the log. */
+
 import { asError } from '../../core/errors.ts'
+import { cutText } from '../../core/texts.ts'
 import { includesLevel } from '../access/access.ts'
 import type { ViewedBoard } from '../boards/viewed-board.ts'
 import { Refusal } from '../problem.ts'
@@ -58,5 +60,5 @@ export function assertMay({ services, access }: AnyCall, action: string): void {
 function toReason(reason: string | undefined, who: string): string {
   const name = ` (${who})`
   const given = reason?.trim() || 'asked for in the dashboard'
-  return `${given.slice(0, MAX_REASON - name.length)}${name}`
+  return `${cutText(given, MAX_REASON - name.length)}${name}`
 }

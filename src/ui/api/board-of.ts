@@ -1,6 +1,7 @@
 /** Finds the board of a request, and reads its search. */
 import { NotFound } from '../../core/errors.ts'
 import { shortenText } from '../../core/texts.ts'
+import { levelOn } from '../access/access.ts'
 import type { ViewedBoard } from '../boards/viewed-board.ts'
 import { Refusal } from '../problem.ts'
 import { parseSearch, type Search } from '../search/parse.ts'
@@ -8,14 +9,15 @@ import type { Call } from './route.ts'
 
 type AnyCall = Pick<Call<unknown, unknown>, 'services' | 'params' | 'access'>
 
-/** Returns the board that a request names. @throws NotFound */
-export function boardOf({ services, params }: AnyCall): ViewedBoard {
+/** Returns the board that a request names, as it is shown to the person who asks. @throws NotFound */
+export function boardOf({ services, params, access }: AnyCall): ViewedBoard {
   const name = params['board'] ?? ''
   const viewed = services.boards.get(name)
-  if (viewed) return viewed
-  throw new NotFound(
-    `there is no board '${shortenText(name)}' here; there are ${[...services.boards.keys()].join(', ')}`,
-  )
+  const isHidden = (each: ViewedBoard) => levelOn(access, each.name) === undefined
+  const all = [...services.boards.values()]
+  if (viewed) return access.boards ? viewed.without(all.filter(isHidden)) : viewed
+  const shown = all.filter((each) => !isHidden(each)).map((each) => each.name)
+  throw new NotFound(`there is no board '${shortenText(name)}' here; there are ${shown.join(', ')}`)
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/

@@ -2,6 +2,8 @@
 import { z } from 'zod'
 import { NotFound } from '../../core/errors.ts'
 import { packageVersion } from '../../core/package-version.ts'
+import { levelOn } from '../access/access.ts'
+import { toClientKey } from '../access/address.ts'
 import { toWireLogbook } from '../boards/job-detail.ts'
 import {
   logbooksOf,
@@ -44,7 +46,12 @@ export const LISTS: readonly Route[] = [
       readOnly: services.settings.readOnly,
       version: packageVersion(),
       now: new Date().toISOString(),
-      boards: [...services.boards.values()].map(({ summary }) => summary),
+      boards: await Promise.all(
+        [...services.boards.values()].flatMap((each) => {
+          const level = levelOn(access, each.name)
+          return level ? [each.summary(services.redaction).then((summary) => ({ ...summary, level }))] : []
+        }),
+      ),
       doctor: services.settings.examine !== undefined,
     }),
   }),
@@ -122,7 +129,8 @@ export const LISTS: readonly Route[] = [
       const wanted = call.query.q.toLowerCase()
       const found = new Map<string, string>()
       const add = (kind: string, text: unknown) => {
-        if (typeof text === 'string' && text.toLowerCase().includes(wanted)) found.set(`${kind}:${text}`, kind)
+        const shown = typeof text === 'string' ? call.services.redaction.text(text) : ''
+        if (shown !== '' && shown.toLowerCase().includes(wanted)) found.set(`${kind}:${shown}`, kind)
         return found.size >= MAX_SUGGESTIONS
       }
       for (const conductor of await viewed.conductors()) {
@@ -151,7 +159,7 @@ export const LISTS: readonly Route[] = [
       if (!streams) throw new Refusal('NOT_FOUND', 'this board has no stream')
       const jobs = new Set(call.query.jobs.split(',').filter((uuid) => uuid !== ''))
       if (jobs.size > 500) throw new Refusal('BAD_REQUEST', 'a stream names at most 500 jobs')
-      const held: Disposable[] = [call.services.counter.add(call.client.address)]
+      const held: Disposable[] = [call.services.counter.add(toClientKey(call.client.address) ?? call.access.who)]
       try {
         await viewed.touch()
         held.push(await viewed.feed.hold())

@@ -1,6 +1,8 @@
 /** The routes of the pictures of flows. The layout is computed here, once for each structure; the page colours it by the states of the atoms. */
+import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import type { ListedFlow } from '../../board/index.ts'
+import type { JobBoard, ListedFlow } from '../../board/index.ts'
+import { encodePlain } from '../../core/codec.ts'
 import { NotFound } from '../../core/errors.ts'
 import { layoutFlow } from '../../flow/index.ts'
 import { findJob } from '../boards/job-detail.ts'
@@ -12,7 +14,7 @@ import { defineRoute, type Route } from './route.ts'
 /** The most layouts that are cached. Each takes some kilobytes of memory, and some milliseconds to compute. */
 const MAX_KEPT = 200
 
-const layouts = new WeakMap<ViewedBoard, Map<string, Promise<WirePicture>>>()
+const layouts = new WeakMap<JobBoard, Map<string, Promise<WirePicture>>>()
 
 export const PICTURES: readonly Route[] = [
   defineRoute({
@@ -56,16 +58,18 @@ async function drawFlow(viewed: ViewedBoard, { name, version }: FlowName): Promi
   return layOut(viewed, outline)
 }
 
-function layOut(viewed: ViewedBoard, outline: ListedFlow): Promise<WirePicture> {
-  const kept = layouts.get(viewed) ?? new Map<string, Promise<WirePicture>>()
-  layouts.set(viewed, kept)
-  const known = kept.get(outline.digest)
+function layOut({ board }: ViewedBoard, outline: ListedFlow): Promise<WirePicture> {
+  const kept = layouts.get(board) ?? new Map<string, Promise<WirePicture>>()
+  layouts.set(board, kept)
+  // The stored digest is not the key: a record with the digest of another flow would replace the picture of that flow.
+  const key = createHash('sha256').update(encodePlain(outline, 'msgpack')).digest('base64url')
+  const known = kept.get(key)
   if (known) return known
   const [oldest] = kept.keys()
   if (oldest !== undefined && kept.size >= MAX_KEPT) kept.delete(oldest)
   const made = layoutFlow(outline).then(toWirePicture)
-  kept.set(outline.digest, made)
-  made.catch(() => kept.delete(outline.digest))
+  kept.set(key, made)
+  made.catch(() => kept.delete(key))
   return made
 }
 

@@ -1,7 +1,7 @@
 /** The routes that read a board and its jobs. */
 import { z } from 'zod'
+import { jsonable } from '../../core/json.ts'
 import type { FlowDetail } from '../../persistence/index.ts'
-import { jsonable } from '../../views/index.ts'
 import { findJob, readJobDetail } from '../boards/job-detail.ts'
 import { listJobs, pageOfHistory, readTrash, SCAN_JOBS } from '../boards/job-list.ts'
 import { readOverview } from '../boards/overview.ts'

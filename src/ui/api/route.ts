@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import type { Logger } from '../../core/log.ts'
 import type { Redactor } from '../../core/redaction.ts'
-import type { Access, Client } from '../access/access.ts'
+import type { CheckedAccess, Client } from '../access/access.ts'
+import type { SignInLog } from '../access/sign-in-log.ts'
 import type { ViewedBoard } from '../boards/viewed-board.ts'
 import type { ChangeStreams, StreamCounter } from '../change-streams.ts'
 import type { DashboardSettings } from '../options.ts'
@@ -13,6 +14,7 @@ export interface Services {
   readonly boards: ReadonlyMap<string, ViewedBoard>
   readonly streams: ReadonlyMap<string, ChangeStreams>
   readonly counter: StreamCounter
+  readonly signIns: SignInLog
   readonly redaction: Redactor
   readonly log: Logger
   /** Fires when the dashboard is closed. */
@@ -24,7 +26,7 @@ export interface Call<Q, B> {
   readonly services: Services
   readonly request: Request
   readonly client: Client
-  readonly access: Required<Access>
+  readonly access: CheckedAccess
   readonly params: Readonly<Record<string, string>>
   readonly query: Q
   readonly body: B

@@ -2,10 +2,12 @@
  * Follows a board while the dashboard is in use: keeps a view of it open, counts its throughput, and reports what has changed as topics for the
  * streams. The feed is opened by the first request and closed a minute after the last one, so that an unused dashboard costs the board nothing.
  */
+
 import type { JobBoard, JobEvent } from '../../board/index.ts'
 import { type ListedJob, MAX_HISTORY } from '../../board/internal.ts'
 import { isSettledWithin } from '../../core/async/abort.ts'
 import type { Logger } from '../../core/log.ts'
+import { startTimer } from '../../core/time.ts'
 import { FailedRuns } from './failed-runs.ts'
 import { type Counter, Throughput } from './throughput.ts'
 
@@ -134,7 +136,7 @@ export class BoardFeed {
   #scheduleClose(): void {
     clearTimeout(this.#closeTimer)
     if (this.#holds > 0) return
-    this.#closeTimer = setTimeout(() => void this.close(), this.#options.idleMs ?? IDLE_MS).unref()
+    this.#closeTimer = startTimer(() => void this.close(), this.#options.idleMs ?? IDLE_MS).unref()
   }
 
   async #subscribe(subscriptions: Subscriptions): Promise<void> {

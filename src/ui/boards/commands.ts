@@ -7,8 +7,8 @@ export function commandsFor(
   { uuid, state }: Pick<WireJob, 'uuid' | 'state'>,
   viewed: ViewedBoard,
 ): Record<string, string> {
-  const board = `--board ${quote(viewed.board.uri)}`
-  const logbooks = viewed.persistence ? ` --persistence ${quote(viewed.persistence.uri)}` : ''
+  const board = `--board ${quote(withoutPassword(viewed.board.uri))}`
+  const logbooks = viewed.persistence ? ` --persistence ${quote(withoutPassword(viewed.persistence.uri))}` : ''
   const commands: Record<string, string> = { show: `jobboard show ${uuid} ${board}${logbooks}` }
   if (state === 'TRASHED') {
     commands['restore'] = `jobboard trash restore ${uuid} ${board}`
@@ -20,6 +20,17 @@ export function commandsFor(
     if (state === 'RUNNING') commands['release'] = `jobboard release ${uuid} ${board}`
   }
   return commands
+}
+
+/**
+ * Removes the hidden passwords (`***`) from a URI: the command line reads passwords from its environment. Of a ZooKeeper URI the user is
+ * removed, too, because JOBBOARD_ZOOKEEPER_AUTH has both.
+ */
+export function withoutPassword(uri: string): string {
+  const [, place = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(uri) ?? []
+  const shown = query.split('&').filter((parameter) => parameter !== '' && !parameter.endsWith('=***'))
+  const named = /^zookeepers?:/.test(uri) ? place.replace(/\/\/[^/@]*:\*\*\*@/, '//') : place.replace(/:\*\*\*@/, '@')
+  return [named.replace('//@', '//'), ...(shown.length > 0 ? [shown.join('&')] : [])].join('?')
 }
 
 /** Returns the text as a shell reads it as one word. */

@@ -1,6 +1,5 @@
 /** Finds one job on the board, in the trash, in its logbook or in the history, and reads all its details. */
 import type { Attempt, EndedJob, Job, TrashedJob } from '../../board/index.ts'
-import { MAX_HISTORY } from '../../board/internal.ts'
 import { type JobRecord, type Located, locate, readRecord } from '../../conductor/internal.ts'
 import { NotFound } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
@@ -13,9 +12,9 @@ import {
   logbookView,
   workView,
 } from '../../views/index.ts'
-import type { WireAtom, WireAttempt, WireJobDetail, WireLogbook } from '../wire/jobs.ts'
+import type { WireAtom, WireAttempt, WireJob, WireJobDetail, WireLogbook } from '../wire/jobs.ts'
 import { commandsFor } from './commands.ts'
-import { toEndedRow, toIso, toWaitingFor } from './rows.ts'
+import { countFailed, deathsOf, toEndedRow, toIso, toWaitingFor } from './rows.ts'
 import type { ViewedBoard } from './viewed-board.ts'
 
 /** A job that was found: with its record in the logbooks, or the entry of the history where nothing else is left of it. */
@@ -27,12 +26,15 @@ export async function findJob(viewed: ViewedBoard, uuid: string): Promise<FoundJ
   const { board, persistence } = viewed
   const located = await locate(uuid, { board, persistence })
   if (located) return located
-  const ended = board.capabilities.history ? await board.history({ limit: MAX_HISTORY }) : []
-  const found = ended.find((one) => one.uuid === uuid)
-  if (found) return { place: 'history', ended: found }
+  const ended = await findEnded(viewed, uuid)
+  if (ended) return { place: 'history', ended }
   throw new NotFound(
     `job ${uuid} is not on board ${viewed.name}, in its trash, in its history${persistence ? ', or in its logbooks' : ''}`,
   )
+}
+
+async function findEnded({ board }: ViewedBoard, uuid: string): Promise<EndedJob | undefined> {
+  return board.capabilities.history ? board.findEnded(uuid) : undefined
 }
 
 /** @throws NotFound, NotConnected */
@@ -49,12 +51,9 @@ export async function readJobDetail(viewed: ViewedBoard, uuid: string, redaction
       case 'trash':
         return trashDetail(found.trashed, found.record, { viewed, redaction })
       case 'logbook':
-        return logbookDetail(found.record, { viewed, redaction })
-      case 'history': {
-        const row = toEndedRow(found.ended, { now: 0, redaction, conductors: [], nextStarts: new Map() })
-        const state = { ...row, after: [], dependents: [], attempts: [], storeKeys: [] }
-        return { ...state, ...(viewed.persistence ? { logbook: null } : {}), commands: commandsFor(row, viewed) }
-      }
+        return endedDetail({ record: found.record, ended: await findEnded(viewed, uuid) }, { viewed, redaction })
+      case 'history':
+        return endedDetail({ ended: found.ended }, { viewed, redaction })
     }
   }
 }
@@ -86,6 +85,7 @@ async function boardDetail(job: Job, viewed: ViewedBoard, redaction: Redactor): 
   const { exclusive = [], shared = [] } = job.resources
   return {
     ...{ uuid, name, ref, state, cancelRequested: job.cancelRequested, priority, size, runs, maxAttempts },
+    failed: countFailed(job),
     ...flowOf(job),
     ...defined({
       ...{ key, batch, postedBy, deadline },
@@ -95,7 +95,7 @@ async function boardDetail(job: Job, viewed: ViewedBoard, redaction: Redactor): 
       delayedUntil: waits?.kind === 'delay' ? toIso(waits.until) : undefined,
       keyTakenUntil: toIso(job.keyTakenUntil),
       expiresAt: toIso(job.expiresAt),
-      reason: waits && redaction.text(waits.text),
+      reason: waits ? redaction.text(waits.text) : isRunning ? undefined : deathsOf(job),
       waitingFor: waits && toWaitingFor(waits, redaction),
       resources: exclusive.length + shared.length > 0 ? { exclusive: [...exclusive], shared: [...shared] } : undefined,
       limits: limits.length > 0 ? limits.map((limit) => ({ ...limit })) : undefined,
@@ -127,25 +127,56 @@ function trashDetail(trashed: TrashedJob, record: JobRecord | undefined, context
     }),
     after: trashed.after.map((one) => ({ ...one })),
     dependents: [],
-    attempts: toAttempts(trashed.attempts, { runs, isRunning: false, redaction }),
+    attempts: toTrashedAttempts(trashed, redaction),
     storeKeys: Object.keys(trashed.details.store ?? {}),
     ...logbookOf(record, context),
     commands: commandsFor({ uuid, state: 'TRASHED' }, viewed),
   }
 }
 
-/** Returns the details of a job that has left the board, from its logbook. */
-function logbookDetail(record: JobRecord, context: DetailContext): WireJobDetail {
-  const { flow } = record
-  const { uuid, name, version, run, updatedAt, createdAt, state } = flow
+/** Returns the details of a job that has left the board, from the history and its logbook: the posting and its store are gone. */
+function endedDetail(
+  { record, ended }: { readonly record?: JobRecord; readonly ended: EndedJob | undefined },
+  context: DetailContext,
+): WireJobDetail {
+  const { viewed, redaction } = context
+  const known = ended && toEndedRow(ended, { now: 0, redaction, conductors: [], nextStarts: new Map() })
+  const logged = record && toLoggedRow(record)
+  const row = known ? { ...logged, ...known } : logged
+  if (!row) throw new NotFound(`neither the history nor a logbook has the job`)
+  const attempts = ended ? toEndedAttempts(ended, redaction) : []
+  const details = { ...row, after: [], dependents: [], attempts, ...logbookOf(record, context) }
+  return { ...details, commands: commandsFor(row, viewed) }
+}
+
+/** Returns the row of a job that only its logbook knows. Logbooks do not contain the time of the post. */
+function toLoggedRow({ book, flow }: JobRecord): WireJob {
+  const { uuid, name, version, run, updatedAt, state } = flow
   return {
-    ...{ uuid, name: record.book.name, flow: name, version, state: 'DONE', cancelRequested: false },
-    ...{ runs: run, endedAt: updatedAt.toISOString(), postedAt: createdAt.toISOString() },
+    ...{ uuid, name: book.name, flow: name, version, state: 'DONE', cancelRequested: false },
+    ...{ runs: run, endedAt: updatedAt.toISOString() },
     ...(state === 'SUCCESS' ? {} : { reason: `its flow ended in ${state}` }),
-    ...{ after: [], dependents: [], attempts: [], storeKeys: [] },
-    ...logbookOf(record, context),
-    commands: commandsFor({ uuid, state: 'DONE' }, context.viewed),
   }
+}
+
+function toEndedAttempts(ended: EndedJob, redaction: Redactor): WireAttempt[] {
+  const { earlierRuns, runs, who, startedAt, endedAt, outcome, reason } = ended
+  const earlier = toAttempts(earlierRuns, { runs: runs - 1, isRunning: false, redaction })
+  if (!startedAt) return earlier
+  const last: WireAttempt = {
+    ...{ run: runs, who, at: startedAt.toISOString(), outcome: outcome === 'COMPLETE' ? 'done' : 'trashed' },
+    ...defined({ reason: reason === undefined ? undefined : redaction.text(reason) }),
+    tookMs: Math.max(0, endedAt.getTime() - startedAt.getTime()),
+  }
+  return [...earlier, last]
+}
+
+/** Returns the attempts of a job in the trash. Its last run took until it was moved there, if that run was the cause. */
+function toTrashedAttempts({ attempts, runs, at, reason }: TrashedJob, redaction: Redactor): WireAttempt[] {
+  const shown = toAttempts(attempts, { runs, isRunning: false, redaction })
+  const [last, newest] = [attempts.at(-1), shown.at(-1)]
+  if (!last || !newest || last.ended !== 'failed' || last.reason !== reason) return shown
+  return [...shown.slice(0, -1), { ...newest, tookMs: Math.max(0, at.getTime() - last.at.getTime()) }]
 }
 
 function flowOf(job: Job | TrashedJob): Pick<WireJobDetail, 'flow' | 'version' | 'schedule'> {

@@ -1,10 +1,12 @@
 /** Reads the lists other than jobs: flows, schedules, limits, resources, batches, conductors, logbooks. */
 import type { BatchView, EndedJob, LimitView, ScheduleView } from '../../board/index.ts'
 import type { ListedJob } from '../../board/internal.ts'
-import { UnsupportedCapability } from '../../core/errors.ts'
+import { Turns } from '../../core/async/turns.ts'
+import { InvalidArgument, UnsupportedCapability } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
 import { explainSpec } from '../../schedule/index.ts'
+import { followsCompletion } from '../../schedule/internal.ts'
 import { conductorView } from '../../views/index.ts'
 import type { WireBatch, WireConductor, WireFlow, WireLimit, WireResource, WireSchedule } from '../wire/board.ts'
 import type { WireScan } from '../wire/common.ts'
@@ -38,20 +40,35 @@ export async function readFlows(viewed: ViewedBoard, { waitMs }: LookOptions): P
   }
   await board.jobPage({ limit: 1, most: SCAN_JOBS, timeMs: SCAN_MS, accept, waitMs })
   const ended = board.capabilities.history ? await viewed.history() : undefined
-  const conductors = entities.map(conductorView)
+  const endedByFlow = ended && groupBy(ended, ({ flow }) => [flow])
+  const conductorsByFlow = groupBy(entities.map(conductorView), ({ flows = [] }) => flows)
   return flows.map(({ name, version, digest, since, nodes }) => {
-    const having = conductors.filter(({ flows, versions }) => {
+    const having = (conductorsByFlow.get(name) ?? []).filter(({ versions }) => {
       const known = versions?.[name]
-      return flows?.includes(name) === true && (known === undefined || known.includes(version))
+      return known === undefined || known.includes(version)
     })
     return {
       ...{ name, version, digest, since: since.toISOString() },
       atoms: nodes.filter((node) => node.name !== undefined).length,
       conductors: having.map((conductor) => conductor.name),
       ...(counts.get(name) ?? { waiting: 0, delayed: 0, running: 0 }),
-      ...(ended ? outcomesOf(ended.filter(({ flow }) => flow === name)) : {}),
+      ...(endedByFlow ? outcomesOf(endedByFlow.get(name) ?? []) : {}),
     }
   })
+}
+
+/** Groups items by keys, in one pass, because there may be a thousand flows and a thousand conductors. An item may have several keys. */
+function groupBy<T>(items: readonly T[], keysOf: (item: T) => readonly (string | undefined)[]): Map<string, T[]> {
+  const groups = new Map<string, T[]>()
+  for (const item of items) {
+    for (const key of new Set(keysOf(item))) {
+      if (key === undefined) continue
+      const group = groups.get(key)
+      if (group) group.push(item)
+      else groups.set(key, [item])
+    }
+  }
+  return groups
 }
 
 function outcomesOf(ended: readonly EndedJob[]): Pick<WireFlow, 'done' | 'failed' | 'medianMs'> {
@@ -68,13 +85,23 @@ export async function readSchedules(viewed: ViewedBoard, redaction: Redactor): P
   await viewed.touch()
   const { schedules } = viewed.board
   const views = await schedules.list()
+  const turns = new Turns()
   return Promise.all(
     views.map(async (view, index) => {
-      const mayFire = view.error === undefined && view.state !== 'ended' && index < MAX_UPCOMING
-      const times = mayFire ? await schedules.next(view.id, UPCOMING + 1).catch(() => []) : []
+      const { spec } = view
+      const mayFire = spec && !followsCompletion(spec) && view.state !== 'ended' && index < MAX_UPCOMING
+      await turns.begin()
+      let error: Error | undefined
+      const times = mayFire
+        ? await schedules.next(view.id, UPCOMING + 1).catch((cause: unknown) => {
+            if (cause instanceof InvalidArgument) error = cause
+            return []
+          })
+        : []
       const upcoming = times.map(({ at }) => at).filter((at) => view.next === undefined || at > view.next)
-      const words = view.spec && (await explainSpec(view.spec))
-      return toWireSchedule(view, { upcoming: upcoming.slice(0, UPCOMING), words, redaction })
+      const words = spec && (await explainSpec(spec))
+      const shown = error ? { ...view, error } : view
+      return toWireSchedule(shown, { upcoming: upcoming.slice(0, UPCOMING), words, redaction })
     }),
   )
 }
@@ -183,17 +210,18 @@ export async function readResources(
   const waiting = new Map<string, number>()
   const accept = (listed: ListedJob) => {
     const { uuid, name, attempts, resources: { exclusive = [], shared = [] } = {} } = listed.posting
+    const alone = new Set(exclusive)
     const names = new Set([...exclusive, ...shared])
     for (const resource of names) {
       const row = found.get(resource) ?? newResource(resource)
       if (found.size < MAX_RESOURCES) found.set(resource, row)
       if (listed.claimed) {
-        row.mode = exclusive.includes(resource) ? 'exclusive' : 'shared'
+        row.mode = alone.has(resource) ? 'exclusive' : 'shared'
         row.holders.push({ uuid, name, ...defined({ owner: attempts.at(-1)?.who }) })
       } else {
         waiting.set(resource, (waiting.get(resource) ?? 0) + 1)
         if (row.firstWaiting.length < MAX_FIRST) row.firstWaiting.push({ uuid, name })
-        if (row.holders.length === 0 && exclusive.includes(resource)) row.mode = 'exclusive'
+        if (row.holders.length === 0 && alone.has(resource)) row.mode = 'exclusive'
       }
     }
     return false
@@ -316,17 +344,16 @@ export async function readLogbooks(
   { after, limit }: { readonly after?: string | undefined; readonly limit: number },
 ) {
   const persistence = logbooksOf(viewed)
-  const books: { readonly uuid: string }[] = []
-  for await (const book of persistence.listBooks({ limit: limit + 1, ...defined({ after }) })) books.push(book)
-  const shown = books.slice(0, limit)
-  const read = await Promise.all(shown.map(({ uuid }) => persistence.getBook(uuid).catch(() => undefined)))
+  const uuids = await persistence.listUuids({ limit: limit + 1, ...defined({ after }) })
+  const shown = uuids.slice(0, limit)
+  const read = await Promise.all(shown.map((uuid) => persistence.getBook(uuid).catch(() => undefined)))
   const logbooks = read.flatMap((book) => {
     if (!book) return []
     const newest = Math.max(book.updatedAt.getTime(), ...book.flows.map(({ updatedAt }) => updatedAt.getTime()))
     const flows = book.flows.map(({ uuid, name, state }) => ({ uuid, name, state }))
     return [{ uuid: book.uuid, name: book.name, updatedAt: new Date(newest).toISOString(), flows }]
   })
-  const next = books.length > limit ? shown.at(-1)?.uuid : undefined
+  const next = uuids.length > limit ? shown.at(-1) : undefined
   return { logbooks, scan: { looked: shown.length, ...defined({ next }) } }
 }
 

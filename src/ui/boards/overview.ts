@@ -4,7 +4,8 @@ import { isCancellation, isKnownToAny, type ListedJob, toFlowReference } from '.
 import { UnsupportedCapability } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
-import { conductorView } from '../../views/index.ts'
+import { conductorView, describeClock } from '../../views/index.ts'
+import { describeKeptSlots, type JobWarning, jobWarnings } from '../../views/internal.ts'
 import type { WireCount, WireOverview } from '../wire/board.ts'
 import type { WireScan } from '../wire/common.ts'
 import { type ListOptions, nextStartsOf, SCAN_JOBS, SCAN_MS } from './job-list.ts'
@@ -105,6 +106,8 @@ class JobCounter {
   readonly #byFlow = new Map<string, Counts>()
   readonly #reasons = new Map<string, { first: ListedJob; jobs: number }>()
   readonly #running: ListedJob[] = []
+  /** The jobs that wait after several attempts. */
+  readonly #retried: ListedJob[] = []
   #oldest: ListedJob | undefined
   #reasonsComputed = 0
   #hasMoreReasons = false
@@ -131,6 +134,7 @@ class JobCounter {
     if (claimed) this.#running.push(listed)
     else {
       if (state === 'WAITING' && isPostedBefore(listed, this.#oldest)) this.#oldest = listed
+      if (posting.attempts.length > 1) this.#retried.push(listed)
       if (this.#reasonsComputed < MAX_REASONS) this.#addReason(listed)
       else this.#hasMoreReasons = true
     }
@@ -170,6 +174,11 @@ class JobCounter {
   /** Returns the flows that no conductor has, with the numbers of the jobs that wait for one. */
   unknownFlows(): { readonly flow: string; readonly jobs: number }[] {
     return [...this.#unknownFlows].map(([flow, jobs]) => ({ flow, jobs }))
+  }
+
+  /** Returns what the doctor says of jobs that ignore a stop, and of suspects. */
+  warnings(): JobWarning[] {
+    return jobWarnings([...this.#running, ...this.#retried], this.#context)
   }
 
   running(): WireOverview['running'] {
@@ -257,6 +266,8 @@ interface WarningSources {
 
 /** How late a schedule must be to be a warning. */
 const LATE_MS = 60_000
+/** The most jobs with the same kind of warning that are named. */
+const MAX_WARNED_JOBS = 5
 
 function toWarnings({
   reading,
@@ -281,6 +292,15 @@ function toWarnings({
       text: `no conductor has flow ${flow}, and ${jobsThatWait(jobs)} for one`,
       page: `jobs?${new URLSearchParams({ q: `state:waiting flow:${quote(flow)}` })}`,
     })
+  const found = counter.warnings()
+  for (const about of ['suspect', 'poison', 'unheeded'] as const) {
+    const same = found.filter((warning) => warning.about === about)
+    const rest = same.length - MAX_WARNED_JOBS
+    for (const [index, { uuid, text }] of same.slice(0, MAX_WARNED_JOBS).entries()) {
+      const more = rest > 0 && index === MAX_WARNED_JOBS - 1 ? `; ${rest} more such ${rest === 1 ? 'job' : 'jobs'}` : ''
+      warnings.push({ text: `${text}${more}`, page: `jobs?${new URLSearchParams({ id: uuid })}` })
+    }
+  }
   for (const { key, held, error } of limits) {
     const page = `limits?${new URLSearchParams({ key })}`
     if (held) warnings.push({ text: `limit ${key} is stopped${held.until ? ' for a time' : ''}`, page })
@@ -291,7 +311,16 @@ function toWarnings({
     if (lateMs > LATE_MS) warnings.push({ text: `schedule ${id} is ${Math.round(lateMs / 1_000)} s late`, page })
     if (error) warnings.push({ text: `schedule ${id} cannot be read`, page })
   }
-  for (const { name, reportedAt, noChild } of conductors) {
+  for (const conductor of conductors) {
+    const { name, reportedAt, noChild, clockAheadMs = 0, logbooks } = conductor
+    const kept = describeKeptSlots(conductor)
+    if (kept !== undefined) warnings.push({ text: `conductor ${kept}`, page: 'conductors' })
+    if (clockAheadMs !== 0) warnings.push({ text: describeClock({ name, clockAheadMs }), page: 'conductors' })
+    if (logbooks === 'away')
+      warnings.push({
+        text: `conductor ${name} cannot reach the logbooks, and claims no jobs here`,
+        page: 'conductors',
+      })
     const factor = slowness.get(name) ?? 0
     if (factor >= SLOW) {
       const text = `jobs on conductor ${name} take ${factor.toFixed(1)} times as long as the same flows on others`

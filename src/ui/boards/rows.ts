@@ -1,8 +1,17 @@
 /** Converts jobs to rows of lists, and to what a search reads of them: jobs on the board, in the trash, and in the history. */
 import type { EndedJob, Entity, Job, TrashedJob, WaitingFor } from '../../board/index.ts'
-import { describeMissingToken, isKnownToAny, type ListedJob, toFlowReference } from '../../board/internal.ts'
+import {
+  describeDeaths,
+  describeMissingToken,
+  isKnownToAny,
+  isSuspect,
+  type ListedJob,
+  suspectReasonOf,
+  toFlowReference,
+} from '../../board/internal.ts'
 import { defined } from '../../core/options.ts'
 import type { Redactor } from '../../core/redaction.ts'
+import { toDate } from '../../core/time.ts'
 import { workView } from '../../views/index.ts'
 import type { Searched } from '../search/match.ts'
 import type { WireJob, WireWaitingFor } from '../wire/jobs.ts'
@@ -29,7 +38,7 @@ export function toJobRow(listed: ListedJob, context: RowContext): WireJob {
   const state = stateOf(listed, context.now)
   const waiting = claimed ? undefined : reasonOf(listed, context)
   return {
-    ...{ uuid, name, state, cancelRequested, priority, size, runs, maxAttempts },
+    ...{ uuid, name, state, cancelRequested, priority, size, runs, maxAttempts, failed: countFailed(posting) },
     ...flowOf(posting.details),
     ...defined({
       key,
@@ -37,8 +46,8 @@ export function toJobRow(listed: ListedJob, context: RowContext): WireJob {
       owner: run?.who,
       runningSince: run?.at.toISOString(),
       postedAt: toIso(job.postedAt),
-      delayedUntil: listed.dueAt > context.now ? toIso(new Date(listed.dueAt)) : undefined,
-      reason: waiting ? context.redaction.text(waiting.text) : undefined,
+      delayedUntil: listed.dueAt > context.now ? toIso(toDate(listed.dueAt)) : undefined,
+      reason: waiting ? context.redaction.text(waiting.text) : claimed ? undefined : deathsOf(posting),
       waitingFor: waiting && toWaitingFor(waiting, context.redaction),
     }),
   }
@@ -59,14 +68,14 @@ export function toTrashRow(trashed: TrashedJob, { redaction }: RowContext): Wire
 
 /** Returns the row of a job that has left the board. */
 export function toEndedRow(ended: EndedJob, { redaction }: RowContext): WireJob {
-  const { uuid, name, flow, outcome, who, runs, postedAt, startedAt, endedAt, reason } = ended
+  const { uuid, name, flow, version, outcome, who, runs, postedAt, startedAt, endedAt, reason } = ended
   return {
     ...{ uuid, name, state: outcome === 'COMPLETE' ? 'DONE' : 'TRASHED', cancelRequested: false, runs },
     owner: who,
     postedAt: postedAt.toISOString(),
     endedAt: endedAt.toISOString(),
     ...defined({
-      flow,
+      ...{ flow, version },
       runningSince: toIso(startedAt),
       reason: reason === undefined ? undefined : cut(redaction.text(reason)),
     }),
@@ -78,13 +87,14 @@ export function reasonOf(
   listed: ListedJob,
   { conductors, nextStarts }: Pick<RowContext, 'conductors' | 'nextStarts'>,
 ): WaitingFor | undefined {
-  const reason = listed.reason()
-  if (reason || listed.claimed) return reason
+  const { job, claimed } = listed
+  const reason = suspectReasonOf({ job, reason: listed.reason() }, conductors)
+  if (reason || claimed) return reason
   const work = toFlowReference(listed.posting)
   if (work && !isKnownToAny(work, conductors))
     return { kind: 'flow', flow: work.flow, text: `no conductor has flow ${work.flow}` }
   if (nextStarts.size === 0) return undefined
-  for (const { key } of listed.job.limits) {
+  for (const { key } of job.limits) {
     const until = nextStarts.get(key)
     if (until) return { kind: 'limit', key, limit: {}, used: 0, until, text: describeMissingToken(key, until) }
   }
@@ -119,9 +129,22 @@ export function toWaitingFor(reason: WaitingFor, redaction: Redactor): WireWaiti
       }
     case 'flow':
       return { kind, text, flow: reason.flow }
+    case 'suspect':
+      return { kind, text, jobs: reason.holders.slice(0, MAX_JOBS).map(({ uuid }) => uuid) }
     case 'pause':
+    case 'refusal':
       return { kind, text }
   }
+}
+
+/** Returns a sentence that says that the last owners of an unclaimed job died; undefined unless the job is a suspect. */
+export function deathsOf(job: Pick<Job, 'uuid' | 'attempts'>): string | undefined {
+  return isSuspect(job) ? `${describeDeaths(job)}; nothing else is in its way` : undefined
+}
+
+/** Returns the number of runs that failed. */
+export function countFailed({ attempts }: Pick<Job, 'attempts'>): number {
+  return attempts.filter(({ ended }) => ended === 'failed').length
 }
 
 /** Returns the flow, the version and the schedule of a job. Any client may have written them. */
@@ -142,18 +165,19 @@ function cut(text: string): string {
 export function searchedJob(listed: ListedJob, redaction: Redactor): Searched {
   const { posting, claimed } = listed
   const { uuid, name, key, batch, priority, size, runs, attempts, details, resources } = posting
-  const { flow, version, store, schedule }: Record<string, unknown> = details
+  const { flow, version, schedule }: Record<string, unknown> = details
+  const hide = hiding(redaction)
   return {
-    ...{ uuid, name, key, batch, priority, size, runs },
-    ...{ flow: textOf(flow), version: textOf(version), schedule: textOf(Object(schedule).id) },
-    owner: claimed ? currentRun(listed)?.who : undefined,
-    resources: [...(resources?.exclusive ?? []), ...(resources?.shared ?? [])],
+    ...{ uuid, name: redaction.text(name), key: hide(key), batch, priority, size, runs },
+    ...{ flow: hide(flow), version: hide(version), schedule: hide(Object(schedule).id) },
+    owner: hide(claimed ? currentRun(listed)?.who : undefined),
+    resources: [...(resources?.exclusive ?? []), ...(resources?.shared ?? [])].map((text) => redaction.text(text)),
     // Getters, because few searches ask for them.
     get store() {
-      return redaction.isEmpty ? store : redaction.value(store)
+      return redaction.isEmpty ? details.store : redaction.value(details.store)
     },
     get limits() {
-      return listed.job.limits.map((limit) => limit.key)
+      return listed.job.limits.map((limit) => redaction.text(limit.key))
     },
     get reasons() {
       const waiting = listed.reason()
@@ -166,13 +190,15 @@ export function searchedJob(listed: ListedJob, redaction: Redactor): Searched {
 /** Returns what a search reads of a job in the trash. */
 export function searchedTrash(trashed: TrashedJob, redaction: Redactor): Searched {
   const { uuid, name, key, batch, priority, size, who, runs, reason, failure, resources } = trashed
-  const { flow, version, store, schedule }: Record<string, unknown> = trashed.details
+  const { details } = trashed
+  const { flow, version, schedule }: Record<string, unknown> = details
+  const hide = hiding(redaction)
   return {
-    ...{ uuid, name, key, batch, priority, size, runs, owner: who },
-    ...{ flow: textOf(flow), version: textOf(version), schedule: textOf(Object(schedule).id) },
-    resources: [...(resources.exclusive ?? []), ...(resources.shared ?? [])],
+    ...{ uuid, name: redaction.text(name), key: hide(key), batch, priority, size, runs, owner: hide(who) },
+    ...{ flow: hide(flow), version: hide(version), schedule: hide(Object(schedule).id) },
+    resources: [...(resources.exclusive ?? []), ...(resources.shared ?? [])].map((text) => redaction.text(text)),
     get store() {
-      return redaction.isEmpty ? store : redaction.value(store)
+      return redaction.isEmpty ? details.store : redaction.value(details.store)
     },
     get group() {
       return groupOf(trashed, redaction)
@@ -185,7 +211,17 @@ export function searchedTrash(trashed: TrashedJob, redaction: Redactor): Searche
 
 /** Returns what a search reads of a job of the history. */
 export function searchedEnded({ uuid, name, flow, who, runs, reason }: EndedJob, redaction: Redactor): Searched {
-  return { uuid, name, flow, owner: who, runs, reasons: reason === undefined ? [] : [redaction.text(reason)] }
+  const hide = hiding(redaction)
+  const reasons = reason === undefined ? [] : [redaction.text(reason)]
+  return { uuid, name: redaction.text(name), flow: hide(flow), owner: hide(who), runs, reasons }
+}
+
+/** Returns a function that makes the searchable text of a value, without hidden values: a search could otherwise reveal them. */
+function hiding(redaction: Redactor): (value: unknown) => string | undefined {
+  return (value) => {
+    const text = textOf(value)
+    return text === undefined ? undefined : redaction.text(text)
+  }
 }
 
 function textOf(value: unknown): string | undefined {

@@ -18,10 +18,15 @@ export const SLOW = 2
 export function slownessOf(history: readonly EndedJob[]): ReadonlyMap<string, number> {
   const sums = new Map<string, { ratios: number; jobs: number }>()
   for (const byOwner of durationsByFlow(history).values()) {
+    // Sorted once for a flow: pods have new names each time, so there may be thousands of owners.
+    const all = [...byOwner].flatMap(([who, durations]) => durations.map((ms) => ({ who, ms })))
+    all.sort((a, b) => a.ms - b.ms)
+    const places = new Map([...byOwner.keys()].map((who): [string, number[]] => [who, []]))
+    for (const [place, { who }] of all.entries()) places.get(who)?.push(place)
     for (const [who, own] of byOwner) {
-      const others = [...byOwner].flatMap(([other, durations]) => (other === who ? [] : durations))
-      const [mine, theirs] = [median(own), median(others)]
-      if (own.length < MIN_JOBS || others.length < MIN_JOBS || Math.min(mine, theirs) < MIN_MS) continue
+      if (own.length < MIN_JOBS || all.length - own.length < MIN_JOBS) continue
+      const [mine, theirs] = [median(own), medianWithout(all, places.get(who) ?? [])]
+      if (Math.min(mine, theirs) < MIN_MS) continue
       const sum = sums.get(who) ?? { ratios: 0, jobs: 0 }
       sum.ratios += (own.length * mine) / Math.max(1, theirs)
       sum.jobs += own.length
@@ -43,6 +48,16 @@ function durationsByFlow(history: readonly EndedJob[]): Map<string, Map<string, 
     durations.push(Math.max(0, endedAt.getTime() - startedAt.getTime()))
   }
   return byFlow
+}
+
+/** Returns the median of the runs of all owners but one. @param places the places of its own runs, in order */
+function medianWithout(all: readonly { readonly ms: number }[], places: readonly number[]): number {
+  let place = Math.floor((all.length - places.length - 1) / 2)
+  for (const own of places) {
+    if (own > place) break
+    place += 1
+  }
+  return all[place]?.ms ?? 0
 }
 
 function median(values: readonly number[]): number {

@@ -3,11 +3,13 @@ import type { EndedJob, Entity, JobBoard, LimitView } from '../../board/index.ts
 import { MAX_HISTORY } from '../../board/internal.ts'
 import { NotConnected } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
-import type { Persistence } from '../../persistence/index.ts'
+import { defined } from '../../core/options.ts'
+import type { Redactor } from '../../core/redaction.ts'
 import type { DashboardBoard } from '../options.ts'
 import type { WireBoard } from '../wire/session.ts'
 import { AnswerCache } from './answer-cache.ts'
 import { BoardFeed } from './board-feed.ts'
+import { guardLogbooks, type Logbooks, toLogbooks } from './logbooks.ts'
 
 export interface ViewedBoardOptions extends DashboardBoard {
   readonly name: string
@@ -17,26 +19,42 @@ export interface ViewedBoardOptions extends DashboardBoard {
   readonly onFeedClosed: () => void
 }
 
+type BoardParts = Pick<ViewedBoard, 'name' | 'board' | 'persistence' | 'feed' | 'cache'>
+
 export class ViewedBoard {
   readonly name: string
   readonly board: JobBoard
-  readonly persistence: Persistence | undefined
+  readonly persistence: Logbooks | undefined
   readonly feed: BoardFeed
-  readonly cache = new AnswerCache()
+  readonly cache: AnswerCache
 
-  constructor({ name, board, persistence, log, onTopics, onFeedClosed }: ViewedBoardOptions) {
+  constructor({ name, board, persistence, feed, cache }: BoardParts) {
     this.name = name
     this.board = board
     this.persistence = persistence
-    this.feed = new BoardFeed({
-      ...{ board, log, onTopics, onClose: onFeedClosed },
-      onChange: () => this.cache.invalidate(),
-    })
+    this.feed = feed
+    this.cache = cache
+  }
+
+  /** Makes the view of a board, with a feed and a cache of its own. */
+  static of({ name, board, persistence, log, onTopics, onFeedClosed }: ViewedBoardOptions): ViewedBoard {
+    const cache = new AnswerCache()
+    const onChange = () => cache.invalidate()
+    const feed = new BoardFeed({ ...{ board, log, onTopics, onChange }, onClose: onFeedClosed })
+    return new ViewedBoard({ name, board, feed, cache, persistence: persistence && toLogbooks(persistence, name) })
+  }
+
+  /** Returns the same view for a person to whom these boards are not shown: without their logbooks. */
+  without(hidden: readonly ViewedBoard[]): ViewedBoard {
+    const others = hidden.filter(({ persistence }) => persistence !== undefined).map(({ board }) => board)
+    const { name, board, persistence, feed, cache } = this
+    if (!persistence || others.length === 0) return this
+    return new ViewedBoard({ name, board, feed, cache, persistence: guardLogbooks(persistence, { board, others }) })
   }
 
   /** Keeps the feed of the board open for another minute, because somebody asks for it. @throws NotConnected, AccessDenied */
   async touch(): Promise<void> {
-    if (!this.board.connected) throw new NotConnected(`board ${this.name} is away: it is ${this.board.state}`)
+    if (!this.board.connected) throw new NotConnected(`board ${this.name} is away: ${AWAY}`)
     await this.feed.touch()
   }
 
@@ -58,13 +76,15 @@ export class ViewedBoard {
     return this.cache.get('history', { minAgeMs: 1_000, maxAgeMs: 5_000 }, read)
   }
 
-  get summary(): WireBoard {
+  /** Reads what the board is, and who has paused it. */
+  async summary(redaction: Redactor): Promise<Omit<WireBoard, 'level'>> {
     const { limits, records, batches, history } = this.board.capabilities
     return {
       name: this.name,
       uri: this.board.uri,
       kind: kindOf(this.board.uri),
       paused: this.board.paused,
+      ...defined({ pause: await this.#pause(redaction) }),
       supports: {
         limits,
         schedules: records,
@@ -75,11 +95,26 @@ export class ViewedBoard {
     }
   }
 
+  /** Reads who has paused the board; a board that is away is shown without it. */
+  async #pause(redaction: Redactor): Promise<WireBoard['pause']> {
+    const { board } = this
+    if (!board.paused || !board.connected) return undefined
+    const read = () => board.pauseOrigin().catch(() => undefined)
+    const origin = await this.cache.get('pause', { minAgeMs: 1_000, maxAgeMs: 5_000 }, read)
+    if (!origin) return undefined
+    const { by, since, reason } = origin
+    return { by, since: since.toISOString(), ...defined({ reason: reason && redaction.text(reason) }) }
+  }
+
   async close(): Promise<void> {
     await this.feed.close()
     this.cache.clear()
   }
 }
+
+/** The text for a board that is away. The state of its session, such as `lost`, would read as if data were lost. */
+const AWAY =
+  'none of its servers serves this dashboard now: they cannot be reached, or have no majority. Its jobs are safe there; jobboard doctor says which server lacks what'
 
 function kindOf(uri: string): WireBoard['kind'] {
   if (/^zookeepers?:/i.test(uri)) return 'zookeeper'

@@ -1,4 +1,5 @@
 /** Decides whether a job matches a search, wherever the job is: on the board, in the trash, or in the history. */
+import { isDate } from '../../core/errors.ts'
 import { type Comparison, matchesPattern, type Pattern, type Search, type Term } from './parse.ts'
 
 /** The properties of a job that a search reads. */
@@ -95,7 +96,7 @@ function matchesValue(value: unknown, wanted: { readonly value: string; readonly
   if (value === undefined) return false
   if (wanted.isAny) return true
   if (Array.isArray(value)) return value.some((item) => matchesValue(item, wanted))
-  if (value instanceof Date) return value.toISOString() === wanted.value
+  if (isDate(value)) return value.toISOString() === wanted.value
   if (typeof value === 'object' && value !== null) return false
   return String(value) === wanted.value
 }

@@ -228,6 +228,8 @@ export const conductorRow = z.object({
   meanMs: z.number().optional(),
   /** How many times longer its jobs take than jobs of the same flows on other conductors; absent if none can be compared. */
   slowness: z.number().optional(),
+  /** The release of the application. */
+  release: z.string().optional(),
   timeZones: z.string().optional(),
 })
 export const conductorList = z.object({ conductors: z.array(conductorRow) })

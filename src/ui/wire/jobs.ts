@@ -6,7 +6,7 @@ import { cancellation, failure, scan, time } from './common.ts'
 export const JOB_STATES = ['WAITING', 'DELAYED', 'RUNNING', 'TRASHED', 'DONE'] as const
 
 export const waitingFor = z.object({
-  kind: z.enum(['pause', 'delay', 'job', 'resource', 'limit', 'flow']),
+  kind: z.enum(['pause', 'delay', 'job', 'resource', 'limit', 'flow', 'suspect', 'refusal']),
   /** The reason for people. */
   text: z.string(),
   until: time.optional(),
@@ -30,9 +30,11 @@ export const jobRow = z.object({
   priority: z.string().optional(),
   size: z.string().optional(),
   runs: z.number().int(),
+  /** The number of runs that have failed; runs that ended by the death of their owner are not counted. At `maxAttempts` it goes to the trash. */
+  failed: z.number().int().optional(),
   maxAttempts: z.number().int().optional(),
   postedAt: time.optional(),
-  /** The start of the run that owns the job now. */
+  /** The start of the run that owns the job now, or that has ended it. */
   runningSince: time.optional(),
   delayedUntil: time.optional(),
   /** The time at which it left the queue. */
@@ -58,6 +60,8 @@ export const attempt = z.object({
   /** How it ended: `abandoned`, `lost`, `failed`, …; absent while it runs. */
   outcome: z.string().optional(),
   reason: z.string().optional(),
+  /** Its duration in milliseconds, where it is known: the board keeps only the start of a run that was not the last one. */
+  tookMs: z.number().optional(),
 })
 export type WireAttempt = z.infer<typeof attempt>
 
@@ -107,8 +111,8 @@ export const jobDetail = jobRow.extend({
   /** Who has moved it to the trash. */
   trashedBy: z.string().optional(),
   failure: failure.optional(),
-  /** The names of the values of the store; the values are asked for by themselves. */
-  storeKeys: z.array(z.string()),
+  /** The names of the values of the store; the values are asked for by themselves. Absent where the posting is gone. */
+  storeKeys: z.array(z.string()).optional(),
   /** Null if no run has begun yet; absent where no logbooks are known. */
   logbook: logbook.nullable().optional(),
   /** The commands of the command line for what the page shows and does. */

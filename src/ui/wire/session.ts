@@ -9,9 +9,13 @@ export const boardSummary = z.object({
   name: z.string(),
   /** The URI without a password. */
   uri: z.string(),
+  /** The level of the person on this board. */
+  level: z.enum(LEVELS),
   kind: z.enum(['memory', 'zookeeper', 'postgres', 'redis']),
   /** Whether the board is paused. */
   paused: z.boolean(),
+  /** Who has paused it, when and why; absent if it is not known. */
+  pause: z.object({ by: z.string(), since: z.iso.datetime(), reason: z.string().optional() }).optional(),
   /** The features of this board. The pages of other features say that they are not supported. */
   supports: z.object({
     limits: z.boolean(),

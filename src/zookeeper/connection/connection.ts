@@ -9,7 +9,7 @@ import type { Socket } from 'node:net'
 import { createDeferred, type Deferred } from '../../core/async/abort.ts'
 import { FifoQueue } from '../../core/collections/fifo.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
-import type { Clock, Instant } from '../../core/time.ts'
+import { type Clock, type Instant, startTimer } from '../../core/time.ts'
 import { formatEndpoint } from '../protocol/connect-string.ts'
 import { connectionLossError } from '../protocol/errors.ts'
 import { type JuteReader, MalformedBytes } from '../protocol/jute.ts'
@@ -22,7 +22,7 @@ import {
   readReplyHeader,
   type WatchEvent,
 } from '../protocol/records.ts'
-import { connectFrame, numberFrame, ping, type RequestNumbers } from '../protocol/requests.ts'
+import { connectFrame, numberFrame, payloadBytes, ping, type RequestNumbers } from '../protocol/requests.ts'
 import type { Counters } from './counters.ts'
 import { ConnectionFault, isFinal } from './faults.ts'
 import { FrameDispatcher } from './frame-dispatcher.ts'
@@ -46,8 +46,12 @@ export interface ConnectionOwner {
   quorumAcknowledged(what: 'echo' | 'proof', sentAt: Instant): void
   /** Reports that there may be room for more requests, in the socket or in flight. */
   drained(): void
-  /** Reports that the connection is closed. Requests in flight are rejected as unknown. */
-  closed(cause: Error): void
+  /**
+   * Reports that the connection is closed. Requests in flight are rejected as unknown.
+   *
+   * @param unanswered the size of the largest of them in bytes
+   */
+  closed(cause: Error, unanswered: number): void
   /** Whether another connection, or another session, may follow. */
   mayRetry: RetryCheck
 }
@@ -128,7 +132,7 @@ export class Connection {
     this.#attaching = attaching
     this.#socket = socket
     const late = () => this.destroy(new ConnectionFault('late', `no answer within ${Math.round(connectTimeout)} ms`))
-    this.#attachTimer = setTimeout(late, connectTimeout)
+    this.#attachTimer = startTimer(late, connectTimeout)
     let fault: Error | undefined
     socket.on('data', (chunk: Buffer) => this.#received(chunk))
     socket.on('drain', () => this.#drained())
@@ -164,7 +168,10 @@ export class Connection {
       this.#options.counters.countsFor(operation).sent++
     }
     if (this.#isClosed || !this.#socket) {
-      this.#loseRequests(new Error('the connection is closed'))
+      this.#loseRequests(
+        [...this.#inFlight.drain(), ...this.#authInFlight.drain()],
+        new Error('the connection is closed'),
+      )
       return
     }
     const [only] = frames
@@ -181,8 +188,12 @@ export class Connection {
     this.#socket?.destroy()
     const where = formatEndpoint(this.#options.server)
     this.#attaching?.reject(new NotConnected(`${where}: ${errorMessage(cause)}`, { cause }))
-    this.#owner.closed(cause)
-    this.#loseRequests(cause)
+    const lost = [...this.#inFlight.drain(), ...this.#authInFlight.drain()]
+    this.#owner.closed(
+      cause,
+      lost.reduce((most, { request: { frame } }) => Math.max(most, payloadBytes(frame)), 0),
+    )
+    this.#loseRequests(lost, cause)
   }
 
   #write(bytes: Buffer): boolean {
@@ -213,9 +224,9 @@ export class Connection {
     return new ConnectionFault('hung-up', `the server closed the connection without an answer${said}`, { cause: fault })
   }
 
-  #loseRequests(cause: Error): void {
+  #loseRequests(lost: readonly PendingRequest[], cause: Error): void {
     const how = `the connection to ${formatEndpoint(this.#options.server)} was lost before the answer came`
-    for (const pending of [...this.#inFlight.drain(), ...this.#authInFlight.drain()]) {
+    for (const pending of lost) {
       this.#options.counters.countsFor(pending.request.operation).unknown++
       pending.fail(this.#rejectLost(pending, how, cause))
     }

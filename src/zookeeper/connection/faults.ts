@@ -1,5 +1,5 @@
 /** Reasons why connections end, in kinds that are counted. */
-import { IncompatibleVersion, JobboardError, NotConnected } from '../../core/errors.ts'
+import { IncompatibleVersion, isError, JobboardError, NotConnected } from '../../core/errors.ts'
 import { AuthFailed, SessionExpired } from '../protocol/errors.ts'
 import { MalformedBytes } from '../protocol/jute.ts'
 
@@ -76,7 +76,7 @@ export function toFaultKind(error: unknown): FaultKind {
   if (error instanceof NotConnected) return error.cause === undefined ? 'refused' : toFaultKind(error.cause)
   if (error instanceof JobboardError) return 'refused'
   // Errors of the operating system have a code: ENOTFOUND, ECONNREFUSED, …
-  return error instanceof Error && 'code' in error ? 'unreachable' : 'defect'
+  return isError(error) && 'code' in error ? 'unreachable' : 'defect'
 }
 
 /** Numbers of equal faults in a row that make a pattern. */

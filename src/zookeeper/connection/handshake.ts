@@ -6,7 +6,7 @@
  * looks at later requests.
  */
 import { IncompatibleVersion } from '../../core/errors.ts'
-import { monotonic } from '../../core/time.ts'
+import { monotonic, startTimer } from '../../core/time.ts'
 import { formatEndpoint } from '../protocol/connect-string.ts'
 import { AuthFailed, Unimplemented } from '../protocol/errors.ts'
 import { OPCODE } from '../protocol/opcodes.ts'
@@ -49,7 +49,7 @@ export class Handshake {
     if (!this.#sasl) return
     const exchange = new DigestMd5(this.#sasl)
     const late = () => connection.destroy(new ConnectionFault('late', `SASL took longer than ${this.#timeout} ms`))
-    const timer = setTimeout(late, this.#timeout)
+    const timer = startTimer(late, this.#timeout)
     try {
       const challenge = await sendAuth(connection, saslRequest(new Uint8Array(0)))
       const proof = await sendAuth(connection, saslRequest(exchange.respond(challenge)))

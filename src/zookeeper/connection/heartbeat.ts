@@ -5,7 +5,7 @@
  * is sent when nothing else was sent for a third of the session's timeout. If nothing is received for two thirds of it,
  * the connection is dead: the last third is for attaching to another server.
  */
-import { monotonic } from '../../core/time.ts'
+import { monotonic, startTimer } from '../../core/time.ts'
 
 export interface HeartbeatActions {
   ping(): void
@@ -53,7 +53,7 @@ export class Heartbeat {
   #wait(): void {
     if (!this.#running) return
     const next = Math.min(this.#lastSent + this.#pingAfter, this.#lastReceived + this.#silentAfter)
-    this.#timer = setTimeout(() => this.#beat(), Math.max(1, next - monotonic()))
+    this.#timer = startTimer(() => this.#beat(), Math.max(1, next - monotonic()))
   }
 
   #beat(): void {

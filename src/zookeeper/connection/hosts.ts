@@ -5,7 +5,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { rejectOnAbort } from '../../core/async/abort.ts'
-import { InvalidArgument, NotConnected } from '../../core/errors.ts'
+import { InvalidArgument, messageOf, NotConnected } from '../../core/errors.ts'
 import { type Endpoint, formatEndpoint } from '../protocol/connect-string.ts'
 
 /** Address of one of the configured servers. */
@@ -118,7 +118,7 @@ export class Hosts {
     try {
       return await this.#resolveOnce(endpoint.host)
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error)
+      const why = messageOf(error)
       throw new NotConnected(`${formatEndpoint(endpoint)}: ${why}`, { cause: error })
     }
   }

@@ -154,7 +154,8 @@ function decode(token: Uint8Array): string {
 
 const quoteDirective = (text: string) => `"${text.replace(/["\\]/g, '\\$&')}"`
 
-const DIRECTIVE_PATTERN = /\s*([a-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^",\s]*))\s*(?:,|$)/giy
+/** The blanks after a value can match in only one place of the pattern: a token of many blanks would otherwise take quadratic time. */
+const DIRECTIVE_PATTERN = /\s*([a-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"\s*|([^",\s]+)\s*|)(?:,|$)/giy
 
 function parseDirectives(text: string): ReadonlyMap<string, string> {
   const directives = new Map<string, string>()

@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto'
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, type SecureContextOptions } from 'node:tls'
-import { InvalidArgument } from '../../core/errors.ts'
+import { InvalidArgument, messageOf } from '../../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../../core/options.ts'
 import type { Server } from './hosts.ts'
 
@@ -48,7 +48,7 @@ export function checkTls(tls: TlsOptions): void {
   try {
     createSecureContext(toTlsContext(tls))
   } catch (cause) {
-    const why = (cause instanceof Error ? cause.message : String(cause)).replaceAll(/\s+/g, ' ')
+    const why = messageOf(cause).replaceAll(/\s+/g, ' ')
     throw new InvalidArgument(`tls: ca, cert, key and passphrase cannot be used as they are: ${why}`, { cause })
   }
 }

@@ -21,7 +21,7 @@
  * So a handle has one connection, and what follows is another handle that attaches to the same session. Watches stay behind
  * (`watches.ts`). A handle that is closed while it is connected ends its session: `release` avoids that.
  */
-import { type Instant, monotonic, systemClock } from '../../core/time.ts'
+import { type Instant, monotonic, startInterval, systemClock } from '../../core/time.ts'
 import type { Server } from '../connection/hosts.ts'
 import { formatEndpoint } from '../protocol/connect-string.ts'
 import { MAX_INT32 } from '../protocol/jute.ts'
@@ -213,7 +213,7 @@ export class NativeConnection {
   #scheduleChecks(timeout: number): void {
     clearInterval(this.#checkTimer)
     const limit = timeout * (this.#attached ? SILENCE_FRACTION : CONNECT_TIMEOUT_FRACTION)
-    this.#checkTimer = setInterval(() => {
+    this.#checkTimer = startInterval(() => {
       const silence = monotonic() - this.#receivedAt
       if (silence >= limit) this.#closeWith(`nothing was received for ${Math.round(silence)} ms`)
     }, timeout / CHECKS_PER_TIMEOUT)

@@ -4,7 +4,7 @@
  */
 import { abortAfter, followSignals } from '../../core/async/abort.ts'
 import { NotConnected } from '../../core/errors.ts'
-import { monotonic } from '../../core/time.ts'
+import { monotonic, startTimer } from '../../core/time.ts'
 import { ReconnectBackoff } from '../connection/connector.ts'
 import type { Hosts } from '../connection/hosts.ts'
 import {
@@ -105,6 +105,6 @@ export class NativeConnector {
 
   #openLater(signal: AbortSignal): void {
     const served = this.#readySince === undefined ? undefined : monotonic() - this.#readySince
-    this.#retryTimer = setTimeout(() => void this.#open(signal), this.#backoff.pauseAfter(served))
+    this.#retryTimer = startTimer(() => void this.#open(signal), this.#backoff.pauseAfter(served))
   }
 }

@@ -9,8 +9,10 @@
  *     an echo, a proof   a sync, and behind its answer the deletion of a znode that never was: the leader refuses it when
  *                        most servers have agreed, which is all that a proof takes
  */
+
 import { randomUUID } from 'node:crypto'
 import type { Clock, Instant } from '../../core/time.ts'
+import { startInterval } from '../../core/time.ts'
 import { isQuorumAck } from '../connection/quorum-ack.ts'
 import { OPCODE } from '../protocol/opcodes.ts'
 import { LeaseKeeper } from '../session/lease-keeper.ts'
@@ -81,7 +83,7 @@ export class NativeLease {
 
   connected(timeout: number): void {
     clearInterval(this.#touching)
-    this.#touching = setInterval(() => void this.#send(TOUCH_REQUEST), timeout / TOUCHES_PER_TIMEOUT)
+    this.#touching = startInterval(() => void this.#send(TOUCH_REQUEST), timeout / TOUCHES_PER_TIMEOUT)
     this.keeper.connected()
   }
 

@@ -11,7 +11,7 @@ import { createDeferred, type Deferred, onAbort } from '../../core/async/abort.t
 import { InvalidState } from '../../core/errors.ts'
 import type { Emitter } from '../../core/events.ts'
 import { defined } from '../../core/options.ts'
-import { type Instant, monotonic, systemClock } from '../../core/time.ts'
+import { type Instant, monotonic, startTimer, systemClock } from '../../core/time.ts'
 import type { DriverEvents } from '../client-events.ts'
 import type { Hosts } from '../connection/hosts.ts'
 import type { RequestOptions } from '../connection/pending.ts'
@@ -193,7 +193,7 @@ export class NativeSession {
 
   #enqueue(waiting: QueuedRequest): void {
     this.#waiting.push(waiting)
-    this.#timeoutTimer ??= setTimeout(() => {
+    this.#timeoutTimer ??= startTimer(() => {
       const why = `there was no connection for ${this.#options.sessionTimeout} ms`
       this.#rejectWaiting(why, () => ({ retryable: true }))
     }, this.#options.sessionTimeout)
@@ -300,7 +300,7 @@ export class NativeSession {
     // A listener may have closed the client.
     if (!this.#info) return
     const timeoutMs = Math.max(timeout / 3, this.#aliveAt + timeout - monotonic())
-    this.#giveUpTimer = setTimeout(() => {
+    this.#giveUpTimer = startTimer(() => {
       const message = `no connection within ${Math.round(timeoutMs)} ms: the session may be over any moment`
       this.#endSession(new SessionExpired(message, { outcome: 'unknown' }), { again: true })
     }, timeoutMs)

@@ -41,6 +41,10 @@ function parseParts(text: string): ConnectString {
   const hosts = slash < 0 ? text : text.slice(0, slash)
   const chroot = slash < 0 || slash === text.length - 1 ? '' : text.slice(slash)
   if (chroot !== '') checkPath(chroot, { what: 'chroot' })
+  if (/[,\s]/.test(chroot))
+    throw new InvalidArgument(
+      `chroot ${JSON.stringify(chroot)} has a comma or a blank; the chroot is written once, after the last host: host:2181,host2:2181/app`,
+    )
   return { endpoints: hosts.split(',').map((part) => parseEndpoint(part.trim())), chroot }
 }
 

@@ -175,6 +175,7 @@ interface ErrorMeaning {
 
 /** Code of a missing znode, which is an ordinary answer for `exists`. */
 export const NO_NODE = -101
+const NO_AUTH = -102
 
 const MEANINGS_BY_CODE: Readonly<Record<number, ErrorMeaning>> = {
   [-6]: { type: Unimplemented, message: 'the server does not know this operation; ZooKeeper 3.6 or newer is needed' },
@@ -186,7 +187,7 @@ const MEANINGS_BY_CODE: Readonly<Record<number, ErrorMeaning>> = {
   [-14]: { type: ReconfigRefused, message: 'another change of the members is under way', isTransient: true },
   [-8]: { type: BadArguments, message: 'the server rejects the arguments' },
   [NO_NODE]: { type: NoNode, message: 'there is no such znode' },
-  [-102]: { type: NoAuth, message: 'the ACL does not allow it' },
+  [NO_AUTH]: { type: NoAuth, message: 'the ACL does not allow it' },
   [-103]: { type: BadVersion, message: 'the znode is at another version' },
   [-108]: { type: NoChildrenForEphemerals, message: 'an ephemeral znode cannot have children' },
   [-110]: { type: NodeExists, message: 'the znode exists already' },
@@ -226,7 +227,11 @@ export function toError(
   const meaning = MEANINGS_BY_CODE[zkCode]
   const system = zkCode > NEWEST_SYSTEM_CODE && zkCode !== MARSHALLING_ERROR
   const outcome = meaning ? (meaning.outcome ?? 'refused') : system ? 'unknown' : 'refused'
-  const says = toAbsenceError(zkCode, operation, path) ?? meaning?.message ?? `ZooKeeper answered with error ${zkCode}`
+  const says =
+    toAbsenceError(zkCode, operation, path) ??
+    toParentAclError(zkCode, operation, path) ??
+    meaning?.message ??
+    `ZooKeeper answered with error ${zkCode}`
   const subject = path === undefined ? operation : `${operation} ${path}`
   const place = index === undefined ? '' : ` (operation ${index} of a multi)`
   const type = meaning?.type ?? ZooKeeperError
@@ -243,6 +248,13 @@ function toAbsenceError(zkCode: number, operation: string, path: string | undefi
   if (missing === '/') return "the chroot of this client does not exist; create it with mkdirp('/')"
   if (missing === undefined || missing === path) return undefined
   return `its parent ${missing} does not exist; create it with mkdirp`
+}
+
+/** Returns the message for a znode that cannot be created or deleted: the ACL of its parent decides this. */
+function toParentAclError(zkCode: number, operation: string, path: string | undefined): string | undefined {
+  if (zkCode !== NO_AUTH || path === undefined || (operation !== 'create' && operation !== 'delete')) return undefined
+  const parent = parentPath(path)
+  return parent === undefined ? undefined : `the ACL of its parent ${parent} does not allow it`
 }
 
 // --- The connection broke -------------------------------------------------------------------------------------------

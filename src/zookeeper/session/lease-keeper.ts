@@ -8,7 +8,7 @@
 
 import { createDeferred, createSharedController, type Deferred, rejectOnAbort } from '../../core/async/abort.ts'
 import { InvalidState, NotConnected } from '../../core/errors.ts'
-import { type Clock, type Instant, MAX_TIMER_MS } from '../../core/time.ts'
+import { type Clock, type Instant, startTimer } from '../../core/time.ts'
 import { type AttachInfo, Lease } from './lease.ts'
 
 const PROOFS_PER_TIMEOUT = 6
@@ -198,7 +198,7 @@ export class LeaseKeeper {
 
   #startTimer(ms: number, then: () => void): void {
     clearTimeout(this.#proofTimer)
-    if (this.#current && this.#holds.size > 0) this.#proofTimer = setTimeout(then, ms)
+    if (this.#current && this.#holds.size > 0) this.#proofTimer = startTimer(then, ms)
   }
 
   get #betweenProofs(): number {
@@ -208,11 +208,11 @@ export class LeaseKeeper {
   #waitForEnd(): void {
     clearTimeout(this.#endTimer)
     const left = this.#current?.lease.timeLeftMs ?? Number.POSITIVE_INFINITY
-    this.#endTimer = setTimeout(
+    this.#endTimer = startTimer(
       () => {
         if (this.isAlive()) this.#waitForEnd()
       },
-      Math.min(MAX_TIMER_MS, Math.max(1, left)),
+      Math.max(1, left),
     )
   }
 

@@ -88,7 +88,8 @@ export class OrphanSession {
     const { id: session, password, timeout } = credentials
     // No data are read on it, so any server is acceptable, even one that lags behind.
     const response = await connection.attach({ lastZxid: 0n, timeout, session, password })
-    if (response.timeout > 0) {
+    // Another session may be in use elsewhere.
+    if (response.timeout > 0 && response.session === session) {
       await this.#options.handshake.authenticate(connection)
       // No other component detects when this connection dies.
       connection.keepAlive(response.timeout)

@@ -5,9 +5,18 @@
  * requests. They wait for room without a limit; for a connection, only as long as a session lasts.
  */
 import { FifoQueue } from '../../core/collections/fifo.ts'
-import { monotonic } from '../../core/time.ts'
+import { monotonic, startTimer } from '../../core/time.ts'
 import type { PendingRequest } from '../connection/pending.ts'
 import { AuthFailed, NotSent, SessionExpired, type ZooKeeperError } from '../protocol/errors.ts'
+import type { Request } from '../protocol/requests.ts'
+
+/** The limits of the requests that are taken at once. */
+export interface TakeLimits {
+  readonly bytes: number
+  readonly count: number
+  /** Returns the error for a request that must not be sent. */
+  readonly refusalOf?: (request: Request<unknown>) => Error | undefined
+}
 
 export class RequestQueue {
   readonly #timeoutMs: number
@@ -27,7 +36,7 @@ export class RequestQueue {
 
   push(pending: PendingRequest): void {
     this.#waiting.push(pending)
-    if (this.#disconnectedAt !== undefined) this.#timer ??= setTimeout(() => this.#expire(), this.#timeoutMs)
+    if (this.#disconnectedAt !== undefined) this.#timer ??= startTimer(() => this.#expire(), this.#timeoutMs)
   }
 
   connected(): void {
@@ -41,7 +50,7 @@ export class RequestQueue {
       if (pending.currentConnectionOnly) pending.fail(connectionGoneError(pending))
       else this.#waiting.push(pending)
     }
-    if (this.size > 0) this.#timer ??= setTimeout(() => this.#expire(), this.#timeoutMs)
+    if (this.size > 0) this.#timer ??= startTimer(() => this.#expire(), this.#timeoutMs)
   }
 
   /** Calls `first`, and puts the requests that it pushes before all waiting ones. */
@@ -59,7 +68,7 @@ export class RequestQueue {
    * Takes the oldest requests for this session, up to a count or about a number of bytes; rejects those bound to
    * another one.
    */
-  take(session: bigint, most: { readonly bytes: number; readonly count: number }): PendingRequest[] {
+  take(session: bigint, most: TakeLimits): PendingRequest[] {
     const taken: PendingRequest[] = []
     for (let size = 0; size < most.bytes && taken.length < most.count; ) {
       const pending = this.#waiting.shift()
@@ -69,6 +78,12 @@ export class RequestQueue {
         pending.fail(
           notSentError(pending, SessionExpired, 'it was bound to a session that is over', { retryable: false }),
         )
+        continue
+      }
+      // Its size was checked when it was made; the limit may have become smaller since.
+      const refused = most.refusalOf?.(pending.request)
+      if (refused) {
+        pending.fail(refused)
         continue
       }
       taken.push(pending)
@@ -112,7 +127,7 @@ export class RequestQueue {
         next = Math.min(next, left)
       }
     }
-    if (this.#waiting.size > 0) this.#timer = setTimeout(() => this.#expire(), next)
+    if (this.#waiting.size > 0) this.#timer = startTimer(() => this.#expire(), next)
   }
 }
 

@@ -2,13 +2,13 @@
 import { monotonic } from '../../core/time.ts'
 import { PendingRequest, type PendingRequestOptions } from '../connection/pending.ts'
 import { checkRequestOptions } from '../protocol/arguments.ts'
-import { RequestTooLarge } from '../protocol/errors.ts'
 import { type Chroot, checkPath } from '../protocol/path.ts'
-import { payloadBytes, type Request } from '../protocol/requests.ts'
+import type { Request } from '../protocol/requests.ts'
+import type { RequestLimit } from './request-limit.ts'
 
 export interface RequestSenderOptions {
   readonly chroot: Chroot
-  readonly maxRequestBytes: number
+  readonly limit: RequestLimit
   /** Whether errors include the caller's stack. */
   readonly traceCallers: boolean
   readonly submit: (pending: PendingRequest) => void
@@ -31,7 +31,8 @@ export class RequestSender {
     try {
       checkRequestOptions(options)
       const request = this.#withUserPath(make())
-      this.#checkSize(request)
+      const tooLarge = this.#options.limit.refusalOf(request)
+      if (tooLarge) throw tooLarge
       const pending = new PendingRequest(request, monotonic(), options)
       if (this.#options.traceCallers) pending.traceCaller()
       this.#options.submit(pending)
@@ -48,15 +49,6 @@ export class RequestSender {
     return inward === undefined || inward === path ? request : { ...request, path: inward }
   }
 
-  #checkSize<T>({ frame, operation, path }: Request<T>): void {
-    const { maxRequestBytes } = this.#options
-    const bytes = payloadBytes(frame)
-    if (bytes <= maxRequestBytes) return
-    const subject = path === undefined ? operation : `${operation} ${path}`
-    const message = `${subject}: not sent, ${bytes} bytes exceed the limit of ${maxRequestBytes} (maxRequestBytes)`
-    throw new RequestTooLarge(message, { path })
-  }
-
   /**
    * Returns the server's path for a user's.
    *
@@ -64,7 +56,9 @@ export class RequestSender {
    */
   toServerPath(path: string, options?: { readonly sequential?: boolean }): string {
     checkPath(path, options)
-    return this.#options.chroot.toServerPath(path)
+    // A sequential name is appended to the path: without the slash, it would be beside the root and not below it.
+    const inward = this.#options.chroot.toServerPath(path)
+    return options?.sequential && path === '/' && inward !== '/' ? `${inward}/` : inward
   }
 
   /** Returns the user's path for a server's; the server's own outside of the chroot. */

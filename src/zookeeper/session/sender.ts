@@ -20,6 +20,8 @@ export interface SenderOptions {
   /** Milliseconds that a request waits for a connection. */
   readonly timeoutMs: number
   readonly log: Logger
+  /** Returns the error for a request that must not be sent. */
+  readonly refusalOf: (request: Request<unknown>) => Error | undefined
   /** Whether the session is alive. Checked before requests are sent. */
   readonly isSessionAlive: () => boolean
 }
@@ -101,14 +103,14 @@ export class Sender {
   }
 
   flush(): void {
-    const { maxInFlight, isSessionAlive, log } = this.#options
+    const { maxInFlight, isSessionAlive, refusalOf, log } = this.#options
     // The check of the session may find that it is over, and detach.
     while (this.#outbox.size > 0 && this.#active?.connection.writable && isSessionAlive() && this.#active) {
       const { connection, session } = this.#active
       const room = maxInFlight - connection.inFlight
       // Answers make room one by one, and a write for each would cost more than the requests.
       if (room < Math.max(1, maxInFlight * MIN_FREE_FRACTION)) return
-      const batch = this.#outbox.take(session, { bytes: MAX_WRITE_BYTES, count: room })
+      const batch = this.#outbox.take(session, { bytes: MAX_WRITE_BYTES, count: room, refusalOf })
       if (batch.length === 0) continue
       if (log.isLevelEnabled('trace')) log.trace({ requests: batch.map(describeRequest) }, 'sending to ZooKeeper')
       connection.send(batch)

@@ -15,6 +15,7 @@ export interface SessionOptions {
   readonly sessionTimeout: number
   readonly connectTimeout: number
   readonly maxReplyBytes: number
+  readonly maxRequestBytes: number
   readonly maxInFlight: number
   readonly newSession: 'automatic' | 'never'
   readonly log: Logger

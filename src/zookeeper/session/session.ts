@@ -4,7 +4,7 @@
  * One loop runs from connect() to close(): choose a server, attach, stay until the connection is over, try again. The
  * states and their transitions are in `states.ts`; these events end a session:
  *
- * - a server answers that it is over;
+ * - a server answers that it is over, or answers with the id of another session;
  * - its lease ends (`lease.ts`), noticed by a timer, or before received bytes are processed or anything is sent. It is
  *   then over for this client while the server may still keep it, so before the next session is opened the client
  *   attaches to the old one once more and closes it: its ephemeral znodes are deleted at once, not when it expires;
@@ -15,11 +15,12 @@
 import { createDeferred, type Deferred } from '../../core/async/abort.ts'
 import { asError, InvalidState, NotConnected } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
-import { type Clock, type Instant, monotonic, systemClock } from '../../core/time.ts'
+import { type Clock, type Instant, monotonic, startTimer, systemClock } from '../../core/time.ts'
 import { Connection } from '../connection/connection.ts'
 import { Connector } from '../connection/connector.ts'
 import { type ClientCounters, Counters } from '../connection/counters.ts'
 import { ConnectionFault, type FinalFault } from '../connection/faults.ts'
+import { isFrameAnswered } from '../connection/frame-probe.ts'
 import { Handshake } from '../connection/handshake.ts'
 import type { Server } from '../connection/hosts.ts'
 import type { AuthInfo } from '../connection/identities.ts'
@@ -31,6 +32,7 @@ import { type ConnectResponse, NO_PASSWORD } from '../protocol/records.ts'
 import { closeSession, RequestNumbers } from '../protocol/requests.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { OrphanSession, type SessionCredentials } from './orphan-session.ts'
+import { RequestLimit } from './request-limit.ts'
 import { rejectRequest } from './request-queue.ts'
 import { Sender } from './sender.ts'
 import type { SessionInfo, SessionOptions, SessionOwner } from './session-options.ts'
@@ -44,11 +46,15 @@ interface OpenSession extends SessionCredentials {
 }
 
 const CLOSE_TIMEOUT_MS = 3_000
+/** The part of the session's timeout for measuring: the rest is for attaching again. */
+const MEASURING_FRACTION = 1 / 6
 
 export class Session {
   readonly #options: SessionOptions
   readonly #owner: SessionOwner
   readonly #clock: Clock
+  /** Largest request that is sent. */
+  readonly limit: RequestLimit
   readonly #state: ClientStateMachine
   readonly #keeper: LeaseKeeper
   readonly #handshake: Handshake
@@ -76,6 +82,7 @@ export class Session {
     this.#options = options
     this.#owner = owner
     this.#clock = clock
+    this.limit = new RequestLimit(options.maxRequestBytes, log)
     this.#state = new ClientStateMachine(log, (change) => {
       owner.stateChanged({ ...change, ...defined({ session: this.#open?.id }) })
     })
@@ -92,6 +99,7 @@ export class Session {
       timeoutMs: sessionTimeout,
       log,
       isSessionAlive: () => this.#keeper.isAlive(),
+      refusalOf: (request) => this.limit.refusalOf(request),
     })
     this.#connector = new Connector(options, this.#counters, {
       isServerWanted: () => this.state !== 'closed' && (this.state !== 'lost' || this.#orphan.isPending),
@@ -181,8 +189,27 @@ export class Session {
       else if (this.state !== 'closed') await this.#serve(server)
     } catch (error) {
       this.#connection?.destroy(new NotConnected('it is of no use', { cause: error }))
+      if (this.state !== 'closed') await this.#measureLimit(server)
       throw error
     }
+  }
+
+  /** Measures which requests the server accepts, if it closed the connection at a large one. */
+  #measureLimit(server: Server): Promise<void> {
+    const { sessionTimeout, connectTimeout, maxReplyBytes, tls } = this.#options
+    const duration = sessionTimeout * MEASURING_FRACTION
+    const options = {
+      server,
+      tls,
+      maxReplyBytes,
+      clock: this.#clock,
+      connectTimeout: Math.min(connectTimeout, duration),
+    }
+    const isAnswered = (bytes: number) => {
+      if (this.state === 'closed') throw new NotConnected('the client is closed')
+      return isFrameAnswered(bytes, options)
+    }
+    return this.limit.measure(isAnswered, monotonic() + duration)
   }
 
   /** Attaches to the current session, or to a new one, and stays until the connection is over. */
@@ -203,6 +230,8 @@ export class Session {
       if (!held) throw new NotConnected(`${formatEndpoint(server)} refused a new session`)
       return this.#end(new SessionExpired('the session is over: the server has expired it'))
     }
+    // The loss of the session is reported before anything is sent: code that relied on it would otherwise continue under the new session.
+    if (held && response.session !== held.id) return this.#replaced(held)
     this.#adopt(response, at)
     await this.#handshake.authenticate(connection)
     if (this.#connection !== connection) throw await over
@@ -237,7 +266,8 @@ export class Session {
         quorumAcknowledged: (what, sentAt) => this.#keeper.quorumAcknowledged(what, sentAt),
         drained: () => this.#sender.flush(),
         mayRetry: (over) => this.#mayRetry(over),
-        closed: (cause) => {
+        closed: (cause, unanswered) => {
+          this.limit.connectionEnded(cause, unanswered)
           this.#disconnected(connection, cause)
           over.resolve(cause)
         },
@@ -288,6 +318,13 @@ export class Session {
     const provisional = readOnly && this.#open === undefined
     this.#open = { id, password, timeout, readOnly, provisional }
     this.#keeper.attached({ id, timeout }, { at, through: readOnly ? 'server' : 'leader' })
+  }
+
+  /** Gives up a session after a server has answered with another one: the server may still keep it, so its outcome is unknown. */
+  #replaced(held: OpenSession): void {
+    if (!held.provisional) this.#orphan.add(held)
+    const message = 'the session is over: the server answered with the id of another session'
+    this.#end(new SessionExpired(message, { outcome: 'unknown' }))
   }
 
   /** Gives the session up at the end of its lease. No server has reported its end, so its outcome is unknown. */
@@ -346,7 +383,7 @@ export class Session {
     this.#connector.stop()
     const timeoutMs = Math.min(CLOSE_TIMEOUT_MS, sessionTimeout / 3)
     const deadline = monotonic() + timeoutMs
-    const timer = setTimeout(() => this.#connection?.destroy(new NotConnected('closing took too long')), timeoutMs)
+    const timer = startTimer(() => this.#connection?.destroy(new NotConnected('closing took too long')), timeoutMs)
     try {
       if (attached) await this.#closeAtServer()
       this.#sender.reject(NotSent, 'the client is closed', { retryable: false })

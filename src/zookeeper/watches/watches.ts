@@ -43,8 +43,8 @@ interface WatchedPath {
 
 export interface WatchRegistryOptions {
   readonly chroot: Chroot
-  /** Size limit in bytes for a request that arms watches. */
-  readonly armingBytes: number
+  /** Returns the size limit in bytes for a request that arms watches. */
+  readonly armingBytes: () => number
   /** Receives errors of a handler of a watch of that path; the other handlers still receive the events. */
   readonly onFault: (error: unknown, path: string) => void
 }
@@ -183,11 +183,12 @@ export class WatchRegistry {
   armingPortions(): ArmedPaths[] {
     let portion = emptyPortion()
     const portions = [portion]
+    const most = this.#options.armingBytes()
     let bytes = 0
     for (const { path, kind } of this.#listToArm()) {
       const outward = this.#options.chroot.toServerPath(path)
       const size = Buffer.byteLength(outward) + PATH_LENGTH_BYTES
-      if (bytes > 0 && bytes + size > this.#options.armingBytes) {
+      if (bytes > 0 && bytes + size > most) {
         portion = emptyPortion()
         portions.push(portion)
         bytes = 0

@@ -1,4 +1,4 @@
-/** The time limit of `postAndClaim`: it begins when the job is on the board, and nothing that the caller waits for begins it anew. */
+/** The time limit of `postAndClaim`: it begins with the call, and is kept also while nothing is answered. */
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { JobBoard } from '../../../src/board/api/job-board.ts'
@@ -27,7 +27,7 @@ describe('the time limit of a job that its poster claims', () => {
     /** What the call has come to; undefined while it is under way. */
     let outcome: Claim | unknown
     return {
-      ...{ board, backend, holder },
+      ...{ board, other, backend, holder },
       begin: (options: PostAndClaimOptions = DISK) => {
         const note = (result: unknown) => {
           outcome = result
@@ -39,7 +39,7 @@ describe('the time limit of a job that its poster claims', () => {
         await vi.advanceTimersByTimeAsync(ms)
         return outcome
       },
-      trash: async () => (await all(board.trashed())).map((job) => job.name),
+      trash: async () => (await all(other.trashed())).map((job) => job.name),
       [Symbol.asyncDispose]: async () => {
         await Promise.all([board.close(), other.close()])
       },
@@ -88,7 +88,7 @@ describe('the time limit of a job that its poster claims', () => {
     expect(await scene.trash()).toEqual(['mine'])
   })
 
-  test('does not take away a claim that was requested within it, when its answer comes later', async () => {
+  test('does not take away a claim that was requested within it, when its answer comes a moment later', async () => {
     await using scene = await openScene()
     const { holder, backend } = scene
     scene.begin()
@@ -96,21 +96,63 @@ describe('the time limit of a job that its poster claims', () => {
     const claim = backend.stop('claim', 'after')
     await holder.consume()
     await claim.there
-    expect(await scene.outcomeAfter(5_000)).toBeUndefined()
+    expect(await scene.outcomeAfter(800)).toBeUndefined()
     claim.release()
     expect(await scene.outcomeAfter(0)).toMatchObject({ run: 1, job: { name: 'mine' } })
     expect(await scene.trash()).toEqual([])
   })
 
-  test('begins when the job is on the board: a slow post uses nothing of it', async () => {
+  test('is kept when no answer comes: a claim that is granted later is given up, and its job is in the trash', async () => {
+    await using scene = await openScene()
+    const { holder, backend } = scene
+    scene.begin()
+    expect(await scene.outcomeAfter(600)).toBeUndefined()
+    const claim = backend.stop('claim', 'after')
+    await holder.consume()
+    await claim.there
+    expect(await scene.outcomeAfter(900)).toBeInstanceOf(Timeout)
+    expect(await scene.trash()).toEqual([])
+    claim.release()
+    await scene.outcomeAfter(0)
+    expect(await scene.trash()).toEqual(['mine'])
+  })
+
+  test('begins with the call: a post that is not answered in time is taken back when it is', async () => {
     await using scene = await openScene()
     const post = scene.backend.stop('post', 'after')
     scene.begin()
     await post.there
-    expect(await scene.outcomeAfter(5_000)).toBeUndefined()
+    expect(await scene.outcomeAfter(TIMEOUT_MS)).toBeUndefined()
+    expect(await scene.outcomeAfter(500)).toBeInstanceOf(Timeout)
+    expect(await scene.trash()).toEqual([])
     post.release()
-    expect(await scene.outcomeAfter(TIMEOUT_MS - 1)).toBeUndefined()
-    expect(await scene.outcomeAfter(1)).toBeInstanceOf(Timeout)
+    await scene.outcomeAfter(0)
     expect(await scene.trash()).toEqual(['mine'])
+  })
+
+  test('of an owner that dies before its turn: nobody else runs the job, and it goes to the trash a minute later', async () => {
+    await using scene = await openScene()
+    const { board, other, holder } = scene
+    scene.begin({ ...DISK, timeout: '2h' })
+    expect(await scene.outcomeAfter(600)).toBeUndefined()
+    await board.close()
+    await holder.consume()
+    const claims: string[] = []
+    const claiming = other.claimNext({ timeout: '61m' }).then(
+      ([claim]) => claims.push(claim.job.name),
+      () => undefined,
+    )
+    await scene.outcomeAfter(30_000)
+    expect(await scene.trash()).toEqual([])
+    await scene.outcomeAfter(60_000)
+    expect(await scene.trash()).toEqual(['mine'])
+    await scene.outcomeAfter(3_600_000)
+    await claiming
+    expect(claims).toEqual([])
+    const [trashed] = await all(other.trashed())
+    if (!trashed) throw new Error('it is in the trash')
+    await other.restore(trashed)
+    await scene.outcomeAfter(120_000)
+    expect((await other.claimNext())[0].job.name).toBe('mine')
   })
 })

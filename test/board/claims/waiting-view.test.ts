@@ -17,6 +17,12 @@ class ObservedBackend extends MemoryBackend {
   readonly calls: string[] = []
   #unsubscribed = createDeferred()
   readonly #read = new Map<string, Deferred<void>>()
+  /** How far the board's clock is ahead of this machine's, in milliseconds. */
+  ahead = 0
+
+  override now(): number {
+    return super.now() + this.ahead
+  }
 
   override async subscribe(): Promise<void> {
     this.calls.push('subscribe')
@@ -176,12 +182,13 @@ test('a new caller finds a job that the polling has rejected', async () => {
   const left = backend.whenUnsubscribed()
   await postMany()
   await left
-  await busy.post('flow', {}, { name: 'yours', delay: '4s' })
+  await busy.post('flow', {}, { name: 'yours', delay: '1h' })
   await backend.whenRead((await backend.list()).jobs.at(-1) ?? '')
   const second = waiting.claimNext({ accept: ({ name }) => name === 'yours' })
   const leftAgain = backend.whenUnsubscribed()
   await postMany()
   await leftAgain
+  backend.ahead = 3_600_000
   expect((await second)[0].job.name).toBe('yours')
   stop.abort(new Error('enough'))
   await first

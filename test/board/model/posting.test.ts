@@ -18,6 +18,37 @@ function read(bytes: Uint8Array, encoding: 'msgpack' | 'json'): unknown {
   }
 }
 
+describe('half of a surrogate pair, of which another character is made when it is stored', () => {
+  const half = 'Invoice 😀'.slice(0, 9)
+  const details = { flow: 'flow' }
+
+  test.each<[string, Parameters<typeof makePosting>[0]]>([
+    ['name', { name: half, details }],
+    ['details.flow', { name: 'job', details: { flow: half } }],
+    ['details.version', { name: 'job', details: { flow: 'flow', version: half } }],
+    ['key', { name: 'job', details, key: half }],
+    ['key', { name: 'job', details, key: { name: half, for: '1m' } }],
+    ['resources.exclusive', { name: 'job', details, resources: { exclusive: ['fine', half] } }],
+    ['resources.shared', { name: 'job', details, resources: { shared: [half] } }],
+  ])('is refused in %s', (field, request) => {
+    expect(() => makePosting(request)).toThrow(new RegExp(`${field}.* has half of a surrogate pair`))
+  })
+
+  test('is refused in a name that another program has written as JSON', () => {
+    const whole = encodePosting(posting, { encoding: 'json', limit: 10_000 })
+    const bytes = Buffer.from(Buffer.from(whole).toString().replace('"name":"job"', '"name":"job\\ud83d"'))
+    expect(read(bytes, 'json')).toBeInstanceOf(InvalidPosting)
+  })
+
+  test.each<[string, object]>([
+    ['store.label', { label: half }],
+    ['store.list.1', { list: ['fine', half] }],
+    ['store.\ufffd', { '\ud800': 1 }],
+  ])('is refused in the store, at %s', (place, store) => {
+    expect(() => makePosting({ name: 'job', details: { flow: 'flow', store } })).toThrow(place)
+  })
+})
+
 describe('decoding', () => {
   const encodings = ['msgpack', 'json'] as const
 

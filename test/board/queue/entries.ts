@@ -11,6 +11,7 @@ import {
   toResourceWants,
 } from '../../../src/board/model/resources.ts'
 import { ClaimQueue, type TakeOptions } from '../../../src/board/queue/queue.ts'
+import { SuspectPlace } from '../../../src/board/queue/suspect-place.ts'
 
 export interface EntryOptions {
   readonly name?: string
@@ -89,7 +90,7 @@ export function change(queue: ClaimQueue, entry: JobEntry, changes: Partial<JobE
 export const everything: TakeOptions = {
   max: Number.POSITIVE_INFINITY,
   accept: () => true,
-  holdsSuspect: false,
+  suspects: new SuspectPlace(),
   spread: 1,
 }
 

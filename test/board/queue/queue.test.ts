@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { JobEntry } from '../../../src/board/model/entry.ts'
 import type { Posting } from '../../../src/board/model/posting.ts'
+import { SuspectPlace } from '../../../src/board/queue/suspect-place.ts'
+import { systemAlarmClock } from '../../../src/core/time.ts'
 import { BYTES, change, claimable, createEntry, createQueue, entryNames, everything, unreadEntry } from './entries.ts'
 
 describe('the queue', () => {
@@ -15,7 +17,7 @@ describe('the queue', () => {
     expect(first.map(({ entry }) => entry.isReserved)).toEqual([true, true])
     expect(entryNames(queue.reserveNext(everything))).toEqual(['b'])
     expect(queue.reserveNext(everything)).toEqual([])
-    expect(queue.hasClaimable(() => true)).toBe(false)
+    expect(queue.hasClaimable({ ...everything, accept: () => true })).toBe(false)
     queue.release(first)
     expect(first.map(({ entry }) => entry.isReserved)).toEqual([false, false])
     expect(claimable(queue)).toEqual(['urgent', 'a'])
@@ -51,7 +53,7 @@ describe('the queue', () => {
     for (const [away, back] of changes) {
       change(queue, entry, away)
       expect(claimable(queue), JSON.stringify(away)).toEqual([])
-      expect(queue.hasClaimable(() => true)).toBe(false)
+      expect(queue.hasClaimable({ ...everything, accept: () => true })).toBe(false)
       change(queue, entry, back)
       queue.update(entry)
       expect(claimable(queue)).toEqual(['job'])
@@ -98,9 +100,9 @@ describe('the queue', () => {
   test('passes over what is not accepted', () => {
     const queue = createQueue(createEntry({ name: 'a' }), createEntry({ name: 'b' }))
     const accept = ({ name }: Posting) => name !== 'a'
-    expect(queue.hasClaimable(accept)).toBe(true)
+    expect(queue.hasClaimable({ ...everything, accept })).toBe(true)
     expect(entryNames(queue.reserveNext({ ...everything, accept }))).toEqual(['b'])
-    expect(queue.hasClaimable(accept)).toBe(false)
+    expect(queue.hasClaimable({ ...everything, accept })).toBe(false)
     expect(entryNames(queue.reserveNext(everything))).toEqual(['a'])
   })
 
@@ -110,9 +112,37 @@ describe('the queue', () => {
       createEntry({ name: 'b', deaths: 3 }),
       createEntry({ name: 'c', deaths: 1 }),
     )
-    expect(entryNames(queue.reserveNext({ ...everything, holdsSuspect: true }))).toEqual(['c'])
+    const taken = createEntry({ name: 'held', deaths: 2 })
+    const suspects = new SuspectPlace()
+    suspects.take(taken, { uuid: 'held', board: 'memory:', clock: systemAlarmClock })
+    expect(entryNames(queue.reserveNext({ ...everything, suspects }))).toEqual(['c'])
+    expect(suspects.othersWait).toBe(true)
+    expect(queue.hasClaimable({ ...everything, suspects })).toBe(false)
     expect(entryNames(queue.reserveNext(everything))).toEqual(['a'])
     expect(entryNames(queue.reserveNext(everything))).toEqual(['b'])
+    suspects.release(taken)
+    expect(suspects).toMatchObject({ isFree: true, othersWait: false })
+  })
+
+  test('no suspect waits for the place any more when it has left, is claimed elsewhere or is to be cancelled', () => {
+    const over: readonly Partial<JobEntry>[] = [{ ended: 'TRASHED' }, { claimed: true }, { cancelRequested: true }]
+    for (const changes of over) {
+      const entry = createEntry({ name: 'a', deaths: 2 })
+      const queue = createQueue(entry)
+      const suspects = new SuspectPlace()
+      suspects.take(createEntry({ deaths: 2 }), { uuid: 'held', board: 'memory:', clock: systemAlarmClock })
+      expect(queue.hasClaimable({ ...everything, suspects })).toBe(false)
+      expect(suspects.othersWait).toBe(true)
+      change(queue, entry, changes)
+      expect(suspects.othersWait).toBe(false)
+    }
+  })
+
+  test('gives a suspect that is to be cancelled beside another one', () => {
+    const cancelled = createEntry({ name: 'a', deaths: 2 })
+    cancelled.cancelRequested = true
+    const queue = createQueue(cancelled, createEntry({ name: 'b', deaths: 2 }))
+    expect(entryNames(queue.reserveNext(everything))).toEqual(['a', 'b'])
   })
 
   test('a suspect that is not accepted keeps no other suspect away', () => {

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SortedList } from '../../../src/board/queue/sorted.ts'
 import { Threshold, type ThresholdBound } from '../../../src/board/queue/threshold.ts'
+import { compareNumbers } from '../../../src/core/time.ts'
 
 interface Item {
   readonly key: number
@@ -33,6 +34,16 @@ describe('a sorted list', () => {
         expect([...sorted.from(start)]).toEqual(model.filter(({ key }) => key >= start.key))
       }),
     )
+  })
+
+  test('refuses an item that has no place in the order, and keeps its own', () => {
+    const sorted = new SortedList(compare)
+    const nowhere = { key: Number.NaN }
+    expect(() => sorted.add(nowhere)).toThrow(RangeError)
+    for (const key of [2, 1]) sorted.add({ key })
+    expect(() => sorted.add(nowhere)).toThrow(RangeError)
+    expect([...sorted].map(({ key }) => key)).toEqual([1, 2])
+    expect(() => compareNumbers(Number.NaN, 1)).toThrow(RangeError)
   })
 
   test('keeps its order over many chunks, filled from either end or mixed, and emptied again', () => {

@@ -2,7 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { countTimes, type Decision, decide, limitDue, planNext, skipDue } from '../../../src/board/schedules/decide.ts'
-import { NO_COUNTS, type SchedulePolicies, type ScheduleRecord } from '../../../src/board/schedules/record.ts'
+import type { SchedulePolicies } from '../../../src/board/schedules/policies.ts'
+import { NO_COUNTS, type ScheduleRecord } from '../../../src/board/schedules/record.ts'
 import { type Rule, toOccurrences } from '../../../src/schedule/internal.ts'
 
 const HOUR_MS = 3_600_000

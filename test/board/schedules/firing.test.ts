@@ -69,7 +69,7 @@ async function scene(overlap: Overlap, options: ScheduleOptions = {}) {
     return claim.job.details.schedule
   }
   const start = (await read()).value.next?.nominal ?? 0
-  return { read, fireAt, posted, start, end }
+  return { board, read, fireAt, posted, start, end }
 }
 
 const iso = (time: number) => new Date(time).toISOString()
@@ -115,7 +115,7 @@ test('a change between the look and the write refuses the firing', async () => {
 })
 
 test('a job that the board refuses is skipped with the reason, and the next time comes', async () => {
-  const { read, fireAt, posted, start } = await scene('allow')
+  const { board, read, fireAt, posted, start } = await scene('allow')
   const record = await read()
   const broken = { ...record, value: { ...record.value, job: { ...record.value.job, maxAttempts: 0 } } }
   const fired = await fireAt(start, { record: broken })
@@ -124,7 +124,9 @@ test('a job that the board refuses is skipped with the reason, and the next time
     skipped: [{ reason: 'refused', error: expect.stringContaining('maxAttempts') }],
   })
   expect(await posted()).toEqual([])
-  expect((await read()).value.next?.nominal).toBe(start + HOUR_MS)
+  // This release does not read a record with such a job.
+  const raw = board.records.of({ ...SCHEDULES, parse: (value) => value as ScheduleRecord })
+  expect(await raw.get('s')).toMatchObject({ value: { next: { nominal: start + HOUR_MS } } })
 })
 
 test('a skipped time is none of the jobs after which a schedule ends', async () => {

@@ -42,6 +42,6 @@ test('a release and the next claim that are reported as one update are read, as 
   const holder = keepEntry(entry)
   runs = 2
   view.apply([{ kind: 'updated', id: 'job1' }])
-  await vi.waitFor(() => expect(entry.stored?.posting.runs).toBe(2))
+  await vi.waitFor(() => expect(entry.stored?.posting.runs).toBe(2), 60_000)
   expect(holder).toBeDefined()
 })

@@ -32,7 +32,7 @@ test('jobs that no caller here holds are not read when others claim them', async
   const held = await here.find((await there.post('flow', {}, { name: 'held' })).uuid)
   asked.length = 0
   for (const name of ['a', 'b', 'c', 'held']) await claimed(there, name)
-  await vi.waitFor(() => expect(held.runs).toBe(1))
+  await vi.waitFor(() => expect(held.runs).toBe(1), 60_000)
   expect(asked).toHaveLength(1)
   await Promise.all(boards.map((board) => board.close()))
 })
@@ -44,7 +44,7 @@ test('what this process claims itself is not read', async () => {
   const other = await here.post('flow', {}, { name: 'other' })
   await claimed(here, 'own')
   await claimed(boards[1], 'other')
-  await vi.waitFor(() => expect(other.runs).toBe(1))
+  await vi.waitFor(() => expect(other.runs).toBe(1), 60_000)
   expect(own.runs).toBe(1)
   expect(asked).toHaveLength(1)
   await Promise.all(boards.map((board) => board.close()))

@@ -105,7 +105,7 @@ test('the jobs of one turn are one request, and no request has more than 512', a
   // Once the view is open, it receives all changes.
   using _view = view.hold()
   view.resync()
-  await vi.waitFor(() => expect(unfollowed.map(({ length }) => length)).toEqual([512, 88]))
+  await vi.waitFor(() => expect(unfollowed.map(({ length }) => length)).toEqual([512, 88]), 60_000)
   for (const each of held) each[Symbol.dispose]()
 })
 
@@ -135,7 +135,7 @@ test('what could not be asked is asked again, once more also for a job that has 
   follower.onChanges([{ kind: 'claimed', id: 'job1' }])
   statuses.set('job1', CLAIMED)
   first.resolve()
-  await vi.waitFor(() => expect(entry.claimed).toBe(true))
+  await vi.waitFor(() => expect(entry.claimed).toBe(true), 60_000)
   expect(asked).toEqual([['job1']])
 })
 

@@ -2,6 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Backend, StoredJob } from '../../../src/board/backend.ts'
+import { SuspectPlace } from '../../../src/board/queue/suspect-place.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 
@@ -90,7 +91,9 @@ describe('while a long board is listed', () => {
     view.resync()
     await view.whenSettled()
     expect(idsIn(view)).toEqual(['job1', 'job2', 'job3'])
-    expect(view.queue.reserveNext({ max: 3, accept: () => true, holdsSuspect: false, spread: 1 })).toHaveLength(3)
+    expect(
+      view.queue.reserveNext({ max: 3, accept: () => true, suspects: new SuspectPlace(), spread: 1 }),
+    ).toHaveLength(3)
   })
 
   test('a job outside that is read meanwhile is not reported as done', async () => {

@@ -47,7 +47,7 @@ await runConductor({
   flows: [linear('visit', input<Work>(), visit, file)],
   concurrency: 8,
   drainTimeout: '10s',
-  log: daemonLog({ name, level: 'error' }),
+  log: daemonLog({ level: 'error' }),
   started: (conductor) => {
     conductor.on('settled', ({ job, settled, run }) => {
       const lost = settled === 'lost' || settled === 'unknown'

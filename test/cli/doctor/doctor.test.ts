@@ -103,20 +103,27 @@ describe('jobs', () => {
     await using _one = await board.registerEntity({ kind: 'conductor', name: 'one', metadata: { flows: ['hello'] } })
     await using zookeeper = await connected({ hosts: zookeeperHosts })
     await zookeeper.create(`${place.path}/job`, Buffer.from('garbage'), { sequential: true })
-    await board.pause()
+    await board.pause({ reason: 'the database moves' })
 
     const { exitCode, found } = await doctor('--stuck-after', '0')
     expect(exitCode).toBe(1)
     const said = wrong(found).map(({ severity, about, text }) => `${severity} ${about}: ${text}`)
     expect(said).toEqual([
-      'warning pause: the board is paused: no job is claimed',
+      expect.stringMatching(
+        /^warning pause: the board is paused since \S+Z by .+: the database moves; no job is claimed$/,
+      ),
       expect.stringMatching(new RegExp(`^warning claim: job ${claim.job.uuid} \\(hello\\): claimed by hung for `)),
-      `error poison: job ${poison.uuid} (hello): its last 2 owners died while running it`,
+      `error poison: the last 2 owners of job ${poison.uuid} died while they ran it`,
       `error flow: 1 job of flow nobody, which no living conductor knows: ${orphan.uuid}`,
       expect.stringMatching(/^error posting: \S+\/job\d+ .*; it is not claimed here, remove or repair it$/),
       expect.stringMatching(/^warning logbooks: there are no logbooks in /),
     ])
     expect(conductorView((await board.entities('conductor'))[0] ?? never()).name).toBe('one')
+    await board.resume()
+    await using _again = await board.claim(await board.find(poison.uuid))
+    const running = (await doctor()).found.find(({ about }) => about === 'suspect')
+    expect(running).toMatchObject({ severity: 'warning', text: expect.stringContaining('hung has run it for') })
+    expect(running?.advice).not.toContain('cancel')
   })
 
   test('that were asked to stop and run all the same', async () => {
@@ -154,6 +161,16 @@ describe('jobs', () => {
       `error flow: 1 job of flow old, which no living conductor knows: ${old.uuid}`,
       `warning resources: 2 jobs want resources that ${old} wants before them, and no living conductor knows its flow`,
     ])
+  })
+
+  test('of conductors whose application has several releases', async () => {
+    await using board = await openBoard('memory:')
+    const metadata = { version: '0.1.0', release: 'may' }
+    await using _one = await board.registerEntity({ kind: 'conductor', name: 'one', metadata })
+    const next = { ...metadata, release: 'june' }
+    await using _two = await board.registerEntity({ kind: 'conductor', name: 'two', metadata: next })
+    const [found] = await examineJobs({ board, unreadable: [], stuckAfter: 3_600_000 })
+    expect(found?.text).toBe('2 conductors, jobboard 0.1.0, application releases june and may')
   })
 
   test('of a conductor that lists its flows with their versions', async () => {

@@ -34,7 +34,11 @@ describe('wrong usage: exit code 2', () => {
     [['batch', 'show', '0199c0de', '--follow'], "unknown option '--follow'; see jobboard batch show --help\n"],
     [['trash', 'lost'], "unknown command 'lost'; did you mean list?"],
     [['jobs', '--borad', 'x'], "unknown option '--borad'; did you mean --board?"],
-    [['jobs', 'one', 'two'], "too many arguments for 'jobs'. Expected 0 arguments but got 2."],
+    [['jobs', 'one', 'two'], "too many arguments for 'jobs'. Expected 0 arguments but got 2; see jobboard jobs --help"],
+    [
+      ['post', 'hello', '{"name":"Ada"}'],
+      'Expected 1 argument but got 2; give the inputs with --store; see jobboard post --help',
+    ],
     [['jobs', '--priority', 'urgent'], '--priority must be one of VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW'],
     [['jobs', '--size', 'huge'], '--size must be one of small, medium, large'],
     [['jobs', '--timeout', 'soon'], '--timeout: "soon" is not a duration; write milliseconds or a number with ms, s'],
@@ -88,6 +92,10 @@ describe('wrong usage: exit code 2', () => {
     [['post', 'hello', '--priority', '{"password":"hunter2"}'], '--priority must be one of VERY_HIGH, HIGH'],
     [['post', 'hello', '--uuid', '42'], "--uuid must be a UUID, got '42'"],
     [['post', 'hello', '--store', '{"password": hunter2}'], '--store is not JSON; quote it for the shell'],
+    [
+      ['post', 'hello', '--store', '{"id": 12345678901234567890}'],
+      '--store has a number that JavaScript cannot represent',
+    ],
     [['post', 'hello', '--store', '["hunter2"]'], "--store must be a JSON object with the flow's inputs"],
     [['post', 'hello', '--stoer={"password":"hunter2"}'], "unknown option '--stoer'"],
     [['post', 'hello', '--flows', 'flows.js'], 'flow hello requires name: add it to --store'],

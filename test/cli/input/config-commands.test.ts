@@ -147,6 +147,28 @@ describe('config check', () => {
     expect(await check(['--all'])).toEqual([missing])
   })
 
+  test('a misspelt flow, and a flow that declares what no job can have, are found where the file names them', async () => {
+    await place.write(
+      'flows.mjs',
+      `${FLOWS}\nexport const broken = linear({ name: 'broken', posting: { priority: 'URGENT' } }, input(), greet)\n`,
+    )
+    await place.write(
+      'jobboard.yaml',
+      `board: memory:check
+flows: ./flows.mjs
+schedules:
+  report: { flow: helo, every: 5m }
+flow-defaults:
+  hallo: { maxAttempts: 3 }
+`,
+    )
+    const [broken, schedule, defaults, ...others] = await check()
+    expect(others).toEqual([])
+    expect(broken).toMatch(/^jobboard.yaml:2:1: flow broken: posting: priority must be one of .*URGENT/)
+    expect(schedule).toMatch(/^jobboard.yaml:4:13: the modules of flows export no flow helo; did you mean hello\?$/)
+    expect(defaults).toMatch(/^jobboard.yaml:6:3: the modules of flows export no flow hallo; did you mean hello\?$/)
+  })
+
   test('lists all mistakes, in the order of their places', async () => {
     await place.write(
       'jobboard.yaml',
@@ -186,7 +208,7 @@ deployments:
         "jobboard.yaml:9:10: limits.one.concurrency must be a whole number from 0",
         "jobboard.yaml:10:3: limit two: burst belongs to rate: add it, as in rate: 100/1m",
         "jobboard.yaml:11:12: limits.three.rate must be a number and a time, such as 100/1m, got 'often'",
-        "jobboard.yaml:13:22: schedule s1: cron "61 * * * *" is not valid: Invalid value for minute: 61; write five fields (minute hour day month weekday), six with seconds first, or @yearly, @annually, @monthly, @weekly, @daily, @hourly",
+        "jobboard.yaml:13:22: schedule s1: cron "61 * * * *" is not valid: minute must be from 0 to 59, got "61"; write five fields (minute hour day month weekday), six with seconds first, or @yearly, @annually, @monthly, @weekly, @daily, @hourly",
         "jobboard.yaml:14:22: schedule s2 must have one of cron, every, rrule, at, and has cron, every",
         "jobboard.yaml:15:33: schedule s3: tenants: the file has none; add tenants: [NAME], or remove tenants here",
         "jobboard.yaml:16:3: schedules.s4.flow is missing: it must be a text",

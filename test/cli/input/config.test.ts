@@ -169,6 +169,7 @@ describe('mistakes: exit code 2, and where they are', () => {
     ],
     ['- a', '1:1: it must be a map'],
     ['a: 1\na: 2', '2:1: this is not valid YAML (Map keys must be unique)'],
+    ['limits:\n\tdb:\n\t\tconcurrency: 3', '2:1: YAML is indented with blanks: replace the tabs'],
   ]
   test.each(cases)('%j', async (text, says) => {
     await config(text)
@@ -189,6 +190,10 @@ describe('mistakes: exit code 2, and where they are', () => {
     expect(await says('drainTimeout: soon')).toEqual([
       2,
       expect.stringContaining('jobboard.yaml:2:14: conductor.drainTimeout: "soon" is not a duration'),
+    ])
+    expect(await says('drainTimeout: "60"')).toEqual([
+      2,
+      expect.stringContaining("'60' has no unit: write 60s, or 60ms"),
     ])
     expect(await says('removeTrashAfter: 1 fortnight')).toEqual([
       2,

@@ -43,6 +43,13 @@ describe('JavaScript', () => {
     expect(await place.jobboard(['post', 'refused', '--flows', module])).toMatchObject({ exitCode: 0, stderr: '' })
   })
 
+  test('CommonJS in a process that has not imported the library before', async () => {
+    await using place = await createCliFolder()
+    await place.write('flows.cjs', commonJs)
+    const ran = await place.jobboard(['run', 'hello', '--alone', '--flows', './flows.cjs', ...STORE])
+    expect(ran).toMatchObject({ exitCode: 0 })
+  })
+
   test('flows and errors of another copy of the library', async () => {
     await using place = await createCliFolder()
     const copy = join(place.cwd, 'app/node_modules/jobboard')

@@ -46,7 +46,14 @@ describe('jobboard conductor', () => {
       expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 })
       return stderr.trimEnd().split('\n')
     }
-    for (const line of await lines()) expect(JSON.parse(line)).toMatchObject({ name: 'jobboard' })
+    await using board = await openBoard(place.board)
+    await board.post('hello', { name: 'Ada' }, { name: 'greeting' })
+    const all = await lines()
+    expect(all.flatMap((line) => JSON.parse(line).name ?? [])).toEqual(['greeting'])
+    // A second "name" in a line would be found by one program and not by another.
+    for (const line of all) expect(line.split('"name":').length).toBeLessThanOrEqual(2)
+    const settled = all.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'job consumed')
+    expect(settled).toMatchObject({ name: 'greeting', flow: 'hello' })
     await place.write('jobboard.yaml', 'conductor: { logFormat: pretty }\n')
     expect((await lines())[0]).toMatch(/^\[\d\d:/)
     for (const line of await lines(['--log-format', 'json'])) expect(JSON.parse(line)).toMatchObject({ level: 30 })

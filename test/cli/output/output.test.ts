@@ -225,6 +225,14 @@ test('filters, and the order of priorities', async () => {
   expect(await names('--priority', 'low')).toEqual(['low'])
   expect(await names('--size', 'medium')).toEqual(['high', 'plain'])
   expect(await names('--name', 'plain', '--unclaimed')).toEqual(['plain'])
+  await using board = await openBoard(place.board, { who: 'owner one' })
+  for await (const job of board.jobs({ name: 'plain' })) await board.claim(job)
+  expect(await names('--state', 'claimed')).toEqual(['plain'])
+  expect(await names('--state', 'UNCLAIMED', '--limit', '1')).toEqual(['high'])
+  expect(await names('--owner', 'owner one')).toEqual(['plain'])
+  expect(await names('--owner', 'owner')).toEqual([])
+  expect(await names('--flow', 'plain')).toEqual(['plain'])
+  expect(await names('--flow', 'other')).toEqual([])
 })
 
 test('a reader that goes away ends it without a word', async () => {

@@ -82,8 +82,8 @@ describe('text', () => {
     const shown = (failure: unknown) => failureView(failure as Failure, none)
     expect(shown({ name: 'E', message: 'm', causes: 'abc' })).toEqual({ name: 'E', message: 'm' })
     expect(shown({ name: 1, message: 2, code: 3, causes: [null] })).toEqual({
-      ...{ name: '1', message: '2', code: '3' },
-      causes: [{ name: 'undefined', message: 'undefined' }],
+      ...{ name: 'Error', message: 'a message that cannot be read' },
+      causes: [{ name: 'Error', message: 'a failure that cannot be read' }],
     })
   })
 

@@ -234,12 +234,13 @@ const CONFIG = [
 const ENDED: readonly EndedJob[] = [
   {
     ...{ uuid: uuid(1), name: 'photo-1', flow: 'photo', outcome: 'COMPLETE', reason: undefined },
-    ...{ who: 'ada@host', runs: 2 },
+    ...{ who: 'ada@host', runs: 2, version: '1', cancelled: false, earlierRuns: [] },
     ...{ postedAt: at(0), startedAt: at(0), endedAt: new Date(at(0).getTime() + 4_333) },
   },
   {
     ...{ uuid: uuid(2), name: 'photo-2', flow: undefined, outcome: 'TRASHED', reason: 'expired' },
     ...{ who: 'ada@host', runs: 0, postedAt: at(0), startedAt: undefined, endedAt: at(0) },
+    ...{ version: undefined, cancelled: false, earlierRuns: [] },
   },
 ]
 

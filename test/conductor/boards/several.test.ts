@@ -348,7 +348,9 @@ describe('health', () => {
       { name: 'redis:bulk', state: 'not opened', usable: false, running: 0 },
       { state: 'connected', usable: true, storage: 'there' },
     ])
-    expect(await (await fetch(`${conductor.healthUrl}/metrics`)).text()).toContain('jobboard_session_connected 0')
+    expect(await (await fetch(`${conductor.healthUrl}/metrics`)).text()).toContain(
+      'jobboard_session_connected{board="redis:bulk"} 0',
+    )
   })
 })
 

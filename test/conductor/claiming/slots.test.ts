@@ -1,9 +1,6 @@
 /** Slots that several boards share: who is asked next, and what becomes of slots whose board goes away. */
 import { describe, expect, test } from 'vitest'
-import type { Claim, Posting } from '../../../src/board/index.ts'
-import type { Lane } from '../../../src/conductor/claiming/lane.ts'
-import { Slots, type SlotsOptions } from '../../../src/conductor/claiming/slots.ts'
-import { newUuid } from '../../../src/core/uuid.ts'
+import { type Lane, Slots, type SlotsOptions } from '../../../src/conductor/claiming/slots.ts'
 
 /** Lanes whose boards are there and wait for their turn. */
 function lanesOf(options: Partial<SlotsOptions>, weights: readonly (number | undefined)[]) {
@@ -12,18 +9,6 @@ function lanesOf(options: Partial<SlotsOptions>, weights: readonly (number | und
   const lanes = weights.map((weight) => slots.addLane({ weight }))
   for (const lane of lanes) slots.setConnection(lane, 'there')
   return { slots, lanes }
-}
-
-function claimOf({ deaths = 0 } = {}): Pick<Claim, 'posting' | 'job'> {
-  const { posting } = postingOf({ deaths: deaths + 1 })
-  return { posting, job: { uuid: newUuid() } as Claim['job'] }
-}
-
-/** A job whose last owners died. */
-function postingOf({ deaths }: { readonly deaths: number }): { readonly posting: Posting } {
-  return {
-    posting: { attempts: Array.from({ length: deaths }, () => ({ who: 'a', at: new Date() })) } as unknown as Posting,
-  }
 }
 
 /** Asks for a turn; resolves with undefined while it is not this board's turn. */
@@ -48,7 +33,7 @@ describe('in order', () => {
     first.state = 'ready'
     const waiting = slots.turn(second, { canAsk: () => true, signal: new AbortController().signal })
     expect(await ask(slots, first)).toBe(3)
-    slots.begin(first, claimOf())
+    slots.begin(first)
     slots.endTurn(first)
     expect(await ask(slots, first)).toBe(2)
     slots.setIdle(first)
@@ -70,9 +55,9 @@ describe('in order', () => {
     await ask(slots, first)
     slots.setConnection(first, 'away')
     await ask(slots, second)
-    expect([claimOf(), claimOf()].map((claim) => slots.begin(second, claim))).toEqual([true, true])
+    expect([1, 2].map(() => slots.begin(second))).toEqual([true, true])
     slots.setConnection(first, 'there')
-    expect(slots.begin(first, claimOf())).toBe(false)
+    expect(slots.begin(first)).toBe(false)
     expect(slots.running).toBe(2)
   })
 
@@ -81,7 +66,7 @@ describe('in order', () => {
     const [first] = lanes as [Lane, Lane]
     await ask(slots, first)
     slots.setConnection(first, 'away')
-    expect(slots.begin(first, claimOf())).toBe(true)
+    expect(slots.begin(first)).toBe(true)
     expect(slots.running).toBe(1)
   })
 })
@@ -104,10 +89,9 @@ describe('by weight', () => {
     while (asked.length < order.length) {
       for (const { name, lane } of boards) {
         if ((await ask(slots, lane)) === undefined) continue
-        const claim = claimOf()
-        slots.begin(lane, claim)
+        slots.begin(lane)
         slots.endTurn(lane)
-        slots.noteEnded(lane, claim.job.uuid)
+        slots.noteEnded()
         asked += name
         break
       }
@@ -127,45 +111,10 @@ describe('by weight', () => {
     const { slots, lanes } = lanesOf({ count: 100 }, [1, 1])
     const [first, second] = lanes as [Lane, Lane]
     await ask(slots, first)
-    for (let n = 0; n < 50; n += 1) slots.begin(first, claimOf())
+    for (let n = 0; n < 50; n += 1) slots.begin(first)
     slots.endTurn(first)
     first.state = 'ready'
     expect(await ask(slots, second)).toBe(25)
-  })
-})
-
-describe('suspects', () => {
-  const suspect = postingOf({ deaths: 2 }).posting
-
-  test('of one board only run at a time', async () => {
-    const { slots, lanes } = lanesOf({ count: 2 }, [1, 1])
-    const [first, second] = lanes as [Lane, Lane]
-    for (const lane of lanes) lane.state = 'ready'
-    await ask(slots, first)
-    await ask(slots, second)
-    expect(slots.accepts(first, suspect)).toBe(true)
-    expect(slots.accepts(second, suspect)).toBe(false)
-    const claim = claimOf({ deaths: 2 })
-    slots.begin(first, claim)
-    slots.endTurn(first)
-    slots.setIdle(second)
-    expect(slots.accepts(second, suspect)).toBe(false)
-    const woken = second.wake.wait()
-    slots.noteEnded(first, claim.job.uuid)
-    await woken
-    expect(slots.accepts(second, suspect)).toBe(true)
-  })
-
-  test('are open to other boards again when the board that was asked claimed none', async () => {
-    const { slots, lanes } = lanesOf({ count: 2 }, [1, 1])
-    const [first, second] = lanes as [Lane, Lane]
-    for (const lane of lanes) lane.state = 'ready'
-    await ask(slots, first)
-    await ask(slots, second)
-    slots.accepts(first, suspect)
-    expect(slots.accepts(second, suspect)).toBe(false)
-    slots.endTurn(first)
-    expect(slots.accepts(second, suspect)).toBe(true)
   })
 })
 
@@ -177,11 +126,11 @@ describe('the end', () => {
     const [first, second] = lanes as [Lane, Lane]
     const over = slots.whenOver(signal)
     expect(await ask(slots, first)).toBe(3)
-    const claims = [claimOf(), claimOf(), claimOf()]
-    for (const claim of claims) slots.begin(first, claim)
+    const claims = [1, 2, 3]
+    for (const _ of claims) slots.begin(first)
     slots.endTurn(first)
     expect(await ask(slots, second)).toBeUndefined()
-    for (const claim of claims) slots.noteEnded(first, claim.job.uuid)
+    for (const _ of claims) slots.noteEnded()
     expect(await over).toBe('it has claimed maxJobs (3) jobs')
   })
 
@@ -194,13 +143,12 @@ describe('the end', () => {
     slots.setIdle(first)
     slots.noteExhausted(first)
     await ask(slots, second)
-    const claim = claimOf()
-    slots.begin(second, claim)
+    slots.begin(second)
     slots.setIdle(second)
     slots.noteExhausted(second)
     // Its end may have made others claimable.
     const woken = Promise.all([first.wake.wait(), second.wake.wait()])
-    slots.noteEnded(second, claim.job.uuid)
+    slots.noteEnded()
     await woken
     expect([first.isExhausted, second.isExhausted]).toEqual([false, false])
     slots.noteExhausted(first)

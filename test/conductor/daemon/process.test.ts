@@ -37,7 +37,9 @@ test('the limit of the wait is reported with its unit', async () => {
     await job.wait({ timeout: 20 }).catch((error) => console.log(error.message))
     console.log(job)`)
   expect(stdout).toMatch(/^job \S+ \(nobody\) is still UNCLAIMED after 20 ms\n/)
-  expect(stdout).toMatch(/\nJob \{\n {2}uuid: '[\w-]{36}',\n {2}name: 'nobody',\n {2}state: 'UNCLAIMED',\n/)
+  expect(stdout).toMatch(
+    /\nJob \{\n {2}uuid: '[\w-]{36}',\n {2}ref: '[\w.-]+',\n {2}name: 'nobody',\n {2}state: 'UNCLAIMED',\n/,
+  )
 })
 
 test('a conductor keeps its process, and lets go of it when it has stopped', async () => {

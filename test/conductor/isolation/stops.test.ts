@@ -12,7 +12,7 @@ import { TYPESCRIPT } from '../../support/typescript.ts'
 import * as flows from './fault-flows.ts'
 
 const MODULE = fileURLToPath(new URL('./fault-flows.ts', import.meta.url))
-const POOL: ConductorPool = { module: MODULE, min: 1, max: 1, execArgv: TYPESCRIPT }
+const POOL: ConductorPool = { module: MODULE, min: 1, max: 1, execArgv: TYPESCRIPT, env: ['JOBBOARD_TEST_BLOCK'] }
 
 let folder: string
 /** Children wait at their start while this file exists. */
@@ -95,7 +95,7 @@ async function open(board: JobBoard) {
     })
     await noteChildren()
   }
-  await vi.waitFor(noteChildren)
+  await vi.waitFor(noteChildren, 60_000)
   return { conductor, children, blockStart }
 }
 

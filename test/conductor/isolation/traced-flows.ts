@@ -20,6 +20,7 @@ export const traced = linear(
 
 /** Stands for the SDK that `--import` sets up in a child. */
 export const services = () => {
-  if (process.send) api.context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+  if (process.argv[1]?.includes('child-main'))
+    api.context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
   return {}
 }

@@ -1,11 +1,12 @@
 /** A job that was told to stop, and whose task goes on: the conductor says so, once. */
 import { expect, test, vi } from 'vitest'
+import { examineJobs } from '../../../src/cli/doctor/jobs.ts'
 import type { Conductor } from '../../../src/conductor/index.ts'
 import type { StopIgnored } from '../../../src/conductor/runs/unstopped-jobs.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { input, linear, task, track } from '../../../src/index.ts'
 import { workbench } from '../../../src/testing/index.ts'
-import { startTestConductor } from '../conducting.ts'
+import { boards, singleTaskFlow, startTestConductor } from '../conducting.ts'
 
 function nextStopIgnored(conductor: Conductor): Promise<StopIgnored> {
   return new Promise((resolve) => conductor.on('stopIgnored', resolve))
@@ -37,6 +38,28 @@ test('a task past its deadline, or cancelled, that does not stop is reported wit
   clock.advance('1h')
   expect(events).toHaveLength(1)
   free.resolve()
+})
+
+test('a slot that a task keeps after its job was released is shown until the task ends', async () => {
+  const [begun, free] = [createDeferred(), createDeferred()]
+  const hang = singleTaskFlow('hang', async () => {
+    begun.resolve()
+    await free.promise
+  })
+  const [here, there] = await boards('here', 'there')
+  await startTestConductor({ board: there, persistence: 'memory:', flows: [hang], concurrency: 4, name: 'worker' })
+  const job = await here.post('hang', { n: 1 })
+  await begun.promise
+  await here.pause()
+  await here.release(job)
+  const examine = async () => {
+    const found = await examineJobs({ board: here, unreadable: [], stuckAfter: 3_600_000 })
+    return found.flatMap(({ about, text }) => (about === 'slots' ? [text] : []))
+  }
+  const kept = `worker: tasks of jobs that it has given back or lost ignore ctx.signal, and keep 1 of 4 slots: ${job.uuid}`
+  await expect.poll(examine, { timeout: 60_000 }).toEqual([kept])
+  free.resolve()
+  await expect.poll(examine, { timeout: 60_000 }).toEqual([])
 })
 
 test('one that heeds its signal, and reverts for long, is not reported', async () => {
@@ -107,7 +130,7 @@ test.each([
     clock.advance('1h')
     await begun[1].promise
     ends[0]?.()
-    await vi.waitFor(() => expect(conductor.running).toBe(0))
+    await vi.waitFor(() => expect(conductor.running).toBe(0), 60_000)
     ends[1]?.()
     expect(await job.wait()).toBe('COMPLETE')
     expect(await track(job.uuid, { board, persistence })).toMatchObject({ status: 'done', results: { deaf: 2 } })
@@ -139,5 +162,5 @@ test('a deadline is kept although the job was cancelled before, and its task ign
   expect(await settled).toMatchObject({ run: 1, failure: { code: 'JOBBOARD_TIMEOUT' } })
   expect(events).toHaveLength(1)
   free.resolve()
-  await vi.waitFor(() => expect(conductor.running).toBe(0))
+  await vi.waitFor(() => expect(conductor.running).toBe(0), 60_000)
 })

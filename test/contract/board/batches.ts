@@ -159,11 +159,7 @@ export function batchesContract({ open, expire }: Place): void {
     test('depends on a job that failed', async () => {
       const board = await open()
       const first = await board.post('flow', {}, { name: 'first' })
-      const fail = async () => {
-        await end(board, 'first', 'trash')
-        expect(await (await claimed(board, 'job')).perform(() => expect.unreachable())).toBe('trashed')
-      }
-      await expectFailed(board, fail, { after: [first] })
+      await expectFailed(board, () => end(board, 'first', 'trash'), { after: [first] })
     })
 
     /** Waits for jobs as a conductor does, which ends those that must not run. */
@@ -327,6 +323,21 @@ export function batchesContract({ open, expire }: Place): void {
     await end(board, 'first')
     await postTo(batch, 'fifth', { key: 'one' })
     expect(await batch.progress()).toMatchObject({ total: 2, done: 1, open: 1 })
+  })
+
+  test('of calls with the same key, one creates the batch, also when it has ended', async () => {
+    const [here, there] = await Promise.all([open({ who: 'here' }), open({ who: 'there' })])
+    const asked = [here, there, here, there].map((board, at) => board.batch({ name: `batch ${at}`, key: 'album 7' }))
+    const batches = await Promise.all(asked)
+    expect(new Set(batches.map(({ uuid }) => uuid)).size).toBe(1)
+    const [first, ...others] = batches.filter(({ created }) => created)
+    expect(others).toEqual([])
+    expect(batches.map(({ name, who }) => [name, who])).toEqual(batches.map(() => [first?.name, first?.who]))
+    expect((await here.batch({ name: 'import', key: 'album 8' })).created).toBe(true)
+    await first?.seal()
+    const again = await there.batch({ name: 'import', key: 'album 7' })
+    expect([again.uuid, again.created, (await again.progress()).state]).toEqual([first?.uuid, false, 'done'])
+    await expect(postTo(again, 'late')).rejects.toThrow(InvalidState)
   })
 
   test('a job that its poster claims is counted', async () => {

@@ -1,5 +1,6 @@
 /** Jobs after jobs: a job is claimed when the jobs on which it depends have ended, however they end, and whoever ends them. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
+import { DoomedJobs } from '../../../src/board/claims/doomed-jobs.ts'
 import { type Claim, type Job, type JobBoard, openBoard, type PostOptions } from '../../../src/board/index.ts'
 import { InvalidPosting, InvalidState, NotFound, Timeout, Unclaimable } from '../../../src/core/errors.ts'
 import { newUuid } from '../../../src/core/uuid.ts'
@@ -29,6 +30,17 @@ async function consumeAll(board: JobBoard, count: number): Promise<string[]> {
     names.push(...claims.map(({ job }) => job.name))
   }
   return names
+}
+
+/** Claims and consumes what can be claimed now; returns the names. */
+async function consumeLeft(board: JobBoard): Promise<string[]> {
+  const names: string[] = []
+  while (true) {
+    const [claim] = await board.claimNext({ timeout: 0 }).catch(() => [])
+    if (!claim) return names
+    names.push(claim.job.name)
+    await claim.consume()
+  }
 }
 
 export function dependenciesContract({ open, expire }: Place): void {
@@ -190,23 +202,118 @@ export function dependenciesContract({ open, expire }: Place): void {
   })
 
   describe('the other one goes to the trash', () => {
-    test('the job is cancelled, with a reason that names it, and those after it', async () => {
+    test.each(['trash', 'cancel'] as const)(
+      'jobs after it that never ran go there with it, and claimers get none of them (%s)',
+      async (how) => {
+        const [here, there] = await Promise.all([open(), open()])
+        const first = await here.post('flow', {}, { name: 'first' })
+        const second = await postAfter(here, 'second', [first])
+        const third = await postAfter(here, 'third', [second])
+        const next = rejectionOf(
+          here.claimNext({ signal: AbortSignal.timeout(60_000), accept: ({ name }) => name !== 'first' }),
+        )
+        if (how === 'trash') await (await there.claim(first)).trash({ reason: 'it broke' })
+        else await there.cancel(await there.find(first.uuid), { reason: 'not needed' })
+        expect(await Promise.all([second.wait(), third.wait()])).toEqual(['TRASHED', 'TRASHED'])
+        const reasons = (await all(here.trashed())).map(({ reason }) => reason)
+        const why = how === 'trash' ? 'it broke' : expect.stringContaining('not needed')
+        expect(reasons[0]).toEqual(how === 'trash' ? 'it broke' : why)
+        expect(reasons[1]).toContain(`job ${first.uuid} (first), on which it depends, is in the trash: `)
+        expect(reasons[2]).toContain(`job ${second.uuid} (second), on which it depends, is in the trash`)
+        const ended = (await there.history()).map(({ name, outcome, runs }) => `${name} ${outcome} ${runs}`)
+        expect(ended).toEqual(['third TRASHED 0', 'second TRASHED 0', `first TRASHED ${how === 'trash' ? 1 : 0}`])
+        await here.close()
+        expect(await next).toBeInstanceOf(InvalidState)
+      },
+    )
+
+    test('the keys and the batch of jobs that never ran are free and done before the caller receives the answer', async () => {
       const [here, there] = await Promise.all([open(), open()])
+      const batch = await here.batch({ name: 'batch' })
       const first = await here.post('flow', {}, { name: 'first' })
-      const second = await postAfter(here, 'second', [first])
-      const third = await postAfter(here, 'third', [second])
-      await (await there.claim(first)).trash({ reason: 'it broke' })
-      const [claim] = await there.claimNext()
-      expect(claim.job.name).toBe('second')
-      await whenAborted(claim.cancelled)
-      expect(await claim.perform(() => expect.unreachable())).toBe('trashed')
-      const [next] = await here.claimNext()
-      expect(await next.perform(() => expect.unreachable())).toBe('trashed')
-      expect(await Promise.all([second.wait(), third.wait()])).toEqual(['TRASHED', 'TRASHED'])
-      const reasons = (await all(here.trashed())).map(({ reason }) => reason)
-      expect(reasons[0]).toBe('it broke')
-      expect(reasons[1]).toContain(`job ${first.uuid} (first), on which it depends, is in the trash: it broke`)
-      expect(reasons[2]).toContain(`job ${second.uuid} (second), on which it depends, is in the trash`)
+      await postAfter(here, 'second', [first], { key: 'one', batch })
+      const third = await postAfter(here, 'third', [first, { uuid: first.uuid }], { batch, delay: '1h' })
+      await postAfter(here, 'fourth', [{ uuid: third.uuid, on: 'settled' }], { key: 'other' })
+      await batch.seal()
+      await end(there, await there.find(first.ref), 'trash')
+      expect(await batch.progress()).toMatchObject({ state: 'failed', failed: 2, open: 0 })
+      expect(await there.post('flow', {}, { name: 'again', key: 'one' })).toMatchObject({ created: true })
+      const replacing = { key: { name: 'other', on: 'replace' } } as const
+      expect(await there.post('flow', {}, { name: 'newer', ...replacing })).toMatchObject({ replaced: true })
+      expect(await namesOn(there)).toEqual(['newer', 'again'])
+    })
+
+    test('jobs that never ran are not granted, and end by whoever claims or posts, if its owner dies before they have ended', async () => {
+      const [here, there, worker] = await Promise.all([open(), open(), open()])
+      const [first, other] = [await postAfter(here, 'first', undefined), await postAfter(here, 'other', undefined)]
+      const doomed = await Promise.all(
+        ['claimed', 'chosen', 'replaced', 'left'].map((name) => postAfter(here, name, [first, other], { key: name })),
+      )
+      const last = await postAfter(here, 'last', [doomed[3] ?? first])
+      using _view = await worker.view()
+      const dying = vi.spyOn(DoomedJobs.prototype, 'add').mockImplementation(() => undefined)
+      await end(there, await there.find(first.ref), 'trash')
+      dying.mockRestore()
+      await end(there, await there.find(other.ref), 'consume')
+      const [claimedOne] = doomed
+      await refresh(worker)
+      if (claimedOne)
+        expect(await rejectionOf(worker.claim(await worker.find(claimedOne.ref)))).toBeInstanceOf(Unclaimable)
+      const again = await there.post('flow', {}, { name: 'again', key: { name: 'replaced', on: 'replace' } })
+      expect(again).toMatchObject({ created: true })
+      const [claim] = await worker.claimNext()
+      expect(claim.job.name).toBe('again')
+      await rejectionOf(worker.claimNext({ timeout: 0, accept: () => false }))
+      expect(await Promise.all([...doomed, last].map((job) => job.wait()))).toEqual(Array(5).fill('TRASHED'))
+      await claim.consume()
+      expect(await there.countJobs()).toBe(0)
+    })
+
+    test('of a claim, a cancel, a post and a restoration beside its end, none runs a job that never ran, and none is left', async () => {
+      const boards = await Promise.all([open(), open(), open()])
+      const [here, there, worker] = boards
+      for (let round = 0; round < 6; round++) {
+        const first = await here.post('flow', {}, { name: 'first' })
+        const second = await postAfter(here, 'second', [first], { key: 'one' })
+        const claim = await there.claim(await there.find(first.ref))
+        const seen = await worker.find(second.ref)
+        const raced = await Promise.allSettled([
+          claim.trash(),
+          worker.claim(seen),
+          worker.cancel(seen),
+          postAfter(here, 'third', [second.uuid]),
+          here.post('flow', {}, { name: 'fourth', key: 'one' }),
+        ])
+        expect(raced[1].status).toBe('rejected')
+        const trashed = (await all(there.trashed())).findLast(({ uuid }) => uuid === first.uuid)
+        if (trashed) await there.restore(trashed)
+        await second.wait({ timeout: '20s' })
+        await refresh(worker)
+        const ran = await consumeLeft(worker)
+        expect(ran.filter((name) => name !== 'fourth')).toEqual(['first'])
+      }
+      expect(await here.countJobs()).toBe(0)
+    })
+
+    test('a thousand jobs that never ran, beside each other and in a chain, end with it', {
+      timeout: 120_000,
+    }, async () => {
+      const [here, there] = await Promise.all([open(), open()])
+      using _view = await here.view()
+      const first = await here.post('flow', {}, { name: 'first' })
+      const uuids = Array.from({ length: 10 }, () => newUuid())
+      const results = await here.postMany([
+        ...Array.from({ length: 1_010 }, () => ({ flow: 'flow', store: {}, name: 'beside', after: [first.uuid] })),
+        ...uuids.map((uuid, n) => ({
+          ...{ flow: 'flow', store: {}, name: 'chain', uuid },
+          after: [uuids[n - 1] ?? first.uuid],
+        })),
+      ])
+      expect(results.filter((result) => 'error' in result)).toEqual([])
+      await end(there, await there.find(first.ref), 'trash')
+      const ends = await Promise.all(results.map((result) => ('job' in result ? result.job.wait() : undefined)))
+      expect(new Set(ends)).toEqual(new Set(['TRASHED']))
+      expect(await there.countTrash()).toBe(1_021)
     })
 
     test('a job that is run in any case is run', async () => {
@@ -223,23 +330,11 @@ export function dependenciesContract({ open, expire }: Place): void {
       expect(await consumeAll(there, 1)).toEqual(['third'])
     })
 
-    test('without ever having run, because it was cancelled', async () => {
-      const [here, there] = await Promise.all([open(), open()])
-      const first = await here.post('flow', {}, { name: 'first' })
-      const second = await postAfter(here, 'second', [first])
-      await there.cancel(await there.find(first.uuid), { reason: 'not needed' })
-      const [claim] = await here.claimNext()
-      expect(await claim.perform(() => expect.unreachable())).toBe('trashed')
-      expect(await second.wait()).toBe('TRASHED')
-    })
-
     test('a new job after it is refused until it is restored', async () => {
       const [here, there] = await Promise.all([open(), open()])
       const first = await here.post('flow', {}, { name: 'first' })
       await postAfter(here, 'second', [first])
       await end(there, first, 'trash')
-      const [cancelled] = await here.claimNext()
-      expect(await cancelled.perform(() => expect.unreachable())).toBe('trashed')
       for (const board of [here, there])
         expect(await rejectionOf(postAfter(board, 'third', [first.uuid]))).toBeInstanceOf(InvalidState)
       const [trashedFirst, trashedSecond] = await all(here.trashed())
@@ -263,8 +358,6 @@ export function dependenciesContract({ open, expire }: Place): void {
     const second = await postAfter(here, 'second', [first])
     await postAfter(here, 'third', [second])
     await end(there, first, 'trash')
-    for (const name of ['second', 'third'])
-      expect(await (await claimed(there, name)).perform(() => expect.unreachable())).toBe('trashed')
     const [trashed] = await all(there.trashed())
     if (!trashed) throw new Error('it is in the trash')
     const restored = await there.restore(trashed, { dependents: true })
@@ -275,12 +368,19 @@ export function dependenciesContract({ open, expire }: Place): void {
     const { waitsFor, dependents } = await here.dependencies(found)
     expect([waitsFor.map(String), dependents.map(({ name }) => name)]).toEqual([[String(first)], ['third']])
     await end(there, await there.find(first.uuid), 'trash')
-    expect(await (await claimed(there, 'second')).perform(() => expect.unreachable())).toBe('trashed')
     const alone = (await all(here.trashed())).find(({ name }) => name === 'second')
     if (!alone) throw new Error('it is in the trash')
     expect(alone.after).toEqual([{ uuid: first.uuid, on: 'done' }])
     await here.restore(alone, { ignoreDependencies: true })
-    await (await claimed(here, 'second')).consume()
+    await (await claimed(here, 'second')).trash()
+    // It has run: what it did is reverted by its flow.
+    for (const name of ['first', 'second'])
+      for (const entry of await all(here.trashed())) if (entry.name === name) await here.restore(entry)
+    await end(here, await here.find(first.uuid), 'trash')
+    const revert = await claimed(there, 'second')
+    await whenAborted(revert.cancelled)
+    expect(await rejectionOf(revert.consume())).toMatchObject({ code: 'JOBBOARD_CANCELLED' })
+    expect(await revert.perform(() => expect.unreachable())).toBe('trashed')
     expect(await rejectionOf(here.restore(alone, { dependents: 1 as never }))).toMatchObject({
       code: 'JOBBOARD_INVALID_ARGUMENT',
     })

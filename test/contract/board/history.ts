@@ -16,6 +16,8 @@ export function historyContract({ open }: Place): void {
     await (await claimed(here, 'performed')).perform(() => undefined)
     await (await claimed(there, 'trashed')).trash({ reason: 'it broke' })
     const running = await claimed(there, 'running')
+    await running.abandon({ reason: 'once' })
+    const again = await claimed(here, 'running')
     for await (const job of here.jobs({ name: 'cancelled', ensureFresh: true })) await here.cancel(job)
     for (const board of [here, there]) {
       const [cancelled, trashed, performed, done, ...others] = await board.history()
@@ -24,13 +26,21 @@ export function historyContract({ open }: Place): void {
       expect(performed).toMatchObject({ name: 'performed', outcome: 'COMPLETE', who: 'here', runs: 1 })
       expect(trashed).toMatchObject({ name: 'trashed', outcome: 'TRASHED', who: 'there', reason: 'it broke' })
       expect(cancelled).toMatchObject({ name: 'cancelled', outcome: 'TRASHED', who: 'here', runs: 0 })
-      expect(cancelled?.startedAt).toBeUndefined()
+      expect([cancelled?.cancelled, trashed?.cancelled]).toEqual([true, false])
+      expect([cancelled?.startedAt, cancelled?.earlierRuns]).toEqual([undefined, []])
       const times = [done?.postedAt, done?.startedAt, done?.endedAt].map((time) => time?.getTime() ?? 0)
       expect(times).toEqual([...times].sort((a, b) => a - b))
       expect(Math.min(...times)).toBeGreaterThan(before)
     }
-    await running.consume()
-    expect((await here.history({ limit: 2 })).map(({ name }) => name)).toEqual(['running', 'cancelled'])
+    await again.consume()
+    const [last, previous] = await here.history({ limit: 2 })
+    expect([last?.name, previous?.name]).toEqual(['running', 'cancelled'])
+    expect(last).toMatchObject({
+      who: 'here',
+      runs: 2,
+      earlierRuns: [{ who: 'there', ended: 'returned', reason: 'once' }],
+    })
+    expect(last?.earlierRuns[0]?.at).toBeInstanceOf(Date)
   })
 
   test('has a job once that ended twice', async () => {

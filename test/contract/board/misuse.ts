@@ -107,7 +107,7 @@ export function misuseContract({ open }: Place): void {
     ['consume', [['a uuid', ['uuid'], NOT_A_JOB]]],
     ['abandon', [['a uuid', ['uuid'], NOT_A_JOB]]],
     ['trash', [['null', [null], NOT_A_JOB]]],
-    ['cancel', [['a uuid', ['uuid'], NOT_A_JOB]]],
+    ['cancel', [['nothing', [], NOT_A_JOB]]],
     ['restore', [['a uuid', ['uuid'], 'the argument must be a TrashedJob, as board.trashed() yields them']]],
     ['purge', [['nothing', [], 'the argument must be a TrashedJob']]],
     [

@@ -127,6 +127,21 @@ export function pausingContract({ open }: Place): void {
     await board.claim(await board.post('flow', {}))
   })
 
+  test('says who has paused it, when and why, on every board', async () => {
+    const [here, there] = await Promise.all([open({ who: 'here' }), open({ who: 'there' })])
+    expect(await there.pauseOrigin()).toBeUndefined()
+    await here.pause({ reason: 'the database moves', by: 'ada' })
+    const later = await open()
+    const isKept = later.capabilities.records
+    const ada = { by: 'ada', reason: 'the database moves', since: expect.any(Date) }
+    expect(await later.pauseOrigin()).toEqual(isKept ? ada : undefined)
+    await there.pause()
+    expect(await there.pauseOrigin()).toEqual(isKept ? { by: 'there', since: expect.any(Date) } : undefined)
+    await there.resume()
+    expect(await there.pauseOrigin()).toBeUndefined()
+    expect(String(await rejectionOf(here.pause({ reason: 'x'.repeat(2_000) })))).toContain('at most 1000')
+  })
+
   test('pauses and resumptions at the same time end in one of the two, the same for everybody', async () => {
     const boards = await Promise.all([open(), open(), open()])
     for (let round = 0; round < 5; round++) {

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import { newUuid } from '../../../src/core/uuid.ts'
+import { input, linear, task } from '../../../src/flow/index.ts'
 import { rejectionOf } from '../../board/events.ts'
 import { claimed } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
@@ -30,12 +31,38 @@ export function resultsContract({ open }: Place, { keys, cancel }: BackendCapabi
     expect(await rejectionOf(board.result(job.uuid))).toMatchObject(failed)
   })
 
+  test('of a job in the trash that the history does not have are its reason', async () => {
+    const [here, there] = await Promise.all([open({ keepHistory: 0 }), open()])
+    const job = await here.post('flow', {}, { name: 'job' })
+    await (await here.claim(job)).trash({ reason: 'it broke' })
+    const failed = { code: 'JOBBOARD_JOB_FAILED', uuid: job.uuid, reason: 'it broke', cancelled: false }
+    expect(await rejectionOf(there.result(job.uuid))).toMatchObject(failed)
+  })
+
+  test('are refused with a flow of another name or version, whose type would be wrong', async () => {
+    const board = await open()
+    const toSum = (name: string, version: string) => {
+      const add = task('add', { provides: 'sum', execute: () => 3 })
+      return linear({ name, version }, input<object>(), add)
+    }
+    const job = await board.post(toSum('sum', '1'), {}, { name: 'job' })
+    await (await board.claim(job)).consume({ results: { sum: 3 } })
+    expect(await board.result(job.uuid, { flow: toSum('sum', '1') })).toMatchObject({ results: { sum: 3 } })
+    const refusal = await rejectionOf(board.result(job, { flow: toSum('sum', '2') }))
+    expect(refusal).toMatchObject({ code: 'JOBBOARD_INCOMPATIBLE_VERSION' })
+    expect(await rejectionOf(board.result(job.uuid, { flow: toSum('sum', '2') }))).toEqual(refusal)
+    expect(await rejectionOf(board.result(job.uuid, { flow: toSum('other', '1') }))).toMatchObject({
+      code: 'JOBBOARD_INVALID_ARGUMENT',
+    })
+  })
+
   test.runIf(cancel)('of a job that was cancelled are its reason', async () => {
     const board = await open()
     const job = await board.post('flow', {})
-    await board.cancel(job, { reason: 'not needed' })
+    await board.cancel(job.uuid, { reason: 'not needed' })
     expect(await rejectionOf(board.result(job))).toMatchObject({
       code: 'JOBBOARD_JOB_FAILED',
+      cancelled: true,
       reason: expect.stringContaining('not needed'),
     })
   })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import type { JobBoard, TrashedJob } from '../../../src/board/index.ts'
 import { Duplicate, NotFound } from '../../../src/core/errors.ts'
-import { nextEvent, recordEvents, rejectionOf } from '../../board/events.ts'
+import { nextEvent, nextSession, recordEvents, rejectionOf, whenLost } from '../../board/events.ts'
 import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
@@ -13,8 +13,38 @@ async function trashedAs(board: JobBoard, name: string): Promise<TrashedJob> {
   return found
 }
 
-export function trashContract({ open }: Place, capabilities: BackendCapabilities): void {
-  const { delays, keys, resources: resourcesToo, restore } = capabilities
+export function trashContract({ open, expire }: Place, capabilities: BackendCapabilities): void {
+  const { delays, keys, release, resources: resourcesToo, restore } = capabilities
+  test('a job is found in the trash by its uuid and its reference as soon as it is there, and no longer than it is', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const [first, second] = [
+      await here.post('flow', {}, { name: 'first' }),
+      await here.post('flow', {}, { name: 'second' }),
+    ]
+    expect(await there.findTrashed(first.uuid)).toBeUndefined()
+    for (const job of [first, second]) {
+      await (await here.claim(job)).trash({ reason: `of ${job.name}` })
+      for (const name of [job.uuid, job.ref])
+        expect(await there.findTrashed(name)).toMatchObject({ uuid: job.uuid, reason: `of ${job.name}` })
+    }
+    await here.purge(await trashedAs(here, 'first'))
+    for (const name of [first.uuid, first.ref]) expect(await there.findTrashed(name)).toBeUndefined()
+    expect(await there.findTrashed(second.uuid)).toMatchObject({ name: 'second', cancelled: false })
+    expect(JSON.parse(JSON.stringify(await there.findTrashed(second.ref)))).toMatchObject({ uuid: second.uuid })
+  })
+
+  if (restore)
+    test('of a job that was trashed, restored and trashed again, the newest entry is found', async () => {
+      const [here, there] = await Promise.all([open(), open()])
+      const job = await here.post('flow', {}, { name: 'job' })
+      await (await here.claim(job)).trash({ reason: 'once' })
+      expect(await there.findTrashed(job.uuid)).toMatchObject({ reason: 'once' })
+      await here.restore(await trashedAs(here, 'job'))
+      expect(await there.findTrashed(job.uuid)).toBeUndefined()
+      await (await claimed(here, 'job')).trash({ reason: 'twice' })
+      for (const name of [job.uuid, job.ref]) expect(await there.findTrashed(name)).toMatchObject({ reason: 'twice' })
+    })
+
   if (restore)
     test('a restored job is what was posted, at the end of the queue: its uuid and runs kept, its attempts empty', async () => {
       const [here, there] = await Promise.all([open(), open()])
@@ -40,6 +70,43 @@ export function trashContract({ open }: Place, capabilities: BackendCapabilities
       expect(claim.run).toBe(3)
       expect(claim.job.attempts).toHaveLength(1)
       await claim.consume()
+    })
+
+  if (restore)
+    test('the number of its runs goes on, however a job came to the trash and back', async () => {
+      const [owner, operator] = await Promise.all([open({ who: 'owner' }), open({ who: 'operator' })])
+      await owner.post('flow', {}, { name: 'job', onOwnerLost: 'fail' })
+      const runs: number[] = []
+      const back = async () => {
+        await operator.restore(await trashedAs(operator, 'job'))
+        await refresh(owner)
+      }
+      const claim = async () => {
+        const next = await claimed(owner, 'job')
+        runs.push(next.run)
+        return next
+      }
+      await (await claim()).trash()
+      await back()
+      const taken = await claim()
+      const lost = whenLost(taken)
+      if (release) await operator.release(await operator.find(taken.job.uuid))
+      else await taken.trash()
+      if (release) await lost
+      await back()
+      const session = nextSession(owner)
+      await claim()
+      await expire(owner)
+      await session
+      await refresh(operator)
+      // Some boards find the dead owner at the next claim.
+      if ((await all(operator.trashed())).length === 0) await rejectionOf(operator.claimNext({ timeout: 0 }))
+      await back()
+      await operator.cancel(await operator.find(taken.job.uuid))
+      await (await claim()).trash()
+      await back()
+      await (await claim()).consume()
+      expect(runs).toEqual([1, 2, 3, 4, 5])
     })
 
   if (delays && restore)

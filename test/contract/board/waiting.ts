@@ -72,8 +72,9 @@ export function waitingContract({ open }: Place, { delays, resources: resourcesT
           expect(waiting).toMatchObject({ kind: 'resource', resource: 'disk', job: { uuid: first.uuid } })
           expect(waiting?.text).toMatch(/disk is held by/)
           const since = waiting?.kind === 'resource' ? waiting.since?.getTime() : undefined
-          expect(since).toBeGreaterThanOrEqual(before)
-          expect(since).toBeLessThanOrEqual(Date.now())
+          // The owner writes the server's time as it estimates it: half a round trip early or late.
+          expect(since).toBeGreaterThan(before - 10_000)
+          expect(since).toBeLessThan(Date.now() + 10_000)
         }
       }
     })

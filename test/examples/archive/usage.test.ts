@@ -95,7 +95,8 @@ async function complaint(args: readonly string[], expected: { code: number }): P
   await writeFile(join(cwd, 'input/file'), 'file')
   const demo = new Demo(args, { cwd })
   expect(await demo.exitCode()).toBe(expected.code)
-  expect(demo.output).toBe('')
+  // A busy machine is slow enough to show its progress.
+  expect(demo.output.replaceAll('getting ready\n', '')).toBe('')
   const lines = demo.errors.trim().split('\n')
   expect(lines).toHaveLength(1)
   // Nothing was begun that would be in the way of the next try.

@@ -39,7 +39,38 @@ function row(count: number, inner?: (index: number) => string): FlowOutline {
   return { name: 'row', version: '1.0', digest: 'd', nodes }
 }
 
+/** Returns an outline whose nodes are followed by each node of a list. */
+function dense(count: number, followers: (index: number) => readonly number[]): FlowOutline {
+  const nodes = Array.from({ length: count }, (_, index): OutlineNode => {
+    return { name: `t${index}`, kind: 'task', next: followers(index).filter((to) => to < count) }
+  })
+  return { name: 'dense', version: '1.0', digest: 'd', nodes }
+}
+
+const upTo = (count: number, first: number) => Array.from({ length: count }, (_, n) => first + n)
+
 describe('layoutFlow', () => {
+  // By dagre the first takes 11 s, the second 48 s, and the last minutes.
+  test.each([
+    ['three layers of 40', dense(120, (index) => upTo(40, (Math.floor(index / 40) + 1) * 40))],
+    ['all edges of 60 nodes', dense(60, (index) => upTo(60, index + 1))],
+    ['a chain with many long edges', dense(490, (index) => [index + 1, 489, 488, 487].filter((to) => to > index))],
+    [
+      'a node with 1,900 before it',
+      dense(1_902, (index) => (index === 0 ? upTo(1_900, 1) : [1_901].filter((to) => to > index))),
+    ],
+  ])('%s are placed in layers, at once', async (_, outline) => {
+    const { user } = process.cpuUsage()
+    const { nodes, edges } = await layoutFlow(outline)
+    expect(nodes).toHaveLength(outline.nodes.length)
+    expect(edges.length).toBeGreaterThan(0)
+    expect((process.cpuUsage().user - user) / 1_000).toBeLessThan(5_000)
+  })
+
+  test('a flow with too many edges is refused', async () => {
+    await expect(layoutFlow(dense(200, (index) => upTo(200, index + 1)))).rejects.toThrow('at most 10000 are drawn')
+  })
+
   test('each part has a place within the picture, no two share one, and each edge is a line', async () => {
     await fc.assert(
       fc.asyncProperty(outlines, async (outline) => {

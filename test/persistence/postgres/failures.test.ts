@@ -141,12 +141,16 @@ test('a database that stays away is a StorageFailure that says so, and a closed 
   await using brief = await openPersistence(`${address}&retryFor=100ms`)
   await using long = await openPersistence(`${address}&retryFor=1d`)
   const [one, other] = [await brief.acquire(requestOf('one', 1)), await long.acquire(requestOf('other', 1))]
+  const repeated: string[] = []
+  const off = brief.onRetry?.(({ message }) => repeated.push(message))
   proxy.mode = 'refuse'
   proxy.resetAll()
   const failure: unknown = await one.write({ state: 'RUNNING' }).catch((error: unknown) => error)
   expect(failure).toBeInstanceOf(StorageFailure)
   expect(failure).toMatchObject({ retryable: true })
   expect(String(failure)).not.toContain('hidden')
+  expect(repeated).toContainEqual(expect.stringMatching(/^the logbooks at postgres:/))
+  off?.()
   // Whether it was done is open: nothing may be built upon it.
   proxy.mode = 'pass'
   await expect(one.write({ state: 'RUNNING' })).rejects.toThrow(StorageFailure)

@@ -5,7 +5,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Claim, JobBoard } from '../../../src/board/index.ts'
-import { ClaimLost, Duplicate, NotFound, NotOwner, Unclaimable } from '../../../src/core/errors.ts'
+import { Cancelled, ClaimLost, Duplicate, NotFound, NotOwner, Unclaimable } from '../../../src/core/errors.ts'
 import { memoryBoards, zookeeperBoards } from '../../board/boards.ts'
 import { all, namesOn, refresh } from '../../board/jobs.ts'
 import type { BoardBackend } from '../../contract/board.ts'
@@ -92,7 +92,13 @@ class CompetingClaimers {
 
   async #settle(claim: Claim | undefined, how: 'consume' | 'abandon' | 'trash'): Promise<void> {
     if (!claim) return
-    await claim[how]()
+    try {
+      await claim[how]()
+    } catch (error) {
+      // A job that was cancelled before it was claimed was not to be run, so it cannot be done.
+      if (!(error instanceof Cancelled)) throw error
+      return claim.trash()
+    }
     if (how === 'consume') this.#account.left(claim.job.uuid, 'consumed')
   }
 }

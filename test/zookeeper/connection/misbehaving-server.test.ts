@@ -162,6 +162,38 @@ describe('a server that falls silent', () => {
   })
 })
 
+describe('a server that answers a reconnect with the id of another session', () => {
+  test('has lost the session: this is reported before the client is connected, and before anything is sent', async () => {
+    const log: string[] = []
+    const sessions = [7n, 8n, 8n, 9n]
+    await using server = await startFakeServer({
+      attach: (asked) => welcome(asked, { session: sessions[asked.connection - 1] ?? 9n }),
+      answer: ({ connection, opcode, hangUp }) => {
+        log.push(`${connection}: ${opcode === CLOSE_SESSION ? 'close' : 'request'}`)
+        if (connection !== 1 || opcode !== SYNC) return false
+        hangUp()
+        return true
+      },
+    })
+    await using client = new ZooKeeper({ hosts: server.hosts })
+    await client.connect()
+    const hold = client.holdLease()
+    await hold.proven()
+    log.length = 0
+    const lost = reaches(client, 'lost')
+    const again = lost.then(() => reaches(client, 'connected'))
+    client.on('state', ({ state, session }) => log.push(`${state} ${session ?? ''}`.trim()))
+    client.sync('/x').catch(() => undefined)
+    expect((await lost).reason).toMatchObject({ name: 'SessionExpired', outcome: 'unknown' })
+    await again
+    // The third connection was to close the first session, and is answered with another one, which is nobody's to close here.
+    const first = log.findIndex((line) => /^[234]:/.test(line))
+    expect(log.filter((line) => !line.includes(': '))).toEqual(['suspended 7', 'lost', 'connecting', 'connected 9'])
+    expect(first === -1 || first > log.indexOf('lost')).toBe(true)
+    expect(log.filter((line) => /^[23]:/.test(line))).toEqual([])
+  })
+})
+
 describe('what arrives together', () => {
   test('is seen in the order in which it was sent', async () => {
     await using server = await startFakeServer({

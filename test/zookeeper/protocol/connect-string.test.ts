@@ -18,12 +18,25 @@ describe('a connect string', () => {
     expect(parseConnectString(text).chroot).toBe('')
   })
 
-  test.each(['', ',', 'a,', 'a:', 'a:0', 'a:65536', 'a:x', ':1', 'u@a:1', 'a:1/x/', 'a:1//', 'a b:1'])(
-    '%j is refused',
-    (text) => {
-      expect(() => parseConnectString(text)).toThrow(InvalidArgument)
-    },
-  )
+  test.each([
+    '',
+    ',',
+    'a,',
+    'a:',
+    'a:0',
+    'a:65536',
+    'a:x',
+    ':1',
+    'u@a:1',
+    'a:1/x/',
+    'a:1//',
+    'a b:1',
+    'a:1/app,b:1/app',
+    'a:1/x,b',
+    'a:1/x y',
+  ])('%j is refused', (text) => {
+    expect(() => parseConnectString(text)).toThrow(InvalidArgument)
+  })
 
   test.each([
     'zookeeper://ada:secret@a:1/x',

@@ -22,6 +22,7 @@ function startSession() {
       hosts: new Hosts(parseConnectString(zookeeperHosts).endpoints),
       sessionTimeout: 10_000,
       connectTimeout: 3_000,
+      maxRequestBytes: 1_048_575,
       maxReplyBytes: 1_024,
       maxInFlight: 100,
       newSession: 'never',

@@ -18,7 +18,7 @@ function registry(root = '') {
   })
   const onFault = (error: unknown) => void faults.push(error)
   return {
-    watches: new WatchRegistry({ chroot: new Chroot(root), armingBytes: 128 * 1_024, onFault }),
+    watches: new WatchRegistry({ chroot: new Chroot(root), armingBytes: () => 128 * 1_024, onFault }),
     faults,
     told,
     handler,

@@ -65,7 +65,8 @@ export class BatchWaits {
         await rejectOnAbort(withinTime(pause, changed), stop)
       }
     } finally {
-      await this.#leave(batch.uuid, watched)
+      // Not awaited: without a connection, the answer would arrive late and delay the caller.
+      this.#leave(batch.uuid, watched).catch(() => undefined)
     }
   }
 

@@ -1,5 +1,7 @@
 /** The object with which users add jobs to a batch, seal it and wait for it. `model/job-batch.ts` says what is counted. */
-import { InvalidArgument } from '../../../core/errors.ts'
+import { type InspectOptions, inspect } from 'node:util'
+import { asError, InvalidArgument } from '../../../core/errors.ts'
+import type { Logger } from '../../../core/log.ts'
 import { assertOptions } from '../../../core/options.ts'
 import { toDate } from '../../../core/time.ts'
 import type { Flow } from '../../../flow/index.ts'
@@ -14,6 +16,7 @@ import {
   toBatchState,
 } from '../../model/job-batch.ts'
 import { POST_OPTIONS, type PostOptions } from '../../model/posting.ts'
+import { sealIfLarge, unseal } from '../../model/sealed.ts'
 import { assertCancelOptions, assertWaitOptions, type CancelOptions, NO_REASON, type WaitOptions } from '../options.ts'
 import { type PostManyOptions, type PostManyResult, postMany, type TypedPostItem } from '../posting/post-many.ts'
 import type { PostedJob } from '../posting/posted-job.ts'
@@ -42,11 +45,14 @@ export interface BatchView extends BatchProgress {
   /** The owner name of the board that created it. */
   readonly who: string
   readonly createdAt: Date
+  /** The error if this release cannot read what the batch is; its numbers are right nevertheless. */
+  readonly error?: Error
 }
 
 /** The parts of its board that a batch needs. */
 export interface BatchHost {
   readonly who: string
+  readonly log: Logger
   readonly poster: Poster
   readonly waits: BatchWaits
   /** @throws InvalidState when the board is closed */
@@ -67,11 +73,23 @@ export type BatchPostItem<I extends object> = Omit<TypedPostItem<I>, 'batch'>
 export class Batch {
   readonly #definition: BatchDefinition
   readonly #host: BatchHost
+  #existing = 0
+  /** Whether this call of `board.batch` has created the batch; false if the batch was on the board before. */
+  readonly created: boolean
 
   /** @internal Boards create batches. */
-  constructor(definition: BatchDefinition, host: BatchHost) {
+  constructor(definition: BatchDefinition, host: BatchHost, { created = false }: { readonly created?: boolean } = {}) {
     this.#definition = definition
     this.#host = host
+    this.created = created
+  }
+
+  /**
+   * The number of posts through this object whose key was taken by a job outside of the batch. Such a post returns the other job, with
+   * `created` false, and the batch does not count this job.
+   */
+  get existing(): number {
+    return this.#existing
   }
 
   get uuid(): string {
@@ -110,7 +128,7 @@ export class Batch {
     this.#host.assertRunning()
     const { batch: _, ...known } = POST_OPTIONS
     assertOptions<object>(options, known, 'batch.post')
-    return this.#host.poster.post(flow, store, { ...options, batch: this.uuid })
+    return this.#note(await this.#host.poster.post(flow, store, { ...options, batch: this.uuid }))
   }
 
   /** Posts many jobs that belong to the batch, as `board.postMany` does. An item that the batch refuses is answered with an error. */
@@ -120,18 +138,36 @@ export class Batch {
   ): Promise<PostManyResult[]> {
     this.#host.assertRunning()
     const named = isIterable(items) ? withBatch(items, this.uuid) : items
-    return this.#host.poster.many((poster) => postMany(named, options, poster))
+    return this.#host.poster.many((poster) =>
+      postMany(named, options, {
+        post: async (flow, store, given) => this.#note(await poster.post(flow, store, given)),
+        // All of these jobs are created, or none of them: there is no existing job to note.
+        postTogether: (given) => poster.postTogether(given),
+      }),
+    )
+  }
+
+  #note(job: PostedJob): PostedJob {
+    if (!job.created && job.batch !== this.uuid) this.#existing += 1
+    return job
   }
 
   /**
    * Seals the batch: from now on only its own jobs can add jobs to it, and it ends when no job of it is open; at once if none is. Does
-   * nothing to a batch that is sealed already. Takes one transaction.
+   * nothing to a batch that is sealed already. Takes one transaction. Logs a warning if {@link existing} is not 0.
    *
    * @throws NotFound when the batch is not kept any more; OutcomeUnknown: seal it again
    */
   async seal(): Promise<BatchProgress> {
     this.#host.assertRunning()
-    return toProgress(await this.#host.change(this.uuid, { kind: 'seal' }))
+    const { log, change } = this.#host
+    const sealed = await change(this.uuid, { kind: 'seal' })
+    if (this.#existing > 0) {
+      const message =
+        'a batch does not count jobs whose keys were taken by jobs outside of it; see created and batch of the posted jobs'
+      log.warn({ batch: this.uuid, existing: this.#existing, total: sealed.total }, message)
+    }
+    return toProgress(sealed)
   }
 
   /** Returns its present state and the numbers of its jobs. Takes one round trip. @throws NotFound if the batch is not kept any more */
@@ -190,6 +226,17 @@ export class Batch {
     }
   }
 
+  /** Returns the definition of the batch without `meta`, as `JSON.stringify` writes it. */
+  toJSON(): Readonly<Record<string, unknown>> {
+    const { uuid, name, who, createdAt } = this
+    return { uuid, name, who, createdAt }
+  }
+
+  /** Returns the text for `console.log`, without `meta`. */
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    return `Batch ${inspect(this.toJSON(), options)}`
+  }
+
   /** Returns the uuid and the name of the batch, for messages. */
   toString(): string {
     return `batch ${this.uuid} (${this.name})`
@@ -206,10 +253,22 @@ function toProgress(batch: BatchCounts & BatchStatus): BatchProgress {
   }
 }
 
-/** Returns a batch as `board.batches` lists it. @throws IncompatibleVersion, InvalidPosting for a batch that this release cannot read */
+/** Returns a batch as `board.batches` lists it. */
 export function toBatchView(batch: StoredBatch): BatchView {
-  const { uuid, name, meta, who, createdAt } = decodeBatch(batch.uuid, batch.bytes)
-  return { ...{ uuid, name, meta, who, createdAt: toDate(createdAt) }, ...toProgress(batch) }
+  const { uuid, bytes } = batch
+  const progress = toProgress(batch)
+  try {
+    const { name, meta, who, createdAt } = decodeBatch(uuid, bytes)
+    // A list may have ten thousand batches: large data stays encoded until it is read.
+    const kept = unseal(sealIfLarge(meta, { kept: [], recordBytes: bytes.length }))
+    return { ...{ uuid, name, meta: kept, who, createdAt: toDate(createdAt) }, ...progress }
+  } catch (error) {
+    return {
+      ...{ uuid, name: 'unreadable', meta: {}, who: '', createdAt: new Date(0) },
+      ...progress,
+      error: asError(error),
+    }
+  }
 }
 
 function isIterable(items: unknown): boolean {

@@ -1,6 +1,9 @@
 /** Creates, finds and lists the batches of a board; cancels or restores all jobs of a batch. */
-import { InvalidArgument, InvalidState, NotFound, UnsupportedCapability } from '../../../core/errors.ts'
+import { mapInTurns } from '../../../core/async/turns.ts'
+import { Duplicate, InvalidArgument, InvalidState, NotFound, UnsupportedCapability } from '../../../core/errors.ts'
+import type { Logger } from '../../../core/log.ts'
 import { assertOptions } from '../../../core/options.ts'
+import { backoffDelay, sleep } from '../../../core/time.ts'
 import type { Backend, BatchStore } from '../../backend.ts'
 import { decodeBatch, encodeBatch } from '../../model/job-batch.ts'
 import { unknownBatchError } from '../../model/post-batch.ts'
@@ -24,6 +27,7 @@ export interface BatchesOptions {
 export interface BatchesParts {
   readonly backend: Backend
   readonly who: string
+  readonly log: Logger
   readonly poster: Poster
   readonly lookup: Pick<Lookup, 'locateAll'>
   readonly dependencies: DependencyResolver
@@ -40,6 +44,10 @@ const MAX_LIMIT = 10_000
 /** The number of jobs that are cancelled, or restored, at the same time. */
 const JOBS_AT_ONCE = 200
 
+/** The number of attempts to create a batch whose key belongs to an unreadable batch, and the pauses between them: 2.5 seconds in all. */
+const MAX_CREATE_ATTEMPTS = 8
+const CREATE_PAUSES_MS = { first: 20, max: 2_000, jitter: 'none' } as const
+
 export class Batches {
   readonly #parts: BatchesParts
   readonly #host: BatchHost
@@ -47,11 +55,11 @@ export class Batches {
   readonly waits: BatchWaits
 
   constructor(parts: BatchesParts) {
-    const { backend, who, poster, assertRunning, signal } = parts
+    const { backend, who, log, poster, assertRunning, signal } = parts
     this.#parts = parts
     this.waits = new BatchWaits({ store: () => backend.batches, signal })
     this.#host = {
-      ...{ who, poster, assertRunning, waits: this.waits },
+      ...{ who, log, poster, assertRunning, waits: this.waits },
       read: async (uuid) => {
         const found = await this.#store.find(uuid)
         if (found) return found
@@ -63,13 +71,33 @@ export class Batches {
     }
   }
 
-  /** Creates a batch without jobs. @throws as {@link toBatchDefinition}; Duplicate if the board has a batch with this uuid */
+  /**
+   * Creates a batch without jobs. With a key, returns the batch with this key if the board keeps one.
+   *
+   * @throws as {@link toBatchDefinition}; Duplicate if the board has a batch with the given uuid; InvalidState if the batch with the key is damaged
+   */
   async create(options: BatchOptions): Promise<Batch> {
     const { poster, who, backend } = this.#parts
     const store = this.#store
     const definition = await toBatchDefinition(options, { poster, who, now: backend.now() })
-    await store.create({ uuid: definition.uuid, bytes: encodeBatch(definition) })
-    return new Batch(definition, this.#host)
+    const { uuid } = definition
+    const bytes = encodeBatch(definition)
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await store.create({ uuid, bytes })
+        return new Batch(definition, this.#host, { created: true })
+      } catch (error) {
+        if (options.key === undefined || !(error instanceof Duplicate)) throw error
+      }
+      const found = await store.find(uuid)
+      if (found) return new Batch(decodeBatch(uuid, found.bytes), this.#host)
+      // The board removes the batch with this key just now, or its record is damaged: then every attempt would fail.
+      if (attempt === MAX_CREATE_ATTEMPTS)
+        throw new InvalidState(
+          `batch ${uuid} (${definition.name}), which has the key, can neither be read nor created again; remove its record, or use another key`,
+        )
+      await sleep(backoffDelay(attempt, CREATE_PAUSES_MS), { signal: this.#parts.signal })
+    }
   }
 
   /** Returns the batch with this uuid. @throws NotFound */
@@ -88,7 +116,7 @@ export class Batches {
     const { limit = DEFAULT_LIMIT } = options
     if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
       throw new InvalidArgument(`batches: limit must be a whole number from 1 to ${MAX_LIMIT}, got ${String(limit)}`)
-    return (await this.#store.list({ limit })).map(toBatchView)
+    return mapInTurns(await this.#store.list({ limit }), toBatchView)
   }
 
   async #cancelJobs(uuid: string, reason: string): Promise<void> {

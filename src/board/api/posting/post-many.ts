@@ -9,7 +9,7 @@
  * Enough posts are under way at once to fill the next transaction before the current one is answered. Items are read only when they are
  * needed, so a long source needs no memory.
  */
-import { createDeferred, followSignals, rejectOnAbort } from '../../../core/async/abort.ts'
+import { answerInTime, createDeferred, followSignals, rejectOnAbort } from '../../../core/async/abort.ts'
 import type { Stoppable } from '../../../core/async/abort-flag.ts'
 import { keepNewest } from '../../../core/collections/keep-newest.ts'
 import { asError, InvalidArgument } from '../../../core/errors.ts'
@@ -59,7 +59,9 @@ export async function postMany(
   assertOptions(options, { atomic: true, signal: true, onResult: true }, 'postMany')
   if (typeof Object(items)[Symbol.iterator] !== 'function' && typeof Object(items)[Symbol.asyncIterator] !== 'function')
     throw new InvalidArgument('postMany: the first argument must be an array, or another iterable, of { flow, store }')
-  return options.atomic ? postTogether(items, options, poster) : postEach(items, options, poster)
+  const { signal } = options
+  const work = () => (options.atomic ? postTogether(items, options, poster) : postEach(items, options, poster))
+  return answerInTime({ signal }, { work })
 }
 
 async function postEach(

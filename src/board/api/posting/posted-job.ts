@@ -1,4 +1,5 @@
 /** A job as `post` returns it: the job, and whether this post has created it. */
+import { defined } from '../../../core/options.ts'
 import type { JobEntry } from '../../model/entry.ts'
 import type { KeyTakenReason } from '../../model/key.ts'
 import type { Posting } from '../../model/posting.ts'
@@ -32,6 +33,11 @@ export class PostedJob extends Job {
     this.replaced = options.taken?.replaced === true
     this.isFollowed()
     this.#expected = options.expected
+  }
+
+  override toJSON(): Readonly<Record<string, unknown>> {
+    const { created, because, replaced } = this
+    return { ...super.toJSON(), created, ...defined({ because }), replaced }
   }
 
   protected override get expectedPost(): ExpectedPost | undefined {

@@ -64,6 +64,8 @@ export class Poster {
     keyTaken: (entry: JobEntry, posting: Posting) => void
     /** Returns the uuid of a job of the batch that this board has claimed, if there is one. */
     heldMember: (batch: string) => string | undefined
+    /** Ends a doomed job. Resolves when the job has ended, or could not be ended now. */
+    endDoomed: (id: string) => Promise<void>
     /** The signal that ends the background work, because the board is closed. */
     signal: AbortSignal
     /** Records the posts; undefined without telemetry. */

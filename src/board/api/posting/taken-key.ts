@@ -6,8 +6,11 @@
  * the new posting as a whole, or the replacement is refused and the post looks again.
  */
 import { InvalidState, NotFound, Unclaimable } from '../../../core/errors.ts'
+import { MAX_DURATION_MS } from '../../../core/time.ts'
 import type { Backend, KeyTaken, StoredJob } from '../../backend.ts'
+import { isDoomed } from '../../model/dependencies.ts'
 import { type JobEntry, newEntry } from '../../model/entry.ts'
+import { HOLD_FLOW } from '../../model/expiry.ts'
 import type { KeyTakenReason, OnTakenKey } from '../../model/key.ts'
 import { type Posting, toFormat } from '../../model/posting.ts'
 import type { LiveView } from '../../view/live-view.ts'
@@ -36,12 +39,21 @@ export class TakenKeys {
   readonly #backend: Backend
   readonly #view: Pick<LiveView, 'addOwnWrite' | 'follower'>
 
+  readonly #endDoomed: (id: string) => Promise<void>
+
+  /** @param options.endDoomed ends a job that is doomed, and resolves when it has ended or could not be ended now */
   constructor({
     backend,
     view,
-  }: { readonly backend: Backend; readonly view: Pick<LiveView, 'addOwnWrite' | 'follower'> }) {
+    endDoomed,
+  }: {
+    readonly backend: Backend
+    readonly view: Pick<LiveView, 'addOwnWrite' | 'follower'>
+    readonly endDoomed: (id: string) => Promise<void>
+  }) {
     this.#backend = backend
     this.#view = view
+    this.#endDoomed = endDoomed
   }
 
   /**
@@ -55,10 +67,19 @@ export class TakenKeys {
     asked: AskedPost,
     taken: KeyTaken,
   ): Promise<TakenJob | undefined> {
+    if (await this.#hasEnded(found.stored)) return undefined
     if (asked.onApplied === 'replace') return this.#replace(found.entry, asked, taken)
     const { entry, stored } = found
     const isStarted = entry.claimed || stored.posting.runs > 0
     return { entry, posting: stored.posting, taken: { because: isStarted ? 'running' : 'waiting' } }
+  }
+
+  /** Returns whether the job was doomed, and has ended now: its key is free. */
+  async #hasEnded({ id, posting }: StoredJob): Promise<boolean> {
+    if (!isDoomed(posting) || !(await this.#backend.cancellation(id))) return false
+    await this.#endDoomed(id)
+    const [left] = await this.#backend.read([id])
+    return left === undefined
   }
 
   async #replace(entry: JobEntry, { posting: asked }: AskedPost, taken: KeyTaken): Promise<TakenJob | undefined> {
@@ -139,6 +160,15 @@ function toReplacement(
  */
 export function toRestored({ delay: _, replacedAfter, keyFor, expiresAfter, ...rest }: Posting): Posting {
   const elapsed = replacedAfter ?? 0
+  // The poster does not claim the job any more, and other owners may need longer to claim it. The job of a hold is of no use to them.
+  if (rest.reservedFor !== undefined && rest.runs === 0 && rest.details.flow !== HOLD_FLOW)
+    return {
+      ...rest,
+      ...(keyFor === undefined ? {} : { keyFor }),
+      replacedAfter: 0,
+      expiresAfter: MAX_DURATION_MS,
+      attempts: [],
+    }
   return {
     ...rest,
     // Postgres keeps the posting in the trash as it is, and stores what differs from it.

@@ -38,10 +38,12 @@ import {
   type WriteRequest,
   type Written,
 } from '../../backend.ts'
+import { isFirstRun } from '../../model/dependencies.ts'
 import type { EndedJob } from '../../model/ended-job.ts'
 import type { LimitUse, TokenRequest, TokensTaken } from '../../model/limits.ts'
 import { encodePosting, MAX_POSTING_BYTES, type Posting, readSizedPosting } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
+import { UnreadableValues } from '../unreadable-values.ts'
 import { type MemoryPost, MemorySpace } from './space.ts'
 
 const spacesByName = new Map<string, MemorySpace>()
@@ -64,6 +66,7 @@ export class MemoryBackend implements Backend {
   readonly #space: MemorySpace
   #open: { readonly sink: BackendSink; session: string } | undefined
   #unsubscribe: (() => void) | undefined
+  readonly #unreadable = new UnreadableValues({ onError: (error) => this.#open?.sink.error(error) })
   readonly #followed = new Set<string>()
   readonly #recordWatches = new Map<string, () => void>()
   readonly #batchWatches = new Map<string, () => void>()
@@ -178,7 +181,10 @@ export class MemoryBackend implements Backend {
     return choices.map(({ id, revision, posting, who, limits }) =>
       catchError(() => ({
         session,
-        ...this.#space.claim({ id, revision, bytes: encodeWithinLimit(posting), held: { who, session }, limits }),
+        ...this.#space.claim({
+          ...{ id, revision, bytes: encodeWithinLimit(posting), held: { who, session }, limits },
+          isFirstRun: isFirstRun(posting),
+        }),
       })),
     )
   }
@@ -204,8 +210,10 @@ export class MemoryBackend implements Backend {
   }
 
   async settle(settlement: Settlement): Promise<void> {
-    this.#requireOpen()
-    if (this.#space.settle(settlement, encodeWithinLimit(settlement.posting))) return
+    const { sink } = this.#requireOpen()
+    const isSettled = this.#space.settle(settlement, encodeWithinLimit(settlement.posting))
+    this.#reportDoomed(sink)
+    if (isSettled) return
     throw new ClaimLost(`job ${settlement.posting.uuid}: the claim is gone; stop and write nothing`)
   }
 
@@ -215,8 +223,14 @@ export class MemoryBackend implements Backend {
   }
 
   async discard(discarded: DiscardRequest): Promise<void> {
-    this.#requireOpen()
+    const { sink } = this.#requireOpen()
     this.#space.discard(discarded, encodeWithinLimit(discarded.posting))
+    this.#reportDoomed(sink)
+  }
+
+  #reportDoomed(sink: BackendSink): void {
+    const ids = this.#space.takeDoomed()
+    if (ids.length > 0) sink.doomed(ids)
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {
@@ -249,7 +263,7 @@ export class MemoryBackend implements Backend {
 
   async history({ limit }: { readonly limit: number }): Promise<readonly EndedJob[]> {
     this.#requireOpen()
-    return this.#space.history.newest(limit)
+    return this.#space.history.newest(limit, this.#unreadable)
   }
 
   async endedJobs(uuids: readonly string[]): Promise<readonly (EndedJob | undefined)[]> {
@@ -301,6 +315,11 @@ export class MemoryBackend implements Backend {
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
     this.#requireOpen()
     return this.#space.trashedEntry(id)
+  }
+
+  async findTrashed(uuid: string): Promise<TrashedEntry | undefined> {
+    this.#requireOpen()
+    return this.#space.findTrashed(uuid)
   }
 
   async write({ changes, posts }: WriteRequest): Promise<Written> {

@@ -1,5 +1,6 @@
 /** The jobs that have ended last on a memory board. */
 import { decodeEndedJob, type EndedJob, encodeEndedJob, type HistoryEntry } from '../../model/ended-job.ts'
+import type { UnreadableValues } from '../unreadable-values.ts'
 
 export class MemoryHistory {
   /** Encoded jobs by uuid, oldest first. */
@@ -20,8 +21,8 @@ export class MemoryHistory {
   }
 
   /** Returns the newest jobs, newest first. */
-  newest(limit: number): EndedJob[] {
+  newest(limit: number, unreadable: UnreadableValues): EndedJob[] {
     const uuids = [...this.#jobs.keys()].slice(-limit).reverse()
-    return uuids.flatMap((uuid) => this.find(uuid) ?? [])
+    return uuids.flatMap((uuid) => this.find(uuid) ?? unreadable.leftOut('history', uuid))
   }
 }

@@ -81,7 +81,12 @@ type Trashing = TrashReason & { readonly posting: Posting; readonly bytes: Uint8
 type AlarmedPosting = Partial<Pick<Posting, 'delay' | 'expiresAfter' | 'runs'>>
 
 /** An entry of the trash, as one transaction writes it. */
-type MemoryTrashEntry = TrashReason & { readonly bytes: Uint8Array; readonly who: string; readonly at: Date }
+type MemoryTrashEntry = TrashReason & {
+  readonly uuid: string
+  readonly bytes: Uint8Array
+  readonly who: string
+  readonly at: Date
+}
 
 /** A board that is notified of changes in the space. */
 export interface SpaceListener {
@@ -105,6 +110,7 @@ export class MemorySpace {
   readonly history = new MemoryHistory()
   readonly batches = new MemoryBatches()
   readonly #ownClock: AlarmClock | undefined
+  readonly #doomed: string[] = []
   #paused = false
   #sequence = 0
   #sessions = 0
@@ -194,11 +200,12 @@ export class MemorySpace {
     bytes: Uint8Array
     held: MemoryClaim
     limits: ClaimLimits | undefined
+    isFirstRun: boolean
   }): Omit<ClaimGrant, 'session'> {
-    const { id, revision, bytes, held, limits } = choice
+    const { id, revision, bytes, held, limits, isFirstRun } = choice
     if (this.#paused) throw new Unclaimable(`${id}: the board is paused`)
     const row = this.#requireUnclaimed(id, revision)
-    if (this.dependencies.waits(id) && !this.#cancellations.has(id))
+    if (this.dependencies.waits(id) && (isFirstRun || !this.#cancellations.has(id)))
       throw new Unclaimable(`${id}: it waits for other jobs`)
     this.#permits.acquire(id, row.posting)
     const arrivals = this.#takeLimits(id, row, limits)
@@ -344,6 +351,12 @@ export class MemorySpace {
     return row && toTrashedEntry(id, row)
   }
 
+  /** Returns the newest entry with this uuid. */
+  findTrashed(uuid: string): TrashedEntry | undefined {
+    const id = [...this.#trash].findLast(([, row]) => row.uuid === uuid)?.[0]
+    return id === undefined ? undefined : this.trashedEntry(id)
+  }
+
   register(entity: Entity, session: string): void {
     const key = JSON.stringify([entity.kind, entity.name])
     const living = this.#entities.get(key)
@@ -412,8 +425,9 @@ export class MemorySpace {
     this.#cancellations.delete(id)
     if (row?.posting.key !== undefined) this.keys.release(row.posting.key, id)
     if (trash) {
-      const { bytes, who, reason, failure } = trash
-      this.#trash.set(id, { bytes, who, reason, at: new Date(this.clock.now()), ...(failure ? { failure } : {}) })
+      const { posting, bytes, who, reason, failure } = trash
+      const entry = { uuid: posting.uuid, bytes, who, reason, at: new Date(this.clock.now()) }
+      this.#trash.set(id, { ...entry, ...(failure ? { failure } : {}) })
       changes.unshift({ kind: 'trashed', id })
     }
     if (history) this.history.add(history)
@@ -422,11 +436,17 @@ export class MemorySpace {
     if (row) this.#postCallback(this.batches.end(row.posting, counted))
   }
 
+  /** Returns the jobs that ends have cancelled since the last call. */
+  takeDoomed(): readonly string[] {
+    return this.#doomed.splice(0)
+  }
+
   /** Frees the jobs that depend on one that has ended, or requests to cancel them. */
   #endDependencies(id: string, trash: Trashing | undefined): BoardChange[] {
     const { ready, failed } = this.dependencies.end(id, trash ? 'trashed' : 'done')
     const cancelled = trash ? failed.filter((dependent) => !this.#cancellations.has(dependent)) : []
     for (const dependent of cancelled) if (trash) this.#cancellations.set(dependent, cascadeCancellation(trash))
+    this.#doomed.push(...cancelled)
     return [
       ...ready.map((dependent): BoardChange => ({ kind: 'ready', id: dependent })),
       ...cancelled.map((dependent): BoardChange => ({ kind: 'cancelled', id: dependent })),

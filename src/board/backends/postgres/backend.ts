@@ -5,7 +5,7 @@
  */
 
 import { rejectOnAbort } from '../../../core/async/abort.ts'
-import { InvalidPosting, InvalidState, NotConnected } from '../../../core/errors.ts'
+import { InvalidPosting, InvalidState, isError, NotConnected } from '../../../core/errors.ts'
 import type { Logger } from '../../../core/log.ts'
 import { type Result, settleEach } from '../../../core/result.ts'
 import { withinTime } from '../../../core/time.ts'
@@ -56,9 +56,10 @@ import type { Posting, SqlClient } from '../../model/posting.ts'
 import type { RecordName, StoredRecord } from '../../model/record.ts'
 import { ServerClock } from '../server-clock.ts'
 import { pagesOf, selectTrash } from '../trash-pages.ts'
+import { UnreadableValues } from '../unreadable-values.ts'
 import type { WindowSize } from '../window-size.ts'
 import { BatchRows } from './batch-rows.ts'
-import { readTransactionState } from './caller-transaction.ts'
+import { readIdentity, readTransactionState } from './caller-transaction.ts'
 import { CleanUp } from './clean-up.ts'
 import { translateErrors } from './errors.ts'
 import { type FeedSource, PostgresChangeFeed, parseFollowed } from './feed.ts'
@@ -387,13 +388,17 @@ export class PostgresBackend implements Backend {
     for (const page of pagesOf(selectTrash(index, listing, ({ id }) => jobId(id)))) {
       const entries = await translateErrors(what, () => reader.trashPage(page))
       for (const entry of listing?.newestFirst ? entries.toReversed() : entries)
-        if (entry instanceof Error) sink.error(entry)
+        if (isError(entry)) sink.error(entry)
         else yield entry
     }
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
     return translateErrors(`looking for ${id} in the trash`, () => this.#requireOpen.reader.trashedEntry(id))
+  }
+
+  async findTrashed(uuid: string): Promise<TrashedEntry | undefined> {
+    return translateErrors(`looking for ${uuid} in the trash`, () => this.#requireOpen.reader.findTrashed(uuid))
   }
 
   async register(entity: Entity): Promise<void> {
@@ -504,7 +509,8 @@ export class PostgresBackend implements Backend {
     const { schema } = location
     const { uri } = this
     const { signal } = this.#closing
-    const requesting = { location, uri, signal, recoveryTimeoutMs: ttl }
+    const onEndedBackend = () => cleanUp.noteEndedBackend()
+    const requesting = { location, uri, signal, recoveryTimeoutMs: ttl, board, who, onEndedBackend }
     const [posts, claims, tokens, batchChanges, others] = [
       new FunctionCaller(requesting),
       new FunctionCaller(requesting),
@@ -521,10 +527,11 @@ export class PostgresBackend implements Backend {
       board,
       sink,
       period,
+      listens: listen,
       misnumbered,
       onServerTime: (at) => this.#clock.observe(at),
     })
-    const cleanUp = new CleanUp({ driver: this.#pool, schema, board, signal, onError: failed })
+    const cleanUp = new CleanUp({ driver: this.#pool, schema, board, sink, signal, onError: failed })
     const keeper = new SessionKeeper({
       ...{ location, uri, board, who, ttl, onError: failed },
       listens: () => listen && this.#isSubscribed,
@@ -547,6 +554,7 @@ export class PostgresBackend implements Backend {
       onResumed: ({ label }) => {
         sink.session({ state: 'connected', session: label })
         void locks.retake()
+        cleanUp.noteEndedBackend()
         if (this.#isFollowing && !this.#isSubscribed) sink.gap()
         // Notifications of the time without a connection are lost.
         else if (this.#watchedKinds.size > 0) sink.records()
@@ -578,6 +586,7 @@ export class PostgresBackend implements Backend {
           sink.followed(parseFollowed(payload))
           return
         }
+        feed.onAnnounced()
         // For requests of this process, the feed is read before the caller receives the answer.
         if (requests.every((request) => request.backend !== backend)) void feed.caughtUp()
       },
@@ -589,13 +598,15 @@ export class PostgresBackend implements Backend {
       onApplied: (reason) => keeper.current && keeper.markLost(keeper.current, reason),
     })
     const changer = new BoardWriter({
-      ...{ schema, board, posts, claims, others, locks, failed },
+      ...{ schema, board, posts, claims, others, locks },
       session: () => keeper.current,
       onSessionOver: (session) =>
         keeper.markLost(session, new NotConnected(`${uri}: another participant ended the session`)),
       catchUp: () => feed.caughtUp(),
       onGone: (id) => sink.changes([{ kind: 'gone', id, again: true }]),
+      onDoomed: (ids) => sink.doomed(ids),
       statusOf: (jobs) => reader.statusOf(jobs),
+      identity: () => readIdentity(this.#pool, schema),
     })
     const sections = new PostgresSections({ driver: this.#pool, schema, board, uri, misnumbered })
     const limits = new LimitRows({ driver: this.#pool, requests: tokens, schema, board })
@@ -604,7 +615,10 @@ export class PostgresBackend implements Backend {
       catchUp: () => feed.caughtUp(),
       statusOf: (jobs) => reader.statusOf(jobs),
     })
-    const history = new HistoryRows({ driver: this.#pool, schema, board })
+    const history = new HistoryRows({
+      ...{ driver: this.#pool, schema, board },
+      unreadable: new UnreadableValues({ onError: (error) => sink.error(error) }),
+    })
     return {
       ...{ sink, reader, sections, changer, feed, keeper, locks, records, limits, history },
       ...{ number: board, batchChanges, requests },

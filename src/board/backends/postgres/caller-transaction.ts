@@ -78,3 +78,20 @@ function driverStatus(client: object): unknown {
   const { getTransactionStatus }: { readonly getTransactionStatus?: unknown } = Object(client)
   return typeof getTransactionStatus === 'function' ? getTransactionStatus.call(client) : undefined
 }
+
+/**
+ * Returns an SQL expression that identifies the database of a board: its name, and the time at which the tables of the schema were created. A copy of
+ * the database under the same name has the same identity, and so has a server that takes over.
+ */
+export function boardIdentity(schema: string): string {
+  const madeAt = `SELECT extract(epoch FROM min(applied_at))::numeric(20, 6)::text FROM ${schema}.migrations WHERE part = 'board'`
+  return `pg_catalog.current_database() || ' ' || coalesce((${madeAt}), '')`
+}
+
+/** Reads the identity of a board over a connection of its own. */
+export async function readIdentity(driver: SqlDriver, schema: string): Promise<string> {
+  const { rows } = await translateErrors('posting', () =>
+    driver.query(`SELECT ${boardIdentity(schema)} AS identity`, []),
+  )
+  return String(rows[0]?.['identity'])
+}

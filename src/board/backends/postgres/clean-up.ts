@@ -2,32 +2,42 @@
  * Takes over from dead participants, and deletes obsolete changes and receipts. Every participant does both for all others:
  * the transaction of the takeover decides whether a participant is dead.
  *
- * A stopped owner is silent for twice its session's timeout, while its backend still holds the session's lock. A stopped
- * backend ends only after it continues. Until then its jobs cannot be claimed by others, because it may still own them.
+ * A stopped backend ends only after it continues. Its session is taken over nevertheless, except for jobs that a transaction of the backend
+ * has locked: see `functions/sessions.sql`. Backends that do not end are reported.
  */
-import { NotConnected } from '../../../core/errors.ts'
+import { isError, NotConnected } from '../../../core/errors.ts'
 import { backoffDelay, monotonic, sleep } from '../../../core/time.ts'
 import { decodeText, type SqlDriver } from '../../../postgres/index.ts'
+import type { BackendSink } from '../../backend.ts'
 import { translateErrors } from './errors.ts'
 
 export interface CleanUpOptions {
   readonly driver: SqlDriver
   readonly schema: string
   readonly board: number
+  readonly sink: Pick<BackendSink, 'health'>
   readonly signal: AbortSignal
   readonly onError: (error: Error) => void
 }
 
 /** The shortest interval between two deletions of obsolete changes and receipts, in milliseconds. */
 const PRUNE_PERIOD_MS = 60_000
+/**
+ * The shortest interval between two searches for backends that do not end, in milliseconds; longer than the time after which the server
+ * lists one.
+ */
+const LOOK_PERIOD_MS = 11_000
 /** Limit of requests to terminate one backend, within some seconds; the next heartbeat begins again. */
 const MAX_TERMINATE_ATTEMPTS = 12
 
 export class CleanUp {
   readonly #options: CleanUpOptions
   readonly #takeOvers = new Set<number>()
-  /** Sessions whose backends did not end, and which were reported. */
+  /** The backends that were reported because they do not end. */
   readonly #reported = new Set<number>()
+  /** Whether backends were asked to end, and may not have done so. */
+  #mayBeStopped = false
+  #lookedAt = Number.NEGATIVE_INFINITY
   #prunedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: CleanUpOptions) {
@@ -41,6 +51,7 @@ export class CleanUp {
       this.#takeOvers.add(session)
       void this.#takeOver(session).finally(() => this.#takeOvers.delete(session))
     }
+    if (this.#mayBeStopped && monotonic() - this.#lookedAt >= LOOK_PERIOD_MS) void this.#reportStopped()
     if (monotonic() - this.#prunedAt < PRUNE_PERIOD_MS) return
     this.#prunedAt = monotonic()
     void this.#callFunction('deleting obsolete changes and receipts', 'prune', this.#options.board)
@@ -51,24 +62,31 @@ export class CleanUp {
     const { signal } = this.#options
     for (let attempt = 1; attempt <= MAX_TERMINATE_ATTEMPTS && !signal.aborted; attempt += 1) {
       const outcome = await this.#callFunction('taking over from a dead participant', 'take_over', session)
-      if (outcome === 'hung') await this.#report(session)
-      else this.#reported.delete(session)
-      if (outcome !== 'hung') return
+      if (outcome === 'hung') this.noteEndedBackend()
+      else return
       await sleep(backoffDelay(attempt, { first: 20, max: 1_000 }), { signal }).catch(() => undefined)
     }
   }
 
-  /** Reports a session whose backend does not end: once per session, although termination is requested repeatedly. */
-  async #report(session: number): Promise<void> {
-    if (this.#reported.has(session)) return
-    const { board, onError } = this.#options
-    const owners = await this.#callFunction('looking for stopped owners', 'stopped_owners', board)
-    const owner = Array.isArray(owners)
-      ? (owners as StoppedOwner[]).find((each) => each.session === session)
-      : undefined
-    if (!owner || this.#reported.has(session)) return
-    this.#reported.add(session)
-    onError(stoppedOwnerError({ ...owner, who: decodeText(owner.who) }))
+  /** Notes that a backend was asked to end: if it does not end, it is reported. */
+  noteEndedBackend(): void {
+    if (!this.#mayBeStopped) this.#lookedAt = monotonic()
+    this.#mayBeStopped = true
+  }
+
+  /** Reports each backend that does not end, once. */
+  async #reportStopped(): Promise<void> {
+    this.#lookedAt = monotonic()
+    const { board, sink, onError } = this.#options
+    const found = await this.#callFunction('looking for stopped backends', 'stopped_backends', board)
+    const stopped = Array.isArray(found) ? (found as StoppedBackend[]) : []
+    this.#mayBeStopped = stopped.length > 0
+    for (const each of stopped) {
+      if (this.#reported.has(each.backend)) continue
+      this.#reported.add(each.backend)
+      sink.health('backendStopped')
+      onError(new NotConnected(describeStopped({ ...each, who: decodeText(each.who) })))
+    }
   }
 
   async #callFunction(what: string, name: string, argument: number): Promise<unknown> {
@@ -79,27 +97,24 @@ export class CleanUp {
       )
       return rows[0]?.['answer']
     } catch (error) {
-      if (!signal.aborted && error instanceof Error) onError(error)
+      if (!signal.aborted && isError(error)) onError(error)
       return undefined
     }
   }
 }
 
-/** A stopped owner, as `stopped_owners` in `functions/sessions.sql` returns it. */
-interface StoppedOwner {
-  readonly session: number
-  readonly who: string
+/** A backend that does not end, as `stopped_backends` in `functions/sessions.sql` returns it. */
+export interface StoppedBackend {
   readonly backend: number
-  /** The time since its last heartbeat, in seconds. */
-  readonly silent: number
+  readonly who: string
+  /** The time since it was asked to end, in seconds. */
+  readonly seconds: number
+  /** The number of jobs that its owner's transactions keep claimed. */
   readonly jobs: number
 }
 
-/** Returns the error that names the process to end on the server, and the number of jobs that wait for it. */
-function stoppedOwnerError({ who, backend, silent, jobs }: StoppedOwner): NotConnected {
-  return new NotConnected(
-    `owner ${who} has been silent for ${Math.round(silent)} s, and its Postgres backend ${backend} does not end: ${jobs} ` +
-      `${jobs === 1 ? 'job stays' : 'jobs stay'} claimed until it does; look at process ${backend} on the database's server ` +
-      '(stopped, or waiting for a disk?), let it go on (kill -CONT) or restart Postgres',
-  )
+/** Returns a message with the process to end on the server, and the number of jobs that stay claimed until it ends. */
+export function describeStopped({ backend, who, seconds, jobs }: StoppedBackend): string {
+  const effect = jobs === 0 ? '' : `; ${jobs} ${jobs === 1 ? 'job stays' : 'jobs stay'} claimed until it does`
+  return `Postgres backend ${backend} of owner ${who} was asked to end ${Math.round(seconds)} s ago, and does not${effect}: look at process ${backend} on the database's server (stopped, or waiting for a disk?), let it go on (kill -CONT) or restart Postgres`
 }

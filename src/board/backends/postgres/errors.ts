@@ -32,7 +32,8 @@ export function toBoardError(what: string, thrown: unknown): Error {
  *   had lost would have two owners. Settings that are stricter than `local` are kept.
  */
 export const SET_READ_COMMITTED = `SELECT set_config('default_transaction_isolation', 'read committed', false),
-  CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'local', false) END`
+  CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'local', false) END,
+  pg_backend_pid() AS backend, (SELECT backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()) AS start`
 
 /** Translates the errors of an operation that only reads, or that can be repeated without harm. */
 export async function translateErrors<T>(what: string, ask: () => Promise<T>): Promise<T> {

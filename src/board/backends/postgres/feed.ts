@@ -8,10 +8,13 @@
  * A notification only means that there are changes to read. Without notifications the feed polls once per period, and after
  * each request of this process before the caller receives the answer.
  */
+
 import { createDeferred, type Deferred } from '../../../core/async/abort.ts'
+import { startTimer } from '../../../core/time.ts'
 import type { PostgresConnection } from '../../../postgres/index.ts'
 import type { BackendSink, BoardChange } from '../../backend.ts'
 import { PRIORITIES } from '../../model/claim-order.ts'
+import { NotificationCanary } from '../notification-canary.ts'
 import { isJobNumber, jobId } from './records.ts'
 
 /**
@@ -19,7 +22,7 @@ import { isJobNumber, jobId } from './records.ts'
  */
 const CHANGE_RETENTION_MS = 60_000
 
-type FeedSink = Pick<BackendSink, 'changes' | 'paused' | 'gap' | 'jobCount'>
+type FeedSink = Pick<BackendSink, 'changes' | 'paused' | 'gap' | 'jobCount' | 'health'>
 
 export interface PostgresFeedOptions {
   readonly schema: string
@@ -27,6 +30,8 @@ export interface PostgresFeedOptions {
   readonly sink: FeedSink
   /** The time between two polls without notifications, in milliseconds. */
   readonly period: number
+  /** Whether its connections listen to notifications; true by default. */
+  readonly listens?: boolean
   /** Called at each poll with the server's clock, in milliseconds since 1970. */
   readonly onServerTime: (at: number) => void
   /** Called with an invalid number of a job; changes of that job are omitted. */
@@ -40,6 +45,7 @@ export interface FeedSource {
 
 export class PostgresChangeFeed {
   readonly #options: PostgresFeedOptions
+  readonly #canary: NotificationCanary | undefined
   #source: FeedSource | undefined
   /** The source to which it was attached last, if it was not detached since. */
   #attaching: FeedSource | undefined
@@ -53,6 +59,7 @@ export class PostgresChangeFeed {
 
   constructor(options: PostgresFeedOptions) {
     this.#options = options
+    if (options.listens ?? true) this.#canary = new NotificationCanary(options)
   }
 
   /** Begins to deliver changes, from a snapshot that is older than the listing that follows. */
@@ -62,6 +69,7 @@ export class PostgresChangeFeed {
     // It was detached meanwhile: its timer would keep the process alive.
     if (this.#attaching !== source) return
     this.#source = source
+    this.#canary?.restart()
     this.#schedulePoll()
   }
 
@@ -85,6 +93,12 @@ export class PostgresChangeFeed {
     this.#source = source
     this.#waitForResume()
     await this.caughtUp()
+    this.#canary?.restart()
+  }
+
+  /** Notes a notification of the board, also one for a request of this process. */
+  onAnnounced(): void {
+    this.#canary?.onAnnounced()
   }
 
   #waitForResume(): void {
@@ -139,7 +153,10 @@ export class PostgresChangeFeed {
       if (this.#source !== source) return false
       const before = this.#seenAt
       this.#applyRow(rows[0])
-      this.#notify(rows[0]?.['told'])
+      const changes = rows[0]?.['told']
+      if (changes) this.#canary?.onRead()
+      this.#canary?.check()
+      this.#report(changes)
       if (this.#seenAt - before > CHANGE_RETENTION_MS) await this.#reportGap(source)
     } catch (error) {
       if (this.#source !== source) return false
@@ -158,7 +175,7 @@ export class PostgresChangeFeed {
 
   #schedulePoll(): void {
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => void this.caughtUp(), this.#options.period)
+    this.#timer = startTimer(() => void this.caughtUp(), this.#options.period)
   }
 
   #applyRow(row: Readonly<Record<string, unknown>> | undefined): void {
@@ -167,10 +184,11 @@ export class PostgresChangeFeed {
     this.#options.onServerTime(this.#seenAt)
   }
 
-  #notify(notification: unknown): void {
-    if (!Array.isArray(notification)) return
+  /** Reports the changes of a poll. They come as the column `told`: parts of transactions, or null. */
+  #report(changes: unknown): void {
+    if (!Array.isArray(changes)) return
     const batch: BoardChange[] = []
-    for (const [kind, jobs, ranks, dues] of notification as TransactionPart[]) {
+    for (const [kind, jobs, ranks, dues] of changes as TransactionPart[]) {
       if (kind === 'paused' || kind === 'resumed') this.#options.sink.paused(kind === 'paused')
       for (const [index, job] of jobs.entries()) {
         if (!isJobNumber(job)) this.#options.misnumbered(job)

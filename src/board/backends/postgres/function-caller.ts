@@ -15,7 +15,7 @@ import { randomUUID } from 'node:crypto'
 import { retry } from '../../../core/async/retry.ts'
 import { NotConnected, OutcomeUnknown } from '../../../core/errors.ts'
 import { monotonic } from '../../../core/time.ts'
-import { PostgresConnection, type PostgresLocation, toPostgresError } from '../../../postgres/index.ts'
+import { encodeText, PostgresConnection, type PostgresLocation, toPostgresError } from '../../../postgres/index.ts'
 import { SET_READ_COMMITTED, toBoardError } from './errors.ts'
 
 export interface FunctionCall {
@@ -36,6 +36,10 @@ export interface FunctionCallerOptions {
   readonly location: PostgresLocation
   /** The board's URI without a password, for errors. */
   readonly uri: string
+  readonly board: number
+  readonly who: string
+  /** Called after the backend of a lost connection was asked to end. */
+  readonly onEndedBackend: () => void
   /** The time limit for the recovery of a lost answer, in milliseconds. */
   readonly recoveryTimeoutMs: number
   /** Fires when lost answers need no recovery any more. */
@@ -51,6 +55,8 @@ export class FunctionCaller {
   readonly #laneId = randomUUID()
   #number = 0
   #connection: Promise<PostgresConnection> | undefined
+  /** The backend of the present connection; its start distinguishes it from a later backend with the same process id. */
+  #identity: { readonly pid: number; readonly start: string } | undefined
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(options: FunctionCallerOptions) {
@@ -135,8 +141,24 @@ export class FunctionCaller {
 
   async #connect(): Promise<PostgresConnection> {
     const connection = await PostgresConnection.open(this.#options.location)
-    await connection.query(SET_READ_COMMITTED, [])
+    const { rows } = await connection.query(SET_READ_COMMITTED, [])
+    const former = this.#identity
+    const { backend: pid, start } = rows[0] ?? {}
+    // Behind a pooler, the former backend may serve another client by now.
+    this.#identity = Number(pid) === connection.backend ? { pid: Number(pid), start: String(start) } : undefined
+    if (former) await this.#endFormer(connection, former)
     return connection
+  }
+
+  /** Asks the server to end the backend of a lost connection: a stopped backend would otherwise remain for ever. */
+  async #endFormer(
+    connection: PostgresConnection,
+    { pid, start }: { readonly pid: number; readonly start: string },
+  ): Promise<void> {
+    const { location, board, who, onEndedBackend } = this.#options
+    const text = `SELECT ${location.schema}.end_backend($1, $2, $3, $4::timestamptz)`
+    await connection.query(text, [board, encodeText(who), pid, start])
+    onEndedBackend()
   }
 
   async #connected(what: string): Promise<PostgresConnection> {

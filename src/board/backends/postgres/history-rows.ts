@@ -5,8 +5,10 @@ import {
   type EndedJob,
   encodeEndedJob,
   type HistoryEntry,
+  toEndedJob,
   toEndedJobRecord,
 } from '../../model/ended-job.ts'
+import type { UnreadableValues } from '../unreadable-values.ts'
 import { parsePosting, readBytes } from './records.ts'
 
 /** The most jobs of one read: each can have results of 64 KiB. */
@@ -34,6 +36,7 @@ export interface HistoryRowsOptions {
   readonly driver: SqlDriver
   readonly schema: string
   readonly board: number
+  readonly unreadable: UnreadableValues
 }
 
 export class HistoryRows {
@@ -45,12 +48,13 @@ export class HistoryRows {
 
   /** Returns the newest jobs, newest first. */
   async newest(limit: number): Promise<EndedJob[]> {
+    const { unreadable } = this.#options
     const jobs: EndedJob[] = []
     const text = `SELECT ${COLUMNS} FROM @.history WHERE board = $1 AND number < $2::bigint ORDER BY number DESC LIMIT $3`
     for (let before = MAX_NUMBER; jobs.length < limit; ) {
       const count = Math.min(JOBS_PER_READ, limit - jobs.length)
       const rows = await this.#query(text, [before, count])
-      jobs.push(...rows.flatMap((row) => parseEndedJob(row) ?? []))
+      jobs.push(...rows.flatMap((row) => parseEndedJob(row) ?? unreadable.leftOut('history', toUuid(row))))
       if (rows.length < count) break
       before = String(rows.at(-1)?.['number'])
     }
@@ -79,6 +83,10 @@ export class HistoryRows {
 /** The largest number of Postgres' type `bigint`. */
 const MAX_NUMBER = '9223372036854775807'
 
+function toUuid(row: Row): string {
+  return decodeText(String(row['uuid']))
+}
+
 /** Parses a row of the history; undefined for one that no board has written. */
 function parseEndedJob(row: Row): EndedJob | undefined {
   const record = readBytes(row, 'record')
@@ -86,7 +94,9 @@ function parseEndedJob(row: Row): EndedJob | undefined {
   try {
     const [postedAt, endedAt] = [Number(row['posted_at']), Number(row['ended_at'])]
     const [who, reason] = [decodeText(String(row['who'])), decodeText(String(row['reason']))]
-    return toEndedJobRecord(parsePosting(row), { outcome: 'TRASHED', who, reason, postedAt, endedAt })
+    return toEndedJob({
+      ...toEndedJobRecord(parsePosting(row), { outcome: 'TRASHED', who, reason, postedAt, endedAt }),
+    })
   } catch {
     return undefined
   }

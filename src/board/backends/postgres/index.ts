@@ -1,8 +1,7 @@
 /** Opens Postgres boards by URI: `postgres://user:password@host:5432/database?board=NAME&schema=jobboard&sessionTimeout=30s&scanPeriod=10s&window=10000&…` */
 import { InvalidArgument } from '../../../core/errors.ts'
 import type { Logger } from '../../../core/log.ts'
-import { toMilliseconds } from '../../../core/time.ts'
-import type { ResourceUri } from '../../../core/uri.ts'
+import { type ResourceUri, readDurationParameter } from '../../../core/uri.ts'
 import { parsePostgresLocation } from '../../../postgres/index.ts'
 import type { Backend } from '../../backend.ts'
 import { windowSizeOf } from '../window-size.ts'
@@ -29,8 +28,8 @@ export function postgresBackend(uri: ResourceUri, { who, create, log }: Postgres
   ])
   const board = uri.parameters.get('board') ?? 'default'
   if (board === '') throw new InvalidArgument(`${uri.printable}: board must not be empty; omit it, or name a board`)
-  const sessionTimeout = parseDurationParameter(uri, 'sessionTimeout', '30s')
-  const scanPeriod = parseDurationParameter(uri, 'scanPeriod', '10s')
+  const sessionTimeout = parseDurationParameter(uri, 'sessionTimeout', 30_000)
+  const scanPeriod = parseDurationParameter(uri, 'scanPeriod', 10_000)
   if (scanPeriod > MAX_SCAN_PERIOD_MS)
     throw new InvalidArgument(`${uri.printable}: scanPeriod must be at most ${MAX_SCAN_PERIOD_MS / 1_000}s`)
   const advisoryLocks = uri.parameters.get('advisoryLocks') ?? 'on'
@@ -44,9 +43,8 @@ export function postgresBackend(uri: ResourceUri, { who, create, log }: Postgres
   })
 }
 
-function parseDurationParameter({ parameters, printable }: ResourceUri, name: string, usual: string): number {
-  const text = parameters.get(name) ?? usual
-  const ms = toMilliseconds(/^\d+$/.test(text) ? Number(text) : text, `${printable}: ${name}`)
+function parseDurationParameter(uri: ResourceUri, name: string, usual: number): number {
+  const ms = readDurationParameter(uri, name) ?? usual
   if (ms > 0) return ms
-  throw new InvalidArgument(`${printable}: ${name} must be longer than 0`)
+  throw new InvalidArgument(`${uri.printable}: ${name} must be longer than 0`)
 }

@@ -3,6 +3,7 @@ import { encode } from '../../../core/codec.ts'
 import { Duplicate, NotConnected } from '../../../core/errors.ts'
 import { decodeText, encodeText, type SqlDriver } from '../../../postgres/index.ts'
 import type { Cancellation, Entity, JobStatus, StoredJob, TrashedEntry, UnreadableJob } from '../../backend.ts'
+import { metadataReader } from '../../model/entity-metadata.ts'
 import { readDependencies } from './dependency-rows.ts'
 import {
   jobId,
@@ -100,6 +101,16 @@ WHERE NOT EXISTS (SELECT FROM @.jobs j WHERE j.board = $1 AND j.id = a.id)`,
     return row && parseTrashedEntry(row)
   }
 
+  /** Returns the newest entry with this uuid. */
+  async findTrashed(uuid: string): Promise<TrashedEntry | undefined> {
+    const { rows } = await this.#query(
+      `SELECT *, extract(epoch FROM trashed_at)::float8 * 1000::float8 AS at FROM @.trash
+WHERE board = $1 AND uuid = $2 ORDER BY trashed_at DESC, id DESC LIMIT 1`,
+      [uuid],
+    )
+    return rows[0] && parseTrashedEntry(rows[0])
+  }
+
   /** Returns which entries the trash has and how large they are, oldest first. */
   async trashIndex(): Promise<{ readonly id: string; readonly bytes: number }[]> {
     const { rows } = await this.#query(`
@@ -153,7 +164,8 @@ SELECT EXISTS (SELECT FROM living) AS lives, EXISTS (SELECT FROM registered) AS 
   async entities(kind: string): Promise<Entity[]> {
     const text = `SELECT e.* FROM @.entities e JOIN @.sessions s ON s.id = e.session
 WHERE e.board = $1 AND e.kind = $2 ORDER BY e.name`
-    return (await this.#query(text, [encodeText(kind)])).rows.map(parseEntity)
+    const readMetadata = metadataReader()
+    return (await this.#query(text, [encodeText(kind)])).rows.map((row) => parseEntity(row, readMetadata))
   }
 
   #query(text: string, values: readonly unknown[] = []) {

@@ -1,11 +1,14 @@
 /** Parses rows of the board's tables into the types of `Backend`. */
 import { createHash } from 'node:crypto'
-import { decode, toFields } from '../../../core/codec.ts'
-import { InvalidPosting } from '../../../core/errors.ts'
+import { decode } from '../../../core/codec.ts'
+import { InvalidPosting, messageOf } from '../../../core/errors.ts'
 import { parseFailure } from '../../../core/failure.ts'
+import { isTime } from '../../../core/time.ts'
 import { decodeText, type Row } from '../../../postgres/index.ts'
 import type { Entity, StoredJob, TrashedEntry, UnreadableJob } from '../../backend.ts'
+import { metadataReader } from '../../model/entity-metadata.ts'
 import { decodePosting, type Posting, readSizedPosting } from '../../model/posting.ts'
+import { checkRow } from '../../model/stored.ts'
 
 /** Returns the id of a job by its number. */
 export function jobId(number: number | string): string {
@@ -41,14 +44,16 @@ export function parseStoredJob(row: Row): StoredJob | UnreadableJob {
     return {
       id,
       ...readSizedPosting(readBytes(row, 'body') ?? new Uint8Array(), 'msgpack', readBytes(row, 'life')),
-      revision: Number(row['revision']),
+      ...checkRow({
+        revision: Number(row['revision']),
+        postedAt: Number(row['posted_at']),
+        writtenAt: Number(row['written_at']),
+      }),
       order: BigInt(String(row['id'])),
-      postedAt: Number(row['posted_at']),
-      writtenAt: Number(row['written_at']),
       ...(row['waits'] === true ? { waits: true } : {}),
     }
   } catch (cause) {
-    const message = `${id} ${cause instanceof Error ? cause.message : cause}; it is not claimed here, remove it`
+    const message = `${id} ${messageOf(cause)}; it is not claimed here, remove it`
     return { id, error: new InvalidPosting(message, { cause }), bytes: readBytes(row, 'body')?.length ?? 0 }
   }
 }
@@ -56,23 +61,26 @@ export function parseStoredJob(row: Row): StoredJob | UnreadableJob {
 /** @throws InvalidPosting */
 export function parseTrashedEntry(row: Row): TrashedEntry {
   const failure = parseFailure(tryDecode(readBytes(row, 'failure')))
+  const at = Number(row['at'])
+  if (!isTime(at)) throw new InvalidPosting(`trash entry ${jobId(String(row['id']))} is unreadable`)
   return {
     id: jobId(String(row['id'])),
     revision: 0,
     posting: parsePosting(row),
     who: decodeText(String(row['who'])),
-    at: new Date(Number(row['at'])),
+    at: new Date(at),
     reason: decodeText(String(row['reason'])),
     ...(failure ? { failure } : {}),
   }
 }
 
-export function parseEntity(row: Row): Entity {
+/** Parses the row of an entity. */
+export function parseEntity(row: Row, readMetadata = metadataReader()): Entity {
   return {
     kind: decodeText(String(row['kind'])),
     name: decodeText(String(row['name'])),
     instance: String(row['instance']),
-    metadata: toFields(tryDecode(readBytes(row, 'metadata'))) ?? {},
+    metadata: readMetadata(tryDecode(readBytes(row, 'metadata'))),
   }
 }
 

@@ -62,6 +62,10 @@ export function boardMigrations(schema: string): Migrations {
       fill('./migrations/8-batches.sql'),
       FUNCTIONS_MOVED,
       fill('./migrations/9-rates.sql'),
+      FUNCTIONS_MOVED,
+      fill('./migrations/10-trash-by-uuid.sql'),
+      FUNCTIONS_MOVED,
+      fill('./migrations/11-ended-backends.sql'),
       functions,
     ],
   }

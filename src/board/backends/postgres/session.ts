@@ -18,7 +18,7 @@
 import { createDeferred, type Deferred, onAbort, rejectOnAbort } from '../../../core/async/abort.ts'
 import { retryUntilAborted } from '../../../core/async/retry.ts'
 import { asError, NotConnected, UnsupportedCapability } from '../../../core/errors.ts'
-import { type Instant, systemClock } from '../../../core/time.ts'
+import { type Instant, startTimer, systemClock, timeoutSignal } from '../../../core/time.ts'
 import { type Notification, PostgresConnection, type PostgresLocation } from '../../../postgres/index.ts'
 import { SET_READ_COMMITTED, toBoardError } from './errors.ts'
 import { channelName, sessionChannel } from './schema.ts'
@@ -383,7 +383,7 @@ export class SessionKeeper {
     const { location, ttl, onNotification, onReattached, onResumed } = this.#options
     const { schema } = location
     // Each attempt is limited: another connection may succeed while the lease is still valid.
-    const soon = AbortSignal.any([signal, AbortSignal.timeout(Math.max(MIN_ATTACHING_MS, ttl / 6))])
+    const soon = AbortSignal.any([signal, timeoutSignal(Math.max(MIN_ATTACHING_MS, ttl / 6))])
     const connection = await PostgresConnection.open(location, { signal: soon })
     const forget = onAbort(soon, () => connection.disconnect(new NotConnected('the server did not answer in time')))
     try {
@@ -398,6 +398,9 @@ export class SessionKeeper {
         connection.disconnect(new Error('the session is over'))
         return false
       }
+      // Another process may have taken over the session at the end of the lease, without seeing this attachment.
+      this.isAlive(session.label)
+      signal.throwIfAborted()
       this.#lastHeartbeat = sentAt
       await this.#listenOn(connection)
       // If this connection breaks, missed changes are read over the next one, so this attempt does not wait for them.
@@ -416,13 +419,13 @@ export class SessionKeeper {
   }
 
   #schedule(session: PostgresSession, connection: PostgresConnection): void {
-    this.#heartbeatTimer = setTimeout(() => void this.#heartbeat(session, connection), this.#options.ttl / 3)
+    this.#heartbeatTimer = startTimer(() => void this.#heartbeat(session, connection), this.#options.ttl / 3)
   }
 
   /** Sets a timer that reports the end of the lease in time, even without a query for it. */
   #watchLease(session: PostgresSession): void {
     clearTimeout(this.#leaseTimer)
-    this.#leaseTimer = setTimeout(
+    this.#leaseTimer = startTimer(
       () => this.isAlive(session.label) && this.#watchLease(session),
       Math.max(this.#remainingMs, 1),
     )
@@ -432,7 +435,7 @@ export class SessionKeeper {
     const { location, uri, ttl, onHeartbeat } = this.#options
     const sentAt = systemClock()
     // A connection may break silently, for example in a firewall; the limit leaves time for another one before the lease ends.
-    const timeoutMs = setTimeout(() => connection.disconnect(new NotConnected('a heartbeat was not answered')), ttl / 3)
+    const timeoutMs = startTimer(() => connection.disconnect(new NotConnected('a heartbeat was not answered')), ttl / 3)
     try {
       const { rows } = await connection.query(`SELECT ${location.schema}.heartbeat($1) AS expired`, [session.id])
       // The timers of a session that is being closed would keep the process alive until its lease has ended.
@@ -443,6 +446,8 @@ export class SessionKeeper {
         this.markLost(session, new NotConnected(`${uri}: the session is over: ${how}`))
         return
       }
+      // Another process may have taken over the session at the end of the lease, without seeing this heartbeat.
+      if (!this.isAlive(session.label)) return
       this.#lastHeartbeat = sentAt
       this.#watchLease(session)
       this.#schedule(session, connection)

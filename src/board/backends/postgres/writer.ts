@@ -8,6 +8,7 @@ import { encode } from '../../../core/codec.ts'
 import {
   ClaimLost,
   Duplicate,
+  InvalidArgument,
   InvalidState,
   JobboardError,
   LimitsChanged,
@@ -49,7 +50,7 @@ import {
 } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import { type BatchRefusal, toBatchRefusalError } from './batch-rows.ts'
-import { assertInTransaction, toPostName } from './caller-transaction.ts'
+import { assertInTransaction, boardIdentity, toPostName } from './caller-transaction.ts'
 import { DEPENDENCY_BYTES, toAfterParameters, toDependencyParameters } from './dependency-rows.ts'
 import { translateErrors } from './errors.ts'
 import type { FunctionCaller, FunctionResult } from './function-caller.ts'
@@ -74,13 +75,16 @@ export interface BoardWriterOptions {
   readonly locks: Pick<ResourceLocks, 'take' | 'release'>
   /** Called when the server no longer knows the session. */
   readonly onSessionOver: (session: PostgresSession) => void
-  readonly failed: (error: Error) => void
   /** Resolves when the sink has received everything committed before the call. */
   readonly catchUp: () => Promise<void>
   /** Called when a job has left the board; the sink knows it already, unless the job was removed by hand. */
   readonly onGone: (id: string) => void
+  /** Called with the doomed jobs: they were cancelled before their first run, because another job ended. */
+  readonly onDoomed: (ids: readonly string[]) => void
   /** Returns the status of posted jobs that have left the board before their lost answer was recovered. */
   readonly statusOf: (jobs: readonly number[]) => Promise<ReadonlyMap<number, 'gone' | 'trashed'>>
+  /** Returns the value of {@link boardIdentity} in the database of the board. */
+  readonly identity: () => Promise<string>
 }
 
 interface Encoded<T> {
@@ -90,7 +94,7 @@ interface Encoded<T> {
 
 export class BoardWriter {
   readonly #options: BoardWriterOptions
-  #hasReportedFences = false
+  #knownIdentity: string | undefined
   readonly #posts: BatchCommit<Encoded<PostRequest>, Posted>
   readonly #claims: BatchCommit<Encoded<ClaimRequest>, ClaimGrant>
   /** Whether claims of this process may hold slots. */
@@ -137,15 +141,26 @@ export class BoardWriter {
     const values = [receipt, board, ...toPostParameters([{ request, bytes }])]
     const places = values.map((_, index) => `$${index + 1}`)
     places.splice(1, 0, '1')
-    const text = `SELECT ${schema}.post(${places.join(', ')})::text AS answer, pg_current_xact_id()::text AS transaction`
+    // Without this check, a client of another database with the same schema would post the job on another board.
+    const isHere = `${boardIdentity(schema)} = $${values.push(await this.#identity())}`
+    const text = `SELECT CASE WHEN ${isHere} THEN ${schema}.post(${places.join(', ')})::text END AS answer, pg_current_xact_id()::text AS transaction`
     const { rows } = await translateErrors(`post of ${toJobName(posting)}`, () => client.query(text, values))
     const { answer, transaction } = rows[0] ?? {}
+    if (answer === null)
+      throw new InvalidArgument(
+        `post of ${toJobName(posting)}: client is connected to another database than the board; nothing was posted`,
+      )
     const [result] = toPostResults([{ request, bytes }], JSON.parse(String(answer)) as PostAnswer, NO_STATUSES)
     if (!result) throw new InvalidState(`post of ${toJobName(posting)}: the server did not answer`)
     if ('error' in result) throw result.error
     const made = result.value
     if ('gone' in made) await this.#assertGone(made.gone, posting)
     return { ...made, transaction: toPostName({ transaction: String(transaction), receipt }) }
+  }
+
+  async #identity(): Promise<string> {
+    this.#knownIdentity ??= await this.#options.identity()
+    return this.#knownIdentity
   }
 
   /** Checks that jobs which the caller's transaction does not see are not on the board. @throws InvalidState */
@@ -199,6 +214,7 @@ export class BoardWriter {
     const parameters = [encodeText(who), encodeText(reason), failure ? encode(failure, 'msgpack') : null]
     const added = history ? [encodeEndedJob(history.job), history.keep] : [null, null]
     const answer = await this.#callOnce(what, 'discard', [jobNumber(id), revision, life, ...parameters, ...added])
+    this.#reportDoomed(answer)
     if (answer === 'gone') throw new NotFound(`${what}: it has left the board`)
     if (answer === 'changed') throw new Unclaimable(`${what}: it was claimed or changed by another owner`)
   }
@@ -338,22 +354,7 @@ export class BoardWriter {
     })
     const claimed = answer as ClaimAnswer
     if (claimed.over) this.#options.onSessionOver(session)
-    if (claimed.outOfFences) this.#reportEndOfFences()
-    return toClaimResults(claimed, choices, session)
-  }
-
-  /** Reports the end of the fences once, although claims are repeated. */
-  #reportEndOfFences(): void {
-    if (this.#hasReportedFences) return
-    this.#hasReportedFences = true
-    const { schema, board, failed } = this.#options
-    failed(
-      new JobboardError(
-        `the fences of schema ${schema} have reached their maximum, so no job can be claimed: the last value of the sequence ${schema}.fences and ` +
-          `fence_base of board ${board} in ${schema}.boards add up to 2^53 or nearly that; set the sequence (setval) so that the sum is ` +
-          'larger than every granted fence and smaller than 2^53, or move to another schema',
-      ),
-    )
+    return toClaimResults(claimed, choices, { ...this.#options, session })
   }
 
   // --- Settles ----------------------------------------------------------------------------------------------------
@@ -369,6 +370,11 @@ export class BoardWriter {
         return { error: new ClaimLost(`${kind} of ${toJobName(posting)}: the claim is lost; stop and write nothing`) }
       })
     })
+  }
+
+  #reportDoomed(answer: unknown): void {
+    const { doomed }: { readonly doomed?: readonly number[] | null } = Object(answer)
+    if (doomed) this.#options.onDoomed(doomed.map((number) => jobId(String(number))))
   }
 
   async #settleIn(
@@ -399,6 +405,7 @@ export class BoardWriter {
       ],
     })
     const { over, lost } = answer as { over?: true; lost?: number[] }
+    this.#reportDoomed(answer)
     if (over) this.#options.onSessionOver(session)
     return new Set(items.filter((_, index) => over || lost?.includes(index)))
   }
@@ -460,7 +467,7 @@ interface ClaimAnswer {
 function toClaimResults(
   answer: ClaimAnswer,
   choices: readonly ClaimRequest[],
-  session: PostgresSession,
+  { session, schema, board }: Pick<BoardWriterOptions, 'schema' | 'board'> & { readonly session: PostgresSession },
 ): CommitResult<ClaimGrant>[] {
   const { over, paused, outOfFences, granted, fences, refused, busy, limited, arrivals } = answer
   const fenceOf = new Map(granted?.map((at, index) => [at, fences?.[index] ?? 0]))
@@ -482,7 +489,9 @@ function toClaimResults(
     if (outOfFences)
       return {
         error: new WritesRefused(
-          `${what}: the fences of the board have reached their maximum; nothing was changed, see the board's error event`,
+          `${what}: the fences of schema ${schema} have reached their maximum, so no job can be claimed: the last value of the sequence ` +
+            `${schema}.fences and fence_base of board ${board} in ${schema}.boards add up to 2^53 or nearly that; set the sequence (setval) so ` +
+            'that the sum is larger than every granted fence and smaller than 2^53, or move to another schema',
         ),
       }
     if (reasons.get(at) === 'gone') return { error: new NotFound(`${what}: it has left the board`) }

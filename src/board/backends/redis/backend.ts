@@ -140,7 +140,11 @@ export class RedisBackend implements Backend {
     const layout = this.#layout
     const session: RedisSession = new RedisSession({
       ...{ location, layout, sink, log, create },
-      onAttached: () => committer.attached(),
+      onAttached: () => {
+        // A server that took over may not have the entries that the former one acknowledged last.
+        reader.trashIndex.forget()
+        committer.attached()
+      },
       onLost: (id) => committer.sessionLost(id),
       onInconsistent: () => this.#repair(),
       onUnfinished: () => this.#finishEnds(),
@@ -156,8 +160,9 @@ export class RedisBackend implements Backend {
       onError: failed,
       damaged,
       onUnfinished: () => this.#finishEnds(),
+      onDoomed: (ids) => sink.doomed(ids),
     })
-    const reader = new BoardReader({ session, layout, failed })
+    const reader: BoardReader = new BoardReader({ session, layout, failed })
     this.#board = { session, committer, reader, records: new RecordReader({ session, layout }) }
     await session.open(options)
   }
@@ -322,6 +327,10 @@ export class RedisBackend implements Backend {
     return this.#requireOpen.reader.trashedEntry(id)
   }
 
+  async findTrashed(uuid: string): Promise<TrashedEntry | undefined> {
+    return this.#requireOpen.reader.findTrashed(uuid)
+  }
+
   async write(request: WriteRequest): Promise<Written> {
     const { step, postings } = writeStep(request)
     const { done, details, isRepeated } = await this.#submitStep(step)
@@ -407,7 +416,9 @@ export class RedisBackend implements Backend {
 
   /** Reports each fault once, also if it cannot be repaired and is found repeatedly. */
   #damaged(fault: string): void {
-    this.#report(fault, new JobboardError(`${this.uri}: ${fault.slice(0, MAX_FAULT_LENGTH)}`))
+    const { eviction } = this.#requireOpen.session
+    const cause = eviction ? `; this Redis evicts keys (maxmemory-policy ${eviction}), which can be the cause` : ''
+    this.#report(fault, new JobboardError(`${this.uri}: ${fault.slice(0, MAX_FAULT_LENGTH)}${cause}`))
   }
 
   #report(what: string, error: Error): void {
@@ -524,7 +535,8 @@ function claimRejection(
       return new Unclaimable(`${what}: the board is paused`)
     case 'fences':
       return new WritesRefused(
-        `${what}: the fence of the board has reached its maximum; nothing was changed, see the board's error event`,
+        `${what}: the field fence of ${String(asked.resource)} has reached its maximum, so no job can be claimed; set it to a number ` +
+          'that is larger than every granted fence and smaller than 2^53, or move to another prefix',
       )
     case 'resource':
       return new Unclaimable(`${what}: another job holds one of its resources, ${String(asked.resource)}`)

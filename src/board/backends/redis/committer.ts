@@ -11,7 +11,7 @@ import { GroupCommit, type QueuedRequest, withinLimits } from '../../../core/asy
 import { encodePlain } from '../../../core/codec.ts'
 import { asError, ClaimLost, OutcomeUnknown, WritesRefused } from '../../../core/errors.ts'
 import { type Result, toFailed } from '../../../core/result.ts'
-import { type Instant, monotonic, systemClock } from '../../../core/time.ts'
+import { type Instant, monotonic, startTimer, systemClock } from '../../../core/time.ts'
 import { notConnectedError, toErrorKind, writesRefusedError } from './errors.ts'
 import type { Layout } from './layout.ts'
 import { type OwnerConnection, sessionExpiredError } from './owner-keys.ts'
@@ -52,6 +52,7 @@ type BatchReply = readonly [
   again: boolean,
   faults: readonly string[],
   unfinished: boolean,
+  doomed?: readonly string[],
 ]
 
 interface QueuedStep extends QueuedRequest {
@@ -81,6 +82,8 @@ export interface StepCommitterOptions {
   readonly damaged: (fault: string) => void
   /** Called when ends of jobs are not finished, because many jobs depend on them. */
   readonly onUnfinished: () => void
+  /** Called with the jobs that were cancelled because another job ended. */
+  readonly onDoomed: (ids: readonly string[]) => void
 }
 
 export class StepCommitter {
@@ -173,7 +176,7 @@ export class StepCommitter {
   #isReady(): boolean {
     if (this.#sending) return false
     if (this.#session.attached) return true
-    this.#timeoutTimer ??= setTimeout(() => this.#expireWaiting(), this.#options.ttl).unref()
+    this.#timeoutTimer ??= startTimer(() => this.#expireWaiting(), this.#options.ttl).unref()
     return false
   }
 
@@ -226,7 +229,7 @@ export class StepCommitter {
     if (this.#batch !== batch) return
     const session = this.#session
     const [head, answers] = answer
-    const [accepted, now, version, changes, paused, late, again, faults = [], unfinished] =
+    const [accepted, now, version, changes, paused, late, again, faults = [], unfinished, doomed] =
       decodeReply<BatchReply>(head)
     if (!accepted) {
       // This includes a missing key. The second element is the number that the key holds.
@@ -240,6 +243,7 @@ export class StepCommitter {
     if (!again) session.noteAnswer(there.id, sentAt)
     // The feed receives the changes before callers receive their answers.
     if (session.attached === there) session.feed.applyReply(changes, { version: Number(version), paused })
+    if (doomed?.length) this.#options.onDoomed(doomed)
     if (unfinished) this.#options.onUnfinished()
     // A receiver may have found the lease expired; then all waiting callers were rejected already.
     if (this.#batch !== batch) return

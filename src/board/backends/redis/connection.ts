@@ -5,9 +5,11 @@
  * It has a client for commands and, while it receives any channel, a second one; in a cluster one client does both. If either breaks, both are closed. An answer that does
  * not arrive in time also breaks the connection, because a connection that receives nothing looks like an idle one.
  */
+
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis'
 import { createDeferred, type Deferred } from '../../../core/async/abort.ts'
-import { asError, IncompatibleVersion, InvalidArgument } from '../../../core/errors.ts'
+import { asError, IncompatibleVersion, InvalidArgument, isError } from '../../../core/errors.ts'
+import { startTimer } from '../../../core/time.ts'
 import { toErrorKind } from './errors.ts'
 import type { RedisLocation } from './place.ts'
 import type { Script } from './scripts.ts'
@@ -23,6 +25,8 @@ export interface RedisConnectionOptions {
   readonly timeoutMs: number
   /** Called with each message of a channel. */
   readonly onMessage: (channel: string, message: Buffer) => void
+  /** Called when a password was given, and the server has answered that it needs none. */
+  readonly onUnneededPassword?: () => void
   readonly signal: AbortSignal
 }
 
@@ -42,8 +46,10 @@ export async function loadDriver({ uri }: RedisLocation): Promise<Driver> {
 /** The oldest supported version: before 6.2, some settings forbid a script to read the clock and then write. */
 const MIN_SERVER_VERSION = [6, 2] as const
 
-/** Checks the version of the server. @throws IncompatibleVersion */
-export function assertVersion(info: string): void {
+/** Checks the version and the mode of the server. @throws IncompatibleVersion; InvalidArgument for a sentinel, which cannot run scripts */
+export function assertServer(info: string, uri: string): void {
+  if (/^redis_mode:sentinel/m.test(info))
+    throw new InvalidArgument(`${uri}: this is a sentinel, not a Redis; write redis+sentinel://host:26379/NAME/0`)
   const [, version = '', major, minor] = /^redis_version:((\d+)\.(\d+)\S*)/m.exec(info) ?? []
   if (version === '' || Number(major) > MIN_SERVER_VERSION[0]) return
   if (Number(major) === MIN_SERVER_VERSION[0] && Number(minor) >= MIN_SERVER_VERSION[1]) return
@@ -65,6 +71,8 @@ export class RedisConnection {
   readonly #broken: Deferred<Error> = createDeferred()
   readonly #waiting = new Set<(error: Error) => void>()
   #closeReason: Error | undefined
+  #eviction: string | undefined
+  #isClosed = false
 
   private constructor(clients: Clients, options: RedisConnectionOptions) {
     this.#options = options
@@ -89,6 +97,11 @@ export class RedisConnection {
     } finally {
       options.signal.removeEventListener('abort', stop)
     }
+  }
+
+  /** The policy by which the server evicts keys when its memory is full; undefined if it evicts none. */
+  get eviction(): string | undefined {
+    return this.#eviction
   }
 
   /** Resolves with the reason when the connection is broken. */
@@ -123,6 +136,7 @@ export class RedisConnection {
 
   /** Receives the messages of the channel from now on. @throws the error of the driver or of the server */
   async subscribe(channel: string): Promise<void> {
+    if (this.#isClosed) throw await this.#broken.promise
     this.#channels.add(channel)
     try {
       this.#subscriber ??= this.#openSubscriber()
@@ -130,7 +144,7 @@ export class RedisConnection {
       await this.#subscriberReady
       // A refusal is not thrown here, because it would close the connection: a user without the right to SUBSCRIBE can still post.
       const refused = await this.#withTimeout(subscriber.subscribe(channel).catch(asRefusal))
-      if (refused instanceof Error) throw refused
+      if (isError(refused)) throw refused
     } catch (error) {
       await this.unsubscribe(channel)
       throw error
@@ -168,6 +182,9 @@ export class RedisConnection {
 
   /** Closes both clients. Pending commands fail at once, without waiting for the sockets. Idempotent. */
   disconnect(why: Error): void {
+    // Each command that fails calls this. Each call of the driver's `disconnect` adds a listener to the socket, so it is called only once.
+    if (this.#isClosed) return
+    this.#isClosed = true
     this.#broken.resolve(why)
     for (const fail of this.#waiting) fail(why)
     this.#waiting.clear()
@@ -186,7 +203,9 @@ export class RedisConnection {
   async #open({ location }: RedisConnectionOptions): Promise<void> {
     await this.#withTimeout(this.#commands.connect())
     await this.#select(location)
-    assertVersion(String(await this.command('info', 'server')))
+    const info = String(await this.command('info'))
+    assertServer(info, location.uri)
+    this.#eviction = /^maxmemory_policy:(?!noeviction)(\S+)/m.exec(info)?.[1]
   }
 
   /**
@@ -203,8 +222,8 @@ export class RedisConnection {
 
   #withTimeout(answer: Promise<unknown>): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(
-        () => this.disconnect(new Error(`no answer within ${this.#timeoutMs} ms`)),
+      const timer = startTimer(
+        () => this.disconnect(new Error(`no answer within ${Math.round(this.#timeoutMs)} ms`)),
         this.#timeoutMs,
       )
       const fail = (error: Error) => {
@@ -242,7 +261,8 @@ interface Clients {
 }
 
 /** Creates the clients with all retries, queues and redirections of the driver disabled. */
-function createClients({ Redis, Cluster }: Driver, { location, timeoutMs }: RedisConnectionOptions): Clients {
+function createClients({ Redis, Cluster }: Driver, options: RedisConnectionOptions): Clients {
+  const { location, timeoutMs, onUnneededPassword } = options
   const { kind, hosts, master, credentials, tls } = location
   const user = credentials?.user
   const secure = tls && { ...tls, ca: tls.ca as string | Buffer | (string | Buffer)[] }
@@ -265,14 +285,15 @@ function createClients({ Redis, Cluster }: Driver, { location, timeoutMs }: Redi
   }
   if (kind === 'cluster') {
     const { retryStrategy: _, enableOfflineQueue: __, lazyConnect: ___, ...redisOptions } = usual
-    const options: ClusterOptions = {
+    const clusterOptions: ClusterOptions = {
       lazyConnect: true,
       enableOfflineQueue: false,
       clusterRetryStrategy: () => null,
       maxRedirections: 0,
       redisOptions,
     }
-    const cluster = new Cluster([...hosts], options)
+    const cluster = new Cluster([...hosts], clusterOptions)
+    cluster.on('+node', (node: Redis) => ignoreUnneededPassword(node, onUnneededPassword))
     return { commands: cluster, createSubscriber: () => cluster }
   }
   const sentinel: RedisOptions = {
@@ -283,6 +304,23 @@ function createClients({ Redis, Cluster }: Driver, { location, timeoutMs }: Redi
     ...(secure ? { sentinelTLS: secure, enableTLSForSentinelMode: true } : {}),
   }
   const [{ host, port }] = hosts
-  const options = { ...usual, ...(kind === 'sentinel' ? sentinel : { host, port }) }
-  return { commands: new Redis(options), createSubscriber: () => new Redis(options) }
+  const single = { ...usual, ...(kind === 'sentinel' ? sentinel : { host, port }) }
+  const create = () => ignoreUnneededPassword(new Redis(single), onUnneededPassword)
+  return { commands: create(), createSubscriber: create }
+}
+
+/** The errors of servers that need no password. */
+const UNNEEDED_PASSWORD = /no password is set|without any password configured for the default user/
+
+/** Lets the client continue if the server needs no password. The driver does so, too, but prints a line on the terminal. */
+function ignoreUnneededPassword(client: Redis, onUnneeded: () => void = () => undefined): Redis {
+  const auth = client.auth.bind(client)
+  return Object.assign(client, {
+    auth: (credentials: string, answer: (error?: Error | null) => void) =>
+      auth(credentials, (error) => {
+        const isUnneeded = UNNEEDED_PASSWORD.test(error?.message ?? '')
+        if (isUnneeded) onUnneeded()
+        answer(isUnneeded ? null : error)
+      }),
+  })
 }

@@ -1,5 +1,5 @@
 /** Translates errors of Redis into errors of this library. */
-import { AccessDenied, NotConnected, WritesRefused } from '../../../core/errors.ts'
+import { AccessDenied, isError, NotConnected, WritesRefused } from '../../../core/errors.ts'
 
 /**
  * The kinds of errors that a server returns:
@@ -24,7 +24,7 @@ const ERROR_KINDS: readonly (readonly [RedisErrorKind, readonly string[]])[] = [
 
 /** Returns the kind of an error; undefined if it is not an answer of a server, because the connection broke. */
 export function toErrorKind(error: unknown): RedisErrorKind | undefined {
-  if (!(error instanceof Error)) return undefined
+  if (!isError(error)) return undefined
   // Servers before 7 wrap the error of a command within a script.
   const found = ERROR_KINDS.find(([, words]) =>
     words.some((word) => new RegExp(`(^|[\\s-])${word}\\b`).test(error.message)),
@@ -56,6 +56,6 @@ export function accessDeniedError(uri: string, cause: Error, options: { readonly
 }
 
 export function notConnectedError(what: string, cause?: unknown): NotConnected {
-  const why = cause instanceof Error ? ` (${cause.message})` : ''
+  const why = isError(cause) ? ` (${cause.message})` : ''
   return new NotConnected(`${what}: no connection to Redis${why}; nothing was done, try again`, { cause })
 }

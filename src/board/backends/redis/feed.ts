@@ -4,6 +4,7 @@
  */
 import type { BackendSink, BoardChange, QueueKey } from '../../backend.ts'
 import { PRIORITIES, type Priority } from '../../model/claim-order.ts'
+import type { NotificationCanary } from '../notification-canary.ts'
 import { toOrder } from './layout.ts'
 
 /** The state of the board after all delivered changes. */
@@ -45,11 +46,13 @@ interface FeedPart {
 
 export class RedisChangeFeed {
   readonly #sink: BackendSink
+  readonly #canary: NotificationCanary
   #seenVersion: number | undefined
   #ahead: FeedPart[] = []
 
-  constructor(sink: BackendSink) {
+  constructor(sink: BackendSink, canary: NotificationCanary) {
     this.#sink = sink
+    this.#canary = canary
   }
 
   /** The version up to which all changes were delivered; undefined while the feed delivers nothing. */
@@ -66,12 +69,14 @@ export class RedisChangeFeed {
   begin({ version, paused }: FeedPosition): void {
     this.#seenVersion = version
     this.#ahead = []
+    this.#canary.restart()
     this.#sink.gap()
     this.#sink.paused(paused)
   }
 
   /** Stops the delivery until the feed begins again. */
   end(): void {
+    this.#canary.restart()
     this.#seenVersion = undefined
     this.#ahead = []
   }
@@ -79,6 +84,8 @@ export class RedisChangeFeed {
   /** Applies the answer of a script: all entries after the seen version, or false if the log does not reach back so far. */
   applyReply(entries: readonly string[] | false, position: FeedPosition): void {
     if (this.#seenVersion === undefined) return
+    if (position.version > this.#seenVersion) this.#canary.onRead()
+    this.#canary.check()
     if (entries === false) this.begin(position)
     else this.applyMessage({ entries, version: position.version })
   }

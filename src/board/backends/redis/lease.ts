@@ -2,7 +2,7 @@
  * The lease is the time until which this owner is certainly alive. Its key has a TTL, which was renewed at some time after
  * the request was sent. So the lease ends one TTL after the newest answered request was sent, less a margin for reactions.
  */
-import { type Instant, systemClock } from '../../../core/time.ts'
+import { type Instant, startTimer, systemClock } from '../../../core/time.ts'
 
 const NEVER_EXTENDED: Instant = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY }
 
@@ -49,7 +49,7 @@ export class OwnerLease {
 
   /** Starts a timer for the present end of the lease. Extensions keep it: when it fires, it is set again if the lease is valid. */
   #watch(): NodeJS.Timeout {
-    const timer = setTimeout(
+    const timer = startTimer(
       () => {
         this.#timer = undefined
         if (this.isValid()) this.#timer = this.#watch()

@@ -11,7 +11,7 @@
 import { readFile } from 'node:fs/promises'
 import { InvalidArgument } from '../../../core/errors.ts'
 import { toMilliseconds } from '../../../core/time.ts'
-import { assertParameters, type ResourceUri } from '../../../core/uri.ts'
+import { assertParameters, type ResourceUri, readDurationParameter } from '../../../core/uri.ts'
 import { type WindowSize, windowSizeOf } from '../window-size.ts'
 
 export interface RedisHost {
@@ -116,11 +116,10 @@ function parsePath({ path, printable }: ResourceUri, kind: RedisLocation['kind']
   return { master, db: Number(db) }
 }
 
-function parseTtl({ parameters, printable }: ResourceUri): number {
-  const text = parameters.get('ttl') ?? DEFAULT_SESSION_TTL
-  const ttl = toMilliseconds(/^\d+$/.test(text) ? Number(text) : text, `${printable}: ttl`)
+function parseTtl(uri: ResourceUri): number {
+  const ttl = readDurationParameter(uri, 'ttl') ?? toMilliseconds(DEFAULT_SESSION_TTL, 'ttl')
   if (ttl >= MIN_TTL_MS) return Math.round(ttl)
-  throw new InvalidArgument(`${printable}: ttl must be at least ${MIN_TTL_MS} ms`)
+  throw new InvalidArgument(`${uri.printable}: ttl must be at least ${MIN_TTL_MS} ms`)
 }
 
 async function parseTls(uri: ResourceUri, options: { readonly tls?: RedisTls }): Promise<RedisTls | undefined> {

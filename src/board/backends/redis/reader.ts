@@ -11,8 +11,11 @@ import {
   type UnreadableJob,
 } from '../../backend.ts'
 import { decodeEndedJob, type EndedJob } from '../../model/ended-job.ts'
+import { metadataReader } from '../../model/entity-metadata.ts'
 import { type LimitUse, MAX_USED_KEYS, type TokenRate } from '../../model/limits.ts'
+import { findByUuid, type TrashArrivals, TrashIndex } from '../trash-index.ts'
 import { pagesOf, selectTrash } from '../trash-pages.ts'
+import { UnreadableValues } from '../unreadable-values.ts'
 import { fieldName, type Layout } from './layout.ts'
 import { decodeCancellation, decodeEntity, decodeText, decodeTrash, parseHolder, parseStoredJob } from './records.ts'
 import { toList } from './replies.ts'
@@ -24,14 +27,20 @@ const PAGE_SIZE = 5_000
 const ENDED_PAGE_SIZE = 100
 
 export class BoardReader {
+  readonly trashIndex = new TrashIndex({
+    arrivedSince: (position) => this.#trashedSince(position),
+    readUuids: (ids) => this.#trashedUuids(ids),
+  })
   readonly #session: RedisSession
   readonly #layout: Layout
   readonly #onError: (error: Error) => void
+  readonly #unreadable: UnreadableValues
 
   constructor(options: { session: RedisSession; layout: Layout; failed: (error: Error) => void }) {
     this.#session = options.session
     this.#layout = options.layout
     this.#onError = options.failed
+    this.#unreadable = new UnreadableValues({ onError: options.failed })
   }
 
   async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
@@ -68,7 +77,8 @@ export class BoardReader {
       this.#value('waits', id),
       this.#session.command('zrangebylex', key, ...range),
     ])
-    const others = wait ? [...decodeText(wait).matchAll(/[=~]([^;]+);/g)].map(([, other = '']) => other) : []
+    const items = wait ? decodeText(wait).split(';').slice(0, -1) : []
+    const others = items.flatMap((item) => /[=~](.+)$/s.exec(item)?.[1] ?? [])
     return {
       waitsFor: others.slice(0, MAX_SHOWN_DEPENDENCIES),
       dependents: texts(members).map((member) => member.slice(id.length + 1)),
@@ -78,16 +88,25 @@ export class BoardReader {
   /** Returns the newest jobs of the history, newest first. */
   async history(limit: number): Promise<EndedJob[]> {
     const uuids = texts(await this.#session.command('zrevrange', this.#layout.key('ended'), '0', String(limit - 1)))
-    return (await this.endedJobs(uuids)).filter((job) => job !== undefined)
+    const values = await this.#endedValues(uuids)
+    return values.flatMap((value, index) =>
+      value instanceof Uint8Array
+        ? (decodeEndedJob(value) ?? this.#unreadable.leftOut('history', uuids[index] ?? ''))
+        : [],
+    )
   }
 
   /** Returns the end of each of these jobs, as far as the history has it. */
   async endedJobs(uuids: readonly string[]): Promise<(EndedJob | undefined)[]> {
-    const found: (EndedJob | undefined)[] = []
+    const values = await this.#endedValues(uuids)
+    return values.map((value) => (value instanceof Uint8Array ? decodeEndedJob(value) : undefined))
+  }
+
+  async #endedValues(uuids: readonly string[]): Promise<unknown[]> {
+    const found: unknown[] = []
     for (let from = 0; from < uuids.length; from += ENDED_PAGE_SIZE) {
       const page = uuids.slice(from, from + ENDED_PAGE_SIZE)
-      const values = toList(await this.#session.command('hmget', this.#layout.key('history'), ...page))
-      for (const value of values) found.push(value instanceof Uint8Array ? decodeEndedJob(value) : undefined)
+      found.push(...toList(await this.#session.command('hmget', this.#layout.key('history'), ...page)))
     }
     return found
   }
@@ -97,9 +116,29 @@ export class BoardReader {
     return value && decodeTrash(id, value)
   }
 
+  /** Returns the newest entry with this uuid. */
+  findTrashed(uuid: string): Promise<TrashedEntry | undefined> {
+    return findByUuid(uuid, { index: this.trashIndex, read: (id) => this.trashedEntry(id).catch(() => undefined) })
+  }
+
+  /** Returns the ids of the entries that were trashed after this one of their scores. */
+  async #trashedSince(position = '-inf'): Promise<TrashArrivals> {
+    const key = this.#layout.key('trashed')
+    const [found, count] = await Promise.all([this.#ordered('trashed', position), this.#session.command('zcard', key)])
+    return { ids: found.ids, position: found.last ?? position, count: Number(count) }
+  }
+
+  async #trashedUuids(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const uuids = new Map<string, string>()
+    for (let from = 0; from < ids.length; from += PAGE_SIZE)
+      for (const page of pagesOf(await this.#sized(ids.slice(from, from + PAGE_SIZE))))
+        for (const { id, posting } of await this.#trashPage(page)) uuids.set(id, posting.uuid)
+    return uuids
+  }
+
   /** Yields the entries of the trash. Unreadable entries are reported as errors and omitted. */
   async *trashed(listing?: TrashListing): AsyncGenerator<TrashedEntry, void, undefined> {
-    const ids = selectTrash(await this.#ordered('trashed'), listing, (id) => id)
+    const ids = selectTrash((await this.#ordered('trashed')).ids, listing, (id) => id)
     for (let from = 0; from < ids.length; from += PAGE_SIZE)
       for (const page of pagesOf(await this.#sized(ids.slice(from, from + PAGE_SIZE))))
         yield* await this.#trashPage(page)
@@ -128,7 +167,12 @@ export class BoardReader {
 
   async entities(): Promise<Entity[]> {
     const values = toList(await this.#session.command('hvals', this.#layout.key('entities')))
-    return values.flatMap((value) => (value instanceof Uint8Array ? (decodeEntity(value) ?? []) : []))
+    const readMetadata = metadataReader()
+    return values.flatMap((value) => {
+      if (!(value instanceof Uint8Array)) return []
+      // The name of an entity is in the value itself.
+      return decodeEntity(value, readMetadata) ?? this.#unreadable.leftOut('entities', decodeText(value).slice(0, 100))
+    })
   }
 
   /** Returns ids that have a posting without a row, or a row without a posting. */
@@ -178,14 +222,14 @@ export class BoardReader {
   }
 
   /** Returns the members of a sorted set by their scores, which are distinct. */
-  async #ordered(key: string): Promise<string[]> {
-    const found: string[] = []
-    for (let after = '-inf'; ; ) {
+  async #ordered(key: string, since = '-inf'): Promise<{ readonly ids: string[]; readonly last: string | undefined }> {
+    const ids: string[] = []
+    for (let after = since, last: string | undefined; ; after = last ?? since) {
       const args = [this.#layout.key(key), after, '+inf', 'WITHSCORES', 'LIMIT', '0', String(PAGE_SIZE)]
       const page = texts(await this.#session.command('zrangebyscore', ...args))
-      for (let at = 0; at < page.length; at += 2) found.push(page[at] ?? '')
-      if (page.length < 2 * PAGE_SIZE) return found
-      after = `(${page.at(-1)}`
+      for (let at = 0; at < page.length; at += 2) ids.push(page[at] ?? '')
+      if (page.length > 0) last = `(${page.at(-1)}`
+      if (page.length < 2 * PAGE_SIZE) return { ids, last }
     }
   }
 }

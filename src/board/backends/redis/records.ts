@@ -1,9 +1,12 @@
 /** Encodes and decodes the values of the board's keys: postings, trash entries, cancellations and entities. */
-import { decode, encode, toFields } from '../../../core/codec.ts'
+import { decode, encode } from '../../../core/codec.ts'
 import { asError, InvalidPosting } from '../../../core/errors.ts'
 import { type Failure, parseFailure } from '../../../core/failure.ts'
+import { isTime } from '../../../core/time.ts'
 import type { Cancellation, Entity, StoredJob, TrashedEntry, TrashReason, UnreadableJob } from '../../backend.ts'
+import { metadataReader } from '../../model/entity-metadata.ts'
 import { decodePosting, encodePosting, type Posting, readSizedPosting } from '../../model/posting.ts'
+import { checkRow } from '../../model/stored.ts'
 import { toOrder } from './layout.ts'
 
 const ENCODING = 'msgpack'
@@ -34,8 +37,8 @@ export function parseStoredJob(
   { row, bytes, waits }: { readonly row: unknown; readonly bytes: unknown; readonly waits: unknown },
 ): StoredJob | UnreadableJob | undefined {
   if (!(row instanceof Uint8Array) || !(bytes instanceof Uint8Array)) return undefined
-  const { revision, postedAt, writtenAt } = parseRow(decodeText(row))
   try {
+    const { revision, postedAt, writtenAt } = checkRow(parseRow(decodeText(row)))
     const stored = { id, ...readSizedPosting(bytes, ENCODING), revision, postedAt, writtenAt, order: toOrder(id) }
     return waits === 1 ? { ...stored, waits: true } : stored
   } catch (error) {
@@ -69,11 +72,11 @@ export function encodeTrash(entry: TrashReason & { readonly posting: Posting; re
 /** Decodes an entry of the trash. @throws InvalidPosting */
 export function decodeTrash(id: string, value: Uint8Array): TrashedEntry {
   const colon = value.indexOf(58)
-  const at = new Date(Number(decodeText(value.subarray(0, colon))))
+  const at = Number(decodeText(value.subarray(0, colon)))
   const { who, reason, posting, failure } = decodeFields(value.subarray(colon + 1))
-  if (!(posting instanceof Uint8Array) || typeof who !== 'string' || typeof reason !== 'string' || Number.isNaN(+at))
+  if (!(posting instanceof Uint8Array) || typeof who !== 'string' || typeof reason !== 'string' || !isTime(at))
     throw new InvalidPosting(`trash entry ${id} is unreadable`)
-  const entry = { id, revision: 0, posting: decodePosting(posting, ENCODING), who, at, reason }
+  const entry = { id, revision: 0, posting: decodePosting(posting, ENCODING), who, at: new Date(at), reason }
   const read = parseFailure(failure)
   return read ? { ...entry, failure: read } : entry
 }
@@ -93,12 +96,12 @@ export function encodeEntity(entity: Entity): Uint8Array {
 }
 
 /** Decodes an entity; returns undefined for a value that is not one. */
-export function decodeEntity(value: Uint8Array): Entity | undefined {
+export function decodeEntity(value: Uint8Array, readMetadata = metadataReader()): Entity | undefined {
   // The entity follows the owner and the instance; the instance is JSON and may contain colons.
   for (let at = value.indexOf(58); at >= 0; at = value.indexOf(58, at + 1)) {
     const { kind, name, instance, metadata } = decodeFields(value.subarray(at + 1))
     if (typeof kind === 'string' && typeof name === 'string' && typeof instance === 'string')
-      return { kind, name, instance, metadata: toFields(metadata) ?? {} }
+      return { kind, name, instance, metadata: readMetadata(metadata) }
   }
   return undefined
 }

@@ -16,14 +16,17 @@ import {
   asError,
   IncompatibleVersion,
   InvalidArgument,
+  isError,
+  JobboardError,
   NotConnected,
   NotFound,
 } from '../../../core/errors.ts'
 import { describeError } from '../../../core/failure.ts'
 import type { Logger } from '../../../core/log.ts'
-import { type Instant, systemClock, withinTime } from '../../../core/time.ts'
+import { type Instant, startTimer, systemClock, withinTime } from '../../../core/time.ts'
 import { newUuid } from '../../../core/uuid.ts'
 import type { BackendSink } from '../../backend.ts'
+import { NotificationCanary } from '../notification-canary.ts'
 import { ServerClock } from '../server-clock.ts'
 import { type Argument, loadDriver, RedisConnection } from './connection.ts'
 import { accessDeniedError, notConnectedError, toErrorKind } from './errors.ts'
@@ -65,6 +68,7 @@ export interface RedisSessionOptions {
 
 export class RedisSession {
   readonly feed: RedisChangeFeed
+  readonly #canary: NotificationCanary
   readonly clock = new ServerClock()
   readonly #options: RedisSessionOptions
   readonly #owners: OwnerKeys
@@ -92,13 +96,17 @@ export class RedisSession {
   /** Whether an unsigned publication was received, so that the board must be asked for changes. */
   #isHinted = false
   #warnedOfUnsigned = false
+  #warnedOfPassword = false
   readonly #proven = new Condition()
   /** The reason why there is no connection. */
   #lastError: unknown
+  /** The eviction policy that was reported. */
+  #eviction: string | undefined
 
   constructor(options: RedisSessionOptions) {
     this.#options = options
-    this.feed = new RedisChangeFeed(options.sink)
+    this.#canary = new NotificationCanary({ sink: options.sink, period: options.location.ttl / 3 })
+    this.feed = new RedisChangeFeed(options.sink, this.#canary)
     this.#owners = new OwnerKeys(options)
     this.#lease = new OwnerLease({
       ttl: options.location.ttl,
@@ -281,7 +289,7 @@ export class RedisSession {
   }
 
   #reportError(error: unknown): never {
-    if (toErrorKind(error) === 'denied' && error instanceof Error) throw this.#isAccessDenied(error)
+    if (toErrorKind(error) === 'denied' && isError(error)) throw this.#isAccessDenied(error)
     if (toErrorKind(error) === 'odd' || toErrorKind(error) === 'refused') throw error
     throw notConnectedError(this.uri, error)
   }
@@ -297,12 +305,14 @@ export class RedisSession {
     // The limit allows slow answers, but leaves time for another connection before the lease expires.
     const timeoutMs = Math.max(500, location.ttl / 3)
     const onMessage = (channel: string, message: Buffer) => this.#onMessage(channel, message)
+    const onUnneededPassword = () => this.#warnOfPassword()
     // Serves the session on one connection; rejects when the session was not attached to it.
     const serveOnce = async () => {
       let connection: RedisConnection | undefined
       let isServed = false
       try {
-        connection = await RedisConnection.open(driver, { location, timeoutMs, onMessage, signal })
+        connection = await RedisConnection.open(driver, { location, timeoutMs, onMessage, onUnneededPassword, signal })
+        this.#reportEviction(connection.eviction)
         if (this.#isSubscribed) await connection.subscribe(layout.channel)
         for (const what of WATCHABLE)
           if (this.#watched[what].size > 0) await connection.subscribe(layout.watchChannel(what))
@@ -314,7 +324,7 @@ export class RedisSession {
         this.#lastError = error
         // While the board is being opened, the log is the only place to report it.
         log.debug({ reason: describeError(error) }, 'no connection to Redis')
-        const fatal = toErrorKind(error) === 'denied' && error instanceof Error ? this.#isAccessDenied(error) : error
+        const fatal = toErrorKind(error) === 'denied' && isError(error) ? this.#isAccessDenied(error) : error
         if (isFinal(fatal)) first.reject(fatal)
         if (isFinal(fatal) && this.#joinedBefore && !signal.aborted) sink.error(fatal)
         if (!isServed) throw error
@@ -327,6 +337,25 @@ export class RedisSession {
     const pauses = { firstPauseMs: 50, maxPauseMs: 2_000, signal }
     for (let failuresBefore = 0; !signal.aborted; failuresBefore = 1)
       await retryUntilAborted(serveOnce, { ...pauses, failuresBefore })
+  }
+
+  #warnOfPassword(): void {
+    if (this.#warnedOfPassword) return
+    this.#warnedOfPassword = true
+    this.#options.log.warn({ board: this.uri }, 'this Redis needs no password, but one was given')
+  }
+
+  /** The policy by which the server evicts keys when its memory is full; undefined if it evicts none. */
+  get eviction(): string | undefined {
+    return this.#eviction
+  }
+
+  #reportEviction(policy: string | undefined): void {
+    if (policy !== undefined && policy !== this.#eviction) {
+      const text = `Redis evicts keys when its memory is full (${policy}), and jobs are lost: set maxmemory-policy noeviction`
+      this.#options.sink.error(new JobboardError(`${this.uri}: ${text}`))
+    }
+    this.#eviction = policy
   }
 
   /** Serves the session on a connection until the connection breaks. */
@@ -362,7 +391,7 @@ export class RedisSession {
 
   /** Resolves after this time, or when the session is woken. */
   async #pause(ms: number): Promise<void> {
-    const timer = setTimeout(() => this.#wake.notify(), ms).unref()
+    const timer = startTimer(() => this.#wake.notify(), ms).unref()
     await this.#wake.wait({ signal: this.#closing.signal }).catch(() => undefined)
     clearTimeout(timer)
   }
@@ -477,8 +506,10 @@ export class RedisSession {
         if (part) this.#options.sink.followed(toFollowedChanges(part.entries))
         return
       }
-      if (part) this.feed.applyMessage(part)
-      else this.#warnOfUnsigned(message)
+      if (part) {
+        this.#canary.onAnnounced()
+        this.feed.applyMessage(part)
+      } else this.#warnOfUnsigned(message)
     } catch (error) {
       this.#options.sink.error(asError(error))
       this.#options.sink.gap()
@@ -502,7 +533,7 @@ export class RedisSession {
   #refreshSoon(): void {
     if (!this.#isHinted && !this.feed.hasHole) return
     const pause = this.#isHinted ? UNSIGNED_PAUSE_MS : HOLE_TIMEOUT_MS
-    this.#holeTimer ??= setTimeout(() => void this.#refreshInBackground(), pause)
+    this.#holeTimer ??= startTimer(() => void this.#refreshInBackground(), pause)
   }
 
   /** Asks the board for changes that were not published. */
@@ -530,7 +561,7 @@ export class RedisSession {
     if (id === undefined) return
     this.#attached = undefined
     this.feed.end()
-    const reason = this.#lastError instanceof Error ? { reason: this.#lastError } : {}
+    const reason = isError(this.#lastError) ? { reason: this.#lastError } : {}
     this.#options.sink.session({ state: 'disconnected', session: id, ...reason })
   }
 }

@@ -11,7 +11,7 @@ import type {
   TrashedEntry,
 } from '../../backend.ts'
 import { rank } from '../../model/claim-order.ts'
-import { cascadeCancellation, type Dependency } from '../../model/dependencies.ts'
+import { cascadeCancellation, type Dependency, isFirstRun } from '../../model/dependencies.ts'
 import { encodeEndedJob } from '../../model/ended-job.ts'
 import type { ClaimLimits, TokenRequest } from '../../model/limits.ts'
 import type { Posting } from '../../model/posting.ts'
@@ -80,6 +80,7 @@ export function claimStep({ id, revision, who, posting, limits }: ClaimRequest):
       names(exclusive),
       names(shared),
       limits ? toLimitWords(limits) : null,
+      isFirstRun(posting),
     ],
     what: `claim of ${toJobName(posting)}`,
     bytes: bytes.length + SMALL_STEP_BYTES * (1 + exclusive.length + shared.length + (limits?.wants.length ?? 0)),

@@ -4,10 +4,10 @@
  * `commit/committer.ts` how transactions are sent and their outcomes are determined.
  */
 
-import { asError, InvalidState, NotFound } from '../../../core/errors.ts'
+import { asError, InvalidState, isError, NotFound } from '../../../core/errors.ts'
 import { type Logger, silentLog } from '../../../core/log.ts'
 import { type Result, settleEach } from '../../../core/result.ts'
-import { type Duration, monotonic, toMilliseconds } from '../../../core/time.ts'
+import { type Duration, monotonic, toMilliseconds, toTimerMs } from '../../../core/time.ts'
 import {
   type Security,
   SessionExpired,
@@ -76,6 +76,8 @@ export interface ZooKeeperBackendOptions extends BoardPathOptions, Security {
   readonly sessionTimeout?: Duration
   /** The servers' tick, on which leases depend. */
   readonly tick?: Duration
+  /** The maximum size of a request. */
+  readonly maxRequestBytes?: number
   readonly scanPeriod?: Duration
   /** The count of children from which this client numbers postings itself; for tests. */
   readonly numbersFrom?: number
@@ -87,7 +89,7 @@ export interface ZooKeeperBackendOptions extends BoardPathOptions, Security {
 }
 
 /** The number of postings that are read at once in search of marks. */
-const MARKS_PER_READ = 1_000
+const MARKS_PER_READ = 500
 
 export class ZooKeeperBackend implements Backend {
   readonly uri: string
@@ -146,7 +148,7 @@ export class ZooKeeperBackend implements Backend {
       sink,
       committer: this.#committer,
       clock: this.#clock,
-      scanPeriod: toMilliseconds(this.#options.scanPeriod ?? '10s', 'scanPeriod'),
+      scanPeriod: toTimerMs(this.#options.scanPeriod ?? '10s', 'scanPeriod'),
       created,
       numbersFrom: this.#options.numbersFrom,
       limitsUnusedAfterMs: this.#options.limitsUnusedAfterMs,
@@ -204,7 +206,7 @@ export class ZooKeeperBackend implements Backend {
   }
 
   async close(): Promise<void> {
-    this.#board?.scan.stop()
+    this.#board?.scan.close()
     await this.#committer.idle()
     await this.#board?.counter.idle()
     await this.#board?.history.idle()
@@ -220,6 +222,7 @@ export class ZooKeeperBackend implements Backend {
   }
 
   async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
+    this.#requireOpen.scan.startWork()
     return settleEach(choices, async (choice) => {
       const granted = await this.#requireOpen.changer.claim(choice)
       return { ...granted, session: this.#labels.labelFor(granted.session) }
@@ -292,6 +295,8 @@ export class ZooKeeperBackend implements Backend {
   }
 
   listUnclaimed(): Promise<UnclaimedJobs> {
+    // On a board where all processes poll, no other call starts the idle work.
+    this.#requireOpen.scan.startWork()
     return translateErrors(`listing ${this.uri}`, () => listUnclaimed(this.#zookeeper, this.#layout))
   }
 
@@ -348,18 +353,30 @@ export class ZooKeeperBackend implements Backend {
   }
 
   async *trashed(listing?: TrashListing): AsyncGenerator<TrashedEntry, void, undefined> {
-    const { reader, marks, sink } = this.#requireOpen
+    const { reader, sink } = this.#requireOpen
     const what = `reading the trash of ${this.uri}`
     const index = await translateErrors(what, async () => {
-      await this.#zookeeper.sync(this.#layout.path)
-      if (!marks.isComplete && (await mayHaveMarks(this.#zookeeper, this.#layout))) await this.#readMarks()
-      await marks.whenSettled()
+      await this.#whenTrashSettled()
       return reader.trashIndex()
     })
     for (const page of pagesOf(selectTrash(index, listing, ({ id }) => id)))
       for (const entry of await translateErrors(what, () => reader.trashPage(page)))
-        if (entry instanceof Error) sink.error(entry)
+        if (isError(entry)) sink.error(entry)
         else yield entry
+  }
+
+  /**
+   * Resolves when this server has everything that was trashed before the call, and when jobs that are only marked as trashed were moved to
+   * the trash.
+   */
+  async #whenTrashSettled(): Promise<void> {
+    const { marks } = this.#requireOpen
+    const [, isMarked] = await Promise.all([
+      this.#zookeeper.sync(this.#layout.path),
+      !marks.isComplete && mayHaveMarks(this.#zookeeper, this.#layout),
+    ])
+    if (isMarked) await this.#readMarks()
+    await marks.whenSettled()
   }
 
   /** Reads all postings, because changes of them were not reported: those that are marked are moved into the trash. */
@@ -371,6 +388,13 @@ export class ZooKeeperBackend implements Backend {
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
     return translateErrors(`looking for ${id} in the trash`, () => this.#requireOpen.reader.trashedEntry(id))
+  }
+
+  async findTrashed(uuid: string): Promise<TrashedEntry | undefined> {
+    return translateErrors(`looking for ${uuid} in the trash`, async () => {
+      await this.#whenTrashSettled()
+      return this.#requireOpen.reader.findTrashed(uuid)
+    })
   }
 
   async write(request: WriteRequest): Promise<Written> {
@@ -496,10 +520,12 @@ function toOptionalSettings({
   sasl,
   tls,
   maxReplyBytes,
+  maxRequestBytes,
 }: ZooKeeperBackendOptions): Partial<ZooKeeperOptions> {
   return {
     ...(tick === undefined ? {} : { tick }),
     ...(maxReplyBytes === undefined ? {} : { maxReplyBytes }),
+    ...(maxRequestBytes === undefined ? {} : { maxRequestBytes }),
     ...(auth ? { auth } : {}),
     ...(sasl ? { sasl } : {}),
     ...(tls ? { tls } : {}),

@@ -3,6 +3,7 @@
 import type { WatchEvent, ZooKeeper } from '../../../zookeeper/index.ts'
 import type { Backend, BackendSink } from '../../backend.ts'
 import type { ServerClock } from '../server-clock.ts'
+import { UnreadableValues } from '../unreadable-values.ts'
 import { BatchCounter } from './batch-counter.ts'
 import { ZooKeeperBatches } from './batches.ts'
 import type { TransactionCommitter } from './commit/committer.ts'
@@ -92,7 +93,11 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     read,
     onError,
   } = options
-  const parts = { zookeeper, layout, kind, encoding: kind.encoding, readMany: batchedReader(zookeeper), onError }
+  const unreadable = new UnreadableValues({ onError })
+  const parts = {
+    ...{ zookeeper, layout, kind, encoding: kind.encoding },
+    ...{ readMany: batchedReader(zookeeper), onError, unreadable },
+  }
   const reader = new ZooKeeperReader({
     ...parts,
     onMarked: (marked) => marks.noteMarked(marked),
@@ -104,14 +109,17 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     period: scanPeriod,
     onMissed: () => reportGap(components),
     onGate: (node) => (node ? gate.noteRead(node) : gate.refresh()),
-    onIdle: () => {
+    onIdle: ({ isViewed }) => {
       const limits = kind.capabilities.limits ? limitSweep : undefined
-      const mayExist = (uuid: string) => sink.mayExist(uuid)
+      const mayExist = (uuid: string) => !isViewed || sink.mayExist(uuid)
       return sweep({ ...parts, dependencies, batches, limits, now: clock.now(), mayExist })
     },
   })
   const known = new KnownDependencies(layout)
-  const dependencies = new DependencyNodes({ zookeeper, layout, committer, known })
+  const dependencies = new DependencyNodes({
+    ...{ zookeeper, layout, committer, known },
+    onDoomed: (ids) => sink.doomed(ids),
+  })
   const history = new HistoryNodes(parts)
   const folders = new ResourceNodes(parts)
   const limits = new LimitNodes({ ...parts, now: () => clock.now() })

@@ -11,7 +11,7 @@
  * |---|---|---|
  * | post | create both znodes of each dependency | the other job has left the board: its znode cannot have children |
  * | end of a job | delete both znodes of each dependency on it, and `.waits/<dependent>` with the last; or create a cancel request | a dependency that was not known: a znode with children cannot be deleted |
- * | claim | create and delete `.waits/<dependent>`, which proves that it did not exist; or check the cancel request | the job waits |
+ * | claim | create and delete `.waits/<dependent>`, which proves that it did not exist; or, of a job that has run before, check the cancel request | the job waits |
  *
  * A claim of a job whose `.waits/<dependent>` was seen to be deleted needs no proof: it is created with the job, and never again.
  *
@@ -74,6 +74,8 @@ export interface DependencyNodesOptions {
   readonly layout: Layout
   readonly committer: Pick<TransactionCommitter, 'commit'>
   readonly known: KnownDependencies
+  /** Called with the jobs that were cancelled because another job ended. */
+  readonly onDoomed: (ids: readonly string[]) => void
 }
 
 export class DependencyNodes {
@@ -82,13 +84,15 @@ export class DependencyNodes {
   readonly #committer: DependencyNodesOptions['committer']
   readonly #release: DependencyRelease
   readonly #known: KnownDependencies
+  readonly #onDoomed: DependencyNodesOptions['onDoomed']
   /** Jobs that are known to have left the board; their ids are never used again. The oldest are forgotten. */
   readonly #gone = new Set<string>()
 
   /** Looks again at jobs that may be ready. Jobs that end together share the reads. */
   readonly #looks: BatchCommit<string, void>
 
-  constructor({ zookeeper, layout, committer, known }: DependencyNodesOptions) {
+  constructor({ zookeeper, layout, committer, known, onDoomed }: DependencyNodesOptions) {
+    this.#onDoomed = onDoomed
     this.#zookeeper = zookeeper
     this.#layout = layout
     this.#committer = committer
@@ -188,6 +192,7 @@ export class DependencyNodes {
   ): Promise<void> {
     using part = await this.#release.prepare(id, dependents, outcome)
     await commitPart(part.steps, part.prechecks)
+    if (part.cancelled.length > 0) this.#onDoomed(part.cancelled)
     await this.#freeLater(part)
   }
 
@@ -201,6 +206,7 @@ export class DependencyNodes {
     await commit(rest?.steps ?? [], [...(rest?.prechecks ?? []), this.#endPrecheck(id, dependents)])
     this.#known.noteEnded(id, toIds(dependents))
     this.noteGone(id)
+    if (rest?.cancelled.length) this.#onDoomed(rest.cancelled)
     if (rest) await this.#freeLater(rest)
   }
 

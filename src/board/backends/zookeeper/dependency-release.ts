@@ -42,6 +42,8 @@ export interface Dependent {
 export interface Release extends Disposable {
   readonly steps: readonly TransactionStep[]
   readonly prechecks: readonly Precheck[]
+  /** The cancelled dependents: by this transaction, or before it. */
+  readonly cancelled: readonly string[]
   /** Dependents to read again after the transaction: they waited for many other jobs when they were read. */
   readonly toReadAgain: readonly string[]
 }
@@ -94,12 +96,14 @@ export class DependencyRelease {
     const steps: TransactionStep[] = []
     const prechecks: Precheck[] = []
     const toReadAgain: string[] = []
+    const cancelled: string[] = []
     const left: string[] = []
     for (const [index, dependent] of dependents.entries()) {
       const { waits, isCancelled } = found[index] ?? {}
       steps.push(toDelete(layout.dependent(id, dependent.name)))
       if (waits === undefined) continue
       if (outcome.outcome === 'trashed' && dependent.on === 'done') {
+        cancelled.push(dependent.id)
         if (!isCancelled) steps.push(toStep(op.create(layout.cancel(dependent.id), outcome.cancellation)))
         continue
       }
@@ -111,7 +115,7 @@ export class DependencyRelease {
       if (!rest.isLast) left.push(dependent.id)
     }
     this.#noteEnding(id, left)
-    return { steps, prechecks, toReadAgain, [Symbol.dispose]: () => this.#forgetEnding(id, left) }
+    return { steps, prechecks, cancelled, toReadAgain, [Symbol.dispose]: () => this.#forgetEnding(id, left) }
   }
 
   /** Returns the steps for the other jobs for which a dependent waits, besides the one that ends. */

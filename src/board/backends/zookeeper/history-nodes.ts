@@ -10,6 +10,7 @@
 import { decodeWeighed, encodePlain } from '../../../core/codec.ts'
 import { NodeExists, NoNode, op, type ZooKeeper, ZooKeeperError } from '../../../zookeeper/index.ts'
 import { decodeEndedJob, type EndedJob, encodeEndedJob, type HistoryEntry } from '../../model/ended-job.ts'
+import type { UnreadableValues } from '../unreadable-values.ts'
 import type { Journal, JournalEntry } from './commit/batch.ts'
 import { compareDigits, type Layout } from './store/layout.ts'
 import { missingAsUndefined } from './store/reader.ts'
@@ -25,14 +26,16 @@ const NAME_PATTERN = /^(\d{1,6})-(-?\d{10,20})$/
 export class HistoryNodes implements Journal {
   readonly #zookeeper: ZooKeeper
   readonly #layout: Layout
+  readonly #unreadable: UnreadableValues
   #preparing: Promise<void> | undefined
   #isPrepared = false
   #sinceTrim = 0
   #trimming: Promise<void> | undefined
 
-  constructor({ zookeeper, layout }: { readonly zookeeper: ZooKeeper; readonly layout: Layout }) {
-    this.#zookeeper = zookeeper
-    this.#layout = layout
+  constructor(options: { zookeeper: ZooKeeper; layout: Layout; unreadable: UnreadableValues }) {
+    this.#zookeeper = options.zookeeper
+    this.#layout = options.layout
+    this.#unreadable = options.unreadable
   }
 
   /** Whether this board object has created the folder, or seen that it exists. */
@@ -53,6 +56,18 @@ export class HistoryNodes implements Journal {
       if (!(error instanceof NodeExists)) throw error
     })
     this.#isPrepared = true
+  }
+
+  /**
+   * Makes ZooKeeper skip a number, because another program has created the znode with this number. ZooKeeper counts how often children of a
+   * folder were created or deleted, and the count is the next number: so one child is created and deleted. Otherwise ZooKeeper would refuse
+   * the end of every job, because each would get the same number.
+   */
+  async skipTakenNumber(): Promise<void> {
+    // The child is ephemeral: if this process dies before it deletes the child, the child ends with the session.
+    const options = { sequential: true, ephemeral: true }
+    const { path } = await this.#zookeeper.create(`${this.#layout.historyFolder}/taken-`, null, options)
+    await this.#zookeeper.delete(path)
   }
 
   /** Notes that the folder was removed. */
@@ -118,7 +133,10 @@ export class HistoryNodes implements Journal {
     for (let from = 0; from < names.length; from += READS_AT_ONCE) {
       const paths = names.slice(from, from + READS_AT_ONCE).map(({ name }) => op.getData(`${folder}/${name}`))
       const { results } = await this.#zookeeper.multiRead(paths)
-      yield results.flatMap((node) => (node.error ? [] : decodeJobs(node.data)))
+      yield results.flatMap((node, index) => {
+        const leftOut = () => this.#unreadable.leftOut('history', names[from + index]?.name ?? '')
+        return node.error ? [] : decodeJobs(node.data, leftOut)
+      })
     }
   }
 
@@ -151,13 +169,14 @@ export class HistoryNodes implements Journal {
   }
 }
 
-/** Returns the jobs of a znode, newest first. Bytes that no board has written count as none. */
-function decodeJobs(data: Uint8Array | null): EndedJob[] {
+/** Returns the jobs of a znode, newest first. Calls `leftOut` if some of its bytes are no job. */
+function decodeJobs(data: Uint8Array | null, leftOut: () => readonly never[]): readonly EndedJob[] {
   try {
     const { value } = decodeWeighed(data ?? new Uint8Array(), 'msgpack', { most: MAX_DECODED_BYTES })
-    if (!Array.isArray(value)) return []
-    return value.flatMap((bytes) => (bytes instanceof Uint8Array ? (decodeEndedJob(bytes) ?? []) : [])).reverse()
+    if (!Array.isArray(value)) return leftOut()
+    const decode = (bytes: unknown) => (bytes instanceof Uint8Array ? decodeEndedJob(bytes) : undefined)
+    return value.flatMap((bytes) => decode(bytes) ?? leftOut()).reverse()
   } catch {
-    return []
+    return leftOut()
   }
 }

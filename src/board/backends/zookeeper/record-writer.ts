@@ -17,7 +17,7 @@ import type { Layout } from './store/layout.ts'
 import { translateErrors } from './store/reader.ts'
 import { encodeRecordNode, type RecordNodes } from './store/record-nodes.ts'
 import { encodeGate } from './store/records.ts'
-import { MAX_FRAME_BYTES, type PreparedPost, type ZooKeeperWriter } from './writer.ts'
+import { type PreparedPost, SIZE_SETTING, type ZooKeeperWriter } from './writer.ts'
 
 /** The bytes of a frame beside the steps of one transaction. */
 const FRAME_OVERHEAD_BYTES = 1_024
@@ -26,7 +26,10 @@ export interface RecordWriterOptions {
   readonly committer: TransactionCommitter
   readonly nodes: RecordNodes
   /** Prepares posts as it does alone. */
-  readonly writer: Pick<ZooKeeperWriter, 'preparePost' | 'recoverPosted' | 'createMissingFolder' | 'findKey'>
+  readonly writer: Pick<
+    ZooKeeperWriter,
+    'preparePost' | 'recoverPosted' | 'createMissingFolder' | 'findKey' | 'noteRefused'
+  >
   readonly recordPath: (name: RecordName) => string
   readonly gate: Pick<BoardGate, 'seen' | 'read' | 'noteWritten'>
   readonly layout: Layout
@@ -91,9 +94,9 @@ export class RecordWriter {
     const before = [...recordSteps, ...gateStep.steps, ...toChecks(openings)]
     const steps = [...before, ...prepared.flatMap((post) => post.steps)]
     const size = committer.sizeOf(steps) + FRAME_OVERHEAD_BYTES
-    if (size > MAX_FRAME_BYTES)
+    if (size > committer.maxBytes)
       throw new PayloadTooLarge(
-        `${what}: it has ${size} bytes; this board accepts ${MAX_FRAME_BYTES} in one transaction`,
+        `${what}: it has ${size} bytes; this board accepts ${committer.maxBytes} in one transaction (${SIZE_SETTING})`,
       )
     const touches: TouchedName[] = [
       ...changes.map(({ change: { kind, id } }) => ({ name: `record ${kind}/${id}`, mode: 'alone' as const })),
@@ -118,8 +121,10 @@ export class RecordWriter {
           posted: postedFrom(prepared, applied, before.length),
         }),
         onRecovered: async (done) => ({ done: true, revisions, posted: await this.#recover(prepared, done) }),
-        toRejection: (error, step) =>
-          toBatchRejection(openings, error, step) ?? (isConflict(error, step) ? new RefusedStep(step) : error),
+        toRejection: (error, step) => {
+          writer.noteRefused(error, step)
+          return toBatchRejection(openings, error, step) ?? (isConflict(error, step) ? new RefusedStep(step) : error)
+        },
       })
     } catch (error) {
       if (error instanceof RefusedStep) return error

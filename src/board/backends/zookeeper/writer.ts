@@ -33,10 +33,10 @@ import type {
   TrashedEntry,
   TrashReason,
 } from '../../backend.ts'
-import { cascadeCancellation, type Dependency } from '../../model/dependencies.ts'
+import { cascadeCancellation, type Dependency, isFirstRun } from '../../model/dependencies.ts'
 import type { HistoryEntry } from '../../model/ended-job.ts'
 import { toLimitCosts } from '../../model/limits.ts'
-import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../model/posting.ts'
+import { MAX_POSTING_BYTES, type Posting, type PostingLimit, toCountedBytes } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
 import { type BatchCounter, type BatchOpening, NO_OPENING, toGuard } from './batch-counter.ts'
 import type { CommittedTransaction, JournalEntry, Precheck, TouchedName, Transaction } from './commit/batch.ts'
@@ -67,12 +67,8 @@ import { type MarkedJob, translateErrors, type ZooKeeperReader } from './store/r
 import { encodeCancellation, encodeKey, encodeLock } from './store/records.ts'
 import type { ResourceNodes } from './store/resource-nodes.ts'
 
-/** The maximum size of a frame that a server accepts by default. */
-export const MAX_FRAME_BYTES = 1_048_575
-/** The maximum size of a claim when its job is posted: attempts are added later. */
-const MAX_CLAIM_BYTES = MAX_FRAME_BYTES - 64 * 1_024
-/** The maximum size of the end of a job with that of its batch. */
-const MAX_END_BYTES = MAX_FRAME_BYTES - 64 * 1_024
+/** The settings on which the maximum size of a request depends, for errors. */
+export const SIZE_SETTING = "maxRequestBytes; the servers' jute.maxbuffer"
 
 export interface ZooKeeperWriterOptions extends GateWriterOptions {
   readonly kind: BoardKind
@@ -137,8 +133,8 @@ export class ZooKeeperWriter {
 
   /** Prepares the steps of a post. @param opening what it adds for its batch @throws PayloadTooLarge */
   preparePost({ posting, takeOver, after = [] }: PostRequest, opening: BatchOpening): PreparedPost {
-    const { layout, numbers, kind } = this.#options
-    const bytes = this.#encodePosting(posting, { limit: MAX_POSTING_BYTES })
+    const { layout, numbers, kind, committer } = this.#options
+    const bytes = this.#encodePosting(posting, postLimit(committer.maxBytes))
     this.assertClaimable(posting, bytes)
     const counted = toCountedBytes(bytes, kind.encoding)
     const { path, dependencies } = this.#place(posting, after)
@@ -172,7 +168,7 @@ export class ZooKeeperWriter {
   }
 
   async post({ takeOver, ...rest }: PostRequest): Promise<Posted> {
-    const { committer, batches, dependencies } = this.#options
+    const { committer, batches, dependencies, numbers } = this.#options
     const { posting, after = [] } = rest
     const what = `post of ${toJobName(posting)}`
     let revision = takeOver
@@ -194,10 +190,11 @@ export class ZooKeeperWriter {
           getConflict: () => this.#goneError(after),
           repair: (step, error) => this.createMissingFolder(step, error),
           // A taken key, and a number that another poster has created too, are results to examine and not errors yet.
-          toRejection: (error, step) =>
-            opening.toRejection(error, step) ??
-            this.#goneDependency(error, step) ??
-            (isKeyTaken(error, step) ? new KeyTakenSignal() : error),
+          toRejection: (error, step) => {
+            numbers.noteRefused(error, step)
+            const other = opening.toRejection(error, step) ?? this.#goneDependency(error, step)
+            return other ?? (isKeyTaken(error, step) ? new KeyTakenSignal() : error)
+          },
         })
         .catch((error: unknown): Posted | undefined => {
           if (error instanceof KeyTakenSignal || error instanceof BatchChangedSignal) return undefined
@@ -224,7 +221,7 @@ export class ZooKeeperWriter {
   async replace({ id, revision, keyRevision, posting, window }: ReplaceRequest): Promise<Replaced> {
     const { layout, committer, kind } = this.#options
     const what = `replacement of ${toJobName(posting)}`
-    const bytes = this.#encodePosting(posting, { limit: MAX_POSTING_BYTES })
+    const bytes = this.#encodePosting(posting, postLimit(committer.maxBytes))
     this.assertClaimable(posting, bytes)
     const { uuid, key: name = '' } = posting
     const record = { uuid, ...(window === undefined ? {} : { window: { id, ms: window } }) }
@@ -278,8 +275,8 @@ export class ZooKeeperWriter {
           reserved?.refused({ stale: error instanceof LimitTakenSignal })
           // Another claim was faster: what is left is read again.
           if (error instanceof LimitTakenSignal) continue
-          // The job waits for others. It can be claimed if it is cancelled.
-          if (error instanceof WaitsSignal && proof?.length !== 1) {
+          // The job waits for others. It can be claimed if it is cancelled and has run before.
+          if (error instanceof WaitsSignal && proof?.length !== 1 && !isFirstRun(posting)) {
             proof = [dependencies.cancelledStep(id)]
             continue
           }
@@ -393,7 +390,7 @@ export class ZooKeeperWriter {
 
   /** Ends a job, with what follows for the jobs that depend on it, and adds it to the history. */
   async #end(ended: EndedRequest, transaction: Transaction<void>): Promise<void> {
-    const { layout, committer, dependencies, history, batches, kind: boardKind } = this.#options
+    const { layout, committer, dependencies, history, batches, numbers, kind: boardKind } = this.#options
     const { id, revision, posting } = ended
     const { batch, uuid } = posting
     const { reason } = ended
@@ -402,9 +399,10 @@ export class ZooKeeperWriter {
       ? { outcome: 'trashed', cancellation: encodeCancellation(cancellation, boardKind.encoding) }
       : { outcome: 'done' }
     const toRejection: Transaction<void>['toRejection'] = (error, step) => {
+      numbers.noteRefused(error, step)
       if (isDependentsConflict(error, step)) return new DependentsChanged()
       if (isBatchConflict(error, step)) return new BatchChangedSignal()
-      return isHistoryGone(error, step) ? new HistoryGoneSignal() : transaction.toRejection(error, step)
+      return toHistorySignal(error, step) ?? transaction.toRejection(error, step)
     }
     const job = batch === undefined ? undefined : { batch, uuid, id, trashed: cancellation !== undefined }
     const commit = (
@@ -415,7 +413,9 @@ export class ZooKeeperWriter {
       batches.end(job, async ({ steps: counting, finish, touches }) => {
         const needed = [...steps, ...transaction.steps, ...counting]
         const whole = [...needed, ...finish]
-        const fits = finish.length > 0 && committer.sizeOf(whole) + (entry?.bytes.length ?? 0) <= MAX_END_BYTES
+        const fits =
+          finish.length > 0 &&
+          committer.sizeOf(whole) + (entry?.bytes.length ?? 0) <= withoutReserve(committer.maxBytes)
         const sent = { steps: fits ? whole : needed, touches: [...transaction.touches, ...touches] }
         const prechecks = [...(transaction.prechecks ?? []), ...dependentChecks]
         await committer.commit<void>({ ...transaction, ...sent, prechecks, toRejection, ...(entry ? { entry } : {}) })
@@ -449,8 +449,10 @@ export class ZooKeeperWriter {
       try {
         return await commit(history.toEntry(entry))
       } catch (error) {
-        if (!(error instanceof HistoryGoneSignal)) throw error
-        history.forget()
+        if (error instanceof HistoryGoneSignal) history.forget()
+        else if (error instanceof HistoryTakenSignal)
+          await translateErrors('adding to the history', () => history.skipTakenNumber())
+        else throw error
       }
     }
   }
@@ -503,7 +505,7 @@ export class ZooKeeperWriter {
     posting: Posting,
     { after = [] }: { readonly after?: readonly Dependency[] } = {},
   ): Promise<RestoreOutcome> {
-    const { layout, committer, batches } = this.#options
+    const { layout, committer, batches, numbers } = this.#options
     const what = `restoration of ${toJobName(posting)}`
     const bytes = this.#encodePosting(posting)
     let takenOverAt: number | undefined
@@ -517,6 +519,7 @@ export class ZooKeeperWriter {
         touches: [...touchedNames({ id: entry.id, key: posting.key }), ...opening.touches],
         repair: (step, error) => this.createMissingFolder(step, error),
         toRejection: (error, step) => {
+          numbers.noteRefused(error, step)
           const other = opening.toRejection(error, step) ?? this.#goneDependency(error, step)
           if (other) return other
           return isKeyTaken(error, step) ? new KeyTakenSignal() : notInTrashError(what, error)
@@ -549,6 +552,11 @@ export class ZooKeeperWriter {
     })
   }
 
+  /** Notes that a step was refused: the number of a posting may be taken, see `SequenceNumbers.noteRefused`. */
+  noteRefused(error: Error, step: TransactionStep | 'guard' | undefined): void {
+    this.#options.numbers.noteRefused(error, step)
+  }
+
   /** Returns the step that creates the callback of a batch, in the transaction of the last count. */
   toCallbackStep(posting: Posting): TransactionStep {
     const { layout, numbers } = this.#options
@@ -579,9 +587,10 @@ export class ZooKeeperWriter {
     const { layout, committer, kind } = this.#options
     const at = { revision: 0, bytes, lock: new Uint8Array(), posting, kind }
     const size = committer.sizeOf(transactions.claimSteps(layout, layout.toJobId(layout.newPosting), at))
-    if (size <= MAX_CLAIM_BYTES) return
+    const most = withoutReserve(committer.maxBytes)
+    if (size <= most) return
     throw new PayloadTooLarge(
-      `${toJobName(posting)}: its claim, with all of its resources, would have ${size} bytes; this board accepts ${MAX_CLAIM_BYTES}; ` +
+      `${toJobName(posting)}: its claim, with all of its resources, would have ${size} bytes; this board accepts ${most} (${SIZE_SETTING}); ` +
         'name fewer resources, or put large data elsewhere',
     )
   }
@@ -663,13 +672,28 @@ export class ZooKeeperWriter {
     }
   }
 
-  #encodePosting(posting: Posting, options: { limit: number } = { limit: MAX_FRAME_BYTES }): Uint8Array {
-    return this.#options.kind.encodePosting(posting, options)
+  #encodePosting(posting: Posting, limit: PostingLimit = this.#postingLimit): Uint8Array {
+    return this.#options.kind.encodePosting(posting, limit)
   }
 
   #encodeTrashEntry(entry: TrashReason & { posting: Posting; who: string }): Uint8Array {
-    return this.#options.kind.encodeTrash({ ...entry, at: new Date() }, { limit: MAX_FRAME_BYTES })
+    return this.#options.kind.encodeTrash({ ...entry, at: new Date() }, this.#postingLimit)
   }
+
+  get #postingLimit(): PostingLimit {
+    return { limit: this.#options.committer.maxBytes, setting: SIZE_SETTING }
+  }
+}
+
+/** Returns the maximum size minus a reserve for attempts, which are added later, and for sizes that are estimated too low. */
+function withoutReserve(maxBytes: number): number {
+  return maxBytes - Math.min(64 * 1_024, maxBytes / 16)
+}
+
+/** Returns the maximum size of a job that is posted: a request has room for it twice, since attempts and reasons are added later. */
+function postLimit(maxBytes: number): PostingLimit {
+  const half = Math.floor((maxBytes - Math.min(32 * 1_024, maxBytes / 16)) / 2)
+  return half < MAX_POSTING_BYTES ? { limit: half, setting: SIZE_SETTING } : { limit: MAX_POSTING_BYTES }
 }
 
 function toKeyTaken({ uuid, revision, state, id }: KeyHolder): KeyTaken {
@@ -727,8 +751,13 @@ function isWaitConflict(error: ZooKeeperError, step: TransactionStep | 'guard' |
 /** Internal signal: the folder of the history was removed; it is created again. */
 class HistoryGoneSignal extends Error {}
 
-function isHistoryGone(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): boolean {
-  return step !== undefined && step !== 'guard' && step.subject === 'history' && error instanceof NoNode
+/** Internal signal: another program has created a znode with the name that the history would use next. */
+class HistoryTakenSignal extends Error {}
+
+function toHistorySignal(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): Error | undefined {
+  if (step === undefined || step === 'guard' || step.subject !== 'history') return undefined
+  if (error instanceof NoNode) return new HistoryGoneSignal()
+  return error instanceof NodeExists ? new HistoryTakenSignal() : undefined
 }
 
 function ignoreFailure(error: unknown): void {

@@ -29,6 +29,7 @@ interface CreateOptions extends JsonOptions {
   readonly onFailed?: string
   readonly store?: string
   readonly uuid?: string
+  readonly key?: string
 }
 
 interface ListOptions extends JsonOptions {
@@ -71,6 +72,10 @@ export function defineBatch(program: Command, run: RunAction): void {
     .option('--on-failed <flow>', 'flow of the job that is posted when all have ended, some in the trash')
     .option('--store <json>', 'the inputs of these flows, a JSON object (default: {})')
     .option('--uuid <uuid>', 'uuid of the batch (default: a new one)')
+    .option(
+      '--key <text>',
+      'name of its work: if the board keeps a batch with this key, print that batch and create none',
+    )
     .option('--json', 'print the batch as a JSON object')
     .addHelpText('after', '\nExample:\n  $ jobboard batch create import --on-done report')
     .action(run(create))
@@ -134,7 +139,7 @@ export function defineBatch(program: Command, run: RunAction): void {
 }
 
 async function create(options: CreateOptions, context: CliContext, { args: [name = ''] }: Command): Promise<ExitCode> {
-  const { uuid, onDone, onFailed } = options
+  const { uuid, key, onDone, onFailed } = options
   const store = jsonObject(options.store ?? '{}', '--store')
   if (options.store !== undefined && onDone === undefined && onFailed === undefined)
     throw new InvalidArgument('--store is for the flow of --on-done or --on-failed: name one')
@@ -143,7 +148,7 @@ async function create(options: CreateOptions, context: CliContext, { args: [name
   const redaction = new Redactor(redactedKeys(options, context))
   const callbacks = definedOnly({ onDone: toCallback(onDone), onFailed: toCallback(onFailed) })
   await using opened = await openNamedBoard(options, context)
-  const batch = await opened.board.batch({ name, ...callbacks, ...definedOnly({ uuid }) })
+  const batch = await opened.board.batch({ name, ...callbacks, ...definedOnly({ uuid, key }) })
   if (options.json) await printJson(context, [redacted(await toView(batch), redaction)])
   else await printLines(context, [batch.uuid])
   return DONE
@@ -153,11 +158,16 @@ async function list(options: ListOptions, context: CliContext): Promise<ExitCode
   await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   const redaction = new Redactor(redactedKeys(options, context))
-  const found = await board.batches(definedOnly({ limit: options.limit }))
-  const batches = found.map((batch) => redacted(batch, redaction))
-  if (options.json) await printJson(context, batches)
-  else if (batches.length === 0) await printLines(context, [`no batches on ${board.uri}`])
-  else await printLines(context, await render(context, ({ batchesTable }, screen) => batchesTable(batches, screen)))
+  const batches = [...(await board.batches(definedOnly({ limit: options.limit })))]
+  if (options.json) {
+    // One after the other: the data of all of them need not fit into memory at once.
+    for (let batch = batches.shift(); batch; batch = batches.shift())
+      await printJson(context, [redacted(batch, redaction)])
+  } else if (batches.length === 0) await printLines(context, [`no batches on ${board.uri}`])
+  else {
+    const shown = batches.map((batch) => ({ ...withReason(batch, redaction), meta: {} }))
+    await printLines(context, await render(context, ({ batchesTable }, screen) => batchesTable(shown, screen)))
+  }
   return DONE
 }
 
@@ -245,10 +255,10 @@ async function toView(batch: Batch): Promise<BatchView> {
 
 /** Returns the batch with its secret values hidden. */
 function redacted(batch: BatchView, redaction: Redactor): BatchView {
-  const { meta, reason } = batch
-  return {
-    ...batch,
-    meta: Object(redaction.value(meta)),
-    reason: reason === undefined ? undefined : redaction.text(reason),
-  }
+  return { ...withReason(batch, redaction), meta: Object(redaction.value(batch.meta)) }
+}
+
+function withReason(batch: BatchView, redaction: Redactor): BatchView {
+  const { reason } = batch
+  return { ...batch, reason: reason === undefined ? undefined : redaction.text(reason) }
 }

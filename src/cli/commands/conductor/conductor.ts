@@ -102,7 +102,7 @@ async function conductor(options: ConductorCommandOptions, context: CliContext, 
   const release = options.release || context.env['JOBBOARD_RELEASE'] || undefined
   const { daemonLog, redactedLog, runConductor } = await loadConductorModule()
   const stream = await openLogStream(options.logFormat ?? 'auto', context)
-  const plain = daemonLog({ name: 'jobboard', ...definedOnly({ level: options.logLevel, stream }) })
+  const plain = daemonLog(definedOnly({ level: options.logLevel, stream }))
   const redact = redactedKeys(options, context)
   const log = redactedLog(plain, new Redactor(redact))
   const limits = context.configFile?.limits()

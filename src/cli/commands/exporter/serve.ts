@@ -15,7 +15,7 @@ import {
 import type { CliContext } from '../../context.ts'
 import type { ChosenBoard } from '../../input/board-flags.ts'
 import type { SharedOptions } from '../../input/shared-options.ts'
-import { openNamedBoard } from '../../opening.ts'
+import { contextOf, openNamedBoard } from '../../opening.ts'
 import { escapeUnprintable } from '../../output/render/text.ts'
 import { BOARD_GAUGES } from './board-gauges.ts'
 import { GaugeReader } from './gauge-reader.ts'
@@ -26,6 +26,7 @@ const REOPEN_PAUSES = { firstPauseMs: 1_000, maxPauseMs: 15_000 } as const
 /** A board of the exporter; it has a reader while it is open. */
 interface ExportedBoard {
   readonly uri: string
+  readonly auth: string | undefined
   readonly label: string
   reader: GaugeReader | undefined
 }
@@ -69,9 +70,9 @@ export async function serveExporter(
 function toExportedBoards(chosen: readonly ChosenBoard[]): ExportedBoard[] {
   const labels = chosen.map(({ uri }) => toBoardLabel(uri))
   const isUnique = new Set(labels).size === labels.length
-  return chosen.map(({ uri }, index) => {
+  return chosen.map(({ uri, auth }, index) => {
     const label = isUnique ? labels[index] : undefined
-    return { uri, label: label ?? redactUri(uri), reader: undefined }
+    return { uri, auth, label: label ?? redactUri(uri), reader: undefined }
   })
 }
 
@@ -80,7 +81,7 @@ async function exportBoard(
   board: ExportedBoard,
   { options, context, signal }: ExporterParts & { readonly signal: AbortSignal },
 ): Promise<void> {
-  const open = () => openNamedBoard({ ...options, board: board.uri }, context, { create: false })
+  const open = () => openNamedBoard({ ...options, board: board.uri }, contextOf(board, context), { create: false })
   let reported: string | undefined
   await using opened = await retryUntilAborted(open, {
     ...{ ...REOPEN_PAUSES, signal },

@@ -138,11 +138,8 @@ async function keepByBoard(options: SharedOptions, context: CliContext): Promise
 
 /** Imports in a separate function: TypeScript 6.0 does not rewrite the `.ts` of an import() beside an `await using`. */
 async function loadBoardIds() {
-  const [board, conductor] = await Promise.all([
-    import('../../../board/internal.ts'),
-    import('../../../conductor/internal.ts'),
-  ])
-  return { boardId: board.boardId, isOfOtherBoard: conductor.isOfOtherBoard }
+  const { boardId, isOfOtherBoard } = await import('../../../board/internal.ts')
+  return { boardId, isOfOtherBoard }
 }
 
 async function selectByUuid(uuids: readonly string[], logbooks: Logbooks): Promise<SelectedBook[]> {

@@ -39,6 +39,10 @@ export interface PostFromOptions {
 
 /** The period between two lines about the progress, in milliseconds. */
 const PROGRESS_PERIOD_MS = 10_000
+/** The maximum number of lines that are reported for the same error; further lines are only counted. */
+const MAX_SAME_REFUSALS = 5
+/** The maximum number of different errors that are counted separately. */
+const MAX_REFUSALS = 100
 
 interface Counts {
   posted: number
@@ -64,11 +68,18 @@ export async function postFrom(board: JobBoard, options: PostFromOptions, contex
   let last = 0
   const counts: Counts = { posted: 0, replaced: 0, existed: 0, inWindow: 0, refused: 0 }
   const items: JsonLine[] = []
+  /** The number of refused lines for each message, without uuids. */
+  const refusals = new Map<string, number>()
   const refuse = (line: JsonLine, error: unknown) => {
     counts.refused += 1
     // A line that was too long was not kept.
     if (line.bytes.length > 0) rejects?.add(line.bytes)
-    context.stderr.write(`line ${line.number}: ${oneLine(error)}\n`)
+    const message = oneLine(error)
+    const kind = message.replace(/[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/gi, '…')
+    const known = refusals.get(kind) ?? 0
+    if (known > 0 || refusals.size < MAX_REFUSALS) refusals.set(kind, known + 1)
+    if (known < MAX_SAME_REFUSALS) context.stderr.write(`line ${line.number}: ${message}\n`)
+    else if (known === MAX_SAME_REFUSALS) context.stderr.write('further lines with this error are only counted\n')
   }
   let shownAt = performance.now()
   const onResult = (result: PostManyResult, index: number) => {

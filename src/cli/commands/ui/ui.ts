@@ -12,7 +12,7 @@ import {
   redactedKeys,
   type SharedOptions,
 } from '../../input/shared-options.ts'
-import { openLogbooks, openNamedBoard } from '../../opening.ts'
+import { contextOf, openLogbooks, openNamedBoard } from '../../opening.ts'
 import { printJson, printLines } from '../../output/output.ts'
 import type { AccessFlags } from '../../ui/access.ts'
 
@@ -113,13 +113,19 @@ async function ui(options: UiCommandOptions, context: CliContext): Promise<ExitC
   const quiet = log.child({}, { level: log.isLevelEnabled('debug') ? log.level : 'warn' })
   const logbooks = opened.add(await openLogbooks(options, context))
   const boards = []
-  for (const [index, { uri, persistence }] of chosen.entries()) {
-    const { board } = opened.add(
-      await openNamedBoard({ ...options, board: uri }, context, { create: false, log: quiet }),
-    )
-    const own =
-      persistence === undefined ? logbooks : opened.add(await openLogbooks({ ...options, persistence }, context))
-    boards.push({ name: names[index] ?? uri, uri, board, ...definedOnly({ persistence: own?.persistence }) })
+  for (const [index, { uri, persistence, auth }] of chosen.entries()) {
+    const own = contextOf({ auth, persistence }, context)
+    const { board } = opened.add(await openNamedBoard({ ...options, board: uri }, own, { create: false, log: quiet }))
+    const books =
+      persistence === undefined ? logbooks : opened.add(await openLogbooks({ ...options, persistence }, own))
+    boards.push({
+      name: names[index] ?? uri,
+      uri,
+      auth,
+      logbooks: persistence,
+      board,
+      ...definedOnly({ persistence: books?.persistence }),
+    })
   }
   const { toAccess } = await loadAccess()
   const access = await toAccess(options, context)
@@ -180,7 +186,7 @@ async function openLog(options: UiCommandOptions, context: CliContext) {
     import('../../../core/log.ts'),
   ])
   const stream = await openLogStream('auto', context)
-  return daemonLog({ name: 'jobboard', ...definedOnly({ level: options.logLevel, stream }) })
+  return daemonLog(definedOnly({ level: options.logLevel, stream }))
 }
 
 /** Import in separate functions: TypeScript 6.0 does not rewrite the `.ts` of an import() beside a `using`. */

@@ -5,6 +5,7 @@ import type { z } from 'zod'
 import type { DeclaredSchedule } from '../../../board/index.ts'
 import { InvalidArgument, JobboardError } from '../../../core/errors.ts'
 import { parseUri } from '../../../core/uri.ts'
+import type { AnyFlow } from '../../../flow/index.ts'
 import type { CliContext } from '../../context.ts'
 import { findModule } from '../import-module.ts'
 import { type ConfigFile, type ExaminedConfig, sortPlaces } from './config-file.ts'
@@ -29,6 +30,8 @@ export function toSelected({ board, persistence }: TypedOptions, env: CliContext
 
 export interface CheckOptions extends Pick<CliContext, 'cwd' | 'env'> {
   readonly selected: Selected
+  /** Loads the flows of modules, to check what the file says of them; absent where the caller loads them itself. */
+  readonly loadFlows?: (modules: readonly string[]) => Promise<readonly AnyFlow[]>
 }
 
 /** Checks a whole file. @throws InvalidConfig with all mistakes */
@@ -45,6 +48,7 @@ export async function findFaults(examined: ExaminedConfig, options: CheckOptions
   const values = new ConfigValues(file, options.env)
   const isUsedAt = toUsedFilter(file, options)
   const checks: Promise<void>[] = []
+  const modules: string[] = []
   for (const leaf of leavesOf(file)) {
     // Variables of values that are not used may be missing: a developer's machine has no passwords of production.
     const isUsed = isUsedAt(leaf.path)
@@ -54,6 +58,8 @@ export async function findFaults(examined: ExaminedConfig, options: CheckOptions
     if (leaf.kind === 'uri' && faults.isEmptyFor(['boards', 'persistences']))
       faults.attempt(leaf.path, () => assertReference(leaf.path, String(read), file))
     if (leaf.kind === 'uri') checks.push(checkUri(leaf.path, String(read), { faults, ...options }))
+    if (leaf.kind === 'module' && leaf.path[0] === 'flows' && options.loadFlows)
+      modules.push(toModule(String(read), file))
     if (leaf.kind === 'module') checks.push(checkModule(leaf.path, String(read), { file, faults, ...options }))
   }
   await Promise.all(checks)
@@ -64,6 +70,8 @@ export async function findFaults(examined: ExaminedConfig, options: CheckOptions
   await checkLimits({ values: right, faults })
   await checkFlowDefaults({ values: right, faults })
   if (faults.isEmptyFor(['tenants', 'flow-defaults'])) await checkSchedules({ values: right, faults })
+  if (modules.length > 0 && faults.isEmptyFor(['flows', 'schedules', 'flow-defaults']))
+    await checkFlows({ values: right, faults }, async () => (await options.loadFlows?.(modules)) ?? [])
   return sortPlaces([...new Set([...examined.faults, ...faults.all])])
 }
 
@@ -194,8 +202,21 @@ async function checkModule(
   module: string,
   { file, faults, cwd }: { readonly file: ConfigFile; readonly faults: FaultList; readonly cwd: string },
 ): Promise<void> {
-  const found = isModulePath(module) ? resolve(dirname(file.file), module) : module
-  await findModule(found, { cwd }).catch((error: unknown) => faults.add(path, error))
+  await findModule(toModule(module, file), { cwd }).catch((error: unknown) => faults.add(path, error))
+}
+
+/** Returns the module as it is imported: a path is relative to the file that names it. */
+function toModule(module: string, { file }: ConfigFile): string {
+  return isModulePath(module) ? resolve(dirname(file), module) : module
+}
+
+async function checkFlows(
+  { values, faults }: DeclarationCheck,
+  loadFlows: () => Promise<readonly AnyFlow[]>,
+): Promise<void> {
+  const { flowChecks } = await import('./check-flows.ts')
+  const flows = await loadFlows().catch((error: unknown) => faults.add(['flows'], error))
+  for (const { path, assert } of flows ? flowChecks(values, flows) : []) faults.attempt(path, assert)
 }
 
 interface DeclarationCheck {

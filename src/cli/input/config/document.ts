@@ -1,4 +1,5 @@
 /** Parses the YAML of `jobboard.yaml`: its data, the places of its values, and its syntax errors. */
+
 import {
   type Alias,
   type Document,
@@ -9,8 +10,11 @@ import {
   LineCounter,
   type Node,
   parseDocument,
+  type Scalar,
   visit,
 } from 'yaml'
+import { messageOf } from '../../../core/errors.ts'
+import { isExactNumber } from '../../../core/json.ts'
 import { firstLine, type Path } from './faults.ts'
 
 /** A mistake at a place of the text. */
@@ -33,7 +37,8 @@ export class YamlDocument {
     this.#lines = new LineCounter()
     this.#shown = shown
     this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false, logLevel: 'error' })
-    const faults = [...encodingFaults(text), ...syntaxFaults(this.#document), ...aliasFaults(this.#document)]
+    const document = this.#document
+    const faults = [encodingFaults(text), syntaxFaults(document), aliasFaults(document), numberFaults(document)].flat()
     // The rest of a file with a duplicate key, or with a second document, can be read all the same.
     const isReadable = faults.every(({ isHarmless }) => isHarmless)
     const read = isReadable ? readData(this.#document) : { data: undefined, faults: [] }
@@ -75,14 +80,17 @@ export class YamlDocument {
   }
 }
 
-/** Returns a fault for a text that was not UTF-8: UTF-16 has zero bytes. */
+/** Returns a fault for a text that was not UTF-8: UTF-16 has zero bytes, and other wrong bytes were read as U+FFFD. */
 function encodingFaults(text: string): (YamlFault & { readonly isHarmless: false })[] {
-  const offset = text.indexOf('\0')
+  const offset = text.search(/[\0\ufffd]/)
   if (offset < 0) return []
   return [{ offset, message: 'this is not a text in UTF-8; save the file as UTF-8', isHarmless: false }]
 }
 
 function syntaxFaults({ errors, warnings }: Document): (YamlFault & { readonly isHarmless: boolean })[] {
+  const tab = errors.find(({ code }) => code === 'TAB_AS_INDENT')
+  // Only the first tab is reported: the parser reports an error for each further tab, and more errors that follow from them.
+  if (tab) return [{ offset: tab.pos[0], message: 'YAML is indented with blanks: replace the tabs', isHarmless: false }]
   return [...errors, ...warnings].map(({ code, pos: [offset], message }) => {
     if (code === 'MULTIPLE_DOCS')
       return {
@@ -100,6 +108,19 @@ function syntaxFaults({ errors, warnings }: Document): (YamlFault & { readonly i
     const what = `this is not valid YAML (${firstLine(message)}); ${advice}`
     return { offset, message: what, isHarmless: code === 'DUPLICATE_KEY' }
   })
+}
+
+/** Returns the decimal numbers that JavaScript would read as others. */
+function numberFaults(document: Document): (YamlFault & { readonly isHarmless: false })[] {
+  const faults: (YamlFault & { readonly isHarmless: false })[] = []
+  const message = 'JavaScript cannot represent this number: put it in quotes'
+  visit(document, {
+    Scalar: (_, { value, source, range }: Scalar) => {
+      if (typeof value !== 'number' || !/^[-+]?[\d.]+(e[-+]?\d+)?$/i.test(source ?? '')) return
+      if (!isExactNumber(source ?? '')) faults.push({ offset: range?.[0] ?? 0, message, isHarmless: false })
+    },
+  })
+  return faults
 }
 
 /** Returns the aliases without an anchor, and those within what they stand for. */
@@ -135,7 +156,7 @@ function readData(document: Document): { readonly data: unknown; readonly faults
   try {
     return { data: document.toJS({ maxAliasCount: MAX_ALIASED_VALUES }) ?? {}, faults: [] }
   } catch (error) {
-    const message = `its aliases make too many values (${error instanceof Error ? error.message : error})`
+    const message = `its aliases make too many values (${messageOf(error)})`
     return { data: undefined, faults: [{ offset: 0, message }] }
   }
 }

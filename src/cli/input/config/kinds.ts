@@ -97,6 +97,8 @@ export function parseValue({ kind, least = 1, most, words }: KindOf, value: unkn
   switch (kind) {
     case 'duration':
       if (typeof value === 'string' && words?.includes(value)) return value
+      if (typeof value === 'string' && /^\d+$/.test(value.trim()))
+        throw new InvalidArgument(`${what}: '${value}' has no unit: write ${value}s, or ${value}ms for milliseconds`)
       // The result is a text, as a user would type it on the command line.
       parseDuration(String(value), what)
       return String(value)

@@ -71,6 +71,7 @@ export class SettingsResolver {
       options: definedOnly({ ...found, board: asked.length > 0 ? found['board'] : undefined }),
       // The credentials of the first board are not for the servers of the others.
       env: { ...env, [AUTH]: this.#env[AUTH] },
+      ...definedOnly({ logbookAuth: boards[0]?.auth }),
       boards: common ? boards.map(({ persistence: _, ...rest }) => rest) : boards,
       ...(asked.length === 0 && { boardChoices: named }),
       ...(this.#wasFound && asked.length === 0 && { chosenByFile: { board: true, persistence: !common, auth: false } }),

@@ -128,6 +128,7 @@ const pool = z.strictObject({
   startTimeout: duration('The time limit for the start of a child').optional(),
   grace: duration('The time that a task has to stop').optional(),
   maxMessage: size('The largest message between the processes').optional(),
+  env: z.array(text('The name of an environment variable that children get, as in AWS_*')).optional(),
 })
 
 /** The options of `jobboard conductor`. */

@@ -15,6 +15,8 @@ export interface ResolvedSettings {
   readonly own: (command: string) => Readonly<Record<string, unknown>>
   /** The boards of a conductor, if they are several. */
   readonly boards?: readonly ChosenBoard[]
+  /** The credentials of the first of several boards, for the logbooks of all. */
+  readonly logbookAuth?: string
   /** The boards of the file, if it names several and the user named none. */
   readonly boardChoices?: readonly string[]
   /** The environment with the settings of the file: secrets are not put on a command line. */

@@ -32,11 +32,22 @@ export function infoLines(info: InfoView, screen: Screen, { rows, watched = fals
   return rows === undefined || whole.length < rows ? whole : lines(states)
 }
 
-function headline({ board, state, paused }: InfoView, screen: Screen, { watched }: { watched: boolean }): string {
+function headline(
+  { board, state, paused, pause }: InfoView,
+  screen: Screen,
+  { watched }: { watched: boolean },
+): string {
   const { paint, now } = screen
   const word = state !== 'connected' ? state : paused ? 'paused' : 'open'
   const clock = watched ? `  ${now.toTimeString().slice(0, 8)}, Ctrl-C ends` : ''
-  return `${escapeUnprintable(board)}  ${paint(word, stateTone(word) ?? 'good')}${clock}`
+  const origin = word === 'paused' && pause ? ` ${pauseText(pause, now)}` : ''
+  return `${escapeUnprintable(board)}  ${paint(word, stateTone(word) ?? 'good')}${origin}${clock}`
+}
+
+/** Returns who has paused the board, when and why: `by ada (host:4711), 5m ago: the database moves`. */
+function pauseText({ by, since, reason }: NonNullable<InfoView['pause']>, now: Date): string {
+  const why = reason === undefined ? '' : `: ${reason}`
+  return escapeUnprintable(`by ${by}, ${formatAge(since, now)} ago${why}`)
 }
 
 interface BarRow {

@@ -54,6 +54,6 @@ function formatRate({ limit, perMs, burst }: NonNullable<LimitView['rate']>): st
 function formatHeld({ held }: LimitView): string | undefined {
   if (!held) return undefined
   const { until, reason, by } = held
-  const when = until ? `until ${until.toISOString()}` : `by ${by}`
+  const when = until ? `by ${by} until ${until.toISOString()}` : `by ${by}`
   return reason === undefined ? when : `${when}: ${reason}`
 }

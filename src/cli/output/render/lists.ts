@@ -1,6 +1,7 @@
 /** Lists as tables: jobs, the trash, logbooks, conductors. */
 
 import type { EndedJob, Entity, ListedFlow } from '../../../board/index.ts'
+import { toJson } from '../../../core/json.ts'
 import {
   type ConductorView,
   conductorView,
@@ -94,7 +95,8 @@ export function conductorsTable(conductors: readonly ConductorView[], screen: Sc
     { title: 'HOST', value: ({ host }) => host, min: 8, optional: true },
     { title: 'PID', value: ({ pid }) => pid?.toString(), optional: true },
     { title: 'UP', value: ({ startedAt }) => startedAt && formatAge(startedAt, screen.now), optional: true },
-    { title: 'RELEASE', value: ({ version }) => version, optional: true },
+    { title: 'RELEASE', value: ({ release }) => release ?? '-', optional: true },
+    { title: 'JOBBOARD', value: ({ version }) => version, optional: true },
   ]
   return renderTable(columns, conductors, screen)
 }
@@ -157,7 +159,7 @@ interface ConfigRow {
 export function configTable(rows: readonly ConfigRow[], screen: Screen): string[] {
   const columns: readonly Column<ConfigRow>[] = [
     { title: 'KEY', value: ({ key }) => key, min: 16 },
-    { title: 'VALUE', value: ({ value }) => (typeof value === 'string' ? value : JSON.stringify(value)), min: 12 },
+    { title: 'VALUE', value: ({ value }) => (typeof value === 'string' ? value : toJson(value)), min: 12 },
     { title: 'FROM', value: ({ origin }) => origin },
   ]
   return renderTable(columns, rows, screen)

@@ -1,5 +1,7 @@
 /** Schedules for people: a table, a report of one, and the times of a preview. */
+
 import type { ScheduleView } from '../../../board/index.ts'
+import { isDate } from '../../../core/errors.ts'
 import type { Occurrence } from '../../../schedule/index.ts'
 import { formatAge, formatDuration } from '../../../views/index.ts'
 import { type Screen, stateTone } from './paint.ts'
@@ -9,7 +11,7 @@ import { escapeUnprintable, toPrintableJson } from './text.ts'
 export function schedulesTable(schedules: readonly ScheduleView[], screen: Screen): string[] {
   const columns: readonly Column<ScheduleView>[] = [
     { title: 'ID', value: ({ id }) => id, min: 12 },
-    { title: 'STATE', value: formatScheduleState, tone: ({ state }) => stateTone(state) },
+    { title: 'STATE', value: formatStateInList, tone: ({ state }) => stateTone(state) },
     { title: 'RULE', value: ({ rule }) => rule, min: 16 },
     { title: 'FLOW', value: ({ flow }) => flow, min: 8 },
     { title: 'NEXT', value: ({ next }) => next?.toISOString().replace('.000Z', 'Z') },
@@ -101,7 +103,7 @@ function postFacts({ flow, post }: ScheduleView): Facts {
 const DEFAULT_MAX_ATTEMPTS = 3
 
 function formatBound(bound: unknown): string {
-  return bound instanceof Date ? bound.toISOString() : typeof bound === 'string' ? bound : toPrintableJson(bound)
+  return isDate(bound) ? bound.toISOString() : typeof bound === 'string' ? bound : toPrintableJson(bound)
 }
 
 /** Returns a line for each time of a preview. */
@@ -111,6 +113,12 @@ export function occurrenceLines(times: readonly Occurrence[]): string[] {
 
 function formatScheduleState({ state, lateMs = 0 }: ScheduleView): string {
   return lateMs > LATE_MS ? `${state}, late` : state
+}
+
+/** Returns the state with who has paused the schedule: the list has no other place for it. */
+function formatStateInList(schedule: ScheduleView): string {
+  const { state, paused } = schedule
+  return state === 'paused' && paused ? `paused by ${paused.by}` : formatScheduleState(schedule)
 }
 
 /** A schedule that is due for longer than this has no conductor that fires it. */

@@ -1,4 +1,5 @@
 /** Text from users for a terminal, with escapes for what could forge the output. `columns.ts` measures it. */
+import { toJson } from '../../../core/json.ts'
 
 /**
  * Control characters, line breaks, characters that change the direction of writing, and invisible characters
@@ -24,7 +25,7 @@ export function escapeUnprintable(text: string): string {
 
 /** Encodes JSON on one line that is safe for a terminal: JSON itself escapes only some of the control characters. */
 export function toPrintableJson(value: unknown): string {
-  return JSON.stringify(value).replaceAll(UNPRINTABLE_PATTERN, (character) => {
+  return toJson(value).replaceAll(UNPRINTABLE_PATTERN, (character) => {
     // JSON has escapes for code units only: some of these characters have two.
     return character
       .split('')

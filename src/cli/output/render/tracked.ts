@@ -1,5 +1,6 @@
 /** The status of a job for people. */
 import { describeFailure } from '../../../core/failure.ts'
+import { toJson } from '../../../core/json.ts'
 import { formatCheckpoint, type TrackedView } from '../../views/tracked-view.ts'
 import { formatAtomState } from './logbook.ts'
 import { type Screen, stateTone } from './paint.ts'
@@ -77,7 +78,7 @@ interface TaskRow {
 function taskLines(tracked: TrackedView, screen: Screen): string[] {
   const { tasks = {}, progress = {}, messages, checkpoints, results } = tracked
   const rows = Object.entries(tasks).map(([name, state]): TaskRow => {
-    const result = results && Object.hasOwn(results, name) ? JSON.stringify(results[name]) : undefined
+    const result = results && Object.hasOwn(results, name) ? toJson(results[name]) : undefined
     const saved = ownValue(checkpoints, name)
     const checkpoint = saved && formatCheckpoint(saved)
     return { name, state, result, checkpoint, message: ownValue(messages, name), progress: ownValue(progress, name) }

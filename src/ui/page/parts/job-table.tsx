@@ -1,7 +1,7 @@
 /** The table of jobs of the pages for jobs, trash and history. */
 import type { ComponentChildren, JSX } from 'preact'
 import type { WireJob } from '../../wire/jobs.ts'
-import { term } from '../state/format.ts'
+import { formatDuration, term } from '../state/format.ts'
 import { href } from '../state/router.ts'
 import { texts } from '../texts.ts'
 import { Progress } from './charts.tsx'
@@ -15,6 +15,21 @@ export interface JobTableProps {
   readonly jobs: readonly WireJob[]
   /** The uuids that are selected, and what changes them; absent where nothing can be selected. */
   readonly selection?: { readonly uuids: ReadonlySet<string>; readonly set: (uuids: ReadonlySet<string>) => void }
+}
+
+const PRIORITY: Column<WireJob> = {
+  head: texts.jobs.priority,
+  kind: 'widest',
+  cell: ({ priority = '' }) => texts.priorities[priority] ?? priority,
+}
+/** In place of the priority, which the history does not keep. */
+const DURATION: Column<WireJob> = {
+  head: texts.jobs.took,
+  kind: 'widest',
+  cell: ({ runningSince, endedAt }) =>
+    runningSince !== undefined &&
+    endedAt !== undefined &&
+    formatDuration(Math.max(0, Date.parse(endedAt) - Date.parse(runningSince)), { exact: true }),
 }
 
 const COLUMNS: readonly Column<WireJob>[] = [
@@ -34,14 +49,20 @@ const COLUMNS: readonly Column<WireJob>[] = [
   },
   { head: texts.jobs.reason, kind: 'wide', cell: (job) => <Reason job={job} /> },
   { head: texts.jobs.owner, kind: 'widest', cell: ({ owner }) => owner !== undefined && <OwnerLink owner={owner} /> },
-  { head: texts.jobs.priority, kind: 'widest', cell: ({ priority = '' }) => texts.priorities[priority] ?? priority },
+  PRIORITY,
   {
     head: texts.jobs.runs,
     kind: 'wide number',
-    cell: ({ runs, maxAttempts }) => (maxAttempts === undefined ? runs : texts.of(String(runs), String(maxAttempts))),
+    cell: ({ runs }) => runs,
   },
   { head: texts.jobs.since, kind: 'wide', cell: (job) => <Since job={job} /> },
 ]
+
+/** Shows jobs that have ended, as the history has them. */
+export function EndedJobTable({ label, jobs }: Pick<JobTableProps, 'label' | 'jobs'>): JSX.Element {
+  const columns = COLUMNS.map((column) => (column === PRIORITY ? DURATION : column))
+  return <Table label={label} columns={columns} rows={jobs} keyOf={({ uuid }) => uuid} />
+}
 
 export function JobTable({ label, jobs, selection }: JobTableProps): JSX.Element {
   if (selection === undefined) return <Table label={label} columns={COLUMNS} rows={jobs} keyOf={({ uuid }) => uuid} />

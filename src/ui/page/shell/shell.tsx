@@ -1,11 +1,12 @@
 /** The frame of every page: the menu, the choice of the board, the settings, and whether the page is up to date. */
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import type { WireBoard } from '../../wire/session.ts'
 import { Dialogs, Messages } from '../parts/dialogs.tsx'
 import { Heading } from '../parts/heading.tsx'
 import { Link } from '../parts/link.tsx'
 import { Loading, Problem, Warning } from '../parts/notices.tsx'
-import { Name } from '../parts/text.tsx'
+import { Name, Time } from '../parts/text.tsx'
 import { live } from '../state/live.ts'
 import { href, hrefOn, navigate, PAGES, type Page, place } from '../state/router.ts'
 import { board, readSession, session, sessionError } from '../state/session.ts'
@@ -40,13 +41,33 @@ export function Shell(): JSX.Element {
       <Menu />
       <main id="main" ref={main} tabIndex={-1}>
         {session.value?.readOnly && <Warning>{texts.readOnly}</Warning>}
-        {board.value?.paused && <Warning>{texts.overview.isPaused}</Warning>}
+        {board.value?.paused && (
+          <Warning>
+            {texts.overview.isPaused}
+            {board.value.pause && <PauseOrigin pause={board.value.pause} />}
+          </Warning>
+        )}
         {sessionError.value && <Problem error={sessionError.value} retry={() => void readSession()} />}
         {live.value === 'polling' && board.value !== undefined && <p class="notice stale">{texts.live.stale}</p>}
         {session.value === undefined ? !sessionError.value && <Loading /> : <Content page={page} />}
       </main>
       <Messages />
       <Dialogs />
+    </>
+  )
+}
+
+/** Who has paused the board, when and why. */
+function PauseOrigin({ pause }: { pause: NonNullable<WireBoard['pause']> }): JSX.Element {
+  return (
+    <>
+      {' '}
+      {texts.overview.pausedBy} <Name text={pause.by} />, <Time at={pause.since} />
+      {pause.reason !== undefined && (
+        <>
+          : <Name text={pause.reason} max={500} />
+        </>
+      )}
     </>
   )
 }
@@ -166,9 +187,10 @@ function LiveSign(): JSX.Element {
 function Who(): JSX.Element | null {
   const present = session.value
   if (present === undefined) return null
+  const level = board.value?.level ?? present.level
   return (
-    <span class="who" title={texts.whoTitle(present.level, present.values)}>
-      <Name text={present.who} max={40} /> <span class="tag">{present.level}</span>
+    <span class="who" title={texts.whoTitle(level, present.values)}>
+      <Name text={present.who} max={40} /> <span class="tag">{level}</span>
     </span>
   )
 }

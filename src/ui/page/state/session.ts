@@ -39,8 +39,9 @@ export function forbids(action: string): string | undefined {
   if (present === undefined) return texts.rights.unknown
   if (present.readOnly) return texts.rights.readOnly
   const needed = NEEDS[action] ?? 'admin'
-  if (LEVELS.indexOf(present.level) >= LEVELS.indexOf(needed)) return undefined
-  return texts.rights.needs(needed, present.level)
+  const level = board.value?.level ?? present.level
+  if (LEVELS.indexOf(level) >= LEVELS.indexOf(needed)) return undefined
+  return texts.rights.needs(needed, level)
 }
 
 onChange((changed) => {

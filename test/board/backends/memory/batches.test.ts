@@ -1,4 +1,5 @@
 /** Batches of memory boards: how many are kept, and one of more jobs than any other test has. */
+import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { NotFound } from '../../../../src/core/errors.ts'
 import { openBoard, type PostManyResult } from '../../../../src/index.ts'
@@ -14,6 +15,28 @@ test('the last thousand batches that ended are kept', async () => {
   expect(await rejectionOf(first.progress())).toBeInstanceOf(NotFound)
   expect(await open.progress()).toMatchObject({ state: 'open' })
   expect(await board.batches({ limit: 10_000 })).toHaveLength(1_001)
+})
+
+test('jobs outside of a batch that have the keys of its jobs are counted by the object that posts, and the seal warns of them', async () => {
+  const lines: string[] = []
+  const log = pino({ level: 'warn', base: null, timestamp: false }, { write: (line: string) => lines.push(line) })
+  await using board = await openBoard('memory:', { log })
+  const first = await board.post('load', {}, { key: 'a' })
+  const batch = await board.batch({ name: 'album', key: 'album 7' })
+  const [a, b] = ['a', 'b'].map((key) => ({ flow: 'load', store: {}, key }))
+  await batch.postMany([a, b, b].filter((item) => item !== undefined))
+  expect(await batch.post('load', {}, { key: 'a' })).toMatchObject({
+    uuid: first.uuid,
+    created: false,
+    batch: undefined,
+  })
+  expect(batch.existing).toBe(2)
+  const { uuid } = batch
+  await batch.seal()
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ batch: uuid, existing: 2, total: 1 }])
+  const again = await board.batch({ name: 'album', key: 'album 7' })
+  await again.seal()
+  expect([again.created, again.existing, lines.length]).toEqual([false, 0, 1])
 })
 
 test('a batch of many jobs is cancelled as a whole', { timeout: 120_000 }, async () => {

@@ -343,7 +343,7 @@ describe("a job that is posted in a transaction of one's own", () => {
       expect(await rejectionOf(never.wait())).toBeInstanceOf(NotFound)
       expect(never.state).toBe('UNCLAIMED')
       const claim = await claimed(worker, 'abandoned')
-      await vi.waitFor(() => expect(abandoned.state).toBe('CLAIMED'))
+      await vi.waitFor(() => expect(abandoned.state).toBe('CLAIMED'), 60_000)
       await claim.abandon()
       await (await claimed(worker, 'left')).consume()
       expect(await waiting).toBe('COMPLETE')
@@ -390,7 +390,7 @@ describe("a job that is posted in a transaction of one's own", () => {
         await client.query('COMMIT', [])
         const ended = job.wait()
         // A job that has left the board before its posting was read has no events.
-        await vi.waitFor(() => expect(events).toEqual([`posted ${n}`]))
+        await vi.waitFor(() => expect(events).toEqual([`posted ${n}`]), 60_000)
         await (await worker.claimNext())[0].consume()
         expect(await ended).toBe('COMPLETE')
         await refresh(board)
@@ -438,7 +438,7 @@ describe('a followed job', () => {
     const following = backend.follow([id])
     // It waits for the transaction that ends the job.
     const waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%follow(%'"
-    await vi.waitFor(async () => expect(await place.query(waits)).toHaveLength(1))
+    await vi.waitFor(async () => expect(await place.query(waits)).toHaveLength(1), 60_000)
     await ending.query('COMMIT', [])
     expect(await following).toEqual(['gone'])
     expect(await place.query('SELECT FROM @.followers')).toEqual([])
@@ -498,7 +498,7 @@ describe('a followed job', () => {
       const [row] = await place.query(last, [session])
       // Either it has not begun to listen, or it has stopped.
       expect(row?.['query']).not.toMatch(/^LISTEN/)
-    })
+    }, 60_000)
     expect(board.jobCount).toBeUndefined()
   })
 })

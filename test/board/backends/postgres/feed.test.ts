@@ -12,7 +12,13 @@ afterEach(() => void vi.useRealTimers())
 function openFeed(): PostgresChangeFeed {
   return new PostgresChangeFeed({
     ...{ schema: 'jobboard', board: 1, period: 10_000 },
-    sink: { changes: () => undefined, paused: () => undefined, gap: () => undefined, jobCount: () => undefined },
+    sink: {
+      changes: () => undefined,
+      paused: () => undefined,
+      gap: () => undefined,
+      jobCount: () => undefined,
+      health: () => undefined,
+    },
     onServerTime: () => undefined,
     misnumbered: () => undefined,
   })

@@ -129,7 +129,7 @@ test.each([
 })
 
 describe('an innocent job is done beside', () => {
-  test.each(WRITES)('%s', { timeout: 8_000 }, async (_, statement) => {
+  test.each(WRITES)('%s', { timeout: 60_000 }, async (_, statement) => {
     await using place = await postgresPlaceOn(server.uri, { schema })
     await using board = await place.open()
     await refresh(board)

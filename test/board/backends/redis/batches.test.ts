@@ -1,7 +1,7 @@
 /** Batches in Redis' keys: last jobs that end at the same time, answers that get lost, owners that die, and what is left and removed. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Batch, JobBoard, TrashedJob } from '../../../../src/board/index.ts'
-import { decodeBatch, toBatchCallback } from '../../../../src/board/model/job-batch.ts'
+import { decodeBatch, toBatchCallback, toBatchUuid } from '../../../../src/board/model/job-batch.ts'
 import { decodePosting } from '../../../../src/board/model/posting.ts'
 import { InvalidState, NotFound } from '../../../../src/core/errors.ts'
 import { createBatch, end, postTo, takeCallback } from '../../../contract/board/batches.ts'
@@ -109,6 +109,15 @@ describe('batches on Redis', () => {
       }
     },
   )
+
+  test('a batch with a key whose state is damaged can be neither read nor created: that is said, and not tried for ever', async () => {
+    await using place = await redisPlace(server)
+    await using board = await place.open()
+    await place.witness.hset(place.key('batches'), `${toBatchUuid('import')}:state`, 'damaged')
+    const refused = await rejectionOf(board.batch({ name: 'albums', key: 'import' }))
+    expect(refused).toBeInstanceOf(InvalidState)
+    expect(String(refused)).toContain('(albums), which has the key, can neither be read nor created again')
+  })
 
   test('steps of one script know each other: posts, ends, the seal, and a refused post', async () => {
     await using place = await redisPlace(server)

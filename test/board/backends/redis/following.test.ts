@@ -43,7 +43,7 @@ test('a board that is not viewed any more receives nothing, and has one connecti
       expect(await connections()).toBe(alone + 1)
     }
     board.closeUnusedView()
-    await vi.waitFor(async () => expect([await subscribers(place), await connections()]).toEqual([0, alone]))
+    await vi.waitFor(async () => expect([await subscribers(place), await connections()]).toEqual([0, alone]), 60_000)
   }
   await board.post('flow', {})
   expect(states).toEqual([])
@@ -114,7 +114,7 @@ test('what others publish on the channel of an owner ends no wait', async () => 
     hasEnded = true
   })
   const otherEnded = other.wait()
-  await vi.waitFor(async () => expect(await place.witness.hlen(place.key('followers'))).toBe(2))
+  await vi.waitFor(async () => expect(await place.witness.hlen(place.key('followers'))).toBe(2), 60_000)
   expect(await subscribers(place, channel)).toBe(1)
   const version = Number(await place.witness.hget(place.key('board'), 'version')) + 5
   const forged = Buffer.from(encode([version, [`D${jobIdFor(job)}`]], 'msgpack'))

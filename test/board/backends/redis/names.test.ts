@@ -1,6 +1,6 @@
 /** Names, errors and versions: small things that have to be exact. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { assertVersion } from '../../../../src/board/backends/redis/connection.ts'
+import { assertServer } from '../../../../src/board/backends/redis/connection.ts'
 import { toErrorKind, writesRefusedError } from '../../../../src/board/backends/redis/errors.ts'
 import { fieldName, Layout, toOrder } from '../../../../src/board/backends/redis/layout.ts'
 import { OwnerLease } from '../../../../src/board/backends/redis/lease.ts'
@@ -76,10 +76,17 @@ describe('what a server says', () => {
     ['7.0.15', true],
     ['10.1.0', true],
   ])('version %s', (version, fine) => {
-    const say = () => assertVersion(`# Server\r\nredis_version:${version}\r\nredis_mode:standalone\r\n`)
+    const say = () => assertServer(`# Server\r\nredis_version:${version}\r\nredis_mode:standalone\r\n`, 'redis://h/0')
     if (fine) say()
     else expect(say).toThrow(IncompatibleVersion)
   })
+})
+
+test('a sentinel is no board', () => {
+  const info = '# Server\r\nredis_version:7.0.15\r\nredis_mode:sentinel\r\n'
+  expect(() => assertServer(info, 'redis://h:26379/0')).toThrow(
+    'redis://h:26379/0: this is a sentinel, not a Redis; write redis+sentinel://',
+  )
 })
 
 describe('a lease', () => {

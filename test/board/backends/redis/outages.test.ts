@@ -1,9 +1,12 @@
 /** Servers that are killed and come back, with their data or without, and servers that take no writes. */
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openBoard } from '../../../../src/board/index.ts'
 import { ClaimLost, OutcomeUnknown, WritesRefused } from '../../../../src/core/errors.ts'
+import { daemonLog } from '../../../../src/core/log.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
+import { jobIdFor } from '../../boards.ts'
 import { nextEvent, nextSession, rejectionOf, whenLost } from '../../events.ts'
 import { namesOn, refresh } from '../../jobs.ts'
 import { checkLoopOverRestart, restartedUnderLoad } from '../../restarts.ts'
@@ -228,4 +231,38 @@ describe('a Redis that is not for everybody', () => {
     expect(await witness.keys('*')).toEqual([])
     witness.disconnect()
   })
+})
+
+test('a Redis that evicts keys when its memory is full is reported when a board opens, and with damage that is found', async () => {
+  await using server = await startRedis({ config: { 'maxmemory-policy': 'allkeys-lru' } })
+  await using place = await redisPlace(server)
+  const warnings: string[] = []
+  const log = daemonLog({ level: 'warn', stream: { write: (line) => void warnings.push(line) } })
+  await using board = await place.open({ log })
+  const evicts = /evicts keys .*allkeys-lru.*set maxmemory-policy noeviction/
+  expect(warnings).toEqual([expect.stringMatching(evicts)])
+  expect((await nextEvent(board, 'error')).error.message).toMatch(evicts)
+  const damaged = nextEvent(board, 'error', ({ error }) => error.message.includes('can be the cause'))
+  const job = await board.post('flow', {}, { resources: { exclusive: ['disk'] } })
+  await board.claim(job)
+  await place.witness.hset(place.key('granted'), jobIdFor(job), 'garbage')
+  await place.expire(board)
+  expect((await damaged).error.message).toContain('this Redis evicts keys (maxmemory-policy allkeys-lru)')
+})
+
+test('a password that the server does not need is a line of the log, and the driver prints nothing to the terminal', async () => {
+  await using server = await startRedis()
+  await using place = await redisPlace(server)
+  const lines: string[] = []
+  const log = pino({ level: 'warn' }, { write: (line: string) => lines.push(line) })
+  const printed = vi.spyOn(console, 'warn')
+  try {
+    await using board = await place.openAt(`:secret@127.0.0.1:${server.port}`, { log })
+    await board.post('flow', {})
+    expect(lines.filter((line) => line.includes('needs no password'))).toHaveLength(1)
+    expect(lines.join()).not.toContain('secret')
+    expect(printed).not.toHaveBeenCalled()
+  } finally {
+    printed.mockRestore()
+  }
 })

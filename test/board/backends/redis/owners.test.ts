@@ -12,6 +12,7 @@ import { startProxy } from '../../../support/proxy.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
 import { nextEvent, nextSession, rejectionOf, whenLost } from '../../events.ts'
 import { claimed, namesOn, refresh } from '../../jobs.ts'
+import { checkLimitsInOutage } from '../../outage-limits.ts'
 import { checkDisconnectedOwner, checkStoppedOwner } from '../../takeovers.ts'
 import { redisPlace } from './places.ts'
 import { ProxiedRedisBoard } from './scene.ts'
@@ -30,6 +31,11 @@ describe('an owner on Redis', () => {
     await using place = await redisPlace(server)
     await using heir = await place.open({ who: 'heir' })
     await checkStoppedOwner({ heir, uri: `${place.uri}&ttl=2s` })
+  })
+
+  test('calls keep their time limits while nothing is answered, and what was given up is in the trash when the servers are back', async () => {
+    await using scene = await ProxiedRedisBoard.set(server, { ttl: '60s' })
+    await checkLimitsInOutage(scene)
   })
 
   test('that is killed loses its job to another, with a larger fence', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { parseRedisLocation } from '../../../../src/board/backends/redis/place.ts'
+import { defaultWindowBytes } from '../../../../src/board/model/posting.ts'
 import { InvalidArgument } from '../../../../src/core/errors.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
 
@@ -26,7 +27,7 @@ describe('where a Redis is', () => {
       prefix: 'mine',
       ttl: 4_000,
       window: 10_000,
-      windowBytes: 67_108_864,
+      windowBytes: defaultWindowBytes(),
     })
     const usual = {
       hosts: [{ host: '::1', port: 6379 }],

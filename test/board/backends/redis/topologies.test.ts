@@ -13,6 +13,9 @@ test('a board on a master that sentinels name goes on, on the new master, after 
   const uri = `redis+sentinel://${watched.sentinel}/${watched.name}/0?prefix=board&ttl=60s`
   await using board = await openBoard(uri, { who: 'board' })
   await using other = await openBoard(uri, { who: 'other' })
+  await expect(openBoard(`redis://${watched.sentinel}/0?prefix=board`)).rejects.toThrow(
+    /this is a sentinel, not a Redis/,
+  )
   for (const name of ['held', 'waiting']) await board.post('flow', {}, { name })
   const claim = await claimed(board, 'held')
   const back = [board, other].map(async (each) => {

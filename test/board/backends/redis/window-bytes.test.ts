@@ -1,6 +1,7 @@
 /** Boards whose waiting postings are larger than the window of a view: nobody who uses one notices, in what order or what they get. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { Job, JobBoard, PostOptions } from '../../../../src/board/index.ts'
+import type { Job, JobBoard, Posting, PostOptions } from '../../../../src/board/index.ts'
+import { Timeout } from '../../../../src/core/errors.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
 import { nextEvent } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
@@ -209,5 +210,37 @@ describe('a view with room for ten postings', () => {
     await place.expire(board)
     await lost
     expect(await consumeAll(board)).toEqual(names)
+  })
+
+  describe('of jobs that nobody accepts', () => {
+    const MANY = 60
+    const LONG = 'x'.repeat(5_000)
+
+    beforeEach(async () => {
+      const post = (n: number) => poster.post('flow', { n, text: LONG }, { name: `${n}` })
+      for (let n = 0; n < MANY; n += 1) await post(n)
+    })
+
+    test('a caller that reads the stores finds its job behind all others, with the whole store', async () => {
+      const accept = ({ details }: Posting) => Object(details.store).n === MANY - 1
+      const [claim] = await board.claimNext({ accept })
+      expect(claim.job.details.store).toEqual({ n: MANY - 1, text: LONG })
+      await claim.consume()
+      await expect(board.claimNext({ accept, timeout: 0 })).rejects.toThrow(Timeout)
+    })
+
+    test('jobs are listed, found, cancelled and claimed with their details, of which the view keeps none', async () => {
+      await expect(board.claimNext({ accept: () => false, timeout: 0 })).rejects.toThrow(Timeout)
+      const jobs = await all(board.jobs())
+      expect(jobs.map(({ details }) => Object(details.store))).toEqual(jobs.map((_, n) => ({ n, text: LONG })))
+      const last = jobs.at(-1)
+      const found = await board.find(last?.uuid ?? '')
+      expect(found.details.store).toEqual({ n: MANY - 1, text: LONG })
+      await board.cancel(found)
+      const [trashed] = await all(board.trashed())
+      expect(trashed?.details.store).toEqual({ n: MANY - 1, text: LONG })
+      const claim = await board.claim(await board.find(jobs[MANY - 2]?.uuid ?? ''))
+      expect(claim.job.details.store).toEqual({ n: MANY - 2, text: LONG })
+    })
   })
 })

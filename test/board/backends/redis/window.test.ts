@@ -47,7 +47,7 @@ test('a caller that polls a busy board claims a job that is far behind the windo
   await using idle = await there.openUnviewed()
   const claiming = idle.claimNext({ accept: ({ name }) => name === 'mine' })
   const others = { many: numbered('other', 350), few: numbered('other', 20) }
-  await vi.waitFor(() => expect(idle.jobCount).toBeDefined())
+  await vi.waitFor(() => expect(idle.jobCount).toBeDefined(), 60_000)
   while (idle.jobCount !== undefined) await post(busy, others.many)
   await post(busy, ['mine'])
   let isClaimed = false

@@ -83,7 +83,9 @@ export class BareBackend implements AsyncDisposable {
       },
       session: () => undefined,
       jobCount: () => undefined,
+      doomed: () => undefined,
       mayExist: () => true,
+      health: () => undefined,
       error: onError,
     }
   }

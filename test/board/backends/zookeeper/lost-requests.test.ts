@@ -33,7 +33,7 @@ async function consumeAll(board: JobBoard): Promise<string[]> {
   while ((board.jobCount ?? 0) > 0) {
     for (const claim of await board.claimNext({ max: 100 })) {
       names.push(claim.job.name)
-      await claim.consume()
+      await (claim.cancelled.aborted ? claim.trash() : claim.consume())
     }
   }
   return names
@@ -115,10 +115,11 @@ const CASES: readonly Case[] = [
     name: 'a pause',
     ready: async ({ board }) => {
       await board.post('flow', {}, { name: 'job' })
-      return () => board.pause()
+      return () => board.pause({ reason: 'why' })
     },
     check: async ({ board, other }) => {
       expect(board.paused).toBe(true)
+      expect(await board.pauseOrigin()).toMatchObject({ by: 'board', reason: 'why' })
       for await (const job of other.jobs()) expect(await rejectionOf(other.claim(job))).toBeInstanceOf(Unclaimable)
       await other.resume()
       expect(await consumeAll(other)).toEqual(['job'])

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import type { JobBoard } from '../../../../src/board/index.ts'
 import { sleep } from '../../../../src/core/time.ts'
+import { ACL, PERMISSION } from '../../../../src/zookeeper/index.ts'
 import { compiled } from '../../../support/compiled.ts'
 import { expireSession } from '../../../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../../../support/namespace.ts'
@@ -12,8 +13,11 @@ import { startProxy } from '../../../support/proxy.ts'
 import { startZooKeeper } from '../../../support/zookeeper.ts'
 import { portOf } from '../../../zookeeper/clients.ts'
 import { zookeeperPlace } from '../../boards.ts'
+import { ProxiedBoard } from '../../broken-scene.ts'
 import { nextEvent, nextSession, recordEvents, whenLost } from '../../events.ts'
 import { claimed, namesOn, refresh } from '../../jobs.ts'
+import { checkLimitsInOutage } from '../../outage-limits.ts'
+import { checkPassingRefusal } from '../../passing-refusals.ts'
 import { checkLoopOverRestart, restartedUnderLoad } from '../../restarts.ts'
 
 const CHILD = fileURLToPath(new URL('../../board-child.ts', import.meta.url))
@@ -72,6 +76,45 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     await claim.consume()
     expect(claim.lost.aborted).toBe(false)
     expect(await place.jobNodes()).toEqual([])
+  })
+
+  test('its claims are lost before it is connected again, where the server gives it another session without a word', async () => {
+    await using place = await zookeeperPlace()
+    let isSwapping = false
+    // The session's id and password of a ConnectRequest: with an id of 0 the server opens a new session.
+    const withoutSession = (first: Buffer) => {
+      if (isSwapping) first.fill(0, 20, 28).fill(0, 32, 48)
+      return first
+    }
+    await using proxy = await startProxy({ port: portOf(zookeeperHosts), rewrite: withoutSession })
+    await using board = await place.openAt(proxy.hosts)
+    await board.post('flow', {})
+    const [claim] = await board.claimNext()
+    const order: string[] = []
+    claim.lost.addEventListener('abort', () => order.push('the claim is lost'))
+    board.on('state', ({ state }) => order.push(state))
+    const back = nextEvent(board, 'state', ({ state }) => state === 'connected')
+    isSwapping = true
+    proxy.resetAll()
+    await back
+    expect(order.slice(0, order.indexOf('connected')).toSorted()).toEqual(['disconnected', 'lost', 'the claim is lost'])
+  })
+
+  test('calls keep their time limits while nothing is answered, and what was given up is in the trash when the servers are back', async () => {
+    await using scene = await ProxiedBoard.set({ sessionTimeout: '60s' })
+    await checkLimitsInOutage(scene)
+  })
+
+  test('an ACL that forbids claims for some time hides no job: each is claimed once it is gone, and one error is reported', async () => {
+    await using place = await zookeeperPlace()
+    await using board = await place.open()
+    const setACL = async (acl: typeof ACL.open) => {
+      for (const name of await place.jobNodes()) await place.witness.setACL(`${place.path}/${name}`, acl)
+    }
+    await checkPassingRefusal(board, async () => {
+      await setACL(ACL.open.map((entry) => ({ ...entry, permissions: PERMISSION.READ + PERMISSION.ADMIN })))
+      return { [Symbol.asyncDispose]: () => setACL(ACL.open) }
+    })
   })
 
   test('its claims survive a server that is killed and comes back', async () => {

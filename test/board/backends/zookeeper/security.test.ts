@@ -42,6 +42,20 @@ describe.skipIf(!zookeeperHosts)('a board of one user', () => {
     expect((await witness.getACL(parent)).acl).toEqual([adas])
   })
 
+  test('lets no other user create a board beside it, if it has created their parent; an open parent does', async () => {
+    const { path, parent, open } = somewhere()
+    await using witness = await connected()
+    await using _board = await open({ auth: [ADA] })
+    const beside = (at: string) => openBoard(`zookeeper://${zookeeperHosts}${at}`, { auth: [BOB] })
+    const refused = await rejectionOf(beside(`${path}-of-bob`))
+    expect(refused).toBeInstanceOf(AccessDenied)
+    expect(String(refused)).toContain(`the ACL of its parent ${parent} does not allow it`)
+    const shared = namespace('shared')
+    await witness.create(shared, null)
+    await using _adas = await openBoard(`zookeeper://${zookeeperHosts}${shared}/ada`, { auth: [ADA] })
+    await using _bobs = await beside(`${shared}/bob`)
+  })
+
   test('is closed to everybody else: they cannot read, post, claim, settle, cancel or pause', async () => {
     const { path, open } = somewhere()
     await using witness = await connected({ auth: [ADA] })

@@ -3,6 +3,7 @@ import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
 import { type OpenBoardOptions, openBoard } from '../../../../src/board/index.ts'
+import { decodePosting, encodePosting } from '../../../../src/board/model/posting.ts'
 import { startConductor } from '../../../../src/conductor/index.ts'
 import { AccessDenied, InvalidArgument } from '../../../../src/core/errors.ts'
 import { input, linear, task } from '../../../../src/flow/index.ts'
@@ -10,7 +11,8 @@ import { openPersistence } from '../../../../src/persistence/index.ts'
 import { ACL, digestId, PERMISSION } from '../../../../src/zookeeper/index.ts'
 import { namespace, zookeeperHosts } from '../../../support/namespace.ts'
 import { connected } from '../../../zookeeper/clients.ts'
-import { rejectionOf } from '../../events.ts'
+import { jobIdFor } from '../../boards.ts'
+import { nextEvent, rejectionOf } from '../../events.ts'
 
 const ADA = { scheme: 'digest', auth: 'ada:love/lace' }
 const EVIL = { scheme: 'digest', auth: 'evil:evil' }
@@ -125,5 +127,53 @@ describe.skipIf(!zookeeperHosts)('who gives credentials and no ACL', () => {
     const everybodys = await somewhere()
     await using _everybodys = await everybodys.open({ log })
     expect(warnings).toEqual([])
+  })
+})
+
+test.skipIf(!zookeeperHosts)(
+  'jobs whose ids a stranger has put into the trash do not keep other jobs from being claimed',
+  async () => {
+    const { path, open } = await somewhere()
+    await using board = await open()
+    await using _view = await board.view()
+    await using zookeeper = await connected()
+    const layout = new Layout(path)
+    for (let n = 0; n < 5; n += 1) {
+      const id = jobIdFor(await board.post('flow', {}, { priority: 'HIGH' }))
+      await zookeeper.create(layout.trash(id), new Uint8Array())
+      // A job that has failed too often is not claimed, but moved to the trash.
+      const { data } = await zookeeper.getData(layout.posting(id))
+      const posting = decodePosting(data ?? new Uint8Array(), 'msgpack')
+      const attempts = [1, 2, 3].map((at) => ({ who: 'w', at: new Date(at), ended: 'failed' as const }))
+      const failed = encodePosting({ ...posting, attempts }, { encoding: 'msgpack', limit: 10_000 })
+      await zookeeper.setData(layout.posting(id), failed)
+    }
+    const reported = nextEvent(board, 'error')
+    const claiming = board.claimNext()
+    expect((await reported).error).toMatchObject({ code: 'JOBBOARD_DUPLICATE' })
+    await board.post('flow', {}, { name: 'innocent' })
+    expect((await claiming)[0]?.job.name).toBe('innocent')
+    expect(board.claimFault).toBeUndefined()
+  },
+)
+
+describe.skipIf(!zookeeperHosts)('a name that ZooKeeper would give next, and that another program has used', () => {
+  test.each([
+    ['the history', (layout: Layout) => ({ folder: layout.historyFolder, name: '1-' })],
+    ['the jobs', (layout: Layout) => ({ folder: layout.path, name: 'job' })],
+  ])('in %s does not stop posts or the ends of jobs', async (_, where) => {
+    const { path, open } = await somewhere()
+    await using board = await open()
+    await using zookeeper = await connected()
+    await (await board.claim(await board.post('flow', {}))).consume()
+    const { folder, name } = where(new Layout(path))
+    // ZooKeeper numbers sequential znodes by `cversion` of their folder. This create raises it by one.
+    const plant = async (ahead: number) => {
+      const changes = (await zookeeper.exists(folder))?.cversion ?? 0
+      await zookeeper.create(`${folder}/${name}${String(changes + ahead).padStart(10, '0')}`, new Uint8Array())
+    }
+    for (const ahead of [1, 2, 3, 5]) await plant(ahead)
+    for (let n = 0; n < 4; n += 1) await (await board.claim(await board.post('flow', {}))).consume()
+    expect((await board.history()).filter(({ outcome }) => outcome === 'COMPLETE')).toHaveLength(5)
   })
 })

@@ -29,7 +29,8 @@ DECLARE v_jobs bigint;
 BEGIN
   WITH added AS (DELETE FROM :SCHEMA.batch_posts WHERE batch = p_batch RETURNING jobs)
   SELECT sum(jobs) INTO v_jobs FROM added;
-  IF v_jobs IS NOT NULL THEN UPDATE :SCHEMA.batches SET total = total + v_jobs WHERE number = p_batch; END IF;
+  IF v_jobs IS NOT NULL THEN UPDATE :SCHEMA.batches SET total = greatest(least(total::numeric + v_jobs, 9223372036854775807), 0)
+    WHERE number = p_batch; END IF;
 END $function$;
 
 -- Notifies the sessions that listen to changes of batches. The name of the channel ends with p_board and `_b`. Returns nothing.
@@ -165,7 +166,9 @@ SET search_path TO pg_catalog, pg_temp
 AS $function$
 BEGIN
   RETURN QUERY SELECT b.uuid, b.definition, b.generation, b.sealed, b.cancelled_by, b.cancel_reason, extract(epoch FROM b.ended_at)::float8 * 1000,
-    b.total + coalesce((SELECT sum(p.jobs) FROM :SCHEMA.batch_posts p WHERE p.batch = b.number), 0),
+    -- A row that was made by hand may have any number: an error would hide all batches.
+    greatest(0, least(9223372036854775807,
+      b.total::numeric + coalesce((SELECT sum(p.jobs) FROM :SCHEMA.batch_posts p WHERE p.batch = b.number), 0)))::bigint,
     (SELECT count(*) FROM :SCHEMA.jobs j WHERE j.batch = b.number),
     (SELECT count(*) FROM :SCHEMA.batch_failures f WHERE f.batch = b.number)
   FROM :SCHEMA.batches b WHERE b.number = ANY(p_numbers) ORDER BY b.number DESC;

@@ -86,5 +86,9 @@ BEGIN
   DELETE FROM :SCHEMA.key_windows WHERE (key, board) IN (SELECT key, board FROM :SCHEMA.key_windows
     WHERE board = p_board AND until < clock_timestamp() FOR UPDATE SKIP LOCKED);
   DELETE FROM :SCHEMA.receipts WHERE at < clock_timestamp() - interval '1 day';
+  IF EXISTS (SELECT FROM :SCHEMA.ended_backends WHERE board = p_board) THEN
+    DELETE FROM :SCHEMA.ended_backends e WHERE board = p_board
+      AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = e.pid AND a.backend_start = e.start);
+  END IF;
   UPDATE :SCHEMA.boards SET horizon = pg_current_snapshot(), horizon_at = clock_timestamp() WHERE id = p_board;
 END $function$;

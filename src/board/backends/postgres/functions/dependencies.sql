@@ -6,6 +6,9 @@
 -- | end of a job | its row, FOR UPDATE; then the rows of the jobs that depend on it, by id | of two ends at the same time, the second one finds what the first one has left |
 -- | cancellation | the row of the job | its dependencies are deleted: it is claimed without them |
 --
+-- A doomed job (cancelled before its first run, because a job on which it depends is in the trash) keeps an infinite due_when_ready, so it
+-- is not claimed. The client that cancelled it, or another one, moves it to the trash.
+--
 -- So a claimed job has no dependencies, and a job has a larger id than those on which it depends. Two ends, which lock the jobs that end
 -- first and then the dependent jobs by id, never wait for each other.
 
@@ -37,6 +40,23 @@ BEGIN
   RETURN v_dependents;
 END $function$;
 
+-- Returns whether a job was never claimed. p_life: the part of its posting that claims change. It is null before the first claim. A
+-- restored job has this part, and its first field, runs, is 0.
+CREATE OR REPLACE FUNCTION :SCHEMA.never_ran(p_life bytea)
+RETURNS boolean LANGUAGE sql IMMUTABLE
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+  SELECT p_life IS NULL OR position('\xa472756e7300'::bytea IN substring(p_life FROM 1 FOR 10)) > 0;
+$function$;
+
+-- Returns the doomed jobs among these jobs; null if there are none.
+CREATE OR REPLACE FUNCTION :SCHEMA.doomed_jobs(p_jobs bigint[])
+RETURNS bigint[] LANGUAGE sql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+  SELECT array_agg(id) FROM :SCHEMA.jobs WHERE id = ANY(p_jobs) AND cancelled_by IS NOT NULL AND due_when_ready = 'infinity';
+$function$;
+
 -- Frees the jobs that depended on jobs which have ended, or cancels them. Their rows are locked. p_done and p_trashed: the numbers of the
 -- jobs that are done, and of those that are in the trash; either may be null. Returns nothing.
 CREATE OR REPLACE FUNCTION :SCHEMA.release_dependents(p_board integer, p_done bigint[], p_trashed bigint[])
@@ -62,7 +82,8 @@ BEGIN
   INTO v_met, v_failed, v_causes FROM judged;
   IF v_failed IS NOT NULL THEN
     WITH cancelled AS (
-      UPDATE :SCHEMA.jobs j SET due_at = '-infinity', due_when_ready = NULL, cancelled_by = t.who,
+      UPDATE :SCHEMA.jobs j SET due_at = '-infinity', cancelled_by = t.who,
+        due_when_ready = CASE WHEN :SCHEMA.never_ran(j.life) THEN 'infinity'::timestamptz END,
         cancel_reason = 'job ' || t.uuid || ' (' || t.name || '), on which it depends, is in the trash: ' || left(t.reason, 100)
           || CASE WHEN length(t.reason) > 100 THEN '...' ELSE '' END
       FROM unnest(v_failed, v_causes) AS f(job, cause) JOIN :SCHEMA.trash t ON t.board = p_board AND t.id = ANY(ARRAY[f.cause])

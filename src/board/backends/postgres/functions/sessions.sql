@@ -11,8 +11,21 @@
 -- detects its broken connection, nor for a stopped backend. A late request of a former attachment has a smaller number and
 -- is refused.
 --
--- A takeover locks the same row, skips it while it is locked, and decides by the same heartbeat. So either the takeover or
--- the attachment comes first, and the other one finds that the session has ended or is alive.
+-- A takeover decides by the heartbeat that was committed last. It waits for no lock of the session, because the backends of the session may
+-- be stopped within a transaction, and then keep their locks. It frees the jobs that no transaction has locked. A later request of the
+-- session finds no claim. A request that was stopped while it settled a job still decides about this job alone. The row of the session
+-- remains until no transaction of the session is open: a claim that commits late belongs to a session that is over, and the next takeover
+-- frees it. An owner accepts the answer to a heartbeat or an attachment only while its previous lease is valid (session.ts). So the owner
+-- knows that its claims are lost before any takeover that did not see the commit.
+
+-- Returns whether the last heartbeat of a session is older than p_times its TTL. A row that was made by hand may have any TTL: a time out of
+-- range would be an error, and no session of the board would be looked at.
+CREATE OR REPLACE FUNCTION :SCHEMA.is_silent(p_heartbeat timestamptz, p_ttl interval, p_times integer)
+RETURNS boolean LANGUAGE sql VOLATILE
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+  SELECT p_heartbeat < clock_timestamp() - p_times * greatest(least(p_ttl, interval '100 years'), interval '-100 years')
+$function$;
 
 -- Takes an advisory lock with a random number for the session of this connection. Returns the number.
 CREATE OR REPLACE FUNCTION :SCHEMA.lock_session()
@@ -72,7 +85,41 @@ BEGIN
   IF NOT FOUND OR NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND objsubid = 2
     AND classid::bigint = :UNSIGNED_LOCK_CLASS AND objid::bigint = v_lock) THEN RETURN NULL; END IF;
   RETURN (SELECT coalesce(json_agg(id), '[]'::json) FROM :SCHEMA.sessions
-    WHERE board = v_board AND id <> p_session AND heartbeat_at + ttl < clock_timestamp());
+    WHERE board = v_board AND id <> p_session AND :SCHEMA.is_silent(heartbeat_at, ttl, 1));
+END $function$;
+
+-- Asks the backend of a connection that is not used any more to end, if this role may do so, and notes it: a stopped backend ends only
+-- after it continues, and other processes can see it until then. p_who: the owner. Returns nothing.
+CREATE OR REPLACE FUNCTION :SCHEMA.end_backend(p_board integer, p_who text, p_backend integer, p_start timestamptz)
+RETURNS void LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+BEGIN
+  INSERT INTO :SCHEMA.ended_backends (board, pid, start, who)
+  SELECT p_board, pid, backend_start, p_who FROM pg_stat_activity
+  WHERE pid = p_backend AND backend_start = p_start AND pid <> pg_backend_pid()
+  ON CONFLICT DO NOTHING;
+  BEGIN
+    PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE pid = p_backend AND backend_start = p_start AND pid <> pg_backend_pid();
+  EXCEPTION WHEN insufficient_privilege THEN
+    NULL;
+  END;
+END $function$;
+
+-- Returns the backends that were asked to end more than 10 seconds ago and still exist, each as {backend, who, seconds, jobs}: the
+-- number of jobs that their transactions keep claimed.
+CREATE OR REPLACE FUNCTION :SCHEMA.stopped_backends(p_board integer)
+RETURNS json LANGUAGE plpgsql STABLE
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+BEGIN
+  RETURN (SELECT coalesce(json_agg(json_build_object('backend', e.pid, 'who', e.who,
+    'seconds', extract(epoch FROM clock_timestamp() - e.at)::float8, 'jobs', (SELECT count(*) FROM :SCHEMA.sessions s
+      JOIN :SCHEMA.jobs j ON j.session = s.id
+      WHERE s.board = p_board AND s.who = e.who AND :SCHEMA.is_silent(s.heartbeat_at, s.ttl, 2))) ORDER BY e.at), '[]')
+  FROM :SCHEMA.ended_backends e JOIN pg_stat_activity a ON a.pid = e.pid AND a.backend_start = e.start
+  WHERE e.board = p_board AND e.at < clock_timestamp() - interval '10 s');
 END $function$;
 
 -- Attaches a session to this connection, and ends the backend of its former one. p_attachment: the number of the attachment.
@@ -89,42 +136,33 @@ DECLARE
 BEGIN
   SELECT * INTO v_session FROM :SCHEMA.sessions
   WHERE id = p_session AND server_start = pg_postmaster_start_time() FOR NO KEY UPDATE;
-  IF NOT FOUND OR v_session.heartbeat_at + v_session.ttl < clock_timestamp() OR v_session.attachment >= p_attachment THEN
+  IF NOT FOUND OR :SCHEMA.is_silent(v_session.heartbeat_at, v_session.ttl, 1) OR v_session.attachment >= p_attachment THEN
     RETURN false;
   END IF;
   v_lock := :SCHEMA.lock_session();
   UPDATE :SCHEMA.sessions s SET backend = a.pid, backend_start = a.backend_start, lock = v_lock, attachment = p_attachment,
     heartbeat_at = clock_timestamp()
   FROM pg_stat_activity a WHERE s.id = p_session AND a.pid = pg_backend_pid();
-  BEGIN
-    PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE pid = v_session.backend AND backend_start = v_session.backend_start AND pid <> pg_backend_pid();
-  EXCEPTION WHEN insufficient_privilege THEN
-    NULL;
-  END;
+  PERFORM :SCHEMA.end_backend(v_session.board, v_session.who, v_session.backend, v_session.backend_start);
   RETURN true;
 END $function$;
 
--- Ends a session: releases its claims, moves jobs with onOwnerLost = fail to the trash, and removes its entities. Returns
--- nothing. The history of a board keeps a million jobs at most, whoever ends them.
-CREATE OR REPLACE FUNCTION :SCHEMA.end_session(p_session integer)
+-- Releases claims of a session that is over, moves its jobs with onOwnerLost = fail to the trash, and removes its entities. p_jobs: its
+-- jobs, whose rows are locked. Returns nothing. The history of a board keeps a million jobs at most.
+CREATE OR REPLACE FUNCTION :SCHEMA.free_session(p_board integer, p_session integer, p_jobs bigint[])
 RETURNS void LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
 SET search_path TO pg_catalog, pg_temp
 AS $function$
 DECLARE
-  v_session :SCHEMA.sessions;
   v_trashed bigint[];
   v_freed bigint[];
   v_dependents bigint[];
   v_batches bigint[];
 BEGIN
-  DELETE FROM :SCHEMA.sessions WHERE id = p_session RETURNING * INTO v_session;
-  IF NOT FOUND THEN RETURN; END IF;
-  PERFORM FROM :SCHEMA.jobs WHERE session = p_session ORDER BY id FOR UPDATE;
-  v_dependents := :SCHEMA.lock_dependents(ARRAY(SELECT id FROM :SCHEMA.jobs WHERE session = p_session AND on_owner_lost = 'fail'));
+  v_dependents := :SCHEMA.lock_dependents(ARRAY(SELECT id FROM :SCHEMA.jobs WHERE id = ANY(p_jobs) AND on_owner_lost = 'fail'));
   WITH gone AS (
-    DELETE FROM :SCHEMA.jobs WHERE session = p_session AND on_owner_lost = 'fail'
+    DELETE FROM :SCHEMA.jobs WHERE id = ANY(p_jobs) AND on_owner_lost = 'fail'
     RETURNING *, 'its owner ' || who || ' was lost' AS reason
   ), ended AS (
     INSERT INTO :SCHEMA.history (board, uuid, body, life, who, reason, posted_at)
@@ -137,22 +175,36 @@ BEGIN
   )
   SELECT array_agg(id ORDER BY id), (SELECT array_agg(DISTINCT batch) FROM gone) INTO v_trashed, v_batches FROM kept;
   WITH freed AS (
-    UPDATE :SCHEMA.jobs SET session = NULL, who = NULL WHERE session = p_session RETURNING id
+    UPDATE :SCHEMA.jobs SET session = NULL, who = NULL WHERE id = ANY(p_jobs) RETURNING id
   )
   SELECT array_agg(id ORDER BY id) INTO v_freed FROM freed;
-  DELETE FROM :SCHEMA.permits WHERE job = ANY(v_freed || v_trashed) AND board = v_session.board;
-  DELETE FROM :SCHEMA.slots WHERE job = ANY(v_freed || v_trashed) AND board = v_session.board;
-  DELETE FROM :SCHEMA.entities WHERE board = v_session.board AND session = p_session;
+  DELETE FROM :SCHEMA.permits WHERE job = ANY(v_freed || v_trashed) AND board = p_board;
+  DELETE FROM :SCHEMA.slots WHERE job = ANY(v_freed || v_trashed) AND board = p_board;
+  DELETE FROM :SCHEMA.entities WHERE board = p_board AND key = ANY(ARRAY(
+    SELECT key FROM :SCHEMA.entities WHERE board = p_board AND session = p_session ORDER BY key FOR UPDATE SKIP LOCKED));
   PERFORM FROM :SCHEMA.followers
-  WHERE session = p_session OR (job = ANY(v_trashed) AND board = v_session.board) ORDER BY job, session FOR UPDATE;
+  WHERE session = p_session OR (job = ANY(v_trashed) AND board = p_board) ORDER BY job, session FOR UPDATE;
   DELETE FROM :SCHEMA.followers WHERE session = p_session;
   IF v_trashed IS NOT NULL THEN
-    PERFORM :SCHEMA.log_change(v_session.board, 'trashed', v_trashed);
-    PERFORM :SCHEMA.trim_history(v_session.board, 1000000);
+    PERFORM :SCHEMA.log_change(p_board, 'trashed', v_trashed);
+    PERFORM :SCHEMA.trim_history(p_board, 1000000);
   END IF;
-  IF v_dependents IS NOT NULL THEN PERFORM :SCHEMA.release_dependents(v_session.board, NULL, v_trashed); END IF;
-  IF v_freed IS NOT NULL THEN PERFORM :SCHEMA.log_change(v_session.board, 'freed', v_freed); END IF;
+  IF v_dependents IS NOT NULL THEN PERFORM :SCHEMA.release_dependents(p_board, NULL, v_trashed); END IF;
+  IF v_freed IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'freed', v_freed); END IF;
   IF v_batches IS NOT NULL THEN PERFORM :SCHEMA.count_ends(v_batches); END IF;
+END $function$;
+
+-- Ends the session of this process, which waits for its own requests. Returns nothing.
+CREATE OR REPLACE FUNCTION :SCHEMA.end_session(p_session integer)
+RETURNS void LANGUAGE plpgsql
+SET search_path TO pg_catalog, pg_temp
+AS $function$
+DECLARE v_board integer;
+BEGIN
+  DELETE FROM :SCHEMA.sessions WHERE id = p_session RETURNING board INTO v_board;
+  IF NOT FOUND THEN RETURN; END IF;
+  PERFORM :SCHEMA.free_session(v_board, p_session,
+    ARRAY(SELECT id FROM :SCHEMA.jobs WHERE session = p_session ORDER BY id FOR UPDATE));
 END $function$;
 
 -- Returns whether the backend holds the advisory lock with this number.
@@ -172,29 +224,36 @@ RETURNS json LANGUAGE sql STABLE
 SET search_path TO pg_catalog, pg_temp
 AS $function$
   SELECT coalesce(json_agg(json_build_object('session', s.id, 'who', s.who, 'backend', s.backend,
-    'silent', extract(epoch FROM clock_timestamp() - s.heartbeat_at)::float8,
+    'silent', extract(epoch FROM clock_timestamp() - greatest(s.heartbeat_at, 'epoch'))::float8,
     'jobs', (SELECT count(*) FROM :SCHEMA.jobs j WHERE j.session = s.id)) ORDER BY s.id), '[]')
   FROM :SCHEMA.sessions s
-  WHERE s.board = p_board AND s.heartbeat_at + 2 * s.ttl < clock_timestamp() AND :SCHEMA.is_held(s.lock, s.backend)
+  WHERE s.board = p_board AND
+    :SCHEMA.is_silent(s.heartbeat_at, s.ttl, 2) AND :SCHEMA.is_held(s.lock, s.backend)
 $function$;
 
--- Ends a session whose TTL has passed. Returns ended if it did; gone if the session has ended already, or another
--- transaction has locked its row; alive if there was a new heartbeat; hung if its backend still holds the lock. A hung backend
--- is terminated, and the caller tries again.
+-- Ends a session whose TTL has passed: see the head of this file. Returns ended if it did; gone if the session has ended already; alive if
+-- there was a new heartbeat; hung if its backend still holds the lock, or if one of its transactions has locked jobs or the row of the
+-- session: the caller tries again. The takeover waits a moment for the backend to end, because this frees the locks of its resources; then
+-- the jobs are freed without it.
 CREATE OR REPLACE FUNCTION :SCHEMA.take_over(p_session integer)
 RETURNS text LANGUAGE plpgsql
+SET lock_timeout TO 2000
 SET search_path TO pg_catalog, pg_temp
 AS $function$
 DECLARE v_session :SCHEMA.sessions;
 BEGIN
-  SELECT * INTO v_session FROM :SCHEMA.sessions WHERE id = p_session FOR UPDATE SKIP LOCKED;
+  SELECT * INTO v_session FROM :SCHEMA.sessions WHERE id = p_session;
   IF NOT FOUND THEN RETURN 'gone'; END IF;
-  IF v_session.heartbeat_at + v_session.ttl >= clock_timestamp() THEN RETURN 'alive'; END IF;
-  IF NOT pg_try_advisory_xact_lock(:LOCK_CLASS, v_session.lock) AND :SCHEMA.is_held(v_session.lock, v_session.backend) THEN
-    PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE pid = v_session.backend AND backend_start = v_session.backend_start;
-    RETURN 'hung';
-  END IF;
-  PERFORM :SCHEMA.end_session(p_session);
-  RETURN 'ended';
+  IF NOT :SCHEMA.is_silent(v_session.heartbeat_at, v_session.ttl, 1) THEN RETURN 'alive'; END IF;
+  PERFORM :SCHEMA.end_backend(v_session.board, v_session.who, v_session.backend, v_session.backend_start);
+  IF :SCHEMA.is_held(v_session.lock, v_session.backend)
+    AND NOT :SCHEMA.is_silent(v_session.heartbeat_at + greatest(least(v_session.ttl / 2, interval '5 s'), interval '0'), v_session.ttl, 1)
+    THEN RETURN 'hung'; END IF;
+  PERFORM :SCHEMA.free_session(v_session.board, p_session,
+    ARRAY(SELECT id FROM :SCHEMA.jobs WHERE session = p_session ORDER BY id FOR UPDATE SKIP LOCKED));
+  PERFORM FROM :SCHEMA.sessions WHERE id = p_session FOR UPDATE SKIP LOCKED;
+  IF NOT FOUND THEN RETURN 'hung'; END IF;
+  -- Only now no claim of this session can commit any more.
+  DELETE FROM :SCHEMA.sessions WHERE id = p_session AND NOT EXISTS (SELECT FROM :SCHEMA.jobs WHERE session = p_session);
+  RETURN CASE WHEN FOUND THEN 'ended' ELSE 'hung' END;
 END $function$;

@@ -6,7 +6,7 @@
 -- of postings that claims change are joined), delay of an abandoned job in milliseconds or null. For a trashed job also: the name of the
 -- owner, the reason, and the failure. p_holding: whether any of the jobs may hold resources or slots. For the history: p_uuids, p_records,
 -- p_record_lengths and p_keep, as in add_history; p_keep is null if no job is added. Returns {lost}: the indexes of the claims that this
--- session no longer has, from 0; {} if it had all; {over} if the session has ended.
+-- session no longer has, from 0; {} if it had all; {over} if the session has ended; with {doomed} if jobs were cancelled before their first run.
 CREATE OR REPLACE FUNCTION :SCHEMA.settle(
   p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
   p_kinds text[], p_lives bytea, p_lengths integer[], p_delays float8[], p_whos text[], p_reasons text[], p_failures bytea[],
@@ -23,6 +23,7 @@ DECLARE
   v_dependents bigint[];
   v_batches bigint[] := '{}';
   v_others bigint[];
+  v_doomed bigint[];
 BEGIN
   IF NOT :SCHEMA.lives(p_session) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{"over": true}'); END IF;
   PERFORM FROM :SCHEMA.jobs WHERE id = ANY(p_ids) AND coalesce(session, 0) = p_session ORDER BY id FOR UPDATE;
@@ -73,7 +74,10 @@ BEGIN
     SELECT array_agg(id), (SELECT array_agg(DISTINCT batch) FROM gone) INTO v_trashed, v_others FROM trashed;
     IF v_trashed IS NOT NULL THEN PERFORM :SCHEMA.log_change(p_board, 'trashed', v_trashed); END IF;
   END IF;
-  IF v_dependents IS NOT NULL THEN PERFORM :SCHEMA.release_dependents(p_board, v_consumed, v_trashed); END IF;
+  IF v_dependents IS NOT NULL THEN
+    PERFORM :SCHEMA.release_dependents(p_board, v_consumed, v_trashed);
+    IF v_trashed IS NOT NULL THEN v_doomed := :SCHEMA.doomed_jobs(v_dependents); END IF;
+  END IF;
   IF p_keep IS NOT NULL AND (v_consumed IS NOT NULL OR v_trashed IS NOT NULL) THEN
     PERFORM :SCHEMA.add_history(p_board, p_ids, v_consumed || v_trashed, p_uuids, p_records, p_record_lengths, p_keep);
   END IF;
@@ -83,7 +87,9 @@ BEGIN
     DELETE FROM :SCHEMA.slots WHERE job = ANY(v_done) AND board = p_board;
   END IF;
   IF num_nonnulls(VARIADIC v_batches || v_others) > 0 THEN PERFORM :SCHEMA.count_ends(v_batches || v_others); END IF;
-  IF cardinality(v_done) = cardinality(p_ids) THEN RETURN :SCHEMA.answer(p_lane, p_number, '{}'); END IF;
-  RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('lost', (
+  IF cardinality(v_done) = cardinality(p_ids) THEN
+    RETURN :SCHEMA.answer(p_lane, p_number, CASE WHEN v_doomed IS NULL THEN '{}'::json ELSE json_build_object('doomed', v_doomed) END);
+  END IF;
+  RETURN :SCHEMA.answer(p_lane, p_number, json_build_object('doomed', v_doomed, 'lost', (
     SELECT json_agg(at - 1) FROM unnest(p_ids) WITH ORDINALITY AS a(id, at) WHERE v_done IS NULL OR id <> ALL(v_done))));
 END $function$;

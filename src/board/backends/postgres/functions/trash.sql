@@ -2,8 +2,8 @@
 -- refusal.
 
 -- Moves an unclaimed job to the trash. p_life: the part of its posting that claims change. p_record: its record for the history, of which
--- p_keep jobs are kept; null if it is not added. Returns done, changed if the job is claimed or has another revision, or gone if it has
--- left the board.
+-- p_keep jobs are kept; null if it is not added. Returns done, or {doomed} with the jobs that were cancelled before their first run;
+-- changed if the job is claimed or has another revision, or gone if it has left the board.
 CREATE OR REPLACE FUNCTION :SCHEMA.discard(
   p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_revision integer, p_life bytea,
   p_who text, p_reason text, p_failure bytea, p_record bytea, p_keep integer)
@@ -14,6 +14,7 @@ AS $function$
 DECLARE
   v_job :SCHEMA.jobs;
   v_dependents bigint[];
+  v_doomed bigint[];
 BEGIN
   DELETE FROM :SCHEMA.jobs WHERE id = p_id AND session IS NULL AND revision = p_revision RETURNING * INTO v_job;
   IF NOT FOUND THEN
@@ -25,7 +26,10 @@ BEGIN
   INSERT INTO :SCHEMA.trash (id, board, uuid, name, body, life, who, reason, failure)
   VALUES (v_job.id, p_board, v_job.uuid, v_job.name, v_job.body, p_life, p_who, p_reason, p_failure);
   PERFORM :SCHEMA.log_change(p_board, 'trashed', ARRAY[p_id]);
-  IF v_dependents IS NOT NULL THEN PERFORM :SCHEMA.release_dependents(p_board, NULL, ARRAY[p_id]); END IF;
+  IF v_dependents IS NOT NULL THEN
+    PERFORM :SCHEMA.release_dependents(p_board, NULL, ARRAY[p_id]);
+    v_doomed := :SCHEMA.doomed_jobs(v_dependents);
+  END IF;
   IF p_record IS NOT NULL THEN
     PERFORM :SCHEMA.add_history(p_board, ARRAY[p_id], ARRAY[p_id], ARRAY[v_job.uuid], p_record, ARRAY[length(p_record)], p_keep);
   END IF;
@@ -33,7 +37,7 @@ BEGIN
     INSERT INTO :SCHEMA.batch_failures (job, batch) VALUES (p_id, v_job.batch);
     PERFORM :SCHEMA.count_ends(ARRAY[v_job.batch]);
   END IF;
-  RETURN :SCHEMA.answer(p_lane, p_number, '"done"');
+  RETURN :SCHEMA.answer(p_lane, p_number, CASE WHEN v_doomed IS NULL THEN '"done"'::json ELSE json_build_object('doomed', v_doomed) END);
 END $function$;
 
 -- Moves an entry of the trash back to the board, as a new job. Its batch, if it is kept, counts the job as open again.

@@ -11,7 +11,8 @@
 --
 -- Returns false and the number of the newest batch if the batch was not accepted. Otherwise returns two values: [true, the
 -- clock, the version, the changes since the seen version, whether the board is paused, expired owners if a step was refused,
--- whether the batch was repeated, the damage that was found, whether the step `finish` has something to do], and the answers of
+-- whether the batch was repeated, the damage that was found, whether the step `finish` has something to do, the jobs that were cancelled
+-- because of the end of others], and the answers of
 -- all steps.
 
 --- @include "shared/board.lua"
@@ -36,7 +37,7 @@ local numbers = call('HMGET', BOARD, 'sequence', 'fence')
 -- A larger sequence cannot be a score of the claim order: see placeInOrder.
 local sequence = counter('sequence', numbers[1], 1577836800000000 + 2 ^ 50 - 2 ^ 20) or 0
 -- A fence that is too large is not replaced by a smaller one: the fence never decreases. Other values were never granted as a fence.
-local fence, isFenceExhausted = counter('fence', numbers[2], 1e308) or 0, false
+local fence = counter('fence', numbers[2], 1e308) or 0
 local refused = false
 
 --- @include "shared/posting.lua"
@@ -46,7 +47,9 @@ local refused = false
 
 -- A repeated batch is answered without a write, because the server may refuse all writes now.
 if last == number then
-  return { pack({ true, whole(now), whole(version), since(seen), paused, {}, true, faults, false }), call('HGET', OWNER, 'answers') }
+  local valid, noted = pcall(unpacked, call('HGET', OWNER, 'doomed') or '')
+  local stillDoomed = valid and type(noted) == 'table' and noted[1] == number and noted[2] or {}
+  return { pack({ true, whole(now), whole(version), since(seen), paused, {}, true, faults, false, stillDoomed }), call('HGET', OWNER, 'answers') }
 end
 -- If the batch adds data, the first write is one that Redis refuses when its memory is full: then nothing was changed.
 if grows then call('HSET', OWNER, 'answers', '') end
@@ -73,6 +76,8 @@ for _, name in ipairs(changedRecords) do redis.pcall('PUBLISH', channel .. ':rec
 for uuid in pairs(changedBatches) do redis.pcall('PUBLISH', channel .. ':batches', uuid) end
 answers = pack(answers)
 call('HSET', OWNER, 'number', whole(number), 'serial', serial, 'answers', answers)
+-- The next batches leave this field as it is: it is read by the number.
+if #doomed > 0 then call('HSET', OWNER, 'doomed', pack({ number, doomed })) end
 local dead = refused and expiredOwners() or {}
 local isUnfinished = call('EXISTS', ENDING) == 1 or excessBatches() > 0
-return { pack({ true, whole(now), whole(version), since(seen), paused, dead, false, faults, isUnfinished }), answers }
+return { pack({ true, whole(now), whole(version), since(seen), paused, dead, false, faults, isUnfinished, doomed }), answers }

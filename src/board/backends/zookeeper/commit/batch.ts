@@ -136,11 +136,19 @@ export interface QueuedTransaction extends QueuedRequest {
 /**
  * Returns the predicate for transactions that can be sent together.
  *
- * @param acl the ACL that is sent with every create
+ * @param options.acl the ACL that is sent with every create
+ * @param options.maxBytes the maximum size of a request; sizes are estimated, so a batch has at most half of it
  */
-export function shareMulti(acl: readonly Acl[] = []): (turn: QueuedTransaction) => Admission {
+export function shareMulti({
+  acl = [],
+  maxBytes = 2 * MAX_BATCH_BYTES,
+}: {
+  readonly acl?: readonly Acl[]
+  readonly maxBytes?: number
+} = {}): (turn: QueuedTransaction) => Admission {
   const touched = new Map<string, TouchedName['mode']>()
   const perCreate = aclBytes(acl)
+  const mostBytes = Math.min(MAX_BATCH_BYTES, maxBytes / 2)
   let part: number | undefined
   let examined = 0
   let operations = 0
@@ -154,7 +162,7 @@ export function shareMulti(acl: readonly Acl[] = []): (turn: QueuedTransaction) 
     if (!clash) {
       operations += steps.length
       bytes += bytesWithCreates(steps, perCreate) + (entry?.bytes.length ?? 0)
-      if (!isFirst && (operations > MAX_BATCH_OPERATIONS * part || bytes > MAX_BATCH_BYTES * part)) return 'full'
+      if (!isFirst && (operations > MAX_BATCH_OPERATIONS * part || bytes > mostBytes * part)) return 'full'
     }
     // A transaction that is skipped keeps its place before later transactions about the same names.
     for (const { name, mode } of touches) touched.set(name, clash ? 'alone' : mode)

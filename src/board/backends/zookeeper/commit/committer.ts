@@ -24,7 +24,6 @@ import { ClaimLost, NotConnected, OutcomeUnknown, PayloadTooLarge } from '../../
 import { monotonic } from '../../../../core/time.ts'
 import {
   BadVersion,
-  NoAuth,
   NoNode,
   type ReadData,
   type ReadResult,
@@ -79,7 +78,7 @@ export class TransactionCommitter {
     this.#onServerTime = options.clock
     this.#group = new GroupCommit({
       send: (batch) => this.#commitBatch(batch),
-      admits: () => shareMulti(zookeeper.acl),
+      admits: () => shareMulti({ acl: zookeeper.acl, maxBytes: zookeeper.maxRequestBytes }),
       refusalOf: (turn) => this.#expiryOf(turn),
       // Transactions of one turn of the event loop go together, and are sent at its end.
       schedule: process.nextTick,
@@ -97,6 +96,11 @@ export class TransactionCommitter {
       const until = monotonic() + this.#timeoutMs
       this.#group.enqueue({ transaction, until, resolve: resolve as QueuedTransaction['resolve'], reject })
     })
+  }
+
+  /** The maximum size of a request in bytes. */
+  get maxBytes(): number {
+    return this.#zookeeper.maxRequestBytes
   }
 
   /** Returns the approximate size of these steps in a request, in bytes. */
@@ -154,7 +158,7 @@ export class TransactionCommitter {
   async #handleFailure(sent: SentMulti, error: ZooKeeperError): Promise<void> {
     const { batch, marker } = sent
     if (error.outcome === 'unknown') return this.#recoverOutcome(sent, error)
-    if (error instanceof RequestTooLarge) return rejectAll(batch, (turn) => tooLargeError(turn.transaction, error))
+    if (error instanceof RequestTooLarge) return this.#handleTooLarge(batch, error)
     if (error instanceof SessionExpired) return this.#rejectSessionOver(batch)
     if (error.outcome === 'not-sent') return rejectAll(batch, (turn) => notConnectedError(turn.transaction, error))
     const failed = error.index === undefined ? undefined : sent.composed.findFailed(error.index)
@@ -234,11 +238,8 @@ export class TransactionCommitter {
         await repair()
         this.#group.requeue([turn])
       } catch (failed) {
-        const denied = failed instanceof NoAuth
-        const away = failed instanceof ZooKeeperError && !denied
-        turn.reject(
-          away ? notConnectedError(turn.transaction, failed) : toTenantError('board', turn.transaction.what, failed),
-        )
+        const named = toTenantError('board', turn.transaction.what, failed)
+        turn.reject(named instanceof ZooKeeperError ? notConnectedError(turn.transaction, named) : named)
       }
     })
   }
@@ -250,6 +251,16 @@ export class TransactionCommitter {
     if (found === 'not-applied') this.#resend(batch, error)
     else if (found === 'lost') rejectAll(batch, (turn) => outcomeUnknownError(turn.transaction, error))
     else this.#handleApplied(sent, found.applied)
+  }
+
+  #handleTooLarge(batch: readonly QueuedTransaction[], error: RequestTooLarge): void {
+    if (batch.length === 1) {
+      rejectAll(batch, (turn) => tooLargeError(turn.transaction, error))
+      return
+    }
+    // The limit became smaller while the batch waited for a connection, or its size was estimated too low.
+    for (const turn of batch) turn.brokenConnections = (turn.brokenConnections ?? 0) + 1
+    this.#group.requeue(batch)
   }
 
   #resend(batch: readonly QueuedTransaction[], error: ZooKeeperError): void {

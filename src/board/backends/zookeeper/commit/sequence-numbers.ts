@@ -8,6 +8,8 @@
  * posted, not by the digits.
  */
 import { randomInt } from 'node:crypto'
+import { NodeExists } from '../../../../zookeeper/index.ts'
+import type { TransactionStep } from './transactions.ts'
 
 const MAX_SEQUENCE = 2 ** 31 - 1
 const SWITCH_FRACTION = 0.8
@@ -23,6 +25,8 @@ export class SequenceNumbers {
   readonly #count: () => number | undefined
   readonly #switchAt: number
   #newest = 0n
+  /** The number of postings that were refused because their numbers were taken. */
+  #taken = 0
   /** The newest count that was known; at first the count at the opening of the board, later often that of an own posting. */
   #lastKnown: number | undefined
 
@@ -45,8 +49,21 @@ export class SequenceNumbers {
     if (digits.length <= SERVER_DIGITS) this.#lastKnown = Number(digits)
   }
 
+  /**
+   * Notes that a step was refused. If the step creates a posting, and another program has created the znode with the number that ZooKeeper
+   * gives next, then {@link next} returns a path with a number of its own. ZooKeeper counts this posting, too, and so skips the taken number.
+   */
+  noteRefused(error: Error, step: TransactionStep | 'guard' | undefined): void {
+    if (step === undefined || step === 'guard' || step.op.type !== 'create') return
+    if (error instanceof NodeExists && step.op.sequential && step.op.path === this.#folder) this.#taken += 1
+  }
+
   /** Returns the path of the next posting, or undefined as long as ZooKeeper numbers postings. */
   next(): string | undefined {
+    if (this.#taken > 0) {
+      this.#taken -= 1
+      return this.own()
+    }
     this.#lastKnown = this.#count() ?? this.#lastKnown
     const count = this.#lastKnown
     // The count wraps around at its limit.

@@ -4,9 +4,9 @@
  * an operation has and which step decides; `snapshot.ts` tracks what is on the board.
  */
 
-import { asError, InvalidState, UnsupportedCapability } from '../../../../core/errors.ts'
+import { asError, InvalidState, isError, UnsupportedCapability } from '../../../../core/errors.ts'
 import { type Result, settleEach } from '../../../../core/result.ts'
-import { type Duration, monotonic, toMilliseconds } from '../../../../core/time.ts'
+import { type Duration, monotonic, toTimerMs } from '../../../../core/time.ts'
 import { SessionExpired, type StateEvent, toOpenError, type ZooKeeperDriver } from '../../../../zookeeper/index.ts'
 import type {
   Backend,
@@ -33,6 +33,7 @@ import type {
 import type { Posting } from '../../../model/posting.ts'
 import { ServerClock } from '../../server-clock.ts'
 import { pagesOf, selectTrash } from '../../trash-pages.ts'
+import { UnreadableValues } from '../../unreadable-values.ts'
 import { SequenceNumbers } from '../commit/sequence-numbers.ts'
 import { SessionLabels } from '../session-labels.ts'
 import { decodeTrashMark, ownBoard } from '../store/board-kind.ts'
@@ -221,12 +222,18 @@ export class WithoutMultiBackend implements Backend {
     })
     for (const page of pagesOf(selectTrash(index, listing, ({ id }) => id)))
       for (const entry of await translateErrors(what, () => reader.trashPage(page)))
-        if (entry instanceof Error) sink.error(entry)
+        if (isError(entry)) sink.error(entry)
         else yield entry
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
     return translateErrors(`looking for ${id} in the trash`, () => this.#requireOpen.reader.trashedEntry(id))
+  }
+
+  async findTrashed(uuid: string): Promise<TrashedEntry | undefined> {
+    let found: TrashedEntry | undefined
+    for await (const entry of this.trashed()) if (entry.posting.uuid === uuid) found = entry
+    return found
   }
 
   async register(entity: Entity): Promise<void> {
@@ -299,7 +306,7 @@ export class WithoutMultiBackend implements Backend {
     const patrol: ConsistencyCheck = new ConsistencyCheck({
       ...parts,
       mirror,
-      period: toMilliseconds(this.#options.scanPeriod ?? '10s', 'scanPeriod'),
+      period: toTimerMs(this.#options.scanPeriod ?? '10s', 'scanPeriod'),
       onGateChange: () => gate.refresh(),
     })
     const gate = new BoardGate({ ...parts, zookeeper: patrol.watchingGate, onGate: (paused) => sink.paused(paused) })
@@ -314,7 +321,15 @@ export class WithoutMultiBackend implements Backend {
       onServerTime: (time) => this.#clock.observe(time),
       now: () => this.#clock.now(),
     })
-    return { reader, changer, entities: new EntityNodes(parts), gate, mirror, patrol, sink }
+    return {
+      reader,
+      changer,
+      entities: new EntityNodes({ ...parts, unreadable: new UnreadableValues(parts) }),
+      gate,
+      mirror,
+      patrol,
+      sink,
+    }
   }
 
   /** Reports the session, old or new, and a gap: changes may have been missed meanwhile. */

@@ -3,6 +3,7 @@
  * the newest listing, and reads the gate. It sends three reads even when the board is idle: the C client does not
  * expose what the answers to its pings contain.
  */
+import { startInterval } from '../../../../core/time.ts'
 import type { ZooKeeperDriver } from '../../../../zookeeper/index.ts'
 import type { BoardGateOptions } from '../store/gate.ts'
 import type { Layout } from '../store/layout.ts'
@@ -35,7 +36,7 @@ export class ConsistencyCheck {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => this.#begin(), this.#options.period)
+    this.#timer ??= startInterval(() => this.#begin(), this.#options.period)
     this.#timer.unref()
   }
 

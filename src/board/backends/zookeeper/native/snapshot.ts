@@ -10,7 +10,7 @@
  * Two listings do not show a change that was undone between them, such as a claim that was abandoned at once. The write
  * of the posting is reported nevertheless, so no cached content of it is used.
  */
-import { monotonic } from '../../../../core/time.ts'
+import { monotonic, startTimer } from '../../../../core/time.ts'
 import type {
   ReadData,
   ReadOptions,
@@ -143,7 +143,7 @@ export class BoardSnapshot {
 
   /** Lists the board again soon, because something may have changed. At most half of the time is spent on listings. */
   refreshSoon(): void {
-    this.#refreshTimer ??= setTimeout(() => {
+    this.#refreshTimer ??= startTimer(() => {
       this.#refreshTimer = undefined
       this.whenFresh().catch(this.#options.onError)
     }, this.#lastListingMs)

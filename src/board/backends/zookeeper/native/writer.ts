@@ -50,7 +50,7 @@ import type {
   TrashedEntry,
   TrashReason,
 } from '../../../backend.ts'
-import { MAX_POSTING_BYTES, type Posting, toCountedBytes } from '../../../model/posting.ts'
+import { MAX_POSTING_BYTES, type Posting, type PostingLimit, toCountedBytes } from '../../../model/posting.ts'
 import { notInTrashError } from '../commit/refused-steps.ts'
 import type { SequenceNumbers } from '../commit/sequence-numbers.ts'
 import { toDependent } from '../dependency-nodes.ts'
@@ -60,7 +60,7 @@ import type { BoardGate, GateSnapshot } from '../store/gate.ts'
 import { compareDigits, isJob, type Layout } from '../store/layout.ts'
 import { missingAsUndefined, translateErrors, type ZooKeeperReader } from '../store/reader.ts'
 import { encodeCancellation, encodeGate, encodeLock, type GateRecord } from '../store/records.ts'
-import { MAX_FRAME_BYTES, type SessionClaimGrant, toJobName } from '../writer.ts'
+import { type SessionClaimGrant, toJobName } from '../writer.ts'
 import type { Locks } from './locks.ts'
 import type { Steps } from './single-writes.ts'
 import type { BoardSnapshot } from './snapshot.ts'
@@ -80,6 +80,9 @@ export interface WithoutMultiWriterOptions {
   /** Returns the time of the servers' clock, in milliseconds since 1970. */
   readonly now: () => number
 }
+
+/** What a server accepts by default. */
+const POSTING_LIMIT = { limit: 1_048_575 }
 
 export class WithoutMultiWriter {
   readonly #options: WithoutMultiWriterOptions
@@ -390,12 +393,12 @@ export class WithoutMultiWriter {
     throw new NotConnected(`${what}: nothing was done: there is no session`)
   }
 
-  #encodePosting(posting: Posting, options: { limit: number } = { limit: MAX_FRAME_BYTES }): Uint8Array {
-    return ownBoard.encodePosting(posting, options)
+  #encodePosting(posting: Posting, limit: PostingLimit = POSTING_LIMIT): Uint8Array {
+    return ownBoard.encodePosting(posting, limit)
   }
 
   #encodeTrashEntry(entry: TrashReason & { posting: Posting; who: string }): Uint8Array {
-    return ownBoard.encodeTrash({ ...entry, at: new Date() }, { limit: MAX_FRAME_BYTES })
+    return ownBoard.encodeTrash({ ...entry, at: new Date() }, POSTING_LIMIT)
   }
 }
 

@@ -26,9 +26,11 @@
  * These znodes are outside of the tree that boards watch: nobody is notified of them.
  */
 import { decode, toFields } from '../../../../core/codec.ts'
+import { isTime } from '../../../../core/time.ts'
 import { op, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { BatchJobs } from '../../../backend.ts'
 import type { BatchCounts, BatchStatus, StoredBatch } from '../../../model/job-batch.ts'
+import { isCount } from '../../../model/stored.ts'
 import type { Layout } from './layout.ts'
 import { missingAsUndefined } from './reader.ts'
 
@@ -219,12 +221,12 @@ function toSnapshot(nodes: {
 function decodeStatus(data: Uint8Array | null): BatchStatus | undefined {
   try {
     const { sealed, generation, cancelled, endedAt } = toFields(decode(data ?? new Uint8Array(), 'msgpack')) ?? {}
-    if (typeof sealed !== 'boolean' || typeof generation !== 'number') return undefined
+    if (typeof sealed !== 'boolean' || !isCount(generation)) return undefined
     const { who, reason } = toFields(cancelled) ?? {}
     return {
       ...{ sealed, generation },
       ...(typeof who === 'string' && typeof reason === 'string' ? { cancelled: { who, reason } } : {}),
-      ...(typeof endedAt === 'number' ? { endedAt } : {}),
+      ...(isTime(endedAt) ? { endedAt } : {}),
     }
   } catch {
     return undefined

@@ -13,7 +13,13 @@ import {
   type TrashedEntry,
   type TrashReason,
 } from '../../../backend.ts'
-import { encodePosting, type Posting, readSizedPosting, type SizedPosting } from '../../../model/posting.ts'
+import {
+  encodePosting,
+  type Posting,
+  type PostingLimit,
+  readSizedPosting,
+  type SizedPosting,
+} from '../../../model/posting.ts'
 import { decodeFields, encodeTrashFields, parseTrashedEntry } from './records.ts'
 
 export interface BoardKind {
@@ -21,11 +27,11 @@ export interface BoardKind {
   readonly encoding: Encoding
   readonly capabilities: BackendCapabilities
   /** Encodes a posting. @throws PayloadTooLarge; InvalidArgument for details that the encoding cannot hold */
-  encodePosting(posting: Posting, options: { readonly limit: number }): Uint8Array
+  encodePosting(posting: Posting, options: PostingLimit): Uint8Array
   /** Decodes a posting. @throws InvalidPosting */
   decodePosting(bytes: Uint8Array): SizedPosting
   /** Encodes a trash entry. @throws PayloadTooLarge */
-  encodeTrash(entry: TrashRecord, options: { readonly limit: number }): Uint8Array
+  encodeTrash(entry: TrashRecord, options: PostingLimit): Uint8Array
   /** Decodes a trash entry. @throws InvalidPosting */
   decodeTrash(at: TrashPosition, bytes: Uint8Array | null): TrashedEntry
   /** Returns the operations by which a claim creates its lock. */
@@ -64,7 +70,7 @@ const ENCODING = 'msgpack'
 export const ownBoard: BoardKind = {
   encoding: ENCODING,
   capabilities: ALL_CAPABILITIES,
-  encodePosting: (posting, { limit }) => encodePosting(posting, { encoding: ENCODING, limit }),
+  encodePosting: (posting, limit) => encodePosting(posting, { ...limit, encoding: ENCODING }),
   decodePosting: (bytes) => readSizedPosting(bytes, ENCODING),
   encodeTrash: (entry, options) =>
     encode({ ...encodeTrashFields(entry), posting: ownBoard.encodePosting(entry.posting, options) }, ENCODING),

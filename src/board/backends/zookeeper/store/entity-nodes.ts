@@ -5,19 +5,30 @@ import type { Encoding } from '../../../../core/codec.ts'
 import { Duplicate } from '../../../../core/errors.ts'
 import { NodeExists, NoNode, op, type ZooKeeperDriver } from '../../../../zookeeper/index.ts'
 import type { Entity } from '../../../backend.ts'
+import { metadataReader } from '../../../model/entity-metadata.ts'
+import type { UnreadableValues } from '../../unreadable-values.ts'
 import type { Layout } from './layout.ts'
 import { missingAsUndefined } from './reader.ts'
 import { decodeEntity, encodeEntity } from './records.ts'
+
+export interface EntityNodesOptions {
+  readonly zookeeper: ZooKeeperDriver
+  readonly layout: Layout
+  readonly encoding: Encoding
+  readonly unreadable: UnreadableValues
+}
 
 export class EntityNodes {
   readonly #zookeeper: ZooKeeperDriver
   readonly #layout: Layout
   readonly #encoding: Encoding
+  readonly #unreadable: UnreadableValues
 
-  constructor(options: { zookeeper: ZooKeeperDriver; layout: Layout; encoding: Encoding }) {
+  constructor(options: EntityNodesOptions) {
     this.#zookeeper = options.zookeeper
     this.#layout = options.layout
     this.#encoding = options.encoding
+    this.#unreadable = options.unreadable
   }
 
   /** Creates the znode of a participant. @throws Duplicate if another instance has the name */
@@ -59,7 +70,12 @@ export class EntityNodes {
     const nodes = await Promise.all(
       names.map((name) => missingAsUndefined(this.#zookeeper.getData(`${folder}/${name}`))),
     )
-    return nodes.flatMap((node) => (node && decodeEntity(node.data, this.#encoding)) ?? [])
+    const readMetadata = metadataReader()
+    return nodes.flatMap((node, index) => {
+      if (!node) return []
+      const leftOut = () => this.#unreadable.leftOut('entities', `${kind}/${names[index]}`)
+      return decodeEntity(node.data, this.#encoding, readMetadata) ?? leftOut()
+    })
   }
 
   /**

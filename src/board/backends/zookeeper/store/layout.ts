@@ -273,3 +273,12 @@ export function encodeNodeName(text: string): string {
 export function isHashed(name: string): boolean {
   return name.startsWith('~')
 }
+
+/** Returns the text that a name of a znode encodes; undefined for a name that no board has made. */
+export function decodeName(name: string): string | undefined {
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return undefined
+  }
+}

@@ -15,12 +15,13 @@
  *   and reads the key again.
  * - The sweep of another process has written the gate, too: a deletion by what was read before it is refused.
  */
+import { PatternMap } from '../../../../core/collections/pattern-map.ts'
+import { isError } from '../../../../core/errors.ts'
 import { BadVersion, NoNode, NotEmpty, type Op, op, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import { pickAtRandom } from '../../../model/claim-order.ts'
-import { isLimitOf } from '../../../model/limits.ts'
 import type { StoredRecord } from '../../../model/record.ts'
 import type { BoardGate, GateSnapshot } from './gate.ts'
-import { isHashed, type Layout } from './layout.ts'
+import { decodeName, isHashed, type Layout } from './layout.ts'
 import { missingAsUndefined, type ReadMany } from './reader.ts'
 import { encodeGate } from './records.ts'
 import { decodeTokens, toTaken } from './token-data.ts'
@@ -94,14 +95,14 @@ export class LimitSweep {
     const { layout, readMany, unusedAfterMs = UNUSED_AFTER_MS } = this.#options
     const nodes = await readMany(names.map((name) => `${layout.limitsFolder}/${name}`))
     return nodes.flatMap((node, index): FreeKey[] => {
-      if (!node || node instanceof Error || node.stat.numChildren > 0) return []
+      if (!node || isError(node) || node.stat.numChildren > 0) return []
       const { data, stat } = node
       const name = names[index] ?? ''
       return [
         {
           path: `${layout.limitsFolder}/${name}`,
           version: stat.version,
-          key: isHashed(name) ? undefined : decodeURIComponent(name),
+          key: isHashed(name) ? undefined : decodeName(name),
           unusedAt: stat.mtime + unusedAfterMs,
           fullAt: toTaken(decodeTokens(data), stat).arrivalMs,
         },
@@ -114,7 +115,8 @@ export class LimitSweep {
     const isFull = ({ fullAt }: FreeKey) => fullAt <= now
     if (resting.every(isFull)) return resting
     const limits = await this.#options.records.list('limit')
-    const isLimited = ({ key }: FreeKey) => key === undefined || limits.some(({ id }) => isLimitOf(id, key))
+    const index = new PatternMap(limits, ({ id }) => id)
+    const isLimited = ({ key }: FreeKey) => key === undefined || index.find(key) !== undefined
     return resting.filter((each) => isFull(each) || !isLimited(each))
   }
 
@@ -137,7 +139,7 @@ export class LimitSweep {
         })
       } catch (error) {
         const isRefused = [BadVersion, NotEmpty, NoNode].some((type) => error instanceof type)
-        const failed = isRefused && error instanceof Error && 'index' in error ? error.index : undefined
+        const failed = isRefused && isError(error) && 'index' in error ? error.index : undefined
         if (typeof failed !== 'number') throw error
         if (failed === 0) return undefined
         rest = rest.filter((_, index) => index !== failed - 1)

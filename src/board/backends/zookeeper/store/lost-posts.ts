@@ -4,6 +4,7 @@
  * Usually many such jobs were posted in one transaction: one lookup finds them all. A lookup for each job would list
  * the board, and read the trash, once per job.
  */
+import { isError } from '../../../../core/errors.ts'
 import { pagesOf } from '../../trash-pages.ts'
 import type { ZooKeeperReader } from './reader.ts'
 
@@ -52,8 +53,7 @@ export class LostPosts {
   async #readTrashedUuids(): Promise<ReadonlySet<string>> {
     const uuids = new Set<string>()
     for (const page of pagesOf(await this.#reader.trashIndex()))
-      for (const entry of await this.#reader.trashPage(page))
-        if (!(entry instanceof Error)) uuids.add(entry.posting.uuid)
+      for (const entry of await this.#reader.trashPage(page)) if (!isError(entry)) uuids.add(entry.posting.uuid)
     return uuids
   }
 }

@@ -1,5 +1,5 @@
 /** Reads the board: its jobs, their postings, who owns what, and the trash. Changes nothing. */
-import { asError, InvalidPosting, NotConnected } from '../../../../core/errors.ts'
+import { asError, InvalidPosting, isError, messageOf, NotConnected } from '../../../../core/errors.ts'
 import {
   NoAuth,
   NoNode,
@@ -21,6 +21,8 @@ import type {
   UnclaimedJobs,
   UnreadableJob,
 } from '../../../backend.ts'
+import { findByUuid, type TrashArrivals, TrashIndex } from '../../trash-index.ts'
+import { pagesOf } from '../../trash-pages.ts'
 import { type BoardKind, decodeTrashMark } from './board-kind.ts'
 import { compareDigits, isJob, isNumberedByServer, type Layout, toLockedJob } from './layout.ts'
 import { decodeCancellation, decodeLock } from './records.ts'
@@ -82,6 +84,10 @@ export class ZooKeeperReader {
   readonly #zookeeper: ZooKeeperReaderOptions['zookeeper']
   readonly #layout: Layout
   readonly #kind: BoardKind
+  readonly #trashIndex = new TrashIndex({
+    arrivedSince: (position) => this.#trashedSince(position),
+    readUuids: (ids) => this.#trashedUuids(ids),
+  })
 
   constructor(options: ZooKeeperReaderOptions) {
     this.#options = options
@@ -104,6 +110,32 @@ export class ZooKeeperReader {
   async cancellation(id: string): Promise<Cancellation | undefined> {
     const request = await missingAsUndefined(this.#zookeeper.getData(this.#layout.cancel(id)))
     return request && decodeCancellation(request.data, this.#kind.encoding)
+  }
+
+  /** Returns the newest entry with this uuid. */
+  findTrashed(uuid: string): Promise<TrashedEntry | undefined> {
+    return findByUuid(uuid, { index: this.#trashIndex, read: (id) => this.trashedEntry(id) })
+  }
+
+  /** Returns all ids of the trash if one was created or deleted since: the Stat of the folder has the number of the last such transaction. */
+  async #trashedSince(position: string | undefined): Promise<TrashArrivals> {
+    const stat = await this.#zookeeper.exists(this.#layout.trashFolder)
+    const current = String(stat?.pzxid)
+    if (current === position || !stat) return { ids: [], position: current, count: stat?.numChildren ?? 0 }
+    const { names, stat: listed } = await this.#zookeeper.getChildren(this.#layout.trashFolder)
+    return { ids: names.filter(isJob), position: String(listed.pzxid), count: names.length }
+  }
+
+  async #trashedUuids(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const stats = await this.#stats(ids.map((id) => this.#layout.trash(id)))
+    const entries = ids.flatMap((id, index) => {
+      const bytes = stats[index]?.dataLength
+      return bytes === undefined ? [] : [{ id, paths: [this.#layout.trash(id)], bytes }]
+    })
+    const uuids = new Map<string, string>()
+    for (const page of pagesOf(entries))
+      for (const entry of await this.trashPage(page)) if (!isError(entry)) uuids.set(entry.id, entry.posting.uuid)
+    return uuids
   }
 
   /**
@@ -168,7 +200,7 @@ export class ZooKeeperReader {
     const node = moved ?? marked
     if (!node || node instanceof NoAuth) return undefined
     const entry = this.#toTrashedEntry({ id, revision: TRASH_REVISION }, node.data)
-    return entry instanceof Error ? undefined : entry
+    return isError(entry) ? undefined : entry
   }
 
   /** Returns whether the job is in the trash. */
@@ -218,7 +250,7 @@ export class ZooKeeperReader {
         return undefined
       }
       // Any error is caught: if it were thrown from here, it would hide all other postings of the same request.
-      const what = `${this.#layout.posting(id)} ${cause instanceof Error ? cause.message : String(cause)}`
+      const what = `${this.#layout.posting(id)} ${messageOf(cause)}`
       const error = new InvalidPosting(`${what}; it is not claimed here, remove or repair it`, { cause })
       return { id, error, bytes: encoded.length }
     }
@@ -307,7 +339,7 @@ export function batchedReader(zookeeper: Pick<ZooKeeper, 'multiRead'>): ReadMany
  * internal to the client.
  */
 function isReplyTooLarge(error: unknown): boolean {
-  for (let at = error; at instanceof Error; at = at.cause) if (at.name === 'MalformedBytes') return true
+  for (let at = error; isError(at); at = at.cause) if (at.name === 'MalformedBytes') return true
   return false
 }
 

@@ -4,10 +4,12 @@
  * A znode's version is the revision of its record. A znode that is deleted and created again would begin at version 0, and a process that
  * knew the old record could change the new one. So a removed record stays as a znode without a value, until nobody can know it any more.
  */
+
 import { decode, encodePlain, toFields } from '../../../../core/codec.ts'
+import { isError } from '../../../../core/errors.ts'
 import { BadVersion, NoNode, type Watch, type WatchEvent, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { RecordName, StoredRecord } from '../../../model/record.ts'
-import { isHashed, type Layout } from './layout.ts'
+import { decodeName, isHashed, type Layout } from './layout.ts'
 import { missingAsUndefined, type NodeReadResult, type ReadMany } from './reader.ts'
 
 /**
@@ -103,7 +105,10 @@ export class RecordNodes {
     // A deletion changes nothing: the record was removed before.
     const paths = batch.flatMap(({ path, type }) => (path.startsWith(folder) && type !== 'deleted' ? [path] : []))
     const names = paths.map((path) => path.slice(folder.length))
-    const readable = names.flatMap((name) => (isHashed(name) ? [] : [{ kind, id: decodeURIComponent(name) }]))
+    const readable = names.flatMap((name) => {
+      const id = isHashed(name) ? undefined : decodeName(name)
+      return id === undefined ? [] : [{ kind, id }]
+    })
     if (readable.length > 0) this.#options.onChanges(readable)
     const hashed = paths.filter((_, index) => isHashed(names[index] ?? ''))
     if (hashed.length === 0) return
@@ -135,7 +140,7 @@ export function encodeRecordNode(id: string, bytes: Uint8Array | undefined): Uin
 
 /** Returns undefined for a znode that is missing, cannot be read, or holds something else. */
 function toRecordNode(node: NodeReadResult): RecordNode | undefined {
-  if (!node || node instanceof Error || !node.data) return undefined
+  if (!node || isError(node) || !node.data) return undefined
   const fields = readFields(node.data)
   const id = fields?.['id']
   if (typeof id !== 'string') return undefined

@@ -1,8 +1,9 @@
 /** The records in the board's znodes, except postings. */
-import { decode, type Encoding, encode, toFields } from '../../../../core/codec.ts'
-import { IncompatibleVersion, InvalidPosting } from '../../../../core/errors.ts'
+import { decode, type Encoding, encode } from '../../../../core/codec.ts'
+import { IncompatibleVersion, InvalidPosting, isDate } from '../../../../core/errors.ts'
 import { type Failure, parseFailure } from '../../../../core/failure.ts'
 import type { Cancellation, Entity, TrashedEntry } from '../../../backend.ts'
+import { metadataReader } from '../../../model/entity-metadata.ts'
 import type { Posting } from '../../../model/posting.ts'
 import { isJob } from './layout.ts'
 
@@ -159,7 +160,7 @@ export function parseTrashedEntry(
   { who, at, reason, failure }: Readonly<Record<string, unknown>>,
   decodePosting: () => Posting,
 ): TrashedEntry {
-  const date = new Date(at instanceof Date || typeof at === 'string' ? at : Number.NaN)
+  const date = new Date(isDate(at) || typeof at === 'string' ? at : Number.NaN)
   if (typeof who !== 'string' || Number.isNaN(date.getTime()) || typeof reason !== 'string')
     throw new InvalidPosting(`trash entry ${id} is unreadable`)
   const entry = { id, revision, posting: decodePosting(), who, at: date, reason }
@@ -172,10 +173,14 @@ export function encodeEntity(entity: Entity, encoding: Encoding): Uint8Array {
 }
 
 /** Decodes an entity, or returns undefined for anything else. */
-export function decodeEntity(bytes: Uint8Array | null, encoding: Encoding): Entity | undefined {
+export function decodeEntity(
+  bytes: Uint8Array | null,
+  encoding: Encoding,
+  readMetadata = metadataReader(),
+): Entity | undefined {
   const { kind, name, instance, metadata } = bytes ? decodeFields(() => decode(bytes, encoding)) : {}
   if (typeof kind !== 'string' || typeof name !== 'string' || typeof instance !== 'string') return undefined
-  return { kind, name, instance, metadata: toFields(metadata) ?? {} }
+  return { kind, name, instance, metadata: readMetadata(metadata) }
 }
 
 function truncateFailure(failure: Failure): Failure {

@@ -7,6 +7,7 @@
  * nothing happens: the answers to pings show whether anything did. An idle server receives only pings, once the znodes
  * that became unused by the last changes are swept.
  */
+import { startInterval } from '../../../../core/time.ts'
 import { op, type ReadData, type WatchEvent, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
 
@@ -20,8 +21,12 @@ export interface ScanOptions {
   /** Receives the current gate; undefined if it does not exist. */
   readonly onGate: (node: ReadData | undefined) => void
   readonly onError: (error: unknown) => void
-  /** Called from time to time for work that is not urgent; resolves to whether there is more to do later. */
-  readonly onIdle: () => Promise<boolean>
+  /**
+   * Called from time to time for work that is not urgent; resolves to whether there is more to do later.
+   *
+   * @param board.isViewed whether this process knows which jobs are on the board
+   */
+  readonly onIdle: (board: { readonly isViewed: boolean }) => Promise<boolean>
 }
 
 /** The child counts in the Stats of both folders. */
@@ -41,6 +46,9 @@ export class Scan {
   readonly #jobs: string
   readonly #cancellations: string
   #timer: NodeJS.Timeout | undefined
+  #workTimer: NodeJS.Timeout | undefined
+  /** The newest transaction when idle work was last done without a view. */
+  #sweptZxid = 0n
   #counts: ChildCounts | undefined
   #newestZxid = 0n
   #scans = 0
@@ -67,13 +75,35 @@ export class Scan {
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => this.#begin(), this.#options.period)
+    this.#timer ??= startInterval(() => this.#begin(), this.#options.period)
     this.#timer.unref()
   }
 
   stop(): void {
     clearInterval(this.#timer)
     this.#timer = undefined
+  }
+
+  /**
+   * Starts to do idle work also while the board is not viewed: if all conductors poll, no process would do it otherwise. The periods differ
+   * between processes, so that they do not all do it at once.
+   */
+  startWork(): void {
+    const period = this.#options.period * SCANS_PER_IDLE * (1 + Math.random())
+    this.#workTimer ??= startInterval(() => void this.#workUnviewed().catch(this.#options.onError), period).unref()
+  }
+
+  close(): void {
+    this.stop()
+    clearInterval(this.#workTimer)
+  }
+
+  async #workUnviewed(): Promise<void> {
+    const { zookeeper, onIdle } = this.#options
+    const newest = zookeeper.session?.newestZxid ?? 0n
+    if (this.#timer || zookeeper.state !== 'connected' || newest === this.#sweptZxid) return
+    this.#sweptZxid = newest
+    if (await onIdle({ isViewed: false })) this.#sweptZxid = 0n
   }
 
   /** Sets the counts of a listing. Called before any later change is counted. */
@@ -144,7 +174,7 @@ export class Scan {
   async #runIdleWork(): Promise<void> {
     this.#changed = false
     try {
-      if (await this.#options.onIdle()) this.#changed = true
+      if (await this.#options.onIdle({ isViewed: true })) this.#changed = true
     } catch (error) {
       this.#changed = true
       throw error

@@ -6,8 +6,14 @@
  * JavaScript cannot represent, such as 2.0 or an id of 20 digits, which a Python service would miss when it gets the
  * job back.
  */
-import { InvalidArgument } from '../../../../core/errors.ts'
-import { encodePosting, type Posting, readSizedPosting, type SizedPosting } from '../../../model/posting.ts'
+import { InvalidArgument, isDate } from '../../../../core/errors.ts'
+import {
+  encodePosting,
+  type Posting,
+  type PostingLimit,
+  readSizedPosting,
+  type SizedPosting,
+} from '../../../model/posting.ts'
 
 /** The text of fields that must be written as they were read. It is copied together with the posting. */
 const VERBATIM_FIELDS = Symbol('fields as they were written')
@@ -21,10 +27,10 @@ const CHANGING_FIELDS: ReadonlySet<string> = new Set(['runs', 'attempts', 'delay
  * Encodes a posting. @throws PayloadTooLarge; InvalidArgument if the details hold a value that JSON cannot hold, such
  * as a Date
  */
-export function encodeSharedPosting(posting: Posting, { limit }: { readonly limit: number }): Uint8Array {
+export function encodeSharedPosting(posting: Posting, limit: PostingLimit): Uint8Array {
   const kept = (posting as VerbatimPosting)[VERBATIM_FIELDS]
   if (!kept?.has('details')) assertJson(posting.details, `job ${posting.uuid} (${posting.name}): details`)
-  const bytes = encodePosting(posting, { encoding: 'json', limit })
+  const bytes = encodePosting(posting, { ...limit, encoding: 'json' })
   if (!kept) return bytes
   const written = [...sliceFields(decodeText(bytes))].map(([field, text]) => {
     return `${JSON.stringify(field)}:${kept.get(field) ?? text}`
@@ -87,7 +93,7 @@ function assertJson(value: unknown, where: string): void {
 }
 
 function findNonJson(value: unknown): string | undefined {
-  if (value instanceof Date) return 'a Date'
+  if (isDate(value)) return 'a Date'
   if (value instanceof Uint8Array) return 'bytes'
   if (typeof value === 'bigint') return 'a bigint'
   return typeof value === 'number' && !Number.isFinite(value) ? 'not a finite number' : undefined

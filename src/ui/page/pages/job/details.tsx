@@ -37,10 +37,13 @@ export function JobFacts({ job }: DetailProps): JSX.Element {
           ],
           [t.owner, owner !== undefined && <OwnerLink owner={owner} />],
           [t.posted, job.postedAt !== undefined && <Time at={job.postedAt} />],
+          [t.waited, waited(job)],
+          [t.took, job.endedAt !== undefined && took(job.runningSince, job.endedAt)],
           [t.postedBy, job.postedBy !== undefined && <Name text={job.postedBy} />],
           [t.priority, job.priority !== undefined && (texts.priorities[job.priority] ?? job.priority)],
           [t.size, job.size],
-          [t.runs, job.maxAttempts === undefined ? job.runs : texts.of(String(job.runs), String(job.maxAttempts))],
+          [t.runs, job.runs],
+          [t.failedRuns, job.maxAttempts !== undefined && texts.of(String(job.failed ?? 0), String(job.maxAttempts))],
           [t.key, key !== undefined && <Name text={key} />],
           [t.keyUntil, job.keyTakenUntil !== undefined && <Time at={job.keyTakenUntil} in />],
           [
@@ -99,14 +102,28 @@ export function JobFacts({ job }: DetailProps): JSX.Element {
   )
 }
 
+/** Returns how long the job waited for the run that has it, or that has ended it. */
+function waited({ postedAt, runningSince }: WireJobDetail): string | undefined {
+  return runningSince === undefined ? undefined : took(postedAt, runningSince)
+}
+
+function took(from: string | undefined, to: string): string | undefined {
+  if (from === undefined) return undefined
+  return formatDuration(Math.max(0, Date.parse(to) - Date.parse(from)), { exact: true })
+}
+
 const ATTEMPT_COLUMNS: readonly Column<WireAttempt>[] = [
   { head: t.run, kind: 'number', cell: ({ run }) => run },
   { head: t.outcome, kind: 'main', cell: ({ outcome }) => <Name text={outcome ?? t.runsNow} max={60} /> },
   { head: t.reason, cell: ({ reason }) => reason !== undefined && <Folded text={reason} /> },
   { head: t.owner, kind: 'wide', cell: ({ who }) => <OwnerLink owner={who} /> },
   { head: t.begin, kind: 'wide', cell: ({ at }) => <Time at={at} /> },
-  // The board keeps only the start of a run, so the duration of one that has ended is not known.
-  { head: t.took, kind: 'number', cell: ({ at, outcome }) => outcome === undefined && <Elapsed from={at} /> },
+  {
+    head: t.took,
+    kind: 'number',
+    cell: ({ at, outcome, tookMs }) =>
+      outcome === undefined ? <Elapsed from={at} /> : tookMs !== undefined && formatDuration(tookMs, { exact: true }),
+  },
 ]
 
 export function Attempts({ job: { attempts } }: DetailProps): JSX.Element | null {

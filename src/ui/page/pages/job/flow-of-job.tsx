@@ -22,6 +22,7 @@ export function FlowOfJob({ job, path }: { job: WireJobDetail; path: string }): 
   const picture = useReading<WirePicture>(flow === undefined ? undefined : `${path}/picture`, [])
   if (flow === undefined && logbook === undefined) return null
   const states = new Map(logbook?.atoms.map(({ name, state }) => [name, state]))
+  const isInterrupted = logbook?.state === 'RUNNING' && job.state !== 'RUNNING'
   const isUnknown = picture.error?.status === 404
   return (
     <section>
@@ -34,7 +35,8 @@ export function FlowOfJob({ job, path }: { job: WireJobDetail; path: string }): 
       {logbook && (
         <>
           <p>
-            <Link to={href('logbooks', { id: logbook.uuid })}>{t.logbook}</Link>: <State state={logbook.state} />{' '}
+            <Link to={href('logbooks', { id: logbook.uuid })}>{t.logbook}</Link>:{' '}
+            {isInterrupted ? t.interrupted : <State state={logbook.state} />}{' '}
             <span class="quiet">
               {t.changed} <Time at={logbook.updatedAt} />
             </span>

@@ -20,8 +20,8 @@ export function Values({ job: { storeKeys }, path }: { job: WireJobDetail; path:
       <h2>{t.values}</h2>
       {!isShown && (
         <>
-          {storeKeys.length === 0 ? (
-            <p class="quiet">{t.noStore}</p>
+          {storeKeys === undefined || storeKeys.length === 0 ? (
+            <p class="quiet">{storeKeys ? t.noStore : t.storeGone}</p>
           ) : (
             <p>
               {t.storeKeys}{' '}

@@ -75,6 +75,7 @@ const COLUMNS: readonly Column<WireConductor>[] = [
     kind: 'wide number',
     cell: ({ counts }) => counts?.failed !== undefined && formatNumber(counts.failed),
   },
+  { head: t.release, kind: 'wide', cell: ({ release }) => release !== undefined && <Name text={release} max={30} /> },
   { head: t.version, kind: 'wide', cell: ({ version }) => version !== undefined && <Name text={version} max={30} /> },
   { head: t.reported, kind: 'wide', cell: ({ reportedAt }) => <Time at={reportedAt} /> },
 ]

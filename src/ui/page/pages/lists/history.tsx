@@ -2,7 +2,7 @@
 import type { JSX } from 'preact'
 import type { WireJob, WireJobPage } from '../../../wire/jobs.ts'
 import { Heading } from '../../parts/heading.tsx'
-import { JobTable } from '../../parts/job-table.tsx'
+import { EndedJobTable } from '../../parts/job-table.tsx'
 import { Empty, Loading, Problem, Unsupported } from '../../parts/notices.tsx'
 import { ScanProgress, Search } from '../../parts/search.tsx'
 import { useList } from '../../state/list.ts'
@@ -33,7 +33,7 @@ function History(): JSX.Element {
       {listing.scan !== undefined && listing.items.length === 0 && listing.scan.next === undefined && (
         <Empty>{query === '' ? t.empty : texts.jobs.nothing}</Empty>
       )}
-      {listing.items.length > 0 && <JobTable label={t.title} jobs={listing.items} />}
+      {listing.items.length > 0 && <EndedJobTable label={t.title} jobs={listing.items} />}
       <ScanProgress listing={listing} />
     </>
   )

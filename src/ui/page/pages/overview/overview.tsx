@@ -28,6 +28,8 @@ export function OverviewPage(): JSX.Element {
   )
 }
 
+const toReason = ({ reason }: Readonly<Record<string, string>>): object => (reason ? { reason } : {})
+
 function PauseButton({ paused }: { paused: boolean }): JSX.Element {
   const name = board.value?.name ?? ''
   if (paused)
@@ -36,9 +38,9 @@ function PauseButton({ paused }: { paused: boolean }): JSX.Element {
         {t.resume}
       </Action>
     )
-  const question = { title: t.pauseTitle(name), text: t.pauseText, yes: t.pause, danger: true }
+  const question = { title: t.pauseTitle(name), text: t.pauseText, yes: t.pause, danger: true, reason: true }
   return (
-    <Action needs="board.pause" danger onClick={() => act('pause', question, () => ({}), t.paused)}>
+    <Action needs="board.pause" danger onClick={() => act('pause', question, toReason, t.paused)}>
       {t.pause}
     </Action>
   )

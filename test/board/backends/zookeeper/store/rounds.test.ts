@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { UnreadableValues } from '../../../../../src/board/backends/unreadable-values.ts'
 import { openBoardPath } from '../../../../../src/board/backends/zookeeper/store/board-path.ts'
 import { EntityNodes } from '../../../../../src/board/backends/zookeeper/store/entity-nodes.ts'
 import { BoardGate } from '../../../../../src/board/backends/zookeeper/store/gate.ts'
@@ -39,7 +40,13 @@ test.concurrent.each([
   ],
   [
     'an entity',
-    (zookeeper: ZooKeeperDriver) => new EntityNodes({ zookeeper, layout, encoding: 'msgpack' }).register(entity),
+    (zookeeper: ZooKeeperDriver) =>
+      new EntityNodes({
+        zookeeper,
+        layout,
+        encoding: 'msgpack',
+        unreadable: new UnreadableValues({ onError: () => undefined }),
+      }).register(entity),
   ],
   ['a board', (zookeeper: ZooKeeperDriver) => openBoardPath(zookeeper, layout)],
 ])('servers that lie about %s are not asked for ever', async (_, ask) => {

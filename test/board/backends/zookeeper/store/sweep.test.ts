@@ -11,7 +11,7 @@ import { zookeeperHosts } from '../../../../support/namespace.ts'
 import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from '../../../boards.ts'
 import { rejectionOf, whenAborted } from '../../../events.ts'
 import { refresh } from '../../../jobs.ts'
-import { boardAt } from '../bare-backends.ts'
+import { BareBackend, boardAt, postingOf } from '../bare-backends.ts'
 
 describe.skipIf(!zookeeperHosts)('sweeping', () => {
   const MINUTE = 60_000
@@ -28,6 +28,7 @@ describe.skipIf(!zookeeperHosts)('sweeping', () => {
       dependencies: new DependencyNodes({
         ...{ zookeeper: place.witness, layout, known: new KnownDependencies(layout) },
         committer: { commit: () => Promise.reject(new Error('a sweep commits nothing')) },
+        onDoomed: () => undefined,
       }),
       batches: { sweep: async () => undefined },
       encoding: 'msgpack',
@@ -115,6 +116,16 @@ describe.skipIf(!zookeeperHosts)('sweeping', () => {
       // It looks about as long as something happens.
       await (await board.claim(await board.post('flow', {}))).consume()
     }
+  })
+
+  test('is done by a process that looks for work without a view, too', async () => {
+    await using place = await zookeeperPlace()
+    await using bare = await BareBackend.openUnsubscribed(place, { scanPeriod: '2ms' })
+    await bare.backend.post({ posting: postingOf() })
+    const [id = ''] = await place.jobNodes()
+    await bare.backend.request({ kind: 'cancel', id, job: 'gone', who: 'somebody', reason: 'none' })
+    await place.witness.delete(`${place.path}/${id}`)
+    while ((await namesIn(place, '.cancel')).length > 0) await bare.backend.listUnclaimed()
   })
 
   test('the key of a posting that only a newer release can read is neither swept nor taken over', async () => {

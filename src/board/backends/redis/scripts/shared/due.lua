@@ -101,6 +101,10 @@ local function makeReady(id, place, due)
   logChange('R' .. id .. placeText(place, due))
 end
 
+-- The jobs that this script has cancelled because a job on which they depend is in the trash. The client then ends the jobs among them that
+-- never ran.
+local doomed = {}
+
 -- Removes from a job that waits the dependency on another one, which has ended. With a cancel request, the other one is in the trash: then
 -- the job is cancelled if it needs the other one to be done.
 local function endDependency(id, other, request)
@@ -112,7 +116,10 @@ local function endDependency(id, other, request)
     return
   end
   local from, to = string.find(others, '=' .. other .. ';', 1, true)
-  if from and request then return cancelJob(id, request) end
+  if from and request then
+    doomed[#doomed + 1] = id
+    return cancelJob(id, request)
+  end
   if not from then from, to = string.find(others, '~' .. other .. ';', 1, true) end
   if not from then return end
   others = string.sub(others, 1, from - 1) .. string.sub(others, to + 1)

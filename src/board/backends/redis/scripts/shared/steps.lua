@@ -1,7 +1,7 @@
 -- The steps of commit.lua, one function for each kind of step, after batches.lua. A step returns a list: true and its results,
 -- or false and the reason of the refusal.
 --
--- It uses owner, sequence, fence and isFenceExhausted of commit.lua. A byte value is given by its index in ARGV.
+-- It uses owner, sequence and fence of commit.lua. A byte value is given by its index in ARGV.
 
 local steps = {}
 
@@ -78,23 +78,15 @@ local function firstBlocked(exclusive, shared)
   end
 end
 
--- Returns whether a fence for another claim is available. Above 2^53 two claims could get the same fence.
-local function isFenceAvailable()
-  if fence < 2 ^ 53 - 1 then return true end
-  if not isFenceExhausted then
-    fault('the field fence of ' .. BOARD .. ' has reached its maximum, so no job can be claimed; set it to a number that is larger ' ..
-      'than every granted fence and smaller than 2^53, or move to another prefix')
-  end
-  isFenceExhausted = true
-end
-
-function steps.claim(id, revision, who, bytes, exclusive, shared, limits)
+-- isFirst: whether it would be the first run of a job after others, which is not granted once the job is cancelled.
+function steps.claim(id, revision, who, bytes, exclusive, shared, limits, isFirst)
   if paused then return { false, 'paused' } end
   local row = rowOf(id)
   if not row or not has(JOBS, id) then return { false, 'gone' } end
   if row.owner ~= '' or row.revision ~= revision then return { false, 'taken' } end
-  if isWaiting(id) and not has(CANCELS, id) then return { false, 'waits' } end
-  if not isFenceAvailable() then return { false, 'fences' } end
+  if isWaiting(id) and (isFirst or not has(CANCELS, id)) then return { false, 'waits' } end
+  -- Above 2^53 two claims could get the same fence.
+  if fence >= 2 ^ 53 - 1 then return { false, 'fences', BOARD } end
   local name = exclusive and firstBlocked(exclusive, shared)
   if name then return { false, 'resource', name } end
   local refusal, slots, arrivals, rates = nil, {}, {}, {}
