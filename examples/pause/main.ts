@@ -7,7 +7,7 @@ await using elsewhere = await openBoard('memory:shop')
 await board.post('work', {}, { name: 'before' })
 const [running] = await elsewhere.claimNext()
 
-await board.pause()
+await board.pause({ reason: 'the stock is counted', by: 'ada' })
 const job = await board.post('work', {}, { name: 'meanwhile' })
 console.log((await board.waitingFor(job))?.text)
 await elsewhere.claim(await elsewhere.find(job.uuid)).catch((error: Unclaimable) => console.log(error.code))

@@ -128,7 +128,7 @@ describe('a stop', () => {
     await using pool = await testPool({ max: 1 })
     const file = await newFile()
     const stop = new AbortFlag()
-    const working = rejectionOf(pool.run({ kind: 'heed', file }, { stop }))
+    const working = rejectionOf(pool.run({ kind: 'heed', file }, { stop, graceMs: 60_000 }))
     const [pid] = await pidsIn(file, 1)
     stop.abort(new Timeout('not done within 1 s'))
     expect(String(await working)).toContain('not done within 1 s')
@@ -167,7 +167,7 @@ describe('a stop', () => {
     await using pool = await testPool({ max: 1 })
     const file = await newFile()
     const [stop, stopFirst] = [new AbortFlag(), new AbortFlag()]
-    const first = rejectionOf(pool.run({ kind: 'heed', file }, { stop: stopFirst }))
+    const first = rejectionOf(pool.run({ kind: 'heed', file }, { stop: stopFirst, graceMs: 60_000 }))
     await pidsIn(file, 1)
     const second = rejectionOf(pool.run({ kind: 'exit' }, { stop }))
     stop.abort(new Timeout('late'))

@@ -114,7 +114,7 @@ export class RecordStore<T extends object> {
   /** Encodes a change, for a write of records of several kinds. @throws InvalidArgument, PayloadTooLarge */
   toChange({ id, revision, value }: ValueChange<T>): RecordChange {
     const name = { kind: this.kind.name, id }
-    const bytes = value && encodeRecord(value, { ...name, ...this.kind, kind: this.kind.name })
+    const bytes = value === undefined ? undefined : encodeRecord(value, { ...name, ...this.kind, kind: this.kind.name })
     return { ...name, revision, bytes }
   }
 
