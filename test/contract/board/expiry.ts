@@ -93,12 +93,22 @@ export function expiryContract({ open }: Place, backend: BoardBackend): void {
     expect(await namesOn(here)).toEqual([])
   })
 
+  /** Posts a job and claims it before it expires. On a busy machine that takes longer than usual, so each attempt has twice the time. */
+  const claimedInTime = async (here: JobBoard, there: JobBoard) => {
+    for (let expiresAfter = SHORT; ; expiresAfter *= 2) {
+      const { uuid } = await here.post('flow', {}, { name: 'run', expiresAfter })
+      const options = { accept: (job: Pick<Job, 'uuid'>) => job.uuid === uuid, timeout: expiresAfter }
+      const [claim] = await there.claimNext(options).catch(() => [])
+      if (claim) return { claim, expiresAfter }
+    }
+  }
+
   test('a job that has run once never expires', async () => {
     const [here, there] = await Promise.all([open(), open()])
-    const job = await here.post('flow', {}, { name: 'run', expiresAfter: SHORT })
-    const second = await here.post('flow', {}, { name: 'not run', expiresAfter: SHORT })
-    const [claim] = await there.claimNext({ accept: ({ uuid }) => uuid === job.uuid })
-    expect(claim.job.expiresAt).toBeUndefined()
+    const { claim, expiresAfter } = await claimedInTime(here, there)
+    const { job } = claim
+    expect(job.expiresAt).toBeUndefined()
+    const second = await here.post('flow', {}, { name: 'not run', expiresAfter })
     waitForOthers(here)
     await claim.abandon()
     expect(await second.wait()).toBe('TRASHED')
