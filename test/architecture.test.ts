@@ -15,7 +15,7 @@ type Levels = readonly (readonly string[])[]
  */
 const LEVELS: Levels = [
   ['core'],
-  ['flow', 'postgres', 'zookeeper', 'pool', 'schedule', 'telemetry'],
+  ['flow', 'postgres', 'sqlite', 'zookeeper', 'pool', 'schedule', 'telemetry'],
   ['persistence', 'board'],
   ['engine'],
   ['conductor'],
@@ -39,7 +39,7 @@ const INNER: Readonly<Record<string, Levels>> = {
   board: [['model'], ['backends', 'queue', 'records'], ['limits', 'schedules'], ['view'], ['claims', 'api'], ['']],
   'board/backends/zookeeper': [['store'], ['commit'], ['taskflow'], [''], ['native']],
   schedule: [['calendar'], ['']],
-  persistence: [[''], ['codecs'], ['directory', 'memory', 'postgres', 'zookeeper']],
+  persistence: [[''], ['codecs'], ['directory', 'memory', 'postgres', 'sqlite', 'zookeeper']],
   conductor: [['boards', 'claiming', 'services'], ['runs'], ['isolation'], [''], ['daemon']],
 }
 

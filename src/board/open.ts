@@ -43,6 +43,7 @@ const BACKENDS: Readonly<Record<string, BackendFactory>> = {
       )
     return new MemoryBackend({ uri: uri.printable, space: memorySpace(uri.path) })
   },
+  sqlite: openSqlite,
   zookeeper: openZooKeeper,
   zookeepers: openZooKeeper,
   postgres: openPostgres,
@@ -58,6 +59,16 @@ const BACKENDS: Readonly<Record<string, BackendFactory>> = {
 async function openZooKeeper(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {
   const { zooKeeperBackend } = await import('./backends/zookeeper/index.ts')
   return zooKeeperBackend(uri, options)
+}
+
+async function openSqlite(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {
+  const { create, auth, sasl, tls, acl } = options
+  if ((Array.isArray(auth) ? auth.length > 0 : auth) || sasl || tls || acl)
+    throw new InvalidArgument(
+      `board ${uri.printable}: the mode of the file decides who may use it; omit auth, sasl, tls and acl`,
+    )
+  const { sqliteBackend } = await import('./backends/sqlite/index.ts')
+  return sqliteBackend(uri, { who: boardSettings(options).who, ...(create === undefined ? {} : { create }) })
 }
 
 async function openPostgres(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {
@@ -87,7 +98,7 @@ async function openRedis(uri: ResourceUri, options: OpenBoardOptions): Promise<B
 /**
  * Opens a board: `zookeeper://host:2181,host2:2181/path`, the same as `zookeepers:` with TLS; `postgres://user@host/database?board=NAME`;
  * `redis://host:6379/0?prefix=taskflow`, and `rediss:`, `redis+sentinel:`, `redis+cluster:`; or `memory:` (a new one, for this board object
- * only) and `memory:NAME` (shared by all who open it in this process).
+ * only) and `memory:NAME` (shared by all who open it in this process); `sqlite:./jobs.db` for the processes of one machine.
  *
  * @throws InvalidArgument for a URI that is not valid for a board
  * @throws NotFound with `create: false`, when there is no board
@@ -121,7 +132,7 @@ function chooseBackend(text: string): { readonly parsed: ResourceUri; readonly f
     const similar = Object.keys(BACKENDS).find((scheme) => isMisspelt(parsed.scheme, scheme))
     const advice =
       similar === undefined
-        ? 'write zookeeper://127.0.0.1:2181/demo, postgres://127.0.0.1/database, redis://127.0.0.1:6379/0, or memory:'
+        ? 'write sqlite:./jobs.db, zookeeper://127.0.0.1:2181/demo, postgres://127.0.0.1/database, redis://127.0.0.1:6379/0, or memory:'
         : `did you mean ${similar}:?`
     throw new InvalidArgument(`board ${parsed.printable}: unknown scheme ${parsed.scheme}:; ${advice}`)
   }

@@ -245,7 +245,7 @@ export function toConductorBoard(
 
 function noLogbooksError(): InvalidArgument {
   return new InvalidArgument(
-    'no logbooks were named: give --persistence URI or set JOBBOARD_PERSISTENCE, as in --persistence directory:./logbooks',
+    'no logbooks were named: give --persistence URI or set JOBBOARD_PERSISTENCE, as in --persistence sqlite:./jobs.db',
   )
 }
 

@@ -26,6 +26,7 @@ import { defineResult } from './commands/result.ts'
 import { defineRun } from './commands/run.ts'
 import { defineSchedule } from './commands/schedule.ts'
 import { defineShow } from './commands/show.ts'
+import { defineSqlite } from './commands/sqlite/sqlite.ts'
 import { defineTrack } from './commands/track.ts'
 import { defineTrash } from './commands/trash.ts'
 import { defineUi } from './commands/ui/ui.ts'
@@ -36,9 +37,10 @@ import { DEFAULT_TIMEOUT } from './input/shared-options.ts'
 const HELP_FOOTER = `
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted with Ctrl-C.
 
-Logbooks are in directory:DIR, on one machine; postgres:// (or postgresql://)
+Logbooks are in sqlite:FILE or directory:DIR, on one machine; on many, in
+postgres:// (or postgresql://)
 user:password@host:port/database?schema=jobboard&sslmode=verify-full, or
-zookeeper://host:port,host:port/path, on many.
+zookeeper://host:port,host:port/path.
 
 Credentials: zookeeper://user:password@host:port/path in JOBBOARD_BOARD and
 JOBBOARD_PERSISTENCE, or user:password in JOBBOARD_ZOOKEEPER_AUTH. With TLS:
@@ -46,7 +48,7 @@ zookeepers://host:port/path?ca=FILE. The key of encrypted logbooks in
 JOBBOARD_LOGBOOK_KEY: openssl rand -base64 32
 
 Examples:
-  $ export JOBBOARD_BOARD=zookeeper://127.0.0.1:2181/demo JOBBOARD_PERSISTENCE=directory:./logbooks
+  $ export JOBBOARD_BOARD=sqlite:./jobs.db JOBBOARD_PERSISTENCE=sqlite:./jobs.db
   $ jobboard conductor --flows ./flows.js
   $ jobboard post hello --flows ./flows.js --store '{"name":"Ada"}'
   $ jobboard jobs`
@@ -100,7 +102,8 @@ const WITHOUT_CONFIG = ['init', 'dev', 'completion', 'preview', 'password']
  */
 async function applySettings(command: Command, context: CliContext): Promise<CliContext> {
   // The commands about the file read it by themselves.
-  if (WITHOUT_CONFIG.includes(command.name()) || command.parent?.name() === 'config') return context
+  if (WITHOUT_CONFIG.includes(command.name())) return context
+  if (['config', 'sqlite'].includes(command.parent?.name() ?? '')) return context
   const { resolveSettings: settle } = await import('./input/config/settings.ts')
   const { options, own, env, assertModule, chosenByFile, configFile, ...several } = await settle(
     command.optsWithGlobals(),
@@ -150,6 +153,7 @@ const COMMANDS = [
     defineTrash,
     defineHistory,
     defineLogbook,
+    defineSqlite,
     defineConfig,
     defineInit,
     defineDev,
@@ -178,12 +182,12 @@ function createProgram(context: CliContext, run: RunAction): Command {
     .helpCommand('help [command]', 'print help for a command')
     .option(
       '--board <uri>',
-      'where the jobs are, a name in jobboard.yaml or a URI: zookeeper://host:port,host:port/path, postgres://user@host/database?board=NAME or redis://host:port/0 (or JOBBOARD_BOARD)',
+      'where the jobs are, a name in jobboard.yaml or a URI: sqlite:FILE, zookeeper://host:port,host:port/path, postgres://user@host/database?board=NAME or redis://host:port/0 (or JOBBOARD_BOARD)',
       collectBoards,
     )
     .option(
       '--persistence <uri>',
-      'where the logbooks are, a name or a URI: directory:DIR, postgres://user:password@host/database or ' +
+      'where the logbooks are, a name or a URI: sqlite:FILE, directory:DIR, postgres://user:password@host/database or ' +
         'zookeeper://host:port/path (or JOBBOARD_PERSISTENCE)',
     )
     .option(

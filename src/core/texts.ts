@@ -84,3 +84,13 @@ function editDistance(from: string, to: string): number {
   }
   return last[to.length] ?? 0
 }
+
+/** Encodes a text for databases that store no NUL character. Escapes it and backslashes, so that different texts stay different. */
+export function encodeText(text: string): string {
+  return /[\0\\]/.test(text) ? text.replaceAll('\\', '\\\\').replaceAll('\0', '\\0') : text
+}
+
+/** Undoes {@link encodeText}. */
+export function decodeText(stored: string): string {
+  return stored.includes('\\') ? stored.replace(/\\([\\0])/g, (_, sign) => (sign === '0' ? '\0' : '\\')) : stored
+}

@@ -81,7 +81,7 @@ export function readDurationParameter({ parameters, printable }: ResourceUri, na
  * characters that should have been escaped: hiding too much of an unusual path is better than showing half a password.
  */
 export function redactUri(text: string): string {
-  const local = /^(directory|memory):/i.test(text)
+  const local = /^(directory|memory|sqlite):/i.test(text)
   const [, scheme = '', user = ''] = KNOWN_USER_PATTERN.exec(text) ?? []
   const authority = local ? text : text.replace(CREDENTIALS_PATTERN, () => `${scheme}${user}***@`)
   return authority.replace(/([?&](?:password|passphrase|auth|secret)=)[^&]*/gi, '$1***')

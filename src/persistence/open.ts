@@ -55,6 +55,9 @@ const openSql: Scheme['make'] = async (uri, options) => {
     ...defined({ log: options.log }),
   })
 }
+const openSqlite: Scheme['make'] = async (uri, options) => {
+  return (await import('./sqlite/index.ts')).sqlitePersistence(uri, withoutSecurity(uri, options))
+}
 const openZooKeeper: Scheme['make'] = async (uri, options) => {
   return (await import('./zookeeper/index.ts')).zooKeeperPersistence(uri, options)
 }
@@ -71,6 +74,7 @@ const SCHEMES: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
       make: (uri, options) => directoryPersistence(uri, withoutSecurity(uri, options)),
     },
   ],
+  ['sqlite', { usage: 'sqlite:./jobs.db', make: openSqlite }],
   ['postgres', { usage: 'postgres://user@host/database', make: openSql }],
   ['zookeeper', { usage: 'zookeeper://127.0.0.1:2181/taskflow/logbooks', make: openZooKeeper }],
   ['zookeepers', { usage: 'zookeepers://host:2281/taskflow/logbooks?ca=ca.pem', make: openZooKeeper }],
@@ -84,6 +88,7 @@ const SCHEMES: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
  * - `memory:` is private and lasts as long as the object; `memory:NAME` is shared by all in this process that name it.
  * - `directory:DIR` keeps them in files, shared by the processes of one machine; DIR is relative to the working
  *   directory and created if it is missing.
+ * - `sqlite:./jobs.db` keeps them in one file, which may have the board too, shared by the processes of one machine.
  * - `postgres://user:password@host:5432/database` keeps them in a database, shared by the processes of many machines;
  *   it requires the `pg` package.
  * - `zookeeper://127.0.0.1:2181/taskflow/logbooks` keeps small logbooks beside the board; `zookeepers:` is TLS.

@@ -4,13 +4,41 @@
  * After a failed write it is unknown whether it was done; from then on this log refuses writes, and an acquire repeated
  * by the same claim reads the actual state.
  */
-import { asError, type ClaimLost, InvalidState } from '../../core/errors.ts'
-import { FlowRecord } from '../flow-record.ts'
-import type { FlowDetail } from '../models.ts'
-import type { AcquireRequest, FlowLog, Transition } from '../persistence.ts'
-import { supersededError } from '../requests.ts'
-import { atomColumns, encodeStates, toBytes } from './rows.ts'
-import type { SqlAtom, SqlWrite, Written } from './writer.ts'
+import { asError, type ClaimLost, InvalidState } from '../core/errors.ts'
+import { type FlowChange, FlowRecord } from './flow-record.ts'
+import type { FlowDetail } from './models.ts'
+import type { AcquireRequest, FlowLog, Transition } from './persistence.ts'
+import { supersededError } from './requests.ts'
+import { type AtomColumns, atomColumns, encodeStates, toBytes } from './sql-rows.ts'
+
+/** A transition of one flow. */
+export interface SqlWrite {
+  readonly flow: string
+  readonly term: number
+  /** The number of the write within the flow. */
+  readonly number: number
+  readonly change: FlowChange
+  /** The meta, where the transition changes it. */
+  readonly meta: Buffer | undefined
+  readonly atoms: readonly SqlAtom[]
+  readonly bytes: number
+  /** Returns the error of an earlier write of the log, after which this one must not be sent: it would leave a hole. */
+  readonly refusal: () => Error | undefined
+}
+
+export interface SqlAtom extends AtomColumns {
+  /** The position among the atoms of its flow. */
+  readonly position: number
+  readonly states: string
+  readonly createdAt: Date
+}
+
+/** The result of a write whose flow has another term, of run `newerRun`, or was removed. */
+export interface SupersededWrite {
+  readonly newerRun: number | undefined
+}
+
+export type Written = 'written' | SupersededWrite
 
 export interface SqlFlowLogOptions {
   readonly request: AcquireRequest

@@ -1,11 +1,14 @@
-/** Converts between records of logbooks and rows of tables. */
-import { messageOf, StorageFailure } from '../../core/errors.ts'
-import type { AtomState, FlowState } from '../../core/states.ts'
-import { decodeText, encodeText, type Row } from '../../postgres/index.ts'
-import { checkAtom, checkBook, checkFlow, damagedRecordError } from '../checked-records.ts'
-import { toWrittenAtom } from '../flow-record.ts'
-import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta, StateChange } from '../models.ts'
-import { encodeRecord, RecordDecoder } from '../record-memory.ts'
+/** Converts between records of logbooks and rows of tables, in Postgres and in SQLite. */
+import { messageOf, StorageFailure } from '../core/errors.ts'
+import type { AtomState, FlowState } from '../core/states.ts'
+import { decodeText, encodeText } from '../core/texts.ts'
+import { checkAtom, checkBook, checkFlow, damagedRecordError } from './checked-records.ts'
+import { toWrittenAtom } from './flow-record.ts'
+import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta, StateChange } from './models.ts'
+import { encodeRecord, RecordDecoder } from './record-memory.ts'
+
+/** A row of any table, by the names of its columns. */
+export type Row = Readonly<Record<string, unknown>>
 
 /** The columns of an atom, without its creation time and its states. */
 export interface AtomColumns {

@@ -1,11 +1,10 @@
 /** Access to Postgres, for boards and for logbooks. */
+export { decodeText, encodeText } from '../core/texts.ts'
 export { advisoryClass, advisoryKey } from './advisory-keys.ts'
 export { type Notification, PostgresConnection, PostgresPool, type Row, type SqlDriver } from './connection.ts'
 export { PostgresError, toPostgresError } from './errors.ts'
 export { areMigrated, type Migrations, migrate } from './migrations.ts'
 export {
-  decodeText,
-  encodeText,
   type PostgresLocation,
   parsePostgresLocation,
   quoteIdentifier,

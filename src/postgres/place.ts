@@ -72,15 +72,6 @@ export function quoteIdentifier(schema: string): string {
   return `"${schema}"`
 }
 
-/** Encodes a text for Postgres, which stores no NUL. Escapes it and backslashes, so that different texts stay different. */
-export function encodeText(text: string): string {
-  return /[\0\\]/.test(text) ? text.replaceAll('\\', '\\\\').replaceAll('\0', '\\0') : text
-}
-
-export function decodeText(stored: string): string {
-  return stored.includes('\\') ? stored.replace(/\\([\\0])/g, (_, sign) => (sign === '0' ? '\0' : '\\')) : stored
-}
-
 /** The default limit of a statement; longer than any of jobboard's takes on a healthy server. */
 const STATEMENT_TIMEOUT_MS = 30_000
 const CONNECT_TIMEOUT_MS = 5_000

@@ -6,6 +6,7 @@ import { JobBoard } from '../../src/board/api/job-board.ts'
 import type { Backend } from '../../src/board/backend.ts'
 import { postgresBackend } from '../../src/board/backends/postgres/index.ts'
 import { redisBackend } from '../../src/board/backends/redis/index.ts'
+import { sqliteBackend } from '../../src/board/backends/sqlite/index.ts'
 import { zooKeeperBackend } from '../../src/board/backends/zookeeper/index.ts'
 import { parseUri, type ResourceUri } from '../../src/core/uri.ts'
 import { apart, now, sideBySide, whenTold } from './part-child.ts'
@@ -95,6 +96,7 @@ const ROLES: Readonly<Record<string, Role>> = {
 
 async function backendAt(uri: ResourceUri, who: string): Promise<Backend> {
   if (uri.scheme === 'redis') return redisBackend(uri, {})
+  if (uri.scheme === 'sqlite') return sqliteBackend(uri, { who })
   return uri.scheme === 'postgres' ? postgresBackend(uri, { who }) : zooKeeperBackend(uri, {})
 }
 

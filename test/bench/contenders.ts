@@ -40,6 +40,8 @@ export interface Servers {
   readonly zookeeper: ZooKeeperServer
   readonly redis: RedisServer
   readonly postgres: PostgresServer
+  /** A folder for files, on the disk of the servers. */
+  readonly folder: string
 }
 
 /** The board on ZooKeeper beside the fastest queues that Node has. */
@@ -61,13 +63,15 @@ export async function boardsOn(servers: Servers): Promise<Comparison> {
     `this board on Postgres ${postgres.version}, fsync`,
     (queue) => `${postgres.uri}?board=${queue}`,
   )
+  const inFile = boardAt('this board in an SQLite file, fsync', (queue) => `sqlite:${servers.folder}/${queue}.db`)
   const ours = await onZooKeeper(servers)
   const targets = [
     { ours, theirs: bullmq, rate: 1, cpu: 1.1 },
+    { ours: inFile, theirs: onPostgres, rate: 1 },
     { ours: onRedis, theirs: bullmq, rate: 1.4 },
     { ours: onPostgres, theirs: graphile, rate: 0.7 },
   ]
-  return { contenders: [ours, onRedis, bullmq, onPostgres, graphile], targets }
+  return { contenders: [ours, onRedis, bullmq, onPostgres, graphile, inFile], targets }
 }
 
 async function onZooKeeper({ zookeeper }: Servers): Promise<Contender> {

@@ -3,7 +3,9 @@
  * that works, and how soon a job is picked up when there is nothing else to do. They take turns, several rounds after one
  * that does not count, each on a queue that it has not used before.
  */
-import { cpus, loadavg } from 'node:os'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { cpus, loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { ensureInstalled } from '../support/npm-folder.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
@@ -37,13 +39,20 @@ interface Measured {
   readonly pickUps: number[]
 }
 
+/** Makes a folder that is removed at the end. */
+async function benchFolder(): Promise<{ readonly path: string } & AsyncDisposable> {
+  const path = await mkdtemp(join(tmpdir(), 'jobboard-bench-'))
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
+}
+
 /** @param choose who is compared */
 export async function compare(choose: (servers: Servers) => Promise<Comparison>): Promise<void> {
   await ensureInstalled(PEERS, { because: 'the benchmark compares with BullMQ and graphile-worker' })
   await using zookeeper = await startBenchServer()
   await using redis = await startRedis()
   await using postgres = await startPostgres()
-  const { contenders, targets } = await choose({ zookeeper, redis, postgres })
+  await using folder = await benchFolder()
+  const { contenders, targets } = await choose({ zookeeper, redis, postgres, folder: folder.path })
   const all = new Map<Contender, Measured>(contenders.map((each) => [each, { rounds: [], pickUps: [] }]))
   console.log(`Node ${process.version}, ${cpus().length} processors, load ${loadavg()[0]?.toFixed(1)} at the start`)
   // ZooKeeper compiles itself while it works; a server that has been up for a minute is what people have.

@@ -57,6 +57,9 @@ const COMMANDS = [
   'logbook list',
   'logbook show',
   'logbook destroy',
+  'sqlite check',
+  'sqlite backup',
+  'sqlite compact',
   'config show',
   'config check',
   'config schema',
@@ -96,7 +99,7 @@ test('every command there is has its place there', async () => {
   }
   const found: string[] = []
   for (const name of await commandsOf('')) {
-    const below = ['schedule', 'limits', 'batch', 'trash', 'logbook', 'config', 'ui'].includes(name)
+    const below = ['schedule', 'limits', 'batch', 'trash', 'logbook', 'sqlite', 'config', 'ui'].includes(name)
       ? await commandsOf(name)
       : []
     // `ui` is a command itself, too.

@@ -39,11 +39,15 @@ test('writes a project into a new folder, and prints what to do next', async () 
   expect(stdout).toMatch(/^my-jobs: wrote package\.json, .*\nNext:\n {2}cd work\/my-jobs\n {2}npm install\n/)
   const { name, dependencies, scripts } = await manifestOf('work/my-jobs')
   const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string }
-  expect({ name, dependencies }).toEqual({ name: 'my-jobs', dependencies: { jobboard: `^${version}` } })
+  const { jobboard, ...driver } = dependencies
+  expect({ name, jobboard }).toEqual({ name: 'my-jobs', jobboard: `^${version}` })
+  // Newer releases of Node.js have SQLite.
+  const hasSqlite = process.getBuiltinModule('node:sqlite') !== undefined
+  expect(Object.keys(driver)).toEqual(hasSqlite ? [] : ['@photostructure/sqlite'])
   for (const script of ['start', 'test', 'dev']) expect(scripts).toHaveProperty(script)
   expect(parse(await read('work/my-jobs/jobboard.yaml'))).toMatchObject({
-    board: 'zookeeper://127.0.0.1:2181/my-jobs',
-    persistence: 'directory:./logbooks',
+    board: 'sqlite:./.jobboard/jobs.db',
+    persistence: 'sqlite:./.jobboard/jobs.db',
     flows: './flows.js',
   })
 })
@@ -76,10 +80,16 @@ test('a board in Postgres brings its driver, and has the logbooks beside it', as
   expect(await read('my-jobs/my-jobs.service')).not.toContain('directory:')
 })
 
+test('a board on a ZooKeeper of this machine has a command that runs one', async () => {
+  await place.bare(['init', 'my-jobs', '--board', 'zookeeper://127.0.0.1:2181/my-jobs'])
+  expect((await manifestOf('my-jobs')).scripts).toMatchObject({ dev: 'jobboard dev --zookeeper --port 2181' })
+  expect(parse(await read('my-jobs/jobboard.yaml'))).toMatchObject({ persistence: 'directory:./logbooks' })
+})
+
 test('a scope of the name is for npm alone', async () => {
   await place.bare(['init', 'my-jobs', '--name', '@acme/mail'])
   expect((await manifestOf('my-jobs')).name).toBe('@acme/mail')
-  expect(parse(await read('my-jobs/jobboard.yaml'))).toMatchObject({ board: 'zookeeper://127.0.0.1:2181/mail' })
+  expect(parse(await read('my-jobs/jobboard.yaml'))).toMatchObject({ board: 'sqlite:./.jobboard/jobs.db' })
   expect(await readdir(join(place.cwd, 'my-jobs'))).toContain('mail.service')
 })
 
@@ -157,8 +167,8 @@ describe('one line for', () => {
   })
 
   test.each([
-    ['memory:', 'a project needs a board with a server'],
-    ['mysql://db/jobs', 'a project needs a board with a server'],
+    ['memory:', 'a project needs a board that several processes share'],
+    ['mysql://db/jobs', 'a project needs a board that several processes share'],
     ['here', 'is not a URI'],
     ['postgres://jobs:hunter2@db/jobs?board=mail', 'leave the password out'],
   ])('the board %s', async (board, why) => {

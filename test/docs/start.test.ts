@@ -9,26 +9,20 @@ import { openBoard } from 'jobboard'
 import { expect, test } from 'vitest'
 import { createCliFolder } from '../cli/workplace.ts'
 import { MAIN } from '../support/build.ts'
-import { zookeeperHosts } from '../support/namespace.ts'
 import { readPage } from './pages.ts'
 
 const PAGE = await readPage('docs/start/conductors.md')
 
 const block = (language: string) => PAGE.blocks.find((each) => each.language === language)?.code ?? ''
 
-test.skipIf(!zookeeperHosts)('the commands of a first conductor do what their comments say', async () => {
+test('the commands of a first conductor do what their comments say', async () => {
   await using place = await createCliFolder()
   await place.write('flows.mjs', block('js'))
   const bin = join(place.cwd, 'node_modules/.bin')
   await mkdir(bin)
   await symlink(MAIN, join(bin, 'jobboard'))
-  const script = block('sh').replace('zookeeper://127.0.0.1:2181/demo', place.board)
   // What npx does, without the second that it takes to start.
-  const [exportBoard = '', exportLogbooks = '', ...lines] = script
-    .replaceAll('npx jobboard', 'jobboard')
-    .trim()
-    .split('\n')
-  const places = `${exportBoard}\n${exportLogbooks}`
+  const [places = '', ...lines] = block('sh').replaceAll('npx jobboard', 'jobboard').trim().split('\n')
   const [post = '', postRefused = '', jobs = '', conduct = '', show = '', track = '', trash = ''] = lines
   const options = { cwd: place.cwd, env: { ...process.env, PATH: `${bin}:${process.env['PATH']}` } }
   const run = async (line: string) =>
@@ -37,7 +31,7 @@ test.skipIf(!zookeeperHosts)('the commands of a first conductor do what their co
   const uuids = [(await run(post)).trim(), (await run(postRefused)).trim()]
   expect((await run(jobs)).match(/\bUNCLAIMED\b/g)).toHaveLength(2)
 
-  await using board = await openBoard(place.board)
+  await using board = await openBoard(`sqlite:${join(place.cwd, 'jobs.db')}`)
   const posted = await Promise.all(uuids.map((uuid) => board.find(uuid)))
   const conductor = spawn('/bin/sh', ['-c', `${places}\n${conduct}`], {
     ...options,

@@ -2,7 +2,7 @@
  * The lease is the time until which this owner is certainly alive. Its key has a TTL, which was renewed at some time after
  * the request was sent. So the lease ends one TTL after the newest answered request was sent, less a margin for reactions.
  */
-import { type Instant, startTimer, systemClock } from '../../../core/time.ts'
+import { type Instant, startTimer, systemClock } from '../../core/time.ts'
 
 const NEVER_EXTENDED: Instant = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY }
 

@@ -7,14 +7,13 @@ import { redactUri } from '../../core/uri.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, INTERRUPTED, type RunAction } from '../context.ts'
 import type { DemoEvent, DemoScenario, Timeline } from '../dev/demo/play.ts'
 import { TAG_VARIABLE } from '../dev/demo/script.ts'
-import type { DemoEnvironment } from '../dev/demo/stage.ts'
+import type { DemoEnvironment, DemoOptions } from '../dev/demo/stage.ts'
 import type { DemoSummary } from '../dev/demo/summary.ts'
-import type { SharedOptions } from '../input/shared-options.ts'
 import { openConductorsLogbooks, openNamedBoard } from '../opening.ts'
 import { printJson, printLines, reportError } from '../output/output.ts'
 import { toPrintableJson } from '../output/render/text.ts'
 
-interface DemoCommandOptions extends SharedOptions {
+interface DemoCommandOptions extends DemoOptions {
   readonly json?: boolean
 }
 
@@ -24,14 +23,15 @@ export function defineDemo(program: Command, run: RunAction): void {
     .summary('show in ten seconds how a board works')
     .description(
       'Posts six jobs, runs them with two conductors in processes of their own, and kills one of them in the middle of a ' +
-        'task: the other continues from there. It uses a throw-away ZooKeeper, like the one of `dev`; or, if a board is ' +
-        'named, that board, and removes its jobs from it at the end. Ctrl-C stops the demo. The exit code ' +
-        'is 0 when all jobs are done.',
+        'task: the other continues from there. Board and logbooks are in an SQLite file, which is deleted at the end; ' +
+        'with --zookeeper, in a ZooKeeper that is started for the demo. If a board is named, the demo uses that one, and ' +
+        'removes its jobs from it at the end. Ctrl-C stops the demo. The exit code is 0 when all jobs are done.',
     )
+    .option('--zookeeper', "start a ZooKeeper for the demo, from Debian's package or in Docker")
     .option('--json', 'print a JSON object for each event, one a line, and one for the summary')
     .addHelpText(
       'after',
-      '\nExamples:\n  $ jobboard demo\n  $ jobboard demo --board redis://127.0.0.1:6379/0 --persistence directory:./logbooks',
+      '\nExamples:\n  $ jobboard demo\n  $ jobboard demo --zookeeper\n  $ jobboard demo --board redis://127.0.0.1:6379/0 --persistence directory:./logbooks',
     )
     .action(run(demo))
 }
@@ -79,13 +79,13 @@ async function runScenario(
   stage: DemoEnvironment,
   { options, context, modules, timeline, signal }: ScenarioContext,
 ): Promise<DemoSummary> {
-  const { board, persistence, from } = stage
+  const { board, persistence, place } = stage
   const named = { ...options, board, persistence }
   await using opened = await openOrAbort(signal, openNamedBoard(named, context))
   await using logbooks = await openOrAbort(signal, openConductorsLogbooks(named, context))
   timeline.emit({
     ...{ event: 'board', board: opened.board.uri, persistence: redactUri(persistence) },
-    ...(from === undefined ? {} : { from }),
+    ...(place === undefined ? {} : { place }),
   })
   const play = new modules.DemoScenario({
     environment: stage,
@@ -98,7 +98,7 @@ async function runScenario(
     await withinTimeout(play, signal)
   } finally {
     await play[Symbol.asyncDispose]()
-    if (from === undefined)
+    if (place === undefined)
       await modules.removeJobs(opened.board, play.jobs).catch((error) => {
         reportRemaining(modules.filterOnBoard(play.jobs), error, context)
       })
@@ -141,12 +141,13 @@ function printEvent(event: DemoEvent, { options, context, modules }: Printing): 
 
 async function printSummary(
   summary: DemoSummary,
-  { kept, from }: DemoEnvironment,
+  { board, kept, place }: DemoEnvironment,
   { options, context, modules }: Printing,
 ): Promise<void> {
   if (options.json) return printJson(context, [{ event: 'summary', ...summary }])
   const shown = kept && { board: redactUri(kept.board), persistence: redactUri(kept.persistence) }
-  const state = { kept: shown, thrownAway: from !== undefined }
+  const deleted = board.startsWith('sqlite:') ? 'file' : 'server'
+  const state = { kept: shown, deleted: place === undefined ? undefined : deleted } as const
   await printLines(context, modules.demoSummaryLines(summary, state, modules.toScreen(context)))
 }
 

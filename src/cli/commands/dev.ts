@@ -1,4 +1,4 @@
-/** The command `jobboard dev`: runs a ZooKeeper for trials; with `--ui`, a conductor and the dashboard, too. */
+/** The command `jobboard dev`: the dashboard of a board in a file, with a conductor; or a ZooKeeper for trials. */
 import type { Command } from 'commander'
 import { rejectOnAbort } from '../../core/async/abort.ts'
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
@@ -10,6 +10,8 @@ import { choiceParser, collectText, countParser } from '../input/shared-options.
 import { printJson, printLines } from '../output/output.ts'
 
 interface DevCommandOptions {
+  readonly fresh?: boolean
+  readonly zookeeper?: boolean
   readonly port?: number
   readonly with?: ServerWord
   readonly ui?: boolean
@@ -20,80 +22,107 @@ interface DevCommandOptions {
 export function defineDev(program: Command, run: RunAction): void {
   program
     .command('dev')
-    .summary('run a throw-away ZooKeeper for trials')
+    .summary('run a board for trials, with a dashboard')
     .description(
-      "Runs a ZooKeeper until Ctrl-C, for this machine only, from Debian's package or in Docker, whichever is " +
-        'installed, and prints the environment variables to set. Its data are deleted at the end. With --ui it also serves the ' +
-        'dashboard of the board; with --flows it runs a conductor, which is started anew when code, JSON, YAML or SQL beside the flows changes.',
+      'Serves the dashboard of a board in ./.jobboard/jobs.db until Ctrl-C, and prints the environment variables for other ' +
+        'commands. The file has the logbooks, too, and is kept for the next start. With --flows it runs a conductor, which is ' +
+        'started anew when code, JSON, YAML or SQL beside the flows changes. With --zookeeper the board is on a ZooKeeper for ' +
+        "this machine only, from Debian's package or in Docker, whichever is installed; its data are deleted at the end.",
     )
+    .option('--flows <module>', 'run a conductor with the flows of this module; may be repeated', collectText)
+    .option('--fresh', 'begin with an empty board: delete the file of earlier starts')
+    .option('--zookeeper', 'run a ZooKeeper in place of the file')
     .option(
       '--port <port>',
-      'port to listen on (default: 2181, or a free one)',
+      'with --zookeeper, port to listen on (default: 2181, or a free one)',
       countParser('--port', { most: MAX_PORT }),
     )
     .option(
       '--with <server>',
-      `one of ${SERVER_CHOICES.join(', ')} (default: whichever is installed)`,
+      `with --zookeeper, one of ${SERVER_CHOICES.join(', ')} (default: whichever is installed)`,
       choiceParser('--with', SERVER_CHOICES),
     )
-    .option('--ui', 'serve the dashboard of the board, too')
-    .option(
-      '--flows <module>',
-      'with --ui, run a conductor with the flows of this module; may be repeated',
-      collectText,
-    )
+    .option('--ui', 'with --zookeeper, serve the dashboard of the board, too')
     .option('--json', 'print its address as a JSON object')
-    .addHelpText('after', '\nExamples:\n  $ jobboard dev\n  $ jobboard dev --ui --flows ./flows.js')
+    .addHelpText('after', '\nExamples:\n  $ jobboard dev --flows ./flows.js\n  $ jobboard dev --zookeeper')
     .action(run(dev))
 }
 
-/** Runs a ZooKeeper. @throws InvalidArgument if nothing can run it, naming what to install */
+/** Runs a board for trials. @throws InvalidArgument for options that do not fit together */
 async function dev(options: DevCommandOptions, context: CliContext): Promise<ExitCode> {
   using interruption = context.listenForInterruption()
   const { signal } = interruption
-  if (options.flows && !options.ui) throw new InvalidArgument('--flows runs a conductor beside the dashboard: add --ui')
-  const { DevServer, findServer, freePort } = await loadServers()
-  const recipe = await findServer(options.with, context)
-  const port = await freePort(options.port)
-  await using server = new DevServer({ recipe, port, env: context.env })
+  const { fresh, zookeeper, port, flows, ui } = options
+  const onZooKeeper = zookeeper === true || port !== undefined || options.with !== undefined
+  if (onZooKeeper && fresh)
+    throw new InvalidArgument('--fresh deletes the file of the board: give it without --zookeeper')
+  if (onZooKeeper && flows && !ui) throw new InvalidArgument('--flows runs a conductor beside the dashboard: add --ui')
   try {
-    await server.start(signal)
-    const board = `zookeeper://127.0.0.1:${port}/demo`
-    const persistence = `zookeeper://127.0.0.1:${port}/logbooks`
-    await using shown = options.ui
-      ? await startDashboard({ board, persistence, flows: options.flows ?? [], context })
-      : undefined
-    const url = shown ? { ui: shown.url } : {}
-    if (options.json) await printJson(context, [{ board, persistence, port, with: recipe.word, ...url }])
-    else await printLines(context, toLines({ board, persistence, from: recipe.from, ...url }))
-    await rejectOnAbort(server.ended, signal)
-    throw new JobboardError(`the server ended unexpectedly: ${await server.lastOutput()}`)
+    if (onZooKeeper) await serveZooKeeper(options, { context, signal })
+    else await serveFile(options, { context, signal })
+    return DONE
   } catch (error) {
     if (!signal.aborted) throw error
     return DONE
   }
 }
 
-function toLines({
-  board,
-  persistence,
-  from,
-  ui,
-}: {
-  board: string
-  persistence: string
-  from: string
-  ui?: string
-}): string[] {
+interface Serving {
+  readonly context: CliContext
+  readonly signal: AbortSignal
+}
+
+/** Serves the dashboard of the board in the file until the signal fires. */
+async function serveFile(
+  { flows = [], fresh = false, json }: DevCommandOptions,
+  { context, signal }: Serving,
+): Promise<void> {
+  const { prepareLocalBoard } = await loadLocalBoard()
+  const { uri, file } = prepareLocalBoard({ cwd: context.cwd, fresh })
+  await using shown = await startDashboard({ board: uri, persistence: uri, flows, context })
+  const about = { board: uri, persistence: uri, ui: shown.url }
+  if (json) await printJson(context, [{ ...about, file }])
+  else
+    await printLines(context, toLines(about, `The board is in ${file}; Ctrl-C ends the dashboard, and keeps the file`))
+  await rejectOnAbort(new Promise<never>(() => undefined), signal)
+}
+
+/** Runs a ZooKeeper until the signal fires. @throws InvalidArgument if nothing can run it, naming what to install */
+async function serveZooKeeper(options: DevCommandOptions, { context, signal }: Serving): Promise<void> {
+  const { DevServer, findServer, freePort } = await loadServers()
+  const recipe = await findServer(options.with, context)
+  const port = await freePort(options.port)
+  await using server = new DevServer({ recipe, port, env: context.env })
+  await server.start(signal)
+  const board = `zookeeper://127.0.0.1:${port}/demo`
+  const persistence = `zookeeper://127.0.0.1:${port}/logbooks`
+  await using shown = options.ui
+    ? await startDashboard({ board, persistence, flows: options.flows ?? [], context })
+    : undefined
+  const about = { board, persistence, ...(shown ? { ui: shown.url } : {}) }
+  if (options.json) await printJson(context, [{ ...about, port, with: recipe.word }])
+  else await printLines(context, toLines(about, `ZooKeeper runs, ${recipe.from}; Ctrl-C stops it and deletes its data`))
+  await rejectOnAbort(server.ended, signal)
+  throw new JobboardError(`the server ended unexpectedly: ${await server.lastOutput()}`)
+}
+
+function toLines(
+  { board, persistence, ui }: { readonly board: string; readonly persistence: string; readonly ui?: string },
+  state: string,
+): string[] {
   return [
     ...(ui === undefined ? [] : [`# The dashboard is at ${ui}`]),
-    `# ZooKeeper runs, ${from}; Ctrl-C stops it and deletes its data. In another shell:`,
+    `# ${state}. In another shell:`,
     `export JOBBOARD_BOARD=${board}`,
     `export JOBBOARD_PERSISTENCE=${persistence}`,
   ]
 }
 
-/** Imports in a separate function: TypeScript 6.0 does not rewrite the `.ts` of an import() beside a `using`. */
+/** Imports in separate functions: TypeScript 6.0 does not rewrite the `.ts` of an import() beside a `using`. */
+async function loadLocalBoard() {
+  return await import('../dev/local-board.ts')
+}
+
 async function loadServers() {
   const [server, servers] = await Promise.all([import('../dev/dev-server.ts'), import('../dev/servers.ts')])
   return { ...server, ...servers }

@@ -18,7 +18,7 @@ export function defineInit(program: Command, run: RunAction): void {
     .description(
       'Writes a project into FOLDER: a flow, its test, jobboard.yaml, a Dockerfile, a unit file of systemd, and a README ' +
         'with the commands to run it. It changes no file: if one of these exists, nothing is written. --board is the board ' +
-        'of the project, without a password (default: zookeeper://127.0.0.1:2181/NAME, where `jobboard dev` runs one).',
+        'of the project, without a password (default: sqlite:./.jobboard/jobs.db, a file, as of `jobboard dev`).',
     )
     .argument('[folder]', 'the folder; it is created if it does not exist', '.')
     .option('--name <name>', "the project's name (default: that of the folder)")
@@ -57,7 +57,7 @@ async function init(
     'Next:',
     ...(shown === '' ? [] : [`  cd ${quoteForShell(shown)}`]),
     ...['  npm install', '  npm test'],
-    ...(project.hasDevServer ? ['  npm run dev  # a ZooKeeper for trials; Ctrl-C stops it'] : []),
+    ...(project.dev ? [`  npm run dev  # ${project.dev.what}`] : []),
     '  npm start  # in another shell: a conductor, which runs jobs',
     `  npx jobboard post hello --store '{"name":"Ada"}'  # in a third one`,
   ])

@@ -1,4 +1,4 @@
-/** The dashboard of `jobboard dev --ui`, with a conductor that reloads. */
+/** The dashboard of `jobboard dev`, with a conductor that reloads. */
 
 import { InvalidArgument } from '../../core/errors.ts'
 import { daemonLog } from '../../core/log.ts'

@@ -14,9 +14,9 @@ export interface Project {
   readonly board: string
   readonly persistence: string
   /** The package of the board's driver, if it needs one. */
-  readonly driver: 'pg' | 'ioredis' | undefined
-  /** Whether `jobboard dev` runs the server of its board. */
-  readonly hasDevServer: boolean
+  readonly driver: 'pg' | 'ioredis' | '@photostructure/sqlite' | undefined
+  /** The command with which `npm run dev` shows the board; undefined for a board on servers of its own. */
+  readonly dev: { readonly command: string; readonly what: string } | undefined
   readonly typescript: boolean
 }
 
@@ -36,6 +36,7 @@ const MAX_PACKAGE_NAME_LENGTH = 214
 const TAKEN_NAMES: readonly string[] = ['jobboard', 'node_modules', 'favicon.ico']
 
 const DRIVERS: Readonly<Record<string, Project['driver']>> = {
+  sqlite: '@photostructure/sqlite',
   zookeeper: undefined,
   zookeepers: undefined,
   postgres: 'pg',
@@ -48,7 +49,14 @@ const DRIVERS: Readonly<Record<string, Project['driver']>> = {
   'rediss+cluster': 'ioredis',
 }
 
+/** The board of `jobboard dev`. */
+const DEV_BOARD = 'sqlite:./.jobboard/jobs.db'
 const DEV_PORT = 2181
+const DEV_FILE = { command: 'jobboard dev', what: 'the dashboard of the board: Ctrl-C ends it' }
+const DEV_SERVER = {
+  command: `jobboard dev --zookeeper --port ${DEV_PORT}`,
+  what: 'a ZooKeeper for trials: Ctrl-C stops it and deletes its data',
+}
 
 /**
  * Checks name and board of a project, and completes them.
@@ -63,15 +71,25 @@ export function describeProject(given: {
   const { name, typescript } = given
   assertPackageName(name)
   const shortName = name.replace(/^@[^/]+\//, '')
-  const board = given.board ?? `zookeeper://127.0.0.1:${DEV_PORT}/${shortName}`
+  const board = given.board ?? DEV_BOARD
   const uri = parseUri(board, 'board')
   assertBoard(uri)
   return {
     ...{ name, shortName, board, typescript },
-    persistence: uri.scheme.startsWith('postgres') ? withoutBoard(board) : 'directory:./logbooks',
-    driver: DRIVERS[uri.scheme],
-    hasDevServer: uri.scheme === 'zookeeper' && /^(127\.0\.0\.1|localhost):2181$/.test(uri.authority),
+    persistence: logbooksFor(board, uri),
+    driver: uri.scheme === 'sqlite' && process.getBuiltinModule?.('node:sqlite') ? undefined : DRIVERS[uri.scheme],
+    dev: board === DEV_BOARD ? DEV_FILE : isLocalZooKeeper(uri) ? DEV_SERVER : undefined,
   }
+}
+
+/** Returns the URI of the logbooks: beside the board if it can have them. */
+function logbooksFor(board: string, { scheme }: ResourceUri): string {
+  if (scheme.startsWith('postgres')) return withoutBoard(board)
+  return scheme === 'sqlite' ? (board.split('?', 1)[0] ?? board) : 'directory:./logbooks'
+}
+
+function isLocalZooKeeper({ scheme, authority }: ResourceUri): boolean {
+  return scheme === 'zookeeper' && /^(127\.0\.0\.1|localhost):2181$/.test(authority)
 }
 
 function assertPackageName(name: string): void {
@@ -87,7 +105,9 @@ function assertPackageName(name: string): void {
 function assertBoard({ scheme, credentials, printable }: ResourceUri): void {
   if (!Object.hasOwn(DRIVERS, scheme)) {
     const schemes = Object.keys(DRIVERS).join(', ')
-    throw new InvalidArgument(`board ${printable}: a project needs a board with a server; the schemes are ${schemes}`)
+    throw new InvalidArgument(
+      `board ${printable}: a project needs a board that several processes share; the schemes are ${schemes}`,
+    )
   }
   if (credentials?.password === undefined) return
   throw new InvalidArgument(
@@ -104,10 +124,9 @@ function withoutBoard(uri: string): string {
 
 /** Returns the files of the project. */
 export async function projectFiles(project: Project): Promise<ProjectFile[]> {
-  const { shortName, typescript, persistence, hasDevServer } = project
+  const { shortName, typescript, persistence, dev } = project
   const language = typescript ? 'typescript' : 'javascript'
   const [flows, test] = typescript ? ['flows.ts', 'flows.test.ts'] : ['flows.js', 'flows.test.js']
-  const isDirectory = persistence.startsWith('directory:')
   const values = {
     NAME: project.name,
     UNIT: shortName,
@@ -115,12 +134,10 @@ export async function projectFiles(project: Project): Promise<ProjectFile[]> {
     PERSISTENCE: toYaml(persistence),
     FLOWS: flows,
     TEST: test,
-    SERVER: hasDevServer
-      ? 'npm run dev       # a ZooKeeper for trials: Ctrl-C stops it and deletes its data'
+    SERVER: dev
+      ? `npm run dev       # ${dev.what}`
       : `npx jobboard doctor  # checks the board of jobboard.yaml, and the logbooks`,
-    LOGBOOKS: isDirectory
-      ? `Environment=JOBBOARD_PERSISTENCE=directory:%S/${shortName}/logbooks\n`
-      : '# JOBBOARD_PERSISTENCE, too, if the logbooks need a password.\n',
+    LOGBOOKS: toUnitLines(persistence, shortName),
   }
   const template = async (path: string, file: string): Promise<ProjectFile> => {
     const text = await readFile(fileURLToPath(new URL(file, TEMPLATES)), 'utf8')
@@ -140,6 +157,14 @@ export async function projectFiles(project: Project): Promise<ProjectFile[]> {
   ])
 }
 
+/** Returns the lines of the unit file for what is kept on the machine: the service may write to its own folder only. */
+function toUnitLines(persistence: string, unit: string): string {
+  if (persistence.startsWith('directory:')) return `Environment=JOBBOARD_PERSISTENCE=directory:%S/${unit}/logbooks\n`
+  if (!persistence.startsWith('sqlite:')) return '# JOBBOARD_PERSISTENCE, too, if the logbooks need a password.\n'
+  const uri = `sqlite:%S/${unit}/jobs.db`
+  return `Environment=JOBBOARD_BOARD=${uri} JOBBOARD_PERSISTENCE=${uri}\n`
+}
+
 /** Returns a text as YAML reads it. */
 function toYaml(text: string): string {
   // Quoted, a text is JSON, which is YAML, too. `${` would be a variable.
@@ -147,7 +172,7 @@ function toYaml(text: string): string {
   return /^[\w/.:@?=&,+%-]+$/.test(safe) ? safe : JSON.stringify(safe)
 }
 
-function toManifest({ name, driver, hasDevServer, typescript }: Project, files: { flows: string; test: string }) {
+function toManifest({ name, driver, dev, typescript }: Project, files: { flows: string; test: string }) {
   const own = createRequire(import.meta.url)('../../../package.json') as {
     readonly version: string
     readonly engines: Readonly<Record<string, string>>
@@ -165,7 +190,7 @@ function toManifest({ name, driver, hasDevServer, typescript }: Project, files: 
     scripts: {
       start: 'jobboard conductor',
       test: typescript ? `tsc && node --import tsx --test ${files.test}` : `node --test ${files.test}`,
-      ...(hasDevServer ? { dev: `jobboard dev --port ${DEV_PORT}` } : {}),
+      ...(dev ? { dev: dev.command } : {}),
     },
     dependencies: {
       jobboard: `^${own.version}`,

@@ -34,7 +34,7 @@ export function boardUri(options: SharedOptions, context: BoardContext): string 
         `as in --board ${context.boardChoices[0]}`,
     )
   throw new InvalidArgument(
-    'no board was named: give --board URI or set JOBBOARD_BOARD, as in --board zookeeper://127.0.0.1:2181/demo',
+    'no board was named: give --board URI or set JOBBOARD_BOARD, as in --board sqlite:./jobs.db; or name one in jobboard.yaml, as jobboard init does',
   )
 }
 

@@ -6,7 +6,7 @@ import type { AtomDetail, FlowDetail } from '../models.ts'
 import type { AcquireRequest } from '../persistence.ts'
 import { RecordDecoder } from '../record-memory.ts'
 import { fencedError } from '../requests.ts'
-import { encodeStates, parseAtom, parseFlow, toBytes } from './rows.ts'
+import { encodeStates, parseAtom, parseFlow, toBytes } from '../sql-rows.ts'
 import type { Statements } from './statements.ts'
 
 export interface AcquiredRow {

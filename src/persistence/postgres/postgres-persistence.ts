@@ -41,11 +41,11 @@ import {
   reportedRetries,
   type StorageEvents,
 } from '../requests.ts'
+import { SqlFlowLog, type SqlWrite, type Written } from '../sql-flow-log.ts'
+import { encodeStates, parseBook, parseLogBook, toBytes } from '../sql-rows.ts'
 import { type AcquiredRow, acquireAll } from './acquirer.ts'
-import { SqlFlowLog } from './postgres-flow-log.ts'
-import { encodeStates, parseBook, parseLogBook, toBytes } from './rows.ts'
 import { listStatement, type Statements, statements } from './statements.ts'
-import { type SqlWrite, type Written, writeAll } from './writer.ts'
+import { writeAll } from './writer.ts'
 
 export interface SqlPersistenceOptions {
   /** The URI for messages. */

@@ -2,38 +2,9 @@
 import type { CommitResult } from '../../core/async/group-commit.ts'
 import { StorageFailure } from '../../core/errors.ts'
 import type { SqlDriver } from '../../postgres/index.ts'
-import type { FlowChange } from '../flow-record.ts'
-import { type AtomColumns, encodeStates } from './rows.ts'
+import type { SqlAtom, SqlWrite, Written } from '../sql-flow-log.ts'
+import { encodeStates } from '../sql-rows.ts'
 import type { Statements } from './statements.ts'
-
-/** A transition of one flow. */
-export interface SqlWrite {
-  readonly flow: string
-  readonly term: number
-  /** The number of the write within the flow. */
-  readonly number: number
-  readonly change: FlowChange
-  /** The meta, where the transition changes it. */
-  readonly meta: Buffer | undefined
-  readonly atoms: readonly SqlAtom[]
-  readonly bytes: number
-  /** Returns the error of an earlier write of the log, after which this one must not be sent: it would leave a hole. */
-  readonly refusal: () => Error | undefined
-}
-
-export interface SqlAtom extends AtomColumns {
-  /** The position among the atoms of its flow. */
-  readonly position: number
-  readonly states: string
-  readonly createdAt: Date
-}
-
-/** The result of a write whose flow has another term, of run `newerRun`, or was removed. */
-export interface SupersededWrite {
-  readonly newerRun: number | undefined
-}
-
-export type Written = 'written' | SupersededWrite
 
 /**
  * The transitions of one term, combined, because they update one row: the last state, and the final form of every atom.

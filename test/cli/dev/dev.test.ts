@@ -19,10 +19,10 @@ async function leftOvers(before: readonly string[] = []): Promise<string[]> {
   return folders.filter((name) => !before.includes(name))
 }
 
-test('it serves until SIGTERM, or until it is killed', async () => {
+test('a ZooKeeper serves until SIGTERM, or until it is killed', async () => {
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     const before = await leftOvers()
-    const running = place.start(['dev'])
+    const running = place.start(['dev', '--zookeeper'])
     await running.says('export JOBBOARD_PERSISTENCE=')
     expect((await leftOvers(before)).length).toBeGreaterThan(0)
     const uri = await said(running)
@@ -50,40 +50,67 @@ import { input, linear, task } from 'jobboard'
 export const flow = linear('${name}', input(), task('say', { execute: async () => console.log('said by ${name}') }))
 `
 
-test('with --ui there are a dashboard, and a conductor that is started anew when its flows change', async () => {
-  const before = await leftOvers()
-  await place.write('flows.js', FLOWS('first'))
-  const running = place.start(['dev', '--ui', '--flows', 'flows.js', '--json'])
-  await running.says('"ui"')
-  const { ui } = JSON.parse(running.heard()) as { ui: string }
-  const ask = async (path: string, init?: RequestInit) => {
-    const answer = await fetch(`${ui}api/v1/boards/demo/${path}`, init)
-    return (await answer.json()) as Record<string, { name?: string; flows?: string[]; state?: string }[]>
-  }
-  const known = async () => (await ask('conductors'))['conductors']?.flatMap(({ flows = [] }) => flows)
-  await expect.poll(known, { timeout: 60_000, interval: 200 }).toEqual(['first'])
-  const headers = { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin' }
-  await ask('jobs', { method: 'POST', headers, body: '{"flow":"second"}' })
-  await place.write('flows.js', FLOWS('second'))
-  await expect.poll(known, { timeout: 60_000, interval: 200 }).toEqual(['second'])
-  await place.write('written-by-a-flow.png', 'not code')
-  const done = async () => (await ask('jobs?q=state:done'))['jobs']?.length
-  await expect.poll(done, { timeout: 60_000, interval: 200 }).toBe(1)
-  running.process.kill('SIGTERM')
-  const { exitCode, stderr } = await running.ended
-  expect(exitCode).toBe(0)
-  expect(stderr).toContain('said by second')
-  expect(stderr.match(/# .* has changed: .*/g)).toEqual(['# flows.js has changed: the conductor is started anew'])
-  await expect.poll(() => leftOvers(before), { timeout: 10_000 }).toEqual([])
-}, 200_000)
+test.each([
+  ['a file', []],
+  ['a ZooKeeper', ['--zookeeper', '--ui']],
+])(
+  'on %s there are a dashboard, and a conductor that is started anew when its flows change',
+  async (_, options) => {
+    const before = await leftOvers()
+    await place.write('flows.js', FLOWS('first'))
+    const running = place.start(['dev', '--flows', 'flows.js', '--json', ...options])
+    await running.says('"ui"')
+    const { ui } = JSON.parse(running.heard()) as { ui: string }
+    const ask = async (path: string, init?: RequestInit) => {
+      const answer = await fetch(`${ui}api/v1/boards/demo/${path}`, init)
+      return (await answer.json()) as Record<string, { name?: string; flows?: string[]; state?: string }[]>
+    }
+    const known = async () => (await ask('conductors'))['conductors']?.flatMap(({ flows = [] }) => flows)
+    await expect.poll(known, { timeout: 60_000, interval: 200 }).toEqual(['first'])
+    const headers = { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin' }
+    await ask('jobs', { method: 'POST', headers, body: '{"flow":"second"}' })
+    await place.write('flows.js', FLOWS('second'))
+    await expect.poll(known, { timeout: 60_000, interval: 200 }).toEqual(['second'])
+    await place.write('written-by-a-flow.png', 'not code')
+    const done = async () => (await ask('jobs?q=state:done'))['jobs']?.length
+    await expect.poll(done, { timeout: 60_000, interval: 200 }).toBe(1)
+    running.process.kill('SIGTERM')
+    const { exitCode, stderr } = await running.ended
+    expect(exitCode).toBe(0)
+    expect(stderr).toContain('said by second')
+    expect(stderr.match(/# .* has changed: .*/g)).toEqual(['# flows.js has changed: the conductor is started anew'])
+    await expect.poll(() => leftOvers(before), { timeout: 10_000 }).toEqual([])
+  },
+  200_000,
+)
 
-test('--flows needs --ui', async () => {
-  const outcome = await place.bare(['dev', '--flows', 'flows.js'])
-  expect(outcome).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('add --ui') })
+test('the file is kept between starts, and --fresh begins anew', async () => {
+  const post = async (options: readonly string[]) => {
+    const running = place.start(['dev', ...options])
+    await running.says('export JOBBOARD_PERSISTENCE=')
+    await using board = await openBoard(await said(running))
+    await board.post('hello', {})
+    const jobs = await board.countJobs()
+    const second = await place.bare(['dev', '--fresh'])
+    expect(second).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--fresh: another process uses') })
+    running.process.kill('SIGTERM')
+    expect((await running.ended).exitCode).toBe(0)
+    return jobs
+  }
+  expect([await post([]), await post([]), await post(['--fresh'])]).toEqual([1, 2, 1])
+  expect(await readFile(`${place.cwd}/.jobboard/.gitignore`, 'utf8')).toBe('*\n')
+})
+
+test.each([
+  [['--zookeeper', '--flows', 'flows.js'], 'add --ui'],
+  [['--zookeeper', '--fresh'], 'give it without --zookeeper'],
+])('dev %j is refused', async (options, message) => {
+  const outcome = await place.bare(['dev', ...options])
+  expect(outcome).toMatchObject({ exitCode: 2, stderr: expect.stringContaining(message) })
 })
 
 test('where nothing is installed it says what to install', async () => {
-  const nothing = await place.bare(['dev'], { env: { PATH: place.cwd } })
+  const nothing = await place.bare(['dev', '--zookeeper'], { env: { PATH: place.cwd } })
   expect(nothing).toMatchObject({ exitCode: 2, stdout: '' })
   expect(nothing.stderr).toMatch(
     /^jobboard: nothing on this machine can run ZooKeeper: apt-get install .*, or start Docker\n$/,
@@ -123,7 +150,7 @@ test('a port that is taken', async () => {
 })
 
 test('where no temporary folder can be made it is said which, and what to do', async () => {
-  const outcome = await place.spawned(['dev'], { env: { TMPDIR: '/nowhere' } })
+  const outcome = await place.spawned(['dev', '--zookeeper'], { env: { TMPDIR: '/nowhere' } })
   const stderr = 'jobboard: cannot create a folder in /nowhere: ENOENT; set TMPDIR to a writable folder\n'
   expect(outcome).toEqual({ exitCode: 1, stdout: '', stderr })
 })

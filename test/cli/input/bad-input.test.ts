@@ -46,7 +46,7 @@ describe('wrong usage: exit code 2', () => {
     [['jobs', '--board', 'non sense'], 'board: "non sense" is not a URI; write zookeeper://127.0.0.1:2181/demo'],
     [
       ['jobs', '--board', 'ftp://ada:hunter2@files/x'],
-      'board ftp://ada:***@files/x: unknown scheme ftp:; write zookeeper://127.0.0.1:2181/demo',
+      'board ftp://ada:***@files/x: unknown scheme ftp:; write sqlite:./jobs.db',
     ],
     [['jobs', '--board', 'zookeeper:///x'], 'zookeeper:///x: no hosts; write zookeeper://127.0.0.1:2181/path'],
     [
@@ -108,7 +108,7 @@ describe('wrong usage: exit code 2', () => {
     [['show'], "missing required argument 'uuid'; see jobboard show --help\n"],
     [['show', '42'], '42 is not a uuid; give a uuid, or four characters or more of its beginning or end'],
     [['show', UUID, '--persistence', 'memory:'], 'logbooks in memory: are visible in their own process only'],
-    [['show', UUID, '--persistence', 'sqlite:x'], 'the scheme sqlite: is not known for logbooks; use'],
+    [['show', UUID, '--persistence', 'mysql:x'], 'the scheme mysql: is not known for logbooks; use'],
     [['conductor'], 'conductor needs the code of its flows: add --flows MODULE'],
     [['conductor', '--flows', 'flows.js', '--concurrency', 'all'], '--concurrency must be a whole number from 1'],
     [['conductor', '--flows', 'flows.js', '--size', 'huge'], '--size must be one of small, medium, large'],

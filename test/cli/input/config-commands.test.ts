@@ -199,7 +199,7 @@ deployments:
     )
     expect(await check(['--all'])).toMatchInlineSnapshot(`
       [
-        "jobboard.yaml:3:8: board zoo:x: unknown scheme zoo:; write zookeeper://127.0.0.1:2181/demo, postgres://127.0.0.1/database, redis://127.0.0.1:6379/0, or memory:",
+        "jobboard.yaml:3:8: board zoo:x: unknown scheme zoo:; write sqlite:./jobs.db, zookeeper://127.0.0.1:2181/demo, postgres://127.0.0.1/database, redis://127.0.0.1:6379/0, or memory:",
         "jobboard.yaml:4:3: boards.b.uri is missing: it must be a text",
         "jobboard.yaml:4:8: unknown key url; did you mean uri?",
         "jobboard.yaml:5:1: module nowhere.mjs does not exist: no such file relative to ., and no such package",

@@ -249,9 +249,9 @@ const HAPPENED: readonly DemoEvent[] = [
   {
     at: 447,
     event: 'board',
-    board: 'zookeeper://127.0.0.1:40123/demo',
-    persistence: 'memory:',
-    from: 'from somewhere',
+    board: 'sqlite:/tmp/demo/jobs.db',
+    persistence: 'sqlite:/tmp/demo/jobs.db',
+    place: 'an SQLite file, without a server',
   },
   { at: 500, event: 'ready', conductor: 'one' },
   { at: 612, event: 'posted', jobs: [1, 2, 3, 4, 5, 6].map((last) => ({ uuid: uuid(last), job: `photo-${last}` })) },
@@ -289,11 +289,11 @@ const SCREENS: Readonly<Record<string, (screen: Screen) => string[]>> = {
   'logbook-show': (screen) => logbookReport(BOOK, screen),
   demo: (screen) => [
     ...HAPPENED.flatMap((event) => eventLine(event, screen) ?? []),
-    ...demoSummaryLines(SHOWN, { kept: undefined, thrownAway: true }, screen),
+    ...demoSummaryLines(SHOWN, { kept: undefined, deleted: 'file' }, screen),
   ],
-  'demo-kept': (screen) => demoSummaryLines(SHOWN, { kept: KEPT, thrownAway: false }, screen),
+  'demo-kept': (screen) => demoSummaryLines(SHOWN, { kept: KEPT, deleted: undefined }, screen),
   'demo-failed': (screen) =>
-    demoSummaryLines({ jobs: 6, complete: 5, took: 12_345 }, { kept: undefined, thrownAway: false }, screen),
+    demoSummaryLines({ jobs: 6, complete: 5, took: 12_345 }, { kept: undefined, deleted: undefined }, screen),
   run: () => resultLines({ text: 'Hello, Ada', 'many words': [1, 2], nothing: undefined }),
 }
 

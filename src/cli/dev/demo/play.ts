@@ -127,8 +127,8 @@ interface TaskEventFields {
 }
 
 export type DemoEventBody =
-  /** `from` is the origin of a throw-away server; absent for a board that was named. */
-  | { readonly event: 'board'; readonly board: string; readonly persistence: string; readonly from?: string }
+  /** `place` describes the throw-away place of the board; absent for a board that was named. */
+  | { readonly event: 'board'; readonly board: string; readonly persistence: string; readonly place?: string }
   | { readonly event: 'ready'; readonly conductor: string }
   | { readonly event: 'posted'; readonly jobs: readonly PostedPhoto[] }
   | ({ readonly event: 'begun' | 'finished' } & TaskEventFields)

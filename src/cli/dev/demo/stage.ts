@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import type { Job, JobBoard } from '../../../board/index.ts'
 import { InvalidArgument } from '../../../core/errors.ts'
 import { parseUri } from '../../../core/uri.ts'
@@ -26,23 +27,49 @@ export interface DemoEnvironment extends AsyncDisposable {
   readonly persistence: string
   /** The suffix of the names of flow and conductors, needed if others use the board. */
   readonly tag: string
-  /** The origin of a throw-away server, for people; undefined for a board that outlives the demo. */
-  readonly from: string | undefined
+  /** The throw-away place of the board, for people; undefined for a board that outlives the demo. */
+  readonly place: string | undefined
   /** The URIs to look at afterwards; undefined if they are deleted at the end. */
   readonly kept: { readonly board: string; readonly persistence: string } | undefined
+}
+
+/** The place of a demo: a file by default. */
+export interface DemoOptions extends SharedOptions {
+  /** Whether the demo starts a ZooKeeper. */
+  readonly zookeeper?: boolean
 }
 
 /**
  * Prepares board, logbooks and folder.
  *
- * @throws InvalidArgument for a URI that cannot be used here; or if no server can be started, naming what to install
+ * @throws InvalidArgument for a URI that cannot be used here; or if no ZooKeeper can be started, naming what to install
  */
 export async function openDemoEnvironment(
-  options: SharedOptions,
+  options: DemoOptions,
   context: CliContext,
   signal: AbortSignal,
 ): Promise<DemoEnvironment> {
-  if (boardIsNamed(options, context)) return openNamedEnvironment(options, context)
+  if (options.zookeeper && options.board)
+    throw new InvalidArgument('--zookeeper starts a ZooKeeper for the demo: give it without --board')
+  if (options.zookeeper) return openZooKeeperEnvironment(context, signal)
+  return boardIsNamed(options, context) ? openNamedEnvironment(options, context) : openFileEnvironment()
+}
+
+async function openFileEnvironment(): Promise<DemoEnvironment> {
+  const folder = await createFolder()
+  const file = pathToFileURL(join(folder.folder, 'jobs.db')).pathname
+  return {
+    ...folder,
+    board: `sqlite:${file}?sessionTimeout=2s`,
+    persistence: `sqlite:${file}`,
+    tag: '',
+    place: 'an SQLite file, without a server',
+    kept: undefined,
+    [Symbol.asyncDispose]: () => removeFolder(folder),
+  }
+}
+
+async function openZooKeeperEnvironment(context: CliContext, signal: AbortSignal): Promise<DemoEnvironment> {
   const recipe = await findServer(undefined, context)
   const port = await freePort(0)
   const server = new DevServer({ recipe, port, env: context.env })
@@ -54,7 +81,7 @@ export async function openDemoEnvironment(
       board: `zookeeper://127.0.0.1:${port}/demo?sessionTimeout=2s`,
       persistence: `zookeeper://127.0.0.1:${port}/logbooks`,
       tag: '',
-      from: recipe.from,
+      place: `a ZooKeeper ${recipe.from}`,
       kept: undefined,
       [Symbol.asyncDispose]: async () => {
         await removeFolder(folder)
@@ -78,7 +105,7 @@ async function openNamedEnvironment(options: SharedOptions, context: CliContext)
     board,
     persistence: logbooks ?? `directory:${join(folder.folder, 'logbooks')}`,
     tag: `-${randomBytes(3).toString('hex')}`,
-    from: undefined,
+    place: undefined,
     kept: logbooks === undefined ? undefined : { board: named, persistence: logbooks },
     [Symbol.asyncDispose]: () => removeFolder(folder),
   }
@@ -92,6 +119,7 @@ const SHORT_SESSION_PARAMETERS: readonly (readonly [scheme: RegExp, parameters: 
   [/^zookeepers?$/, { sessionTimeout: '4s' }],
   [/^postgres(ql)?$/, { sessionTimeout: '4s', scanPeriod: '1s' }],
   [/^rediss?(\+|$)/, { ttl: '2s' }],
+  [/^sqlite$/, { sessionTimeout: '2s' }],
 ]
 
 /**

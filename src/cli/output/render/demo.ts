@@ -43,7 +43,7 @@ const PAST_TENSE: Readonly<Record<TaskName, string>> = { fetch: 'fetched', resiz
 function toCells(event: DemoEvent): EventCells | undefined {
   switch (event.event) {
     case 'board':
-      return { text: event.from ? `ZooKeeper runs, ${event.from}` : `on ${event.board}` }
+      return { text: `the board is on ${event.place ?? event.board}` }
     case 'ready':
       return { who: event.conductor, text: 'claims jobs' }
     case 'posted':
@@ -72,8 +72,8 @@ function toCells(event: DemoEvent): EventCells | undefined {
 export interface CleanUpState {
   /** The printable URIs of a board and logbooks that still exist. */
   readonly kept: { readonly board: string; readonly persistence: string } | undefined
-  /** Whether the server has been removed. */
-  readonly thrownAway: boolean
+  /** What was made for the demo and deleted; undefined for a board that outlives it. */
+  readonly deleted: 'file' | 'server' | undefined
 }
 
 export function demoSummaryLines(summary: DemoSummary, afterwards: CleanUpState, { width, paint }: Screen): string[] {
@@ -104,8 +104,13 @@ function takeoverLines({ job, from, by, after, kept, again }: Takeover, width: n
   ]
 }
 
-function cleanUpLines(takenOver: Takeover | undefined, { kept, thrownAway }: CleanUpState, width?: number): string[] {
-  if (thrownAway) return wrap('Its ZooKeeper and all data in it were deleted. For one that stays: jobboard dev', width)
+const CLEAN_UP_LINES = {
+  file: 'Its file was deleted. For a board that stays, with a dashboard: jobboard dev. On a ZooKeeper: jobboard demo --zookeeper',
+  server: 'Its ZooKeeper and all data in it were deleted. For one that stays: jobboard dev --zookeeper',
+} as const
+
+function cleanUpLines(takenOver: Takeover | undefined, { kept, deleted }: CleanUpState, width?: number): string[] {
+  if (deleted) return wrap(CLEAN_UP_LINES[deleted], width)
   if (!kept) return wrap('Its logbooks were deleted. To keep them: --persistence directory:./logbooks', width)
   if (!takenOver) return []
   // This line is copied to a shell: it is never wrapped.

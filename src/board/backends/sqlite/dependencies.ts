@@ -1,0 +1,93 @@
+/** The dependencies between jobs of a board that are not met. */
+import { encodeText } from '../../../core/texts.ts'
+import { MAX_SHOWN_DEPENDENCIES } from '../../backend.ts'
+import { cascadeCancellation, type Dependency } from '../../model/dependencies.ts'
+import type { BoardPlace, Changes } from './changes.ts'
+import { jobId, jobNumber, NEVER } from './rows.ts'
+
+/** The end of a job in the trash. */
+type FailedJob = Parameters<typeof cascadeCancellation>[0]
+
+export class Dependencies {
+  readonly #place: BoardPlace
+  readonly #changes: Changes
+
+  constructor(place: BoardPlace, changes: Changes) {
+    this.#place = place
+    this.#changes = changes
+  }
+
+  /** Returns the ids of jobs that have left the board. */
+  findGone(after: readonly Dependency[]): readonly string[] {
+    const { db, board } = this.#place
+    return after.flatMap(({ id }) =>
+      db.get('SELECT 1 FROM jobs WHERE id = ? AND board = ?', jobNumber(id), board) ? [] : [id],
+    )
+  }
+
+  add(job: number, after: readonly Dependency[]): void {
+    const sql = 'INSERT OR IGNORE INTO dependencies (job, waits_for, settled) VALUES (?, ?, ?)'
+    for (const { id, on } of after) this.#place.db.run(sql, job, jobNumber(id), Number(on === 'settled'))
+  }
+
+  /** Removes the dependencies of a job, which is run without them. */
+  removeOf(job: number): void {
+    this.#place.db.run('DELETE FROM dependencies WHERE job = ?', job)
+  }
+
+  /**
+   * Frees the jobs that depend on one that has ended, or cancels them.
+   *
+   * @param failed absent for a job that is done
+   * @returns the numbers of the jobs that were cancelled
+   */
+  end(job: number, failed: FailedJob | undefined): number[] {
+    const { db } = this.#place
+    this.removeOf(job)
+    const dependents = db.all('SELECT job, settled FROM dependencies WHERE waits_for = ? ORDER BY job', job)
+    if (dependents.length === 0) return []
+    db.run('DELETE FROM dependencies WHERE waits_for = ?', job)
+    return dependents.flatMap((row) => {
+      const dependent = Number(row['job'])
+      if (failed && row['settled'] === 0) return this.#cancel(dependent, failed) ? [dependent] : []
+      this.#freeIfReady(dependent)
+      return []
+    })
+  }
+
+  /** Cancels a job. One that never ran is doomed: it is never claimed. @returns false if it was cancelled before */
+  #cancel(job: number, failed: FailedJob): boolean {
+    const { db } = this.#place
+    this.removeOf(job)
+    const { who, reason } = cascadeCancellation(failed)
+    const isChanged = db.run(
+      `UPDATE jobs SET cancelled_by = ?, cancel_reason = ?, due_at = 0, due_when_ready = iif(ran = 0, ?, NULL)
+        WHERE id = ? AND cancelled_by IS NULL`,
+      ...[encodeText(who), encodeText(reason), NEVER, job],
+    )
+    if (isChanged > 0) this.#changes.add('cancelled', job)
+    return isChanged > 0
+  }
+
+  #freeIfReady(job: number): void {
+    const { db } = this.#place
+    if (db.get('SELECT 1 FROM dependencies WHERE job = ?', job)) return
+    const isWaiting = 'id = ? AND due_when_ready IS NOT NULL'
+    if (db.run(`UPDATE jobs SET due_at = due_when_ready, due_when_ready = NULL WHERE ${isWaiting}`, job) === 0) return
+    const row = db.get('SELECT rank, due_at FROM jobs WHERE id = ?', job)
+    this.#changes.addPlaced('ready', job, { rank: Number(row?.['rank']), due: Number(row?.['due_at']) })
+  }
+
+  /** Returns the ids of the jobs for which this one waits, and of those that wait for it. */
+  of(id: string): { readonly waitsFor: readonly string[]; readonly dependents: readonly string[] } {
+    const list = (known: string, wanted: string) =>
+      this.#place.db
+        .all(
+          `SELECT ${wanted} AS id FROM dependencies WHERE ${known} = ? LIMIT ?`,
+          jobNumber(id),
+          MAX_SHOWN_DEPENDENCIES,
+        )
+        .map((row) => jobId(row['id']))
+    return { waitsFor: list('job', 'waits_for'), dependents: list('waits_for', 'job') }
+  }
+}

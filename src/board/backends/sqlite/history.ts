@@ -1,0 +1,70 @@
+/** The jobs of a board that have ended last. */
+import { encodeText } from '../../../core/texts.ts'
+import type { Row } from '../../../sqlite/index.ts'
+import { decodeEndedJob, type EndedJob, encodeEndedJob, type HistoryEntry } from '../../model/ended-job.ts'
+import type { UnreadableValues } from '../unreadable-values.ts'
+import type { BoardPlace } from './changes.ts'
+import { readBytes, readText } from './rows.ts'
+
+/** The number of rows of one read: each can have results of 64 KiB. */
+const ROWS_PER_READ = 500
+
+/** A job of the history, encoded. */
+export interface EncodedEntry {
+  readonly uuid: string
+  readonly bytes: Uint8Array
+  /** The number of jobs that the history keeps. */
+  readonly keep: number
+}
+
+/** @throws InvalidArgument */
+export function encodeHistory({ job, keep }: HistoryEntry): EncodedEntry {
+  return { uuid: encodeText(job.uuid), bytes: encodeEndedJob(job), keep }
+}
+
+export class History {
+  readonly #place: BoardPlace
+
+  constructor(place: BoardPlace) {
+    this.#place = place
+  }
+
+  /** Adds a job in place of its earlier record, and removes the oldest jobs. */
+  add({ uuid, bytes, keep }: EncodedEntry): void {
+    const { db, board } = this.#place
+    if (keep === 0) {
+      db.run('DELETE FROM history WHERE board = ?', board)
+      return
+    }
+    db.run('DELETE FROM history WHERE board = ? AND uuid = ?', board, uuid)
+    const row = db.get('UPDATE boards SET history = history + 1 WHERE id = ? RETURNING history', board)
+    const number = Number(row?.['history'])
+    db.run('INSERT INTO history (board, number, uuid, record) VALUES (?, ?, ?, ?)', board, number, uuid, bytes)
+    db.run('DELETE FROM history WHERE board = ? AND number <= ?', board, number - keep)
+  }
+
+  /** Returns the newest jobs, newest first. */
+  newest(limit: number, unreadable: UnreadableValues): EndedJob[] {
+    const { db, board } = this.#place
+    const jobs: EndedJob[] = []
+    const sql = 'SELECT number, uuid, record FROM history WHERE board = ? AND number < ? ORDER BY number DESC LIMIT ?'
+    for (let before = Number.MAX_SAFE_INTEGER; jobs.length < limit; ) {
+      const count = Math.min(ROWS_PER_READ, limit - jobs.length)
+      const rows = db.all(sql, board, before, count)
+      jobs.push(...rows.flatMap((row) => parseEndedJob(row) ?? unreadable.leftOut('history', readText(row, 'uuid'))))
+      if (rows.length < count) break
+      before = Number(rows.at(-1)?.['number'])
+    }
+    return jobs
+  }
+
+  find(uuid: string): EndedJob | undefined {
+    const { db, board } = this.#place
+    const row = db.get('SELECT record FROM history WHERE board = ? AND uuid = ?', board, encodeText(uuid))
+    return row && parseEndedJob(row)
+  }
+}
+
+function parseEndedJob(row: Row): EndedJob | undefined {
+  return decodeEndedJob(readBytes(row, 'record') ?? new Uint8Array())
+}

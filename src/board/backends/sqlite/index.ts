@@ -1,0 +1,26 @@
+/** Opens SQLite boards by URI: `sqlite:./jobs.db?board=NAME&synchronous=normal&sessionTimeout=10s&window=10000&create=false` */
+import { InvalidArgument } from '../../../core/errors.ts'
+import { type ResourceUri, readDurationParameter } from '../../../core/uri.ts'
+import { parseSqliteLocation } from '../../../sqlite/index.ts'
+import type { Backend } from '../../backend.ts'
+import { windowSizeOf } from '../window-size.ts'
+import { SqliteBackend } from './backend.ts'
+
+/** The default TTL of a session, in milliseconds: it matters only for processes that are stopped or hang. */
+const DEFAULT_TTL_MS = 10_000
+
+/** Creates the backend for a URI. @throws InvalidArgument for an invalid path or parameter */
+export function sqliteBackend(
+  uri: ResourceUri,
+  { who, create }: { readonly who: string; readonly create?: boolean },
+): Backend {
+  const location = parseSqliteLocation(uri, {
+    parameters: ['board', 'sessionTimeout', 'window', 'windowBytes'],
+    create,
+  })
+  const board = uri.parameters.get('board') ?? 'default'
+  if (board === '') throw new InvalidArgument(`${uri.printable}: board must not be empty; omit it, or name a board`)
+  const sessionTimeout = readDurationParameter(uri, 'sessionTimeout') ?? DEFAULT_TTL_MS
+  if (sessionTimeout <= 0) throw new InvalidArgument(`${uri.printable}: sessionTimeout must be longer than 0`)
+  return new SqliteBackend({ uri: uri.printable, location, board, who, sessionTimeout, ...windowSizeOf(uri) })
+}

@@ -1,0 +1,54 @@
+/** The resources that the claims of a board hold: one job exclusively, or several jobs shared. */
+import { Unclaimable } from '../../../core/errors.ts'
+import { encodeText } from '../../../core/texts.ts'
+import type { Posting } from '../../model/posting.ts'
+import { toResourceWants } from '../../model/resources.ts'
+import type { BoardPlace } from './changes.ts'
+import { jobId } from './rows.ts'
+
+/** A resource that a claim is to hold. */
+export interface WantedResource {
+  readonly name: string
+  readonly exclusive: 0 | 1
+}
+
+export class Resources {
+  readonly #place: BoardPlace
+
+  constructor(place: BoardPlace) {
+    this.#place = place
+  }
+
+  /** Returns the resources of the posting. @throws Unclaimable if another job holds one of them */
+  requireFree(job: number, posting: Posting): readonly WantedResource[] {
+    if (!posting.resources) return []
+    const { db, board } = this.#place
+    const { exclusive, shared } = toResourceWants(posting)
+    const wanted: WantedResource[] = [
+      ...exclusive.map((name) => ({ name, exclusive: 1 }) as const),
+      ...shared.map((name) => ({ name, exclusive: 0 }) as const),
+    ]
+    const sql = 'SELECT 1 FROM permits WHERE board = ? AND name = ? AND (exclusive = 1 OR ?)'
+    for (const each of wanted)
+      if (db.get(sql, board, encodeText(each.name), each.exclusive))
+        throw new Unclaimable(`${jobId(job)}: another job holds resource ${each.name}`)
+    return wanted
+  }
+
+  hold(job: number, wanted: readonly WantedResource[]): void {
+    const { db, board } = this.#place
+    for (const { name, exclusive } of wanted)
+      db.run(
+        'INSERT INTO permits (board, name, job, exclusive) VALUES (?, ?, ?, ?)',
+        board,
+        encodeText(name),
+        job,
+        exclusive,
+      )
+  }
+
+  /** Frees all resources that the job holds. */
+  free(job: number): void {
+    this.#place.db.run('DELETE FROM permits WHERE job = ?', job)
+  }
+}

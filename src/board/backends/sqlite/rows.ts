@@ -1,0 +1,104 @@
+/** Parses rows of the tables into the types of `Backend`. */
+import { decode } from '../../../core/codec.ts'
+import { InvalidPosting, messageOf } from '../../../core/errors.ts'
+import { parseFailure } from '../../../core/failure.ts'
+import { decodeText } from '../../../core/texts.ts'
+import { isTime } from '../../../core/time.ts'
+import type { Row } from '../../../sqlite/index.ts'
+import type { Entity, JobSummary, QueueKey, StoredJob, TrashedEntry, UnreadableJob } from '../../backend.ts'
+import { PRIORITIES } from '../../model/claim-order.ts'
+import { metadataReader } from '../../model/entity-metadata.ts'
+import { decodePosting, readSizedPosting } from '../../model/posting.ts'
+import { checkRow } from '../../model/stored.ts'
+
+/** The due time of a job that waits for others. */
+export const NEVER = Number.POSITIVE_INFINITY
+
+/** Returns the id of a job by its number. */
+export function jobId(number: unknown): string {
+  return `job${String(number).padStart(10, '0')}`
+}
+
+/** Returns the number of a job; 0, which no job has, for an id that is not one of this board. */
+export function jobNumber(id: string): number {
+  const number = Number(id.slice('job'.length))
+  return Number.isSafeInteger(number) && number > 0 ? number : 0
+}
+
+/** Returns the place of a job, from a row with `id`, `rank` and `due_at`. */
+export function toQueueKey({ id, rank, due_at: due }: Row): QueueKey {
+  const priority = PRIORITIES[Number(rank)] ?? 'NORMAL'
+  return { id: jobId(id), priority, order: BigInt(Number(id)), dueAt: Number(due) }
+}
+
+/** The columns of {@link toSummary}. */
+export const SUMMARY_COLUMNS = 'id, rank, due_at, session, cancelled_by'
+
+export function toSummary(row: Row): JobSummary {
+  return { ...toQueueKey(row), claimed: row['session'] !== null, cancelled: row['cancelled_by'] !== null }
+}
+
+/** The columns of {@link toStoredJob}. */
+export const STORED_COLUMNS = 'id, body, life, revision, posted_at, written_at, due_when_ready'
+
+export function toStoredJob(row: Row): StoredJob | UnreadableJob {
+  const id = jobId(row['id'])
+  try {
+    return {
+      id,
+      ...readSizedPosting(readBytes(row, 'body') ?? new Uint8Array(), 'msgpack', readBytes(row, 'life')),
+      ...checkRow({
+        revision: Number(row['revision']),
+        postedAt: Number(row['posted_at']),
+        writtenAt: Number(row['written_at']),
+      }),
+      order: BigInt(Number(row['id'])),
+      ...(row['due_when_ready'] === null ? {} : { waits: true }),
+    }
+  } catch (cause) {
+    const message = `${id} ${messageOf(cause)}; it is not claimed here, remove it`
+    return { id, error: new InvalidPosting(message, { cause }), bytes: readBytes(row, 'body')?.length ?? 0 }
+  }
+}
+
+/** @throws InvalidPosting for an entry that cannot be read */
+export function toTrashedEntry(row: Row): TrashedEntry {
+  const id = jobId(row['id'])
+  const failure = parseFailure(tryDecode(readBytes(row, 'failure')))
+  const at = Number(row['at'])
+  if (!isTime(at)) throw new InvalidPosting(`trash entry ${id} has no valid time`)
+  return {
+    id,
+    revision: 0,
+    posting: decodePosting(readBytes(row, 'body') ?? new Uint8Array(), 'msgpack', readBytes(row, 'life')),
+    who: readText(row, 'who'),
+    at: new Date(at),
+    reason: readText(row, 'reason'),
+    ...(failure ? { failure } : {}),
+  }
+}
+
+export function toEntity(row: Row, readMetadata = metadataReader()): Entity {
+  return {
+    ...{ kind: readText(row, 'kind'), name: readText(row, 'name'), instance: readText(row, 'instance') },
+    metadata: readMetadata(tryDecode(readBytes(row, 'metadata'))),
+  }
+}
+
+export function readText(row: Row, column: string): string {
+  return decodeText(String(row[column]))
+}
+
+export function readBytes(row: Row, column: string): Uint8Array | undefined {
+  const value = row[column]
+  return value instanceof Uint8Array ? value : undefined
+}
+
+/** Decodes a value, or returns a text instead: an unreadable value must not hide the other rows. */
+function tryDecode(bytes: Uint8Array | undefined): unknown {
+  try {
+    return bytes && decode(bytes, 'msgpack')
+  } catch {
+    return 'a value that cannot be read'
+  }
+}

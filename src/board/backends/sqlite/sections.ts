@@ -1,0 +1,43 @@
+/** Reads parts of a board for views that hold only a window of it. */
+import { encodeText } from '../../../core/texts.ts'
+import type { BoardSections, JobSummary } from '../../backend.ts'
+import { rank } from '../../model/claim-order.ts'
+import type { BoardPlace } from './changes.ts'
+import { jobId, jobNumber, SUMMARY_COLUMNS, toSummary } from './rows.ts'
+
+export class Sections {
+  readonly #place: BoardPlace
+
+  constructor(place: BoardPlace) {
+    this.#place = place
+  }
+
+  range({ after, limit, due }: Parameters<BoardSections['range']>[0]): Awaited<ReturnType<BoardSections['range']>> {
+    const { db, board, now } = this.#place
+    const at = now()
+    const sql = `SELECT ${SUMMARY_COLUMNS} FROM jobs WHERE board = ? AND (rank, id) > (?, ?)
+      ${due ? 'AND session IS NULL AND due_at <= ?' : ''} ORDER BY rank, id LIMIT ?`
+    const from = after ? [rank(after.priority), jobNumber(after.id)] : [-1, 0]
+    const jobs = db.all(sql, board, ...from, ...(due ? [at] : []), limit).map(toSummary)
+    return { jobs, end: jobs.length < limit, at }
+  }
+
+  delayed({ after, limit }: Parameters<BoardSections['delayed']>[0]): JobSummary[] {
+    const { db, board } = this.#place
+    const sql = `SELECT ${SUMMARY_COLUMNS} FROM jobs WHERE board = ? AND due_at > 0 AND due_at > ? AND due_at < 9e999
+      AND session IS NULL ORDER BY due_at LIMIT ?`
+    return db.all(sql, board, after, limit).map(toSummary)
+  }
+
+  claimed(): JobSummary[] {
+    const { db, board } = this.#place
+    const sql = `SELECT ${SUMMARY_COLUMNS} FROM jobs WHERE session IN (SELECT id FROM sessions WHERE board = ?) AND board = ?`
+    return db.all(sql, board, board).map(toSummary)
+  }
+
+  find(uuid: string): string | undefined {
+    const { db, board } = this.#place
+    const row = db.get('SELECT min(id) AS id FROM jobs WHERE uuid = ? AND board = ?', encodeText(uuid), board)
+    return typeof row?.['id'] === 'number' ? jobId(row['id']) : undefined
+  }
+}

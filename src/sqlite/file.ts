@@ -1,0 +1,186 @@
+/**
+ * An SQLite file as the boards and logbooks of this process share it: one connection, one group commit, one bell.
+ *
+ * A commit of this process is announced to its listeners before the callers of the steps receive their answers. Commits of other processes are
+ * announced when they ring the bell, or at the next periodic look, which costs some microseconds.
+ */
+import { realpathSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { isError, NotConnected, StorageFailure } from '../core/errors.ts'
+import { monotonic, sleep, startInterval } from '../core/time.ts'
+import { Bell } from './bell.ts'
+import { Committer } from './committer.ts'
+import { SqliteConnection, type Synchronous } from './connection.ts'
+import { isBusy, toFileError } from './errors.ts'
+import { prepareTables } from './format.ts'
+import { prepareFolder, type SqliteLocation } from './location.ts'
+
+/** The time between two looks for commits of others that no bell has announced, in milliseconds. */
+const LOOK_PERIOD_MS = 250
+/** The size of the write-ahead log from which it is written back to the file, in bytes. */
+const CHECKPOINT_BYTES = 4 * 1_024 * 1_024
+/** The number of commits between two looks at the size of the write-ahead log. */
+const COMMITS_PER_LOOK = 50
+/** The time for which an open waits for another process that writes, in milliseconds. */
+const MAX_OPENING_MS = 10_000
+
+const files = new Map<string, SqliteFile>()
+
+/**
+ * Opens a file, which all who open it in this process share. Each of them closes it.
+ *
+ * @throws NotFound, UnsupportedCapability, AccessDenied, IncompatibleVersion, StorageFailure, NotConnected
+ */
+export async function openSqliteFile(location: SqliteLocation): Promise<SqliteFile> {
+  prepareFolder(location)
+  const path = join(realpathSync(dirname(location.path)), basename(location.path))
+  for (const until = monotonic() + MAX_OPENING_MS; ; ) {
+    try {
+      const file = files.get(path) ?? new SqliteFile(path)
+      files.set(path, file)
+      file.addUser(location.synchronous)
+      return file
+    } catch (error) {
+      if (!isBusy(error)) throw toFileError(error, path)
+      if (monotonic() > until)
+        throw new NotConnected(`${path}: another process has been writing to it for ${MAX_OPENING_MS / 1_000} s`)
+    }
+    await sleep(1)
+  }
+}
+
+export class SqliteFile {
+  readonly path: string
+  readonly connection: SqliteConnection
+  readonly #committer: Committer
+  readonly #bell: Bell
+  readonly #inode: bigint
+  readonly #listeners = new Set<() => void>()
+  readonly #timer: NodeJS.Timeout
+  #users = 0
+  #synchronous: Synchronous | undefined
+  #dataVersion = -1
+  #commits = 0
+  #checkpointFrom = CHECKPOINT_BYTES
+
+  /** @throws an error of SQLite; one for which `isBusy` is true while another process writes */
+  constructor(path: string) {
+    this.path = path
+    this.connection = new SqliteConnection(path)
+    try {
+      this.#prepare()
+      this.#inode = inodeOf(path)
+      this.#bell = new Bell(path, () => this.#look())
+    } catch (error) {
+      this.connection.close()
+      throw error
+    }
+    this.#committer = new Committer({
+      connection: this.connection,
+      path,
+      assertUsable: () => this.#assertSameFile(),
+      onCommitted: () => this.#onCommitted(),
+    })
+    this.#timer = startInterval(() => this.#look(), LOOK_PERIOD_MS).unref()
+  }
+
+  #prepare(): void {
+    const { connection } = this
+    // Checkpoints only when the whole log can be reset: other kinds may damage the file in releases of SQLite before 3.51.3.
+    connection.exec('PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32000; PRAGMA wal_autocheckpoint = 0')
+    connection.exec('PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON')
+    connection.transact(() => prepareTables(connection, this.path))
+  }
+
+  /** Adds a user of the file. The strictest of their wishes for durability holds. */
+  addUser(synchronous: Synchronous): void {
+    if (this.#synchronous !== 'FULL' && this.#synchronous !== synchronous) {
+      this.connection.exec(`PRAGMA synchronous = ${synchronous}`)
+      this.#synchronous = synchronous
+    }
+    this.#users += 1
+  }
+
+  /** Calls the listener after each commit, of this process or another one, until the returned function is called. */
+  onCommit(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => {
+      this.#listeners.delete(listener)
+    }
+  }
+
+  /** Runs a step in the next transaction: see `committer.ts`. */
+  run<T>(work: () => T): Promise<T> {
+    return this.#committer.run(work)
+  }
+
+  /** Runs reads. @throws AccessDenied, StorageFailure, NotConnected in place of errors of SQLite */
+  read<T>(work: () => T): T {
+    try {
+      return work()
+    } catch (error) {
+      throw toFileError(error, this.path)
+    }
+  }
+
+  /** Ends one use of the file. The last one closes it, when all steps are done. */
+  async close(): Promise<void> {
+    await this.#committer.idle
+    this.#users -= 1
+    if (this.#users > 0) return
+    files.delete(this.path)
+    clearInterval(this.#timer)
+    this.#bell.close()
+    this.connection.close()
+  }
+
+  #onCommitted(): void {
+    this.#bell.ring()
+    this.#announce()
+    this.#commits += 1
+    if (this.#commits % COMMITS_PER_LOOK === 0) this.#checkpoint()
+  }
+
+  /** Announces commits of other processes, if there are any. */
+  #look(): void {
+    const version = Number(this.connection.get('PRAGMA data_version')?.['data_version'])
+    if (version === this.#dataVersion) return
+    this.#dataVersion = version
+    this.#announce()
+  }
+
+  #announce(): void {
+    for (const listener of this.#listeners) listener()
+  }
+
+  /** Writes the log back to the file. While another connection reads, the log cannot be reset, and it is tried again when the log has grown. */
+  #checkpoint(): void {
+    const size = sizeOf(`${this.path}-wal`)
+    if (size < this.#checkpointFrom) return
+    try {
+      const row = this.connection.get('PRAGMA wal_checkpoint(TRUNCATE)')
+      this.#checkpointFrom = row?.['busy'] === 0 ? CHECKPOINT_BYTES : size + CHECKPOINT_BYTES
+    } catch (error) {
+      if (!isError(error)) throw error
+      // A full disk, say: what is committed is safe in the log.
+      this.#checkpointFrom = size + CHECKPOINT_BYTES
+    }
+  }
+
+  /** @throws StorageFailure if the path leads to another file now: what is written here would be lost at the end of the process */
+  #assertSameFile(): void {
+    if (inodeOf(this.path) === this.#inode) return
+    throw new StorageFailure(
+      `${this.path} was deleted or replaced while it was open; put it back, or restart this process. Nothing was changed`,
+    )
+  }
+}
+
+/** Returns the number of the file on its disk; 0 if there is none. */
+function inodeOf(path: string): bigint {
+  return statSync(path, { bigint: true, throwIfNoEntry: false })?.ino ?? 0n
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
+}

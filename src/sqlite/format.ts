@@ -1,0 +1,44 @@
+/** Creates and checks the tables of a file. Boards and logbooks have them in one file, so all of them have one format number. */
+import { IncompatibleVersion, StorageFailure } from '../core/errors.ts'
+import { readScript } from '../core/script-file.ts'
+import type { SqliteConnection } from './connection.ts'
+
+/** Identifies the files of this library among all SQLite files: 'jobb'. */
+const APPLICATION_ID = 0x6a6f6262
+/** The number of the newest format that this release writes. A later release migrates the formats before its own. */
+const FORMAT = 1
+
+/**
+ * Creates the tables in a new file. The caller has the write lock.
+ *
+ * @throws IncompatibleVersion for a file that a newer release wrote; StorageFailure for a file of another program
+ */
+export function prepareTables(connection: SqliteConnection, path: string): void {
+  const tables = Number(connection.get('SELECT count(*) AS count FROM sqlite_schema')?.['count'])
+  if (tables > 0 || readNumber(connection, 'application_id') !== 0) {
+    assertTables(connection, path)
+    return
+  }
+  connection.exec(tablesScript())
+  connection.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${FORMAT}`)
+}
+
+/** Checks that the tables are those of this release. @throws IncompatibleVersion, StorageFailure as {@link prepareTables} */
+export function assertTables(connection: SqliteConnection, path: string): void {
+  if (readNumber(connection, 'application_id') !== APPLICATION_ID)
+    throw new StorageFailure(`${path} is an SQLite database of another program; name another file`)
+  const format = readNumber(connection, 'user_version')
+  if (format === FORMAT) return
+  throw new IncompatibleVersion(
+    `${path} has format ${format}, and this release knows ${FORMAT}: a newer release wrote it; update jobboard`,
+  )
+}
+
+/** Returns the statements that create the tables of a new file. */
+export function tablesScript(): string {
+  return readScript(import.meta.url, './tables.sql')
+}
+
+function readNumber(connection: SqliteConnection, pragma: string): number {
+  return Number(connection.get(`PRAGMA ${pragma}`)?.[pragma])
+}

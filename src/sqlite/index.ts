@@ -1,0 +1,8 @@
+/** Access to an SQLite file, for boards and for logbooks. */
+export type { SqliteConnection, Synchronous } from './connection.ts'
+export type { Row, SqliteValue } from './driver.ts'
+export { toFileError } from './errors.ts'
+export { openSqliteFile, type SqliteFile } from './file.ts'
+export { parseSqliteLocation, type SqliteLocation } from './location.ts'
+export { backUpFile, checkFile, compactFile } from './maintenance.ts'
+export { hasEnded, isInUse, lockedProcesses, lockProcess, removeLock } from './process-lock.ts'

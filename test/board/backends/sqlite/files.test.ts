@@ -1,0 +1,157 @@
+/** Files that cannot be used, or not any more: one clear line each, and nothing that was acknowledged is lost. */
+import { existsSync } from 'node:fs'
+import { copyFile, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { openBoard } from '../../../../src/board/index.ts'
+import { openPersistence } from '../../../../src/persistence/index.ts'
+import { openDatabase } from '../../../../src/sqlite/driver.ts'
+import { openSqliteFile } from '../../../../src/sqlite/index.ts'
+import { rejectionOf } from '../../events.ts'
+
+let folder: string
+let file: string
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'jobboard-sqlite-'))
+  file = join(folder, 'jobs.db')
+})
+
+afterEach(() => rm(folder, { recursive: true, force: true }))
+
+describe.each([
+  ['a board', openBoard],
+  ['logbooks', openPersistence],
+])('%s', (_, openAt) => {
+  const open = () => openAt(`sqlite:${file}`)
+
+  test('in a file that is no database', async () => {
+    await writeFile(
+      file,
+      'a text that is long enough to be read as the first page of a database, and is none. '.repeat(100),
+    )
+    const error = await rejectionOf(open())
+    expect(error).toMatchObject({ code: 'JOBBOARD_STORAGE_FAILURE' })
+    expect(String(error)).toContain('is not an SQLite database')
+  })
+
+  test('in a database of another program', async () => {
+    const other = openDatabase(file)
+    other.exec('CREATE TABLE accounts (name TEXT)')
+    other.close()
+    expect(String(await rejectionOf(open()))).toContain('is an SQLite database of another program; name another file')
+  })
+
+  test('in a file of a newer release', async () => {
+    await (await openBoard(`sqlite:${file}`)).close()
+    const newer = openDatabase(file)
+    newer.exec('PRAGMA user_version = 99')
+    newer.close()
+    expect(String(await rejectionOf(open()))).toContain(
+      'has format 99, and this release knows 1: a newer release wrote it',
+    )
+  })
+
+  test('in a folder that is a file', async () => {
+    await writeFile(file, '')
+    const error = await rejectionOf(openAt(`sqlite:${file}/jobs.db`))
+    expect(error).toMatchObject({ code: 'JOBBOARD_INVALID_ARGUMENT' })
+    expect(String(error)).toContain('name another folder')
+  })
+})
+
+test.each([
+  ['sqlite:', 'must name a file of this machine, as in sqlite:./jobs.db'],
+  ['sqlite::memory:', 'for jobs in memory write memory:'],
+  ['sqlite://host/jobs.db', 'must name a file of this machine'],
+  ['sqlite:./jobs.db?synchronous=off', "synchronous must be full or normal, got 'off'"],
+  ['sqlite:./jobs.db?sync=full', 'unknown parameter "sync"'],
+  ['sqlite:./jobs.db?board=', 'board must not be empty'],
+  ['sqlite:./jobs.db?sessionTimeout=0', 'sessionTimeout must be longer than 0'],
+])('the URI %s is refused', async (uri, message) => {
+  expect(String(await rejectionOf(openBoard(uri)))).toContain(message)
+})
+
+test('a file that is not there is not created for a reader', async () => {
+  for (const uri of [`sqlite:${file}?create=false`, `sqlite:${join(folder, 'deep/jobs.db')}?create=false`]) {
+    expect(await rejectionOf(openBoard(uri))).toMatchObject({ code: 'JOBBOARD_NOT_FOUND' })
+    expect(await rejectionOf(openPersistence(uri))).toMatchObject({ code: 'JOBBOARD_NOT_FOUND' })
+  }
+  expect(await rejectionOf(openBoard(`sqlite:${file}`, { create: false }))).toMatchObject({
+    code: 'JOBBOARD_NOT_FOUND',
+  })
+  expect(await readdir(folder)).toEqual([])
+})
+
+test('a board that is not in its file is not created for a reader', async () => {
+  await (await openBoard(`sqlite:${file}`)).close()
+  const error = await rejectionOf(openBoard(`sqlite:${file}?board=other&create=false`))
+  expect(String(error)).toContain(`there is no board other in ${file}`)
+})
+
+test('folders are made, and names with spaces and signs work', async () => {
+  const odd = join(folder, 'a b', 'ä%20#1', 'jobs é.db')
+  await using board = await openBoard(`sqlite:${odd.split('/').map(encodeURIComponent).join('/')}`)
+  await board.post('flow', {})
+  expect(existsSync(odd)).toBe(true)
+})
+
+describe('a file that is replaced while it is open', () => {
+  test('takes no job any more, and says why', async () => {
+    await using board = await openBoard(`sqlite:${file}`)
+    const kept = await board.post('flow', {}, { name: 'kept' })
+    await copyFile(file, join(folder, 'copy.db'))
+    await rename(file, join(folder, 'away.db'))
+    const deleted = await rejectionOf(board.post('flow', {}))
+    expect(deleted).toMatchObject({ code: 'JOBBOARD_STORAGE_FAILURE' })
+    expect(String(deleted)).toContain('was deleted or replaced while it was open')
+    await rename(join(folder, 'copy.db'), file)
+    expect(String(await rejectionOf(board.post('flow', {})))).toContain('was deleted or replaced')
+    // Put back, it goes on.
+    await rename(join(folder, 'away.db'), file)
+    await board.post('flow', {}, { name: 'later' })
+    expect((await board.find(kept.uuid)).name).toBe('kept')
+  })
+})
+
+describe('a file that cannot be written to', () => {
+  test('on a full disk takes no job, and takes them again when there is room', async () => {
+    await using board = await openBoard(`sqlite:${file}`)
+    const { connection, close } = await openedFile()
+    // SQLite gives the same answer as on a full disk.
+    connection.exec('PRAGMA max_page_count = 150')
+    const posted: string[] = []
+    const fill = async () => {
+      for (;;) posted.push((await board.post('flow', { data: 'x'.repeat(50_000) })).uuid)
+    }
+    const error = await rejectionOf(fill())
+    expect(error).toMatchObject({ code: 'JOBBOARD_WRITES_REFUSED', retryable: true })
+    expect(String(error)).toContain('the disk is full; free space, nothing was changed')
+    expect(posted.length).toBeGreaterThan(2)
+    connection.exec('PRAGMA max_page_count = 100000')
+    posted.push((await board.post('flow', {})).uuid)
+    const found: string[] = []
+    for await (const { uuid } of board.jobs({ ensureFresh: true })) found.push(uuid)
+    expect(found.sort()).toEqual(posted.sort())
+    await close()
+  })
+
+  test('because of its folder is refused when it is opened', async () => {
+    // Nobody can make a file here, the superuser neither.
+    const uri = 'sqlite:/proc/jobs.db'
+    const error = await rejectionOf(openBoard(uri))
+    expect(error).toMatchObject({ code: 'JOBBOARD_ACCESS_DENIED' })
+    expect(String(error)).toContain('change their owner or mode')
+    expect(await rejectionOf(openPersistence(uri))).toMatchObject({
+      code: 'JOBBOARD_STORAGE_FAILURE',
+      retryable: false,
+    })
+  })
+})
+
+/** Returns the connection that the boards of this process share. */
+async function openedFile() {
+  const opened = await openSqliteFile({ path: file, synchronous: 'FULL', create: true })
+  return { connection: opened.connection, close: () => opened.close() }
+}
