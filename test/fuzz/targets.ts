@@ -1,6 +1,7 @@
 /** What bytes are written into, one target for each kind of store: how each is written raw, and which conductor reads it. */
 import { type PostgresPlace, postgresPlaceOn } from '../board/backends/postgres/boards.ts'
 import { type RedisPlace, redisPlace } from '../board/backends/redis/places.ts'
+import { type SqlitePlace, sqlitePlace } from '../board/backends/sqlite/boards.ts'
 import { type ZooKeeperPlace, zookeeperPlace } from '../board/boards.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import type { Random } from '../support/random.ts'
@@ -8,6 +9,7 @@ import { directoryLogbooks, postgresLogbooks, zookeeperLogbooks } from './logboo
 import { damageBoardRow, plantRows } from './postgres.ts'
 import type { RecordMaker } from './records.ts'
 import { damageBoardHash, plantFields, publishForged } from './redis.ts'
+import { plantFileRows } from './sqlite.ts'
 import { damageBoardNodes, plantZnodes } from './zookeeper.ts'
 
 /** A store beside which a conductor runs. */
@@ -86,6 +88,11 @@ export const TARGETS: readonly Target[] = [
     open: async (servers, random) => onRedis(servers, (place, make) => plantFields(place, make, random)),
   },
   {
+    name: 'records of a board in a file',
+    on: 'nothing',
+    open: async (_, random) => onFile((place, make) => plantFileRows(place, make, random)),
+  },
+  {
     name: 'publications on Redis',
     on: 'redis',
     open: async (servers, random) => onRedis(servers, (place, make) => publishForged(place, make, random)),
@@ -140,6 +147,12 @@ async function onPostgres(
   plant: Plant<PostgresPlace>,
 ): Promise<Scene & { readonly place: PostgresPlace }> {
   const place = await postgresPlaceOn(postgres)
+  await (await place.open()).close()
+  return scene(place, { board: place.uri, plant })
+}
+
+async function onFile(plant: Plant<SqlitePlace>): Promise<Scene & { readonly place: SqlitePlace }> {
+  const place = await sqlitePlace()
   await (await place.open()).close()
   return scene(place, { board: place.uri, plant })
 }

@@ -7,6 +7,9 @@ import { metadataReader } from '../../model/entity-metadata.ts'
 import type { BoardPlace } from './changes.ts'
 import { readText, toEntity } from './rows.ts'
 
+/** An entity without a session is not one that a board has registered. */
+const LIVES = 'EXISTS (SELECT 1 FROM sessions WHERE id = session)'
+
 export class Entities {
   readonly #place: BoardPlace
 
@@ -20,7 +23,10 @@ export class Entities {
     if (!db.get('SELECT 1 FROM sessions WHERE id = ?', session))
       throw new NotConnected(`registering ${kind} ${name}: the session is over`)
     const key = [board, encodeText(kind), encodeText(name)] as const
-    const living = db.get('SELECT instance FROM entities WHERE board = ? AND kind = ? AND name = ?', ...key)
+    const living = db.get(
+      `SELECT instance FROM entities WHERE board = ? AND kind = ? AND name = ? AND ${LIVES}`,
+      ...key,
+    )
     if (living && readText(living, 'instance') !== instance)
       throw new Duplicate(`a living ${kind} bears the name ${name}; give this one another`)
     const sql =
@@ -37,7 +43,11 @@ export class Entities {
   list(kind: string): Entity[] {
     const { db, board } = this.#place
     const readMetadata = metadataReader()
-    const rows = db.all('SELECT * FROM entities WHERE board = ? AND kind = ? ORDER BY name', board, encodeText(kind))
+    const rows = db.all(
+      `SELECT * FROM entities WHERE board = ? AND kind = ? AND ${LIVES} ORDER BY name`,
+      board,
+      encodeText(kind),
+    )
     return rows.map((row) => toEntity(row, readMetadata))
   }
 }

@@ -39,7 +39,13 @@ export class History {
     db.run('DELETE FROM history WHERE board = ? AND uuid = ?', board, uuid)
     const row = db.get('UPDATE boards SET history = history + 1 WHERE id = ? RETURNING history', board)
     const number = Number(row?.['history'])
-    db.run('INSERT INTO history (board, number, uuid, record) VALUES (?, ?, ?, ?)', board, number, uuid, bytes)
+    db.run(
+      'INSERT OR REPLACE INTO history (board, number, uuid, record) VALUES (?, ?, ?, ?)',
+      board,
+      number,
+      uuid,
+      bytes,
+    )
     db.run('DELETE FROM history WHERE board = ? AND number <= ?', board, number - keep)
   }
 

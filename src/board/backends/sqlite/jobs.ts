@@ -134,7 +134,7 @@ export class Jobs {
   #moveToTrash(job: number, entry: readonly SqliteValue[]): void {
     const { db, now } = this.#options.place
     db.run(
-      `INSERT INTO trash (board, id, uuid, body, life, who, reason, failure, at)
+      `INSERT OR REPLACE INTO trash (board, id, uuid, body, life, who, reason, failure, at)
         SELECT board, id, uuid, body, ?, ?, ?, ?, ? FROM jobs WHERE id = ?`,
       ...[...entry, now(), job],
     )

@@ -1,4 +1,5 @@
 import { boardContract, WINDOW_PARTS } from '../../../contract/board.ts'
 import { sqliteBoards } from './boards.ts'
 
-boardContract(sqliteBoards({ parameters: 'window=3' }), { parts: WINDOW_PARTS })
+/** So small that every job but a few is outside. */
+boardContract(sqliteBoards({ parameters: 'window=3' }), { variant: WINDOW_PARTS, opened: ['as used'] })
