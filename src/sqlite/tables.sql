@@ -52,7 +52,7 @@ CREATE TABLE slots (board INTEGER NOT NULL, key TEXT NOT NULL, job INTEGER NOT N
 CREATE INDEX slots_by_job ON slots (job);
 CREATE TABLE tokens (
   board INTEGER NOT NULL, key TEXT NOT NULL, arrival REAL NOT NULL, interval REAL NOT NULL, burst REAL NOT NULL,
-  PRIMARY KEY (board, key), CHECK (arrival BETWEEN 0 AND 8.64e15 AND interval BETWEEN 0 AND 8.64e15 AND burst BETWEEN 0 AND 9e15)
+  PRIMARY KEY (board, key), CHECK (arrival BETWEEN 0 AND 1e300 AND interval BETWEEN 0 AND 1e300 AND burst BETWEEN 0 AND 1e300)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tokens_by_arrival ON tokens (arrival);
 

@@ -15,10 +15,15 @@ export class Sections {
   range({ after, limit, due }: Parameters<BoardSections['range']>[0]): Awaited<ReturnType<BoardSections['range']>> {
     const { db, board, now } = this.#place
     const at = now()
-    const sql = `SELECT ${SUMMARY_COLUMNS} FROM jobs WHERE board = ? AND (rank, id) > (?, ?)
-      ${due ? 'AND session IS NULL AND due_at <= ?' : ''} ORDER BY rank, id LIMIT ?`
-    const from = after ? [rank(after.priority), jobNumber(after.id)] : [-1, 0]
-    const jobs = db.all(sql, board, ...from, ...(due ? [at] : []), limit).map(toSummary)
+    const dueAt = due ? [at] : []
+    const select = (place: string) =>
+      `SELECT ${SUMMARY_COLUMNS} FROM jobs WHERE board = ? AND ${place} ${due ? 'AND session IS NULL AND due_at <= ?' : ''}
+        ORDER BY rank, id LIMIT ?`
+    // In two parts: for one comparison of both columns SQLite would read all jobs of the rank before the place.
+    const own = after ? rank(after.priority) : -1
+    const rows = after ? db.all(select('rank = ? AND id > ?'), board, own, jobNumber(after.id), ...dueAt, limit) : []
+    const later = rows.length < limit ? db.all(select('rank > ?'), board, own, ...dueAt, limit - rows.length) : []
+    const jobs = [...rows, ...later].map(toSummary)
     return { jobs, end: jobs.length < limit, at }
   }
 
