@@ -13,8 +13,8 @@ Archives every file below DIR (node_modules/pino by default): one job per file o
 board, done by conductors: hashed, compressed, verified, recorded in a manifest.
 
   --out OUT          where to; must be absent or empty    (archives/<date and time>)
-  --board URI        memory:, zookeeper://HOST:PORT/PATH, postgres://HOST/DATABASE,
-                     redis://HOST:PORT/0                             (memory:)
+  --board URI        memory:, sqlite:FILE, zookeeper://HOST:PORT/PATH,
+                     postgres://HOST/DATABASE, redis://HOST:PORT/0    (memory:)
   --persistence URI  where logbooks are kept                (directory:OUT/logbooks)
   --conductors N     N conductors, each in a process of its own, on a board that
                      processes can share               (one, inside this process)
@@ -118,7 +118,7 @@ function wholeNumber(option: string, text: string): number {
 function assertShareable(options: { board: string; persistence: string | undefined; conductors: number }): void {
   if (isMemory(options.board))
     throw new UsageError(
-      `--conductors ${options.conductors} needs a board that processes can share, and memory: is none: add --board zookeeper://127.0.0.1:2181/demo`,
+      `--conductors ${options.conductors} needs a board that processes can share, and memory: is none: add --board sqlite:./archive.db`,
     )
   if (isMemory(options.persistence ?? ''))
     throw new UsageError(

@@ -123,7 +123,9 @@ async function withTimeout(
   using time = followSignals([])
   using _timer = abortAfter(time, timeout, (within) => {
     const why = log.noConnection ?? 'no answer in this time'
-    return new NotConnected(`cannot open ${uri} within ${within}: ${why}; start a server there, or correct --board`)
+    const isFile = uri.startsWith('sqlite:')
+    const advice = isFile ? 'end the process that holds the file' : 'start a server there, or correct --board'
+    return new NotConnected(`cannot open ${uri} within ${within}: ${why}; ${advice}`)
   })
   return await retry(() => open(time.signal), {
     ...{ firstPauseMs: RETRY_PAUSE_MS, maxPauseMs: RETRY_PAUSE_MS, jitter: 'none', signal: time },

@@ -2,17 +2,20 @@
  * Tells the processes that use a file that something was committed: each writes a byte to a file beside it, `FILE-bell`, which the others watch. It
  * only says when to look. A process that misses it, because its system cannot watch files, looks a little later by itself.
  */
-import { closeSync, type FSWatcher, openSync, watch, writeSync } from 'node:fs'
+import { closeSync, constants, existsSync, type FSWatcher, openSync, watch, writeSync } from 'node:fs'
+import { shareAccess } from './access.ts'
 
 const BYTE = Buffer.from('!')
 
 export class Bell {
-  readonly #descriptor: number
+  #descriptor: number | undefined
   #watcher: FSWatcher | undefined
 
   constructor(file: string, onRing: () => void) {
     const path = `${file}-bell`
-    this.#descriptor = openSync(path, 'a')
+    const isNew = !existsSync(path)
+    this.#descriptor = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600)
+    if (isNew) shareAccess(path, { like: file })
     try {
       this.#watcher = watch(path, { persistent: false }, onRing)
       // The system may have no watches left.
@@ -23,7 +26,9 @@ export class Bell {
   }
 
   ring(): void {
+    if (this.#descriptor === undefined) return
     try {
+      // Always the first byte, so that the file does not grow.
       writeSync(this.#descriptor, BYTE, 0, 1, 0)
     } catch {
       // The disk is full: the others look by themselves.
@@ -32,7 +37,8 @@ export class Bell {
 
   close(): void {
     this.#endWatch()
-    closeSync(this.#descriptor)
+    if (this.#descriptor !== undefined) closeSync(this.#descriptor)
+    this.#descriptor = undefined
   }
 
   #endWatch(): void {

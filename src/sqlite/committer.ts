@@ -29,8 +29,10 @@ export interface CommitterOptions {
   readonly path: string
   /** Called before each transaction. Throws an error of this library if the file cannot be written to any more. */
   readonly assertUsable: () => void
-  /** Called after each commit, before the callers receive their answers. */
+  /** Called after each commit, before the callers receive their answers. Never throws. */
   readonly onCommitted: () => void
+  /** Returns who may have the write lock, for the error of a step that has waited for it in vain. */
+  readonly describeOthers: () => string
 }
 
 /** The maximum number of steps of a transaction: other processes wait for its end. */
@@ -94,19 +96,23 @@ export class Committer {
       return
     }
     this.#busySince = undefined
+    // They leave the queue first: a step that has been committed must not run again, whatever happens here.
+    const done = this.#queue.splice(0, results.length)
     this.#options.onCommitted()
-    for (const result of results) {
-      const deferred = this.#queue.shift()?.deferred
-      if ('error' in result) deferred?.reject(result.error)
-      else deferred?.resolve(result.value)
+    for (const [index, { deferred }] of done.entries()) {
+      const result = results[index]
+      if (!result) continue
+      if ('error' in result) deferred.reject(result.error)
+      else deferred.resolve(result.value)
     }
   }
 
   #giveUp(steps: readonly Step[]): void {
     this.#busySince = undefined
     this.#queue.splice(0, steps.length)
-    const why = `another process has been writing to it for ${MAX_BUSY_MS / 1_000} s`
-    const error = new NotConnected(`${this.#options.path}: ${why}; nothing was changed`)
+    const { path, describeOthers } = this.#options
+    const why = `another process has had its write lock for ${MAX_BUSY_MS / 1_000} s${describeOthers()}`
+    const error = new NotConnected(`${path}: ${why}; nothing was changed`)
     for (const { deferred } of steps) deferred.reject(error)
   }
 

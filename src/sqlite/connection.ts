@@ -56,10 +56,18 @@ export class SqliteConnection {
   read<T>(work: () => T): T {
     this.run('BEGIN')
     try {
-      return work()
-    } finally {
+      const result = work()
       this.run('COMMIT')
+      return result
+    } catch (error) {
+      this.#rollBack()
+      throw error
     }
+  }
+
+  /** The number of rows that this connection has changed so far. */
+  get changedRows(): number {
+    return Number(this.get('SELECT total_changes() AS changed')?.['changed'])
   }
 
   close(): void {

@@ -23,10 +23,32 @@ const CODES = {
   NOTADB: 26,
 } as const
 
+/** The codes of the operating system that mean the same, for the files beside the database. */
+const SYSTEM_CODES: Readonly<Record<string, number>> = {
+  EACCES: CODES.PERM,
+  EPERM: CODES.PERM,
+  ENOENT: CODES.CANTOPEN,
+  ENOTDIR: CODES.CANTOPEN,
+  EISDIR: CODES.CANTOPEN,
+  EROFS: CODES.READONLY,
+  ENOSPC: CODES.FULL,
+  EDQUOT: CODES.FULL,
+  EMFILE: CODES.IOERR,
+  ENFILE: CODES.IOERR,
+}
+
 /** Returns the primary result code of an error of SQLite; undefined for other errors. */
 function primaryCode(error: unknown): number | undefined {
   const { errcode } = Object(error) as { readonly errcode?: unknown }
   return typeof errcode === 'number' ? errcode & 0xff : undefined
+}
+
+/** The code of SQLite for a file of shared memory that cannot grow. */
+const IOERR_SHMSIZE = 4_874
+
+/** Returns whether there was no room for one of the files beside the database, which SQLite tells in another way. */
+function isFull(error: unknown): boolean {
+  return Object(error).errcode === IOERR_SHMSIZE
 }
 
 /** Returns whether a statement was refused only because another connection writes, or recovers the file, at this moment. */
@@ -43,11 +65,14 @@ export function isBusy(error: unknown): boolean {
  * | FULL | WritesRefused | free disk space: the call may be repeated |
  * | READONLY, PERM, CANTOPEN | AccessDenied | give this user access to the file and its folder |
  * | CORRUPT, NOTADB | StorageFailure | restore the file |
- * | BUSY, IOERR | NotConnected | the call may be repeated |
+ * | IOERR | StorageFailure | look at the disk, and restart the process |
+ * | BUSY | NotConnected | the call may be repeated |
  */
 export function toFileError(error: unknown, file: string): unknown {
   if (error instanceof JobboardError || !isError(error)) return error
-  const code = primaryCode(error)
+  const code = isFull(error)
+    ? CODES.FULL
+    : (primaryCode(error) ?? SYSTEM_CODES[String((error as NodeJS.ErrnoException).code)])
   const options = { cause: error }
   switch (code) {
     case undefined:
@@ -65,6 +90,11 @@ export function toFileError(error: unknown, file: string): unknown {
       return new StorageFailure(`${file} is damaged (${error.message}); restore it from a backup`, options)
     case CODES.NOTADB:
       return new StorageFailure(`${file} is not an SQLite database; name another file, or restore this one`, options)
+    case CODES.IOERR:
+      return new StorageFailure(
+        `${file} cannot be read or written (${error.message}); look at its disk, and restart this process`,
+        options,
+      )
     default:
       return new NotConnected(`${file}: ${messageOf(error)}`, options)
   }

@@ -4,15 +4,15 @@
  * A commit of this process is announced to its listeners before the callers of the steps receive their answers. Commits of other processes are
  * announced when they ring the bell, or at the next periodic look, which costs some microseconds.
  */
-import { realpathSync, statSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
-import { isError, NotConnected, StorageFailure } from '../core/errors.ts'
+import { closeSync, existsSync, openSync, realpathSync, statSync } from 'node:fs'
+import { basename } from 'node:path'
+import { asError, InvalidState, isError, NotConnected, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
 import { monotonic, sleep, startInterval } from '../core/time.ts'
 import { Bell } from './bell.ts'
 import { Committer } from './committer.ts'
 import { SqliteConnection, type Synchronous } from './connection.ts'
 import { isBusy, toFileError } from './errors.ts'
-import { prepareTables } from './format.ts'
+import { hasTables, prepareTables } from './format.ts'
 import { prepareFolder, type SqliteLocation } from './location.ts'
 
 /** The time between two looks for commits of others that no bell has announced, in milliseconds. */
@@ -33,20 +33,47 @@ const files = new Map<string, SqliteFile>()
  */
 export async function openSqliteFile(location: SqliteLocation): Promise<SqliteFile> {
   prepareFolder(location)
-  const path = join(realpathSync(dirname(location.path)), basename(location.path))
+  const path = resolvePath(location.path)
   for (const until = monotonic() + MAX_OPENING_MS; ; ) {
     try {
       const file = files.get(path) ?? new SqliteFile(path)
-      files.set(path, file)
       file.addUser(location.synchronous)
+      files.set(path, file)
       return file
     } catch (error) {
       if (!isBusy(error)) throw toFileError(error, path)
       if (monotonic() > until)
-        throw new NotConnected(`${path}: another process has been writing to it for ${MAX_OPENING_MS / 1_000} s`)
+        throw new NotConnected(`${path}: another process has had its write lock for ${MAX_OPENING_MS / 1_000} s`)
     }
     await sleep(1)
   }
+}
+
+/**
+ * Returns the path of a file without symbolic links, and creates an empty file where there is none. The lock files and the bell are beside it, so all
+ * processes must know it by one name.
+ *
+ * @throws UnsupportedCapability for a file with several names
+ */
+function resolvePath(path: string): string {
+  try {
+    // A file that is there is never opened here: closing it would drop the locks that SQLite has on it.
+    if (!existsSync(path)) createFile(path)
+    const resolved = realpathSync(path)
+    const names = statSync(resolved).nlink
+    if (names <= 1) return resolved
+    const why = `${path} has ${names} names (hard links), and processes with different names would not see each other`
+    throw new UnsupportedCapability(`${why}; remove the others, or copy the file`, { capability: 'sqlite' })
+  } catch (error) {
+    throw toFileError(error, path)
+  }
+}
+
+/** @throws StorageFailure where the log of a file is, which has been moved away */
+function createFile(path: string): void {
+  if (existsSync(`${path}-wal`))
+    throw new StorageFailure(`${path} is missing, but its log ${basename(path)}-wal is there; put the file back`)
+  closeSync(openSync(path, 'a'))
 }
 
 export class SqliteFile {
@@ -54,10 +81,15 @@ export class SqliteFile {
   readonly connection: SqliteConnection
   readonly #committer: Committer
   readonly #bell: Bell
-  readonly #inode: bigint
+  readonly #identity: string
   readonly #listeners = new Set<() => void>()
+  readonly #onErrors = new Set<(error: Error) => void>()
   readonly #timer: NodeJS.Timeout
   #users = 0
+  #isClosed = false
+  #changedRows = 0
+  /** The message of the last error of the background work. */
+  #reported: string | undefined
   #synchronous: Synchronous | undefined
   #dataVersion = -1
   #commits = 0
@@ -69,7 +101,7 @@ export class SqliteFile {
     this.connection = new SqliteConnection(path)
     try {
       this.#prepare()
-      this.#inode = inodeOf(path)
+      this.#identity = identityOf(path)
       this.#bell = new Bell(path, () => this.#look())
     } catch (error) {
       this.connection.close()
@@ -80,6 +112,7 @@ export class SqliteFile {
       path,
       assertUsable: () => this.#assertSameFile(),
       onCommitted: () => this.#onCommitted(),
+      describeOthers: () => this.#describeOthers(),
     })
     this.#timer = startInterval(() => this.#look(), LOOK_PERIOD_MS).unref()
   }
@@ -89,7 +122,7 @@ export class SqliteFile {
     // Checkpoints only when the whole log can be reset: other kinds may damage the file in releases of SQLite before 3.51.3.
     connection.exec('PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32000; PRAGMA wal_autocheckpoint = 0')
     connection.exec('PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON')
-    connection.transact(() => prepareTables(connection, this.path))
+    if (!hasTables(connection)) connection.transact(() => prepareTables(connection, this.path))
   }
 
   /** Adds a user of the file. The strictest of their wishes for durability holds. */
@@ -109,8 +142,17 @@ export class SqliteFile {
     }
   }
 
-  /** Runs a step in the next transaction: see `committer.ts`. */
-  run<T>(work: () => T): Promise<T> {
+  /** Calls the listener with errors of the background work, until the returned function is called. */
+  onError(listener: (error: Error) => void): () => void {
+    this.#onErrors.add(listener)
+    return () => {
+      this.#onErrors.delete(listener)
+    }
+  }
+
+  /** Runs a step in the next transaction: see `committer.ts`. @throws InvalidState when the file is closed */
+  async run<T>(work: () => T): Promise<T> {
+    if (this.#isClosed) throw new InvalidState(`${this.path} is closed`)
     return this.#committer.run(work)
   }
 
@@ -128,6 +170,7 @@ export class SqliteFile {
     await this.#committer.idle
     this.#users -= 1
     if (this.#users > 0) return
+    this.#isClosed = true
     files.delete(this.path)
     clearInterval(this.#timer)
     this.#bell.close()
@@ -135,7 +178,11 @@ export class SqliteFile {
   }
 
   #onCommitted(): void {
-    this.#bell.ring()
+    this.#inBackground(() => {
+      const { changedRows } = this.connection
+      if (changedRows !== this.#changedRows) this.#bell.ring()
+      this.#changedRows = changedRows
+    })
     this.#announce()
     this.#commits += 1
     if (this.#commits % COMMITS_PER_LOOK === 0) this.#checkpoint()
@@ -143,14 +190,41 @@ export class SqliteFile {
 
   /** Announces commits of other processes, if there are any. */
   #look(): void {
-    const version = Number(this.connection.get('PRAGMA data_version')?.['data_version'])
-    if (version === this.#dataVersion) return
-    this.#dataVersion = version
-    this.#announce()
+    this.#inBackground(() => {
+      const version = Number(this.connection.get('PRAGMA data_version')?.['data_version'])
+      if (version === this.#dataVersion) return
+      this.#dataVersion = version
+      this.#announce()
+    })
   }
 
   #announce(): void {
-    for (const listener of this.#listeners) listener()
+    for (const listener of this.#listeners) this.#inBackground(listener)
+  }
+
+  /** Does work whose errors nobody awaits: a damaged file must not end the process. */
+  #inBackground(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      if (isBusy(error) || this.#isClosed) return
+      const reported = asError(toFileError(error, this.path))
+      // It comes again at each look.
+      if (reported.message === this.#reported) return
+      this.#reported = reported.message
+      for (const listener of this.#onErrors) listener(reported)
+    }
+  }
+
+  /** Returns which other processes use the file, for an error. */
+  #describeOthers(): string {
+    try {
+      const rows = this.connection.all('SELECT pid FROM processes WHERE pid <> ? LIMIT 10', process.pid)
+      const pids = rows.map(({ pid }) => String(pid))
+      return pids.length === 0 ? '' : `; the processes that use it: ${pids.join(', ')}`
+    } catch {
+      return ''
+    }
   }
 
   /** Writes the log back to the file. While another connection reads, the log cannot be reset, and it is tried again when the log has grown. */
@@ -169,16 +243,17 @@ export class SqliteFile {
 
   /** @throws StorageFailure if the path leads to another file now: what is written here would be lost at the end of the process */
   #assertSameFile(): void {
-    if (inodeOf(this.path) === this.#inode) return
+    if (identityOf(this.path) === this.#identity) return
     throw new StorageFailure(
       `${this.path} was deleted or replaced while it was open; put it back, or restart this process. Nothing was changed`,
     )
   }
 }
 
-/** Returns the number of the file on its disk; 0 if there is none. */
-function inodeOf(path: string): bigint {
-  return statSync(path, { bigint: true, throwIfNoEntry: false })?.ino ?? 0n
+/** Returns which file of which disk the path leads to; empty if there is none. */
+function identityOf(path: string): string {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return found ? `${found.dev}/${found.ino}` : ''
 }
 
 function sizeOf(path: string): number {

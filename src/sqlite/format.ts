@@ -23,6 +23,13 @@ export function prepareTables(connection: SqliteConnection, path: string): void 
   connection.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${FORMAT}`)
 }
 
+/** Returns whether the file has the tables of this release. It needs no write lock. */
+export function hasTables(connection: SqliteConnection): boolean {
+  return (
+    readNumber(connection, 'application_id') === APPLICATION_ID && readNumber(connection, 'user_version') === FORMAT
+  )
+}
+
 /** Checks that the tables are those of this release. @throws IncompatibleVersion, StorageFailure as {@link prepareTables} */
 export function assertTables(connection: SqliteConnection, path: string): void {
   if (readNumber(connection, 'application_id') !== APPLICATION_ID)

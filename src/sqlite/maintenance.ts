@@ -37,14 +37,21 @@ export async function backUpFile(path: string, to: string): Promise<void> {
  * @throws NotFound, StorageFailure, WritesRefused; NotConnected while others read or write all the time
  */
 export async function compactFile(path: string): Promise<{ readonly before: number; readonly after: number }> {
-  const before = existsSync(path) ? statSync(path).size : 0
-  await withConnection(path, (connection) => {
+  return withConnection(path, (connection) => {
+    writeBackLog(connection)
+    const before = statSync(path).size
     connection.exec('VACUUM')
-    if (connection.get('PRAGMA wal_checkpoint(TRUNCATE)')?.['busy'] !== 0) throw new Busy()
+    writeBackLog(connection)
+    return { before, after: statSync(path).size }
   })
-  return { before, after: statSync(path).size }
 }
 
+/** Writes the log back to the file. @throws Busy while others read or write */
+function writeBackLog(connection: SqliteConnection): void {
+  if (connection.get('PRAGMA wal_checkpoint(TRUNCATE)')?.['busy'] !== 0) throw new Busy()
+}
+
+/** The file is busy: it is tried again. */
 class Busy extends Error {
   /** As SQLite numbers it. */
   readonly errcode = 5

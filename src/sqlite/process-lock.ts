@@ -3,18 +3,40 @@
  * `FILE-process-N`, in which a transaction stays open. So it is free at the moment when the process dies, it is held while the process is
  * stopped, and it works between containers on one volume, where numbers of processes mean nothing.
  */
+import { randomInt } from 'node:crypto'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { shareAccess } from './access.ts'
 import { openDatabase } from './driver.ts'
 import { isBusy } from './errors.ts'
 
-/** Locks the file of a process with a number that no process had before. Dispose it to end the lock. */
-export function lockProcess(file: string, process: number): Disposable {
+/** The lock of this process. */
+export interface ProcessLock extends Disposable {
+  /** The number of the process, which no other process has. */
+  readonly process: number
+}
+
+/** Random numbers below this are exact in SQL and in JavaScript. */
+const MAX_NUMBER = 2 ** 47
+
+/**
+ * Locks a file with a random number. Numbers that are counted in the database would come back when a transaction is rolled back, while the lock
+ * of the former number is held.
+ */
+export function lockProcess(file: string): ProcessLock {
+  const process = randomInt(1, MAX_NUMBER)
   const path = lockPath(file, process)
   const database = openDatabase(path)
-  // No file for a journal: nothing is ever written here.
-  database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
+  try {
+    // No file for a journal: nothing is ever written here.
+    database.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
+    shareAccess(path, { like: file })
+  } catch (error) {
+    database.close()
+    throw error
+  }
   return {
+    process,
     [Symbol.dispose]: () => {
       database.close()
       rmSync(path, { force: true })
@@ -22,16 +44,18 @@ export function lockProcess(file: string, process: number): Disposable {
   }
 }
 
-/** Returns whether a process has certainly ended. */
-export function hasEnded(file: string, process: number): boolean {
+/** `alive`: the process holds its lock. `ended`: its lock is free. `unknown`: somebody has removed the file of its lock. */
+export type ProcessState = 'alive' | 'ended' | 'unknown'
+
+export function stateOfProcess(file: string, process: number): ProcessState {
   const path = lockPath(file, process)
-  if (!existsSync(path)) return true
+  if (!existsSync(path)) return 'unknown'
   const database = openDatabase(path)
   try {
     database.exec('BEGIN IMMEDIATE; ROLLBACK')
-    return true
+    return 'ended'
   } catch (error) {
-    if (isBusy(error)) return false
+    if (isBusy(error)) return 'alive'
     throw error
   } finally {
     database.close()
@@ -54,7 +78,7 @@ export function lockedProcesses(file: string): number[] {
 
 /** Returns whether a living process has a board of the file open. */
 export function isInUse(file: string): boolean {
-  return lockedProcesses(file).some((process) => !hasEnded(file, process))
+  return lockedProcesses(file).some((process) => stateOfProcess(file, process) === 'alive')
 }
 
 function lockPath(file: string, process: number): string {

@@ -1,6 +1,7 @@
 -- The tables of a file: several boards, and logbooks. A transaction has the only write lock of the file, so no step needs locks of rows.
 --
--- - A posting is written once, in jobs.body. What claims change is in jobs.life, so that a claim does not write a large posting again.
+-- - A posting is written once: in jobs.body, or in bodies if it is large. What claims change is in jobs.life, so that a claim does not write
+--   a large posting again.
 -- - jobs.due_at is in milliseconds since 1970: 0 for a job that is due at once, and infinite for one that waits for others. due_when_ready is
 --   then its due time after that. A doomed job, which was cancelled because another job failed, and never ran, has an infinite due_when_ready.
 -- - changes is the feed. Its numbers are in the order of commits and have no gaps; its newest row is never deleted.
@@ -22,9 +23,9 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_by_process ON sessions (process);
 
 CREATE TABLE jobs (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, board INTEGER NOT NULL, uuid TEXT NOT NULL, rank INTEGER NOT NULL, key TEXT, body BLOB NOT NULL,
-  life BLOB, ran INTEGER NOT NULL DEFAULT 0, revision INTEGER NOT NULL DEFAULT 0, session INTEGER, who TEXT, cancelled_by TEXT,
-  cancel_reason TEXT, posted_at REAL NOT NULL, written_at REAL NOT NULL, due_at REAL NOT NULL, due_when_ready REAL, batch INTEGER,
+  id INTEGER PRIMARY KEY AUTOINCREMENT, board INTEGER NOT NULL, uuid TEXT NOT NULL, rank INTEGER NOT NULL, due_at REAL NOT NULL,
+  session INTEGER, cancelled_by TEXT, revision INTEGER NOT NULL DEFAULT 0, ran INTEGER NOT NULL DEFAULT 0, batch INTEGER,
+  due_when_ready REAL, posted_at REAL NOT NULL, written_at REAL NOT NULL, who TEXT, key TEXT, cancel_reason TEXT, life BLOB, body BLOB,
   CHECK (id > 0 AND min(board, ran, revision, coalesce(session, 0), coalesce(batch, 0)) >= 0
     AND max(id, board, ran, revision, coalesce(session, 0), coalesce(batch, 0)) < 9e15 AND rank BETWEEN 0 AND 4
     AND posted_at BETWEEN 0 AND 8.64e15 AND written_at BETWEEN 0 AND 8.64e15 AND due_at >= 0)
@@ -35,6 +36,8 @@ CREATE INDEX jobs_by_uuid ON jobs (uuid);
 CREATE UNIQUE INDEX jobs_by_key ON jobs (board, key) WHERE key IS NOT NULL;
 CREATE INDEX jobs_by_session ON jobs (session) WHERE session IS NOT NULL;
 CREATE UNIQUE INDEX jobs_by_batch ON jobs (batch, uuid) WHERE batch IS NOT NULL;
+
+CREATE TABLE bodies (job INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 
 CREATE TABLE key_windows (
   board INTEGER NOT NULL, key TEXT NOT NULL, job INTEGER NOT NULL, uuid TEXT NOT NULL, until REAL NOT NULL, PRIMARY KEY (board, key),

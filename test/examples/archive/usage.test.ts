@@ -65,7 +65,7 @@ describe('the demo itself', () => {
   test.each([
     { what: 'no default folder', args: [], says: /node_modules\/pino is not there: run npm ci, or name/, code: 2 },
     { what: 'no such folder', args: ['no\nwhere'], says: /no\\nwhere is not there: name a folder/, code: 2 },
-    { what: 'one board for many', args: ['input', '--conductors', '3'], says: /: add --board zookeeper:/, code: 2 },
+    { what: 'one board for many', args: ['input', '--conductors', '3'], says: /: add --board sqlite:/, code: 2 },
     { what: 'no such board', args: ['input', '--board', 'pigeon:'], says: /unknown scheme pigeon:; write/, code: 2 },
     {
       what: 'no such logbooks',

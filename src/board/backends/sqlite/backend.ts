@@ -108,8 +108,10 @@ export class SqliteBackend implements Backend {
     list: async ({ limit }) => this.#read(({ batches }) => batches.newest(limit)),
     change: (uuid, change) =>
       this.#step(({ batches, jobs }) => {
+        const before = batches.require(uuid)
         jobs.postCallback(batches.change(uuid, change))
-        return batches.require(uuid)
+        // The change may have ended the batch, and so have removed it as the oldest one.
+        return batches.find(uuid) ?? before
       }),
     jobs: async (uuid) => this.#read(({ batches }) => batches.jobs(uuid)),
     watch: async (uuid) => {
@@ -171,7 +173,8 @@ export class SqliteBackend implements Backend {
         sink.gap()
       },
     })
-    const ends = [file.onCommit(() => feed.poll()), life.onError((error) => sink.error(error))]
+    const onError = (error: Error) => sink.error(error)
+    const ends = [file.onCommit(() => feed.poll()), file.onError(onError), life.onError(onError)]
     return {
       ...{ sink, file, place, feed, life, keeper, tables: boardTables(place) },
       unreadable: new UnreadableValues({ onError: (error) => sink.error(error) }),

@@ -17,7 +17,7 @@ import type { BoardPlace, Changes } from './changes.ts'
 import type { Dependencies } from './dependencies.ts'
 import { encodeHistory, type History } from './history.ts'
 import type { Keys } from './keys.ts'
-import { jobId, jobNumber, NEVER, readText, STORED_COLUMNS, toStoredJob } from './rows.ts'
+import { BODY, jobId, jobNumber, LARGE_BODY_BYTES, NEVER, readText, STORED_COLUMNS, toStoredJob } from './rows.ts'
 
 export interface JobsOptions {
   readonly place: BoardPlace
@@ -44,7 +44,7 @@ export interface JobEnd {
   readonly history?: HistoryEntry | undefined
 }
 
-const JOB = `SELECT id, uuid, rank, revision, session, batch, cancelled_by, due_when_ready,
+const JOB = `SELECT id, uuid, rank, revision, session, batch, cancelled_by, due_when_ready, body IS NULL AS large,
   EXISTS (SELECT 1 FROM dependencies WHERE waits_for = jobs.id) OR EXISTS (SELECT 1 FROM dependencies WHERE job = jobs.id) AS linked
 FROM jobs WHERE id = ? AND board = ?`
 
@@ -63,12 +63,15 @@ export class Jobs {
     const due = delay === undefined ? 0 : at + delay
     const waits = after.length > 0
     const placed = { rank: rank(posting.priority), due: waits ? NEVER : due }
+    const isLarge = bytes.length >= LARGE_BODY_BYTES
     const job = db.insert(
       `INSERT INTO jobs (board, uuid, rank, key, body, ran, posted_at, written_at, due_at, due_when_ready, batch)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      ...[board, encodeText(uuid), placed.rank, key === undefined ? null : encodeText(key), bytes, Number(runs > 0)],
+      ...[board, encodeText(uuid), placed.rank, key === undefined ? null : encodeText(key)],
+      ...[isLarge ? null : bytes, Number(runs > 0)],
       ...[at, at, placed.due, waits ? due : null, batch],
     )
+    if (isLarge) db.run('INSERT OR REPLACE INTO bodies (job, body) VALUES (?, ?)', job, bytes)
     if (key !== undefined) keys.take(key, { job, uuid, window: keyFor })
     if (waits) dependencies.add(job, after)
     changes.addPlaced('posted', job, placed)
@@ -123,6 +126,7 @@ export class Jobs {
     const record = history && encodeHistory(history)
     if (entry) this.#moveToTrash(job, entry)
     place.db.run('DELETE FROM jobs WHERE id = ?', job)
+    if (row['large'] === 1) place.db.run('DELETE FROM bodies WHERE job = ?', job)
     if (record) this.#options.history.add(record)
     changes.add(trash ? 'trashed' : 'consumed', job)
     const doomed = row['linked'] === 1 ? dependencies.end(job, trash) : []
@@ -135,7 +139,7 @@ export class Jobs {
     const { db, now } = this.#options.place
     db.run(
       `INSERT OR REPLACE INTO trash (board, id, uuid, body, life, who, reason, failure, at)
-        SELECT board, id, uuid, body, ?, ?, ?, ?, ? FROM jobs WHERE id = ?`,
+        SELECT board, id, uuid, ${BODY}, ?, ?, ?, ?, ? FROM jobs WHERE id = ?`,
       ...[...entry, now(), job],
     )
   }

@@ -14,7 +14,7 @@ import type { Jobs } from './jobs.ts'
 import type { Keys } from './keys.ts'
 import type { Limits } from './limits.ts'
 import type { Records } from './records.ts'
-import { NEVER } from './rows.ts'
+import { LARGE_BODY_BYTES, NEVER } from './rows.ts'
 
 /** A posting with its bytes: it is encoded before its transaction begins. */
 export interface EncodedPost {
@@ -104,12 +104,15 @@ export class PostingSteps {
     const [job, at] = [Number(row['id']), place.now()]
     const due = posting.delay === undefined ? 0 : at + posting.delay
     const waits = row['due_when_ready'] !== null
+    const isLarge = bytes.length >= LARGE_BODY_BYTES
     const placed = { rank: rank(posting.priority), due: waits ? NEVER : due }
     place.db.run(
       `UPDATE jobs SET body = ?, life = NULL, uuid = ?, rank = ?, revision = revision + 1, written_at = ?, due_at = ?,
         due_when_ready = ? WHERE id = ?`,
-      ...[bytes, encodeText(posting.uuid), placed.rank, at, placed.due, waits ? due : null, job],
+      ...[isLarge ? null : bytes, encodeText(posting.uuid), placed.rank, at, placed.due, waits ? due : null, job],
     )
+    place.db.run('DELETE FROM bodies WHERE job = ?', job)
+    if (isLarge) place.db.run('INSERT INTO bodies (job, body) VALUES (?, ?)', job, bytes)
     if (posting.key !== undefined) keys.take(posting.key, { job, uuid: posting.uuid, window })
     changes.addPlaced('replaced', job, placed)
     return { revision: revision + 1, bytes: toCountedBytes(bytes, 'msgpack') }

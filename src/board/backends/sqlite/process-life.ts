@@ -6,12 +6,18 @@
  * |---|---|---|
  * | ends, however | is free at once | at the next look of any process, after at most half a second |
  * | is stopped, or hangs | is held | when its heartbeats have been missing for the time of its session |
+ * | lives, and somebody removed the file of its lock | is not known | as those of a stopped process |
  */
-
-import { isError } from '../../../core/errors.ts'
+import { asError, StorageFailure } from '../../../core/errors.ts'
 import { startInterval } from '../../../core/time.ts'
-import type { SqliteFile } from '../../../sqlite/index.ts'
-import { hasEnded, lockedProcesses, lockProcess, removeLock } from '../../../sqlite/index.ts'
+import {
+  lockedProcesses,
+  lockProcess,
+  type ProcessLock,
+  removeLock,
+  type SqliteFile,
+  stateOfProcess,
+} from '../../../sqlite/index.ts'
 import { endSession } from './sessions.ts'
 
 /** The time between two looks for processes that have ended, in milliseconds. */
@@ -35,12 +41,13 @@ export class ProcessLife {
   readonly #file: SqliteFile
   readonly #onErrors = new Set<(error: Error) => void>()
   #users = 0
-  #number: Promise<number> | undefined
-  #lock: Disposable | undefined
+  #lock: Promise<ProcessLock> | undefined
   #timer: NodeJS.Timeout | undefined
   #looking: Promise<void> = Promise.resolve()
   /** The numbers of the newest change at earlier looks, oldest first. */
   readonly #samples: { readonly at: number; readonly newest: number }[] = []
+  /** The message of the error of the last look. */
+  #reported: string | undefined
   /** The number up to which changes are not needed any more. */
   #obsolete = 0
 
@@ -50,8 +57,8 @@ export class ProcessLife {
 
   /** The number of the process. */
   get number(): Promise<number> {
-    this.#number ??= this.#file.run(() => this.#enter())
-    return this.#number
+    this.#lock ??= this.#enter()
+    return this.#lock.then(({ process }) => process)
   }
 
   async begin(): Promise<void> {
@@ -59,8 +66,9 @@ export class ProcessLife {
     try {
       await this.number
     } catch (error) {
-      this.#number = undefined
+      this.#lock = undefined
       this.#users -= 1
+      if (this.#users === 0) lives.delete(this.#file)
       throw error
     }
     this.#timer ??= startInterval(() => this.#startLook(), LOOK_PERIOD_MS).unref()
@@ -80,29 +88,56 @@ export class ProcessLife {
     this.#timer = undefined
     lives.delete(this.#file)
     await this.#looking
-    const number = await this.number
-    await this.#file
-      .run(() => this.#file.connection.run('DELETE FROM processes WHERE id = ?', number))
-      .catch(() => undefined)
-    this.#lock?.[Symbol.dispose]()
+    const lock = await this.#lock
+    if (!lock) return
+    const leave = () => this.#file.connection.run('DELETE FROM processes WHERE id = ?', lock.process)
+    await this.#file.run(leave).catch(() => undefined)
+    lock[Symbol.dispose]()
   }
 
-  /** Adds the row of the process, and takes its lock in the same transaction: nobody sees the row without the lock. */
-  #enter(): number {
+  /** Takes the lock, and then adds the row of the process: nobody sees the row without the lock. */
+  async #enter(): Promise<ProcessLock> {
     const { connection, path } = this.#file
-    const number = connection.insert('INSERT INTO processes (pid) VALUES (?)', process.pid)
-    this.#lock = lockProcess(path, number)
-    this.#endDead(number)
-    // A process that died between its lock and its row has left a file.
+    const lock = lockProcess(path)
+    try {
+      const ended = await this.#file.run(() => {
+        // Another process removes lock files without a row in a transaction; it may have taken this one for left over while it was made.
+        if (stateOfProcess(path, lock.process) !== 'alive')
+          throw new StorageFailure(`${path}: the lock of this process was removed; try again`, { retryable: true })
+        connection.run('INSERT INTO processes (id, pid) VALUES (?, ?)', lock.process, process.pid)
+        this.#removeLeftOver()
+        return this.#endDead(lock.process)
+      })
+      for (const each of ended) removeLock(path, each)
+      return lock
+    } catch (error) {
+      lock[Symbol.dispose]()
+      throw error
+    }
+  }
+
+  /** Removes the lock files of processes that died before they had a row. */
+  #removeLeftOver(): void {
+    const { connection, path } = this.#file
     const known = new Set(connection.all('SELECT id FROM processes').map(({ id }) => Number(id)))
-    for (const each of lockedProcesses(path)) if (!known.has(each) && hasEnded(path, each)) removeLock(path, each)
-    return number
+    for (const each of lockedProcesses(path))
+      if (!known.has(each) && stateOfProcess(path, each) === 'ended') removeLock(path, each)
   }
 
   #startLook(): void {
-    this.#looking = this.#look().catch((error: unknown) => {
-      for (const listener of this.#onErrors) if (isError(error)) listener(error)
-    })
+    this.#looking = this.#look().then(
+      () => {
+        this.#reported = undefined
+      },
+      (error: unknown) => this.#report(asError(error)),
+    )
+  }
+
+  /** Reports an error once, although it comes again at each look. */
+  #report(error: Error): void {
+    if (error.message === this.#reported) return
+    this.#reported = error.message
+    for (const listener of this.#onErrors) listener(error)
   }
 
   async #look(): Promise<void> {
@@ -110,9 +145,9 @@ export class ProcessLife {
     const { connection, path } = this.#file
     const found = this.#file.read(() => {
       const expired = connection.get('SELECT 1 FROM sessions WHERE heartbeat_at + ttl < ? LIMIT 1', Date.now())
-      return expired !== undefined || this.#others(own).some((each) => hasEnded(path, each))
+      return expired !== undefined || this.#others(own).some((each) => stateOfProcess(path, each) === 'ended')
     })
-    if (found) await this.#file.run(() => this.#endDead(own))
+    if (found) for (const each of await this.#file.run(() => this.#endDead(own))) removeLock(path, each)
     if (this.#hasObsolete()) await this.#file.run(() => this.#deleteObsolete())
   }
 
@@ -143,17 +178,17 @@ export class ProcessLife {
     return this.#file.connection.all('SELECT id FROM processes WHERE id <> ?', own).map(({ id }) => Number(id))
   }
 
-  /** Ends the sessions of processes that have ended, and those whose heartbeats are missing. */
-  #endDead(own: number): void {
+  /** Ends the sessions of processes that have ended, and those whose heartbeats are missing. @returns the processes that have ended */
+  #endDead(own: number): number[] {
     const { connection, path } = this.#file
-    for (const dead of this.#others(own)) {
-      if (!hasEnded(path, dead)) continue
+    const ended = this.#others(own).filter((each) => stateOfProcess(path, each) === 'ended')
+    for (const dead of ended) {
       const sessions = connection.all('SELECT id, board FROM sessions WHERE process = ?', dead)
       for (const { id, board } of sessions) endSession(connection, { session: Number(id), board: Number(board) })
       connection.run('DELETE FROM processes WHERE id = ?', dead)
-      removeLock(path, dead)
     }
     const expired = connection.all('SELECT id, board FROM sessions WHERE heartbeat_at + ttl < ?', Date.now())
     for (const { id, board } of expired) endSession(connection, { session: Number(id), board: Number(board) })
+    return ended
   }
 }

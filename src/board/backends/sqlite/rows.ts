@@ -38,8 +38,14 @@ export function toSummary(row: Row): JobSummary {
   return { ...toQueueKey(row), claimed: row['session'] !== null, cancelled: row['cancelled_by'] !== null }
 }
 
+/** The posting of a job, wherever it is. */
+export const BODY = 'coalesce(body, (SELECT body FROM bodies WHERE job = jobs.id)) AS body'
+
+/** The size of a posting from which it has a row of its own, in bytes: about half a page of the file. */
+export const LARGE_BODY_BYTES = 2_048
+
 /** The columns of {@link toStoredJob}. */
-export const STORED_COLUMNS = 'id, body, life, revision, posted_at, written_at, due_when_ready'
+export const STORED_COLUMNS = `id, ${BODY}, life, revision, posted_at, written_at, due_when_ready`
 
 export function toStoredJob(row: Row): StoredJob | UnreadableJob {
   const id = jobId(row['id'])

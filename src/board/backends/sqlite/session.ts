@@ -44,6 +44,8 @@ export class SessionKeeper {
   #next = createDeferred()
   #isClosed = false
   #failures = 0
+  /** The message of the error of the last attempt. */
+  #reported: string | undefined
 
   constructor(options: SessionOptions) {
     this.#options = options
@@ -120,18 +122,26 @@ export class SessionKeeper {
   }
 
   async #heartbeat(session: SqliteSession): Promise<void> {
-    const { file, place, sink } = this.#options
+    const { file, place } = this.#options
     const sentAt = systemClock()
     try {
       const isThere = await file.run(() => renewSession(place.db, session.id))
       // The lease may have ended while the step waited: then another process may have been told that the session has ended.
       if (this.#current !== session || !session.lease.isValid()) return
+      this.#reported = undefined
       if (!isThere) this.noteEnded(session.id)
       else session.lease.extend(sentAt)
     } catch (error) {
-      sink.error(asError(error))
+      this.#report(asError(error))
     }
     if (this.#current === session) this.#schedule(session)
+  }
+
+  /** Reports an error once, although each attempt fails with it. */
+  #report(error: Error): void {
+    if (error.message === this.#reported) return
+    this.#reported = error.message
+    this.#options.sink.error(error)
   }
 
   #lose(id: number, why: string): void {
@@ -147,14 +157,15 @@ export class SessionKeeper {
 
   /** Ends the former session, whose row may still be there, and begins another one. */
   async #beginAgain(former: number): Promise<void> {
-    const { file, place, sink } = this.#options
+    const { file, place } = this.#options
     try {
       await file.run(() => endSession(place.db, { session: former, board: place.board }))
       if (!this.#isClosed) await this.begin()
       this.#failures = 0
+      this.#reported = undefined
     } catch (error) {
       if (this.#isClosed) return
-      sink.error(asError(error))
+      this.#report(asError(error))
       this.#failures += 1
       const pause = backoffDelay(this.#failures, { first: 50, max: 2_000 })
       this.#timer = startTimer(() => void this.#beginAgain(former), pause)

@@ -1,6 +1,6 @@
 /** Files that cannot be used, or not any more: one clear line each, and nothing that was acknowledged is lost. */
 import { existsSync } from 'node:fs'
-import { copyFile, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { copyFile, link, mkdtemp, readdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -8,7 +8,12 @@ import { openBoard } from '../../../../src/board/index.ts'
 import { openPersistence } from '../../../../src/persistence/index.ts'
 import { openDatabase } from '../../../../src/sqlite/driver.ts'
 import { openSqliteFile } from '../../../../src/sqlite/index.ts'
+import { count } from '../../../support/counts.ts'
 import { rejectionOf } from '../../events.ts'
+import { namesOn } from '../../jobs.ts'
+import { withFile } from './boards.ts'
+
+const ROUNDS = count({ test: 100, long: 1_000 })
 
 let folder: string
 let file: string
@@ -97,6 +102,74 @@ test('folders are made, and names with spaces and signs work', async () => {
   expect(existsSync(odd)).toBe(true)
 })
 
+describe('names of one file', () => {
+  test('a symbolic link leads to the locks of the file', async () => {
+    const link = join(folder, 'link.db')
+    await symlink(file, link)
+    await using board = await openBoard(`sqlite:${link}`)
+    await board.post('flow', {}, { name: 'linked' })
+    await using other = await openBoard(`sqlite:${file}`)
+    expect(await namesOn(other)).toEqual(['linked'])
+    expect((await readdir(folder)).filter((name) => name.startsWith('link.db-'))).toEqual([])
+  })
+
+  test('a hard link is refused: processes would not see each other', async () => {
+    await (await openBoard(`sqlite:${file}`)).close()
+    await link(file, join(folder, 'second.db'))
+    const error = await rejectionOf(openBoard(`sqlite:${file}`))
+    expect(error).toMatchObject({ code: 'JOBBOARD_UNSUPPORTED_CAPABILITY' })
+    expect(String(error)).toContain('has 2 names (hard links)')
+  })
+})
+
+describe('a damaged file', () => {
+  test('does not end the process that looks at it in the background', async () => {
+    await using board = await openBoard(`sqlite:${file}`)
+    const errors: string[] = []
+    board.on('error', ({ error }) => errors.push(String(error)))
+    withFile(file, (database) => database.exec('ALTER TABLE changes RENAME TO other'))
+    await expect.poll(() => errors.some((error) => error.includes('no such table: changes'))).toBe(true)
+    withFile(file, (database) => database.exec('ALTER TABLE other RENAME TO changes'))
+    await board.post('flow', {}, { name: 'later' })
+    expect(await namesOn(board)).toEqual(['later'])
+  })
+})
+
+test('a step that fails beside the opening of a board does not hinder it', async () => {
+  const opened = await openedFile()
+  const failing = rejectionOf(opened.run(() => JSON.parse('{')))
+  const opening = openBoard(`sqlite:${file}`)
+  expect(await failing).toBeInstanceOf(SyntaxError)
+  await (await opening).close()
+  await (await openBoard(`sqlite:${file}`)).close()
+  await opened.close()
+})
+
+test('the bell does not grow, and what is done after the end is refused', async () => {
+  const opened = await openedFile()
+  const board = await openBoard(`sqlite:${file}`)
+  for (let posted = 0; posted < 20; posted += 1) await board.post('flow', {})
+  expect((await stat(`${file}-bell`)).size).toBe(1)
+  await board.close()
+  await opened.close()
+  expect(await rejectionOf(opened.run(() => undefined))).toMatchObject({ code: 'JOBBOARD_INVALID_STATE' })
+})
+
+test('many opens and closes leave nothing', async () => {
+  const descriptors = async () => (await readdir('/proc/self/fd')).length
+  await (await openBoard(`sqlite:${file}`)).close()
+  const before = await descriptors()
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const board = await openBoard(`sqlite:${file}`)
+    if (round % 10 === 0) await board.post('flow', {})
+    await board.close()
+  }
+  expect(await descriptors()).toBeLessThanOrEqual(before)
+  expect((await readdir(folder)).sort()).toEqual(['jobs.db', 'jobs.db-bell'])
+  for (const table of ['processes', 'sessions'])
+    expect(withFile(file, (database) => database.prepare(`SELECT * FROM ${table}`).all())).toEqual([])
+})
+
 describe('a file that is replaced while it is open', () => {
   test('takes no job any more, and says why', async () => {
     await using board = await openBoard(`sqlite:${file}`)
@@ -118,7 +191,8 @@ describe('a file that is replaced while it is open', () => {
 describe('a file that cannot be written to', () => {
   test('on a full disk takes no job, and takes them again when there is room', async () => {
     await using board = await openBoard(`sqlite:${file}`)
-    const { connection, close } = await openedFile()
+    const opened = await openedFile()
+    const { connection } = opened
     // SQLite gives the same answer as on a full disk.
     connection.exec('PRAGMA max_page_count = 150')
     const posted: string[] = []
@@ -134,7 +208,7 @@ describe('a file that cannot be written to', () => {
     const found: string[] = []
     for await (const { uuid } of board.jobs({ ensureFresh: true })) found.push(uuid)
     expect(found.sort()).toEqual(posted.sort())
-    await close()
+    await opened.close()
   })
 
   test('because of its folder is refused when it is opened', async () => {
@@ -150,8 +224,7 @@ describe('a file that cannot be written to', () => {
   })
 })
 
-/** Returns the connection that the boards of this process share. */
-async function openedFile() {
-  const opened = await openSqliteFile({ path: file, synchronous: 'FULL', create: true })
-  return { connection: opened.connection, close: () => opened.close() }
+/** Opens the file as the boards of this process share it. */
+function openedFile() {
+  return openSqliteFile({ path: file, synchronous: 'FULL', create: true })
 }
