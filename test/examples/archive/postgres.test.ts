@@ -16,10 +16,9 @@ test('three conductors, one of them and then the database killed: every file is 
   const persistence = server.uri.replace('postgres@', 'postgres:hidden@')
   const places = ['--board', board, '--persistence', persistence]
   const demo = new Demo([folder, '--out', out, ...places, '--conductors', '3'])
-  const [victim] = await demo.conductorPids()
-  if (victim === undefined) throw new Error('there are no conductors')
+  const pids = await demo.conductorPids()
   await untilRecorded(out, 30)
-  await killAtWork(board, victim)
+  await killOneAtWork(board, pids)
   await untilRecorded(out, 60)
   await server.kill()
   await server.restart()
@@ -41,13 +40,12 @@ test('200 files on a board in Postgres, three conductors, one of them killed: ev
   const { folder, out, names } = await manyFiles()
   const board = `${server.uri}?board=demo&sessionTimeout=3s`
   const demo = new Demo([folder, '--out', out, '--board', board, '--conductors', '3'])
-  const [, victim] = await demo.conductorPids()
-  if (victim === undefined) throw new Error('there is no second conductor')
+  const pids = await demo.conductorPids()
   await demo.says(/^200 jobs posted$/m)
   await untilRecorded(out, 30)
-  await killAtWork(board, victim)
+  const victim = await killOneAtWork(board, pids)
   expect(await demo.exitCode(), demo.output).toBe(0)
-  expect(demo.output).toContain(`conductor 2 (process ${victim}) is gone (SIGKILL)`)
+  expect(demo.output).toContain(`conductor ${pids.indexOf(victim) + 1} (process ${victim}) is gone (SIGKILL)`)
   expect((await manifestOf(out)).map((entry) => pathOf(entry).toString()).sort()).toEqual(names.sort())
   expect(await wrongEntries(folder, out)).toEqual([])
   expect((await runsOf(out)).some((run) => run > 1)).toBe(true)
@@ -55,20 +53,32 @@ test('200 files on a board in Postgres, three conductors, one of them killed: ev
   expect(await left.countJobs()).toBe(0)
 })
 
-/** Kills the process while it owns a job: it is stopped, so that none ends between the look and the kill. */
-async function killAtWork(uri: string, pid: number): Promise<void> {
-  // At once: on a quiet machine all jobs are done before a board is open.
-  process.kill(pid, 'SIGSTOP')
+/**
+ * Kills one of the processes while it owns a job. All of them are stopped meanwhile, so that none ends its jobs between the look and the kill.
+ *
+ * @returns the process that was killed
+ */
+async function killOneAtWork(uri: string, pids: readonly number[]): Promise<number> {
+  const signal = (name: NodeJS.Signals, to: readonly number[]) => {
+    for (const pid of to) process.kill(pid, name)
+  }
+  signal('SIGSTOP', pids)
   await using board = await openBoard(uri)
   using _view = await board.view()
-  while (!(await ownsJob(board, pid))) {
-    // Between two looks it has to get as far as a claim, while the others do the rest of the jobs.
+  for (;;) {
+    for (const pid of pids) {
+      if (!(await ownsJob(board, pid))) continue
+      process.kill(pid, 'SIGKILL')
+      const others = pids.filter((other) => other !== pid)
+      signal('SIGCONT', others)
+      return pid
+    }
+    if ((await board.countJobs()) === 0) throw new Error('all jobs were done before')
     const claimed = new Promise((resolve) => board.on('claimed', resolve))
-    process.kill(pid, 'SIGCONT')
+    signal('SIGCONT', pids)
     await claimed
-    process.kill(pid, 'SIGSTOP')
+    signal('SIGSTOP', pids)
   }
-  process.kill(pid, 'SIGKILL')
 }
 
 async function ownsJob(board: JobBoard, pid: number): Promise<boolean> {
