@@ -62,13 +62,17 @@ async function openZooKeeper(uri: ResourceUri, options: OpenBoardOptions): Promi
 }
 
 async function openSqlite(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {
-  const { create, auth, sasl, tls, acl } = options
+  const { create, log, auth, sasl, tls, acl } = options
   if ((Array.isArray(auth) ? auth.length > 0 : auth) || sasl || tls || acl)
     throw new InvalidArgument(
       `board ${uri.printable}: the mode of the file decides who may use it; omit auth, sasl, tls and acl`,
     )
   const { sqliteBackend } = await import('./backends/sqlite/index.ts')
-  return sqliteBackend(uri, { who: boardSettings(options).who, ...(create === undefined ? {} : { create }) })
+  return sqliteBackend(uri, {
+    who: boardSettings(options).who,
+    ...(create === undefined ? {} : { create }),
+    ...(log ? { log } : {}),
+  })
 }
 
 async function openPostgres(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {

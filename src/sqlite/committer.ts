@@ -5,16 +5,17 @@
  * | a step | what becomes of it |
  * |---|---|
  * | returns | its caller receives the value after the commit |
- * | throws an error of this library | it is refused: its caller receives the error after the commit of the others. It must throw before it changes anything |
+ * | throws an error of this library | it is refused: its caller receives the error after the commit of the others. What it changed before that is committed |
  * | throws another error, or the commit fails | the transaction is rolled back. If it had several steps, each is then run in a transaction of its own |
  *
  * While another process writes, the transaction is tried again after a millisecond. SQLite's own busy handler sleeps longer and longer instead:
  * beside seven other processes that wrote all the time, one process was given 2 transactions in 4 s, and another one 17,981.
  */
 import { createDeferred, type Deferred } from '../core/async/abort.ts'
-import { JobboardError, NotConnected } from '../core/errors.ts'
+import { JobboardError } from '../core/errors.ts'
 import { type Result, toFailed } from '../core/result.ts'
 import { monotonic } from '../core/time.ts'
+import { BUSY_PAUSE_MS, busyError, MAX_BUSY_MS } from './busy.ts'
 import type { SqliteConnection } from './connection.ts'
 import { isBusy, toFileError } from './errors.ts'
 
@@ -29,7 +30,7 @@ export interface CommitterOptions {
   readonly path: string
   /** Called before each transaction. Throws an error of this library if the file cannot be written to any more. */
   readonly assertUsable: () => void
-  /** Called after each commit, before the callers receive their answers. Never throws. */
+  /** Called after each transaction, before the callers receive their answers. Never throws. */
   readonly onCommitted: () => void
   /** Returns who may have the write lock, for the error of a step that has waited for it in vain. */
   readonly describeOthers: () => string
@@ -37,10 +38,6 @@ export interface CommitterOptions {
 
 /** The maximum number of steps of a transaction: other processes wait for its end. */
 const MAX_STEPS = 250
-/** The pause before another try while another process writes, in milliseconds: timers allow no shorter one. */
-const BUSY_PAUSE_MS = 1
-/** The time after which waiting for the write lock is given up, in milliseconds. */
-const MAX_BUSY_MS = 10_000
 
 export class Committer {
   readonly #options: CommitterOptions
@@ -111,8 +108,7 @@ export class Committer {
     this.#busySince = undefined
     this.#queue.splice(0, steps.length)
     const { path, describeOthers } = this.#options
-    const why = `another process has had its write lock for ${MAX_BUSY_MS / 1_000} s${describeOthers()}`
-    const error = new NotConnected(`${path}: ${why}; nothing was changed`)
+    const error = busyError(path, describeOthers())
     for (const { deferred } of steps) deferred.reject(error)
   }
 

@@ -51,6 +51,11 @@ function isFull(error: unknown): boolean {
   return Object(error).errcode === IOERR_SHMSIZE
 }
 
+/** A refusal because another connection reads or writes at this moment, where SQLite answers with a row in place of an error. */
+export class BusyError extends Error {
+  readonly errcode = CODES.BUSY
+}
+
 /** Returns whether a statement was refused only because another connection writes, or recovers the file, at this moment. */
 export function isBusy(error: unknown): boolean {
   const code = primaryCode(error)
@@ -66,7 +71,8 @@ export function isBusy(error: unknown): boolean {
  * | READONLY, PERM, CANTOPEN | AccessDenied | give this user access to the file and its folder |
  * | CORRUPT, NOTADB | StorageFailure | restore the file |
  * | IOERR | StorageFailure | look at the disk, and restart the process |
- * | BUSY | NotConnected | the call may be repeated |
+ * | BUSY, LOCKED, PROTOCOL | NotConnected | the call may be repeated |
+ * | others | StorageFailure | it is a defect, or somebody has changed the tables |
  */
 export function toFileError(error: unknown, file: string): unknown {
   if (error instanceof JobboardError || !isError(error)) return error
@@ -90,12 +96,16 @@ export function toFileError(error: unknown, file: string): unknown {
       return new StorageFailure(`${file} is damaged (${error.message}); restore it from a backup`, options)
     case CODES.NOTADB:
       return new StorageFailure(`${file} is not an SQLite database; name another file, or restore this one`, options)
+    case CODES.BUSY:
+    case CODES.LOCKED:
+    case CODES.PROTOCOL:
+      return new NotConnected(`${file}: ${messageOf(error)}; try again`, options)
     case CODES.IOERR:
       return new StorageFailure(
         `${file} cannot be read or written (${error.message}); look at its disk, and restart this process`,
         options,
       )
     default:
-      return new NotConnected(`${file}: ${messageOf(error)}`, options)
+      return new StorageFailure(`${file}: ${messageOf(error)}`, options)
   }
 }

@@ -6,23 +6,22 @@
  */
 import { closeSync, existsSync, openSync, realpathSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { asError, InvalidState, isError, NotConnected, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
-import { monotonic, sleep, startInterval } from '../core/time.ts'
+import { asError, InvalidState, isError, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
+import { startInterval } from '../core/time.ts'
 import { Bell } from './bell.ts'
+import { retryWhileBusy } from './busy.ts'
 import { Committer } from './committer.ts'
 import { SqliteConnection, type Synchronous } from './connection.ts'
 import { isBusy, toFileError } from './errors.ts'
 import { hasTables, prepareTables } from './format.ts'
-import { prepareFolder, type SqliteLocation } from './location.ts'
+import { assertLocal, prepareFolder, type SqliteLocation } from './location.ts'
 
 /** The time between two looks for commits of others that no bell has announced, in milliseconds. */
-const LOOK_PERIOD_MS = 250
+const COMMIT_POLL_MS = 250
 /** The size of the write-ahead log from which it is written back to the file, in bytes. */
 const CHECKPOINT_BYTES = 4 * 1_024 * 1_024
 /** The number of commits between two looks at the size of the write-ahead log. */
-const COMMITS_PER_LOOK = 50
-/** The time for which an open waits for another process that writes, in milliseconds. */
-const MAX_OPENING_MS = 10_000
+const COMMITS_PER_SIZE_CHECK = 50
 
 const files = new Map<string, SqliteFile>()
 
@@ -34,19 +33,13 @@ const files = new Map<string, SqliteFile>()
 export async function openSqliteFile(location: SqliteLocation): Promise<SqliteFile> {
   prepareFolder(location)
   const path = resolvePath(location.path)
-  for (const until = monotonic() + MAX_OPENING_MS; ; ) {
-    try {
-      const file = files.get(path) ?? new SqliteFile(path)
-      file.addUser(location.synchronous)
-      files.set(path, file)
-      return file
-    } catch (error) {
-      if (!isBusy(error)) throw toFileError(error, path)
-      if (monotonic() > until)
-        throw new NotConnected(`${path}: another process has had its write lock for ${MAX_OPENING_MS / 1_000} s`)
-    }
-    await sleep(1)
-  }
+  assertLocal(path)
+  return retryWhileBusy(path, () => {
+    const file = files.get(path) ?? new SqliteFile(path)
+    files.set(path, file)
+    file.addUser(location.synchronous)
+    return file
+  })
 }
 
 /**
@@ -69,13 +62,14 @@ function resolvePath(path: string): string {
   }
 }
 
-/** @throws StorageFailure where the log of a file is, which has been moved away */
+/** Creates an empty file. @throws StorageFailure if its log is there without it: somebody has moved the file away */
 function createFile(path: string): void {
   if (existsSync(`${path}-wal`))
     throw new StorageFailure(`${path} is missing, but its log ${basename(path)}-wal is there; put the file back`)
   closeSync(openSync(path, 'a'))
 }
 
+/** A file that this process has open. */
 export class SqliteFile {
   readonly path: string
   readonly connection: SqliteConnection
@@ -83,7 +77,7 @@ export class SqliteFile {
   readonly #bell: Bell
   readonly #identity: string
   readonly #listeners = new Set<() => void>()
-  readonly #onErrors = new Set<(error: Error) => void>()
+  readonly #errorListeners = new Set<(error: Error) => void>()
   readonly #timer: NodeJS.Timeout
   #users = 0
   #isClosed = false
@@ -114,12 +108,12 @@ export class SqliteFile {
       onCommitted: () => this.#onCommitted(),
       describeOthers: () => this.#describeOthers(),
     })
-    this.#timer = startInterval(() => this.#look(), LOOK_PERIOD_MS).unref()
+    this.#timer = startInterval(() => this.#look(), COMMIT_POLL_MS).unref()
   }
 
   #prepare(): void {
     const { connection } = this
-    // Checkpoints only when the whole log can be reset: other kinds may damage the file in releases of SQLite before 3.51.3.
+    // SQLite's own checkpoints are off: see `checkpoint`.
     connection.exec('PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32000; PRAGMA wal_autocheckpoint = 0')
     connection.exec('PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON')
     if (!hasTables(connection)) connection.transact(() => prepareTables(connection, this.path))
@@ -144,10 +138,23 @@ export class SqliteFile {
 
   /** Calls the listener with errors of the background work, until the returned function is called. */
   onError(listener: (error: Error) => void): () => void {
-    this.#onErrors.add(listener)
+    this.#errorListeners.add(listener)
     return () => {
-      this.#onErrors.delete(listener)
+      this.#errorListeners.delete(listener)
     }
+  }
+
+  /**
+   * Returns a warning if this SQLite can damage a file; undefined for a sound one. Releases before 3.51.3 can do so when a connection commits while
+   * another one resets the log. The checkpoints here avoid that, but those of other programs may not.
+   */
+  get versionWarning(): string | undefined {
+    const version = String(this.connection.get('SELECT sqlite_version() AS version')?.['version'])
+    const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number)
+    const number = major * 1_000_000 + minor * 1_000 + patch
+    if (number >= 3_051_003 || (number >= 3_050_007 && number < 3_051_000)) return undefined
+    const why = `SQLite ${version} can damage a file whose log another program resets (mended in 3.51.3 and 3.50.7)`
+    return `${this.path}: ${why}; update Node.js, and let no other program write to the file`
   }
 
   /** Runs a step in the next transaction: see `committer.ts`. @throws InvalidState when the file is closed */
@@ -156,10 +163,10 @@ export class SqliteFile {
     return this.#committer.run(work)
   }
 
-  /** Runs reads. @throws AccessDenied, StorageFailure, NotConnected in place of errors of SQLite */
+  /** Runs reads that see one state of the file. @throws AccessDenied, StorageFailure, NotConnected in place of errors of SQLite */
   read<T>(work: () => T): T {
     try {
-      return work()
+      return this.connection.read(work)
     } catch (error) {
       throw toFileError(error, this.path)
     }
@@ -185,34 +192,38 @@ export class SqliteFile {
     })
     this.#announce()
     this.#commits += 1
-    if (this.#commits % COMMITS_PER_LOOK === 0) this.#checkpoint()
+    if (this.#commits % COMMITS_PER_SIZE_CHECK === 0) this.#checkpoint()
   }
 
   /** Announces commits of other processes, if there are any. */
   #look(): void {
     this.#inBackground(() => {
       const version = Number(this.connection.get('PRAGMA data_version')?.['data_version'])
-      if (version === this.#dataVersion) return
+      // A listener that has failed hears of it again at the next look.
+      if (version === this.#dataVersion || !this.#announce()) return
       this.#dataVersion = version
-      this.#announce()
+      this.#reported = undefined
     })
   }
 
-  #announce(): void {
-    for (const listener of this.#listeners) this.#inBackground(listener)
+  /** Calls the listeners. @returns whether all of them succeeded */
+  #announce(): boolean {
+    return [...this.#listeners].map((listener) => this.#inBackground(listener)).every((isDone) => isDone)
   }
 
-  /** Does work whose errors nobody awaits: a damaged file must not end the process. */
-  #inBackground(work: () => void): void {
+  /** Does work whose errors nobody awaits: a damaged file must not end the process. @returns whether it succeeded */
+  #inBackground(work: () => void): boolean {
     try {
       work()
+      return true
     } catch (error) {
-      if (isBusy(error) || this.#isClosed) return
+      if (isBusy(error) || this.#isClosed) return false
       const reported = asError(toFileError(error, this.path))
       // It comes again at each look.
-      if (reported.message === this.#reported) return
+      if (reported.message === this.#reported) return false
       this.#reported = reported.message
-      for (const listener of this.#onErrors) listener(reported)
+      for (const listener of this.#errorListeners) listener(reported)
+      return false
     }
   }
 
@@ -229,9 +240,10 @@ export class SqliteFile {
 
   /** Writes the log back to the file. While another connection reads, the log cannot be reset, and it is tried again when the log has grown. */
   #checkpoint(): void {
-    const size = sizeOf(`${this.path}-wal`)
-    if (size < this.#checkpointFrom) return
+    let size = 0
     try {
+      size = sizeOf(`${this.path}-wal`)
+      if (size < this.#checkpointFrom) return
       const row = this.connection.get('PRAGMA wal_checkpoint(TRUNCATE)')
       this.#checkpointFrom = row?.['busy'] === 0 ? CHECKPOINT_BYTES : size + CHECKPOINT_BYTES
     } catch (error) {

@@ -9,7 +9,7 @@ export interface SqliteLocation {
   /** The absolute path of the file. */
   readonly path: string
   readonly synchronous: Synchronous
-  /** Whether a missing file, board or table is created. */
+  /** Whether a missing file or board is created. */
   readonly create: boolean
 }
 
@@ -22,7 +22,7 @@ export function parseSqliteLocation(
   {
     parameters = [],
     create = true,
-  }: { readonly parameters?: readonly string[]; readonly create?: boolean | undefined },
+  }: { readonly parameters?: readonly string[]; readonly create?: boolean | undefined } = {},
 ): SqliteLocation {
   const { authority, path, printable } = uri
   assertParameters(uri, [...PARAMETERS, ...parameters])
@@ -32,12 +32,12 @@ export function parseSqliteLocation(
     )
   return {
     path: resolve(path),
-    synchronous: chooseOf(uri, 'synchronous', { full: 'FULL', normal: 'NORMAL' } as const) ?? 'FULL',
-    create: create && (chooseOf(uri, 'create', { true: true, false: false }) ?? true),
+    synchronous: readChoice(uri, 'synchronous', { full: 'FULL', normal: 'NORMAL' } as const) ?? 'FULL',
+    create: create && (readChoice(uri, 'create', { true: true, false: false }) ?? true),
   }
 }
 
-function chooseOf<T>(
+function readChoice<T>(
   { parameters, printable }: ResourceUri,
   name: string,
   known: Readonly<Record<string, T>>,
@@ -48,7 +48,10 @@ function chooseOf<T>(
   throw new InvalidArgument(`${printable}: ${name} must be ${Object.keys(known).join(' or ')}, got '${text}'`)
 }
 
-/** Network file systems by the numbers that Linux gives them. Their locks are not those of one machine, and shared memory does not work on them. */
+/**
+ * Network file systems, by the numbers that Linux gives them; other systems are not checked. SQLite's log needs memory that all processes share, which
+ * a network file system does not give, and its locks may fail.
+ */
 const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
   [0x6969, 'NFS'],
   [0x517b, 'SMB'],
@@ -62,8 +65,7 @@ const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
 /**
  * Creates the folder of the file where it is missing.
  *
- * @throws NotFound with `create: false` if there is no such file; UnsupportedCapability on a network file system; InvalidArgument if the folder
- *   cannot be made
+ * @throws NotFound with `create: false` if there is no such file; InvalidArgument if the folder cannot be made
  */
 export function prepareFolder({ path, create }: SqliteLocation): void {
   const folder = dirname(path)
@@ -74,7 +76,11 @@ export function prepareFolder({ path, create }: SqliteLocation): void {
   } catch (cause) {
     throw new InvalidArgument(`${folder} cannot be made: ${messageOf(cause)}; name another folder`, { cause })
   }
-  const network = NETWORK_FILE_SYSTEMS.get(statfsSync(folder).type)
+}
+
+/** @throws UnsupportedCapability for a file on a network file system */
+export function assertLocal(path: string): void {
+  const network = NETWORK_FILE_SYSTEMS.get(statfsSync(dirname(path)).type)
   if (network === undefined) return
   throw new UnsupportedCapability(
     `${path} is on a network file system (${network}), whose locks SQLite cannot rely on; use a local disk, or a board on a server`,

@@ -7,7 +7,7 @@ import { randomInt } from 'node:crypto'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { shareAccess } from './access.ts'
-import { openDatabase } from './driver.ts'
+import { openDatabase, type SqliteDatabase } from './driver.ts'
 import { isBusy } from './errors.ts'
 
 /** The lock of this process. */
@@ -16,7 +16,7 @@ export interface ProcessLock extends Disposable {
   readonly process: number
 }
 
-/** Random numbers below this are exact in SQL and in JavaScript. */
+/** `randomInt` takes a range below 2^48. */
 const MAX_NUMBER = 2 ** 47
 
 /**
@@ -33,6 +33,7 @@ export function lockProcess(file: string): ProcessLock {
     shareAccess(path, { like: file })
   } catch (error) {
     database.close()
+    rmSync(path, { force: true })
     throw error
   }
   return {
@@ -44,21 +45,23 @@ export function lockProcess(file: string): ProcessLock {
   }
 }
 
-/** `alive`: the process holds its lock. `ended`: its lock is free. `unknown`: somebody has removed the file of its lock. */
+/** `alive`: the process holds its lock. `ended`: its lock is free. `unknown`: its lock file was removed, or cannot be used by this user. */
 export type ProcessState = 'alive' | 'ended' | 'unknown'
 
+/** Returns the state of a process, as its lock shows it. */
 export function stateOfProcess(file: string, process: number): ProcessState {
   const path = lockPath(file, process)
   if (!existsSync(path)) return 'unknown'
-  const database = openDatabase(path)
+  let database: SqliteDatabase | undefined
   try {
+    database = openDatabase(path)
     database.exec('BEGIN IMMEDIATE; ROLLBACK')
     return 'ended'
   } catch (error) {
-    if (isBusy(error)) return 'alive'
-    throw error
+    // One lock file that cannot be used must not keep the others from being looked at.
+    return isBusy(error) ? 'alive' : 'unknown'
   } finally {
-    database.close()
+    database?.close()
   }
 }
 

@@ -8,6 +8,7 @@
 -- - Numbers have ranges: a number above 2^53 in any row would make every read of it fail.
 -- - Text that users choose is stored as `encodeText` returns it: some releases of SQLite cut it at a NUL character.
 
+-- limits, records and history count the changes of these; fence is the newest one.
 CREATE TABLE boards (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, paused INTEGER NOT NULL DEFAULT 0, fence INTEGER NOT NULL DEFAULT 0,
   limits INTEGER NOT NULL DEFAULT 0, records INTEGER NOT NULL DEFAULT 0, history INTEGER NOT NULL DEFAULT 0,
@@ -15,7 +16,7 @@ CREATE TABLE boards (
 ) STRICT;
 
 -- A process is alive while it holds the lock of its file, FILE-process-id.
-CREATE TABLE processes (id INTEGER PRIMARY KEY AUTOINCREMENT, pid INTEGER NOT NULL, CHECK (min(id, pid) >= 0 AND max(id, pid) < 9e15)) STRICT;
+CREATE TABLE processes (id INTEGER PRIMARY KEY, pid INTEGER NOT NULL, CHECK (min(id, pid) >= 0 AND max(id, pid) < 9e15)) STRICT;
 CREATE TABLE sessions (
   id INTEGER PRIMARY KEY AUTOINCREMENT, board INTEGER NOT NULL, process INTEGER NOT NULL, who TEXT NOT NULL, ttl REAL NOT NULL,
   heartbeat_at REAL NOT NULL, CHECK (min(id, board, process) >= 0 AND max(id, board, process) < 9e15)
@@ -45,13 +46,18 @@ CREATE TABLE key_windows (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX key_windows_by_end ON key_windows (until);
 
+-- The resources that claims hold.
 CREATE TABLE permits (
   board INTEGER NOT NULL, name TEXT NOT NULL, job INTEGER NOT NULL, exclusive INTEGER NOT NULL, PRIMARY KEY (board, name, job),
   CHECK (board BETWEEN 0 AND 9e15 AND job BETWEEN 0 AND 9e15)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX permits_by_job ON permits (job);
 
-CREATE TABLE slots (board INTEGER NOT NULL, key TEXT NOT NULL, job INTEGER NOT NULL, PRIMARY KEY (board, key, job)) STRICT, WITHOUT ROWID;
+-- The slots of limits that claims hold, and the tokens that they have taken: arrival is explained in `model/limits.ts`.
+CREATE TABLE slots (
+  board INTEGER NOT NULL, key TEXT NOT NULL, job INTEGER NOT NULL, PRIMARY KEY (board, key, job),
+  CHECK (board BETWEEN 0 AND 9e15 AND job BETWEEN 0 AND 9e15)
+) STRICT, WITHOUT ROWID;
 CREATE INDEX slots_by_job ON slots (job);
 CREATE TABLE tokens (
   board INTEGER NOT NULL, key TEXT NOT NULL, arrival REAL NOT NULL, interval REAL NOT NULL, burst REAL NOT NULL,
@@ -101,6 +107,7 @@ CREATE TABLE entities (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX entities_by_session ON entities (session);
 
+-- job is the number of the session for the kind ended. name is the uuid of a batch, or [kind, id] of a record.
 CREATE TABLE changes (
   number INTEGER PRIMARY KEY, board INTEGER NOT NULL, kind TEXT NOT NULL, job INTEGER, rank INTEGER, due REAL, name TEXT,
   CHECK (min(number, board, coalesce(job, 0)) >= 0 AND max(number, board, coalesce(job, 0)) < 9e15 AND coalesce(rank, 0) BETWEEN 0 AND 4)

@@ -69,6 +69,7 @@ export class SqlitePersistence implements Persistence {
 
   async updateBook(uuid: string, { meta }: { meta: Meta }): Promise<void> {
     assertUuid(uuid, "a book's uuid")
+    // Before the transaction: it throws for meta that is not plain data.
     toBytes(meta)
     return this.#step(() => {
       const changed = toBytes({ ...parseBook(this.#requireBook(uuid)).meta, ...meta })
@@ -246,10 +247,11 @@ export class SqlitePersistence implements Persistence {
 
   /** Runs reads that see one state of the file. */
   #read<T>(work: () => T): Promise<T> {
-    return this.#translate(async () => this.#requireFile().read(() => this.#db.read(work)))
+    this.#lifecycle.assertRunning()
+    return this.#translate(async () => this.#requireFile().read(work))
   }
 
-  /** Converts errors of the file to StorageFailure. */
+  /** Converts the errors of {@link PASSING} and {@link LASTING} to StorageFailure. */
   async #translate<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()

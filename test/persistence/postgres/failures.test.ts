@@ -138,7 +138,7 @@ test('an acquire whose answer was lost is repeated', async () => {
 test('a database that stays away is a StorageFailure that says so, and a closed one ends the waiting', async () => {
   await using proxy = await startProxy({ port: server.port })
   const address = `postgres://postgres:hidden@127.0.0.1:${proxy.port}/postgres?schema=${schema}`
-  await using brief = await openPersistence(`${address}&retryFor=100ms`)
+  await using brief = await openPersistence(`${address}&retryFor=1s`)
   await using long = await openPersistence(`${address}&retryFor=1d`)
   const [one, other] = [await brief.acquire(requestOf('one', 1)), await long.acquire(requestOf('other', 1))]
   const repeated: string[] = []

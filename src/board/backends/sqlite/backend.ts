@@ -5,6 +5,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ClaimLost, InvalidState, NotConnected, NotFound } from '../../../core/errors.ts'
+import type { Logger } from '../../../core/log.ts'
 import { catchError, type Result, settleEach } from '../../../core/result.ts'
 import { encodeText } from '../../../core/texts.ts'
 import { openSqliteFile, type SqliteFile, type SqliteLocation } from '../../../sqlite/index.ts'
@@ -62,6 +63,7 @@ export interface SqliteBackendOptions extends WindowSize {
   readonly who: string
   /** The TTL of the session, in milliseconds. */
   readonly sessionTimeout: number
+  readonly log?: Logger
 }
 
 /** The parts of an open board. */
@@ -125,6 +127,7 @@ export class SqliteBackend implements Backend {
   async open(sink: BackendSink): Promise<void> {
     const { location, board: name, sessionTimeout: ttl, who } = this.#options
     const file = await openSqliteFile(location)
+    if (file.versionWarning !== undefined) this.#options.log?.warn(file.versionWarning)
     let life: ProcessLife | undefined
     try {
       const board = await this.#boardNumber(file, name)
@@ -132,6 +135,7 @@ export class SqliteBackend implements Backend {
       this.#board = this.#assemble({ file, sink, life, board, ttl, who })
       await this.#board.keeper.begin()
     } catch (error) {
+      await this.#board?.keeper.close()
       this.#board?.unlisten()
       this.#board = undefined
       await life?.end()

@@ -49,8 +49,11 @@ export class ClaimSteps {
     const gate = db.get('SELECT paused, fence FROM boards WHERE id = ?', board)
     if (gate?.['paused'] !== 0) throw new Unclaimable(`${id}: the board is paused`)
     const row = jobs.requireUnclaimed(id, revision)
-    if (row['due_when_ready'] !== null) throw new Unclaimable(`${id}: it waits for other jobs`)
+    if (row['due_when_ready'] !== null)
+      throw new Unclaimable(`${id}: it waits for other jobs, or is cancelled because of one`)
     const job = Number(row['id'])
+    // Before the first change: it throws for a posting that cannot be encoded.
+    const life = encodeLife(posting, 'msgpack')
     const wanted = resources.requireFree(job, posting)
     const arrivals = limits ? this.#options.limits.take(job, id, limits) : []
     resources.hold(job, wanted)
@@ -60,12 +63,13 @@ export class ClaimSteps {
     db.run('UPDATE boards SET fence = ? WHERE id = ?', fence, board)
     db.run(
       `UPDATE jobs SET life = ?, ran = 1, revision = revision + 1, written_at = ?, due_at = 0, session = ?, who = ? WHERE id = ?`,
-      ...[encodeLife(posting, 'msgpack'), at, session, encodeText(who), job],
+      ...[life, at, session, encodeText(who), job],
     )
     changes.add('claimed', job)
     return { revision: revision + 1, fence: BigInt(fence), arrivals }
   }
 
+  /** Ends the claim that a session holds. */
   settle(settlement: Settlement, session: number): Settled {
     const { jobs } = this.#options
     const { id, kind, revision, posting, history } = settlement
@@ -79,6 +83,7 @@ export class ClaimSteps {
     return doomed
   }
 
+  /** Ends the claim that any session holds at the revision. */
   release({ id, revision, posting }: ReleaseRequest): ReleaseOutcome {
     const { jobs } = this.#options
     const row = jobs.find(id)

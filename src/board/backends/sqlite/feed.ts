@@ -55,7 +55,7 @@ export class ChangeFeed {
     this.#options = options
   }
 
-  /** Begins after the newest change: the caller reads the present state otherwise. */
+  /** Skips all changes up to now, and reports the number of jobs and whether the board is paused. The caller reads the rest of the state. */
   begin(): void {
     const { place, sink } = this.#options
     const row = place.db.get(
@@ -79,8 +79,8 @@ export class ChangeFeed {
       'SELECT number, board, kind, job AS id, rank, due AS due_at, name FROM changes WHERE number > ? ORDER BY number LIMIT ?'
     for (;;) {
       const rows = place.db.all(sql, this.#last, CHANGES_PER_READ)
-      const [first, last] = [Number(rows[0]?.['number']), Number(rows.at(-1)?.['number'])]
       if (rows.length === 0) return
+      const [first, last] = [Number(rows[0]?.['number']), Number(rows.at(-1)?.['number'])]
       // Numbers have no gaps: the changes in between were deleted, because this process was stopped for long.
       if (first !== this.#last + 1) {
         this.begin()

@@ -1,5 +1,6 @@
 /** Opens SQLite boards by URI: `sqlite:./jobs.db?board=NAME&synchronous=normal&sessionTimeout=10s&window=10000&create=false` */
 import { InvalidArgument } from '../../../core/errors.ts'
+import type { Logger } from '../../../core/log.ts'
 import { type ResourceUri, readDurationParameter } from '../../../core/uri.ts'
 import { parseSqliteLocation } from '../../../sqlite/index.ts'
 import type { Backend } from '../../backend.ts'
@@ -12,7 +13,7 @@ const DEFAULT_TTL_MS = 10_000
 /** Creates the backend for a URI. @throws InvalidArgument for an invalid path or parameter */
 export function sqliteBackend(
   uri: ResourceUri,
-  { who, create }: { readonly who: string; readonly create?: boolean },
+  { who, create, log }: { readonly who: string; readonly create?: boolean; readonly log?: Logger },
 ): Backend {
   const location = parseSqliteLocation(uri, {
     parameters: ['board', 'sessionTimeout', 'window', 'windowBytes'],
@@ -22,5 +23,14 @@ export function sqliteBackend(
   if (board === '') throw new InvalidArgument(`${uri.printable}: board must not be empty; omit it, or name a board`)
   const sessionTimeout = readDurationParameter(uri, 'sessionTimeout') ?? DEFAULT_TTL_MS
   if (sessionTimeout <= 0) throw new InvalidArgument(`${uri.printable}: sessionTimeout must be longer than 0`)
-  return new SqliteBackend({ uri: uri.printable, location, board, who, sessionTimeout, ...windowSizeOf(uri) })
+  const size = windowSizeOf(uri)
+  return new SqliteBackend({
+    uri: uri.printable,
+    location,
+    board,
+    who,
+    sessionTimeout,
+    ...size,
+    ...(log ? { log } : {}),
+  })
 }

@@ -1,7 +1,8 @@
 /**
  * The jobs on a board, and what begins and ends with them: keys, dependencies, batches, trash, history.
  *
- * A step checks everything before it changes anything. What it throws is a refusal, and what it changed before that would be committed.
+ * A step checks everything before it changes anything: what it throws is a refusal, and what it changed before that would be committed. Only a claim
+ * applies changed rates of limits first, which count also if it is refused.
  */
 import { encode } from '../../../core/codec.ts'
 import { NotFound, Unclaimable } from '../../../core/errors.ts'
@@ -93,7 +94,7 @@ export class Jobs {
     return row
   }
 
-  /** Writes the part of the posting that claims change, of a job that is unclaimed from now on. */
+  /** Ends the claim of a job that stays on the board, and stores what the claim changed of its posting. */
   giveBack(job: number, posting: Posting): void {
     const { place, changes } = this.#options
     const at = place.now()

@@ -6,7 +6,7 @@
  * |---|---|---|
  * | ends, however | is free at once | at the next look of any process, after at most half a second |
  * | is stopped, or hangs | is held | when its heartbeats have been missing for the time of its session |
- * | lives, and somebody removed the file of its lock | is not known | as those of a stopped process |
+ * | ends, and somebody removed its lock file | is not known | when its heartbeats have been missing for the time of its session |
  */
 import { asError, StorageFailure } from '../../../core/errors.ts'
 import { startInterval } from '../../../core/time.ts'
@@ -15,16 +15,17 @@ import {
   lockProcess,
   type ProcessLock,
   removeLock,
+  retryWhileBusy,
   type SqliteFile,
   stateOfProcess,
 } from '../../../sqlite/index.ts'
 import { endSession } from './sessions.ts'
 
 /** The time between two looks for processes that have ended, in milliseconds. */
-const LOOK_PERIOD_MS = 500
+const PROCESS_POLL_MS = 500
 /** The time for which changes are kept, in milliseconds: a process that has read none for longer lists its boards again. */
 const CHANGE_RETENTION_MS = 30_000
-/** The maximum number of rows that one look deletes of a table: other steps wait for it. */
+/** The maximum number of changes that one look deletes: other steps wait for it. */
 const MAX_DELETED = 10_000
 
 const lives = new Map<SqliteFile, ProcessLife>()
@@ -46,6 +47,7 @@ export class ProcessLife {
   #looking: Promise<void> = Promise.resolve()
   /** The numbers of the newest change at earlier looks, oldest first. */
   readonly #samples: { readonly at: number; readonly newest: number }[] = []
+  #isLooking = false
   /** The message of the error of the last look. */
   #reported: string | undefined
   /** The number up to which changes are not needed any more. */
@@ -71,7 +73,7 @@ export class ProcessLife {
       if (this.#users === 0) lives.delete(this.#file)
       throw error
     }
-    this.#timer ??= startInterval(() => this.#startLook(), LOOK_PERIOD_MS).unref()
+    this.#timer ??= startInterval(() => this.#startLook(), PROCESS_POLL_MS).unref()
   }
 
   /** Calls the listener with errors of the looks, until the returned function is called. */
@@ -98,7 +100,8 @@ export class ProcessLife {
   /** Takes the lock, and then adds the row of the process: nobody sees the row without the lock. */
   async #enter(): Promise<ProcessLock> {
     const { connection, path } = this.#file
-    const lock = lockProcess(path)
+    // Another process may look at the lock file while it is made.
+    const lock = await retryWhileBusy(path, () => lockProcess(path))
     try {
       const ended = await this.#file.run(() => {
         // Another process removes lock files without a row in a transaction; it may have taken this one for left over while it was made.
@@ -125,7 +128,13 @@ export class ProcessLife {
   }
 
   #startLook(): void {
-    this.#looking = this.#look().then(
+    // A look can wait for the write lock for long.
+    if (this.#isLooking) return
+    this.#isLooking = true
+    const look = this.#look().finally(() => {
+      this.#isLooking = false
+    })
+    this.#looking = look.then(
       () => {
         this.#reported = undefined
       },
@@ -189,6 +198,13 @@ export class ProcessLife {
     }
     const expired = connection.all('SELECT id, board FROM sessions WHERE heartbeat_at + ttl < ?', Date.now())
     for (const { id, board } of expired) endSession(connection, { session: Number(id), board: Number(board) })
+    // Of a process without a lock file only its sessions say that it lives; a restored backup has such rows, too.
+    for (const each of this.#others(own))
+      if (stateOfProcess(path, each) === 'unknown')
+        connection.run(
+          'DELETE FROM processes WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM sessions WHERE process = ?1)',
+          each,
+        )
     return ended
   }
 }

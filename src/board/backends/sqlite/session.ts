@@ -82,9 +82,9 @@ export class SessionKeeper {
     next.resolve()
   }
 
-  /** Notes that the row of a session was removed, by whom or what ever. */
+  /** Notes that the row of a session is gone, whoever removed it. */
   noteEnded(id: number): void {
-    this.#lose(id, 'another process has ended the session')
+    this.#lose(id, 'the session has ended, because its row was removed')
   }
 
   /** Returns whether the session is certainly alive at this instant. If it is not, it is reported as lost first. */
@@ -126,7 +126,7 @@ export class SessionKeeper {
     const sentAt = systemClock()
     try {
       const isThere = await file.run(() => renewSession(place.db, session.id))
-      // The lease may have ended while the step waited: then another process may have been told that the session has ended.
+      // The lease may have ended while the step waited: then the session is reported as lost, and must not be extended.
       if (this.#current !== session || !session.lease.isValid()) return
       this.#reported = undefined
       if (!isThere) this.noteEnded(session.id)
