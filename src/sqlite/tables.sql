@@ -82,8 +82,8 @@ CREATE INDEX trash_by_uuid ON trash (board, uuid, number);
 CREATE TABLE history (
   board INTEGER NOT NULL, number INTEGER NOT NULL, uuid TEXT NOT NULL, record BLOB NOT NULL, PRIMARY KEY (board, number),
   CHECK (board BETWEEN 0 AND 9e15 AND number BETWEEN 0 AND 9e15)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX history_by_uuid ON history (board, uuid);
+) STRICT;
+CREATE INDEX history_by_uuid ON history (uuid);
 
 CREATE TABLE batches (
   number INTEGER PRIMARY KEY AUTOINCREMENT, board INTEGER NOT NULL, uuid TEXT NOT NULL, definition BLOB NOT NULL,

@@ -22,6 +22,7 @@ export function encodeHistory({ job, keep }: HistoryEntry): EncodedEntry {
   return { uuid: encodeText(job.uuid), bytes: encodeEndedJob(job), keep }
 }
 
+/** With the plus before board, SQLite chooses the index of uuids, and not that of all jobs of the board. */
 export class History {
   readonly #place: BoardPlace
 
@@ -36,7 +37,7 @@ export class History {
       db.run('DELETE FROM history WHERE board = ?', board)
       return
     }
-    db.run('DELETE FROM history WHERE board = ? AND uuid = ?', board, uuid)
+    db.run('DELETE FROM history WHERE +board = ? AND uuid = ?', board, uuid)
     const row = db.get('UPDATE boards SET history = history + 1 WHERE id = ? RETURNING history', board)
     const number = Number(row?.['history'])
     db.run(
@@ -66,7 +67,7 @@ export class History {
 
   find(uuid: string): EndedJob | undefined {
     const { db, board } = this.#place
-    const row = db.get('SELECT record FROM history WHERE board = ? AND uuid = ?', board, encodeText(uuid))
+    const row = db.get('SELECT record FROM history WHERE +board = ? AND uuid = ?', board, encodeText(uuid))
     return row && parseEndedJob(row)
   }
 }
