@@ -144,7 +144,7 @@ export class SqliteBackend implements Backend {
     }
   }
 
-  /** Returns the number of the board. @throws NotFound for a missing one that is not to be created */
+  /** Returns the number of the board. @throws NotFound for a missing board that must not be created */
   async #boardNumber(file: SqliteFile, name: string): Promise<number> {
     const { connection } = file
     const stored = encodeText(name)

@@ -36,7 +36,7 @@ export class Dependencies {
   }
 
   /**
-   * Frees the jobs that depend on one that has ended, or cancels them.
+   * Frees or cancels the jobs that depend on a job which has ended.
    *
    * @param failed absent for a job that is done
    * @returns the numbers of the jobs that were cancelled
@@ -55,7 +55,7 @@ export class Dependencies {
     })
   }
 
-  /** Cancels a job. One that never ran is doomed: it is never claimed. @returns false if it was cancelled before */
+  /** Cancels a job. A job that never ran is doomed: it is never claimed. @returns false if it was cancelled before */
   #cancel(job: number, failed: FailedJob): boolean {
     const { db } = this.#place
     this.removeOf(job)
@@ -78,7 +78,7 @@ export class Dependencies {
     this.#changes.addPlaced('ready', job, { rank: Number(row?.['rank']), due: Number(row?.['due_at']) })
   }
 
-  /** Returns the ids of the jobs for which this one waits, and of those that wait for it. */
+  /** Returns the ids of the jobs for which a job waits, and the ids of the jobs that wait for it. */
   of(id: string): { readonly waitsFor: readonly string[]; readonly dependents: readonly string[] } {
     const list = (known: string, wanted: string) =>
       this.#place.db

@@ -95,7 +95,7 @@ export class ChangeFeed {
     }
   }
 
-  /** Whether nobody wants to hear of jobs, records or batches. */
+  /** Whether no changes of jobs, records or batches are wanted. */
   get #isIdle(): boolean {
     const { subscribed, followed, kinds, batches } = this.#options.wanted
     return !subscribed && followed.size === 0 && kinds.size === 0 && batches.size === 0

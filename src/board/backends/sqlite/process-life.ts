@@ -97,7 +97,7 @@ export class ProcessLife {
     lock[Symbol.dispose]()
   }
 
-  /** Takes the lock, and then adds the row of the process: nobody sees the row without the lock. */
+  /** Takes the lock, and then adds the row of the process: no other process sees the row without the lock. */
   async #enter(): Promise<ProcessLock> {
     const { connection, path } = this.#file
     // Another process may look at the lock file while it is made.
@@ -160,7 +160,7 @@ export class ProcessLife {
     if (this.#hasObsolete()) await this.#file.run(() => this.#deleteObsolete())
   }
 
-  /** Returns whether there are rows that nobody needs any more: old changes, windows of keys and arrival times that are over. */
+  /** Returns whether there are obsolete rows: old changes, windows of keys and arrival times that are over. */
   #hasObsolete(): boolean {
     const { connection } = this.#file
     const now = Date.now()
