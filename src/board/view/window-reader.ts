@@ -66,6 +66,8 @@ export class WindowReader {
   /** The time at which to read the next delayed jobs, on the backend's clock. */
   #readAheadAt = Number.POSITIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
+  /** Set while reads would fail, because there is no connection. */
+  #pause: NodeJS.Timeout | undefined
 
   constructor(options: WindowReaderOptions) {
     const { window: jobs, windowBytes: bytes } = options.sections
@@ -118,6 +120,7 @@ export class WindowReader {
     this.#maxSize = { jobs: 2 * sections.window + listing.summaries.size, bytes: sections.windowBytes }
     this.#waitingAfterShrink = Number.POSITIVE_INFINITY
     this.#growingUntil = undefined
+    this.#endPause()
     window.reset(listing)
     this.#afterSearch(listing.horizon - READ_AHEAD_MS)
   }
@@ -125,7 +128,7 @@ export class WindowReader {
   /** Grows or shrinks the window if needed. Called after changes; does almost nothing if neither is needed. */
   tend(): void {
     const { sections, window, index, now, isCurrent, needsWholeBoard, signal } = this.#options
-    if (this.#reading || !isCurrent() || signal.aborted) return
+    if (this.#reading || this.#pause || !isCurrent() || signal.aborted) return
     if (needsWholeBoard() && window.end) {
       if (index.toRead.isEmpty) void this.#read(() => this.#readOn({ starved: true }))
       return
@@ -164,7 +167,7 @@ export class WindowReader {
 
   /** Reads more jobs for a caller that finds none to claim. Resolves to false if there are no more, or the read failed. */
   async readOn(): Promise<boolean> {
-    if (!this.#options.window.end && !this.#reading) return false
+    if (this.#pause || (!this.#options.window.end && !this.#reading)) return false
     return this.#reading ?? this.#read(() => this.#readOn({ starved: true }))
   }
 
@@ -195,6 +198,7 @@ export class WindowReader {
 
   stop(): void {
     clearTimeout(this.#timer)
+    this.#endPause()
   }
 
   /** The number of jobs of the view that are unclaimed and due. */
@@ -240,11 +244,31 @@ export class WindowReader {
       return true
     } catch (error) {
       // Without a connection a retry is useless: the board is listed again after the reconnect.
-      if (error instanceof NotConnected) return false
+      if (error instanceof NotConnected) {
+        this.#beginPause()
+        return false
+      }
       this.#options.onError(error)
       await sleep(RETRY_PAUSE_MS, { signal: this.#options.signal }).catch(() => undefined)
       return false
     }
+  }
+
+  /**
+   * Reads nothing until the board is listed again, which follows the connection's return, or for a second. Without the pause each read would fail
+   * at once and be followed by another one in the same turn of the event loop, so that no timer of the process would run.
+   */
+  #beginPause(): void {
+    this.#endPause()
+    this.#pause = startTimer(() => {
+      this.#pause = undefined
+      this.#options.onRead()
+    }, RETRY_PAUSE_MS).unref()
+  }
+
+  #endPause(): void {
+    clearTimeout(this.#pause)
+    this.#pause = undefined
   }
 
   async #readOn({ starved = false } = {}): Promise<void> {

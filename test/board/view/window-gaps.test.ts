@@ -5,6 +5,7 @@ import type { Backend, StoredJob } from '../../../src/board/backend.ts'
 import { SuspectPlace } from '../../../src/board/queue/suspect-place.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
+import { NotConnected } from '../../../src/core/errors.ts'
 
 type Sections = NonNullable<Backend['sections']>
 type Spot = Awaited<ReturnType<Sections['claimed']>>[number]
@@ -178,4 +179,30 @@ describe('a window of few bytes', () => {
     expect(view.isWholeBoard).toBe(true)
     expect(Math.max(...limits)).toBeLessThanOrEqual(3)
   })
+})
+
+test('without a connection the window is read once, and again after the next listing', async () => {
+  const { view, sections } = viewOf({})
+  const range = sections.range
+  view.resync()
+  await view.whenSettled()
+  let asked = 0
+  Object.assign(sections, {
+    range: async () => {
+      asked += 1
+      throw new NotConnected('no session')
+    },
+  })
+  // The window is half empty now, and reads on.
+  view.apply([1, 2].map((n) => ({ kind: 'gone', id: `job${n}` })))
+  // Before the pause this turn never came: a read that failed at once was followed by another one.
+  await turn()
+  view.evaluate()
+  await turn()
+  expect(asked).toBe(1)
+  expect(await view.readOn()).toBe(false)
+  Object.assign(sections, { range })
+  view.resync()
+  await view.whenSettled()
+  expect(idsIn(view)).toEqual(['job1', 'job2', 'job3'])
 })
