@@ -1,11 +1,11 @@
 /**
- * Group commit: the steps that are requested in one turn of the event loop are one transaction. So many steps share one wait for the disk, and a
- * step that comes alone does not wait for others.
+ * Group commit: the steps that are requested in one turn of the event loop are one transaction. So many steps share one COMMIT, and a step that
+ * comes alone does not wait for others. Their answers wait for the disk, the next transaction does not: see `log-sync.ts`.
  *
  * | a step | what becomes of it |
  * |---|---|
- * | returns | its caller receives the value after the commit |
- * | throws an error of this library | it is refused: its caller receives the error after the commit of the others. What it changed before that is committed |
+ * | returns | its caller receives the value when the commit is on the disk |
+ * | throws an error of this library | it is refused: its caller receives the error with the answers of the others. What it changed before that is committed |
  * | throws another error, or the commit fails | the transaction is rolled back. If it had several steps, each is then run in a transaction of its own |
  *
  * While another process writes, the transaction is tried again after a millisecond. SQLite's own busy handler sleeps longer and longer instead:
@@ -30,29 +30,35 @@ export interface CommitterOptions {
   readonly path: string
   /** Called before each transaction. Throws an error of this library if the file cannot be written to any more. */
   readonly assertUsable: () => void
-  /** Called after each transaction, before the callers receive their answers. Never throws. */
-  readonly onCommitted: () => void
+  /**
+   * Called after each transaction, before the callers receive their answers. Never throws. Returns a promise if the answers must wait for the disk; where
+   * it is rejected, so are the calls.
+   */
+  readonly onCommitted: () => Promise<void> | undefined
   /** Returns who may have the write lock, for the error of a step that has waited for it in vain. */
   readonly describeOthers: () => string
 }
 
-/** The maximum number of steps of a transaction: other processes wait for its end. */
+/** The limits of a transaction, for whose end other processes wait: the number of its steps, and the time after which it takes no further ones. */
 const MAX_STEPS = 250
+const MAX_TRANSACTION_MS = 5
 
 export class Committer {
   readonly #options: CommitterOptions
   #queue: Step[] = []
   #isScheduled = false
   #busySince: number | undefined
+  /** The number of transactions whose callers have not received their answers. */
+  #unanswered = 0
   #idle: Deferred<void> | undefined
 
   constructor(options: CommitterOptions) {
     this.#options = options
   }
 
-  /** Resolves when no step is queued. */
+  /** Resolves when every step has its answer. */
   get idle(): Promise<void> {
-    if (this.#queue.length === 0) return Promise.resolve()
+    if (this.#queue.length === 0 && this.#unanswered === 0) return Promise.resolve()
     this.#idle ??= createDeferred()
     return this.#idle.promise
   }
@@ -76,12 +82,16 @@ export class Committer {
       this.#isScheduled = false
       this.#commitNext()
       this.#schedule()
-      if (this.#queue.length > 0) return
-      this.#idle?.resolve()
-      this.#idle = undefined
+      this.#resolveIdle()
     }
     if (this.#busySince === undefined) setImmediate(begin)
     else setTimeout(begin, BUSY_PAUSE_MS)
+  }
+
+  #resolveIdle(): void {
+    if (this.#queue.length > 0 || this.#unanswered > 0) return
+    this.#idle?.resolve()
+    this.#idle = undefined
   }
 
   #commitNext(): void {
@@ -95,13 +105,24 @@ export class Committer {
     this.#busySince = undefined
     // They leave the queue first: a step that has been committed must not run again, whatever happens here.
     const done = this.#queue.splice(0, results.length)
-    this.#options.onCommitted()
-    for (const [index, { deferred }] of done.entries()) {
-      const result = results[index]
-      if (!result) continue
-      if ('error' in result) deferred.reject(result.error)
-      else deferred.resolve(result.value)
+    const onDisk = this.#options.onCommitted()
+    if (onDisk !== undefined) void this.#answerLater(done, { results, onDisk })
+    else answer(done, results)
+  }
+
+  async #answerLater(
+    steps: readonly Step[],
+    { results, onDisk }: { readonly results: readonly Result<unknown>[]; readonly onDisk: Promise<void> },
+  ): Promise<void> {
+    this.#unanswered += 1
+    try {
+      await onDisk
+      answer(steps, results)
+    } catch (error) {
+      for (const { deferred } of steps) deferred.reject(error)
     }
+    this.#unanswered -= 1
+    this.#resolveIdle()
   }
 
   #giveUp(steps: readonly Step[]): void {
@@ -117,7 +138,7 @@ export class Committer {
     const { connection, path, assertUsable } = this.#options
     try {
       assertUsable()
-      return connection.transact(() => steps.map(({ work }) => runStep(work)))
+      return connection.transact(() => runSteps(steps))
     } catch (error) {
       if (isBusy(error)) return 'busy'
       if (steps.length === 1) return [toFailed(toFileError(error, path))]
@@ -130,6 +151,27 @@ export class Committer {
     }
     return results.length > 0 ? results : 'busy'
   }
+}
+
+/** Gives the callers of steps their results. */
+function answer(steps: readonly Step[], results: readonly Result<unknown>[]): void {
+  for (const [index, { deferred }] of steps.entries()) {
+    const result = results[index]
+    if (!result) continue
+    if ('error' in result) deferred.reject(result.error)
+    else deferred.resolve(result.value)
+  }
+}
+
+/** Runs steps, at least one, until the time of a transaction is over. @throws an error that is no refusal */
+function runSteps(steps: readonly Step[]): readonly Result<unknown>[] {
+  const until = monotonic() + MAX_TRANSACTION_MS
+  const results: Result<unknown>[] = []
+  for (const { work } of steps) {
+    results.push(runStep(work))
+    if (monotonic() >= until) break
+  }
+  return results
 }
 
 /** Runs a step. @throws an error that is no refusal: the step may have changed something */

@@ -51,6 +51,11 @@ export function openDatabase(path: string): SqliteDatabase {
   )
 }
 
+/** Returns what a thread of this process passes to `require` to use the same library. */
+export function libraryName(): string {
+  return builtIn() ? 'node:sqlite' : createRequire(import.meta.url).resolve(PACKAGE)
+}
+
 /** Loads the SQLite of Node.js. Suppresses its warning that it is experimental, which would be printed by every command. */
 function builtIn(): Library | undefined {
   const { emitWarning } = process

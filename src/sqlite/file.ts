@@ -6,22 +6,20 @@
  */
 import { closeSync, existsSync, openSync, realpathSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { asError, InvalidState, isError, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
+import { asError, InvalidState, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
 import { startInterval } from '../core/time.ts'
 import { Bell } from './bell.ts'
 import { retryWhileBusy } from './busy.ts'
+import { Checkpointer } from './checkpointer.ts'
 import { Committer } from './committer.ts'
 import { SqliteConnection, type Synchronous } from './connection.ts'
 import { isBusy, toFileError } from './errors.ts'
 import { hasTables, prepareTables } from './format.ts'
 import { assertLocal, prepareFolder, type SqliteLocation } from './location.ts'
+import { LogSync } from './log-sync.ts'
 
 /** The time between two looks for commits of others that no bell has announced, in milliseconds. */
 const COMMIT_POLL_MS = 250
-/** The size of the write-ahead log from which it is written back to the file, in bytes. */
-const CHECKPOINT_BYTES = 4 * 1_024 * 1_024
-/** The number of commits between two looks at the size of the write-ahead log. */
-const COMMITS_PER_SIZE_CHECK = 50
 
 const files = new Map<string, SqliteFile>()
 
@@ -74,6 +72,8 @@ export class SqliteFile {
   readonly path: string
   readonly connection: SqliteConnection
   readonly #committer: Committer
+  readonly #sync: LogSync
+  readonly #checkpointer: Checkpointer
   readonly #bell: Bell
   readonly #identity: string
   readonly #listeners = new Set<() => void>()
@@ -84,10 +84,8 @@ export class SqliteFile {
   #changedRows = 0
   /** The message of the last error of the background work. */
   #reported: string | undefined
-  #synchronous: Synchronous | undefined
+  #synchronous: Synchronous = 'NORMAL'
   #dataVersion = -1
-  #commits = 0
-  #checkpointFrom = CHECKPOINT_BYTES
 
   /** @throws an error of SQLite; one for which `isBusy` is true while another process writes */
   constructor(path: string) {
@@ -101,10 +99,12 @@ export class SqliteFile {
       this.connection.close()
       throw error
     }
+    this.#sync = new LogSync(path)
+    this.#checkpointer = new Checkpointer(path)
     this.#committer = new Committer({
       connection: this.connection,
       path,
-      assertUsable: () => this.#assertSameFile(),
+      assertUsable: () => this.#assertUsable(),
       onCommitted: () => this.#onCommitted(),
       describeOthers: () => this.#describeOthers(),
     })
@@ -113,18 +113,15 @@ export class SqliteFile {
 
   #prepare(): void {
     const { connection } = this
-    // SQLite's own checkpoints are off: see `checkpoint`.
-    connection.exec('PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32000; PRAGMA wal_autocheckpoint = 0')
-    connection.exec('PRAGMA journal_mode = WAL; PRAGMA foreign_keys = ON')
+    connection.exec('PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32000; PRAGMA foreign_keys = ON')
+    // Commits and checkpoints are brought to the disk beside the event loop: see `log-sync.ts` and `checkpointer.ts`.
+    connection.exec('PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL')
     if (!hasTables(connection)) connection.transact(() => prepareTables(connection, this.path))
   }
 
   /** Adds a user of the file. The strictest of their wishes for durability holds. */
   addUser(synchronous: Synchronous): void {
-    if (this.#synchronous !== 'FULL' && this.#synchronous !== synchronous) {
-      this.connection.exec(`PRAGMA synchronous = ${synchronous}`)
-      this.#synchronous = synchronous
-    }
+    if (synchronous === 'FULL') this.#synchronous = synchronous
     this.#users += 1
   }
 
@@ -181,18 +178,21 @@ export class SqliteFile {
     files.delete(this.path)
     clearInterval(this.#timer)
     this.#bell.close()
+    this.#sync.close()
+    await this.#checkpointer.close()
     this.connection.close()
   }
 
-  #onCommitted(): void {
-    this.#inBackground(() => {
-      const { changedRows } = this.connection
-      if (changedRows !== this.#changedRows) this.#bell.ring()
-      this.#changedRows = changedRows
-    })
+  /** Announces a commit. @returns a promise if the commit must be on the disk before it is acknowledged */
+  #onCommitted(): Promise<void> | undefined {
+    const { changedRows } = this.connection
+    const hasChanges = changedRows !== this.#changedRows
+    this.#changedRows = changedRows
+    const onDisk = hasChanges && this.#synchronous === 'FULL' ? this.#sync.flush() : undefined
+    if (hasChanges) this.#inBackground(() => this.#bell.ring())
     this.#announce()
-    this.#commits += 1
-    if (this.#commits % COMMITS_PER_SIZE_CHECK === 0) this.#checkpoint()
+    this.#checkpointer.noteCommit()
+    return onDisk
   }
 
   /** Announces commits of other processes, if there are any. */
@@ -238,23 +238,9 @@ export class SqliteFile {
     }
   }
 
-  /** Writes the log back to the file. While another connection reads, the log cannot be reset, and it is tried again when the log has grown. */
-  #checkpoint(): void {
-    let size = 0
-    try {
-      size = sizeOf(`${this.path}-wal`)
-      if (size < this.#checkpointFrom) return
-      const row = this.connection.get('PRAGMA wal_checkpoint(TRUNCATE)')
-      this.#checkpointFrom = row?.['busy'] === 0 ? CHECKPOINT_BYTES : size + CHECKPOINT_BYTES
-    } catch (error) {
-      if (!isError(error)) throw error
-      // A full disk, say: what is committed is safe in the log.
-      this.#checkpointFrom = size + CHECKPOINT_BYTES
-    }
-  }
-
-  /** @throws StorageFailure if the path leads to another file now: what is written here would be lost at the end of the process */
-  #assertSameFile(): void {
+  /** @throws StorageFailure if the disk has failed, or the path leads to another file now: what is written here would be lost at the end of the process */
+  #assertUsable(): void {
+    this.#sync.assertSound()
     if (identityOf(this.path) === this.#identity) return
     throw new StorageFailure(
       `${this.path} was deleted or replaced while it was open; put it back, or restart this process. Nothing was changed`,
@@ -266,8 +252,4 @@ export class SqliteFile {
 function identityOf(path: string): string {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false })
   return found ? `${found.dev}/${found.ino}` : ''
-}
-
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }

@@ -1,0 +1,94 @@
+/**
+ * Writes the log of a file back to it when it has grown. That takes several waits for the disk, 30 to 70 ms on a slow one, so a thread does it with a
+ * connection of its own; the thread begins with the first long log, and a process that writes little has none.
+ *
+ * SQLite's own checkpoints are off: they never make the log shorter, and its releases before 3.51.3 can damage a file when one connection commits
+ * while another one resets the log. Here the log is reset with the write lock held.
+ */
+import { once } from 'node:events'
+import { statSync } from 'node:fs'
+import { Worker } from 'node:worker_threads'
+import { libraryName } from './driver.ts'
+
+/** The size of the log from which it is written back, in bytes. */
+const CHECKPOINT_BYTES = 4 * 1_024 * 1_024
+/** The number of commits between two looks at the size of the log. */
+const COMMITS_PER_SIZE_CHECK = 50
+
+/** The thread: it answers a request with whether the log was written back; another connection that reads or writes prevents it. */
+const THREAD = `
+const { parentPort, workerData } = require('node:worker_threads')
+process.emitWarning = () => undefined
+const { DatabaseSync } = require(workerData.library)
+let database
+parentPort.on('message', (request) => {
+  if (request === 'end') {
+    database?.close()
+    return parentPort.close()
+  }
+  try {
+    database ??= new DatabaseSync(workerData.path, { timeout: workerData.timeout })
+    parentPort.postMessage(database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get().busy === 0)
+  } catch {
+    // A full disk, say: what is committed is safe in the log, and it is tried again when the log has grown.
+    parentPort.postMessage(false)
+  }
+})
+`
+/** The time for which a checkpoint waits for readers and writers, in milliseconds. */
+const CHECKPOINT_TIMEOUT_MS = 100
+
+export class Checkpointer {
+  readonly #path: string
+  #thread: Worker | undefined
+  #isRunning = false
+  #commits = 0
+  #from = CHECKPOINT_BYTES
+
+  constructor(path: string) {
+    this.#path = path
+  }
+
+  /** Writes the log back if it is long. To be called after each commit. Never throws. */
+  noteCommit(): void {
+    this.#commits += 1
+    if (this.#isRunning || this.#commits % COMMITS_PER_SIZE_CHECK !== 0) return
+    if (this.#logSize >= this.#from) this.#start()
+  }
+
+  /** Ends the thread, after the checkpoint that it may be writing. */
+  async close(): Promise<void> {
+    const thread = this.#thread
+    if (!thread) return
+    thread.ref()
+    thread.postMessage('end')
+    await once(thread, 'exit')
+  }
+
+  get #logSize(): number {
+    return statSync(`${this.#path}-wal`, { throwIfNoEntry: false })?.size ?? 0
+  }
+
+  #start(): void {
+    this.#isRunning = true
+    this.#thread ??= this.#begin()
+    this.#thread.postMessage('checkpoint')
+  }
+
+  #begin(): Worker {
+    const workerData = { library: libraryName(), path: this.#path, timeout: CHECKPOINT_TIMEOUT_MS }
+    const thread = new Worker(THREAD, { eval: true, workerData, execArgv: [] })
+    thread.unref()
+    const done = (isDone: boolean) => {
+      this.#isRunning = false
+      this.#from = isDone ? CHECKPOINT_BYTES : this.#logSize + CHECKPOINT_BYTES
+    }
+    thread.on('message', done)
+    // A system without a free thread: the log grows, and it is tried again.
+    thread.on('error', () => {
+      this.#thread = undefined
+      done(false)
+    })
+    return thread
+  }
+}
