@@ -1,6 +1,7 @@
 /**
- * Group commit: the steps that are requested in one turn of the event loop are one transaction. So many steps share one COMMIT, and a step that
- * comes alone does not wait for others. Their answers wait for the disk, the next transaction does not: see `log-sync.ts`.
+ * Group commit: the steps that are requested in one turn of the event loop, and those that come while the transaction before is brought to the
+ * disk, are one transaction. So many steps share one wait for the disk, a step that comes alone does not wait for others, and the write lock is free for
+ * other processes while this one waits for the disk.
  *
  * | a step | what becomes of it |
  * |---|---|
@@ -48,8 +49,8 @@ export class Committer {
   #queue: Step[] = []
   #isScheduled = false
   #busySince: number | undefined
-  /** The number of transactions whose callers have not received their answers. */
-  #unanswered = 0
+  /** Whether the last transaction is being brought to the disk. */
+  #isFlushing = false
   #idle: Deferred<void> | undefined
 
   constructor(options: CommitterOptions) {
@@ -58,7 +59,7 @@ export class Committer {
 
   /** Resolves when every step has its answer. */
   get idle(): Promise<void> {
-    if (this.#queue.length === 0 && this.#unanswered === 0) return Promise.resolve()
+    if (this.#queue.length === 0 && !this.#isFlushing) return Promise.resolve()
     this.#idle ??= createDeferred()
     return this.#idle.promise
   }
@@ -76,7 +77,7 @@ export class Committer {
   }
 
   #schedule(): void {
-    if (this.#isScheduled || this.#queue.length === 0) return
+    if (this.#isScheduled || this.#isFlushing || this.#queue.length === 0) return
     this.#isScheduled = true
     const begin = () => {
       this.#isScheduled = false
@@ -89,7 +90,7 @@ export class Committer {
   }
 
   #resolveIdle(): void {
-    if (this.#queue.length > 0 || this.#unanswered > 0) return
+    if (this.#queue.length > 0 || this.#isFlushing) return
     this.#idle?.resolve()
     this.#idle = undefined
   }
@@ -114,14 +115,15 @@ export class Committer {
     steps: readonly Step[],
     { results, onDisk }: { readonly results: readonly Result<unknown>[]; readonly onDisk: Promise<void> },
   ): Promise<void> {
-    this.#unanswered += 1
+    this.#isFlushing = true
     try {
       await onDisk
       answer(steps, results)
     } catch (error) {
       for (const { deferred } of steps) deferred.reject(error)
     }
-    this.#unanswered -= 1
+    this.#isFlushing = false
+    this.#schedule()
     this.#resolveIdle()
   }
 

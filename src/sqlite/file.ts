@@ -160,6 +160,19 @@ export class SqliteFile {
     return this.#committer.run(work)
   }
 
+  /**
+   * Runs a step at once, in a transaction of its own that a power cut may undo, and of which nobody is notified. A heartbeat must not wait for a slow
+   * disk, nor for the steps that wait for it.
+   *
+   * @throws InvalidState when the file is closed; NotConnected, StorageFailure, WritesRefused
+   */
+  async runAtOnce<T>(work: () => T): Promise<T> {
+    return retryWhileBusy(this.path, () => {
+      if (this.#isClosed) throw new InvalidState(`${this.path} is closed`)
+      return this.connection.transact(work)
+    })
+  }
+
   /** Runs reads that see one state of the file. @throws AccessDenied, StorageFailure, NotConnected in place of errors of SQLite */
   read<T>(work: () => T): T {
     try {
@@ -178,7 +191,7 @@ export class SqliteFile {
     files.delete(this.path)
     clearInterval(this.#timer)
     this.#bell.close()
-    this.#sync.close()
+    await this.#sync.close()
     await this.#checkpointer.close()
     this.connection.close()
   }

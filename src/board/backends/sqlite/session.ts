@@ -125,7 +125,7 @@ export class SessionKeeper {
     const { file, place } = this.#options
     const sentAt = systemClock()
     try {
-      const isThere = await file.run(() => renewSession(place.db, session.id))
+      const isThere = await file.runAtOnce(() => renewSession(place.db, session.id))
       // The lease may have ended while the step waited: then the session is reported as lost, and must not be extended.
       if (this.#current !== session || !session.lease.isValid()) return
       this.#reported = undefined
