@@ -6,6 +6,7 @@ import { type ArchiveFlow, archiveFlow } from './flow.ts'
 import { aborted, type Interrupt } from './interrupt.ts'
 import { isMemory, type Options } from './options.ts'
 import { logbooksUri, makeOutput, type Output, targetOf } from './output.ts'
+import { makePlace, type Place } from './place.ts'
 import { post, untilConnected } from './posting.ts'
 import { count, pathFromHere, printablePath, printableUri, shellWord } from './printable.ts'
 import { Progress } from './progress.ts'
@@ -29,6 +30,7 @@ export interface Result {
 /** The parts of one run. */
 interface Run {
   readonly options: Options
+  readonly place: Place
   readonly output: Output
   readonly persistence: string
   readonly board: JobBoard
@@ -43,14 +45,16 @@ export async function archive(options: Options, interrupt: Interrupt): Promise<R
   const tally = new Tally()
   using progress = new Progress(process.stdout, () => tally.toString())
   const say = (line: string) => progress.say(line)
-  await using board = await openBoard(options.board, { signal })
+  await using place = await makePlace(options.board)
+  await using board = await openBoard(place.board, { signal })
   sayWhenAway(board, say)
   const output = await makeOutput(options.out)
   const persistence = options.persistence ?? logbooksUri(output)
   // Other runs may share the board. A flow name for each run keeps conductors to the jobs of their own run.
   const flow = archiveFlow(`archive-${randomUUID().slice(0, 8)}`)
-  const run: Run = { options, output, persistence, board, flow, tally, say }
-  await using conductors = await startConductors(board, { ...options, persistence, flow: flow.name, say, signal })
+  const run: Run = { options, place, output, persistence, board, flow, tally, say }
+  const assignment = { ...options, board: place.board, persistence, flow: flow.name }
+  await using conductors = await startConductors(board, { ...assignment, say, signal })
   void aborted(interrupt.urgent).then(() => conductors.abort())
 
   say(`archiving ${pathFromHere(options.folder)} with ${conductors.who}`)
@@ -81,8 +85,9 @@ async function untilOver(run: Run, options: { conductors: Conductors; interrupt:
 const POSTS_AT_ONCE = 16
 
 async function archiveAll(run: Run, signal: AbortSignal): Promise<Ending> {
-  const { options, output, board, tally } = run
-  const found = walk(options.folder, { except: output.folder })
+  const { options, place, output, board, tally } = run
+  // The file of the board changes with every job.
+  const found = walk(options.folder, { except: place.folder ? [output.folder, place.folder] : [output.folder] })
   const postFound = async () => {
     for await (const thing of found) await take(thing, run, signal)
   }
@@ -104,7 +109,7 @@ async function archiveAll(run: Run, signal: AbortSignal): Promise<Ending> {
 }
 
 async function take({ path, kind, reason }: Found, run: Run, signal: AbortSignal): Promise<void> {
-  const { options, output, board, flow, tally } = run
+  const { options, place, output, board, flow, tally } = run
   const name = printablePath(path)
   if (kind === 'folder') tally.unlisted.push({ name, reason: `it cannot be listed: ${reason}` })
   else if (kind !== 'file') tally.leftOut.push({ name, reason: `a ${kind}` })
@@ -115,7 +120,7 @@ async function take({ path, kind, reason }: Found, run: Run, signal: AbortSignal
   const first = tally.names.size === 0
   tally.names.set(uuid, name)
   tally.follow(await post({ uuid, name, store }, { board, flow, signal }))
-  if (first && !isMemory(options.board)) run.say(waysToWatch(run, uuid))
+  if (first && !isMemory(place.board)) run.say(waysToWatch(run, uuid))
 }
 
 function waysToWatch({ board, persistence }: Run, job: string): string {
@@ -141,11 +146,11 @@ async function lookBack(
   run: Run,
   options: { ending: Ending; seconds: number; interrupt: Interrupt },
 ): Promise<Pick<Result, 'summary' | 'left'>> {
-  const { board, tally, output, flow } = run
+  const { board, place, tally, output, flow } = run
   const over = options.ending === 'done'
   const reasons = await askAtTheEnd(() => readTrash(board, tally), run, { over, signal: options.interrupt.urgent })
   const summary = await summarize(output, { tally, reasons: reasons ?? new Map(), seconds: options.seconds, over })
-  const nothingLeft = over || isMemory(run.options.board)
+  const nothingLeft = over || !place.isKept
   const look = () => tally.onBoard(board, { ensureFresh: board.connected })
   const jobs = nothingLeft ? [] : await askAtTheEnd(look, run, { over, signal: options.interrupt.urgent })
   return { summary, left: { jobs: jobs?.length, flow: flow.name, board: board.uri } }

@@ -13,11 +13,12 @@ Archives every file below DIR (node_modules/pino by default): one job per file o
 board, done by conductors: hashed, compressed, verified, recorded in a manifest.
 
   --out OUT          where to; must be absent or empty    (archives/<date and time>)
-  --board URI        memory:, sqlite:FILE, zookeeper://HOST:PORT/PATH,
-                     postgres://HOST/DATABASE, redis://HOST:PORT/0    (memory:)
+  --board URI        sqlite:FILE, zookeeper://HOST:PORT/PATH, memory:,
+                     postgres://HOST/DATABASE, redis://HOST:PORT/0
+                     (JOBBOARD_BOARD, or a file that is deleted at the end)
   --persistence URI  where logbooks are kept                (directory:OUT/logbooks)
-  --conductors N     N conductors, each in a process of its own, on a board that
-                     processes can share               (one, inside this process)
+  --conductors N     N conductors, each in a process of its own
+                                                       (one, inside this process)
   --concurrency N    jobs that each conductor runs at once                       (4)
   --isolate          run every task in a child process of its conductor
   --verbose          show where errors came from
@@ -36,7 +37,8 @@ export interface Options {
   readonly folder: string
   /** The path as given. */
   readonly out: string | undefined
-  readonly board: string
+  /** The URI; undefined for a file that is deleted at the end. */
+  readonly board: string | undefined
   readonly persistence: string | undefined
   /** The number of processes; undefined for one conductor in this process. */
   readonly conductors: number | undefined
@@ -52,7 +54,7 @@ export class UsageError extends Error {}
 /**
  * Reads the command line.
  *
- * @param env the environment, where npm stores the options that it took for its own
+ * @param env the environment, which may name the board, and where npm stores the options that it took for its own
  * @throws UsageError that says what to type instead
  */
 export function readOptions(args: readonly string[], env: NodeJS.ProcessEnv = {}): 'help' | Options {
@@ -65,7 +67,8 @@ export function readOptions(args: readonly string[], env: NodeJS.ProcessEnv = {}
   if (values.help) return 'help'
   const [folder = DEFAULT_FOLDER, ...more] = positionals
   if (more.length > 0) throw new UsageError(`one DIR at a time, please: ${printableText(more.join(' '))} is too much`)
-  const { out, board = 'memory:', persistence } = values
+  const { out, persistence } = values
+  const board = values.board ?? (env['JOBBOARD_BOARD'] || undefined)
   const conductors = values.conductors === undefined ? undefined : wholeNumber('--conductors', values.conductors)
   const concurrency = wholeNumber('--concurrency', values.concurrency ?? '4')
   if (conductors !== undefined) assertShareable({ board, persistence, conductors })
@@ -115,10 +118,16 @@ function wholeNumber(option: string, text: string): number {
   throw new UsageError(`${option} has to be a whole number from 1 to ${MOST_CONDUCTORS}, not ${printableText(text)}`)
 }
 
-function assertShareable(options: { board: string; persistence: string | undefined; conductors: number }): void {
-  if (isMemory(options.board))
+interface Shared {
+  readonly board: string | undefined
+  readonly persistence: string | undefined
+  readonly conductors: number
+}
+
+function assertShareable(options: Shared): void {
+  if (isMemory(options.board ?? ''))
     throw new UsageError(
-      `--conductors ${options.conductors} needs a board that processes can share, and memory: is none: add --board sqlite:./archive.db`,
+      `--conductors ${options.conductors} needs a board that processes can share, and memory: is none: name another, as in --board sqlite:./archive.db`,
     )
   if (isMemory(options.persistence ?? ''))
     throw new UsageError(

@@ -19,11 +19,15 @@ const SLASH = Buffer.from('/')
 /**
  * Yields the files of each folder in the order of their names, then the files of its folders. Links are not followed.
  *
- * @param options.except a folder that is skipped
+ * @param options.except the folders that are skipped
  */
-export async function* walk(folder: string, options: { except: string }): AsyncGenerator<Found, void, undefined> {
+export async function* walk(
+  folder: string,
+  options: { except: readonly string[] },
+): AsyncGenerator<Found, void, undefined> {
   const root = await realpath(folder)
-  const except = Buffer.from(relative(root, await realpath(options.except)))
+  const except: Buffer[] = []
+  for (const folder of options.except) except.push(Buffer.from(relative(root, await realpath(folder))))
   const folders: Buffer[] = [Buffer.alloc(0)]
   for (let path = folders.pop(); path; path = folders.pop()) {
     const entries = await list(root, path)
@@ -35,7 +39,7 @@ export async function* walk(folder: string, options: { except: string }): AsyncG
       yield { path: below(path, entry.name), kind: kindOf(entry) }
     }
     const deeper = entries.filter((entry) => entry.isDirectory()).map((entry) => below(path, entry.name))
-    folders.push(...deeper.filter((path) => !path.equals(except)).reverse())
+    folders.push(...deeper.filter((path) => !except.some((skipped) => path.equals(skipped))).reverse())
   }
 }
 

@@ -15,8 +15,10 @@ const draw = task('draw', {
 })
 const thumbnail = linear('thumbnail', input<{ url: string }>(), load, draw)
 
-await using board = await openBoard('memory:')
-await using persistence = await openPersistence('memory:')
+/** A file that all processes of one machine can share, and the one of `jobboard dev`. */
+const FILE = 'sqlite:./.jobboard/jobs.db'
+await using board = await openBoard(process.env['JOBBOARD_BOARD'] || FILE)
+await using persistence = await openPersistence(process.env['JOBBOARD_PERSISTENCE'] || FILE)
 const server = webService({ board, persistence }).listen(0, '127.0.0.1')
 await once(server, 'listening')
 const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`

@@ -7,6 +7,7 @@ import type { RedisServer } from '../support/redis.ts'
 import type { ZooKeeperServer } from '../support/zookeeper.ts'
 import { type Part, startPart } from './part.ts'
 import { type PeerName, peerVersion } from './peer-queues.ts'
+import { sqliteUri } from './sqlite-places.ts'
 
 const BOARD_CHILD = join(ROOT, 'test/bench/board-child.ts')
 const PEERS_CHILD = join(ROOT, 'test/bench/peers-child.ts')
@@ -63,7 +64,7 @@ export async function boardsOn(servers: Servers): Promise<Comparison> {
     `this board on Postgres ${postgres.version}, fsync`,
     (queue) => `${postgres.uri}?board=${queue}`,
   )
-  const inFile = boardAt('this board in an SQLite file, fsync', (queue) => `sqlite:${servers.folder}/${queue}.db`)
+  const inFile = boardAt('this board in an SQLite file, fsync', (queue) => sqliteUri(servers.folder, queue))
   const ours = await onZooKeeper(servers)
   const targets = [
     { ours, theirs: bullmq, rate: 1, cpu: 1.1 },

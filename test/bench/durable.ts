@@ -1,8 +1,8 @@
 /**
  * Durable flows of two steps per second, the result of each step recorded before the next one starts: one process that posts
- * and one that runs them, end to end. Ours, with board and logbooks in one Postgres, beside DBOS on the same Postgres and
- * Restate on its own server, with the same number of flows side by side. They take turns, several rounds after one that does
- * not count.
+ * and one that runs them, end to end. Ours, with board and logbooks in one Postgres and in one SQLite file, beside DBOS on the
+ * same Postgres and Restate on its own server, with the same number of flows side by side. They take turns, several rounds after
+ * one that does not count.
  */
 import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
@@ -18,6 +18,7 @@ import { DURABLE_PEERS } from './peers-folder.ts'
 import { processorTime } from './processor-time.ts'
 import { type RestateServer, startRestate } from './restate-server.ts'
 import { median, spread } from './spread.ts'
+import { benchFolder, sqliteUri } from './sqlite-places.ts'
 
 const OURS = join(ROOT, 'test/bench/conductor-child.ts')
 const THEIRS = join(ROOT, 'test/bench/durable-child.ts')
@@ -30,8 +31,8 @@ interface Contender {
   readonly settings: string
   /** In a round; fewer where they take longer. */
   readonly flows: number
-  /** Of the server's process. */
-  readonly pid: number
+  /** Of the server's process; undefined where there is no server. */
+  readonly pid: number | undefined
   /** Starts the processes, of which the last is the last to be ready, on a place named after the round. */
   start(round: string, flows: number): Promise<Running>
 }
@@ -53,12 +54,14 @@ interface Measured {
 export default async function durable(): Promise<void> {
   await ensureInstalled(DURABLE_PEERS, { because: 'the benchmark compares with DBOS and Restate' })
   await using postgres = await startPostgres()
+  await using folder = await benchFolder()
   const node = await nodeForRestate()
   await using restate = node === undefined ? undefined : await startRestate()
   const ours = board(postgres)
+  const inFile = boardInFile(folder.path)
   const dbos = [dbosQueue(postgres), dbosDirect(postgres)]
   const theirs = node === undefined || restate === undefined ? [] : [restateService(restate, node)]
-  const all = new Map([ours, ...dbos, ...theirs].map((contender) => [contender, [] as Measured[]]))
+  const all = new Map([ours, inFile, ...dbos, ...theirs].map((contender) => [contender, [] as Measured[]]))
   console.log(`Node ${process.version}, ${cpus().length} processors, load ${loadavg()[0]?.toFixed(1)} at the start`)
   for (const [contender] of all) await measure(contender, 'warm_up')
   const contenders = [...all.keys()]
@@ -74,7 +77,15 @@ export default async function durable(): Promise<void> {
     value: rates.length === 0 ? undefined : rate(ours) / Math.max(...rates),
     goal: { atLeast },
   })
-  printGoals([compared("DBOS's faster way", dbos.map(rate), 10), compared("Restate's", theirs.map(rate), 5)])
+  printGoals([
+    compared("DBOS's faster way", dbos.map(rate), 10),
+    compared("Restate's", theirs.map(rate), 5),
+    {
+      what: 'durable flows of two steps per second in an SQLite file, synchronous=FULL, times our Postgres board:',
+      value: rate(inFile) / rate(ours),
+      goal: { atLeast: 1 },
+    },
+  ])
 }
 
 interface NodeProgram {
@@ -105,6 +116,20 @@ function board({ version, uri, pid }: PostgresServer): Contender {
     start: async (round, flows) => {
       const start = (role: string) =>
         startPart(OURS, [role, `${uri}?board=${round}`, uri, String(flows), String(WIDTH)])
+      return { parts: [await start('conduct'), await start('post')] }
+    },
+  }
+}
+
+function boardInFile(folder: string): Contender {
+  return {
+    what: 'this board and its conductor in an SQLite file',
+    settings: `board and logbooks in one file, synchronous=FULL, conductor with ${WIDTH} slots`,
+    flows: times(10_000, 200),
+    pid: undefined,
+    start: async (round, flows) => {
+      const uri = sqliteUri(folder, round)
+      const start = (role: string) => startPart(OURS, [role, uri, uri, String(flows), String(WIDTH)])
       return { parts: [await start('conduct'), await start('post')] }
     },
   }
@@ -158,18 +183,23 @@ async function measure({ flows, pid, start }: Contender, round: string): Promise
   const { parts, services = [] } = await start(round, flows)
   try {
     const serving = services.map((part) => part.go())
-    const before = await processorTime(pid)
+    const before = await usedBy(pid)
     const begin = performance.now()
     const dones = await Promise.all(parts.map((part) => part.go()))
-    const after = await processorTime(pid)
+    const after = await usedBy(pid)
     for (const part of services) part.end()
     const used = [...dones, ...(await Promise.all(serving))].reduce((sum, { cpu }) => sum + cpu, 0)
-    const server = ((after ?? Number.NaN) - (before ?? Number.NaN)) * 1_000
+    const server = (after - before) * 1_000
     const took = Math.max(...dones.map(({ at }) => at)) - begin
     return { perSecond: (flows * 1_000) / took, cpu: (used + server) / flows }
   } finally {
     for (const part of [...parts, ...services]) await part[Symbol.asyncDispose]()
   }
+}
+
+/** Returns the milliseconds of processor time that a server has used: none where there is none. */
+async function usedBy(pid: number | undefined): Promise<number> {
+  return pid === undefined ? 0 : ((await processorTime(pid)) ?? Number.NaN)
 }
 
 function print(all: ReadonlyMap<Contender, readonly Measured[]>): void {

@@ -14,6 +14,7 @@ import { type Goal, printGoals } from './goals.ts'
 import { measureWakeUps } from './limits-wake-ups.ts'
 import { startPart } from './part.ts'
 import { median, spread } from './spread.ts'
+import { benchFolder, sqliteUri } from './sqlite-places.ts'
 
 const CHILD = join(ROOT, 'test/bench/limits-child.ts')
 const JOBS = times(10_000, 300)
@@ -27,6 +28,8 @@ const SESSION = '30s'
 
 interface Place {
   readonly what: string
+  /** Whether the goals are those of this board. */
+  readonly hasGoals: boolean
   uriOf(board: string): string
 }
 
@@ -51,17 +54,36 @@ export default async function limits(): Promise<void> {
   await using zookeeper = await startBenchServer()
   await using redis = await startRedis()
   await using postgres = await startPostgres({ config: { max_connections: '500' } })
+  await using folder = await benchFolder()
   const places: readonly Place[] = [
-    { what: 'ZooKeeper, fsync', uriOf: (name) => `zookeeper://${zookeeper.hosts}/${name}?sessionTimeout=${SESSION}` },
-    { what: 'Postgres, fsync', uriOf: (name) => `${postgres.uri}?board=${name}&sessionTimeout=${SESSION}` },
-    { what: 'Redis, no fsync', uriOf: (name) => `${redis.uri}/0?prefix=${name}&ttl=${SESSION}` },
+    {
+      what: 'ZooKeeper, fsync',
+      hasGoals: true,
+      uriOf: (name) => `zookeeper://${zookeeper.hosts}/${name}?sessionTimeout=${SESSION}`,
+    },
+    {
+      what: 'Postgres, fsync',
+      hasGoals: true,
+      uriOf: (name) => `${postgres.uri}?board=${name}&sessionTimeout=${SESSION}`,
+    },
+    {
+      what: 'Redis, no fsync',
+      hasGoals: true,
+      uriOf: (name) => `${redis.uri}/0?prefix=${name}&ttl=${SESSION}`,
+    },
+    {
+      what: 'an SQLite file, fsync',
+      hasGoals: false,
+      uriOf: (name) => `${sqliteUri(folder.path, name)}?sessionTimeout=${SESSION}`,
+    },
   ]
   console.log(`Node ${process.version}, ${cpus().length} processors`)
   const goals: Goal[] = []
   for (const place of places) {
-    goals.push(await costs(place))
+    const cost = await costs(place)
     await races(place)
-    goals.push(...(await measureWakeUps(place.what, place.uriOf('wake-ups'))))
+    const wakeUps = await measureWakeUps(place.what, place.uriOf('wake-ups'))
+    if (place.hasGoals) goals.push(cost, ...wakeUps)
   }
   printGoals(goals)
 }

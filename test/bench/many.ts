@@ -1,6 +1,6 @@
 /**
  * Jobs that depend on each other: see `many-shapes.ts`. And many posts with one call: `postMany` beside the bulk calls of other queues, on the same servers, in one process that does nothing else. The
- * others are given as many jobs at a time as is fastest for them; `postMany` is given all of them.
+ * others are given as many jobs at a time as is fastest for them; `postMany` is given all of them. The board in an SQLite file is beside the one on Postgres.
  */
 import { cpus } from 'node:os'
 import { openBoard } from 'jobboard'
@@ -14,6 +14,7 @@ import { measureShapes } from './many-shapes.ts'
 import { BATCH, openPgBoss, PEER_QUEUES, type PeerName, peerVersion } from './peer-queues.ts'
 import { PEERS } from './peers-folder.ts'
 import { median, spread } from './spread.ts'
+import { benchFolder, sqliteUri } from './sqlite-places.ts'
 
 const JOBS = times(20_000, 2_000)
 const ROUNDS = times(5, 1)
@@ -31,18 +32,21 @@ export default async function many(): Promise<void> {
   await using zookeeper = await startBenchServer()
   await using redis = await startRedis()
   await using postgres = await startPostgres()
+  await using folder = await benchFolder()
   console.log(`Node ${process.version}, ${cpus().length} processors, ${JOBS} jobs, median of ${ROUNDS} rounds`)
   const [bullmq, graphile, boss] = await Promise.all([
     peer('bullmq', `${redis.uri}/1`),
     peer('graphile-worker', postgres.uri),
     pgBoss(postgres.uri),
   ])
+  const onPostgres = await board('this board on Postgres, fsync', `${postgres.uri}?board=many`, graphile.what)
   const posters = [
     bullmq,
     await board('this board on Redis, no fsync', `${redis.uri}/0?prefix=many`, bullmq.what),
     graphile,
     boss,
-    await board('this board on Postgres, fsync', `${postgres.uri}?board=many`, graphile.what),
+    onPostgres,
+    await board('this board in an SQLite file, fsync', sqliteUri(folder.path, 'many'), onPostgres.what),
     await board('this board on ZooKeeper, fsync', `zookeeper://${zookeeper.hosts}/many`, bullmq.what),
   ]
   const rates = new Map<Poster, number[]>(posters.map((poster) => [poster, []]))
@@ -61,6 +65,8 @@ export default async function many(): Promise<void> {
     console.log(`${what}: ${spread(figures, 0)} jobs/s${ratio}`)
   }
   for (const poster of posters) await poster[Symbol.asyncDispose]()
+  // The goals of shapes are those of the boards on servers.
+  await measureShapes({ what: 'an SQLite file, fsync', uriOf: (name) => sqliteUri(folder.path, name) })
   printGoals([
     ...(await measureShapes({
       what: 'ZooKeeper, fsync',

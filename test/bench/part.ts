@@ -19,6 +19,8 @@ export interface Part extends AsyncDisposable {
   go(): Promise<Done>
   /** Ends a part that goes on until then. */
   end(): void
+  /** Kills its process with SIGKILL, as its disposal does; resolves when it has ended. */
+  kill(): Promise<void>
 }
 
 export interface PartOptions {
@@ -34,6 +36,11 @@ export async function startPart(script: string, args: readonly string[], options
   const lines = createInterface({ input: child.stdout })
   const [ready] = await Promise.race([once(lines, 'line'), ended])
   if (ready !== 'ready') throw new Error(`${args.join(' ')} ended before it was ready`)
+  const kill = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGKILL')
+    await ended
+  }
   return {
     go: async () => {
       const saying = once(lines, 'line')
@@ -45,11 +52,7 @@ export async function startPart(script: string, args: readonly string[], options
       return { ...(JSON.parse(line) as Omit<Done, 'at'>), at }
     },
     end: () => child.stdin.write('end\n'),
-    [Symbol.asyncDispose]: async () => {
-      if (child.exitCode === null && child.signalCode === null) {
-        child.kill('SIGKILL')
-        await ended
-      }
-    },
+    kill,
+    [Symbol.asyncDispose]: kill,
   }
 }

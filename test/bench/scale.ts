@@ -15,6 +15,7 @@ import { startPart } from './part.ts'
 import { now, sideBySide } from './part-child.ts'
 import { processorTime } from './processor-time.ts'
 import { median } from './spread.ts'
+import { benchFolder, sqliteUri } from './sqlite-places.ts'
 
 const CHILD = join(ROOT, 'test/bench/scale-child.ts')
 const CONDUCTOR = join(ROOT, 'test/bench/conductor-child.ts')
@@ -35,9 +36,11 @@ const IO_MS = 20
 
 interface Place {
   readonly what: string
-  /** The process ids of the servers. */
+  /** The process ids of the servers; none for a file. */
   readonly pids: readonly number[]
   uriOf(board: string): string
+  /** Returns the URI of the logbooks of a board's conductors. */
+  logbooksOf(board: string): string
 }
 
 export default async function scale(): Promise<void> {
@@ -48,23 +51,39 @@ export default async function scale(): Promise<void> {
     await using zookeeper = await startBenchServer()
     await using redis = await startRedis()
     await using postgres = await startPostgres()
-    const [first, ...others]: Place[] = [
-      { what: 'ZooKeeper', pids: [zookeeper.pid], uriOf: (board) => `zookeeper://${zookeeper.hosts}/${board}` },
-      { what: 'Postgres', pids: [postgres.pid], uriOf: (board) => `${postgres.uri}?board=${board}` },
-      { what: 'Redis', pids: [redis.pid], uriOf: (board) => `${redis.uri}/0?prefix=${board}` },
+    await using folder = await benchFolder()
+    const logbooksOf = () => 'memory:'
+    const onZooKeeper: Place = {
+      ...{ what: 'ZooKeeper', pids: [zookeeper.pid], logbooksOf },
+      uriOf: (board) => `zookeeper://${zookeeper.hosts}/${board}`,
+    }
+    const inFile: Place = {
+      ...{ what: 'SQLite', pids: [] },
+      uriOf: (board) => sqliteUri(folder.path, board),
+      logbooksOf: (board) => sqliteUri(folder.path, board),
+    }
+    const places: readonly Place[] = [
+      onZooKeeper,
+      {
+        ...{ what: 'Postgres', pids: [postgres.pid], logbooksOf },
+        uriOf: (board) => `${postgres.uri}?board=${board}`,
+      },
+      { what: 'Redis', pids: [redis.pid], logbooksOf, uriOf: (board) => `${redis.uri}/0?prefix=${board}` },
+      inFile,
     ]
-    if (!first) return
-    for (const place of [first, ...others]) await sizes(place)
-    for (const place of [first, ...others]) await lengths(place)
-    await conductors(first)
-    await servers('one server', first)
+    for (const place of places) await sizes(place)
+    for (const place of places) await lengths(place)
+    await conductors(onZooKeeper, 'logbooks in memory')
+    await conductors(inFile, 'logbooks in the same file')
+    await servers('one server', onZooKeeper)
+    await servers('a file, synchronous=FULL', inFile)
   }
   await using ensemble = await startEnsemble({ config: { forceSync: 'yes' }, java: SERVER_JAVA })
   const pids = ensemble.servers.map(({ pid }) => pid)
   // Around the proxies, which this process would have to carry.
   const hosts = ensemble.servers.map((server) => server.hosts).join(',')
   await servers('an ensemble of three on the same disk', {
-    ...{ what: 'ZooKeeper', pids },
+    ...{ what: 'ZooKeeper', pids, logbooksOf: () => 'memory:' },
     uriOf: (board) => `zookeeper://${hosts}/${board}`,
   })
 }
@@ -129,20 +148,21 @@ async function lengths(place: Place): Promise<void> {
   }
 }
 
-async function conductors(place: Place): Promise<void> {
+async function conductors(place: Place, logbooks: string): Promise<void> {
   console.log(
-    `\njobs that wait for ${IO_MS} ms, on ${place.what}: per second, and processors that all conductors kept busy`,
+    `\njobs that wait for ${IO_MS} ms, on ${place.what}, ${logbooks}: per second, and processors that all conductors kept busy`,
   )
   for (const slots of SLOTS) {
     for (const count of CONDUCTORS) {
-      const uri = place.uriOf(`conductors-${slots}-${count}`)
+      const name = `conductors-${slots}-${count}`
+      const uri = place.uriOf(name)
       // Not more: a conductor that takes long to read its board finds no job for two seconds, and ends.
       const jobs = times(Math.min(400 * slots * count, 6_000), 10 * count)
       {
         await using board = await openBoard(uri)
         await sideBySide(jobs, 512, () => board.post('io', {}))
       }
-      const role = ['share', uri, 'memory:', '0', String(slots)]
+      const role = ['share', uri, place.logbooksOf(name), '0', String(slots)]
       const parts = await Promise.all(Array.from({ length: count }, () => startPart(CONDUCTOR, role)))
       const begin = now()
       const results = await Promise.all(parts.map((part) => part.go()))

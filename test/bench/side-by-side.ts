@@ -3,9 +3,7 @@
  * that works, and how soon a job is picked up when there is nothing else to do. They take turns, several rounds after one
  * that does not count, each on a queue that it has not used before.
  */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { cpus, loadavg, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { cpus, loadavg } from 'node:os'
 import { ensureInstalled } from '../support/npm-folder.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
@@ -15,6 +13,7 @@ import type { Comparison, Contender, Servers, Target } from './contenders.ts'
 import { type Goal, printGoals } from './goals.ts'
 import { PEERS } from './peers-folder.ts'
 import { printRates } from './rates.ts'
+import { benchFolder } from './sqlite-places.ts'
 
 const JOBS = times(40_000, 1_000)
 const ROUNDS = times(3, 1)
@@ -37,12 +36,6 @@ interface Measured {
   readonly rounds: Round[]
   /** Milliseconds, one figure per job. */
   readonly pickUps: number[]
-}
-
-/** Makes a folder that is removed at the end. */
-async function benchFolder(): Promise<{ readonly path: string } & AsyncDisposable> {
-  const path = await mkdtemp(join(tmpdir(), 'jobboard-bench-'))
-  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
 }
 
 /** @param choose who is compared */

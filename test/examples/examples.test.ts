@@ -1,15 +1,26 @@
 /** Each example prints what is in its `output.txt`, and stands in the list of examples. */
 import { execFile } from 'node:child_process'
-import { readdir, readFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { ensureBuilt, ROOT } from '../support/build.ts'
 import { outputOf, printedBy } from './printed.ts'
 
 const EXAMPLES = join(ROOT, 'examples')
 /** Tested apart: the demo, which takes options; what takes a server; what is a test itself; and what has processes. */
-const ELSEWHERE = ['isolated', 'checkpoint', 'archive', 'saga', 'deployments', 'testing-a-flow', 'resume-after-crash']
+const ELSEWHERE = [
+  'isolated',
+  'checkpoint',
+  'archive',
+  'saga',
+  'deployments',
+  'testing-a-flow',
+  'resume-after-crash',
+  'web-service',
+]
 
 const names = (await readdir(EXAMPLES, { withFileTypes: true }))
   .filter((entry) => entry.isDirectory())
@@ -29,6 +40,26 @@ test.each(['isolated', 'checkpoint', 'resume-after-crash'])(
     expect({ stdout, stderr }).toEqual({ stdout: await outputOf(name), stderr: '' })
   },
 )
+
+test.each([
+  { what: 'in .jobboard/jobs.db, also a second time', env: {}, file: '.jobboard' },
+  {
+    what: 'where the variables say',
+    env: { JOBBOARD_BOARD: 'sqlite:./other/jobs.db', JOBBOARD_PERSISTENCE: 'memory:' },
+    file: 'other',
+  },
+])('examples/web-service prints what it says, with its board $what', async ({ env, file }) => {
+  const cwd = await mkdtemp(join(tmpdir(), 'jobboard-web-service-'))
+  onTestFinished(() => rm(cwd, { recursive: true, force: true }))
+  const { JOBBOARD_BOARD: _board, JOBBOARD_PERSISTENCE: _persistence, ...others } = process.env
+  // From a working directory that knows nothing of tsx.
+  const args = ['--import', createRequire(import.meta.url).resolve('tsx'), join(EXAMPLES, 'web-service/main.ts')]
+  for (let run = 0; run < 2; run += 1) {
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, args, { cwd, env: { ...others, ...env } })
+    expect({ stdout, stderr }).toEqual({ stdout: await outputOf('web-service'), stderr: '' })
+  }
+  expect(await readdir(cwd)).toEqual([file])
+})
 
 test("the tests of examples/testing-a-flow pass, with Node's own runner", async () => {
   const file = join(EXAMPLES, 'testing-a-flow/newsletter.test.ts')

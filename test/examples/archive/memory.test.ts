@@ -1,7 +1,8 @@
 /** The demo on embedded defaults, with everything that a folder can hold. */
 import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { mkdir, readdir, rm, symlink, truncate, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Demo, manifestOf, pathOf, runsOf, summaryOf, temporaryFolder, untilFolder, wrongEntries } from './demo.ts'
 
@@ -92,6 +93,19 @@ test('without options archives a folder that npm ci brings, into a new one', asy
   }
 })
 
+test('conductors in processes of their own share the board in a file, which is deleted at the end', async () => {
+  const folder = await temporaryFolder()
+  const out = join(await temporaryFolder(), 'out')
+  for (const name of ['one', 'two', 'three']) await writeFile(join(folder, name), name)
+  const demo = new Demo([folder, '--out', out, '--conductors', '2'])
+  expect(await demo.conductorPids()).toHaveLength(2)
+  const [, file = ''] = await demo.says(/^ {2}npx jobboard jobs --board sqlite:(\/.*)$/m)
+  expect(await demo.exitCode()).toBe(0)
+  expect(await wrongEntries(folder, out)).toEqual([])
+  expect((await manifestOf(out)).map(({ name }) => name)).toEqual(['one', 'three', 'two'])
+  expect(existsSync(dirname(file))).toBe(false)
+})
+
 test('Ctrl-C brings what runs to its end and reports; a second one does not wait for it', async () => {
   const folder = await temporaryFolder()
   const out = join(await temporaryFolder(), 'out')
@@ -105,6 +119,8 @@ test('Ctrl-C brings what runs to its end and reports; a second one does not wait
   demo.signal('SIGTERM')
   expect(await demo.exitCode()).toBe(130)
   expect(demo.output).toMatch(/^not done {2}1 file$/m)
+  // The board is deleted with its jobs.
+  expect(demo.output).not.toContain('of this run')
   expect(await manifestOf(out)).toMatchObject([{ name: 'a-file' }])
 })
 

@@ -14,7 +14,10 @@ describe('the command line', () => {
     { args: ['--out'], says: /--out.*; npm run demo -- --help/ },
     { args: ['--concurrency', 'many'], says: /^--concurrency has to be a whole number from 1 to 64, not many$/ },
     { args: ['--conductors', '0', '--board', 'zookeeper://h'], says: /^--conductors has to be a whole number/ },
-    { args: ['--conductors', '3'], says: /^--conductors 3 needs a board that processes can share/ },
+    {
+      args: ['--conductors', '3', '--board', 'memory:'],
+      says: /^--conductors 3 needs a board that processes can share/,
+    },
     {
       args: ['--conductors', '3', '--board', 'zookeeper://h', '--persistence', 'memory:'],
       says: /^--conductors 3 needs logbooks that processes can share/,
@@ -22,6 +25,13 @@ describe('the command line', () => {
   ])('$args', ({ args, says }) => {
     expect(() => readOptions(args)).toThrow(UsageError)
     expect(() => readOptions(args)).toThrow(says)
+  })
+
+  test('--board precedes JOBBOARD_BOARD, and without both the board is a file', () => {
+    const env = { JOBBOARD_BOARD: 'redis://h/0' }
+    expect(readOptions(['--board', 'sqlite:./a.db'], env)).toMatchObject({ board: 'sqlite:./a.db' })
+    expect(readOptions([], env)).toMatchObject({ board: 'redis://h/0' })
+    expect(readOptions(['--conductors', '3'], { JOBBOARD_BOARD: '' })).toMatchObject({ board: undefined })
   })
 
   test('options that npm has taken', () => {
@@ -65,7 +75,12 @@ describe('the demo itself', () => {
   test.each([
     { what: 'no default folder', args: [], says: /node_modules\/pino is not there: run npm ci, or name/, code: 2 },
     { what: 'no such folder', args: ['no\nwhere'], says: /no\\nwhere is not there: name a folder/, code: 2 },
-    { what: 'one board for many', args: ['input', '--conductors', '3'], says: /: add --board sqlite:/, code: 2 },
+    {
+      what: 'one board for many',
+      args: ['input', '--conductors', '3', '--board', 'memory:'],
+      says: /, as in --board sqlite:/,
+      code: 2,
+    },
     { what: 'no such board', args: ['input', '--board', 'pigeon:'], says: /unknown scheme pigeon:; write/, code: 2 },
     {
       what: 'no such logbooks',
