@@ -120,6 +120,11 @@ export interface AcquireRequest {
   readonly run: number
   /** A unique identifier of this claim, forever: an acquire that is repeated after a lost answer has the same one. */
   readonly claim: string
+  /**
+   * The URI of the board where the job is settled after the write that ends the flow. Logbooks in the same file as the board make that write
+   * durable together with the settlement, which saves a wait for the disk; nobody learns of the end before.
+   */
+  readonly settledOn?: string
 }
 
 /** The right of one run to write to one flow. */

@@ -20,7 +20,12 @@ import { BUSY_PAUSE_MS, busyError, MAX_BUSY_MS } from './busy.ts'
 import type { SqliteConnection } from './connection.ts'
 import { isBusy, toFileError } from './errors.ts'
 
-interface Step {
+export interface StepOptions {
+  /** Whether the answer waits until the commit is on the disk; true by default. If false, a later step that waits makes this one durable, too. */
+  readonly waitsForDisk?: boolean
+}
+
+interface Step extends StepOptions {
   readonly work: () => unknown
   readonly deferred: Deferred<unknown>
 }
@@ -33,9 +38,9 @@ export interface CommitterOptions {
   readonly assertUsable: () => void
   /**
    * Called after each transaction, before the callers receive their answers. Never throws. Returns a promise if the answers must wait for the disk; where
-   * it is rejected, so are the calls.
+   * it is rejected, so are the calls. The option says whether any caller waits for the disk.
    */
-  readonly onCommitted: () => Promise<void> | undefined
+  readonly onCommitted: (options: Required<StepOptions>) => Promise<void> | undefined
   /** Returns who may have the write lock, for the error of a step that has waited for it in vain. */
   readonly describeOthers: () => string
 }
@@ -69,9 +74,9 @@ export class Committer {
    *
    * @throws what the step throws; WritesRefused, AccessDenied, StorageFailure, NotConnected: nothing was changed
    */
-  run<T>(work: () => T): Promise<T> {
+  run<T>(work: () => T, options: StepOptions = {}): Promise<T> {
     const deferred = createDeferred<unknown>()
-    this.#queue.push({ work, deferred })
+    this.#queue.push({ ...options, work, deferred })
     this.#schedule()
     return deferred.promise as Promise<T>
   }
@@ -106,7 +111,7 @@ export class Committer {
     this.#busySince = undefined
     // They leave the queue first: a step that has been committed must not run again, whatever happens here.
     const done = this.#queue.splice(0, results.length)
-    const onDisk = this.#options.onCommitted()
+    const onDisk = this.#options.onCommitted({ waitsForDisk: done.some(({ waitsForDisk = true }) => waitsForDisk) })
     if (onDisk !== undefined) void this.#answerLater(done, { results, onDisk })
     else answer(done, results)
   }

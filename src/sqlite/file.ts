@@ -11,7 +11,7 @@ import { startInterval } from '../core/time.ts'
 import { Bell } from './bell.ts'
 import { retryWhileBusy } from './busy.ts'
 import { Checkpointer } from './checkpointer.ts'
-import { Committer } from './committer.ts'
+import { Committer, type StepOptions } from './committer.ts'
 import { SqliteConnection, type Synchronous } from './connection.ts'
 import { isBusy, toFileError } from './errors.ts'
 import { hasTables, prepareTables } from './format.ts'
@@ -85,6 +85,8 @@ export class SqliteFile {
   /** The message of the last error of the background work. */
   #reported: string | undefined
   #synchronous: Synchronous = 'NORMAL'
+  /** Whether a flush was begun after the last change. */
+  #isOnDisk = true
   #dataVersion = -1
 
   /** @throws an error of SQLite; one for which `isBusy` is true while another process writes */
@@ -105,7 +107,7 @@ export class SqliteFile {
       connection: this.connection,
       path,
       assertUsable: () => this.#assertUsable(),
-      onCommitted: () => this.#onCommitted(),
+      onCommitted: (options) => this.#onCommitted(options),
       describeOthers: () => this.#describeOthers(),
     })
     this.#timer = startInterval(() => this.#look(), COMMIT_POLL_MS).unref()
@@ -117,6 +119,11 @@ export class SqliteFile {
     // Commits and checkpoints are brought to the disk beside the event loop: see `log-sync.ts` and `checkpointer.ts`.
     connection.exec('PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL')
     if (!hasTables(connection)) connection.transact(() => prepareTables(connection, this.path))
+  }
+
+  /** Returns whether a path leads to this file. */
+  isAt(path: string): boolean {
+    return identityOf(path) === this.#identity
   }
 
   /** Adds a user of the file. The strictest of their wishes for durability holds. */
@@ -155,9 +162,9 @@ export class SqliteFile {
   }
 
   /** Runs a step in the next transaction: see `committer.ts`. @throws InvalidState when the file is closed */
-  async run<T>(work: () => T): Promise<T> {
+  async run<T>(work: () => T, options?: StepOptions): Promise<T> {
     if (this.#isClosed) throw new InvalidState(`${this.path} is closed`)
-    return this.#committer.run(work)
+    return this.#committer.run(work, options)
   }
 
   /**
@@ -197,11 +204,14 @@ export class SqliteFile {
   }
 
   /** Announces a commit. @returns a promise if the commit must be on the disk before it is acknowledged */
-  #onCommitted(): Promise<void> | undefined {
+  #onCommitted({ waitsForDisk }: Required<StepOptions>): Promise<void> | undefined {
     const { changedRows } = this.connection
     const hasChanges = changedRows !== this.#changedRows
     this.#changedRows = changedRows
-    const onDisk = hasChanges && this.#synchronous === 'FULL' ? this.#sync.flush() : undefined
+    if (hasChanges) this.#isOnDisk = false
+    const mustFlush = waitsForDisk && !this.#isOnDisk && this.#synchronous === 'FULL'
+    if (mustFlush) this.#isOnDisk = true
+    const onDisk = mustFlush ? this.#sync.flush() : undefined
     if (hasChanges) this.#inBackground(() => this.#bell.ring())
     this.#announce()
     this.#checkpointer.noteCommit()

@@ -1,6 +1,7 @@
 /** Access to an SQLite file, for boards and for logbooks. */
 
 export { retryWhileBusy } from './busy.ts'
+export type { StepOptions } from './committer.ts'
 export type { SqliteConnection, Synchronous } from './connection.ts'
 export type { Row, SqliteValue } from './driver.ts'
 export { toFileError } from './errors.ts'

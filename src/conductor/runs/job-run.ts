@@ -113,6 +113,7 @@ export async function runJob(claim: Claim, context: JobRunContext): Promise<JobR
       flow: { uuid: claim.job.uuid, name: resolved.flow.name, version: resolved.flow.version },
       run: claim.run,
       claim: newUuid(),
+      settledOn: context.boardId,
     }
     await using log = await openOrAbort(early, acquire(context.persistence, request))
     assertOwnLogbook(claim, { posted: resolved.flow.name, recorded: log.flow.name })

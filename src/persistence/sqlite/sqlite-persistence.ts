@@ -5,8 +5,17 @@
  */
 import { Lifecycle } from '../../core/async/lifecycle.ts'
 import { InvalidState, JobboardError, NotFound, StorageFailure } from '../../core/errors.ts'
+import { FINISHED_STATES } from '../../core/states.ts'
 import { decodeText, encodeText } from '../../core/texts.ts'
-import { openSqliteFile, type Row, type SqliteFile, type SqliteLocation, type SqliteValue } from '../../sqlite/index.ts'
+import { parseUri } from '../../core/uri.ts'
+import {
+  openSqliteFile,
+  type Row,
+  type SqliteFile,
+  type SqliteLocation,
+  type SqliteValue,
+  type StepOptions,
+} from '../../sqlite/index.ts'
 import { assertBookQuery, assertInstant, type BookQuery, ignoreUnreadable } from '../book-query.ts'
 import { createFlowDetail, toAcquiredFlow } from '../flow-record.ts'
 import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
@@ -106,7 +115,10 @@ export class SqlitePersistence implements Persistence {
       const id = this.#insertFlow(Number(this.#requireBook(request.book.uuid)['id']), values)
       return { flow: created, row: { id: String(id), term: 1, writes: 0 } }
     })
-    return new SqlFlowLog({ request, ...acquired, write: (write) => this.#write(write) })
+    const endsWithSettlement = this.#sharesFileWith(request.settledOn)
+    const write = (each: SqlWrite) =>
+      this.#write(each, { waitsForDisk: !(endsWithSettlement && FINISHED_STATES.includes(each.change.state)) })
+    return new SqlFlowLog({ request, ...acquired, write })
   }
 
   /** Makes a run the only writer of a flow. @throws Fenced when another claim's run is the same or newer; StorageFailure for a damaged flow */
@@ -121,7 +133,12 @@ export class SqlitePersistence implements Persistence {
     return { flow, row: { id: String(id), term, writes: Number(before['writes']) } }
   }
 
-  async #write(write: SqlWrite): Promise<Written> {
+  /** Returns whether the board is in this file: then its next step that is on the disk proves that all steps before it are. */
+  #sharesFileWith(board: string | undefined): boolean {
+    return board !== undefined && /^sqlite:/i.test(board) && this.#requireFile().isAt(parseUri(board, 'board').path)
+  }
+
+  async #write(write: SqlWrite, options: StepOptions): Promise<Written> {
     if (this.#lifecycle.state !== 'running') throw new InvalidState(`persistence ${this.uri} is closed`)
     return this.#step((): Written => {
       const refusal = write.refusal()
@@ -146,7 +163,7 @@ export class SqlitePersistence implements Persistence {
       }
       for (const atom of atoms) this.#writeAtom(Number(flow), atom)
       return 'written'
-    })
+    }, options)
   }
 
   #writeAtom(flow: number, atom: SqlWrite['atoms'][number]): void {
@@ -240,9 +257,9 @@ export class SqlitePersistence implements Persistence {
   }
 
   /** Runs a step in the next transaction of the file. */
-  async #step<T>(work: () => T): Promise<T> {
+  async #step<T>(work: () => T, options?: StepOptions): Promise<T> {
     this.#lifecycle.assertRunning()
-    return this.#translate(() => this.#requireFile().run(work))
+    return this.#translate(() => this.#requireFile().run(work, options))
   }
 
   /** Runs reads that see one state of the file. */

@@ -8,14 +8,13 @@
  * | is stopped, or hangs | is held | when its heartbeats have been missing for the time of its session |
  * | ends, and somebody removed its lock file | is not known | when its heartbeats have been missing for the time of its session |
  */
-import { asError, StorageFailure } from '../../../core/errors.ts'
+import { asError } from '../../../core/errors.ts'
 import { startInterval } from '../../../core/time.ts'
 import {
   lockedProcesses,
   lockProcess,
   type ProcessLock,
   removeLock,
-  retryWhileBusy,
   type SqliteFile,
   stateOfProcess,
 } from '../../../sqlite/index.ts'
@@ -97,24 +96,27 @@ export class ProcessLife {
     lock[Symbol.dispose]()
   }
 
-  /** Takes the lock, and then adds the row of the process: no other process sees the row without the lock. */
+  /**
+   * Takes the lock and adds the row of the process in one transaction. Others remove lock files without a row in a transaction, too: so they see either
+   * both or none.
+   */
   async #enter(): Promise<ProcessLock> {
     const { connection, path } = this.#file
-    // Another process may look at the lock file while it is made.
-    const lock = await retryWhileBusy(path, () => lockProcess(path))
+    const made: ProcessLock[] = []
     try {
-      const ended = await this.#file.run(() => {
-        // Another process removes lock files without a row in a transaction; it may have taken this one for left over while it was made.
-        if (stateOfProcess(path, lock.process) !== 'alive')
-          throw new StorageFailure(`${path}: the lock of this process was removed; try again`, { retryable: true })
+      const { lock, ended } = await this.#file.run(() => {
+        // A transaction that is repeated, because its commit failed, takes another lock.
+        for (const former of made.splice(0)) former[Symbol.dispose]()
+        const lock = lockProcess(path)
+        made.push(lock)
         connection.run('INSERT INTO processes (id, pid) VALUES (?, ?)', lock.process, process.pid)
         this.#removeLeftOver()
-        return this.#endDead(lock.process)
+        return { lock, ended: this.#endDead(lock.process) }
       })
       for (const each of ended) removeLock(path, each)
       return lock
     } catch (error) {
-      lock[Symbol.dispose]()
+      for (const lock of made) lock[Symbol.dispose]()
       throw error
     }
   }

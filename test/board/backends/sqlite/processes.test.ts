@@ -7,6 +7,7 @@ import { startNode } from '../../../support/node-process.ts'
 import { type SqlitePlace, sqlitePlace } from './boards.ts'
 
 const HOLDER = new URL('./holder-child.ts', import.meta.url)
+const OPENER = new URL('./opener-child.ts', import.meta.url)
 const BUSY = new URL('./busy-child.ts', import.meta.url)
 
 let place: SqlitePlace
@@ -84,6 +85,19 @@ describe('an owner', () => {
     }
     expect(await filesBeside()).toEqual(['bell'])
   })
+})
+
+test('processes that open a new file at the same time, and open and close it again and again, never take each other for dead', async () => {
+  const processes = await Promise.all([1, 2, 3, 4].map(() => startNode(OPENER, [place.uri, '15'])))
+  try {
+    await Promise.all(processes.map((each) => each.says('ready')))
+    for (const each of processes) each.signal('SIGUSR2')
+    expect(await Promise.all(processes.map((each) => each.ended))).toEqual([0, 0, 0, 0])
+  } finally {
+    await Promise.all(processes.map((each) => each[Symbol.asyncDispose]()))
+  }
+  expect(place.query('SELECT count(*) AS count FROM jobs')).toEqual([{ count: 60 }])
+  expect(await filesBeside()).toEqual(['bell'])
 })
 
 test('processes that write all the time are served fairly', async () => {
