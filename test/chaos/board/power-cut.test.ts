@@ -17,7 +17,7 @@ import { checkBoard, checkBooks, readAccounts } from './acknowledged.ts'
 import { DISK_CALLS, RecordedDisk } from './recorded-disk.ts'
 
 const CUTS = count({ test: 25, long: 500 })
-const ROUNDS = count({ test: 6, long: 60 })
+const ROUNDS = count({ test: 6, long: 30 })
 const CHILD = new URL('./power-cut-child.ts', import.meta.url)
 
 interface Said {
