@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Claim, JobBoard } from '../../../src/board/index.ts'
 import { Cancelled, ClaimLost, Duplicate, NotFound, NotOwner, Unclaimable } from '../../../src/core/errors.ts'
+import { sqliteBoards } from '../../board/backends/sqlite/boards.ts'
 import { memoryBoards, zookeeperBoards } from '../../board/boards.ts'
 import { all, namesOn, refresh } from '../../board/jobs.ts'
 import type { BoardBackend } from '../../contract/board.ts'
@@ -160,5 +161,6 @@ function startClaimers(backend: BoardBackend, counts: { test: number; long: numb
 
 describe('whatever several boards do at once', () => {
   startClaimers(memoryBoards, { test: 10, long: 500 })
+  startClaimers(sqliteBoards(), { test: 10, long: 500 })
   if (zookeeperHosts) startClaimers(zookeeperBoards, { test: 5, long: 500 })
 })

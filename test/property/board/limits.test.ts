@@ -15,6 +15,7 @@ import type { Duration } from '../../../src/core/time.ts'
 import { ManualClock } from '../../../src/testing/hand-clock.ts'
 import { postgresBoards } from '../../board/backends/postgres/boards.ts'
 import { redisBoards } from '../../board/backends/redis/places.ts'
+import { sqliteBoards } from '../../board/backends/sqlite/boards.ts'
 import { zookeeperBoards } from '../../board/boards.ts'
 import { nextSession, whenLost } from '../../board/events.ts'
 import { refresh } from '../../board/jobs.ts'
@@ -333,6 +334,7 @@ describe('on servers', () => {
     ['ZooKeeper', zookeeperHosts !== '', zookeeperBoards],
     ['Postgres', true, postgresBoards(() => postgres)],
     ['Redis', true, redisBoards(() => redis)],
+    ['SQLite', true, sqliteBoards()],
   ]
   describe.each(backends.filter(([, isThere]) => isThere))('on %s', (_name, _isThere, backend) => {
     test('with tokens that come back in hours', { timeout: count({ test: 180_000, long: 1_800_000 }) }, async () => {

@@ -1,11 +1,12 @@
 /**
- * The boards on servers against the memory board: after any sequence of operations by several boards, each has answered the
+ * The boards on servers and in files against the memory board: after any sequence of operations by several boards, each has answered the
  * same, and the same is to be seen.
  */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { PRIORITIES } from '../../../src/board/index.ts'
 import { redisBoards } from '../../board/backends/redis/places.ts'
+import { sqliteBoards } from '../../board/backends/sqlite/boards.ts'
 import { memoryBoards, zookeeperBoards } from '../../board/boards.ts'
 import type { BoardBackend } from '../../contract/board.ts'
 import { count } from '../../support/counts.ts'
@@ -54,6 +55,8 @@ const boards: [string, boolean, BoardBackend][] = [
   ['ZooKeeper', zookeeperHosts !== '', zookeeperBoards],
   ['Redis', true, redisBoards(() => redis)],
   ['Redis, of which views hold three jobs', true, redisBoards(() => redis, { window: 3 })],
+  ['SQLite', true, sqliteBoards()],
+  ['SQLite, of which views hold three jobs', true, sqliteBoards({ parameters: 'window=3' })],
 ]
 
 describe.each(boards.filter(([, there]) => there))('the board on %s', (_name, _there, backend) => {
