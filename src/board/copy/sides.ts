@@ -61,8 +61,9 @@ const RANGE = 2_000
  * Returns the ids of the jobs on a board in the order of their posts: within a priority that is the claim order, and a job comes after those
  * on which it depends. Takes some 100 bytes of memory for each.
  */
-export async function listIds({ sections, list }: Backend): Promise<readonly string[]> {
-  if (!sections) return [...((await list?.())?.jobs ?? [])].sort((a, b) => compareIds({ id: a }, { id: b }))
+export async function listIds(backend: Backend): Promise<readonly string[]> {
+  const { sections } = backend
+  if (!sections) return [...((await backend.list?.())?.jobs ?? [])].sort((a, b) => compareIds({ id: a }, { id: b }))
   const found: { readonly id: string; readonly order: bigint }[] = []
   for (let after: JobSummary | undefined, end = false; !end; ) {
     const section = await sections.range({ after, limit: RANGE, due: false })
@@ -75,9 +76,9 @@ export async function listIds({ sections, list }: Backend): Promise<readonly str
 }
 
 /** Returns the ids of the jobs that are claimed. */
-export async function listClaimed({ sections, list }: Backend): Promise<readonly string[]> {
-  if (sections) return (await sections.claimed()).map(({ id }) => id)
-  return [...((await list?.())?.claimed ?? [])]
+export async function listClaimed(backend: Backend): Promise<readonly string[]> {
+  if (backend.sections) return (await backend.sections.claimed()).map(({ id }) => id)
+  return [...((await backend.list?.())?.claimed ?? [])]
 }
 
 /** Yields the jobs with these ids, page by page; those that have left the board are left out. */

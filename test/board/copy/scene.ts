@@ -21,15 +21,18 @@ export async function fill(board: JobBoard): Promise<void> {
     { big: 'x'.repeat(10_000) },
     { name: 'ran', limits: ['tenant/1'], backOff: { first: '1h', max: '1h' } },
   )
-  for (const name of ['done', 'failed', 'purged', 'ran']) {
+  await board.post('flow', {}, { name: 'cancelled' })
+  for (const name of ['done', 'failed', 'purged', 'ran', 'cancelled']) {
     const [claim] = await board.claimNext({ accept: (posting) => posting.name === name })
     if (name === 'done') await claim.consume()
+    else if (name === 'cancelled') await claim.abandon()
     else if (name === 'ran') await claim.abandon({ failed: true, reason: 'not yet', delay: '1h' })
     else await claim.trash({ reason: `${name} for good` })
   }
   for await (const entry of board.trashed()) if (entry.name === 'purged') await board.purge(entry)
   await board.pause()
-  for await (const job of board.jobs()) if (job.details.flow === 'report') await board.cancel(job)
+  for await (const job of board.jobs())
+    if (job.details.flow === 'report' || job.name === 'cancelled') await board.cancel(job)
   const first = await board.post('flow', {}, { name: 'first', priority: 'LOW', key: { name: 'the key', for: '1d' } })
   await board.post('flow', {}, { name: 'second', priority: 'HIGH', after: [{ uuid: first.ref, on: 'settled' }] })
   await board.post(
@@ -44,7 +47,7 @@ export async function fill(board: JobBoard): Promise<void> {
 /** Everything of a board that must be the same on a copy. */
 export async function picture({ board, backend }: BoardSide): Promise<object> {
   const jobs: object[] = []
-  for await (const job of board.jobs({ ensureFresh: true })) jobs.push(toJob(await read(backend, job.ref)))
+  for await (const job of board.jobs({ ensureFresh: true })) jobs.push(await describe(job.ref, backend))
   const trash: object[] = []
   for await (const { id: _, revision: __, ...entry } of backend.trashed()) trash.push(entry)
   const batches: object[] = []
@@ -56,9 +59,10 @@ export async function picture({ board, backend }: BoardSide): Promise<object> {
 }
 
 /** @throws Error for a job that is gone or unreadable */
-async function read(backend: BoardSide['backend'], ref: string): Promise<StoredJob> {
-  const [job] = await backend.read([parseReference(ref).id ?? ''])
-  if (job && 'posting' in job) return job
+async function describe(ref: string, backend: BoardSide['backend']): Promise<object> {
+  const { id = '' } = parseReference(ref)
+  const [job] = await backend.read([id])
+  if (job && 'posting' in job) return { ...toJob(job), cancellation: await backend.cancellation(id) }
   throw new Error(`${ref} cannot be read`)
 }
 

@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import type { BoardSide, CopyKind, CopyReport, SkippedItem } from '../../../board/internal.ts'
 import { InvalidArgument, NotFound } from '../../../core/errors.ts'
 import { toMilliseconds } from '../../../core/time.ts'
+import { parseUri } from '../../../core/uri.ts'
 import type { CopiedBooks } from '../../../persistence/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, INTERRUPTED, type RunAction } from '../../context.ts'
 import { parseDuration, type SharedOptions } from '../../input/shared-options.ts'
@@ -91,9 +92,20 @@ async function copyTo(source: BoardSide, to: string, work: CopyContext): Promise
   await print(reports, books, work)
   const isWhole = reports.every(isComplete) && !books?.skipped
   if (!isWhole) context.stderr.write('not everything was copied: the lines above say what\n')
+  warnOfFences(sides, context)
   const { uri } = target.backend
   context.stderr.write(`board ${uri} is paused; jobboard resume --board '${uri}' lets its jobs run\n`)
   return isWhole || options.skipUnreadable ? DONE : FAILED
+}
+
+/** The fences of ZooKeeper are times in nanoseconds, those of other boards in microseconds. */
+function warnOfFences(
+  { from, to }: { readonly from: BoardSide; readonly to: BoardSide },
+  { stderr }: CliContext,
+): void {
+  const isFiner = ({ backend }: BoardSide) => parseUri(backend.uri, 'board').scheme.startsWith('zookeeper')
+  if (isFiner(from) && !isFiner(to))
+    stderr.write('fences are smaller on the target: systems that compare ctx.fence must forget those of the source\n')
 }
 
 /** Prints what would be copied. */
