@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
-import { type Flow, input, linear, task } from '../../src/flow/index.ts'
+import { createDeferred } from '../../src/core/async/abort.ts'
+import { input, linear, task } from '../../src/flow/index.ts'
 import { openBoard, startConductor } from '../../src/index.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { type CliFolder, createCliFolder, killRemaining } from './workplace.ts'
@@ -19,7 +20,7 @@ afterEach(() => place[Symbol.asyncDispose]())
 afterAll(killRemaining)
 
 /** A flow of two tasks, which notes what it does; with `onHeld`, the second one calls it and goes on until its owner stops. */
-function twoTasks(done: string[], onHeld?: () => void): Flow<{ name: string }> {
+function twoTasks(done: string[], onHeld?: () => void) {
   const first = task('first', {
     provides: 'greeting',
     requires: ['name'],
@@ -47,9 +48,13 @@ test('a job that was moved from a file to an ensemble is continued there, from i
   const done: string[] = []
   let uuid = ''
   {
-    const held = Promise.withResolvers<void>()
+    const held = createDeferred()
     await using board = await openBoard(file)
-    await using _conductor = await startConductor({ board, persistence: file, flows: [twoTasks(done, held.resolve)] })
+    await using _conductor = await startConductor({
+      board,
+      persistence: file,
+      flows: [twoTasks(done, () => held.resolve())],
+    })
     ;({ uuid } = await board.post('work', { name: 'Ada' }))
     await held.promise
   }
@@ -100,9 +105,11 @@ test('a copy that is interrupted says how to go on', async () => {
 })
 
 test('bad input is exit code 2', async () => {
+  await (await openBoard(file)).close()
+  expect((await place.bare(['pause', '--board', file])).exitCode).toBe(0)
   for (const [args, message] of [
     [['board', 'copy', 'memory:', file], 'would end with this command'],
-    [['board', 'copy', file, 'nowhere'], 'nowhere'],
+    [['board', 'copy', file, 'nowhere:'], 'unknown scheme'],
     [['board', 'copy', file, file, '--logbooks-from', file], '--logbooks-from and --logbooks-to belong together'],
     [['board', 'copy', file, file, '--wait', 'long'], '--wait'],
   ] as const)

@@ -38,6 +38,7 @@ const PLACES = {
   sqlite: () => `sqlite:${join(folder, `${randomUUID()}.db`)}`,
   postgres: () => `${postgres.uri}?board=${randomUUID()}`,
   zookeeper: () => `zookeeper://${zookeeperHosts}${namespace('copy')}`,
+  memory: () => `memory:${randomUUID()}`,
   redis: () => `${redis.uri}?prefix=${randomUUID()}`,
 }
 type Place = keyof typeof PLACES
@@ -59,6 +60,7 @@ describe.each<[Place, Place]>([
   ['sqlite', 'postgres'],
   ['sqlite', 'zookeeper'],
   ['sqlite', 'redis'],
+  ['sqlite', 'memory'],
   ['postgres', 'sqlite'],
   ['zookeeper', 'sqlite'],
   ['redis', 'sqlite'],
