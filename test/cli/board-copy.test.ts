@@ -50,13 +50,14 @@ test('a job that was moved from a file to an ensemble is continued there, from i
   {
     const held = createDeferred()
     await using board = await openBoard(file)
-    await using _conductor = await startConductor({
+    await using conductor = await startConductor({
       board,
       persistence: file,
       flows: [twoTasks(done, () => held.resolve())],
     })
     ;({ uuid } = await board.post('work', { name: 'Ada' }))
     await held.promise
+    conductor.abort()
   }
   expect(await place.bare(['board', 'copy', file, target])).toMatchObject({
     exitCode: 1,

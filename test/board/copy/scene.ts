@@ -49,7 +49,8 @@ export async function picture({ board, backend }: BoardSide): Promise<object> {
   const jobs: object[] = []
   for await (const job of board.jobs({ ensureFresh: true })) jobs.push(await describe(job.ref, backend))
   const trash: object[] = []
-  for await (const { id: _, revision: __, ...entry } of backend.trashed()) trash.push(entry)
+  for await (const { posting, who, at, reason, failure } of backend.trashed())
+    trash.push({ posting, who, at, reason, failure })
   const batches: object[] = []
   for (const { uuid, bytes, ...numbers } of (await backend.batches?.list({ limit: 100 })) ?? [])
     batches.push({ uuid, bytes: Buffer.from(bytes).toString('hex'), ...numbers })

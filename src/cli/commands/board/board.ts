@@ -150,7 +150,7 @@ async function copyLogbooks(
   const [own, board] = [toPlace(boardId(from.backend.uri)), boardId(to.backend.uri)]
   await using books = await openLogbooksAt(logbooksFrom, { options, context, create: false })
   await using copies = await openLogbooksAt(logbooksTo, { options, context, create: true })
-  return copyBooks(
+  return await copyBooks(
     { from: books, to: copies },
     {
       signal,
