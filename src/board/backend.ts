@@ -457,10 +457,12 @@ export type NewBatch = Pick<StoredBatch, 'uuid' | 'bytes'>
 
 /**
  * A change of the status of a batch. `seal`: no more jobs. `cancel`: nor any from its jobs, and no callback; has no effect on a batch that
- * has ended. `reopen`: takes jobs again, in the next generation if it has ended; ends a cancel request, too.
+ * has ended. `reopen`: takes jobs again, in the next generation if it has ended; ends a cancel request, too. `carry`: has this status and
+ * this total from now on, as on the board from which it was copied; a batch that has ended posts no callback, because that board did.
  */
 export type BatchChange =
   | { readonly kind: 'seal' | 'reopen' }
+  | ({ readonly kind: 'carry'; readonly total: number } & BatchStatus)
   | { readonly kind: 'cancel'; readonly who: string; readonly reason: string }
 
 /** The jobs of a batch that have not been done. */
@@ -651,6 +653,8 @@ export type DiscardRequest = {
   readonly cancelRequested: boolean
   /** As in {@link Settlement}. */
   readonly history?: HistoryEntry
+  /** The time that the trash shows, of an entry that is copied from another board; the time of the transaction by default. */
+  readonly at?: Date
 } & TrashReason
 
 /** A request to cancel a job, on whichever process it runs. A second request changes nothing. */

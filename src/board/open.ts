@@ -8,6 +8,7 @@ import { assertBoolean, type BoardOptions, boardSettings } from './api/options.t
 import type { Backend } from './backend.ts'
 import { MemoryBackend, memorySpace } from './backends/memory/index.ts'
 import type { SecurityOptions } from './backends/zookeeper/index.ts'
+import type { BoardSide } from './copy/sides.ts'
 
 /** Options of `openBoard`: the owner's name, credentials, and the access list of a board that is created. */
 export interface OpenBoardOptions extends BoardOptions, SecurityOptions {
@@ -111,6 +112,11 @@ async function openRedis(uri: ResourceUri, options: OpenBoardOptions): Promise<B
  * @example await using board = await openBoard('zookeeper://127.0.0.1:2181/demo')
  */
 export async function openBoard(uri: string | URL, options: OpenBoardOptions = {}): Promise<JobBoard> {
+  return (await openSide(uri, options)).board
+}
+
+/** Opens a board like {@link openBoard}, and returns it with its backend, for a copy. @throws as openBoard */
+export async function openSide(uri: string | URL, options: OpenBoardOptions = {}): Promise<BoardSide> {
   const text = uri instanceof URL ? uri.href : uri
   if (typeof text !== 'string' || text === '')
     throw new InvalidArgument('the URI of the board is missing; pass one such as zookeeper://127.0.0.1:2181/demo')
@@ -119,9 +125,10 @@ export async function openBoard(uri: string | URL, options: OpenBoardOptions = {
   // The options are checked first: an error after the session is open would leave it open.
   boardSettings(options)
   const { parsed, factory } = chooseBackend(text)
-  const board = new JobBoard(await factory(parsed, options), options)
+  const backend = await factory(parsed, options)
+  const board = new JobBoard(backend, options)
   await board.open(options.signal ? { signal: options.signal } : {})
-  return board
+  return { board, backend }
 }
 
 /** Checks the form of a URI, and that its scheme is one of a board, without opening anything. @throws InvalidArgument */

@@ -1,5 +1,6 @@
 /** Opening of boards and logbooks by their URIs, within a time limit. Drivers are loaded here, when they are used. */
 import type { JobBoard, OpenBoardOptions } from '../board/index.ts'
+import type { BoardSide } from '../board/internal.ts'
 import type { ConductorBoard } from '../conductor/index.ts'
 import { abortAfter, followSignals } from '../core/async/abort.ts'
 import { retry } from '../core/async/retry.ts'
@@ -45,7 +46,36 @@ export async function openNamedBoard(
   context: CliContext,
   settings: Pick<OpenBoardOptions, 'log' | 'who' | 'create' | 'unacceptedAfter' | 'telemetry'> = {},
 ): Promise<OpenedBoard> {
-  const uri = boardUri(options, context)
+  const { openBoard } = await import('../board/index.ts')
+  const opened = await openWithin(boardUri(options, context), openBoard, { options, context, settings })
+  return { board: opened.value, unreadable: opened.unreadable, [Symbol.asyncDispose]: () => opened.value.close() }
+}
+
+/** A board to copy, with its backend. */
+export interface OpenedSide extends AsyncDisposable, BoardSide {}
+
+/** Opens a board to copy, or as the target of a copy. @throws as {@link openNamedBoard} */
+export async function openSideAt(
+  uri: string,
+  { options, context, create }: Omit<OpenOptions, 'log'>,
+): Promise<OpenedSide> {
+  const { openSide } = await import('../board/internal.ts')
+  const { value } = await openWithin(uri, openSide, { options, context, settings: { create } })
+  return { ...value, [Symbol.asyncDispose]: () => value.board.close() }
+}
+
+interface OpenWithin {
+  readonly options: SharedOptions
+  readonly context: CliContext
+  readonly settings: Pick<OpenBoardOptions, 'log' | 'who' | 'create' | 'unacceptedAfter' | 'telemetry'>
+}
+
+/** Opens a board within `--timeout`. @throws as {@link openNamedBoard} */
+async function openWithin<T>(
+  uri: string,
+  opener: (uri: string, options: OpenBoardOptions) => Promise<T>,
+  { options, context, settings }: OpenWithin,
+): Promise<{ readonly value: T; readonly unreadable: readonly Error[] }> {
   const { scheme, printable } = parseUri(uri, 'board')
   if (scheme === 'memory') {
     throw new InvalidArgument(
@@ -53,16 +83,12 @@ export async function openNamedBoard(
     )
   }
   const timeout = parseDuration(options.timeout ?? DEFAULT_TIMEOUT, '--timeout')
-  const [{ BoardLog }, { openBoard }] = await Promise.all([
-    import('./output/board-log.ts'),
-    import('../board/index.ts'),
-  ])
+  const { BoardLog } = await import('./output/board-log.ts')
   const log = new BoardLog(settings.log)
   const { log: _log, ...rest } = settings
   const given = { log: log.logger, ...(scheme.startsWith('zookeeper') ? credentials('board', context) : {}), ...rest }
-  const open = (signal: AbortSignal) => openBoard(uri, { signal, ...given })
-  const board = await withTimeout(open, { log, timeout, uri: printable })
-  return { board, unreadable: log.unreadable, [Symbol.asyncDispose]: () => board.close() }
+  const open = (signal: AbortSignal) => opener(uri, { signal, ...given })
+  return { value: await withTimeout(open, { log, timeout, uri: printable }), unreadable: log.unreadable }
 }
 
 /** Returns whether {@link openNamedBoard} would find a named board. */
@@ -116,10 +142,10 @@ function toAuth(auth: string): readonly AuthInfo[] {
  * Opens a board within a time limit. A board itself stops connecting after its session's timeout, which may be sooner;
  * then this function tries again.
  */
-async function withTimeout(
-  open: (signal: AbortSignal) => Promise<JobBoard>,
+async function withTimeout<T>(
+  open: (signal: AbortSignal) => Promise<T>,
   { log, timeout, uri }: { log: BoardLog; timeout: Duration; uri: string },
-): Promise<JobBoard> {
+): Promise<T> {
   using time = followSignals([])
   using _timer = abortAfter(time, timeout, (within) => {
     const why = log.noConnection ?? 'no answer in this time'
@@ -167,6 +193,11 @@ export async function openLogbooks(
     return (await import('../persistence/index.ts')).openPersistence('memory:')
   })
   return { persistence, uri: printable, [Symbol.asyncDispose]: () => persistence.close() }
+}
+
+/** Opens logbooks to copy, or as the target of a copy. @throws NotFound with `create: false`, if there are none */
+export function openLogbooksAt(uri: string, options: OpenOptions): Promise<Persistence> {
+  return openBoardAt(uri, options)
 }
 
 /** Opens the logbooks like {@link openLogbooks}. @throws InvalidArgument if none are named */

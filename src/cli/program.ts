@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { InvalidArgument } from '../core/errors.ts'
 import { packageVersion } from '../core/package-version.ts'
 import { defineBatch } from './commands/batch/batch.ts'
+import { defineBoard } from './commands/board/board.ts'
 import { defineCancel } from './commands/cancel.ts'
 import { defineCompletion } from './commands/completion.ts'
 import { defineConductor } from './commands/conductor/conductor.ts'
@@ -103,7 +104,7 @@ const WITHOUT_CONFIG = ['init', 'dev', 'completion', 'preview', 'password']
 async function applySettings(command: Command, context: CliContext): Promise<CliContext> {
   // The commands about the file read it by themselves.
   if (WITHOUT_CONFIG.includes(command.name())) return context
-  if (['config', 'sqlite'].includes(command.parent?.name() ?? '')) return context
+  if (['board', 'config', 'sqlite'].includes(command.parent?.name() ?? '')) return context
   const { resolveSettings: settle } = await import('./input/config/settings.ts')
   const { options, own, env, assertModule, chosenByFile, configFile, ...several } = await settle(
     command.optsWithGlobals(),
@@ -153,6 +154,7 @@ const COMMANDS = [
     defineTrash,
     defineHistory,
     defineLogbook,
+    defineBoard,
     defineSqlite,
     defineConfig,
     defineInit,

@@ -8,6 +8,7 @@ export {
   type LogbookCodec,
   type RecordPlace,
 } from './codecs/codecs.ts'
+export { type CopiedBooks, copyBooks } from './copy-books.ts'
 export type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta, SavedCheckpoint, StateChange } from './models.ts'
 export { type OpenPersistenceOptions, openPersistence, openPersistenceOver } from './open.ts'
 export type {

@@ -57,6 +57,7 @@ const COMMANDS = [
   'logbook list',
   'logbook show',
   'logbook destroy',
+  'board copy',
   'sqlite check',
   'sqlite backup',
   'sqlite compact',
@@ -99,7 +100,7 @@ test('every command there is has its place there', async () => {
   }
   const found: string[] = []
   for (const name of await commandsOf('')) {
-    const below = ['schedule', 'limits', 'batch', 'trash', 'logbook', 'sqlite', 'config', 'ui'].includes(name)
+    const below = ['schedule', 'limits', 'batch', 'trash', 'logbook', 'board', 'sqlite', 'config', 'ui'].includes(name)
       ? await commandsOf(name)
       : []
     // `ui` is a command itself, too.

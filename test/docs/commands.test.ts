@@ -51,7 +51,7 @@ function unique(typed: readonly Typed[]): Typed[] {
 }
 
 /** They ask for no board, or say themselves what is wrong with it. */
-const ALONE = ['init', 'dev', 'completion', 'doctor', 'logbook', 'config', 'sqlite']
+const ALONE = ['init', 'dev', 'completion', 'doctor', 'logbook', 'config', 'board', 'sqlite']
 
 let folder: string
 

@@ -83,6 +83,13 @@ export class MemoryBatches {
       }
       case 'reopen':
         batch.status = this.#toReopened(uuid, batch, { sealed: false })
+        break
+      case 'carry': {
+        const { kind: _, total, ...carried } = change
+        batch.status = carried
+        batch.total = total
+        if (carried.endedAt !== undefined) this.#ended.add(uuid)
+      }
     }
     const callback = this.#endIfEmpty(uuid, batch, now)
     this.#notify(uuid)

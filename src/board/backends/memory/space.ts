@@ -76,7 +76,12 @@ export interface MemoryPost {
 }
 
 /** The end of a job in the trash. */
-type Trashing = TrashReason & { readonly posting: Posting; readonly bytes: Uint8Array; readonly who: string }
+type Trashing = TrashReason & {
+  readonly posting: Posting
+  readonly bytes: Uint8Array
+  readonly who: string
+  readonly at?: Date
+}
 /** The fields of a posting by which alarms are set. */
 type AlarmedPosting = Partial<Pick<Posting, 'delay' | 'expiresAfter' | 'runs'>>
 
@@ -425,8 +430,8 @@ export class MemorySpace {
     this.#cancellations.delete(id)
     if (row?.posting.key !== undefined) this.keys.release(row.posting.key, id)
     if (trash) {
-      const { posting, bytes, who, reason, failure } = trash
-      const entry = { uuid: posting.uuid, bytes, who, reason, at: new Date(this.clock.now()) }
+      const { posting, bytes, who, reason, failure, at = new Date(this.clock.now()) } = trash
+      const entry = { uuid: posting.uuid, bytes, who, reason, at }
       this.#trash.set(id, { ...entry, ...(failure ? { failure } : {}) })
       changes.unshift({ kind: 'trashed', id })
     }

@@ -74,8 +74,14 @@ export class BatchRows implements BatchStore {
 
   async change(uuid: string, change: BatchChange): Promise<BatchCounts & BatchStatus> {
     const { kind } = change
-    const request = kind === 'cancel' ? [encodeText(change.who), encodeText(change.reason)] : [null, null]
-    const answer = await this.#call(`${kind} of batch ${uuid}`, 'change_batch', [encodeText(uuid), kind, ...request])
+    const cancelled = kind === 'carry' ? change.cancelled : kind === 'cancel' ? change : undefined
+    const request = cancelled ? [encodeText(cancelled.who), encodeText(cancelled.reason)] : [null, null]
+    const carried =
+      kind === 'carry'
+        ? [change.total, change.generation, change.sealed, change.endedAt ?? null]
+        : [null, null, null, null]
+    const values = [encodeText(uuid), kind, ...request, ...carried]
+    const answer = await this.#call(`${kind} of batch ${uuid}`, 'change_batch', values)
     if (answer === 'gone') throw unknownBatchError(uuid)
     return toCountedStatus(answer as ChangedBatch)
   }

@@ -66,6 +66,7 @@ export function boardMigrations(schema: string): Migrations {
       fill('./migrations/10-trash-by-uuid.sql'),
       FUNCTIONS_MOVED,
       fill('./migrations/11-ended-backends.sql'),
+      FUNCTIONS_MOVED,
       functions,
     ],
   }

@@ -208,12 +208,15 @@ export class BoardWriter {
     return answer as ReleaseOutcome
   }
 
-  async discard({ id, revision, posting, who, reason, failure, history }: DiscardRequest): Promise<void> {
+  async discard({ id, revision, posting, who, reason, failure, history, at }: DiscardRequest): Promise<void> {
     const what = `removal of ${toJobName(posting)}`
     const life = encodeLife(posting, 'msgpack')
     const parameters = [encodeText(who), encodeText(reason), failure ? encode(failure, 'msgpack') : null]
     const added = history ? [encodeEndedJob(history.job), history.keep] : [null, null]
-    const answer = await this.#callOnce(what, 'discard', [jobNumber(id), revision, life, ...parameters, ...added])
+    const answer = await this.#callOnce(what, 'discard', [
+      ...[jobNumber(id), revision, life, ...parameters, ...added],
+      at?.getTime() ?? null,
+    ])
     this.#reportDoomed(answer)
     if (answer === 'gone') throw new NotFound(`${what}: it has left the board`)
     if (answer === 'changed') throw new Unclaimable(`${what}: it was claimed or changed by another owner`)

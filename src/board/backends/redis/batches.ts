@@ -128,9 +128,11 @@ function createStep({ uuid, bytes }: NewBatch): ScriptStep {
 
 function changeStep(uuid: string, change: BatchChange): ScriptStep {
   const { kind } = change
-  const request = kind === 'cancel' ? encodeCancellation(change) : null
+  const cancelled = kind === 'carry' ? change.cancelled : kind === 'cancel' ? change : undefined
+  const request = cancelled ? encodeCancellation(cancelled) : null
+  const carried = kind === 'carry' ? [change.total, change.generation, change.sealed, change.endedAt ?? 0] : []
   return {
-    arguments: ['changeBatch', uuid, kind, request],
+    arguments: ['changeBatch', uuid, kind, request, ...carried],
     what: `${kind} of batch ${uuid}`,
     bytes: SMALL_STEP_BYTES + (request?.length ?? 0),
   }

@@ -137,12 +137,12 @@ export function discardStep(discarded: DiscardRequest): ScriptStep {
 
 /** Returns the step that moves a job to the trash, with the cancel request for the jobs that depend on it. */
 function trashStep(kind: 'trash' | 'discard', trashed: DiscardRequest): ScriptStep {
-  const { id, revision, posting } = trashed
+  const { id, revision, posting, at } = trashed
   const entry = encodeTrash(trashed)
   const { words, bytes } = toHistoryWords(trashed)
   const request = encodeCancellation(cascadeCancellation(trashed))
   return {
-    arguments: [kind, id, revision, entry, toKeyField(posting), posting.uuid, ...words, request],
+    arguments: [kind, id, revision, entry, toKeyField(posting), posting.uuid, ...words, request, at?.getTime() ?? null],
     what: `trash of ${toJobName(posting)}`,
     bytes: entry.length + request.length + bytes,
   }

@@ -78,6 +78,7 @@ export class Batches {
         ...[encodeText(change.who), encodeText(change.reason), number],
       )
     else if (change.kind === 'seal') db.run('UPDATE batches SET sealed = 1 WHERE number = ?', number)
+    else if (change.kind === 'carry') this.#carry(number, change)
     else this.#reopen(number, { sealed: false })
     this.#changes.addBatch(uuid)
     return this.#endIfEmpty(number)
@@ -128,6 +129,18 @@ export class Batches {
     if (!row) return
     if (row['ended_at'] !== null) this.#reopen(number, { sealed: true })
     this.#changes.addBatch(readText(row, 'uuid'))
+  }
+
+  #carry(
+    number: number,
+    { total, sealed, generation, cancelled, endedAt }: { readonly total: number } & BatchStatus,
+  ): void {
+    this.#place.db.run(
+      `UPDATE batches SET total = ?, sealed = ?, generation = ?, cancelled_by = ?, cancel_reason = ?, ended_at = ? WHERE number = ?`,
+      ...[total, Number(sealed), generation],
+      ...(cancelled ? [encodeText(cancelled.who), encodeText(cancelled.reason)] : [null, null]),
+      ...[endedAt ?? null, number],
+    )
   }
 
   #reopen(number: number, { sealed }: { readonly sealed: boolean }): void {

@@ -41,7 +41,7 @@ export interface NewJob {
 /** The end of a job. */
 export interface JobEnd {
   /** Why and by whom it is moved to the trash; absent for a job that is done. */
-  readonly trash?: (TrashReason & { readonly who: string; readonly posting: Posting }) | undefined
+  readonly trash?: (TrashReason & { readonly who: string; readonly posting: Posting; readonly at?: Date }) | undefined
   readonly history?: HistoryEntry | undefined
 }
 
@@ -125,7 +125,7 @@ export class Jobs {
     const job = Number(row['id'])
     const entry = trash && encodeTrash(trash)
     const record = history && encodeHistory(history)
-    if (entry) this.#moveToTrash(job, entry)
+    if (entry) this.#moveToTrash(job, entry, trash.at?.getTime())
     place.db.run('DELETE FROM jobs WHERE id = ?', job)
     if (row['large'] === 1) place.db.run('DELETE FROM bodies WHERE job = ?', job)
     if (record) this.#options.history.add(record)
@@ -136,12 +136,12 @@ export class Jobs {
     return doomed.map(jobId)
   }
 
-  #moveToTrash(job: number, entry: readonly SqliteValue[]): void {
-    const { db, now } = this.#options.place
+  #moveToTrash(job: number, entry: readonly SqliteValue[], at = this.#options.place.now()): void {
+    const { db } = this.#options.place
     db.run(
       `INSERT OR REPLACE INTO trash (board, id, uuid, body, life, who, reason, failure, at)
         SELECT board, id, uuid, ${BODY}, ?, ?, ?, ?, ? FROM jobs WHERE id = ?`,
-      ...[...entry, now(), job],
+      ...[...entry, at, job],
     )
   }
 

@@ -82,7 +82,9 @@ export class ZooKeeperBatches implements BatchStore {
       if (!next) break
       counter.forget(uuid)
       try {
-        await this.#commit(what, uuid, [statusStep(layout, uuid, { seen, status: next })], { toRejection: toConflict })
+        const counted = change.kind === 'carry' ? { carried: change.total - (seen.counts.total - seen.carried) } : {}
+        const step = statusStep(layout, uuid, { seen, status: next, ...counted })
+        await this.#commit(what, uuid, [step], { toRejection: toConflict })
         break
       } catch (error) {
         if (!(error instanceof BatchChangedSignal)) throw error
@@ -190,6 +192,10 @@ function toChanged(status: BatchStatus, change: BatchChange): BatchStatus | unde
     }
     case 'reopen':
       return sealed ? { sealed: false, generation: endedAt === undefined ? generation : generation + 1 } : undefined
+    case 'carry': {
+      const { kind: _, total: __, ...carried } = change
+      return carried
+    }
   }
 }
 

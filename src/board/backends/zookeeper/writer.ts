@@ -676,8 +676,8 @@ export class ZooKeeperWriter {
     return this.#options.kind.encodePosting(posting, limit)
   }
 
-  #encodeTrashEntry(entry: TrashReason & { posting: Posting; who: string }): Uint8Array {
-    return this.#options.kind.encodeTrash({ ...entry, at: new Date() }, this.#postingLimit)
+  #encodeTrashEntry(entry: TrashReason & { posting: Posting; who: string; at?: Date }): Uint8Array {
+    return this.#options.kind.encodeTrash({ ...entry, at: entry.at ?? new Date() }, this.#postingLimit)
   }
 
   get #postingLimit(): PostingLimit {

@@ -192,10 +192,13 @@ BEGIN
   RETURN :SCHEMA.answer(p_lane, p_number, '"done"');
 END $function$;
 
--- Seals, cancels or reopens a batch, which may end it. p_kind: seal, cancel or reopen. p_who, p_reason: of a cancellation; null else.
+-- Seals, cancels or reopens a batch, which may end it, or gives it the status and the total of a batch of another board. p_kind: seal, cancel,
+-- reopen or carry. p_who, p_reason: of a cancellation; null else. p_total, p_generation, p_sealed and p_ended, in milliseconds since 1970 or
+-- null: of a batch that is carried.
 -- Returns {generation, sealed, endedAt, who, reason, total, open, failed}: what it is afterwards; or gone if the board has no such batch.
 CREATE OR REPLACE FUNCTION :SCHEMA.change_batch(
-  p_lane uuid, p_number bigint, p_board integer, p_uuid text, p_kind text, p_who text, p_reason text)
+  p_lane uuid, p_number bigint, p_board integer, p_uuid text, p_kind text, p_who text, p_reason text,
+  p_total bigint, p_generation integer, p_sealed boolean, p_ended float8)
 RETURNS json LANGUAGE plpgsql
 SET search_path TO pg_catalog, pg_temp
 AS $function$
@@ -208,6 +211,10 @@ BEGIN
   ELSIF p_kind = 'seal' THEN
     UPDATE :SCHEMA.batches SET sealed = true WHERE number = v_batch AND NOT sealed;
     PERFORM :SCHEMA.add_posts(v_batch);
+  ELSIF p_kind = 'carry' THEN
+    PERFORM :SCHEMA.add_posts(v_batch);
+    UPDATE :SCHEMA.batches SET total = p_total, generation = p_generation, sealed = p_sealed, cancelled_by = p_who, cancel_reason = p_reason,
+      ended_at = to_timestamp(p_ended / 1000) WHERE number = v_batch;
   ELSE
     UPDATE :SCHEMA.batches SET sealed = true, cancelled_by = p_who, cancel_reason = p_reason WHERE number = v_batch AND ended_at IS NULL;
   END IF;

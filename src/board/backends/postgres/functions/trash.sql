@@ -2,11 +2,11 @@
 -- refusal.
 
 -- Moves an unclaimed job to the trash. p_life: the part of its posting that claims change. p_record: its record for the history, of which
--- p_keep jobs are kept; null if it is not added. Returns done, or {doomed} with the jobs that were cancelled before their first run;
+-- p_keep jobs are kept; null if it is not added. p_at: the time of the entry in milliseconds since 1970, or null for now. Returns done, or {doomed} with the jobs that were cancelled before their first run;
 -- changed if the job is claimed or has another revision, or gone if it has left the board.
 CREATE OR REPLACE FUNCTION :SCHEMA.discard(
   p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_revision integer, p_life bytea,
-  p_who text, p_reason text, p_failure bytea, p_record bytea, p_keep integer)
+  p_who text, p_reason text, p_failure bytea, p_record bytea, p_keep integer, p_at float8)
 RETURNS json LANGUAGE plpgsql
 SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off
 SET search_path TO pg_catalog, pg_temp
@@ -23,8 +23,9 @@ BEGIN
   END IF;
   v_dependents := :SCHEMA.lock_dependents(ARRAY[p_id]);
   DELETE FROM :SCHEMA.dependencies WHERE job = p_id;
-  INSERT INTO :SCHEMA.trash (id, board, uuid, name, body, life, who, reason, failure)
-  VALUES (v_job.id, p_board, v_job.uuid, v_job.name, v_job.body, p_life, p_who, p_reason, p_failure);
+  INSERT INTO :SCHEMA.trash (id, board, uuid, name, body, life, who, reason, failure, trashed_at)
+  VALUES (v_job.id, p_board, v_job.uuid, v_job.name, v_job.body, p_life, p_who, p_reason, p_failure,
+    coalesce(to_timestamp(p_at / 1000), clock_timestamp()));
   PERFORM :SCHEMA.log_change(p_board, 'trashed', ARRAY[p_id]);
   IF v_dependents IS NOT NULL THEN
     PERFORM :SCHEMA.release_dependents(p_board, NULL, ARRAY[p_id]);

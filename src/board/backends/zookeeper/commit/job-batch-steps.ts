@@ -28,12 +28,15 @@ export function statusCheckStep(layout: Layout, batch: string, { stateVersion }:
   return toStep(op.check(layout.batchState(batch), { version: stateVersion }))
 }
 
+/** @param change.carried the number of jobs that another board has counted, as in {@link BatchSnapshot}; by default as it was */
 export function statusStep(
   layout: Layout,
   batch: string,
-  { seen, status }: { readonly seen: BatchSnapshot; readonly status: BatchStatus },
+  { seen, ...change }: { readonly seen: BatchSnapshot; readonly status: BatchStatus; readonly carried?: number },
 ): TransactionStep {
-  return toStep(op.setData(layout.batchState(batch), encodeStatus(status), { version: seen.stateVersion }))
+  const { status, carried = seen.carried } = change
+  const encoded = encodeStatus(carried === 0 ? status : { ...status, carried })
+  return toStep(op.setData(layout.batchState(batch), encoded, { version: seen.stateVersion }))
 }
 
 /** Returns the steps that open a posted job, beside the check of the status. @param job.by the job that adds it to a sealed batch */
@@ -103,7 +106,7 @@ export function isBatchConflict(error: ZooKeeperError, step: TransactionStep | '
   return isBatch && [BadVersion, NodeExists, NoNode, NotEmpty].some((type) => error instanceof type)
 }
 
-function encodeStatus(status: BatchStatus): Uint8Array {
+function encodeStatus(status: BatchStatus & { readonly carried?: number }): Uint8Array {
   return encodePlain(status, 'msgpack')
 }
 

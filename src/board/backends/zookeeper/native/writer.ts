@@ -397,8 +397,8 @@ export class WithoutMultiWriter {
     return ownBoard.encodePosting(posting, limit)
   }
 
-  #encodeTrashEntry(entry: TrashReason & { posting: Posting; who: string }): Uint8Array {
-    return ownBoard.encodeTrash({ ...entry, at: new Date() }, POSTING_LIMIT)
+  #encodeTrashEntry(entry: TrashReason & { posting: Posting; who: string; at?: Date }): Uint8Array {
+    return ownBoard.encodeTrash({ ...entry, at: entry.at ?? new Date() }, POSTING_LIMIT)
   }
 }
 

@@ -6,7 +6,8 @@
  *     <sessions>/.batches/<batch>/open/<uuid>     a job that has not ended
  *     <sessions>/.batches/<batch>/failed/<job>    a job that has ended in the trash, by its id
  *
- * There is no counter that many transactions would change: the servers count the children that were created and deleted, and both folders
+ * There is no counter that many transactions would change (`state` has the number of jobs that ended before the batch was copied from
+ * another board): the servers count the children that were created and deleted, and both folders
  * stay for as long as the batch. So `total` is the number of children created in `open`, less those deleted in `failed`, which a restoration
  * does. Transactions of posts and ends do not conflict:
  *
@@ -42,6 +43,8 @@ export interface BatchSnapshot {
   readonly counts: BatchCounts
   readonly stateVersion: number
   readonly openVersion: number
+  /** The jobs of `total` that ended on the board from which the batch was copied, for which no child was ever created here. */
+  readonly carried: number
   /** The transaction that created the batch. */
   readonly createdBy: bigint
 }
@@ -202,29 +205,32 @@ function toSnapshot(nodes: {
   readonly failed: FolderStat
 }): BatchSnapshot | undefined {
   const { state, open, failed } = nodes
-  const status = decodeStatus(state.data)
-  if (!status) return undefined
+  const stored = decodeStatus(state.data)
+  if (!stored) return undefined
+  const { carried, ...status } = stored
   // Of the servers, `cversion` counts children that were created or deleted.
   const restored = (failed.cversion - failed.numChildren) / 2
-  const total = (open.cversion + open.numChildren) / 2 - restored
+  const total = carried + (open.cversion + open.numChildren) / 2 - restored
   const counts = { total, open: open.numChildren, failed: failed.numChildren }
   return {
     status,
     counts: { ...counts, done: total - counts.open - counts.failed },
     stateVersion: state.stat.version,
     openVersion: open.version,
+    carried,
     createdBy: state.stat.czxid,
   }
 }
 
 /** Returns undefined for bytes that no board has written. */
-function decodeStatus(data: Uint8Array | null): BatchStatus | undefined {
+function decodeStatus(data: Uint8Array | null): (BatchStatus & { readonly carried: number }) | undefined {
   try {
-    const { sealed, generation, cancelled, endedAt } = toFields(decode(data ?? new Uint8Array(), 'msgpack')) ?? {}
+    const { sealed, generation, cancelled, endedAt, carried } =
+      toFields(decode(data ?? new Uint8Array(), 'msgpack')) ?? {}
     if (typeof sealed !== 'boolean' || !isCount(generation)) return undefined
     const { who, reason } = toFields(cancelled) ?? {}
     return {
-      ...{ sealed, generation },
+      ...{ sealed, generation, carried: Number.isSafeInteger(carried) ? Number(carried) : 0 },
       ...(typeof who === 'string' && typeof reason === 'string' ? { cancelled: { who, reason } } : {}),
       ...(isTime(endedAt) ? { endedAt } : {}),
     }

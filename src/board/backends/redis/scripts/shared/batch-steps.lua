@@ -13,13 +13,18 @@ end
 
 -- Seals, cancels or reopens a batch. Returns its state: the generation, whether it is sealed, the time of its end or 0, the numbers of
 -- open, failed and all jobs, and who has cancelled it and why.
-function steps.changeBatch(uuid, kind, request)
+-- total, generation, isSealed and ended: of a batch that is carried from another board.
+function steps.changeBatch(uuid, kind, request, total, generation, isSealed, ended)
   local batch = batchOf(uuid)
   if not batch then return { false } end
   if kind == 'seal' then
     batch.isSealed = true
   elseif kind == 'reopen' then
     reopenBatch(uuid, batch, false)
+  elseif kind == 'carry' then
+    batch.total, batch.generation, batch.isSealed, batch.ended = total, generation, isSealed, ended
+    batch.request = request and ARGV[request] or ''
+    if ended ~= 0 then rank(ENDED_BATCHES, uuid, whole(nextSequence())) end
   elseif batch.ended == 0 then
     batch.isSealed, batch.request = true, ARGV[request]
   end

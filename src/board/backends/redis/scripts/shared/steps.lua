@@ -17,8 +17,9 @@ local function removeJob(id, row, key, uuid)
   if key then freeKey(key, id) end
 end
 
-local function moveToTrash(id, entry)
-  put(TRASH, id, whole(now) .. ':' .. ARGV[entry])
+-- at: the time of the entry, or nothing for now.
+local function moveToTrash(id, entry, at)
+  put(TRASH, id, whole(at or now) .. ':' .. ARGV[entry])
   rank(TRASHED, id, whole(version + #changes + 1))
   logChange('T' .. id)
 end
@@ -164,12 +165,12 @@ function steps.trash(id, revision, entry, key, uuid, record, keep, request)
   return { true }
 end
 
-function steps.discard(id, revision, entry, key, uuid, record, keep, request)
+function steps.discard(id, revision, entry, key, uuid, record, keep, request, at)
   local row = rowOf(id)
   if not row then return { false, 'gone' } end
   if row.owner ~= '' or row.revision ~= revision then return { false, 'taken' } end
   removeJob(id, row, key, uuid)
-  moveToTrash(id, entry)
+  moveToTrash(id, entry, at)
   noteEnd(id, uuid, record, keep, request)
   return { true }
 end

@@ -1,0 +1,53 @@
+/**
+ * Copies batches in two steps: each is created open before its jobs are posted, so that they are counted, and gets its status and its numbers after
+ * them. A batch that has ended posts no callback again.
+ */
+import { Duplicate } from '../../core/errors.ts'
+import { newUuid } from '../../core/uuid.ts'
+import type { BatchStore } from '../backend.ts'
+import { passThrough, toPassing } from './ended.ts'
+import { type BoardSide, type CopyWork, requirePart } from './sides.ts'
+
+/** More batches than a board can have: it keeps 1,000 that have ended. */
+const ALL = 1_000_000
+
+/** Creates the batches on the target, oldest first, and opens those that an earlier copy has closed. Returns the uuids. */
+export async function openBatches({ from, to, signal, count }: CopyWork): Promise<ReadonlySet<string>> {
+  const uuids = new Set<string>()
+  const store = batchesOf(to)
+  for (const { uuid, bytes } of [...(await batchesOf(from).list({ limit: ALL }))].reverse()) {
+    signal.throwIfAborted()
+    uuids.add(uuid)
+    try {
+      await store.create({ uuid, bytes })
+      count('batches', 'copied')
+    } catch (error) {
+      if (!(error instanceof Duplicate)) throw error
+      await store.change(uuid, { kind: 'reopen' })
+      count('batches', 'present')
+    }
+  }
+  return uuids
+}
+
+/** Gives the batches of the target the status and the numbers of the source. */
+export async function closeBatches({ from, to, signal }: CopyWork): Promise<void> {
+  const store = batchesOf(to)
+  for (const batch of await batchesOf(from).list({ limit: ALL })) {
+    const { uuid, total, failed, sealed, generation, cancelled, endedAt } = batch
+    // Jobs that have failed and were deleted from the trash are counted by jobs in their place.
+    for (let counted = (await store.find(uuid))?.failed ?? failed; counted < failed; counted += 1) {
+      signal.throwIfAborted()
+      await passThrough(toPassing({ uuid: newUuid(), name: 'a failed job', batch: uuid }), { to })
+    }
+    await store.change(uuid, {
+      ...{ kind: 'carry', total, sealed, generation },
+      ...(cancelled ? { cancelled } : {}),
+      ...(endedAt === undefined ? {} : { endedAt }),
+    })
+  }
+}
+
+function batchesOf({ backend }: BoardSide): BatchStore {
+  return requirePart(backend.batches, 'batches')
+}

@@ -1,0 +1,155 @@
+/**
+ * Copies a paused board to another one, of any backend: records, batches, trash, history, and the jobs that wait. The source is only read. The target
+ * stays paused, so that no job of it is claimed before all of them are there. A copy that was interrupted is run again, and copies the rest: what is
+ * there is recognized by its uuid.
+ */
+import { InvalidState } from '../../core/errors.ts'
+import { monotonic, sleep } from '../../core/time.ts'
+import { MAX_HISTORY } from '../api/history.ts'
+import { countTrash } from '../api/job-pages.ts'
+import { closeBatches, openBatches } from './batches.ts'
+import { copyHistory, copyTrash } from './ended.ts'
+import { copyJobs } from './jobs.ts'
+import { COPIED_RECORDS, copyRecords, copyTokens } from './records.ts'
+import {
+  assertCopyable,
+  type BoardSide,
+  COPY_KINDS,
+  type CopyCount,
+  type CopyKind,
+  type CopySides,
+  type CopyWork,
+  listClaimed,
+  listIds,
+  type SkippedItem,
+} from './sides.ts'
+import { assertEmpty, prepareTarget } from './target.ts'
+
+export interface CopyOptions {
+  readonly signal: AbortSignal
+  /** How long claimed jobs are waited for, in milliseconds; by default they are an error. */
+  readonly waitMs?: number
+  /** Receives each thing that was not copied. */
+  readonly onSkipped: (item: SkippedItem) => void
+  /** Called after each thing, with the numbers so far. */
+  readonly onProgress?: (kind: CopyKind, count: Readonly<CopyCount>) => void
+}
+
+/** What became of one kind, and how many of it the boards have. */
+export interface CopyReport extends CopyCount {
+  readonly kind: CopyKind
+  readonly source: number
+  readonly target: number
+}
+
+/** The pause between two looks for claimed jobs. */
+const LOOK_AGAIN_MS = 500
+/** The number of claimed jobs that an error names. */
+const NAMED_JOBS = 3
+
+/**
+ * Copies the board, and compares the numbers afterwards. Returns one report for each kind.
+ *
+ * @throws InvalidState if the source is not paused or has claimed jobs, or the target is not empty; UnsupportedCapability
+ * @throws NotConnected, OutcomeUnknown, and the signal's reason: the same call copies the rest
+ */
+export async function copyBoard(sides: CopySides, options: CopyOptions): Promise<readonly CopyReport[]> {
+  const { from, to } = sides
+  const { signal, onSkipped, onProgress } = options
+  for (const side of [from, to]) assertCopyable(side)
+  await assertQuiet(from, options)
+  const target = await prepareTarget(sides, signal)
+  const counts = newCounts()
+  const count = (kind: CopyKind, what: keyof CopyCount) => {
+    counts[kind][what] += 1
+    onProgress?.(kind, counts[kind])
+  }
+  const skip = (item: SkippedItem) => {
+    count(item.kind, 'skipped')
+    onSkipped(item)
+  }
+  const work: CopyWork = { ...sides, signal, count, skip }
+  await copyRecords(work)
+  await copyTokens(work)
+  const jobs = { ...work, target, batches: await openBatches(work) }
+  await reportingFaults('trash', work, () => copyTrash(jobs))
+  await reportingFaults('history', work, () => copyHistory(work))
+  await copyJobs(jobs)
+  await closeBatches(work)
+  const [source, copy] = [await countBoard(from), await countBoard(to)]
+  return COPY_KINDS.map((kind) => ({ kind, ...counts[kind], source: source[kind], target: copy[kind] }))
+}
+
+/** Returns what a copy would copy. Changes nothing. @param to absent where the target does not exist yet @throws as {@link copyBoard} */
+export async function planCopy(
+  { from, to }: { readonly from: BoardSide; readonly to?: BoardSide | undefined },
+  options: Pick<CopyOptions, 'signal' | 'waitMs'>,
+): Promise<Readonly<Record<CopyKind, number>>> {
+  assertCopyable(from)
+  await assertQuiet(from, options)
+  if (to) {
+    assertCopyable(to)
+    if ((await to.backend.record?.({ kind: 'copy', id: 'board' })) === undefined) await assertEmpty(to)
+  }
+  return countBoard(from)
+}
+
+/** Passes what the source reports as unreadable meanwhile on as skipped. */
+async function reportingFaults(kind: CopyKind, { from, skip }: CopyWork, work: () => Promise<void>): Promise<void> {
+  const off = from.board.on('error', ({ error }) => skip({ kind, name: error.message, error }))
+  try {
+    await work()
+  } finally {
+    off()
+  }
+}
+
+/** Resolves when no job of the paused source is claimed. @throws InvalidState */
+async function assertQuiet(
+  { board, backend }: BoardSide,
+  { signal, waitMs = 0 }: Pick<CopyOptions, 'signal' | 'waitMs'>,
+): Promise<void> {
+  if (!board.paused)
+    throw new InvalidState(
+      `board ${backend.uri} is not paused: its jobs would run here and there; run jobboard pause --board '${backend.uri}' first`,
+    )
+  const until = monotonic() + waitMs
+  while (true) {
+    const claimed = await listClaimed(backend)
+    if (claimed.length === 0) return
+    const left = until - monotonic()
+    if (left <= 0) throw await claimedError(backend, claimed)
+    await sleep(Math.min(LOOK_AGAIN_MS, left), { signal })
+  }
+}
+
+async function claimedError(backend: BoardSide['backend'], claimed: readonly string[]): Promise<InvalidState> {
+  const read = await backend.read(claimed.slice(0, NAMED_JOBS))
+  const names = read.flatMap((job) => (job && 'posting' in job ? [`${job.posting.uuid} (${job.posting.name})`] : []))
+  const rest = claimed.length > names.length ? ', …' : ''
+  return new InvalidState(
+    `board ${backend.uri}: ${claimed.length} of its jobs run: ${names.join(', ')}${rest}; wait until they have ended, or copy with --wait`,
+  )
+}
+
+async function countBoard({ backend }: BoardSide): Promise<Record<CopyKind, number>> {
+  const numbers = emptyNumbers()
+  for (const { kind, name } of COPIED_RECORDS) numbers[name] = (await backend.records?.(kind))?.length ?? 0
+  numbers.batches = (await backend.batches?.list({ limit: Number.MAX_SAFE_INTEGER }))?.length ?? 0
+  numbers.trash = await countTrash(backend)
+  numbers.history = (await backend.history?.({ limit: MAX_HISTORY }))?.length ?? 0
+  numbers.jobs = (await listIds(backend)).length
+  return numbers
+}
+
+function emptyNumbers(): Record<CopyKind, number> {
+  return { schedules: 0, limits: 0, holds: 0, outlines: 0, marks: 0, batches: 0, trash: 0, history: 0, jobs: 0 }
+}
+
+function newCounts(): Record<CopyKind, CopyCount> {
+  const none = (): CopyCount => ({ copied: 0, present: 0, skipped: 0 })
+  return {
+    ...{ schedules: none(), limits: none(), holds: none(), outlines: none(), marks: none() },
+    ...{ batches: none(), trash: none(), history: none(), jobs: none() },
+  }
+}

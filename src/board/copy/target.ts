@@ -1,0 +1,137 @@
+/**
+ * What an earlier copy has left on the target. A record names the source and the pause in which the copy was made: as long as the board has not been
+ * resumed since, no job of it has run, and whatever is missing can be copied again.
+ */
+import { InvalidState } from '../../core/errors.ts'
+import type { HistoryEntry } from '../model/ended-job.ts'
+import type { Posting } from '../model/posting.ts'
+import { fieldsOf, parseStored, text, time } from '../model/stored.ts'
+import type { RecordKind } from '../records/record-store.ts'
+import { COPIED_RECORDS } from './records.ts'
+import { type BoardSide, type CopySides, listIds, readPages } from './sides.ts'
+
+interface CopyRecord {
+  /** The URI of the source, without a password. */
+  readonly source: string
+  /** The beginning of the pause. */
+  readonly pausedAt: number
+}
+
+const COPY = fieldsOf<CopyRecord>({ source: text, pausedAt: time })
+const COPIES: RecordKind<CopyRecord> = {
+  ...{ name: 'copy', format: 1 },
+  parse: (value, id) => parseStored(value, COPY, `copy ${id}`),
+}
+const ID = 'board'
+
+/**
+ * The delay of a job that is on the target for a moment only, on its way to the trash or into the history: it is never claimed, also if the copy is
+ * interrupted and the board resumed.
+ */
+export const PASSING_DELAY_MS = 3_650 * 86_400_000 + 7
+
+/** Returns whether the job is on the board for a moment only: no user asks for that delay by chance. */
+export function isPassing({ delay = 0, details }: Posting): boolean {
+  return delay === PASSING_DELAY_MS || details.flow === PASSING_FLOW
+}
+
+/** The flow of jobs that only write an end into the history. No conductor knows it. */
+export const PASSING_FLOW = 'jobboard/copied'
+
+/** What the target has. */
+export interface TargetContent {
+  /** The ids of its jobs by their uuids. */
+  readonly jobs: Map<string, string>
+  /** The jobs that were on their way to the trash when the copy was interrupted, by their uuids. */
+  readonly passing: Map<string, PassingJob>
+}
+
+/** An unclaimed job as it was read. */
+export interface PassingJob {
+  readonly id: string
+  readonly revision: number
+  readonly posting: Posting
+}
+
+/**
+ * Pauses the target and notes the source there; removes what a copy that was interrupted has left half done. Returns the jobs that are there.
+ *
+ * @throws InvalidState if the board has anything that was not copied from this source, or was resumed since
+ */
+export async function prepareTarget({ from, to }: CopySides, signal: AbortSignal): Promise<TargetContent> {
+  const source = from.backend.uri
+  const store = to.board.records.of(COPIES)
+  const noted = await store.get(ID)
+  if (noted) {
+    await assertContinues(noted, source, to)
+    return readContent(to, signal)
+  }
+  await assertEmpty(to)
+  await to.board.pause({ reason: `jobs are copied from ${from.backend.uri}: resume it when the copy is complete` })
+  const pause = await to.board.pauseOrigin()
+  if (!pause) throw new InvalidState(`board ${to.backend.uri}: its pause could not be recorded; try again`)
+  await store.write([{ id: ID, revision: undefined, value: { source, pausedAt: pause.since.getTime() } }])
+  return { jobs: new Map(), passing: new Map() }
+}
+
+/** Refuses a target with anything on it. @throws InvalidState */
+export async function assertEmpty({ backend }: BoardSide): Promise<void> {
+  const has = await describeContent(backend)
+  if (has === undefined) return
+  throw new InvalidState(
+    `board ${backend.uri} is not empty: it has ${has}; copy to a board that is new, such as another name, path or schema`,
+  )
+}
+
+async function describeContent(backend: BoardSide['backend']): Promise<string | undefined> {
+  if ((await listIds(backend)).length > 0) return 'jobs'
+  for await (const _ of backend.trashed()) return 'jobs in the trash'
+  if ((await backend.history?.({ limit: 1 }))?.length) return 'a history'
+  if ((await backend.batches?.list({ limit: 1 }))?.length) return 'batches'
+  // Conductors that wait for the copy have written the outlines of their flows.
+  for (const { kind, name } of COPIED_RECORDS)
+    if (kind !== 'outline' && (await backend.records?.(kind))?.length) return name
+  return undefined
+}
+
+async function assertContinues(noted: object, source: string, { board, backend }: BoardSide): Promise<void> {
+  const { value }: { readonly value?: CopyRecord } = noted
+  if (value?.source !== source)
+    throw new InvalidState(
+      `board ${backend.uri} is not empty: it is a copy of ${value?.source ?? 'another board'}, not of ${source}; copy to a board that is new`,
+    )
+  const pause = await board.pauseOrigin()
+  if (pause?.since.getTime() === value.pausedAt) return
+  throw new InvalidState(
+    `board ${backend.uri} was resumed since it was copied from ${source}: jobs may have run there; copy to a board that is new`,
+  )
+}
+
+/** Returns the jobs on the target, without those that were written into its history: they have no further use. */
+async function readContent({ backend }: BoardSide, signal: AbortSignal): Promise<TargetContent> {
+  const content: TargetContent = { jobs: new Map(), passing: new Map() }
+  for await (const page of readPages(backend, await listIds(backend), signal)) {
+    for (const job of page) {
+      if ('error' in job) continue
+      const { id, revision, posting } = job
+      if (posting.details.flow === PASSING_FLOW) await removeJob({ id, revision, posting }, { backend })
+      else if (isPassing(posting)) content.passing.set(posting.uuid, { id, revision, posting })
+      else content.jobs.set(posting.uuid, id)
+    }
+  }
+  for await (const entry of backend.trashed())
+    if (entry.posting.details.flow === PASSING_FLOW) await backend.purge(entry)
+  return content
+}
+
+/** Moves an unclaimed job to the trash, and deletes it there. */
+export async function removeJob(
+  job: PassingJob,
+  { backend, history }: Pick<BoardSide, 'backend'> & { readonly history?: HistoryEntry },
+): Promise<void> {
+  const { id, posting } = job
+  const reason = 'it was on the board for a moment, to be copied'
+  await backend.discard({ ...job, who: 'jobboard', reason, cancelRequested: false, ...(history ? { history } : {}) })
+  const entry = (await backend.trashedEntry?.(id)) ?? (await backend.findTrashed(posting.uuid))
+  if (entry) await backend.purge(entry)
+}
