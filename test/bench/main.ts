@@ -19,6 +19,7 @@ const BENCHES: readonly string[] = [
   'durable',
   'engine',
   'failover',
+  'file',
   'limits',
   'logbook',
   'many',
