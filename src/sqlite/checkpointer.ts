@@ -2,8 +2,8 @@
  * Writes the log of a file back to it when it has grown. That takes several waits for the disk, 30 to 70 ms on a slow one, so a thread does it with a
  * connection of its own; the thread begins with the first long log, and a process that writes little has none.
  *
- * SQLite's own checkpoints are off: they never make the log shorter, and its releases before 3.51.3 can damage a file when one connection commits
- * while another one resets the log. Here the log is reset with the write lock held.
+ * SQLite's own checkpoints are off: they never make the log shorter. Here the log is reset with the write lock held, unless another process has that
+ * lock for long.
  */
 import { once } from 'node:events'
 import { statSync } from 'node:fs'

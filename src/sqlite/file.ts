@@ -149,16 +149,17 @@ export class SqliteFile {
   }
 
   /**
-   * Returns a warning if this SQLite can damage a file; undefined for a sound one. Releases before 3.51.3 can do so when a connection commits while
-   * another one resets the log. The checkpoints here avoid that, but those of other programs may not.
+   * Returns a warning if this SQLite can damage a file; undefined for a sound one. Releases before 3.51.3 can do so in the rare case that one
+   * connection commits and another one resets the log while a third writes it back. Checkpoints here reset the log themselves, with the write lock held,
+   * but those of other programs may not.
    */
   get versionWarning(): string | undefined {
     const version = String(this.connection.get('SELECT sqlite_version() AS version')?.['version'])
     const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number)
     const number = major * 1_000_000 + minor * 1_000 + patch
     if (number >= 3_051_003 || (number >= 3_050_007 && number < 3_051_000)) return undefined
-    const why = `SQLite ${version} can damage a file whose log another program resets (mended in 3.51.3 and 3.50.7)`
-    return `${this.path}: ${why}; update Node.js, and let no other program write to the file`
+    const why = `SQLite ${version} can damage a file that several processes write to, in rare cases (mended in 3.51.3 and 3.50.7)`
+    return `${this.path}: ${why}; update Node.js`
   }
 
   /** Runs a step in the next transaction: see `committer.ts`. @throws InvalidState when the file is closed */
