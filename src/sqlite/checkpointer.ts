@@ -14,6 +14,8 @@ import { libraryName } from './driver.ts'
 const CHECKPOINT_BYTES = 4 * 1_024 * 1_024
 /** The number of commits between two looks at the size of the log. */
 const COMMITS_PER_SIZE_CHECK = 50
+/** The size of a log that cannot be written back from which that is reported, again whenever it has doubled, in bytes. */
+const LONG_LOG_BYTES = 64 * 1_024 * 1_024
 
 /** The thread: it answers a request with whether the log was written back; another connection that reads or writes prevents it. */
 const THREAD = `
@@ -38,15 +40,23 @@ parentPort.on('message', (request) => {
 /** The time for which a checkpoint waits for readers and writers, in milliseconds. */
 const CHECKPOINT_TIMEOUT_MS = 100
 
+export interface CheckpointerOptions {
+  /** The path of the file. */
+  readonly path: string
+  /** Called with the size of the log in bytes when it is long, and a reader prevents that it is written back. */
+  readonly onLongLog: (size: number) => void
+}
+
 export class Checkpointer {
-  readonly #path: string
+  readonly #options: CheckpointerOptions
   #thread: Worker | undefined
   #isRunning = false
   #commits = 0
   #from = CHECKPOINT_BYTES
+  #reportFrom = LONG_LOG_BYTES
 
-  constructor(path: string) {
-    this.#path = path
+  constructor(options: CheckpointerOptions) {
+    this.#options = options
   }
 
   /** Writes the log back if it is long. To be called after each commit. Never throws. */
@@ -66,7 +76,7 @@ export class Checkpointer {
   }
 
   get #logSize(): number {
-    return statSync(`${this.#path}-wal`, { throwIfNoEntry: false })?.size ?? 0
+    return statSync(`${this.#options.path}-wal`, { throwIfNoEntry: false })?.size ?? 0
   }
 
   #start(): void {
@@ -76,12 +86,14 @@ export class Checkpointer {
   }
 
   #begin(): Worker {
-    const workerData = { library: libraryName(), path: this.#path, timeout: CHECKPOINT_TIMEOUT_MS }
+    const workerData = { library: libraryName(), path: this.#options.path, timeout: CHECKPOINT_TIMEOUT_MS }
     const thread = new Worker(THREAD, { eval: true, workerData, execArgv: [] })
     thread.unref()
     const done = (isDone: boolean) => {
       this.#isRunning = false
-      this.#from = isDone ? CHECKPOINT_BYTES : this.#logSize + CHECKPOINT_BYTES
+      const size = isDone ? 0 : this.#logSize
+      this.#from = size + CHECKPOINT_BYTES
+      this.#reportFrom = isDone ? LONG_LOG_BYTES : this.#reportLong(size)
     }
     thread.on('message', done)
     // A system without a free thread: the log grows, and it is tried again.
@@ -90,5 +102,12 @@ export class Checkpointer {
       done(false)
     })
     return thread
+  }
+
+  /** Reports a long log. @returns the size from which it is reported next */
+  #reportLong(size: number): number {
+    if (size < this.#reportFrom) return this.#reportFrom
+    this.#options.onLongLog(size)
+    return 2 * size
   }
 }

@@ -102,7 +102,7 @@ export class SqliteFile {
       throw error
     }
     this.#sync = new LogSync(path)
-    this.#checkpointer = new Checkpointer(path)
+    this.#checkpointer = new Checkpointer({ path, onLongLog: (size) => this.#reportLongLog(size) })
     this.#committer = new Committer({
       connection: this.connection,
       path,
@@ -246,9 +246,22 @@ export class SqliteFile {
       // It comes again at each look.
       if (reported.message === this.#reported) return false
       this.#reported = reported.message
-      for (const listener of this.#errorListeners) listener(reported)
+      this.#report(reported)
       return false
     }
+  }
+
+  #reportLongLog(size: number): void {
+    const why = `its log ${basename(this.path)}-wal has grown to ${Math.round(size / 1_048_576)} MB, because a program reads the file in a long transaction`
+    this.#report(
+      new StorageFailure(`${this.path}: ${why}; end that transaction, and the log is written back`, {
+        retryable: true,
+      }),
+    )
+  }
+
+  #report(error: Error): void {
+    for (const listener of this.#errorListeners) listener(error)
   }
 
   /** Returns which other processes use the file, for an error. */
