@@ -5,7 +5,6 @@
  * SQLite's own checkpoints are off: they never make the log shorter. Here the log is reset with the write lock held, unless another process has that
  * lock for long.
  */
-import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import { libraryName } from './driver.ts'
@@ -19,6 +18,7 @@ const LONG_LOG_BYTES = 64 * 1_024 * 1_024
 
 /** The thread: it answers a request with whether the log was written back; another connection that reads or writes prevents it. */
 const THREAD = `
+const { existsSync } = require('node:fs')
 const { parentPort, workerData } = require('node:worker_threads')
 process.emitWarning = () => undefined
 const { DatabaseSync } = require(workerData.library)
@@ -29,6 +29,8 @@ parentPort.on('message', (request) => {
     return parentPort.close()
   }
   try {
+    // To open a file that was moved away would create another one.
+    if (!existsSync(workerData.path)) throw new Error('the file is gone')
     database ??= new DatabaseSync(workerData.path, { timeout: workerData.timeout })
     parentPort.postMessage(database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get().busy === 0)
   } catch {
@@ -43,6 +45,8 @@ const CHECKPOINT_TIMEOUT_MS = 100
 export interface CheckpointerOptions {
   /** The path of the file. */
   readonly path: string
+  /** Writes the log back with the connection of the file. Returns whether that was done. Never throws. */
+  readonly checkpoint: () => boolean
   /** Called with the size of the log in bytes when it is long, and a reader prevents that it is written back. */
   readonly onLongLog: (size: number) => void
 }
@@ -50,6 +54,8 @@ export interface CheckpointerOptions {
 export class Checkpointer {
   readonly #options: CheckpointerOptions
   #thread: Worker | undefined
+  /** Whether a thread can be started: not where the system has no more, or Node's permissions forbid it. */
+  #hasThreads = true
   #isRunning = false
   #commits = 0
   #from = CHECKPOINT_BYTES
@@ -71,37 +77,54 @@ export class Checkpointer {
     const thread = this.#thread
     if (!thread) return
     thread.ref()
+    const ended = new Promise((resolve) => thread.once('exit', resolve))
     thread.postMessage('end')
-    await once(thread, 'exit')
+    await ended
   }
 
   get #logSize(): number {
-    return statSync(`${this.#options.path}-wal`, { throwIfNoEntry: false })?.size ?? 0
+    try {
+      return statSync(`${this.#options.path}-wal`).size
+    } catch {
+      return 0
+    }
   }
 
   #start(): void {
     this.#isRunning = true
-    this.#thread ??= this.#begin()
-    this.#thread.postMessage('checkpoint')
+    if (this.#hasThreads) {
+      try {
+        this.#thread ??= this.#begin()
+        this.#thread.postMessage('checkpoint')
+        return
+      } catch {
+        this.#hasThreads = false
+      }
+    }
+    this.#done(this.#options.checkpoint())
   }
 
   #begin(): Worker {
     const workerData = { library: libraryName(), path: this.#options.path, timeout: CHECKPOINT_TIMEOUT_MS }
-    const thread = new Worker(THREAD, { eval: true, workerData, execArgv: [] })
+    // Without an environment no module is loaded before: those of NODE_OPTIONS are meant for programs.
+    const thread = new Worker(THREAD, { eval: true, workerData, execArgv: [], env: {} })
     thread.unref()
-    const done = (isDone: boolean) => {
-      this.#isRunning = false
-      const size = isDone ? 0 : this.#logSize
-      this.#from = size + CHECKPOINT_BYTES
-      this.#reportFrom = isDone ? LONG_LOG_BYTES : this.#reportLong(size)
-    }
-    thread.on('message', done)
-    // A system without a free thread: the log grows, and it is tried again.
+    thread.on('message', (isDone: boolean) => this.#done(isDone))
     thread.on('error', () => {
+      this.#hasThreads = false
+    })
+    thread.on('exit', () => {
       this.#thread = undefined
-      done(false)
+      if (this.#isRunning) this.#done(false)
     })
     return thread
+  }
+
+  #done(isDone: boolean): void {
+    this.#isRunning = false
+    const size = isDone ? 0 : this.#logSize
+    this.#from = size + CHECKPOINT_BYTES
+    this.#reportFrom = isDone ? LONG_LOG_BYTES : this.#reportLong(size)
   }
 
   /** Reports a long log. @returns the size from which it is reported next */

@@ -21,6 +21,9 @@ import { LogSync } from './log-sync.ts'
 /** The time between two looks for commits of others that no bell has announced, in milliseconds. */
 const COMMIT_POLL_MS = 250
 
+/** Whether the log can be brought to the disk beside the event loop: Node's permission model forbids it. Then SQLite does so inside COMMIT. */
+const CAN_SYNC_BESIDE = process.permission === undefined
+
 const files = new Map<string, SqliteFile>()
 
 /**
@@ -87,6 +90,8 @@ export class SqliteFile {
   #synchronous: Synchronous = 'NORMAL'
   /** Whether a flush was begun after the last change. */
   #isOnDisk = true
+  /** The version of the file, as commits of others have made it, that a flush includes. */
+  #versionOnDisk: number | undefined
   #dataVersion = -1
 
   /** @throws an error of SQLite; one for which `isBusy` is true while another process writes */
@@ -96,13 +101,23 @@ export class SqliteFile {
     try {
       this.#prepare()
       this.#identity = identityOf(path)
-      this.#bell = new Bell(path, () => this.#look())
+      this.#sync = new LogSync(path)
     } catch (error) {
       this.connection.close()
       throw error
     }
-    this.#sync = new LogSync(path)
-    this.#checkpointer = new Checkpointer({ path, onLongLog: (size) => this.#reportLongLog(size) })
+    try {
+      this.#bell = new Bell(path, () => this.#look())
+    } catch (error) {
+      this.#sync.close()
+      this.connection.close()
+      throw error
+    }
+    this.#checkpointer = new Checkpointer({
+      path,
+      checkpoint: () => this.#checkpoint(),
+      onLongLog: (size) => this.#reportLongLog(size),
+    })
     this.#committer = new Committer({
       connection: this.connection,
       path,
@@ -128,7 +143,8 @@ export class SqliteFile {
 
   /** Adds a user of the file. The strictest of their wishes for durability holds. */
   addUser(synchronous: Synchronous): void {
-    if (synchronous === 'FULL') this.#synchronous = synchronous
+    if (synchronous === 'FULL' && !CAN_SYNC_BESIDE) this.connection.exec('PRAGMA synchronous = FULL')
+    else if (synchronous === 'FULL') this.#synchronous = synchronous
     this.#users += 1
   }
 
@@ -177,6 +193,7 @@ export class SqliteFile {
   async runAtOnce<T>(work: () => T): Promise<T> {
     return retryWhileBusy(this.path, () => {
       if (this.#isClosed) throw new InvalidState(`${this.path} is closed`)
+      this.#assertUsable()
       return this.connection.transact(work)
     })
   }
@@ -199,7 +216,7 @@ export class SqliteFile {
     files.delete(this.path)
     clearInterval(this.#timer)
     this.#bell.close()
-    await this.#sync.close()
+    this.#sync.close()
     await this.#checkpointer.close()
     this.connection.close()
   }
@@ -209,7 +226,13 @@ export class SqliteFile {
     const { changedRows } = this.connection
     const hasChanges = changedRows !== this.#changedRows
     this.#changedRows = changedRows
-    if (hasChanges) this.#isOnDisk = false
+    // What other processes have committed may not be on the disk either, and an answer such as "it is there already" rests on it.
+    let version = Number.NaN
+    this.#inBackground(() => {
+      version = this.#readDataVersion()
+    })
+    if (hasChanges || version !== this.#versionOnDisk) this.#isOnDisk = false
+    this.#versionOnDisk = version
     const mustFlush = waitsForDisk && !this.#isOnDisk && this.#synchronous === 'FULL'
     if (mustFlush) this.#isOnDisk = true
     const onDisk = mustFlush ? this.#sync.flush() : undefined
@@ -219,10 +242,25 @@ export class SqliteFile {
     return onDisk
   }
 
+  /** Returns a number that changes with each commit of another connection. */
+  #readDataVersion(): number {
+    return Number(this.connection.get('PRAGMA data_version')?.['data_version'])
+  }
+
+  /** Writes the log back with the connection of this file, as far as other connections allow. */
+  #checkpoint(): boolean {
+    try {
+      return this.connection.get('PRAGMA wal_checkpoint(TRUNCATE)')?.['busy'] === 0
+    } catch {
+      // A full disk, say: what is committed is safe in the log.
+      return false
+    }
+  }
+
   /** Announces commits of other processes, if there are any. */
   #look(): void {
     this.#inBackground(() => {
-      const version = Number(this.connection.get('PRAGMA data_version')?.['data_version'])
+      const version = this.#readDataVersion()
       // A listener that has failed hears of it again at the next look.
       if (version === this.#dataVersion || !this.#announce()) return
       this.#dataVersion = version

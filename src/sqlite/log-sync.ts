@@ -5,21 +5,22 @@
  * meanwhile, and no other process commits. Here COMMIT returns when the log is written, and the answer to the caller waits for an `fdatasync` of
  * the log in a thread of Node's pool. The log is one sequence, so a sync makes durable what any process has committed before it began.
  */
-import { close, constants, fdatasync, open } from 'node:fs'
+import { closeSync, constants, fdatasync, openSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { messageOf, StorageFailure } from '../core/errors.ts'
 
-const [openLog, closeLog, syncLog] = [promisify(open), promisify(close), promisify(fdatasync)]
+const syncLog = promisify(fdatasync)
 
 export class LogSync {
   readonly #path: string
-  /** The log; undefined until the first sync. */
-  #fd: number | undefined
+  readonly #fd: number
   #failure: StorageFailure | undefined
 
-  /** @param path of the file, whose log is open */
+  /** @param path of the file, whose log is there @throws an error of the system */
   constructor(path: string) {
     this.#path = path
+    // SQLite's locks are on other files: opening and closing the log does not drop them.
+    this.#fd = openSync(`${path}-wal`, constants.O_RDWR)
   }
 
   /** @throws StorageFailure after a sync that failed: the system may have dropped what was not on the disk, and a second sync would not say so */
@@ -34,8 +35,6 @@ export class LogSync {
    */
   async flush(): Promise<void> {
     try {
-      // SQLite's locks are on other files: opening and closing the log does not drop them.
-      this.#fd ??= await openLog(`${this.#path}-wal`, constants.O_RDWR)
       await syncLog(this.#fd)
     } catch (cause) {
       const why = `the disk did not confirm the last changes (${messageOf(cause)}), so a power cut may undo them`
@@ -46,8 +45,7 @@ export class LogSync {
   }
 
   /** Closes the log. The caller has awaited all flushes. */
-  async close(): Promise<void> {
-    if (this.#fd !== undefined) await closeLog(this.#fd)
-    this.#fd = undefined
+  close(): void {
+    closeSync(this.#fd)
   }
 }

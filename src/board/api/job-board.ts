@@ -762,11 +762,12 @@ export class JobBoard implements AsyncDisposable {
   async pause(options: PauseOptions = {}): Promise<void> {
     this.#lifecycle.assertRunning()
     assertPauseOptions(options)
+    const isPaused = this.paused
     await this.#setGate({ paused: true })
     const { by = this.who, reason } = options
     const record = { by, at: this.#backend.now(), ...defined({ reason }) }
     // The board is paused already: a rejection would mean to the caller that nothing was done.
-    await writePause(this.records, record).catch((error: unknown) => this.#reportError(asError(error)))
+    await writePause(this.records, record, { isPaused }).catch((error: unknown) => this.#reportError(asError(error)))
   }
 
   async resume(): Promise<void> {

@@ -7,6 +7,7 @@ import { InvalidState } from '../../core/errors.ts'
 import { monotonic, sleep } from '../../core/time.ts'
 import { MAX_HISTORY } from '../api/history.ts'
 import { countTrash } from '../api/job-pages.ts'
+import { type BoardPause, readPause } from '../records/pause-record.ts'
 import { closeBatches, openBatches } from './batches.ts'
 import { copyHistory, copyTrash } from './ended.ts'
 import { copyJobs } from './jobs.ts'
@@ -23,7 +24,7 @@ import {
   listIds,
   type SkippedItem,
 } from './sides.ts'
-import { assertEmpty, prepareTarget } from './target.ts'
+import { assertTarget, prepareTarget } from './target.ts'
 
 export interface CopyOptions {
   readonly signal: AbortSignal
@@ -57,8 +58,8 @@ export async function copyBoard(sides: CopySides, options: CopyOptions): Promise
   const { from, to } = sides
   const { signal, onSkipped, onProgress } = options
   for (const side of [from, to]) assertCopyable(side)
-  await assertQuiet(from, options)
-  const target = await prepareTarget(sides, signal)
+  const pause = await assertQuiet(from, options)
+  const target = await prepareTarget({ ...sides, pause }, signal)
   const counts = newCounts()
   const count = (kind: CopyKind, what: keyof CopyCount) => {
     counts[kind][what] += 1
@@ -74,8 +75,10 @@ export async function copyBoard(sides: CopySides, options: CopyOptions): Promise
   const jobs = { ...work, target, batches: await openBatches(work) }
   await reportingFaults('trash', work, () => copyTrash(jobs))
   await reportingFaults('history', work, () => copyHistory(work))
+  await assertStillQuiet(from, pause)
   await copyJobs(jobs)
   await closeBatches(work)
+  await assertStillQuiet(from, pause)
   const [source, copy] = [await countBoard(from), await countBoard(to)]
   return COPY_KINDS.map((kind) => ({ kind, ...counts[kind], source: source[kind], target: copy[kind] }))
 }
@@ -86,10 +89,10 @@ export async function planCopy(
   options: Pick<CopyOptions, 'signal' | 'waitMs'>,
 ): Promise<Readonly<Record<CopyKind, number>>> {
   assertCopyable(from)
-  await assertQuiet(from, options)
+  const pause = await assertQuiet(from, options)
   if (to) {
     assertCopyable(to)
-    if ((await to.backend.record?.({ kind: 'copy', id: 'board' })) === undefined) await assertEmpty(to)
+    await assertTarget({ to, pause })
   }
   return countBoard(from)
 }
@@ -104,23 +107,35 @@ async function reportingFaults(kind: CopyKind, { from, skip }: CopyWork, work: (
   }
 }
 
-/** Resolves when no job of the paused source is claimed. @throws InvalidState */
+/** Resolves with the pause of the source when none of its jobs is claimed. @throws InvalidState */
 async function assertQuiet(
   { board, backend }: BoardSide,
   { signal, waitMs = 0 }: Pick<CopyOptions, 'signal' | 'waitMs'>,
-): Promise<void> {
-  if (!board.paused)
-    throw new InvalidState(
-      `board ${backend.uri} is not paused: its jobs would run here and there; run jobboard pause --board '${backend.uri}' first`,
-    )
+): Promise<BoardPause> {
   const until = monotonic() + waitMs
   while (true) {
+    // `board.paused` is as old as the board is open: only the record says that nobody has resumed it since.
+    const pause = board.paused ? await readPause(board.records) : undefined
+    if (!pause)
+      throw new InvalidState(
+        `board ${backend.uri} is not paused: its jobs would run here and there; run jobboard pause --board '${backend.uri}' first`,
+      )
     const claimed = await listClaimed(backend)
-    if (claimed.length === 0) return
+    if (claimed.length === 0) return pause
     const left = until - monotonic()
     if (left <= 0) throw await claimedError(backend, claimed)
     await sleep(Math.min(LOOK_AGAIN_MS, left), { signal })
   }
+}
+
+/** @throws InvalidState if the source was resumed since the copy began */
+async function assertStillQuiet({ board, backend }: BoardSide, { since }: BoardPause): Promise<void> {
+  const pause = await readPause(board.records)
+  const claimed = await listClaimed(backend)
+  if (pause?.since.getTime() === since.getTime() && claimed.length === 0) return
+  throw new InvalidState(
+    `board ${backend.uri} was resumed while it was copied: its jobs may run here and there; pause it, and copy it to a board that is new`,
+  )
 }
 
 async function claimedError(backend: BoardSide['backend'], claimed: readonly string[]): Promise<InvalidState> {

@@ -4,7 +4,7 @@ import type { Posted, StoredJob } from '../backend.ts'
 import type { Dependency } from '../model/dependencies.ts'
 import type { Posting } from '../model/posting.ts'
 import { type CopyWork, listIds, readPages, requirePart } from './sides.ts'
-import type { TargetContent } from './target.ts'
+import { removeJob, type TargetContent } from './target.ts'
 
 /** A job of the source that is on the target. */
 interface CopiedJob {
@@ -36,6 +36,15 @@ export async function copyJobs(work: JobsToCopy): Promise<void> {
     }
     await settled(underWay)
   }
+  await removeOthers(copied, work)
+}
+
+/** Removes the jobs that an earlier copy has posted, and that have left the source since. */
+async function removeOthers(copied: ReadonlyMap<string, CopiedJob>, { to, target, signal }: JobsToCopy): Promise<void> {
+  const onSource = new Set([...copied.values()].map(({ uuid }) => uuid))
+  const others = [...target.jobs].flatMap(([uuid, id]) => (onSource.has(uuid) ? [] : [id]))
+  for await (const page of readPages(to.backend, others, signal))
+    for (const job of page) if ('posting' in job) await removeJob(job, to)
 }
 
 /** Waits for all of them, also if one fails: none is under way afterwards. */

@@ -2,22 +2,25 @@
  * What an earlier copy has left on the target. A record names the source and the pause in which the copy was made: as long as the board has not been
  * resumed since, no job of it has run, and whatever is missing can be copied again.
  */
-import { InvalidState } from '../../core/errors.ts'
+import { InvalidArgument, InvalidState } from '../../core/errors.ts'
 import type { HistoryEntry } from '../model/ended-job.ts'
 import type { Posting } from '../model/posting.ts'
 import { fieldsOf, parseStored, text, time } from '../model/stored.ts'
+import { type BoardPause, readPause } from '../records/pause-record.ts'
 import type { RecordKind } from '../records/record-store.ts'
 import { COPIED_RECORDS } from './records.ts'
 import { type BoardSide, type CopySides, listIds, readPages } from './sides.ts'
 
 interface CopyRecord {
-  /** The URI of the source, without a password. */
+  /** The URI of the source, without a password, for people. */
   readonly source: string
-  /** The beginning of the pause. */
+  /** The beginning of the pause of the source, which tells it from other boards. */
+  readonly sourcePausedAt: number
+  /** The beginning of the pause of the target. */
   readonly pausedAt: number
 }
 
-const COPY = fieldsOf<CopyRecord>({ source: text, pausedAt: time })
+const COPY = fieldsOf<CopyRecord>({ source: text, sourcePausedAt: time, pausedAt: time })
 const COPIES: RecordKind<CopyRecord> = {
   ...{ name: 'copy', format: 1 },
   parse: (value, id) => parseStored(value, COPY, `copy ${id}`),
@@ -56,26 +59,46 @@ export interface PassingJob {
 /**
  * Pauses the target and notes the source there; removes what a copy that was interrupted has left half done. Returns the jobs that are there.
  *
- * @throws InvalidState if the board has anything that was not copied from this source, or was resumed since
+ * @throws InvalidState if the board has anything that was not copied from this source, or was resumed since; InvalidArgument if it is the source
  */
-export async function prepareTarget({ from, to }: CopySides, signal: AbortSignal): Promise<TargetContent> {
+export async function prepareTarget(
+  { from, to, pause: sourcePause }: CopySides & { readonly pause: BoardPause },
+  signal: AbortSignal,
+): Promise<TargetContent> {
   const source = from.backend.uri
+  const sourcePausedAt = sourcePause.since.getTime()
   const store = to.board.records.of(COPIES)
-  const noted = await store.get(ID)
-  if (noted) {
-    await assertContinues(noted, source, to)
-    return readContent(to, signal)
-  }
-  await assertEmpty(to)
+  if (await assertTarget({ to, pause: sourcePause })) return readContent(to, signal)
   await to.board.pause({ reason: `jobs are copied from ${from.backend.uri}: resume it when the copy is complete` })
   const pause = await to.board.pauseOrigin()
   if (!pause) throw new InvalidState(`board ${to.backend.uri}: its pause could not be recorded; try again`)
-  await store.write([{ id: ID, revision: undefined, value: { source, pausedAt: pause.since.getTime() } }])
+  await store.write([
+    { id: ID, revision: undefined, value: { source, sourcePausedAt, pausedAt: pause.since.getTime() } },
+  ])
   return { jobs: new Map(), passing: new Map() }
 }
 
+/**
+ * Checks that the board can be the target. Returns whether it has a part of the copy already.
+ *
+ * @param options.pause the pause of the source
+ * @throws InvalidState, InvalidArgument as {@link prepareTarget}
+ */
+export async function assertTarget({
+  to,
+  pause,
+}: Pick<CopySides, 'to'> & { readonly pause: BoardPause }): Promise<boolean> {
+  const own = await readPause(to.board.records)
+  if (own?.since.getTime() === pause.since.getTime() && own.by === pause.by)
+    throw new InvalidArgument(`${to.backend.uri} is the board that is copied; name another one as the target`)
+  const noted = await to.board.records.of(COPIES).get(ID)
+  if (noted) assertContinues(noted, { to, pause, own })
+  else await assertEmpty(to)
+  return noted !== undefined
+}
+
 /** Refuses a target with anything on it. @throws InvalidState */
-export async function assertEmpty({ backend }: BoardSide): Promise<void> {
+async function assertEmpty({ backend }: BoardSide): Promise<void> {
   const has = await describeContent(backend)
   if (has === undefined) return
   throw new InvalidState(
@@ -94,16 +117,22 @@ async function describeContent(backend: BoardSide['backend']): Promise<string | 
   return undefined
 }
 
-async function assertContinues(noted: object, source: string, { board, backend }: BoardSide): Promise<void> {
+function assertContinues(
+  noted: object,
+  {
+    to: { backend },
+    pause,
+    own,
+  }: Pick<CopySides, 'to'> & { readonly pause: BoardPause; readonly own: BoardPause | undefined },
+): void {
   const { value }: { readonly value?: CopyRecord } = noted
-  if (value?.source !== source)
-    throw new InvalidState(
-      `board ${backend.uri} is not empty: it is a copy of ${value?.source ?? 'another board'}, not of ${source}; copy to a board that is new`,
-    )
-  const pause = await board.pauseOrigin()
-  if (pause?.since.getTime() === value.pausedAt) return
+  if (value?.sourcePausedAt !== pause.since.getTime()) {
+    const why = `it is a copy of ${value?.source ?? 'another board'}, of another board or made before that was resumed`
+    throw new InvalidState(`board ${backend.uri} is not empty: ${why}; copy to a board that is new`)
+  }
+  if (own?.since.getTime() === value.pausedAt) return
   throw new InvalidState(
-    `board ${backend.uri} was resumed since it was copied from ${source}: jobs may have run there; copy to a board that is new`,
+    `board ${backend.uri} was resumed since it was copied from ${value.source}: jobs may have run there; copy to a board that is new`,
   )
 }
 

@@ -46,9 +46,18 @@ export function assertPauseOptions(options: unknown): void {
       throw new InvalidArgument(`pause: ${name} must be a text of at most ${MAX_TEXT} characters`)
 }
 
-/** Writes the record, in place of the record of an earlier pause. Does nothing on a board without records. */
-export async function writePause(records: BoardRecords, pause: PauseRecord): Promise<void> {
-  await change(records, pause)
+/**
+ * Writes the record, in place of the record of an earlier pause. Does nothing on a board without records.
+ *
+ * @param options.isPaused whether the board was paused before: then the pause goes on, and keeps the time of its beginning
+ */
+export async function writePause(
+  records: BoardRecords,
+  pause: PauseRecord,
+  { isPaused }: { readonly isPaused: boolean },
+): Promise<void> {
+  const before = isPaused ? await readPause(records) : undefined
+  await change(records, before ? { ...pause, at: before.since.getTime() } : pause)
 }
 
 /** Removes the record. */

@@ -260,6 +260,7 @@ export class WindowReader {
    */
   #beginPause(): void {
     this.#endPause()
+    if (this.#options.signal.aborted) return
     this.#pause = startTimer(() => {
       this.#pause = undefined
       this.#options.onRead()

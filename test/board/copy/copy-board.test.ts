@@ -184,9 +184,63 @@ test('a target that has anything, or is a copy of another board, or was resumed,
   const again = (source = from) => copyBoard({ from: source, to: fresh }, { signal, onSkipped })
   await again()
   await again()
-  await expect(again(other)).rejects.toThrow(/it is a copy of sqlite:.*, not of sqlite:/)
+  await expect(again(other)).rejects.toThrow(
+    /it is a copy of sqlite:.*, of another board or made before that was resumed/,
+  )
   await fresh.board.resume()
   await expect(again()).rejects.toThrow(/was resumed since it was copied/)
+})
+
+test('a source that was resumed is not copied further: its jobs may have run', async () => {
+  await using from = await openCopyable(PLACES.sqlite())
+  await using to = await openCopyable(PLACES.sqlite())
+  await from.board.post('flow', {})
+  await from.board.pause()
+  const copying = () => copyBoard({ from, to }, { signal, onSkipped })
+  await copying()
+  // To pause a paused board again is the same pause.
+  await from.board.pause({ reason: 'still' })
+  await to.board.pause({ reason: 'still' })
+  await copying()
+  await from.board.resume()
+  await from.board.pause()
+  await expect(copying()).rejects.toThrow(/is not empty: it is a copy of sqlite:.* made before that was resumed/)
+})
+
+test('a source that another process resumes meanwhile is noticed', async () => {
+  const uri = PLACES.sqlite()
+  await using from = await openCopyable(uri)
+  await using to = await openCopyable(PLACES.sqlite())
+  await from.board.post('flow', {})
+  await from.board.pause()
+  await using stranger = await openCopyable(uri)
+  const backend = intercepting(to.backend, 'post', async (request: never) => {
+    await stranger.board.resume()
+    return to.backend.post(request)
+  })
+  const copying = copyBoard({ from, to: { ...to, backend } }, { signal, onSkipped })
+  await expect(copying).rejects.toThrow(/was resumed while it was copied/)
+  await expect(copyBoard({ from, to }, { signal, onSkipped })).rejects.toThrow(/is not paused/)
+})
+
+test('a job that has left the source between two runs leaves the target', async () => {
+  await using from = await openCopyable(PLACES.sqlite())
+  await using to = await openCopyable(PLACES.sqlite())
+  const [gone] = await Promise.all(['gone', 'stays'].map((name) => from.board.post('flow', {}, { name })))
+  await from.board.pause()
+  await copyBoard({ from, to }, { signal, onSkipped })
+  if (gone) await from.board.cancel(gone)
+  const reports = byKind(await copyBoard({ from, to }, { signal, onSkipped }))
+  expect(reports).toMatchObject({ jobs: { source: 1, target: 1, present: 1 }, trash: { source: 1, target: 1 } })
+  expect(await namesOn(to.board)).toEqual(['stays'])
+})
+
+test('a board is not copied to itself, however it is named', async () => {
+  const uri = PLACES.sqlite()
+  await using from = await openCopyable(uri)
+  await using to = await openCopyable(uri.replace(folder, `${folder}/.`))
+  await from.board.pause()
+  await expect(copyBoard({ from, to }, { signal, onSkipped })).rejects.toThrow(/is the board that is copied/)
 })
 
 test('a job that cannot be read is named and left out, with those that depend on it', async () => {

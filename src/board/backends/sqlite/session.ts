@@ -132,7 +132,7 @@ export class SessionKeeper {
       if (!isThere) this.noteEnded(session.id)
       else session.lease.extend(sentAt)
     } catch (error) {
-      this.#report(asError(error))
+      if (this.#current === session) this.#report(asError(error))
     }
     if (this.#current === session) this.#schedule(session)
   }

@@ -2,10 +2,10 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { BoardSide, CopyKind, CopyReport, SkippedItem } from '../../../board/internal.ts'
-import { InvalidArgument, NotFound } from '../../../core/errors.ts'
+import { InvalidArgument, JobboardError, NotFound } from '../../../core/errors.ts'
 import { toMilliseconds } from '../../../core/time.ts'
 import { parseUri } from '../../../core/uri.ts'
-import type { CopiedBooks } from '../../../persistence/index.ts'
+import type { CopiedBooks, Persistence } from '../../../persistence/index.ts'
 import { type CliContext, DONE, type ExitCode, FAILED, INTERRUPTED, type RunAction } from '../../context.ts'
 import { parseDuration, type SharedOptions } from '../../input/shared-options.ts'
 import { openLogbooksAt, openSideAt } from '../../opening.ts'
@@ -67,7 +67,7 @@ async function copy(
     if (options.dryRun) return await plan(source, to, { options, context, signal, waitMs })
     return await copyTo(source, to, { options, context, signal, waitMs })
   } catch (error) {
-    if (!signal.aborted) throw error
+    if (!signal.aborted || (error instanceof JobboardError && error !== signal.reason)) throw error
     context.stderr.write('interrupted: run the same command again, and it copies the rest\n')
     return INTERRUPTED
   }
@@ -80,18 +80,23 @@ interface CopyContext {
   readonly waitMs: number
 }
 
+/** Loads what the command needs. It is not in the functions themselves: TypeScript leaves `.ts` in imports beside `await using`. */
+const loadBoards = () => import('../../../board/internal.ts')
+
 async function copyTo(source: BoardSide, to: string, work: CopyContext): Promise<ExitCode> {
   const { options, context, signal, waitMs } = work
-  const { copyBoard } = await import('../../../board/internal.ts')
+  const { copyBoard } = await loadBoards()
   await using target = await openSideAt(to, { options, context, create: true })
+  await using logbooks = await openBothLogbooks(work)
   const onSkipped = ({ kind, name, error }: SkippedItem) =>
     context.stderr.write(`${kind}: ${escapeUnprintable(name)} was not copied: ${oneLine(error)}\n`)
   const sides = { from: source, to: target }
   const reports = await copyBoard(sides, { signal, waitMs, onSkipped, onProgress: progressTo(context) })
-  const books = await copyLogbooks(sides, work)
+  const books = logbooks && (await copyLogbooks(sides, logbooks, work))
   await print(reports, books, work)
   const isWhole = reports.every(isComplete) && !books?.skipped
-  if (!isWhole) context.stderr.write('not everything was copied: the lines above say what\n')
+  if (!isWhole)
+    context.stderr.write('not everything was copied: compare the numbers above, and run the command again\n')
   warnOfFences(sides, context)
   const { uri } = target.backend
   context.stderr.write(`board ${uri} is paused; jobboard resume --board '${uri}' lets its jobs run\n`)
@@ -114,7 +119,7 @@ async function plan(
   to: string,
   { options, context, signal, waitMs }: CopyContext,
 ): Promise<ExitCode> {
-  const { COPY_KINDS, planCopy } = await import('../../../board/internal.ts')
+  const { COPY_KINDS, planCopy } = await loadBoards()
   const opened = await openSideAt(to, { options, context, create: false }).catch((error: unknown) => {
     if (error instanceof NotFound) return undefined
     throw error
@@ -134,31 +139,46 @@ async function plan(
   return DONE
 }
 
-/** Copies the logbooks; undefined where none are named. The books name the board of their job, and name the target afterwards. */
-async function copyLogbooks(
-  { from, to }: { readonly from: BoardSide; readonly to: BoardSide },
-  { options, context, signal }: CopyContext,
-): Promise<CopiedBooks | undefined> {
+interface BothLogbooks extends AsyncDisposable {
+  readonly from: Persistence
+  readonly to: Persistence
+}
+
+/** Opens the logbooks, before anything is copied: a URI that is wrong must not be found at the end. Undefined where none are named. */
+async function openBothLogbooks({ options, context }: CopyContext): Promise<BothLogbooks | undefined> {
   const { logbooksFrom, logbooksTo } = options
   if (logbooksFrom === undefined || logbooksTo === undefined) return undefined
-  const [{ copyBooks }, { boardId }] = await Promise.all([
-    import('../../../persistence/index.ts'),
-    import('../../../board/internal.ts'),
-  ])
+  const from = await openLogbooksAt(logbooksFrom, { options, context, create: false })
+  try {
+    const to = await openLogbooksAt(logbooksTo, { options, context, create: true })
+    return {
+      ...{ from, to },
+      [Symbol.asyncDispose]: async () => {
+        await to.close()
+        await from.close()
+      },
+    }
+  } catch (error) {
+    await from.close()
+    throw error
+  }
+}
+
+/** Copies the logbooks. The books name the board of their job, and name the target afterwards. */
+async function copyLogbooks(
+  { from, to }: { readonly from: BoardSide; readonly to: BoardSide },
+  logbooks: BothLogbooks,
+  { context, signal }: CopyContext,
+): Promise<CopiedBooks> {
+  const [{ copyBooks }, { boardId }] = await Promise.all([import('../../../persistence/index.ts'), loadBoards()])
   // The path of a file may be written in several ways.
   const toPlace = (id: string) => (id.startsWith('sqlite:') ? resolve(context.cwd, id.slice('sqlite:'.length)) : id)
   const [own, board] = [toPlace(boardId(from.backend.uri)), boardId(to.backend.uri)]
-  await using books = await openLogbooksAt(logbooksFrom, { options, context, create: false })
-  await using copies = await openLogbooksAt(logbooksTo, { options, context, create: true })
-  return await copyBooks(
-    { from: books, to: copies },
-    {
-      signal,
-      toMeta: (meta) =>
-        typeof meta['board'] === 'string' && toPlace(meta['board']) === own ? { ...meta, board } : meta,
-      onSkipped: ({ uuid }, error) => context.stderr.write(`logbooks: ${uuid} was not copied: ${oneLine(error)}\n`),
-    },
-  )
+  return await copyBooks(logbooks, {
+    signal,
+    toMeta: (meta) => (typeof meta['board'] === 'string' && toPlace(meta['board']) === own ? { ...meta, board } : meta),
+    onSkipped: ({ uuid }, error) => context.stderr.write(`logbooks: ${uuid} was not copied: ${oneLine(error)}\n`),
+  })
 }
 
 async function print(
@@ -185,8 +205,8 @@ function describe({ kind, copied, present, skipped, source, target }: CopyReport
 }
 
 /** Whether the target has all of the source. It may have more: outlines that its conductors have written. */
-function isComplete({ skipped, source, target }: CopyReport): boolean {
-  return skipped === 0 && target >= source
+function isComplete({ kind, skipped, source, target }: CopyReport): boolean {
+  return skipped === 0 && (kind === 'jobs' ? target === source : target >= source)
 }
 
 /** Returns a listener that writes a line from time to time. */

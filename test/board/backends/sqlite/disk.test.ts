@@ -1,9 +1,13 @@
 /** A disk that is slow, or fails, below a board in a file. */
+import { symlink } from 'node:fs/promises'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createDeferred } from '../../../../src/core/async/abort.ts'
 import { StorageFailure } from '../../../../src/core/errors.ts'
 import { LogSync } from '../../../../src/sqlite/log-sync.ts'
+import { startNode } from '../../../support/node-process.ts'
 import { sqlitePlace } from './boards.ts'
+
+const NO_THREADS = new URL('./no-threads-child.ts', import.meta.url)
 
 afterEach(() => {
   vi.restoreAllMocks()
@@ -75,25 +79,58 @@ describe('a slow disk', () => {
   })
 })
 
-test('a disk that fails: the call fails, and so does everything that writes later, until the process is restarted', async () => {
+test('an answer that rests on what another process has committed waits until that is on the disk', async () => {
   await using place = await sqlitePlace()
+  await using board = await place.openUnviewed()
+  await board.post('flow', {}, { key: 'one' })
+  const flush = vi.spyOn(LogSync.prototype, 'flush')
+  const again = async () => {
+    const before = flush.mock.calls.length
+    expect((await board.post('flow', {}, { key: 'one' })).created).toBe(false)
+    return flush.mock.calls.length - before
+  }
+  await again()
+  expect(await again()).toBe(0)
+  place.query('UPDATE boards SET fence = fence + 1')
+  expect(await again()).toBe(1)
+  expect(await again()).toBe(0)
+})
+
+test('a disk that fails: the call fails, and so does everything that writes later; the session ends, so that others take the jobs', async () => {
+  await using place = await sqlitePlace({ parameters: 'sessionTimeout=300ms' })
   const board = await place.openUnviewed()
+  const states: string[] = []
+  board.on('state', ({ state }) => states.push(state))
+  board.on('error', () => undefined)
   vi.spyOn(LogSync.prototype, 'flush').mockRejectedValueOnce(new StorageFailure('the disk did not confirm'))
-  const asserted = vi.spyOn(LogSync.prototype, 'assertSound')
   await expect(board.post('flow', {})).rejects.toThrow('the disk did not confirm')
-  asserted.mockImplementation(() => {
+  vi.spyOn(LogSync.prototype, 'assertSound').mockImplementation(() => {
     throw new StorageFailure('the disk did not confirm the last changes')
   })
   await expect(board.post('flow', {})).rejects.toThrow('the disk did not confirm the last changes')
+  await expect.poll(() => states, { interval: 20, timeout: 60_000 }).toContain('lost')
   await board.close()
 })
 
 test('a log that cannot be synced says so once and for all', async () => {
-  const log = new LogSync('/nowhere/jobs.db')
+  await using place = await sqlitePlace()
+  // A device that cannot be synced.
+  await symlink('/dev/null', `${place.file}-wal`)
+  const log = new LogSync(place.file)
   log.assertSound()
   await expect(log.flush()).rejects.toThrow(StorageFailure)
   expect(() => log.assertSound()).toThrow(
-    "/nowhere/jobs.db: the disk did not confirm the last changes (ENOENT: no such file or directory, open '/nowhere/jobs.db-wal')",
+    `${place.file}: the disk did not confirm the last changes (EINVAL: invalid argument, fdatasync)`,
   )
-  await log.close()
+  log.close()
+})
+
+describe('where no thread can be started', () => {
+  test('the log is written back by the connection of the file', async () => {
+    await using place = await sqlitePlace({ parameters: 'synchronous=normal' })
+    const run = startNode(NO_THREADS, [place.uri])
+    await using process = await run
+    expect(await process.ended).toBe(0)
+    expect(Number(process.lines.at(-1))).toBeLessThan(8_000_000)
+  })
 })
