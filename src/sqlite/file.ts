@@ -5,7 +5,7 @@
  * announced when they ring the bell, or at the next periodic look, which costs some microseconds.
  */
 import { closeSync, existsSync, openSync, realpathSync, statSync } from 'node:fs'
-import { basename } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { asError, InvalidState, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
 import { startInterval } from '../core/time.ts'
 import { Bell } from './bell.ts'
@@ -15,7 +15,7 @@ import { Committer, type StepOptions } from './committer.ts'
 import { SqliteConnection, type Synchronous } from './connection.ts'
 import { isBusy, toFileError } from './errors.ts'
 import { hasTables, prepareTables } from './format.ts'
-import { assertLocal, prepareFolder, type SqliteLocation } from './location.ts'
+import { assertLocal, prepareFolder, type SqliteLocation, syncToDisk } from './location.ts'
 import { LogSync } from './log-sync.ts'
 
 /** The time between two looks for commits of others that no bell has announced, in milliseconds. */
@@ -68,6 +68,8 @@ function createFile(path: string): void {
   if (existsSync(`${path}-wal`))
     throw new StorageFailure(`${path} is missing, but its log ${basename(path)}-wal is there; put the file back`)
   closeSync(openSync(path, 'a'))
+  // After a power cut the log must not be there without the file.
+  syncToDisk(dirname(path))
 }
 
 /** A file that this process has open. */

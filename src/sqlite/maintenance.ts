@@ -6,6 +6,7 @@ import { retryWhileBusy } from './busy.ts'
 import { SqliteConnection } from './connection.ts'
 import { BusyError, toFileError } from './errors.ts'
 import { assertTables } from './format.ts'
+import { syncToDisk } from './location.ts'
 
 /** Returns what is damaged in the file, a line each; nothing for a sound file. @throws NotFound, StorageFailure, IncompatibleVersion */
 export async function checkFile(path: string): Promise<readonly string[]> {
@@ -34,7 +35,10 @@ export async function backUpFile(path: string, to: string): Promise<void> {
   await withConnection(path, async (connection) => {
     try {
       await retryWhileBusy(to, () => connection.run('VACUUM INTO ?', partial))
+      // SQLite does not wait for the disk here.
+      syncToDisk(partial)
       renameSync(partial, to)
+      syncToDisk(dirname(to))
     } catch (error) {
       rmSync(partial, { force: true })
       throw toFileError(error, to)

@@ -151,7 +151,8 @@ export class RecordedDisk {
       decode(digits).toString(),
     )
     // libuv has one ring for its poll, which touches no file; that for files has a thread of the kernel (SQPOLL).
-    const isHere = name === 'io_uring_setup' ? args.includes('IORING_SETUP_SQPOLL') : paths.some((path) => this.#isHere(path))
+    const isHere =
+      name === 'io_uring_setup' ? args.includes('IORING_SETUP_SQPOLL') : paths.some((path) => this.#isHere(path))
     if (!isHere) return
     throw new Error(`${name} of ${paths.join(', ')} is not simulated: ${args.slice(-200)}`)
   }
