@@ -1,9 +1,9 @@
 /**
- * Writes the log of a file back to it when it has grown. That takes several waits for the disk, 30 to 70 ms on a slow one, so a thread does it with a
- * connection of its own; the thread begins with the first long log, and a process that writes little has none.
+ * Checkpoints the log of a file into the file when it has grown. That takes several waits for the disk, 30 to 70 ms on a slow one, so a thread does it
+ * with a connection of its own. The thread is started for the first long log: a process that writes little has none.
  *
- * SQLite's own checkpoints are off: they never make the log shorter. Here the log is reset with the write lock held, unless another process has that
- * lock for long.
+ * SQLite's own checkpoints are off: they never make the log shorter. Here a checkpoint resets the log with the write lock held. If another process holds
+ * that lock for long, it writes back what it can, and does not reset the log.
  */
 import { statSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
@@ -13,13 +13,14 @@ import { libraryName } from './driver.ts'
 const CHECKPOINT_BYTES = 4 * 1_024 * 1_024
 /** The number of commits between two looks at the size of the log. */
 const COMMITS_PER_SIZE_CHECK = 50
-/** The size of a log that cannot be written back from which that is reported, again whenever it has doubled, in bytes. */
+/** The size of the log from which a checkpoint that failed is reported, again each time the size has doubled, in bytes. */
 const LONG_LOG_BYTES = 64 * 1_024 * 1_024
 
-/** The thread: it answers a request with whether the log was written back; another connection that reads or writes prevents it. */
+/** The code of the thread. It answers each request with whether the checkpoint was complete: another connection that reads or writes prevents it. */
 const THREAD = `
 const { existsSync } = require('node:fs')
 const { parentPort, workerData } = require('node:worker_threads')
+// node:sqlite warns that it is experimental.
 process.emitWarning = () => undefined
 const { DatabaseSync } = require(workerData.library)
 let database
@@ -45,9 +46,9 @@ const CHECKPOINT_TIMEOUT_MS = 100
 export interface CheckpointerOptions {
   /** The path of the file. */
   readonly path: string
-  /** Writes the log back with the connection of the file. Returns whether that was done. Never throws. */
+  /** Runs a checkpoint with the connection of the file. Returns whether it was complete. Never throws. */
   readonly checkpoint: () => boolean
-  /** Called with the size of the log in bytes when it is long, and a reader prevents that it is written back. */
+  /** Called with the size of the log in bytes when it is long and a checkpoint has failed. */
   readonly onLongLog: (size: number) => void
 }
 
@@ -58,18 +59,18 @@ export class Checkpointer {
   #hasThreads = true
   #isRunning = false
   #commits = 0
-  #from = CHECKPOINT_BYTES
+  #checkpointFrom = CHECKPOINT_BYTES
   #reportFrom = LONG_LOG_BYTES
 
   constructor(options: CheckpointerOptions) {
     this.#options = options
   }
 
-  /** Writes the log back if it is long. To be called after each commit. Never throws. */
+  /** Counts a commit, and from time to time starts a checkpoint if the log is long. Never throws. */
   noteCommit(): void {
     this.#commits += 1
     if (this.#isRunning || this.#commits % COMMITS_PER_SIZE_CHECK !== 0) return
-    if (this.#logSize >= this.#from) this.#start()
+    if (this.#logSize >= this.#checkpointFrom) this.#startCheckpoint()
   }
 
   /** Ends the thread, after the checkpoint that it may be writing. */
@@ -90,11 +91,11 @@ export class Checkpointer {
     }
   }
 
-  #start(): void {
+  #startCheckpoint(): void {
     this.#isRunning = true
     if (this.#hasThreads) {
       try {
-        this.#thread ??= this.#begin()
+        this.#thread ??= this.#startThread()
         this.#thread.postMessage('checkpoint')
         return
       } catch {
@@ -104,9 +105,9 @@ export class Checkpointer {
     this.#done(this.#options.checkpoint())
   }
 
-  #begin(): Worker {
+  #startThread(): Worker {
     const workerData = { library: libraryName(), path: this.#options.path, timeout: CHECKPOINT_TIMEOUT_MS }
-    // Without an environment no module is loaded before: those of NODE_OPTIONS are meant for programs.
+    // An empty environment: modules that NODE_OPTIONS preloads are meant for programs.
     const thread = new Worker(THREAD, { eval: true, workerData, execArgv: [], env: {} })
     thread.unref()
     thread.on('message', (isDone: boolean) => this.#done(isDone))
@@ -123,7 +124,7 @@ export class Checkpointer {
   #done(isDone: boolean): void {
     this.#isRunning = false
     const size = isDone ? 0 : this.#logSize
-    this.#from = size + CHECKPOINT_BYTES
+    this.#checkpointFrom = size + CHECKPOINT_BYTES
     this.#reportFrom = isDone ? LONG_LOG_BYTES : this.#reportLong(size)
   }
 

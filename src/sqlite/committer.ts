@@ -1,15 +1,15 @@
 /**
- * Group commit: the steps that are requested in one turn of the event loop, and those that come while the transaction before is brought to the
- * disk, are one transaction. So many steps share one wait for the disk, a step that comes alone does not wait for others, and the write lock is free for
- * other processes while this one waits for the disk.
+ * Group commit: steps that are requested in one turn of the event loop, or while the previous transaction is flushed to the disk, share one
+ * transaction, up to 250 steps or 5 ms. A step that comes alone does not wait for others, and other processes can take the write lock during the flush.
  *
  * | a step | what becomes of it |
  * |---|---|
- * | returns | its caller receives the value when the commit is on the disk |
+ * | returns | its caller receives the value after the commit, and with `synchronous=full` after the flush |
  * | throws an error of this library | it is refused: its caller receives the error with the answers of the others. What it changed before that is committed |
  * | throws another error, or the commit fails | the transaction is rolled back. If it had several steps, each is then run in a transaction of its own |
  *
- * While another process writes, the transaction is tried again after a millisecond, and so long does each process pause between two transactions. SQLite's own busy handler sleeps longer and longer instead:
+ * While another process holds the write lock, the transaction is tried again every millisecond. For 100 ms after that, this process also pauses for a
+ * millisecond before each transaction, so that others can take the lock. SQLite's own busy handler sleeps longer and longer instead:
  * beside seven other processes that wrote all the time, one process was given 2 transactions in 4 s, and another one 17,981.
  */
 import { createDeferred, type Deferred } from '../core/async/abort.ts'
@@ -21,7 +21,10 @@ import type { SqliteConnection } from './connection.ts'
 import { isBusy, toFileError } from './errors.ts'
 
 export interface StepOptions {
-  /** Whether the answer waits until the commit is on the disk; true by default. If false, a later step that waits makes this one durable, too. */
+  /**
+   * Whether the answer needs a flush before it, with `synchronous=full`; true by default. If false, the flush of a later step makes this one durable,
+   * too. It waits nevertheless if another step of its transaction needs the flush.
+   */
   readonly waitsForDisk?: boolean
 }
 
@@ -37,29 +40,29 @@ export interface CommitterOptions {
   /** Called before each transaction. Throws an error of this library if the file cannot be written to any more. */
   readonly assertUsable: () => void
   /**
-   * Called after each transaction, before the callers receive their answers. Never throws. Returns a promise if the answers must wait for the disk; where
-   * it is rejected, so are the calls. The option says whether any caller waits for the disk.
+   * Called after each group of steps, before their callers receive the answers. Never throws. Returns a promise if the answers must wait for a flush; if it
+   * is rejected, so are the calls. `waitsForDisk`: whether any of the steps needs the flush.
    */
   readonly onCommitted: (options: Required<StepOptions>) => Promise<void> | undefined
   /** Returns who may have the write lock, for the error of a step that has waited for it in vain. */
   readonly describeOthers: () => string
 }
 
-/** The limits of a transaction, for whose end other processes wait: the number of its steps, and the time after which it takes no further ones. */
+/** The maximum number of steps of a transaction, and the time after which it takes no more: other processes wait until it ends. */
 const MAX_STEPS = 250
 const MAX_TRANSACTION_MS = 5
-/** The time after a refusal because of another writer for which this process pauses before each transaction, in milliseconds. */
+/** The time after the lock was found busy in which this process pauses before each transaction, in milliseconds. */
 const CONTENDED_MS = 100
 
 export class Committer {
   readonly #options: CommitterOptions
   #queue: Step[] = []
   #isScheduled = false
-  /** The time since which the next transaction has been refused. */
+  /** The time since which the lock has been busy. */
   #busySince: number | undefined
-  /** The time of the last refusal. */
+  /** The time at which the lock was last busy. */
   #busyAt: number | undefined
-  /** Whether the last transaction is being brought to the disk. */
+  /** Whether the last transaction is being flushed. */
   #isFlushing = false
   #idle: Deferred<void> | undefined
 
@@ -77,7 +80,8 @@ export class Committer {
   /**
    * Runs a step in the next transaction.
    *
-   * @throws what the step throws; WritesRefused, AccessDenied, StorageFailure, NotConnected: nothing was changed
+   * @throws what the step throws; WritesRefused, AccessDenied, StorageFailure, NotConnected: nothing was changed, except after a flush that failed:
+   * then the change is committed, and a power cut may undo it
    */
   run<T>(work: () => T, options: StepOptions = {}): Promise<T> {
     const deferred = createDeferred<unknown>()
@@ -151,7 +155,7 @@ export class Committer {
     for (const { deferred } of steps) deferred.reject(error)
   }
 
-  /** Runs steps. Returns the results of the first steps, at least one; the others have not been done. */
+  /** Runs as many of the steps as a transaction takes. Returns their results, at least one; 'busy' if none was run. */
   #commit(steps: readonly Step[]): readonly Result<unknown>[] | 'busy' {
     const { connection, path, assertUsable } = this.#options
     try {

@@ -21,8 +21,8 @@ import { LogSync } from './log-sync.ts'
 /** The time between two looks for commits of others that no bell has announced, in milliseconds. */
 const COMMIT_POLL_MS = 250
 
-/** Whether the log can be brought to the disk beside the event loop: Node's permission model forbids it. Then SQLite does so inside COMMIT. */
-const CAN_SYNC_BESIDE = process.permission === undefined
+/** Whether the log can be flushed off the event loop. Node's permission model forbids `fdatasync`: then SQLite flushes inside COMMIT. */
+const CAN_FLUSH_LOG = process.permission === undefined
 
 const files = new Map<string, SqliteFile>()
 
@@ -90,10 +90,10 @@ export class SqliteFile {
   /** The message of the last error of the background work. */
   #reported: string | undefined
   #synchronous: Synchronous = 'NORMAL'
-  /** Whether a flush was begun after the last change. */
-  #isOnDisk = true
-  /** The version of the file, as commits of others have made it, that a flush includes. */
-  #versionOnDisk: number | undefined
+  /** Whether a flush has begun after the last change of any process. */
+  #isFlushBegun = true
+  /** The `data_version` after the last transaction: another one means that another process has committed since. */
+  #lastVersion: number | undefined
   #dataVersion = -1
 
   /** @throws an error of SQLite; one for which `isBusy` is true while another process writes */
@@ -133,7 +133,7 @@ export class SqliteFile {
   #prepare(): void {
     const { connection } = this
     connection.exec('PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32000; PRAGMA foreign_keys = ON')
-    // Commits and checkpoints are brought to the disk beside the event loop: see `log-sync.ts` and `checkpointer.ts`.
+    // Flushes and checkpoints are off the event loop: see `log-sync.ts` and `checkpointer.ts`.
     connection.exec('PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL')
     if (!hasTables(connection)) connection.transact(() => prepareTables(connection, this.path))
   }
@@ -143,9 +143,9 @@ export class SqliteFile {
     return identityOf(path) === this.#identity
   }
 
-  /** Adds a user of the file. The strictest of their wishes for durability holds. */
+  /** Adds a user of the file. If any user asks for FULL, it holds for all. */
   addUser(synchronous: Synchronous): void {
-    if (synchronous === 'FULL' && !CAN_SYNC_BESIDE) this.connection.exec('PRAGMA synchronous = FULL')
+    if (synchronous === 'FULL' && !CAN_FLUSH_LOG) this.connection.exec('PRAGMA synchronous = FULL')
     else if (synchronous === 'FULL') this.#synchronous = synchronous
     this.#users += 1
   }
@@ -167,9 +167,9 @@ export class SqliteFile {
   }
 
   /**
-   * Returns a warning if this SQLite can damage a file; undefined for a sound one. Releases before 3.51.3 can do so in the rare case that one
-   * connection commits and another one resets the log while a third writes it back. Checkpoints here reset the log themselves, with the write lock held,
-   * but those of other programs may not.
+   * Returns a warning if this SQLite can damage a file; undefined for a sound one. Releases before 3.51.3, except the last of 3.50, can do so in the rare case that one
+   * connection commits and another one resets the log while a third writes it back. Checkpoints here reset the log themselves, with the write lock held, but those of
+   * other programs may not.
    */
   get versionWarning(): string | undefined {
     const version = String(this.connection.get('SELECT sqlite_version() AS version')?.['version'])
@@ -229,14 +229,15 @@ export class SqliteFile {
     const hasChanges = changedRows !== this.#changedRows
     this.#changedRows = changedRows
     // What other processes have committed may not be on the disk either, and an answer such as "it is there already" rests on it.
+    // NaN equals nothing: if it cannot be read, others count as having committed.
     let version = Number.NaN
     this.#inBackground(() => {
       version = this.#readDataVersion()
     })
-    if (hasChanges || version !== this.#versionOnDisk) this.#isOnDisk = false
-    this.#versionOnDisk = version
-    const mustFlush = waitsForDisk && !this.#isOnDisk && this.#synchronous === 'FULL'
-    if (mustFlush) this.#isOnDisk = true
+    if (hasChanges || version !== this.#lastVersion) this.#isFlushBegun = false
+    this.#lastVersion = version
+    const mustFlush = waitsForDisk && !this.#isFlushBegun && this.#synchronous === 'FULL'
+    if (mustFlush) this.#isFlushBegun = true
     const onDisk = mustFlush ? this.#sync.flush() : undefined
     if (hasChanges) this.#inBackground(() => this.#bell.ring())
     this.#announce()
@@ -263,7 +264,7 @@ export class SqliteFile {
   #look(): void {
     this.#inBackground(() => {
       const version = this.#readDataVersion()
-      // A listener that has failed hears of it again at the next look.
+      // If a listener fails, all are called again at the next look.
       if (version === this.#dataVersion || !this.#announce()) return
       this.#dataVersion = version
       this.#reported = undefined
@@ -283,7 +284,7 @@ export class SqliteFile {
     } catch (error) {
       if (isBusy(error) || this.#isClosed) return false
       const reported = asError(toFileError(error, this.path))
-      // It comes again at each look.
+      // The error recurs at each look: it is reported once.
       if (reported.message === this.#reported) return false
       this.#reported = reported.message
       this.#report(reported)
@@ -292,9 +293,9 @@ export class SqliteFile {
   }
 
   #reportLongLog(size: number): void {
-    const why = `its log ${basename(this.path)}-wal has grown to ${Math.round(size / 1_048_576)} MB, because a program reads the file in a long transaction`
+    const why = `its log ${basename(this.path)}-wal has grown to ${Math.round(size / 1_048_576)} MB and cannot be written back: another program has a long transaction, or the disk is full`
     this.#report(
-      new StorageFailure(`${this.path}: ${why}; end that transaction, and the log is written back`, {
+      new StorageFailure(`${this.path}: ${why}; end that transaction, or free space`, {
         retryable: true,
       }),
     )

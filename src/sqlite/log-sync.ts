@@ -1,5 +1,5 @@
 /**
- * Brings the log of a file to the disk beside the event loop.
+ * Flushes the log of a file to the disk off the event loop.
  *
  * With `synchronous=FULL` SQLite waits for the disk inside COMMIT, with the write lock held: on a disk that takes 5 ms nothing else of the process runs
  * meanwhile, and no other process commits. Here COMMIT returns when the log is written, and the answer to the caller waits for an `fdatasync` of
@@ -19,17 +19,17 @@ export class LogSync {
   /** @param path of the file, whose log is there @throws an error of the system */
   constructor(path: string) {
     this.#path = path
-    // SQLite's locks are on other files: opening and closing the log does not drop them.
+    // To close a descriptor drops the POSIX locks of its file. SQLite locks other files, so the log may be opened and closed here.
     this.#fd = openSync(`${path}-wal`, constants.O_RDWR)
   }
 
-  /** @throws StorageFailure after a sync that failed: the system may have dropped what was not on the disk, and a second sync would not say so */
+  /** @throws StorageFailure after a flush that failed: the kernel may have dropped what was not written, and a second flush may succeed nevertheless */
   assertSound(): void {
     if (this.#failure) throw this.#failure
   }
 
   /**
-   * Resolves when everything that was committed before the call is on the disk. To be called again only after that.
+   * Resolves when everything that was committed before the call is on the disk. Must not be called again before.
    *
    * @throws StorageFailure if the disk fails: the commits may or may not be there after a power cut
    */

@@ -62,13 +62,13 @@ test('a job that was moved from a file to an ensemble is continued there, from i
   expect(await place.bare(['board', 'copy', file, target])).toMatchObject({
     exitCode: 1,
     stderr: expect.stringContaining(
-      `is not paused: its jobs would run here and there; run jobboard pause --board '${file}' first`,
+      `is not paused: its jobs would run on both boards; run jobboard pause --board '${file}' first`,
     ),
   })
   expect((await place.bare(['pause', '--board', file])).exitCode).toBe(0)
   expect(await place.bare(['board', 'copy', file, target, '--dry-run'])).toMatchObject({
     exitCode: 0,
-    stdout: expect.stringContaining('jobs: 1 would be copied\n'),
+    stdout: expect.stringContaining('jobs: 1 on the source\n'),
   })
   const logbooks = ['--logbooks-from', file, '--logbooks-to', books]
   expect(await place.bare(['board', 'copy', file, target, ...logbooks])).toMatchObject({

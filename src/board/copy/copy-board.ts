@@ -1,7 +1,6 @@
 /**
- * Copies a paused board to another one, of any backend: records, batches, trash, history, and the jobs that wait. The source is only read. The target
- * stays paused, so that no job of it is claimed before all of them are there. A copy that was interrupted is run again, and copies the rest: what is
- * there is recognized by its uuid.
+ * Copies a paused board to another one, of any backend: records, batches, trash, history, and the unclaimed jobs. The source is only read. The target
+ * stays paused, so that no job of it is claimed before all of them are there. An interrupted copy can be run again: it copies only what is missing.
  */
 import { InvalidState } from '../../core/errors.ts'
 import { monotonic, sleep } from '../../core/time.ts'
@@ -28,11 +27,11 @@ import { assertTarget, prepareTarget } from './target.ts'
 
 export interface CopyOptions {
   readonly signal: AbortSignal
-  /** How long claimed jobs are waited for, in milliseconds; by default they are an error. */
+  /** How long to wait until claimed jobs have ended, in milliseconds; by default claimed jobs are an error. */
   readonly waitMs?: number
-  /** Receives each thing that was not copied. */
+  /** Called with each item that was not copied. */
   readonly onSkipped: (item: SkippedItem) => void
-  /** Called after each thing, with the numbers so far. */
+  /** Called after each item, with the numbers so far. */
   readonly onProgress?: (kind: CopyKind, count: Readonly<CopyCount>) => void
 }
 
@@ -51,7 +50,8 @@ const NAMED_JOBS = 3
 /**
  * Copies the board, and compares the numbers afterwards. Returns one report for each kind.
  *
- * @throws InvalidState if the source is not paused or has claimed jobs, or the target is not empty; UnsupportedCapability
+ * @throws InvalidState if the source is not paused, has claimed jobs or was resumed, or the target has other content or was resumed
+ * @throws InvalidArgument if both are one board; Conflict; UnsupportedCapability
  * @throws NotConnected, OutcomeUnknown, and the signal's reason: the same call copies the rest
  */
 export async function copyBoard(sides: CopySides, options: CopyOptions): Promise<readonly CopyReport[]> {
@@ -83,7 +83,7 @@ export async function copyBoard(sides: CopySides, options: CopyOptions): Promise
   return COPY_KINDS.map((kind) => ({ kind, ...counts[kind], source: source[kind], target: copy[kind] }))
 }
 
-/** Returns what a copy would copy. Changes nothing. @param to absent where the target does not exist yet @throws as {@link copyBoard} */
+/** Returns the number of items of each kind on the source, after the checks of a copy. Changes nothing. @param to absent where the target does not exist yet @throws as {@link copyBoard} */
 export async function planCopy(
   { from, to }: { readonly from: BoardSide; readonly to?: BoardSide | undefined },
   options: Pick<CopyOptions, 'signal' | 'waitMs'>,
@@ -97,7 +97,7 @@ export async function planCopy(
   return countBoard(from)
 }
 
-/** Passes what the source reports as unreadable meanwhile on as skipped. */
+/** Counts each error that the source reports during the work as a skipped item: that is how it reports what it cannot read. */
 async function reportingFaults(kind: CopyKind, { from, skip }: CopyWork, work: () => Promise<void>): Promise<void> {
   const off = from.board.on('error', ({ error }) => skip({ kind, name: error.message, error }))
   try {
@@ -114,11 +114,11 @@ async function assertQuiet(
 ): Promise<BoardPause> {
   const until = monotonic() + waitMs
   while (true) {
-    // `board.paused` is as old as the board is open: only the record says that nobody has resumed it since.
+    // `board.paused` may be the state at opening: only the record shows that the board is still paused.
     const pause = board.paused ? await readPause(board.records) : undefined
     if (!pause)
       throw new InvalidState(
-        `board ${backend.uri} is not paused: its jobs would run here and there; run jobboard pause --board '${backend.uri}' first`,
+        `board ${backend.uri} is not paused: its jobs would run on both boards; run jobboard pause --board '${backend.uri}' first`,
       )
     const claimed = await listClaimed(backend)
     if (claimed.length === 0) return pause
@@ -128,13 +128,13 @@ async function assertQuiet(
   }
 }
 
-/** @throws InvalidState if the source was resumed since the copy began */
+/** Checks that the source is still in the same pause, and has no claimed jobs. @throws InvalidState */
 async function assertStillQuiet({ board, backend }: BoardSide, { since }: BoardPause): Promise<void> {
   const pause = await readPause(board.records)
   const claimed = await listClaimed(backend)
   if (pause?.since.getTime() === since.getTime() && claimed.length === 0) return
   throw new InvalidState(
-    `board ${backend.uri} was resumed while it was copied: its jobs may run here and there; pause it, and copy it to a board that is new`,
+    `board ${backend.uri} was resumed while it was copied: its jobs may run on both boards; pause it, and copy it to a board that is new`,
   )
 }
 

@@ -1,6 +1,6 @@
 /**
- * Copies the trash and the history. No backend can write an entry of either by itself: so a job is posted with a delay of years, which nobody claims,
- * and ends at once in the trash, with the reasons and times of the entry. A job of the history is then deleted from the trash.
+ * Copies the trash and the history. No backend can write an entry of either directly: so a temporary job is posted with a delay of years, which nobody
+ * claims, and is moved to the trash at once, with the reasons and times of the entry. A job of the history is then deleted from the trash.
  */
 import { asError } from '../../core/errors.ts'
 import { MAX_HISTORY } from '../api/history.ts'
@@ -15,10 +15,10 @@ import { PASSING_DELAY_MS, PASSING_FLOW, removeJob } from './target.ts'
 export async function copyTrash(work: JobsToCopy): Promise<void> {
   const { from, to, target, signal, count, skip } = work
   const there = new Set<string>()
-  for await (const entry of to.backend.trashed()) there.add(toName(entry))
+  for await (const entry of to.backend.trashed()) there.add(toKey(entry))
   for await (const entry of from.backend.trashed()) {
     signal.throwIfAborted()
-    if (there.has(toName(entry))) {
+    if (there.has(toKey(entry))) {
       count('trash', 'present')
       continue
     }
@@ -35,15 +35,15 @@ export async function copyTrash(work: JobsToCopy): Promise<void> {
   target.passing.clear()
 }
 
-/** A job can be several times in the trash: restored, and trashed again, or posted again with its uuid. */
-function toName({ posting, at }: Pick<TrashedEntry, 'posting' | 'at'>): string {
+/** Returns a key for an entry: one uuid can be in the trash several times, because a job was restored, or posted again with its uuid. */
+function toKey({ posting, at }: Pick<TrashedEntry, 'posting' | 'at'>): string {
   return `${posting.uuid} ${at.getTime()}`
 }
 
 async function copyEntry(entry: TrashedEntry, work: JobsToCopy): Promise<void> {
   const { to, target, batches } = work
   const { who, reason, failure, at } = entry
-  // The window of its key is over sooner than that of a job which is posted now would be.
+  // `keyFor` is left out: counted from the new post, it would reserve the key for too long.
   const { keyFor: _, delay: __, batch, ...rest } = entry.posting
   const posting: Posting = { ...rest, ...(batch !== undefined && batches.has(batch) ? { batch } : {}) }
   const passing = target.passing.get(posting.uuid)

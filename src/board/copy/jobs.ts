@@ -121,8 +121,8 @@ async function copyCancellation({ id, posting }: StoredJob, { from, to, target }
 }
 
 /**
- * Returns the posting as the target gets it. It is posted anew there, so all durations that count from the post or the last write become what is left
- * of them.
+ * Returns the posting as the target gets it. It is posted anew there, so durations that count from the post or the last write become what is left of
+ * them, and no later post replaces it.
  *
  * @param options.batches the batches that are kept: a job may outlive its own, which then counts nothing
  */

@@ -14,7 +14,7 @@ import { type BoardSide, type CopySides, listIds, readPages } from './sides.ts'
 interface CopyRecord {
   /** The URI of the source, without a password, for people. */
   readonly source: string
-  /** The beginning of the pause of the source, which tells it from other boards. */
+  /** The beginning of the pause of the source, which distinguishes it from other boards. */
   readonly sourcePausedAt: number
   /** The beginning of the pause of the target. */
   readonly pausedAt: number
@@ -33,12 +33,12 @@ const ID = 'board'
  */
 export const PASSING_DELAY_MS = 3_650 * 86_400_000 + 7
 
-/** Returns whether the job is on the board for a moment only: no user asks for that delay by chance. */
+/** Returns whether the job is temporary: it has the reserved delay or flow. */
 export function isPassing({ delay = 0, details }: Posting): boolean {
   return delay === PASSING_DELAY_MS || details.flow === PASSING_FLOW
 }
 
-/** The flow of jobs that only write an end into the history. No conductor knows it. */
+/** The flow of temporary jobs that write an entry of the history, or count a failed job of a batch. No conductor runs it. */
 export const PASSING_FLOW = 'jobboard/copied'
 
 /** What the target has. */
@@ -88,6 +88,7 @@ export async function assertTarget({
   to,
   pause,
 }: Pick<CopySides, 'to'> & { readonly pause: BoardPause }): Promise<boolean> {
+  // Two URIs can name one board: it is recognized by its pause.
   const own = await readPause(to.board.records)
   if (own?.since.getTime() === pause.since.getTime() && own.by === pause.by)
     throw new InvalidArgument(`${to.backend.uri} is the board that is copied; name another one as the target`)
@@ -127,7 +128,7 @@ function assertContinues(
 ): void {
   const { value }: { readonly value?: CopyRecord } = noted
   if (value?.sourcePausedAt !== pause.since.getTime()) {
-    const why = `it is a copy of ${value?.source ?? 'another board'}, of another board or made before that was resumed`
+    const why = `it has a copy of ${value?.source ?? 'another board'}, which is another board, or was resumed after that copy`
     throw new InvalidState(`board ${backend.uri} is not empty: ${why}; copy to a board that is new`)
   }
   if (own?.since.getTime() === value.pausedAt) return
@@ -153,7 +154,7 @@ async function readContent({ backend }: BoardSide, signal: AbortSignal): Promise
   return content
 }
 
-/** Moves an unclaimed job to the trash, and deletes it there. */
+/** Moves an unclaimed job to the trash, with an entry in the history if one is given, and deletes it there. */
 export async function removeJob(
   job: PassingJob,
   { backend, history }: Pick<BoardSide, 'backend'> & { readonly history?: HistoryEntry },

@@ -185,7 +185,7 @@ test('a target that has anything, or is a copy of another board, or was resumed,
   await again()
   await again()
   await expect(again(other)).rejects.toThrow(
-    /it is a copy of sqlite:.*, of another board or made before that was resumed/,
+    /it has a copy of sqlite:.*, which is another board, or was resumed after that copy/,
   )
   await fresh.board.resume()
   await expect(again()).rejects.toThrow(/was resumed since it was copied/)
@@ -204,7 +204,7 @@ test('a source that was resumed is not copied further: its jobs may have run', a
   await copying()
   await from.board.resume()
   await from.board.pause()
-  await expect(copying()).rejects.toThrow(/is not empty: it is a copy of sqlite:.* made before that was resumed/)
+  await expect(copying()).rejects.toThrow(/is not empty: it has a copy of sqlite:.*, or was resumed after that copy/)
 })
 
 test('a source that another process resumes meanwhile is noticed', async () => {

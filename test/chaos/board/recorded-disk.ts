@@ -150,10 +150,10 @@ export class RecordedDisk {
     const paths = [...args.matchAll(/["<]((?:\\x[0-9a-f]{2})+)[">]/g)].map(([, digits = '']) =>
       decode(digits).toString(),
     )
-    // libuv has one ring for its poll, which touches no file; that for files has a thread of the kernel (SQPOLL).
-    const isHere =
+    // libuv has a ring for polling, which changes no file; its ring for files is created with SQPOLL.
+    const touchesFolder =
       name === 'io_uring_setup' ? args.includes('IORING_SETUP_SQPOLL') : paths.some((path) => this.#isHere(path))
-    if (!isHere) return
+    if (!touchesFolder) return
     throw new Error(`${name} of ${paths.join(', ')} is not simulated: ${args.slice(-200)}`)
   }
 

@@ -15,7 +15,7 @@ import { escapeUnprintable } from '../../output/render/text.ts'
 interface CopyCommandOptions extends SharedOptions {
   readonly dryRun?: boolean
   readonly wait?: string
-  readonly skipUnreadable?: boolean
+  readonly allowIncomplete?: boolean
   readonly logbooksFrom?: string
   readonly logbooksTo?: string
   readonly json?: boolean
@@ -40,9 +40,9 @@ export function defineBoard(program: Command, run: RunAction): void {
     )
     .argument('<from>', 'URI of the board that is copied')
     .argument('<to>', 'URI of the new board')
-    .option('--dry-run', 'only say what would be copied')
-    .option('--wait <duration>', 'how long to wait until the running jobs have ended (default: not)')
-    .option('--skip-unreadable', 'exit code 0 also if something was not copied')
+    .option('--dry-run', 'only check, and print the numbers of the source')
+    .option('--wait <duration>', 'how long to wait until the running jobs have ended (default: no wait)')
+    .option('--allow-incomplete', 'exit code 0 even if something was not copied')
     .option('--logbooks-from <uri>', 'also copy these logbooks, all of them')
     .option('--logbooks-to <uri>', 'where the copies of the logbooks are written')
     .option('--json', 'print a JSON object for each kind')
@@ -80,7 +80,7 @@ interface CopyContext {
   readonly waitMs: number
 }
 
-/** Loads what the command needs. It is not in the functions themselves: TypeScript leaves `.ts` in imports beside `await using`. */
+/** Loads the boards. A separate function: TypeScript does not rewrite `.ts` of a dynamic import in a function with `await using`. */
 const loadBoards = () => import('../../../board/internal.ts')
 
 async function copyTo(source: BoardSide, to: string, work: CopyContext): Promise<ExitCode> {
@@ -100,7 +100,7 @@ async function copyTo(source: BoardSide, to: string, work: CopyContext): Promise
   warnOfFences(sides, context)
   const { uri } = target.backend
   context.stderr.write(`board ${uri} is paused; jobboard resume --board '${uri}' lets its jobs run\n`)
-  return isWhole || options.skipUnreadable ? DONE : FAILED
+  return isWhole || options.allowIncomplete ? DONE : FAILED
 }
 
 /** The fences of ZooKeeper are times in nanoseconds, those of other boards in microseconds. */
@@ -113,7 +113,7 @@ function warnOfFences(
     stderr.write('fences are smaller on the target: systems that compare ctx.fence must forget those of the source\n')
 }
 
-/** Prints what would be copied. */
+/** Prints the numbers of the source, and changes nothing. */
 async function plan(
   source: BoardSide,
   to: string,
@@ -134,7 +134,7 @@ async function plan(
   else
     await printLines(
       context,
-      COPY_KINDS.map((kind) => `${kind}: ${numbers[kind]} would be copied`),
+      COPY_KINDS.map((kind) => `${kind}: ${numbers[kind]} on the source`),
     )
   return DONE
 }
@@ -144,7 +144,7 @@ interface BothLogbooks extends AsyncDisposable {
   readonly to: Persistence
 }
 
-/** Opens the logbooks, before anything is copied: a URI that is wrong must not be found at the end. Undefined where none are named. */
+/** Opens both logbooks before anything is copied, so that a wrong URI fails early. Undefined where none are named. */
 async function openBothLogbooks({ options, context }: CopyContext): Promise<BothLogbooks | undefined> {
   const { logbooksFrom, logbooksTo } = options
   if (logbooksFrom === undefined || logbooksTo === undefined) return undefined
@@ -204,7 +204,7 @@ function describe({ kind, copied, present, skipped, source, target }: CopyReport
   return `${kind}: ${parts.join(', ')}; ${source} on the source, ${target} on the target`
 }
 
-/** Whether the target has all of the source. It may have more: outlines that its conductors have written. */
+/** Returns whether nothing was skipped, and the target has as many items as the source. It may have more: outlines that its conductors have written. */
 function isComplete({ kind, skipped, source, target }: CopyReport): boolean {
   return skipped === 0 && (kind === 'jobs' ? target === source : target >= source)
 }

@@ -22,7 +22,7 @@ test('beside a program that reads for long the log grows, which is reported, and
   await post(200)
   await expect.poll(() => errors, { timeout: 60_000 }).toHaveLength(1)
   expect(errors[0]).toMatch(
-    /jobs\.db: its log jobs\.db-wal has grown to \d+ MB, because a program reads the file in a long transaction/,
+    /jobs\.db: its log jobs\.db-wal has grown to \d+ MB and cannot be written back: another program has a long transaction/,
   )
   reader.exec('COMMIT')
   reader.close()
