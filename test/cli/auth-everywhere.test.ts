@@ -78,7 +78,7 @@ const OF_ONE_BOARD = (uuid: string): Readonly<Record<string, readonly string[]>>
 const ANY_END = ['track', 'wait', 'result', 'cancel', 'release', 'doctor']
 const OF_SEVERAL = ['ui', 'exporter']
 /** They use no board of the file. */
-const WITHOUT_BOARD = ['config', 'sqlite', 'init', 'dev', 'demo', 'completion', 'help']
+const WITHOUT_BOARD = ['config', 'sqlite', 'board', 'init', 'dev', 'demo', 'completion', 'help']
 
 describe('the credentials of the entries of jobboard.yaml', () => {
   test('are used by every command that takes one board', async () => {
