@@ -1,4 +1,4 @@
-/** The board of a run: the one that is named, or a file that is deleted at the end. */
+/** Chooses the board of a run: the board that is named, or a file that is deleted at the end. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -187,17 +187,12 @@ export async function openLogbooks(
       `logbooks in ${printable} are visible in their own process only; name shared ones, as in directory:./logbooks`,
     )
   }
-  const persistence = await openBoardAt(uri, { options, context, create: false }).catch(async (error: unknown) => {
+  const persistence = await openLogbooksAt(uri, { options, context, create: false }).catch(async (error: unknown) => {
     if (!(error instanceof NotFound) || settings.missing === 'throw') throw error
     reportError(error, context)
     return (await import('../persistence/index.ts')).openPersistence('memory:')
   })
   return { persistence, uri: printable, [Symbol.asyncDispose]: () => persistence.close() }
-}
-
-/** Opens logbooks to copy, or as the target of a copy. @throws NotFound with `create: false`, if there are none */
-export function openLogbooksAt(uri: string, options: OpenOptions): Promise<Persistence> {
-  return openBoardAt(uri, options)
 }
 
 /** Opens the logbooks like {@link openLogbooks}. @throws InvalidArgument if none are named */
@@ -222,7 +217,7 @@ export async function openConductorsLogbooks(
   settings: { log?: Logger } = {},
 ): Promise<Persistence> {
   const uri = persistenceUri(options, context)
-  if (uri !== undefined) return openBoardAt(uri, { options, context, create: true, ...settings })
+  if (uri !== undefined) return openLogbooksAt(uri, { options, context, create: true, ...settings })
   throw noLogbooksError()
 }
 
@@ -246,7 +241,7 @@ export async function openBoardsLogbooks(
     for (const { persistence, auth } of boards) {
       const isOwn = persistence !== undefined && persistence !== common
       const own = contextOf({ auth, persistence }, context)
-      opened.push(isOwn ? await openBoardAt(persistence, { options, context: own, create: true, log }) : undefined)
+      opened.push(isOwn ? await openLogbooksAt(persistence, { options, context: own, create: true, log }) : undefined)
     }
   } catch (error) {
     await close()
@@ -289,7 +284,10 @@ interface OpenOptions {
   readonly log?: Logger
 }
 
-async function openBoardAt(uri: string, { options, context, create, log }: OpenOptions): Promise<Persistence> {
+export async function openLogbooksAt(
+  uri: string,
+  { options, context, create, log }: OpenOptions,
+): Promise<Persistence> {
   const [{ openPersistence }, codec] = await Promise.all([
     import('../persistence/index.ts'),
     openCodec(options, context),

@@ -7,7 +7,8 @@
  * unless it has the same claim (a repetition after a lost answer).
  *
  * **A write that was reported as done is durable**, and later steps may rely on it. A write that failed with
- * StorageFailure may or may not have been done; the writer must not continue with the next step.
+ * StorageFailure may or may not have been done; the writer must not continue with the next step. The write that ends a flow is an exception where
+ * {@link AcquireRequest.settledOn} says so.
  *
  * The contract is tested for every backend by `test/contract/persistence.ts`.
  */
@@ -121,8 +122,8 @@ export interface AcquireRequest {
   /** A unique identifier of this claim, forever: an acquire that is repeated after a lost answer has the same one. */
   readonly claim: string
   /**
-   * The URI of the board where the job is settled after the write that ends the flow. Logbooks in the same file as the board make that write
-   * durable together with the settlement, which saves a wait for the disk; nobody learns of the end before.
+   * The URI of the board where the job is settled after the write that ends the flow. Logbooks in the same file as the board report that
+   * write before it is on the disk, which saves a wait: the settlement makes it durable, and a power cut before the settlement may undo it.
    */
   readonly settledOn?: string
 }

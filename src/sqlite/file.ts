@@ -15,8 +15,8 @@ import { Committer, type StepOptions } from './committer.ts'
 import { SqliteConnection, type Synchronous } from './connection.ts'
 import { isBusy, toFileError } from './errors.ts'
 import { hasTables, prepareTables } from './format.ts'
-import { assertLocal, prepareFolder, type SqliteLocation, syncToDisk } from './location.ts'
-import { LogSync } from './log-sync.ts'
+import { assertLocal, prepareFolder, type SqliteLocation } from './location.ts'
+import { LogSync, syncToDisk } from './log-sync.ts'
 
 /** The time between two looks for commits of others that no bell has announced, in milliseconds. */
 const COMMIT_POLL_MS = 250
@@ -187,8 +187,8 @@ export class SqliteFile {
   }
 
   /**
-   * Runs a step at once, in a transaction of its own that a power cut may undo, and of which nobody is notified. A heartbeat must not wait for a slow
-   * disk, nor for the steps that wait for it.
+   * Runs a step at once, in a transaction of its own that a power cut may undo, and that is not announced. A heartbeat must not wait for a slow disk, nor
+   * for the steps that wait for it.
    *
    * @throws InvalidState when the file is closed; NotConnected, StorageFailure, WritesRefused
    */

@@ -1,5 +1,5 @@
 /** The file that a URI names: `sqlite:./jobs.db?synchronous=normal`. */
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statfsSync } from 'node:fs'
+import { existsSync, mkdirSync, statfsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { InvalidArgument, messageOf, NotFound, UnsupportedCapability } from '../core/errors.ts'
 import { assertParameters, type ResourceUri } from '../core/uri.ts'
@@ -75,19 +75,6 @@ export function prepareFolder({ path, create }: SqliteLocation): void {
     mkdirSync(folder, { recursive: true })
   } catch (cause) {
     throw new InvalidArgument(`${folder} cannot be made: ${messageOf(cause)}; name another folder`, { cause })
-  }
-}
-
-/** Waits until a file, or the names in a folder, are on the disk. Windows has no such wait for folders, and needs none. */
-export function syncToDisk(path: string): void {
-  let fd: number | undefined
-  try {
-    fd = openSync(path, 'r')
-    fsyncSync(fd)
-  } catch (error) {
-    if (process.platform !== 'win32') throw error
-  } finally {
-    if (fd !== undefined) closeSync(fd)
   }
 }
 

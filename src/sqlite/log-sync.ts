@@ -5,7 +5,7 @@
  * meanwhile, and no other process commits. Here COMMIT returns when the log is written, and the answer to the caller waits for an `fdatasync` of
  * the log in a thread of Node's pool. The log is one sequence, so a sync makes durable what any process has committed before it began.
  */
-import { closeSync, constants, fdatasync, openSync } from 'node:fs'
+import { closeSync, constants, fdatasync, fsyncSync, openSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { messageOf, StorageFailure } from '../core/errors.ts'
 
@@ -47,5 +47,18 @@ export class LogSync {
   /** Closes the log. The caller has awaited all flushes. */
   close(): void {
     closeSync(this.#fd)
+  }
+}
+
+/** Waits until a file, or the names in a folder, are on the disk. Windows has no such wait for folders, and needs none. */
+export function syncToDisk(path: string): void {
+  let fd: number | undefined
+  try {
+    fd = openSync(path, 'r')
+    fsyncSync(fd)
+  } catch (error) {
+    if (process.platform !== 'win32') throw error
+  } finally {
+    if (fd !== undefined) closeSync(fd)
   }
 }

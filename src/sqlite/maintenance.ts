@@ -6,7 +6,7 @@ import { retryWhileBusy } from './busy.ts'
 import { SqliteConnection } from './connection.ts'
 import { BusyError, toFileError } from './errors.ts'
 import { assertTables } from './format.ts'
-import { syncToDisk } from './location.ts'
+import { syncToDisk } from './log-sync.ts'
 
 /** Returns what is damaged in the file, a line each; nothing for a sound file. @throws NotFound, StorageFailure, IncompatibleVersion */
 export async function checkFile(path: string): Promise<readonly string[]> {

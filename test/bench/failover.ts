@@ -1,6 +1,6 @@
 /**
- * How long nobody can write when the leader of three servers is killed: until the first write that succeeds again. And how soon the job of a
- * killed owner is taken over on a board in an SQLite file: see `takeovers.ts`.
+ * Measures for how long writes fail when the leader of three servers is killed: until the first write that succeeds again. And how soon the job of
+ * a killed owner is taken over on a board in an SQLite file: see `takeovers.ts`.
  */
 import { ZooKeeper } from '../../src/zookeeper/index.ts'
 import { startEnsemble } from '../support/ensemble.ts'

@@ -752,7 +752,8 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /**
-   * Pauses the board: no process can claim a job until {@link resume}, also after all processes have been restarted. Running jobs continue.
+   * Pauses the board: no process can claim a job until {@link resume}, also after all processes have been restarted. Running jobs continue. A board
+   * that is paused already gets the new reason, and keeps the time at which its pause began.
    * Takes two transactions. The second one records who has paused the board, when and why; if it fails, the board stays paused, and `error`
    * is emitted.
    *

@@ -5,13 +5,13 @@
 import { Duplicate } from '../../core/errors.ts'
 import { newUuid } from '../../core/uuid.ts'
 import type { BatchStore } from '../backend.ts'
-import { passThrough, toPassing } from './ended.ts'
+import { postAndRemove, toTemporary } from './ended.ts'
 import { type BoardSide, type CopyWork, requirePart } from './sides.ts'
 
 /** More batches than a board can have: it keeps 1,000 that have ended. */
 const ALL = 1_000_000
 
-/** Creates the batches on the target, oldest first, and opens those that an earlier copy has closed. Returns the uuids. */
+/** Creates the batches on the target, oldest first, and reopens batches that an earlier copy has closed. Returns their uuids. */
 export async function openBatches({ from, to, signal, count }: CopyWork): Promise<ReadonlySet<string>> {
   const uuids = new Set<string>()
   const store = batchesOf(to)
@@ -38,7 +38,7 @@ export async function closeBatches({ from, to, signal }: CopyWork): Promise<void
     // Jobs that have failed and were deleted from the trash are counted by jobs in their place.
     for (let counted = (await store.find(uuid))?.failed ?? failed; counted < failed; counted += 1) {
       signal.throwIfAborted()
-      await passThrough(toPassing({ uuid: newUuid(), name: 'a failed job', batch: uuid }), { to })
+      await postAndRemove(toTemporary({ uuid: newUuid(), name: 'a failed job', batch: uuid }), { to })
     }
     await store.change(uuid, {
       ...{ kind: 'carry', total, sealed, generation },

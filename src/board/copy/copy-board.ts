@@ -79,6 +79,7 @@ export async function copyBoard(sides: CopySides, options: CopyOptions): Promise
   await copyJobs(jobs)
   await closeBatches(work)
   await assertStillQuiet(from, pause)
+  await assertTarget({ to, pause })
   const [source, copy] = [await countBoard(from), await countBoard(to)]
   return COPY_KINDS.map((kind) => ({ kind, ...counts[kind], source: source[kind], target: copy[kind] }))
 }

@@ -1,6 +1,6 @@
 /**
- * Copies the trash and the history. No backend can write an entry of either directly: so a temporary job is posted with a delay of years, which nobody
- * claims, and is moved to the trash at once, with the reasons and times of the entry. A job of the history is then deleted from the trash.
+ * Copies the trash and the history. No backend can write an entry of either directly: so a temporary job is posted with a delay of years, so that no
+ * conductor claims it, and is moved to the trash at once, with the reasons and times of the entry. A job of the history is then deleted from the trash.
  */
 import { asError } from '../../core/errors.ts'
 import { MAX_HISTORY } from '../api/history.ts'
@@ -9,7 +9,7 @@ import type { EndedJob, HistoryEntry } from '../model/ended-job.ts'
 import { POSTING_FORMAT, type Posting } from '../model/posting.ts'
 import { isRefusal, type JobsToCopy, post } from './jobs.ts'
 import { type CopyWork, requirePart } from './sides.ts'
-import { PASSING_DELAY_MS, PASSING_FLOW, removeJob } from './target.ts'
+import { removeJob, TEMPORARY_DELAY_MS, TEMPORARY_FLOW } from './target.ts'
 
 /** Copies the trash, oldest first. Entries that cannot be read are reported by the board. @throws NotConnected, OutcomeUnknown */
 export async function copyTrash(work: JobsToCopy): Promise<void> {
@@ -31,8 +31,8 @@ export async function copyTrash(work: JobsToCopy): Promise<void> {
     }
   }
   // Their entries have left the trash of the source meanwhile.
-  for (const job of target.passing.values()) await removeJob(job, to)
-  target.passing.clear()
+  for (const job of target.temporary.values()) await removeJob(job, to)
+  target.temporary.clear()
 }
 
 /** Returns a key for an entry: one uuid can be in the trash several times, because a job was restored, or posted again with its uuid. */
@@ -46,13 +46,13 @@ async function copyEntry(entry: TrashedEntry, work: JobsToCopy): Promise<void> {
   // `keyFor` is left out: counted from the new post, it would reserve the key for too long.
   const { keyFor: _, delay: __, batch, ...rest } = entry.posting
   const posting: Posting = { ...rest, ...(batch !== undefined && batches.has(batch) ? { batch } : {}) }
-  const passing = target.passing.get(posting.uuid)
-  const id = passing?.id ?? (await post({ ...posting, delay: PASSING_DELAY_MS }, [], work))
+  const temporary = target.temporary.get(posting.uuid)
+  const id = temporary?.id ?? (await post({ ...posting, delay: TEMPORARY_DELAY_MS }, [], work))
   await to.backend.discard({
-    ...{ id, revision: passing?.revision ?? 0, posting, who, reason, at, cancelRequested: false },
+    ...{ id, revision: temporary?.revision ?? 0, posting, who, reason, at, cancelRequested: false },
     ...(failure ? { failure } : {}),
   })
-  target.passing.delete(posting.uuid)
+  target.temporary.delete(posting.uuid)
 }
 
 /** Copies the history: its newest 10,000 jobs, oldest first. @throws NotConnected, OutcomeUnknown */
@@ -68,13 +68,13 @@ export async function copyHistory(work: CopyWork): Promise<void> {
       count('history', 'present')
       continue
     }
-    await passThrough(toPassing(job), { to, history: { job, keep: MAX_HISTORY } })
+    await postAndRemove(toTemporary(job), { to, history: { job, keep: MAX_HISTORY } })
     count('history', 'copied')
   }
 }
 
 /** Posts a job and removes it at once. */
-export async function passThrough(
+export async function postAndRemove(
   posting: Posting,
   { to, history }: Pick<CopyWork, 'to'> & { readonly history?: HistoryEntry },
 ): Promise<void> {
@@ -82,15 +82,15 @@ export async function passThrough(
   await removeJob({ id, revision: 0, posting }, { ...to, ...(history ? { history } : {}) })
 }
 
-/** Returns a job that is on the board for a moment, in place of one that has ended. */
-export function toPassing({
+/** Returns the posting of a temporary job, in place of a job that has ended. */
+export function toTemporary({
   uuid,
   name,
   batch,
 }: Pick<EndedJob, 'uuid' | 'name'> & { readonly batch?: string }): Posting {
   return {
-    ...{ uuid, name, details: { flow: PASSING_FLOW }, priority: 'NORMAL', size: 'medium', maxAttempts: 1 },
-    ...{ format: POSTING_FORMAT, runs: 0, attempts: [], delay: PASSING_DELAY_MS },
+    ...{ uuid, name, details: { flow: TEMPORARY_FLOW }, priority: 'NORMAL', size: 'medium', maxAttempts: 1 },
+    ...{ format: POSTING_FORMAT, runs: 0, attempts: [], delay: TEMPORARY_DELAY_MS },
     ...(batch === undefined ? {} : { batch }),
   }
 }

@@ -23,20 +23,23 @@ export interface JobsToCopy extends CopyWork {
 export async function copyJobs(work: JobsToCopy): Promise<void> {
   const { from, signal, skip } = work
   const copied = new Map<string, CopiedJob>()
+  let isReadable = true
   for await (const page of readPages(from.backend, await listIds(from.backend), signal)) {
     const underWay: Promise<void>[] = []
     for (const job of page) {
       if ('error' in job) {
+        isReadable = false
         skip({ kind: 'jobs', name: job.id, error: job.error })
         continue
       }
-      // The job on which it depends may be one of those that are under way.
+      // A post that is under way may be of a job on which this job depends.
       if (job.waits) await settled(underWay.splice(0))
       underWay.push(copyJob(job, copied, work))
     }
     await settled(underWay)
   }
-  await removeOthers(copied, work)
+  // The uuid of a job that cannot be read is not known: its copy, which an earlier run has made, must not be taken for one that has left.
+  if (isReadable) await removeOthers(copied, work)
 }
 
 /** Removes the jobs that an earlier copy has posted, and that have left the source since. */

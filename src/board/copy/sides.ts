@@ -81,7 +81,7 @@ export async function listClaimed(backend: Backend): Promise<readonly string[]> 
   return [...((await backend.list?.())?.claimed ?? [])]
 }
 
-/** Yields the jobs with these ids, page by page; those that have left the board are left out. */
+/** Yields the jobs with these ids, page by page. Omits jobs that have left the board. */
 export async function* readPages(
   backend: Backend,
   ids: readonly string[],

@@ -31,26 +31,26 @@ const ID = 'board'
  * The delay of a job that is on the target for a moment only, on its way to the trash or into the history: it is never claimed, also if the copy is
  * interrupted and the board resumed.
  */
-export const PASSING_DELAY_MS = 3_650 * 86_400_000 + 7
+export const TEMPORARY_DELAY_MS = 3_650 * 86_400_000 + 7
 
 /** Returns whether the job is temporary: it has the reserved delay or flow. */
-export function isPassing({ delay = 0, details }: Posting): boolean {
-  return delay === PASSING_DELAY_MS || details.flow === PASSING_FLOW
+export function isTemporary({ delay = 0, details }: Posting): boolean {
+  return delay === TEMPORARY_DELAY_MS || details.flow === TEMPORARY_FLOW
 }
 
 /** The flow of temporary jobs that write an entry of the history, or count a failed job of a batch. No conductor runs it. */
-export const PASSING_FLOW = 'jobboard/copied'
+export const TEMPORARY_FLOW = 'jobboard/copied'
 
 /** What the target has. */
 export interface TargetContent {
   /** The ids of its jobs by their uuids. */
   readonly jobs: Map<string, string>
   /** The jobs that were on their way to the trash when the copy was interrupted, by their uuids. */
-  readonly passing: Map<string, PassingJob>
+  readonly temporary: Map<string, UnclaimedJob>
 }
 
 /** An unclaimed job as it was read. */
-export interface PassingJob {
+export interface UnclaimedJob {
   readonly id: string
   readonly revision: number
   readonly posting: Posting
@@ -75,7 +75,7 @@ export async function prepareTarget(
   await store.write([
     { id: ID, revision: undefined, value: { source, sourcePausedAt, pausedAt: pause.since.getTime() } },
   ])
-  return { jobs: new Map(), passing: new Map() }
+  return { jobs: new Map(), temporary: new Map() }
 }
 
 /**
@@ -137,26 +137,26 @@ function assertContinues(
   )
 }
 
-/** Returns the jobs on the target, without those that were written into its history: they have no further use. */
+/** Returns the jobs on the target. Removes temporary jobs that were posted for its history: they have no further use. */
 async function readContent({ backend }: BoardSide, signal: AbortSignal): Promise<TargetContent> {
-  const content: TargetContent = { jobs: new Map(), passing: new Map() }
+  const content: TargetContent = { jobs: new Map(), temporary: new Map() }
   for await (const page of readPages(backend, await listIds(backend), signal)) {
     for (const job of page) {
       if ('error' in job) continue
       const { id, revision, posting } = job
-      if (posting.details.flow === PASSING_FLOW) await removeJob({ id, revision, posting }, { backend })
-      else if (isPassing(posting)) content.passing.set(posting.uuid, { id, revision, posting })
+      if (posting.details.flow === TEMPORARY_FLOW) await removeJob({ id, revision, posting }, { backend })
+      else if (isTemporary(posting)) content.temporary.set(posting.uuid, { id, revision, posting })
       else content.jobs.set(posting.uuid, id)
     }
   }
   for await (const entry of backend.trashed())
-    if (entry.posting.details.flow === PASSING_FLOW) await backend.purge(entry)
+    if (entry.posting.details.flow === TEMPORARY_FLOW) await backend.purge(entry)
   return content
 }
 
 /** Moves an unclaimed job to the trash, with an entry in the history if one is given, and deletes it there. */
 export async function removeJob(
-  job: PassingJob,
+  job: UnclaimedJob,
   { backend, history }: Pick<BoardSide, 'backend'> & { readonly history?: HistoryEntry },
 ): Promise<void> {
   const { id, posting } = job

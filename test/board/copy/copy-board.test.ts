@@ -223,6 +223,31 @@ test('a source that another process resumes meanwhile is noticed', async () => {
   await expect(copyBoard({ from, to }, { signal, onSkipped })).rejects.toThrow(/is not paused/)
 })
 
+test('a target that is resumed meanwhile is noticed: its jobs may have run before all of them were there', async () => {
+  await using from = await openCopyable(PLACES.sqlite())
+  await using to = await openCopyable(PLACES.sqlite())
+  await from.board.post('flow', {})
+  await from.board.pause()
+  const backend = intercepting(to.backend, 'post', async (request: never) => {
+    await to.board.resume()
+    return to.backend.post(request)
+  })
+  const copying = copyBoard({ from, to: { ...to, backend } }, { signal, onSkipped })
+  await expect(copying).rejects.toThrow(/was resumed since it was copied/)
+})
+
+test('a job that cannot be read any more keeps the copy that an earlier run has made', async () => {
+  await using from = await openCopyable(PLACES.sqlite())
+  await using to = await openCopyable(PLACES.sqlite())
+  const { uuid } = await from.board.post('flow', {}, { name: 'damaged later' })
+  await from.board.pause()
+  await copyBoard({ from, to }, { signal, onSkipped })
+  const damaged = { ...from, backend: unreadable(from.backend, uuid) }
+  const reports = byKind(await copyBoard({ from: damaged, to }, { signal, onSkipped: () => undefined }))
+  expect(reports['jobs']).toMatchObject({ skipped: 1, target: 1 })
+  expect(await namesOn(to.board)).toEqual(['damaged later'])
+})
+
 test('a job that has left the source between two runs leaves the target', async () => {
   await using from = await openCopyable(PLACES.sqlite())
   await using to = await openCopyable(PLACES.sqlite())

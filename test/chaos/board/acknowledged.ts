@@ -82,7 +82,8 @@ function checkJob(uuid: string, { said, abandoned, run }: Account, { job, end, i
   const outcome = job ? 'on the board' : isTrashed ? 'trashed' : end?.outcome === 'COMPLETE' ? 'consumed' : 'nowhere'
   if (isTrashed !== (end?.outcome === 'TRASHED'))
     wrong.push(`${uuid} is in the trash, or in the history, but not in both`)
-  if (outcome === 'consumed' && !said.has('consume')) wrong.push(`${uuid} was consumed by nobody`)
+  if (outcome === 'consumed' && !said.has('consume'))
+    wrong.push(`${uuid} was consumed, and no process has asked for that`)
   if (outcome === 'trashed' && !said.has('trash')) wrong.push(`${uuid} was trashed by nobody`)
   if (said.has('consumed') && outcome !== 'consumed') lost.push(`${uuid} was consumed, and is ${outcome}`)
   if (said.has('trashed') && outcome !== 'trashed') lost.push(`${uuid} was trashed, and is ${outcome}`)

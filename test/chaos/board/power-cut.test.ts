@@ -58,7 +58,7 @@ function toSaid({ name, args, begin }: SystemCall): Said[] {
   return digits === '' ? [] : [{ at: begin, line: decode(digits).toString().trimEnd() }]
 }
 
-/** Picks a moment: any one, or the one at which something was acknowledged. */
+/** Picks a moment: at random, or just when an operation was acknowledged. */
 function pickMoment({ disk, said }: Recording, random: Random): number {
   return random.next() < 0.5 ? random.between(disk.begin, disk.end) : random.pick(said).at
 }

@@ -2,8 +2,8 @@
  * What processes did to the files of a folder, by their system calls; and what of it is on the disk after a power cut.
  *
  * A sync covers the writes that had ended before it began, of all processes, and it counts from its end. Every other write may be on the disk,
- * or not, or in part: a sector has any of the contents that it had since the last sync. In the same way, names of files last when their folder was
- * synced; of the later ones, the first ones last.
+ * or not, or in part: a sector has any of the contents that it had since the last sync. Creations and removals of names
+ * are durable once their folder was synced. Of later ones, the disk has the first few, in order.
  */
 import { basename, dirname } from 'node:path'
 import type { Random } from '../../support/random.ts'

@@ -1,7 +1,10 @@
 /** A board and logbooks in one file: the record that ends a flow and the settlement of its job wait for the disk once. */
 import { randomUUID } from 'node:crypto'
 import { afterEach, expect, test, vi } from 'vitest'
+import { startConductor } from '../../../src/conductor/index.ts'
+import { input, linear, task } from '../../../src/flow/index.ts'
 import { openPersistence } from '../../../src/persistence/index.ts'
+import { SqliteFile } from '../../../src/sqlite/file.ts'
 import { LogSync } from '../../../src/sqlite/log-sync.ts'
 import { sqlitePlace } from '../../board/backends/sqlite/boards.ts'
 
@@ -51,4 +54,19 @@ test('without a settlement, or with one elsewhere, each write waits for the disk
   expect(await writesThatWait(() => undefined)).toEqual([true, true, true])
   expect(await writesThatWait(() => 'sqlite:/nowhere/other.db')).toEqual([true, true, true])
   expect(await writesThatWait(() => 'zookeeper://127.0.0.1:2181/demo')).toEqual([true, true, true])
+})
+
+test('a conductor names the board, so that a job waits for the disk once less', async () => {
+  await using place = await sqlitePlace()
+  const file = `sqlite:${place.file}`
+  await using board = await place.open()
+  const run = vi.spyOn(SqliteFile.prototype, 'run')
+  const job = await board.post('work', {})
+  await using _conductor = await startConductor({
+    board,
+    persistence: file,
+    flows: [linear('work', input<object>(), task('step', { execute: () => undefined }))],
+  })
+  expect(await job.wait()).toBe('COMPLETE')
+  expect(run.mock.calls.filter(([, options]) => options?.waitsForDisk === false)).toHaveLength(1)
 })
