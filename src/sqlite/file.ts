@@ -7,6 +7,7 @@
 import { closeSync, existsSync, openSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { asError, InvalidState, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
+import { RecurringError } from '../core/recurring-error.ts'
 import { startInterval } from '../core/time.ts'
 import { Bell } from './bell.ts'
 import { retryWhileBusy } from './busy.ts'
@@ -87,8 +88,7 @@ export class SqliteFile {
   #users = 0
   #isClosed = false
   #changedRows = 0
-  /** The message of the last error of the background work. */
-  #reported: string | undefined
+  readonly #recurring = new RecurringError()
   #synchronous: Synchronous = 'NORMAL'
   /** Whether a flush has begun after the last change of any process. */
   #isFlushBegun = true
@@ -267,7 +267,7 @@ export class SqliteFile {
       // If a listener fails, all are called again at the next look.
       if (version === this.#dataVersion || !this.#announce()) return
       this.#dataVersion = version
-      this.#reported = undefined
+      this.#recurring.clear()
     })
   }
 
@@ -284,10 +284,7 @@ export class SqliteFile {
     } catch (error) {
       if (isBusy(error) || this.#isClosed) return false
       const reported = asError(toFileError(error, this.path))
-      // The error recurs at each look: it is reported once.
-      if (reported.message === this.#reported) return false
-      this.#reported = reported.message
-      this.#report(reported)
+      if (this.#recurring.isNew(reported)) this.#report(reported)
       return false
     }
   }

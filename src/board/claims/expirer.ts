@@ -13,6 +13,7 @@
  * A job with `reservedFor` is kept as long as that owner lives: it claims the job itself, and may wait for long.
  */
 import { asError, NotConnected, NotFound, OutcomeUnknown, Unclaimable } from '../../core/errors.ts'
+import { RecurringError } from '../../core/recurring-error.ts'
 import { startTimer, systemAlarmClock } from '../../core/time.ts'
 import type { Backend, DiscardRequest, StoredJob } from '../backend.ts'
 import type { QueueEntry } from '../model/entry.ts'
@@ -54,8 +55,7 @@ export class Expirer {
   #isBusy = false
   #timer: NodeJS.Timeout | undefined
   #alarm: Disposable | undefined
-  /** The message of the error that was reported last. */
-  #reported: string | undefined
+  readonly #recurring = new RecurringError()
 
   constructor(options: ExpirerOptions) {
     this.#options = options
@@ -181,8 +181,7 @@ export class Expirer {
   /** Reports an error once until another one occurs. Without a connection, the board reports that itself. */
   #report(thrown: unknown): void {
     const error = asError(thrown)
-    if (this.#options.signal.aborted || error instanceof NotConnected || this.#reported === error.message) return
-    this.#reported = error.message
-    this.#options.onError(error)
+    if (this.#options.signal.aborted || error instanceof NotConnected) return
+    if (this.#recurring.isNew(error)) this.#options.onError(error)
   }
 }

@@ -16,6 +16,7 @@
  */
 
 import { InvalidPosting, isError, NotConnected, OutcomeUnknown } from '../../core/errors.ts'
+import { RecurringError } from '../../core/recurring-error.ts'
 import { startTimer } from '../../core/time.ts'
 import type { Backend, BoardSections, JobSummary, StoredJob } from '../backend.ts'
 import { type ClaimOrderKey, toPriority } from '../model/claim-order.ts'
@@ -58,8 +59,7 @@ export class ExpirySweep {
   readonly #store: RecordStore<SweepProgress>
   readonly #readSize = new ReadSize()
   #timer: NodeJS.Timeout | undefined
-  /** The message of the error that was reported last. */
-  #reported: string | undefined
+  readonly #recurring = new RecurringError()
 
   constructor(options: ExpirySweepOptions) {
     this.#options = options
@@ -83,13 +83,10 @@ export class ExpirySweep {
     const { signal, onError } = this.#options
     try {
       await this.readPage()
-      this.#reported = undefined
+      this.#recurring.clear()
     } catch (error) {
       const isAway = error instanceof NotConnected || error instanceof OutcomeUnknown
-      if (!signal.aborted && !isAway && isError(error) && error.message !== this.#reported) {
-        this.#reported = error.message
-        onError(error)
-      }
+      if (!signal.aborted && !isAway && isError(error) && this.#recurring.isNew(error)) onError(error)
     }
     if (!signal.aborted) this.#arm()
   }

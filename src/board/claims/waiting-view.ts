@@ -19,6 +19,7 @@
  */
 import { type FollowingSignal, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
+import { RecurringError } from '../../core/recurring-error.ts'
 import { monotonic } from '../../core/time.ts'
 import type { Backend } from '../backend.ts'
 import type { Posting } from '../model/posting.ts'
@@ -79,8 +80,7 @@ export class WaitingView {
   #mustReadToEnd = false
   /** The time before which no polling begins, in milliseconds on the monotonic clock. */
   #noPollingBefore = 0
-  /** The message of the error that was reported last. */
-  #reported: string | undefined
+  readonly #recurring = new RecurringError()
 
   constructor(options: WaitingViewOptions) {
     this.#options = options
@@ -223,7 +223,7 @@ export class WaitingView {
     const pollMs = Math.min(POLL_MS.most, leastMs + rejected.length * POLL_MS.perRejected)
     try {
       const isFound = await rejectOnAbort(poll.findJob({ end: monotonic() + pollMs, signal }), signal)
-      this.#reported = undefined
+      this.#recurring.clear()
       if (!isFound) return
       this.#mustReadToEnd = true
       this.#budget.fill(view.received)
@@ -233,8 +233,7 @@ export class WaitingView {
       this.#noPollingBefore = monotonic() + (isAway ? NO_POLLING_MS.notConnected : NO_POLLING_MS.failed)
       if (isAway) return
       const error = asError(thrown)
-      if (this.#reported !== error.message) onError(error)
-      this.#reported = error.message
+      if (this.#recurring.isNew(error)) onError(error)
     }
   }
 

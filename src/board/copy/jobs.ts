@@ -1,4 +1,5 @@
 /** Copies the jobs of a board, in the order of their posts. */
+import { isDeepStrictEqual } from 'node:util'
 import { asError, InvalidPosting, InvalidState, PayloadTooLarge } from '../../core/errors.ts'
 import type { Posted, StoredJob } from '../backend.ts'
 import type { Dependency } from '../model/dependencies.ts'
@@ -67,7 +68,10 @@ async function copyJob(job: StoredJob, copied: Map<string, CopiedJob>, work: Job
       const id = await post(posting, after, work)
       target.jobs.set(uuid, id)
       copied.set(job.id, { uuid, id })
-    } else copied.set(job.id, { uuid, id: there })
+    } else {
+      copied.set(job.id, { uuid, id: there })
+      if (job.posting.key !== undefined && job.writtenAt !== job.postedAt) await updateReplaced(job, there, work)
+    }
   } catch (error) {
     if (!isRefusal(error)) throw error
     skip({ kind: 'jobs', name: uuid, error: asError(error) })
@@ -75,6 +79,30 @@ async function copyJob(job: StoredJob, copied: Map<string, CopiedJob>, work: Job
   }
   await copyCancellation(job, work)
   count('jobs', there === undefined ? 'copied' : 'present')
+}
+
+/**
+ * Replaces the copy of a job that another post has replaced since: a paused board accepts posts. Only a post with a key does that, and keeps the uuid.
+ *
+ * @param id of the copy
+ */
+async function updateReplaced(job: StoredJob, id: string, { from, to, batches }: JobsToCopy): Promise<void> {
+  const { backend } = to
+  const [copy] = await backend.read([id])
+  if (!copy || !('posting' in copy)) return
+  const posting = toCopiedPosting(job, { now: from.backend.now(), batches })
+  if (isDeepStrictEqual(withoutTimes(copy.posting), withoutTimes(posting))) return
+  const taken = await backend.post({ posting })
+  if (!('revision' in taken))
+    throw new InvalidState(`job ${posting.uuid} (${posting.name}) has lost its key on the target`)
+  const window = posting.keyFor === undefined ? {} : { window: posting.keyFor }
+  const request = { id, revision: copy.revision, keyRevision: taken.revision, posting, ...window }
+  await requirePart(backend.replace, 'keys').call(backend, request)
+}
+
+/** Returns what two copies of one job have in common, whenever they were made. */
+function withoutTimes({ delay, keyFor, expiresAfter, replacedAfter, ...rest }: Posting): object {
+  return rest
 }
 
 /** Whether the target refuses this job, and may take others. */

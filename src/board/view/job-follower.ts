@@ -12,6 +12,7 @@
  */
 import { retryUntilAborted } from '../../core/async/retry.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
+import { RecurringError } from '../../core/recurring-error.ts'
 import { monotonic } from '../../core/time.ts'
 import type { Backend, BoardChange, JobStatus } from '../backend.ts'
 import type { EntryFollower, JobEntry } from '../model/entry.ts'
@@ -58,8 +59,7 @@ export class JobFollower implements EntryFollower {
   #sending: Promise<void> | undefined
   /** The request that ends the reports of some jobs, while it is under way. */
   #unfollowing: Promise<void> | undefined
-  /** The message of the error that was reported last. */
-  #reported: string | undefined
+  readonly #recurring = new RecurringError()
   #roundTimer: NodeJS.Timeout | undefined
 
   constructor(options: JobFollowerOptions) {
@@ -197,7 +197,7 @@ export class JobFollower implements EntryFollower {
       // After the current synchronous code, so that all jobs that it follows are in one request.
       await Promise.resolve()
       while (this.#hasRequests) await (this.#wanted.size > 0 ? this.#askBatch() : this.#unfollowBatch())
-      this.#reported = undefined
+      this.#recurring.clear()
     }
     const options = { firstPauseMs: 50, maxPauseMs: 5_000, signal, onRetry: (error: unknown) => this.#report(error) }
     this.#sending = retryUntilAborted(sendAll, options)
@@ -215,9 +215,8 @@ export class JobFollower implements EntryFollower {
   /** Reports each message once in a row. Without a connection there is nothing to report: a gap follows. */
   #report(thrown: unknown): void {
     const error = asError(thrown)
-    if (error instanceof NotConnected || error.message === this.#reported) return
-    this.#reported = error.message
-    this.#options.onError(error)
+    if (error instanceof NotConnected) return
+    if (this.#recurring.isNew(error)) this.#options.onError(error)
   }
 
   async #askBatch(): Promise<void> {

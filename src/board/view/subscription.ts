@@ -12,6 +12,7 @@
  */
 import { rejectOnAbort } from '../../core/async/abort.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
+import { RecurringError } from '../../core/recurring-error.ts'
 import { backoffDelay, monotonic, startTimer } from '../../core/time.ts'
 import type { Backend } from '../backend.ts'
 
@@ -49,8 +50,7 @@ export class Subscription {
   /** The newest attempt to subscribe: under way, or successful. */
   #attempt: Promise<void> | undefined
   #failures = 0
-  /** The message of the error that was reported last. */
-  #reported: string | undefined
+  readonly #recurring = new RecurringError()
   #retryTimer: NodeJS.Timeout | undefined
   #lingerTimer: NodeJS.Timeout | undefined
   /** The end of the former subscription; undefined once it is over. */
@@ -149,7 +149,7 @@ export class Subscription {
   #onSucceeded(attempt: Promise<void>): void {
     if (this.#attempt !== attempt) return
     this.#failures = 0
-    this.#reported = undefined
+    this.#recurring.clear()
     this.#isSubscribed = true
     this.#subscribedAt = monotonic()
     this.#isRead = false
@@ -163,10 +163,7 @@ export class Subscription {
     if (signal.aborted) return
     const error = asError(thrown)
     const isAway = error instanceof NotConnected
-    if (!isAway && this.#reported !== error.message) {
-      this.#reported = error.message
-      onError(error)
-    }
+    if (!isAway && this.#recurring.isNew(error)) onError(error)
     if (!isAway && this.#holds === 0) {
       clearTimeout(this.#lingerTimer)
       this.#isOpen = false

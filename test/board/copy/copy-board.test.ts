@@ -260,6 +260,27 @@ test('a job that has left the source between two runs leaves the target', async 
   expect(await namesOn(to.board)).toEqual(['stays'])
 })
 
+test.each(['sqlite', 'memory'] as const)(
+  'a job that another post has replaced between two runs is replaced on the target (%s)',
+  async (kind) => {
+    await using from = await openCopyable(PLACES.sqlite())
+    await using to = await openCopyable(PLACES[kind]())
+    const key = { name: 'the key', on: 'replace' } as const
+    const first = await from.board.post('flow', { text: 'former' }, { key })
+    const next = await from.board.post('flow', {}, { name: 'next', after: [first] })
+    await from.board.pause()
+    await copyBoard({ from, to }, { signal, onSkipped })
+    await from.board.post('flow', { text: 'newer' }, { key, priority: 'HIGH' })
+    const reports = byKind(await copyBoard({ from, to }, { signal, onSkipped }))
+    expect(reports['jobs']).toMatchObject({ source: 2, target: 2, present: 2 })
+    const copies = await Promise.all([first, next].map(({ uuid }) => to.board.find(uuid)))
+    expect(copies.map((job) => [job.priority, job.details.store])).toEqual([
+      ['HIGH', { text: 'newer' }],
+      ['NORMAL', {}],
+    ])
+  },
+)
+
 test('a board is not copied to itself, however it is named', async () => {
   const uri = PLACES.sqlite()
   await using from = await openCopyable(uri)

@@ -9,6 +9,7 @@
  * | ends, and somebody removed its lock file | is not known | when its heartbeats have been missing for the time of its session |
  */
 import { asError } from '../../../core/errors.ts'
+import { RecurringError } from '../../../core/recurring-error.ts'
 import { startInterval } from '../../../core/time.ts'
 import {
   lockedProcesses,
@@ -47,8 +48,7 @@ export class ProcessLife {
   /** The numbers of the newest change at earlier looks, oldest first. */
   readonly #samples: { readonly at: number; readonly newest: number }[] = []
   #isLooking = false
-  /** The message of the error of the last look. */
-  #reported: string | undefined
+  readonly #recurring = new RecurringError()
   /** The number up to which changes are not needed any more. */
   #obsolete = 0
 
@@ -138,16 +138,14 @@ export class ProcessLife {
     })
     this.#looking = look.then(
       () => {
-        this.#reported = undefined
+        this.#recurring.clear()
       },
       (error: unknown) => this.#report(asError(error)),
     )
   }
 
-  /** Reports an error once, although it comes again at each look. */
   #report(error: Error): void {
-    if (error.message === this.#reported) return
-    this.#reported = error.message
+    if (!this.#recurring.isNew(error)) return
     for (const listener of this.#onErrors) listener(error)
   }
 

@@ -8,6 +8,7 @@
  */
 import { createDeferred } from '../../../core/async/abort.ts'
 import { asError, NotConnected } from '../../../core/errors.ts'
+import { RecurringError } from '../../../core/recurring-error.ts'
 import { backoffDelay, startTimer, systemClock } from '../../../core/time.ts'
 import type { SqliteFile } from '../../../sqlite/index.ts'
 import type { BackendSink } from '../../backend.ts'
@@ -44,8 +45,7 @@ export class SessionKeeper {
   #next = createDeferred()
   #isClosed = false
   #failures = 0
-  /** The message of the error of the last attempt. */
-  #reported: string | undefined
+  readonly #recurring = new RecurringError()
 
   constructor(options: SessionOptions) {
     this.#options = options
@@ -128,7 +128,7 @@ export class SessionKeeper {
       const isThere = await file.runAtOnce(() => renewSession(place.db, session.id))
       // The lease may have ended while the step waited: then the session is reported as lost, and must not be extended.
       if (this.#current !== session || !session.lease.isValid()) return
-      this.#reported = undefined
+      this.#recurring.clear()
       if (!isThere) this.noteEnded(session.id)
       else session.lease.extend(sentAt)
     } catch (error) {
@@ -137,10 +137,8 @@ export class SessionKeeper {
     if (this.#current === session) this.#schedule(session)
   }
 
-  /** Reports an error once, although each attempt fails with it. */
   #report(error: Error): void {
-    if (error.message === this.#reported) return
-    this.#reported = error.message
+    if (!this.#recurring.isNew(error)) return
     this.#options.sink.error(error)
   }
 
@@ -162,7 +160,7 @@ export class SessionKeeper {
       await file.run(() => endSession(place.db, { session: former, board: place.board }))
       if (!this.#isClosed) await this.begin()
       this.#failures = 0
-      this.#reported = undefined
+      this.#recurring.clear()
     } catch (error) {
       if (this.#isClosed) return
       this.#report(asError(error))
