@@ -21,7 +21,8 @@ const ALONE = [
 export default defineConfig({
   test: {
     globalSetup: ['test/support/global-setup.ts'],
-    reporters: ['default', './test/support/addon-reporter.ts'],
+    setupFiles: ['test/support/costs.ts'],
+    reporters: ['default', './test/support/addon-reporter.ts', './test/support/cost-reporter.ts'],
     testTimeout: 180_000,
     hookTimeout: 180_000,
     // By default a poll ends after 1 s, which is too short for a process to start on a busy machine.
