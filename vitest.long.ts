@@ -1,8 +1,13 @@
 /** `npm run test:long -- NAME`: the tests whose files match NAME, with the large counts. */
-import { defineConfig, mergeConfig } from 'vitest/config'
-import usual from './vitest.config.ts'
+import { defineConfig } from 'vitest/config'
+import { ALONE, NATIVE, options, toProjects } from './vitest.config.ts'
 
-export default mergeConfig(
-  usual,
-  defineConfig({ test: { env: { JOBBOARD_LONG: '1' }, testTimeout: 1_800_000, hookTimeout: 300_000 } }),
-)
+export default defineConfig({
+  test: {
+    ...options,
+    env: { JOBBOARD_LONG: '1', JOBBOARD_TIER: 'long' },
+    testTimeout: 1_800_000,
+    hookTimeout: 300_000,
+    projects: toProjects({ include: ['test/**/*.test.ts'], alone: [...NATIVE, ...ALONE] }),
+  },
+})

@@ -10,6 +10,9 @@ import { now, sideBySide, whenTold } from './part-child.ts'
 /** Milliseconds that a job of the flow `io` waits. */
 export const IO = 20
 
+/** Longer than eight conductors that start at once take on two processors until the first has settled a job, in milliseconds. */
+const IDLE_MS = 6_000
+
 /** Of the jobs of `timed`: how long each took from before it was posted until the first line of its first task. */
 const took: number[] = []
 
@@ -30,14 +33,14 @@ await using board = await openBoard(uri, { who: `${role} ${process.pid}` })
 await using persistence = await openPersistence(logbooks)
 const options = { board, persistence, flows: Object.values(FLOWS), concurrency }
 
-/** Resolves when so many jobs are settled; where that is Infinity, when none has been for two seconds. */
+/** Resolves when so many jobs are settled; where that is Infinity, when none has been for so long. */
 async function settled(conductor: Conductor, jobs: number): Promise<number> {
   let done = 0
   let timer: NodeJS.Timeout | undefined
   await new Promise<void>((resolve) => {
     const idle = () => {
       clearTimeout(timer)
-      timer = setTimeout(resolve, 2_000)
+      timer = setTimeout(resolve, IDLE_MS)
     }
     // The others may have taken all jobs.
     if (!Number.isFinite(jobs)) idle()
@@ -62,7 +65,7 @@ const ROLES: Readonly<Record<string, () => Promise<void>>> = {
       return await settled(conductor, count)
     }),
 
-  /** Runs jobs until none has come for two seconds; says how many, and when the last was done. */
+  /** Runs jobs until none has come for a while; says how many, and when the last was done. */
   share: () =>
     whenTold(async () => {
       await using conductor = await startConductor(options)

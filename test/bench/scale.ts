@@ -156,7 +156,6 @@ async function conductors(place: Place, logbooks: string): Promise<void> {
     for (const count of CONDUCTORS) {
       const name = `conductors-${slots}-${count}`
       const uri = place.uriOf(name)
-      // Not more: a conductor that takes long to read its board finds no job for two seconds, and ends.
       const jobs = times(Math.min(400 * slots * count, 6_000), 10 * count)
       {
         await using board = await openBoard(uri)

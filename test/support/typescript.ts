@@ -1,8 +1,2 @@
 /** The options with which a process of the tests runs TypeScript. */
-import { createRequire } from 'node:module'
-import { pathToFileURL } from 'node:url'
-
-export const TYPESCRIPT: readonly string[] = [
-  '--import',
-  pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href,
-]
+export const TYPESCRIPT: readonly string[] = ['--import', new URL('./typescript-register.mjs', import.meta.url).href]

@@ -17,19 +17,20 @@ import { parseUri } from '../../../../src/core/uri.ts'
 import { PostgresConnection, parsePostgresLocation } from '../../../../src/postgres/index.ts'
 import { startNode } from '../../../support/node-process.ts'
 import { freePort } from '../../../support/ports.ts'
-import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
+import type { PostgresServer } from '../../../support/postgres.ts'
+import { startPooledPostgres } from '../../../support/session-pooler.ts'
 import { startTransactionPooler } from '../../../support/transaction-pooler.ts'
 import { jobIdFor } from '../../boards.ts'
 import { nextEvent, nextSession, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
-import { type PostgresPlace, postgresPlaceOn } from './boards.ts'
+import { type PostgresPlace, postgresPlaceOn, sharedPlaceOn } from './boards.ts'
 
 const CHILD = new URL('../../board-child.ts', import.meta.url)
 
 let server: PostgresServer
 
 beforeAll(async () => {
-  server = await startPostgres()
+  server = await startPooledPostgres()
 })
 
 afterAll(() => server.stop())
@@ -58,7 +59,7 @@ describe('where a board is', () => {
   })
 
   test('is made once by processes that start at the same moment, and shared', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     const names = ['one', 'two', 'three']
     const children = await Promise.all(names.map((name) => startNode(CHILD, [place.uri, name])))
     expect(await Promise.all(children.map(({ ended }) => ended))).toEqual([0, 0, 0])
@@ -66,7 +67,7 @@ describe('where a board is', () => {
   })
 
   test('is looked for, and not made, by one who only looks', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     const looking = () => openBoard(place.uri, { create: false })
     expect(await rejectionOf(looking())).toBeInstanceOf(NotFound)
     await using _board = await place.open()
@@ -92,7 +93,7 @@ describe('where a board is', () => {
   test('a missing server, a missing database, and a user without permission are distinguished', async () => {
     expect(await rejectionOf(openBoard(`postgres://127.0.0.1:${await freePort()}/x`))).toBeInstanceOf(NotConnected)
     expect(await rejectionOf(openBoard(server.uri.replace(/\/postgres$/, '/nowhere')))).toBeInstanceOf(NotFound)
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using _board = await place.open()
     const role = `role_${place.schema}`
     await place.query(`CREATE ROLE ${role} LOGIN`)
@@ -107,7 +108,7 @@ describe('where a board is', () => {
 
 describe('what stands between a board and its server', () => {
   test('must not lend its connections for single transactions: that is noticed, and refused', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using pooler = await startTransactionPooler(server.port)
     const error = await rejectionOf(place.openAt(pooler.port))
     expect(error).toBeInstanceOf(UnsupportedCapability)
@@ -115,7 +116,7 @@ describe('what stands between a board and its server', () => {
   })
 
   test('may lead to another backend later: the session is lost then, and another opened', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using board = await place.openAt(server.port, { parameters: '&sessionTimeout=1s' })
     const claim = await board.claim(await board.post('flow', {}))
     const lost = nextEvent(board, 'state', ({ state }) => state === 'lost')
@@ -126,7 +127,7 @@ describe('what stands between a board and its server', () => {
   })
 
   test('may lead to another server: what was claimed on the one is lost on the other', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using board = await place.open()
     const claim = await board.claim(await board.post('flow', {}))
     // As a standby knows the row that came to it: from a server that was started at another time.
@@ -142,7 +143,7 @@ describe('what stands between a board and its server', () => {
 
 describe('a board that is not notified of anything', () => {
   test('receives jobs and their ends all the same, within a scan period', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using deaf = await deafBoard(place)
     await using other = await place.open()
     const waiting = deaf.claimNext()
@@ -161,7 +162,7 @@ describe('a board that is not notified of anything', () => {
   })
 
   test('notices a pause, and its end, also when it has not looked for so long that it was cleared away', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using board = await place.open()
     await place.query('ALTER FUNCTION @.changes_since(integer, pg_snapshot) RENAME TO changes_there')
     await place.query(`
@@ -208,7 +209,7 @@ describe("a job that is posted in a transaction of one's own", () => {
   })
 
   test('never was on the board if that is rolled back, and others are not held up meanwhile', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using board = await place.open()
     const client = await transaction()
     try {
@@ -224,7 +225,7 @@ describe("a job that is posted in a transaction of one's own", () => {
   })
 
   test('is the one that is there where its key is taken', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using board = await place.open()
     const first = await board.post('flow', {}, { key: 'one' })
     const client = await transaction()
@@ -237,7 +238,7 @@ describe("a job that is posted in a transaction of one's own", () => {
   })
 
   test('is refused for a pool, which would commit it at once', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using board = await place.open()
     const pool = new pg.Pool({ connectionString: server.uri })
     try {
@@ -255,7 +256,7 @@ describe("a job that is posted in a transaction of one's own", () => {
   })
 
   test('is refused for a client that has no transaction open, before and after one', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using board = await place.open()
     const client = new pg.Client({ connectionString: server.uri })
     await client.connect()
@@ -277,7 +278,7 @@ describe("a job that is posted in a transaction of one's own", () => {
   })
 
   test('costs no further round trip where the driver knows of the transaction', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using board = await place.open()
     const client = new pg.Client({ connectionString: server.uri })
     await client.connect()
@@ -299,7 +300,7 @@ describe("a job that is posted in a transaction of one's own", () => {
   })
 
   test('ends a wait for it when the transaction is rolled back, whole or to a savepoint', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using board = await place.open()
     const client = await transaction()
     try {
@@ -320,7 +321,7 @@ describe("a job that is posted in a transaction of one's own", () => {
   })
 
   test('is waited for without a view, also where it has ended before', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using board = await place.openUnviewed()
     await using worker = await place.open({ who: 'worker' })
     const client = await transaction()
@@ -354,7 +355,7 @@ describe("a job that is posted in a transaction of one's own", () => {
   })
 
   test('is found by its reference when that is committed, and ends no wait before', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     const board = await place.openUnviewed()
     await using worker = await place.open()
     const client = await transaction()
@@ -406,7 +407,7 @@ describe("a job that is posted in a transaction of one's own", () => {
     await using board = await openBoard('memory:')
     const client = { query: async () => ({ rows: [] }) }
     expect(await rejectionOf(board.post('flow', {}, { client }))).toMatchObject({ capability: 'client' })
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using there = await place.open()
     // @ts-expect-error no client
     expect(await rejectionOf(there.post('flow', {}, { client: 'pg' }))).toBeInstanceOf(InvalidArgument)
@@ -422,7 +423,7 @@ describe('a followed job', () => {
   }
 
   test('that leaves the board while it begins to be followed leaves no row behind', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     const { backend, board } = await follower(place)
     await using _closed = board
     const id = jobIdFor(await board.post('flow', {}))
@@ -445,7 +446,7 @@ describe('a followed job', () => {
   })
 
   test('is asked about again without a write, and followed again after the end of following', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     const { backend, board } = await follower(place)
     await using _closed = board
     const ids = [jobIdFor(await board.post('flow', {})), jobIdFor(await board.post('flow', {}))]
@@ -464,7 +465,7 @@ describe('a followed job', () => {
   })
 
   test('by many sessions that stop while it ends blocks no other session', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     const followers = await Promise.all(Array.from({ length: 6 }, () => follower(place)))
     await using worker = await place.open()
     for (let round = 0; round < 10; round += 1) {
@@ -482,7 +483,7 @@ describe('a followed job', () => {
   })
 
   test('does not keep a board listening that was given up while its connection was replaced', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using board = await place.openUnviewed()
     const view = await board.view()
     const session = await place.sessionOf(board)
@@ -505,7 +506,7 @@ describe('a followed job', () => {
 
 describe('a job that must not be run again when its owner is lost', () => {
   test('is trashed, with that as the reason, and frees what it held', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using owner = await place.open({ who: 'owner' })
     await using other = await place.open({ who: 'other' })
     const resources = { exclusive: ['disk'] }
@@ -525,7 +526,7 @@ describe('a job that must not be run again when its owner is lost', () => {
 
 describe('permits', () => {
   test('count only while their owner lives', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using board = await place.open()
     const job = await board.post('flow', {}, { resources: { exclusive: ['disk'] } })
     const permit = (session: number) =>

@@ -11,7 +11,8 @@ import { migrate, PostgresPool, parsePostgresLocation } from '../../../../src/po
 import { createBatch, end, postTo, takeCallback } from '../../../contract/board/batches.ts'
 import { count } from '../../../support/counts.ts'
 import { startNode } from '../../../support/node-process.ts'
-import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
+import type { PostgresServer } from '../../../support/postgres.ts'
+import { startPooledPostgres } from '../../../support/session-pooler.ts'
 import { jobIdFor } from '../../boards.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
@@ -25,7 +26,7 @@ const COUNTED = ['@.batch_posts', '@.batch_failures']
 let server: PostgresServer
 
 beforeAll(async () => {
-  server = await startPostgres({ config: { fsync: 'off' } })
+  server = await startPooledPostgres({ config: { fsync: 'off' } })
 })
 
 afterAll(() => server.stop())

@@ -43,7 +43,16 @@ function newSchema(): string {
   return `test_${randomUUID().replaceAll('-', '')}`
 }
 
-/** @param server its URI, as `startPostgres` tells it */
+/** Makes a place for one board in a schema of its server that other tests use, too: making one takes longer than most tests do. */
+export function sharedPlaceOn(server: string): Promise<PostgresPlace> {
+  return postgresPlaceOn(server, { schema: 'tests' })
+}
+
+/**
+ * Makes a place for one board, by default in a schema of its own.
+ *
+ * @param server its URI, as `startPostgres` tells it
+ */
 export async function postgresPlaceOn(
   server: string,
   { schema = newSchema(), parameters: usual = '' }: { readonly schema?: string; readonly parameters?: string } = {},

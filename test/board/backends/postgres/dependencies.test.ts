@@ -4,7 +4,8 @@ import type { Job, JobBoard, PostOptions } from '../../../../src/board/index.ts'
 import { InvalidState, NotFound, Timeout } from '../../../../src/core/errors.ts'
 import { count } from '../../../support/counts.ts'
 import { startNode } from '../../../support/node-process.ts'
-import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
+import type { PostgresServer } from '../../../support/postgres.ts'
+import { startPooledPostgres } from '../../../support/session-pooler.ts'
 import { jobIdFor } from '../../boards.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
@@ -16,7 +17,7 @@ const CLAIMER = new URL('../../stopped-claimer.ts', import.meta.url)
 let server: PostgresServer
 
 beforeAll(async () => {
-  server = await startPostgres({ config: { fsync: 'off' } })
+  server = await startPooledPostgres({ config: { fsync: 'off' } })
 })
 
 afterAll(() => server.stop())

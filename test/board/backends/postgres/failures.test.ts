@@ -14,7 +14,7 @@ import { all, namesOn, refresh } from '../../jobs.ts'
 import { takeUnheard } from '../../lost-tokens.ts'
 import { checkWritten, writeOn } from '../../records.ts'
 import { checkDisconnectedOwner, checkStoppedOwner } from '../../takeovers.ts'
-import { type PostgresPlace, postgresPlaceOn } from './boards.ts'
+import { type PostgresPlace, postgresPlaceOn, sharedPlaceOn } from './boards.ts'
 
 const CLAIMER = new URL('../../stopped-claimer.ts', import.meta.url)
 
@@ -35,7 +35,7 @@ interface Scene extends AsyncDisposable {
 }
 
 async function setScene(parameters = ''): Promise<Scene> {
-  const place = await postgresPlaceOn(server.uri)
+  const place = await sharedPlaceOn(server.uri)
   const proxy = await startProxy({ port: server.port })
   const board = await place.openAt(proxy.port, { who: 'board', parameters })
   const other = await place.open({ who: 'other' })
@@ -255,10 +255,10 @@ const CASES: readonly Case[] = [
     ready: async (scene) => {
       const trashed = await trashOn(scene)
       const { place } = scene
-      await place.query('CREATE TABLE @.purged (id bigint)')
-      await place.query(`CREATE FUNCTION @.purged() RETURNS trigger LANGUAGE plpgsql AS $$
+      await place.query('CREATE TABLE IF NOT EXISTS @.purged (id bigint)')
+      await place.query(`CREATE OR REPLACE FUNCTION @.purged() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN INSERT INTO @.purged VALUES (old.id); RETURN NULL; END $$`)
-      await place.query('CREATE TRIGGER purged AFTER DELETE ON @.trash FOR EACH ROW EXECUTE FUNCTION @.purged()')
+      await place.query('CREATE OR REPLACE TRIGGER purged AFTER DELETE ON @.trash FOR EACH ROW EXECUTE FUNCTION @.purged()')
       return () => scene.board.purge(trashed)
     },
     done: counted('@.purged'),
@@ -357,7 +357,7 @@ describe('a request that is still on its way when its fate was asked for', () =>
 
 describe('an owner', () => {
   test('whose process was stopped is ended by force, finds out before it does anything, and goes on by itself', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=2s' })
     const witness = async () => {
       const [row] = await place.query("SELECT backend FROM @.sessions WHERE who = 'stopped'")
@@ -368,7 +368,7 @@ describe('an owner', () => {
   })
 
   test('that was killed is taken over when its time has passed, by everybody at once and once', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     // Longer than the owner's: on a busy machine theirs must not be interrupted meanwhile.
     await using one = await place.openAt(server.port, { who: 'one', parameters: '&sessionTimeout=5s' })
     await using two = await place.openAt(server.port, { who: 'two', parameters: '&sessionTimeout=5s' })
@@ -396,7 +396,7 @@ describe('an owner', () => {
   })
 
   test('whose backend is ended by the administrator keeps its claims', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using board = await place.open()
     const claim = await claimOn(board)
     const session = await place.sessionOf(board)
@@ -412,7 +412,7 @@ describe('an owner', () => {
 describe('a server', () => {
   test('that is killed and comes back is outlived, whatever was under way', async () => {
     await using own = await startPostgres()
-    await using place = await postgresPlaceOn(own.uri)
+    await using place = await sharedPlaceOn(own.uri)
     const open = () => place.openAt(own.port, { parameters: '&sessionTimeout=15s' })
     await using poster = await open()
     await using one = await open()
@@ -453,7 +453,7 @@ describe('a server', () => {
 
   test('is not there: nothing is done, and that is said', async () => {
     await using own = await startPostgres()
-    await using place = await postgresPlaceOn(own.uri)
+    await using place = await sharedPlaceOn(own.uri)
     await using board = await place.open()
     const away = nextEvent(board, 'state', ({ state }) => state === 'disconnected')
     await own.kill()
@@ -466,7 +466,7 @@ describe('a server', () => {
   })
 
   test('has room for the session and none for those who list the board: they list it when there is room again', async () => {
-    await using place = await postgresPlaceOn(server.uri)
+    await using place = await sharedPlaceOn(server.uri)
     await using board = await place.open()
     await using other = await place.open()
     await place.query('ALTER FUNCTION @.claimed(integer) RENAME TO claimed_there')

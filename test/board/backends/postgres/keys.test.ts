@@ -3,7 +3,8 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { postgresBackend } from '../../../../src/board/backends/postgres/index.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
-import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
+import type { PostgresServer } from '../../../support/postgres.ts'
+import { startPooledPostgres } from '../../../support/session-pooler.ts'
 import { startProxy } from '../../../support/proxy.ts'
 import { nextConnection, rejectionOf } from '../../events.ts'
 import { namesOn } from '../../jobs.ts'
@@ -15,7 +16,7 @@ const KEY = { name: 'import', for: '1h' } as const
 let server: PostgresServer
 
 beforeAll(async () => {
-  server = await startPostgres({ config: { fsync: 'off' } })
+  server = await startPooledPostgres({ config: { fsync: 'off' } })
 })
 
 afterAll(() => server.stop())

@@ -1,13 +1,14 @@
 /** What is left of the keys of limits is deleted with obsolete changes. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { LimitReached } from '../../../../src/core/errors.ts'
-import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
+import type { PostgresServer } from '../../../support/postgres.ts'
+import { startPooledPostgres } from '../../../support/session-pooler.ts'
 import { rejectionOf } from '../../events.ts'
 import { type PostgresPlace, postgresPlaceOn } from './boards.ts'
 
 let server: PostgresServer
 beforeAll(async () => {
-  server = await startPostgres({ config: { fsync: 'off' } })
+  server = await startPooledPostgres({ config: { fsync: 'off' } })
 })
 afterAll(() => server.stop())
 

@@ -2,15 +2,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { encode } from '../../../../src/core/codec.ts'
 import { postingRecord } from '../../../support/poison.ts'
-import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
+import type { PostgresServer } from '../../../support/postgres.ts'
+import { startPooledPostgres } from '../../../support/session-pooler.ts'
 import { rejectionOf } from '../../events.ts'
 import { claimed, refresh } from '../../jobs.ts'
-import { postgresPlaceOn } from './boards.ts'
+import { postgresPlaceOn, sharedPlaceOn } from './boards.ts'
 
 let server: PostgresServer
 const schema = 'test_odd_rows'
 beforeAll(async () => {
-  server = await startPostgres({ config: { fsync: 'off' } })
+  server = await startPooledPostgres({ config: { fsync: 'off' } })
 })
 afterAll(() => server.stop())
 
@@ -112,7 +113,7 @@ test.each([
     'UPDATE @.boards SET fence_base = 1 WHERE name = $1',
   ],
 ])('fences at the end of %s are reported once, and claims go on when they are set', async (_, damage, repair) => {
-  await using place = await postgresPlaceOn(server.uri)
+  await using place = await sharedPlaceOn(server.uri)
   await using board = await place.open()
   const errors: string[] = []
   board.on('error', ({ error }) => errors.push(String(error)))

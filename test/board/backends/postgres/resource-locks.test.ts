@@ -9,7 +9,7 @@ import { type PostgresServer, startPostgres } from '../../../support/postgres.ts
 import { startProxy } from '../../../support/proxy.ts'
 import { nextConnection, nextEvent, rejectionOf, whenLost } from '../../events.ts'
 import { claimed, refresh } from '../../jobs.ts'
-import { type PostgresPlace, postgresPlaceOn } from './boards.ts'
+import { type PostgresPlace, sharedPlaceOn } from './boards.ts'
 
 const CLAIMER = new URL('../../stopped-claimer.ts', import.meta.url)
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 async function newPlace(): Promise<PostgresPlace> {
-  const place = await postgresPlaceOn(server.uri)
+  const place = await sharedPlaceOn(server.uri)
   onTestFinished(() => place[Symbol.asyncDispose]())
   return place
 }
@@ -304,7 +304,7 @@ test('a server without room for more locks refuses the claim, and keeps none of 
   await using small = await startPostgres({
     config: { fsync: 'off', max_locks_per_transaction: '10', max_connections: '10' },
   })
-  await using place = await postgresPlaceOn(small.uri)
+  await using place = await sharedPlaceOn(small.uri)
   await using board = await place.open()
   // Few for each job: the last one must fit when the others have ended.
   const many = (from: number) => Array.from({ length: 32 }, (_, n) => nameOf(place, `r${from + n}`))

@@ -1,13 +1,14 @@
 import { afterAll, beforeAll } from 'vitest'
 import { boardContract, WINDOW_PARTS } from '../../../contract/board.ts'
-import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
+import type { PostgresServer } from '../../../support/postgres.ts'
+import { startPooledPostgres } from '../../../support/session-pooler.ts'
 import { postgresBoards } from './boards.ts'
 
 let server: PostgresServer
 
 beforeAll(async () => {
   // What a power cut does is not what is asked here, and each commit would wait for the disk.
-  server = await startPostgres({ config: { fsync: 'off' } })
+  server = await startPooledPostgres({ config: { fsync: 'off' } })
 })
 
 afterAll(() => server.stop())

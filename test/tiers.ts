@@ -1,0 +1,70 @@
+/**
+ * Which tests run when:
+ *
+ * | command | tests |
+ * |---|---|
+ * | `npm test` | every behaviour once, on real servers |
+ * | `npm run test:all` | the variants of these: the files below, and the other rows of tables that are split with `rowsOf` |
+ * | `npm run test:long -- NAME` | all rows of the files that match NAME, with large counts |
+ *
+ * A test belongs to the variants if another one, in `npm test`, fails for the same mistake in the source, or if it looks for mistakes with random
+ * inputs.
+ */
+
+interface VariantFiles {
+  /** What these files add to `npm test`. */
+  readonly what: string
+  readonly files: readonly string[]
+}
+
+/** The files that `npm run test:all` runs, and `npm test` does not. */
+export const VARIANTS: readonly VariantFiles[] = [
+  {
+    what: 'the second driver of ZooKeeper, which is compiled where it can be',
+    files: [
+      'test/board/backends/zookeeper/native/*.test.ts',
+      'test/zookeeper/native/*.test.ts',
+      'test/guides/zookeeper-client.test.ts',
+    ],
+  },
+  {
+    what: 'the parts of the contract that a window of three jobs can change: each backend has tests of its own of the window',
+    files: ['test/board/backends/*/window-contract.test.ts'],
+  },
+  {
+    what: 'the contract on a board that is shared with TaskFlow, and TaskFlow itself beside this library',
+    files: [
+      'test/board/backends/zookeeper/taskflow/contract.test.ts',
+      'test/board/backends/zookeeper/taskflow/taskflow.test.ts',
+      'test/guides/taskflow.test.ts',
+    ],
+  },
+  { what: 'random faults, random inputs', files: ['test/chaos/**/*.test.ts', 'test/property/**/*.test.ts', 'test/fuzz/*.test.ts'] },
+  { what: 'the packed package in empty projects', files: ['test/package/*.test.ts'] },
+  {
+    what: 'containers and their files',
+    files: ['test/docker/*.test.ts', 'test/support/server-container.test.ts'],
+  },
+]
+
+/** Files of which some rows run in `npm test`, and others in `npm run test:all`. */
+export const SPLIT: readonly string[] = []
+
+export type Tier = 'test' | 'all' | 'long'
+
+/** Returns the tier of this run: the configuration sets it. */
+export function currentTier(): Tier {
+  const tier = process.env['JOBBOARD_TIER']
+  return tier === 'all' || tier === 'long' ? tier : 'test'
+}
+
+/**
+ * Returns the rows of a table of tests that this run tests.
+ *
+ * @param rows.usual those of `npm test`
+ * @param rows.variants those of `npm run test:all`
+ */
+export function rowsOf<T>({ usual, variants }: { readonly usual: readonly T[]; readonly variants: readonly T[] }): readonly T[] {
+  const tier = currentTier()
+  return tier === 'long' ? [...usual, ...variants] : tier === 'all' ? variants : usual
+}
