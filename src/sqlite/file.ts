@@ -211,7 +211,8 @@ export class SqliteFile {
 
   /** Ends one use of the file. The last one closes it, when all steps are done. */
   async close(): Promise<void> {
-    await this.#committer.idle
+    // The steps of others may never end.
+    while (this.#users === 1 && !this.#committer.isIdle) await this.#committer.whenIdle()
     this.#users -= 1
     if (this.#users > 0) return
     this.#isClosed = true
