@@ -6,8 +6,8 @@
  */
 import { closeSync, existsSync, openSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
+import { RecurringError } from '../core/async/recurring-error.ts'
 import { asError, InvalidState, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
-import { RecurringError } from '../core/recurring-error.ts'
 import { startInterval } from '../core/time.ts'
 import { Bell } from './bell.ts'
 import { retryWhileBusy } from './busy.ts'
