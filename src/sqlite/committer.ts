@@ -30,6 +30,8 @@ export interface StepOptions {
 
 interface Step extends StepOptions {
   readonly work: () => unknown
+  /** The time at which the step was requested. */
+  readonly since: number
   readonly deferred: Deferred<unknown>
 }
 
@@ -70,9 +72,14 @@ export class Committer {
     this.#options = options
   }
 
-  /** Resolves when every step has its answer. */
-  get idle(): Promise<void> {
-    if (this.#queue.length === 0 && !this.#isFlushing) return Promise.resolve()
+  /** Whether every step has its answer. */
+  get isIdle(): boolean {
+    return this.#queue.length === 0 && !this.#isFlushing
+  }
+
+  /** Resolves when every step has its answer. Another one may have come by the time the caller goes on. */
+  whenIdle(): Promise<void> {
+    if (this.isIdle) return Promise.resolve()
     this.#idle ??= createDeferred()
     return this.#idle.promise
   }
@@ -85,7 +92,7 @@ export class Committer {
    */
   run<T>(work: () => T, options: StepOptions = {}): Promise<T> {
     const deferred = createDeferred<unknown>()
-    this.#queue.push({ ...options, work, deferred })
+    this.#queue.push({ ...options, work, deferred, since: monotonic() })
     this.#schedule()
     return deferred.promise as Promise<T>
   }
@@ -94,8 +101,9 @@ export class Committer {
     if (this.#isScheduled || this.#isFlushing || this.#queue.length === 0) return
     this.#isScheduled = true
     const begin = () => {
-      this.#isScheduled = false
+      // A listener that requests a step is called in here. A transaction that began before the flush of this one would be answered too early.
       this.#commitNext()
+      this.#isScheduled = false
       this.#schedule()
       this.#resolveIdle()
     }
@@ -109,7 +117,7 @@ export class Committer {
   }
 
   #resolveIdle(): void {
-    if (this.#queue.length > 0 || this.#isFlushing) return
+    if (!this.isIdle) return
     this.#idle?.resolve()
     this.#idle = undefined
   }
@@ -120,7 +128,7 @@ export class Committer {
     if (results === 'busy') {
       this.#busyAt = monotonic()
       this.#busySince ??= this.#busyAt
-      if (this.#busyAt - this.#busySince >= MAX_BUSY_MS) this.#giveUp(steps)
+      if (this.#busyAt - this.#busySince >= MAX_BUSY_MS) this.#giveUp(this.#busyAt - MAX_BUSY_MS)
       return
     }
     this.#busySince = undefined
@@ -147,9 +155,11 @@ export class Committer {
     this.#resolveIdle()
   }
 
-  #giveUp(steps: readonly Step[]): void {
-    this.#busySince = undefined
-    this.#queue.splice(0, steps.length)
+  /** Rejects the steps that were requested before this time. */
+  #giveUp(before: number): void {
+    const later = this.#queue.findIndex(({ since }) => since > before)
+    const steps = this.#queue.splice(0, later === -1 ? this.#queue.length : later)
+    if (steps.length === 0) return
     const { path, describeOthers } = this.#options
     const error = busyError(path, describeOthers())
     for (const { deferred } of steps) deferred.reject(error)

@@ -6,8 +6,8 @@
  */
 import { closeSync, existsSync, openSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
+import { RecurringError } from '../core/async/recurring-error.ts'
 import { asError, InvalidState, StorageFailure, UnsupportedCapability } from '../core/errors.ts'
-import { RecurringError } from '../core/recurring-error.ts'
 import { startInterval } from '../core/time.ts'
 import { Bell } from './bell.ts'
 import { retryWhileBusy } from './busy.ts'
@@ -211,7 +211,8 @@ export class SqliteFile {
 
   /** Ends one use of the file. The last one closes it, when all steps are done. */
   async close(): Promise<void> {
-    await this.#committer.idle
+    // The steps of others may never end.
+    while (this.#users === 1 && !this.#committer.isIdle) await this.#committer.whenIdle()
     this.#users -= 1
     if (this.#users > 0) return
     this.#isClosed = true

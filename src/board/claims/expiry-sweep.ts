@@ -15,8 +15,8 @@
  * latest, and 10 min later if it is the first that can expire; later only if postings are larger than 8 KiB.
  */
 
+import { RecurringError } from '../../core/async/recurring-error.ts'
 import { InvalidPosting, isError, NotConnected, OutcomeUnknown } from '../../core/errors.ts'
-import { RecurringError } from '../../core/recurring-error.ts'
 import { startTimer } from '../../core/time.ts'
 import type { Backend, BoardSections, JobSummary, StoredJob } from '../backend.ts'
 import { type ClaimOrderKey, toPriority } from '../model/claim-order.ts'

@@ -18,8 +18,8 @@
  * - while the view contains a due job that a caller accepts: it waits for other jobs, and only changes show when it can be claimed.
  */
 import { type FollowingSignal, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
+import { RecurringError } from '../../core/async/recurring-error.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
-import { RecurringError } from '../../core/recurring-error.ts'
 import { monotonic } from '../../core/time.ts'
 import type { Backend } from '../backend.ts'
 import type { Posting } from '../model/posting.ts'

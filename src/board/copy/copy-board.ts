@@ -9,7 +9,7 @@ import { countTrash } from '../api/job-pages.ts'
 import { type BoardPause, readPause } from '../records/pause-record.ts'
 import { closeBatches, openBatches } from './batches.ts'
 import { copyHistory, copyTrash } from './ended.ts'
-import { copyJobs } from './jobs.ts'
+import { copyJobs, removeDeparted } from './jobs.ts'
 import { COPIED_RECORDS, copyRecords, copyTokens } from './records.ts'
 import {
   assertCopyable,
@@ -73,6 +73,8 @@ export async function copyBoard(sides: CopySides, options: CopyOptions): Promise
   await copyRecords(work)
   await copyTokens(work)
   const jobs = { ...work, target, batches: await openBatches(work) }
+  // First: they may have the keys of jobs that were posted since.
+  await removeDeparted(jobs)
   await reportingFaults('trash', work, () => copyTrash(jobs))
   await reportingFaults('history', work, () => copyHistory(work))
   await assertStillQuiet(from, pause)

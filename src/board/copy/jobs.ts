@@ -1,6 +1,5 @@
 /** Copies the jobs of a board, in the order of their posts. */
-import { isDeepStrictEqual } from 'node:util'
-import { asError, InvalidPosting, InvalidState, PayloadTooLarge } from '../../core/errors.ts'
+import { asError, InvalidPosting, InvalidState, NotFound, PayloadTooLarge, Unclaimable } from '../../core/errors.ts'
 import type { Posted, StoredJob } from '../backend.ts'
 import type { Dependency } from '../model/dependencies.ts'
 import type { Posting } from '../model/posting.ts'
@@ -20,16 +19,30 @@ export interface JobsToCopy extends CopyWork {
   readonly batches: ReadonlySet<string>
 }
 
+/** Removes the jobs that an earlier copy has posted, and that have left the source since. */
+export async function removeDeparted({ from, to, target, signal }: JobsToCopy): Promise<void> {
+  if (target.jobs.size === 0) return
+  const onSource = new Map<string, number>()
+  for await (const page of readPages(from.backend, await listIds(from.backend), signal))
+    for (const job of page) {
+      // The uuid of a job that cannot be read is not known: its copy must not be taken for one that has left.
+      if ('error' in job) return
+      const { uuid } = job.posting
+      onSource.set(uuid, (onSource.get(uuid) ?? 0) + 1)
+    }
+  const departed = [...target.jobs].flatMap(([uuid, ids]) => ids.splice(onSource.get(uuid) ?? 0))
+  for await (const page of readPages(to.backend, departed, signal))
+    for (const job of page) if ('posting' in job) await removeJob(job, to)
+}
+
 /** @throws NotConnected, OutcomeUnknown: the same command goes on */
 export async function copyJobs(work: JobsToCopy): Promise<void> {
   const { from, signal, skip } = work
   const copied = new Map<string, CopiedJob>()
-  let isReadable = true
   for await (const page of readPages(from.backend, await listIds(from.backend), signal)) {
     const underWay: Promise<void>[] = []
     for (const job of page) {
       if ('error' in job) {
-        isReadable = false
         skip({ kind: 'jobs', name: job.id, error: job.error })
         continue
       }
@@ -39,16 +52,6 @@ export async function copyJobs(work: JobsToCopy): Promise<void> {
     }
     await settled(underWay)
   }
-  // The uuid of a job that cannot be read is not known: its copy, which an earlier run has made, must not be taken for one that has left.
-  if (isReadable) await removeOthers(copied, work)
-}
-
-/** Removes the jobs that an earlier copy has posted, and that have left the source since. */
-async function removeOthers(copied: ReadonlyMap<string, CopiedJob>, { to, target, signal }: JobsToCopy): Promise<void> {
-  const onSource = new Set([...copied.values()].map(({ uuid }) => uuid))
-  const others = [...target.jobs].flatMap(([uuid, id]) => (onSource.has(uuid) ? [] : [id]))
-  for await (const page of readPages(to.backend, others, signal))
-    for (const job of page) if ('posting' in job) await removeJob(job, to)
 }
 
 /** Waits for all of them, also if one fails: none is under way afterwards. */
@@ -58,51 +61,55 @@ async function settled(underWay: readonly Promise<void>[]): Promise<void> {
 }
 
 async function copyJob(job: StoredJob, copied: Map<string, CopiedJob>, work: JobsToCopy): Promise<void> {
-  const { from, target, batches, count, skip } = work
+  const { target, count, skip } = work
   const { uuid } = job.posting
-  const there = target.jobs.get(uuid)
+  const there = target.jobs.get(uuid)?.shift()
   try {
-    if (there === undefined) {
-      const after = job.waits ? await toDependencies(job, copied, work) : []
-      const posting = toCopiedPosting(job, { now: from.backend.now(), batches })
-      const id = await post(posting, after, work)
-      target.jobs.set(uuid, id)
-      copied.set(job.id, { uuid, id })
-    } else {
-      copied.set(job.id, { uuid, id: there })
-      if (job.posting.key !== undefined && job.writtenAt !== job.postedAt) await updateReplaced(job, there, work)
-    }
+    const id = there === undefined ? await postCopy(job, copied, work) : await updateCopy(job, there, work)
+    copied.set(job.id, { uuid, id })
+    await copyCancellation(job, id, work)
   } catch (error) {
     if (!isRefusal(error)) throw error
     skip({ kind: 'jobs', name: uuid, error: asError(error) })
     return
   }
-  await copyCancellation(job, work)
   count('jobs', there === undefined ? 'copied' : 'present')
 }
 
-/**
- * Replaces the copy of a job that another post has replaced since: a paused board accepts posts. Only a post with a key does that, and keeps the uuid.
- *
- * @param id of the copy
- */
-async function updateReplaced(job: StoredJob, id: string, { from, to, batches }: JobsToCopy): Promise<void> {
-  const { backend } = to
-  const [copy] = await backend.read([id])
-  if (!copy || !('posting' in copy)) return
-  const posting = toCopiedPosting(job, { now: from.backend.now(), batches })
-  if (isDeepStrictEqual(withoutTimes(copy.posting), withoutTimes(posting))) return
-  const taken = await backend.post({ posting })
-  if (!('revision' in taken))
-    throw new InvalidState(`job ${posting.uuid} (${posting.name}) has lost its key on the target`)
-  const window = posting.keyFor === undefined ? {} : { window: posting.keyFor }
-  const request = { id, revision: copy.revision, keyRevision: taken.revision, posting, ...window }
-  await requirePart(backend.replace, 'keys').call(backend, request)
+/** Posts the copy of a job, and returns its id. @throws InvalidState, InvalidPosting, PayloadTooLarge */
+async function postCopy(job: StoredJob, copied: ReadonlyMap<string, CopiedJob>, work: JobsToCopy): Promise<string> {
+  const { from, batches } = work
+  const after = job.waits ? await toDependencies(job, copied, work) : []
+  return post(toCopiedPosting(job, { now: from.backend.now(), batches }), after, work)
 }
 
-/** Returns what two copies of one job have in common, whenever they were made. */
-function withoutTimes({ delay, keyFor, expiresAfter, replacedAfter, ...rest }: Posting): object {
-  return rest
+/**
+ * Replaces the copy of a job that another post has replaced, perhaps since it was copied: a paused board accepts posts. Only a post with a key does that,
+ * and keeps the uuid.
+ *
+ * @param id of the copy
+ * @returns the id of the copy
+ */
+async function updateCopy(job: StoredJob, id: string, { from, to, batches }: JobsToCopy): Promise<string> {
+  const { backend } = to
+  if (job.posting.key === undefined || job.writtenAt === job.postedAt || job.posting.runs > 0) return id
+  const [copy] = await backend.read([id])
+  const posting = toCopiedPosting(job, { now: from.backend.now(), batches })
+  // The key is taken by the copy: the refusal tells its revision. A copy that has left the target is posted anew.
+  const posted = await backend.post({ posting })
+  if (posted.created && posted.id !== undefined) return posted.id
+  const what = `job ${posting.uuid} (${posting.name})`
+  if (posted.created || !('revision' in posted) || posted.uuid !== posting.uuid || !copy || !('posting' in copy))
+    throw new InvalidState(`${what} cannot be copied: its key is taken by another job`)
+  const window = posting.keyFor === undefined ? {} : { window: posting.keyFor }
+  const request = { id, revision: copy.revision, keyRevision: posted.revision, posting, ...window }
+  try {
+    await requirePart(backend.replace, 'keys').call(backend, request)
+    return id
+  } catch (cause) {
+    if (!(cause instanceof Unclaimable || cause instanceof NotFound)) throw cause
+    throw new InvalidState(`${what} cannot be copied: its former copy has changed on the target`, { cause })
+  }
 }
 
 /** Whether the target refuses this job, and may take others. */
@@ -143,12 +150,10 @@ async function toDependencies(
 }
 
 /** A cancel request outlives a pause: the job goes to the trash, or is reverted, when the board is resumed. */
-async function copyCancellation({ id, posting }: StoredJob, { from, to, target }: JobsToCopy): Promise<void> {
-  const { uuid, name } = posting
+async function copyCancellation({ id, posting }: StoredJob, copy: string, { from, to }: JobsToCopy): Promise<void> {
   const request = await from.backend.cancellation(id)
-  const copy = target.jobs.get(uuid)
-  if (request && copy !== undefined)
-    await to.backend.request({ kind: 'cancel', id: copy, job: `job ${uuid} (${name})`, ...request })
+  if (request)
+    await to.backend.request({ kind: 'cancel', id: copy, job: `job ${posting.uuid} (${posting.name})`, ...request })
 }
 
 /**

@@ -43,8 +43,8 @@ export const TEMPORARY_FLOW = 'jobboard/copied'
 
 /** What the target has. */
 export interface TargetContent {
-  /** The ids of its jobs by their uuids. */
-  readonly jobs: Map<string, string>
+  /** The ids of the jobs that an earlier copy has posted, in the order of their posts, by their uuids: two jobs may have one uuid. */
+  readonly jobs: Map<string, string[]>
   /** The jobs that were on their way to the trash when the copy was interrupted, by their uuids. */
   readonly temporary: Map<string, UnclaimedJob>
 }
@@ -146,7 +146,7 @@ async function readContent({ backend }: BoardSide, signal: AbortSignal): Promise
       const { id, revision, posting } = job
       if (posting.details.flow === TEMPORARY_FLOW) await removeJob({ id, revision, posting }, { backend })
       else if (isTemporary(posting)) content.temporary.set(posting.uuid, { id, revision, posting })
-      else content.jobs.set(posting.uuid, id)
+      else content.jobs.set(posting.uuid, [...(content.jobs.get(posting.uuid) ?? []), id])
     }
   }
   for await (const entry of backend.trashed())

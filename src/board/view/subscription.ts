@@ -11,8 +11,8 @@
  * to poll closes it at once.
  */
 import { rejectOnAbort } from '../../core/async/abort.ts'
+import { RecurringError } from '../../core/async/recurring-error.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
-import { RecurringError } from '../../core/recurring-error.ts'
 import { backoffDelay, monotonic, startTimer } from '../../core/time.ts'
 import type { Backend } from '../backend.ts'
 

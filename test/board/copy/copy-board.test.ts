@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Backend, StoredJob, UnreadableJob } from '../../../src/board/backend.ts'
+import type { Backend, PostRequest, StoredJob, UnreadableJob } from '../../../src/board/backend.ts'
 import { type BoardSide, type CopyReport, copyBoard, openSide, type SkippedItem } from '../../../src/board/internal.ts'
 import { InvalidPosting } from '../../../src/core/errors.ts'
 import { count } from '../../support/counts.ts'
@@ -260,24 +260,72 @@ test('a job that has left the source between two runs leaves the target', async 
   expect(await namesOn(to.board)).toEqual(['stays'])
 })
 
-test.each(['sqlite', 'memory'] as const)(
-  'a job that another post has replaced between two runs is replaced on the target (%s)',
-  async (kind) => {
-    await using from = await openCopyable(PLACES.sqlite())
-    await using to = await openCopyable(PLACES[kind]())
-    const key = { name: 'the key', on: 'replace' } as const
-    const first = await from.board.post('flow', { text: 'former' }, { key })
-    const next = await from.board.post('flow', {}, { name: 'next', after: [first] })
-    await from.board.pause()
-    await copyBoard({ from, to }, { signal, onSkipped })
-    await from.board.post('flow', { text: 'newer' }, { key, priority: 'HIGH' })
+test('jobs with one uuid are all copied, and a second copy leaves them alone', async () => {
+  await using from = await openCopyable(PLACES.sqlite())
+  await using to = await openCopyable(PLACES.sqlite())
+  const { uuid } = await from.board.post('flow', {}, { name: 'first' })
+  const between = await from.board.post('flow', {}, { name: 'between' })
+  await from.board.post('flow', {}, { name: 'after', after: [between] })
+  await from.board.post('flow', {}, { name: 'second', uuid })
+  await from.board.pause()
+  for (const each of ['copied', 'present']) {
     const reports = byKind(await copyBoard({ from, to }, { signal, onSkipped }))
-    expect(reports['jobs']).toMatchObject({ source: 2, target: 2, present: 2 })
-    const copies = await Promise.all([first, next].map(({ uuid }) => to.board.find(uuid)))
-    expect(copies.map((job) => [job.priority, job.details.store])).toEqual([
-      ['HIGH', { text: 'newer' }],
-      ['NORMAL', {}],
-    ])
+    expect(reports['jobs']).toMatchObject({ source: 4, target: 4, [each]: 4, skipped: 0 })
+  }
+  expect((await namesOn(to.board)).sort()).toEqual(['after', 'between', 'first', 'second'])
+})
+
+test('a key that another job has since is free on the target, for that job and for the entry of the trash', async () => {
+  await using from = await openCopyable(PLACES.sqlite())
+  await using to = await openCopyable(PLACES.memory())
+  const former = await from.board.post('flow', {}, { name: 'former', key: 'the key' })
+  await from.board.pause()
+  await copyBoard({ from, to }, { signal, onSkipped })
+  await from.board.cancel(former)
+  await from.board.post('flow', {}, { name: 'newer', key: 'the key' })
+  const reports = byKind(await copyBoard({ from, to }, { signal, onSkipped }))
+  expect(reports).toMatchObject({ jobs: { source: 1, target: 1 }, trash: { source: 1, target: 1 } })
+  expect(await namesOn(to.board)).toEqual(['newer'])
+})
+
+describe.each(['sqlite', 'memory'] as const)(
+  'a job that another post has replaced between two runs (to %s)',
+  (kind) => {
+    test('is replaced on the target', async () => {
+      await using from = await openCopyable(PLACES.sqlite())
+      await using to = await openCopyable(PLACES[kind]())
+      const key = { name: 'the key', on: 'replace' } as const
+      const first = await from.board.post('flow', { text: 'former' }, { key, delay: '1d' })
+      const next = await from.board.post('flow', {}, { name: 'next', after: [first] })
+      await from.board.pause()
+      await copyBoard({ from, to }, { signal, onSkipped })
+      await from.board.post('flow', { text: 'newer' }, { key, priority: 'HIGH' })
+      const reports = byKind(await copyBoard({ from, to }, { signal, onSkipped }))
+      expect(reports['jobs']).toMatchObject({ source: 2, target: 2, present: 2 })
+      const copies = await Promise.all([first, next].map(({ uuid }) => to.board.find(uuid)))
+      expect(copies.map((job) => [job.priority, job.details.store, job.delayedUntil])).toEqual([
+        ['HIGH', { text: 'newer' }, undefined],
+        ['NORMAL', {}, undefined],
+      ])
+    })
+
+    test('is posted anew if its copy has left the target', async () => {
+      await using from = await openCopyable(PLACES.sqlite())
+      await using to = await openCopyable(PLACES[kind]())
+      const key = { name: 'the key', on: 'replace' } as const
+      const { uuid } = await from.board.post('flow', {}, { key })
+      await from.board.pause()
+      await copyBoard({ from, to }, { signal, onSkipped })
+      await from.board.post('flow', { text: 'newer' }, { key })
+      let hasLeft = false
+      const post = async (request: PostRequest) => {
+        if (!hasLeft) await to.board.cancel(await to.board.find(uuid))
+        hasLeft = true
+        return to.backend.post(request)
+      }
+      await copyBoard({ from, to: { ...to, backend: intercepting(to.backend, 'post', post) } }, { signal, onSkipped })
+      expect((await to.board.find(uuid)).details.store).toEqual({ text: 'newer' })
+    })
   },
 )
 

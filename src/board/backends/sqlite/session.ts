@@ -7,8 +7,8 @@
  * row: so a process that was stopped lets go of its claims before another owner can have them.
  */
 import { createDeferred } from '../../../core/async/abort.ts'
+import { RecurringError } from '../../../core/async/recurring-error.ts'
 import { asError, NotConnected } from '../../../core/errors.ts'
-import { RecurringError } from '../../../core/recurring-error.ts'
 import { backoffDelay, startTimer, systemClock } from '../../../core/time.ts'
 import type { SqliteFile } from '../../../sqlite/index.ts'
 import type { BackendSink } from '../../backend.ts'

@@ -1,8 +1,10 @@
 /** A disk that is slow, or fails, below a board in a file. */
 import { symlink } from 'node:fs/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createDeferred } from '../../../../src/core/async/abort.ts'
 import { StorageFailure } from '../../../../src/core/errors.ts'
+import { openSqliteFile } from '../../../../src/sqlite/index.ts'
 import { LogSync } from '../../../../src/sqlite/log-sync.ts'
 import { startNode } from '../../../support/node-process.ts'
 import { sqlitePlace } from './boards.ts'
@@ -78,6 +80,48 @@ describe('a slow disk', () => {
     await Promise.all([posted, closed])
     expect(order).toEqual(['posted', 'closed'])
   })
+})
+
+test('a step that a listener of a commit requests is not answered before that commit is on the disk', async () => {
+  await using place = await sqlitePlace()
+  const file = await openSqliteFile({ path: place.file, synchronous: 'FULL', create: true })
+  const { connection } = file
+  const insert = () => connection.run("INSERT INTO boards (name) VALUES ('other')")
+  const isThere = () => connection.get("SELECT 1 FROM boards WHERE name = 'other'") !== undefined
+  const disk = stallDisk()
+  const order: string[] = []
+  const looked = createDeferred()
+  const off = file.onCommit(() => {
+    off()
+    void file.run(isThere).then((found) => {
+      order.push(`found: ${found}`)
+      looked.resolve()
+    })
+  })
+  const inserted = file.run(insert).then(() => order.push('inserted'))
+  await expect.poll(disk.flushes, { interval: 1 }).toBe(1)
+  // Many turns of the event loop: the step would have run by now.
+  for (let turn = 0; turn < 100; turn += 1) await nextTurn()
+  expect(order).toEqual([])
+  disk.end()
+  await Promise.all([inserted, looked.promise])
+  expect(order).toEqual(['inserted', 'found: true'])
+  await file.close()
+})
+
+test('a board is closed although others of the process write to the file all the time', async () => {
+  await using place = await sqlitePlace()
+  await using writer = await place.openUnviewed()
+  const board = await place.openUnviewed()
+  let isClosed = false
+  const write = async () => {
+    while (!isClosed) await writer.post('flow', {})
+  }
+  // As soon as one is answered the next comes: the file has always something to do.
+  const writing = Promise.all([write(), write(), write()])
+  await board.close()
+  isClosed = true
+  await writing
 })
 
 test('an answer that rests on what another process has committed waits until that is on the disk', async () => {
