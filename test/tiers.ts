@@ -39,8 +39,47 @@ export const VARIANTS: readonly VariantFiles[] = [
       'test/guides/taskflow.test.ts',
     ],
   },
-  { what: 'random faults, random inputs', files: ['test/chaos/**/*.test.ts', 'test/property/**/*.test.ts', 'test/fuzz/*.test.ts'] },
+  {
+    what: 'random faults, random inputs',
+    files: ['test/chaos/**/*.test.ts', 'test/property/**/*.test.ts', 'test/fuzz/*.test.ts'],
+  },
   { what: 'the packed package in empty projects', files: ['test/package/*.test.ts'] },
+  {
+    what: 'the demo of the archive elsewhere than in a file, and with what may happen meanwhile',
+    files: ['isolated', 'outage', 'postgres', 'processes', 'redis'].map(
+      (name) => `test/examples/archive/${name}.test.ts`,
+    ),
+  },
+  {
+    what: 'conductors in processes of their own, under load and in trouble: `conductor/`, `pool/` and the backends test the parts',
+    files: [
+      'test/conductor/isolation/out-of-memory.test.ts',
+      'test/conductor/isolation/processes.test.ts',
+      'test/conductor/zookeeper.test.ts',
+    ],
+  },
+  {
+    what: 'what only very many, or very large, values show',
+    files: [
+      'test/board/records/many-large.test.ts',
+      'test/board/schedules/crontab.test.ts',
+      'test/conductor/small-heap.test.ts',
+      'test/persistence/record-memory.test.ts',
+      'test/ui/page/long-board.test.ts',
+    ],
+  },
+  {
+    what: 'each page of the dashboard in each width and colour scheme, examined by axe-core, and its picture',
+    files: ['test/ui/page/demo.test.ts', 'test/ui/page/pages.test.ts'],
+  },
+  {
+    what: 'ensembles whose servers fail: single servers fail in `npm test`',
+    files: [
+      'test/board/backends/zookeeper/ensemble.test.ts',
+      'test/zookeeper/ensemble.test.ts',
+      'test/zookeeper/session/ensemble-lease.test.ts',
+    ],
+  },
   {
     what: 'containers and their files',
     files: ['test/docker/*.test.ts', 'test/support/server-container.test.ts'],
@@ -48,7 +87,12 @@ export const VARIANTS: readonly VariantFiles[] = [
 ]
 
 /** Files of which some rows run in `npm test`, and others in `npm run test:all`. */
-export const SPLIT: readonly string[] = []
+export const SPLIT: readonly string[] = [
+  'test/board/backends/postgres/failures.test.ts',
+  'test/board/backends/zookeeper/store/fences.test.ts',
+  'test/cli/dev/demo.test.ts',
+  'test/conductor/isolation/stops.test.ts',
+]
 
 export type Tier = 'test' | 'all' | 'long'
 
@@ -64,7 +108,13 @@ export function currentTier(): Tier {
  * @param rows.usual those of `npm test`
  * @param rows.variants those of `npm run test:all`
  */
-export function rowsOf<T>({ usual, variants }: { readonly usual: readonly T[]; readonly variants: readonly T[] }): readonly T[] {
+export function rowsOf<T>({
+  usual,
+  variants,
+}: {
+  readonly usual: readonly T[]
+  readonly variants: readonly T[]
+}): readonly T[] {
   const tier = currentTier()
   return tier === 'long' ? [...usual, ...variants] : tier === 'all' ? variants : usual
 }

@@ -1,12 +1,12 @@
 /** Each example prints what is in its `output.txt`, and stands in the list of examples. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { ensureBuilt, ROOT } from '../support/build.ts'
+import { TYPESCRIPT } from '../support/typescript.ts'
 import { outputOf, printedBy } from './printed.ts'
 
 const EXAMPLES = join(ROOT, 'examples')
@@ -35,7 +35,7 @@ test.each(names.filter((name) => !ELSEWHERE.includes(name)))('examples/%s prints
 test.each(['isolated', 'checkpoint', 'resume-after-crash'])(
   'examples/%s prints what it says, in a process of its own',
   async (name) => {
-    const args = ['--import', 'tsx', join(EXAMPLES, name, 'main.ts')]
+    const args = [...TYPESCRIPT, join(EXAMPLES, name, 'main.ts')]
     const { stdout, stderr } = await promisify(execFile)(process.execPath, args, { cwd: ROOT })
     expect({ stdout, stderr }).toEqual({ stdout: await outputOf(name), stderr: '' })
   },
@@ -52,8 +52,7 @@ test.each([
   const cwd = await mkdtemp(join(tmpdir(), 'jobboard-web-service-'))
   onTestFinished(() => rm(cwd, { recursive: true, force: true }))
   const { JOBBOARD_BOARD: _board, JOBBOARD_PERSISTENCE: _persistence, ...others } = process.env
-  // From a working directory that knows nothing of tsx.
-  const args = ['--import', createRequire(import.meta.url).resolve('tsx'), join(EXAMPLES, 'web-service/main.ts')]
+  const args = [...TYPESCRIPT, join(EXAMPLES, 'web-service/main.ts')]
   for (let run = 0; run < 2; run += 1) {
     const { stdout, stderr } = await promisify(execFile)(process.execPath, args, { cwd, env: { ...others, ...env } })
     expect({ stdout, stderr }).toEqual({ stdout: await outputOf('web-service'), stderr: '' })

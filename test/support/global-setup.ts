@@ -2,9 +2,10 @@
 import type { TestProject } from 'vitest/node'
 import { ensureBuilt } from './build.ts'
 import { provide } from './install.ts'
+import { watchLeftovers } from './leftovers.ts'
 import { nativeLeftOut } from './native-package.ts'
 import { taskflowLeftOut } from './taskflow.ts'
-import { startZooKeeper, ZOOKEEPER, type ZooKeeperServer } from './zookeeper.ts'
+import { startZooKeeper, ZOOKEEPER } from './zookeeper.ts'
 import { archiveClasses } from './zookeeper-program.ts'
 
 declare module 'vitest' {
@@ -15,29 +16,46 @@ declare module 'vitest' {
 }
 
 /** The root and each project of the configuration run this file, each with modules of its own. */
-const run = globalThis as typeof globalThis & { jobboardZooKeeper?: Promise<ZooKeeperServer> }
+const run = globalThis as typeof globalThis & { jobboardRun?: Promise<Run> }
+
+interface Run {
+  /** `127.0.0.1:PORT`; empty where JOBBOARD_SKIP says to do without. */
+  readonly hosts: string
+  end(): Promise<void>
+}
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  await ensureBuilt()
-  if (run.jobboardZooKeeper !== undefined) {
-    project.provide('zookeeperHosts', (await run.jobboardZooKeeper).hosts)
-    return async () => undefined
-  }
-  const way = await provide(ZOOKEEPER)
-  if (way === 'skip') {
-    project.provide('zookeeperHosts', '')
-    return async () => {
-      process.stderr.write('LEFT OUT: everything that needs ZooKeeper (JOBBOARD_SKIP)\n')
-    }
-  }
-  if (way === 'program') await archiveClasses()
-  run.jobboardZooKeeper = startZooKeeper()
-  const server = await run.jobboardZooKeeper
-  project.provide('zookeeperHosts', server.hosts)
+  const isFirst = run.jobboardRun === undefined
+  run.jobboardRun ??= begin()
+  const { hosts, end } = await run.jobboardRun
+  project.provide('zookeeperHosts', hosts)
   return async () => {
-    delete run.jobboardZooKeeper
-    await server.stop()
-    if (nativeLeftOut) process.stderr.write('LEFT OUT: the native driver (JOBBOARD_SKIP)\n')
-    if (taskflowLeftOut) process.stderr.write('LEFT OUT: TaskFlow side by side (JOBBOARD_SKIP)\n')
+    if (!isFirst) return
+    delete run.jobboardRun
+    await end()
+  }
+}
+
+async function begin(): Promise<Run> {
+  await ensureBuilt()
+  const leftovers = watchLeftovers()
+  const way = await provide(ZOOKEEPER)
+  if (way === 'program') await archiveClasses()
+  const server = way === 'skip' ? undefined : await startZooKeeper()
+  return {
+    hosts: server?.hosts ?? '',
+    end: async () => {
+      await server?.stop()
+      for (const [what, isLeftOut] of Object.entries({
+        'everything that needs ZooKeeper': server === undefined,
+        'the native driver': nativeLeftOut,
+        'TaskFlow side by side': taskflowLeftOut,
+      }))
+        if (isLeftOut) process.stderr.write(`LEFT OUT: ${what} (JOBBOARD_SKIP)\n`)
+      const left = leftovers.end()
+      if (left.length === 0) return
+      process.stderr.write(`FAILED: the tests have left these behind:\n${left.join('\n')}\n`)
+      process.exitCode = 1
+    },
   }
 }

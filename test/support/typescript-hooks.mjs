@@ -28,7 +28,14 @@ async function transform(path, text) {
   const known = await readFile(file, 'utf8').catch(() => undefined)
   if (known !== undefined) return known
   const esbuild = await import('esbuild')
-  const options = { loader: 'ts', format: 'esm', target: 'node20', sourcefile: path, sourcemap: 'inline', keepNames: true }
+  const options = {
+    loader: 'ts',
+    format: 'esm',
+    target: 'node20',
+    sourcefile: path,
+    sourcemap: 'inline',
+    keepNames: true,
+  }
   const { code } = await esbuild.transform(text, options)
   await esbuild.stop?.()
   // Processes start side by side: what one of them reads is never half written by another.

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { DemoEvent } from '../../../src/cli/dev/demo/play.ts'
 import type { DemoSummary } from '../../../src/cli/dev/demo/summary.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
+import { rowsOf } from '../../tiers.ts'
 import { type CliFolder, createCliFolder, jsonLines, killRemaining } from '../workplace.ts'
 
 const TASKS = ['fetch', 'resize', 'pack']
@@ -34,10 +35,12 @@ function isSummary(value: unknown): value is DemoSummary {
   return (value as { event?: unknown }).event === 'summary'
 }
 
-test.each([
-  ['in a file', ['demo', '--json'], /^sqlite:/],
-  ['on a ZooKeeper', ['demo', '--zookeeper', '--json'], /^zookeeper:/],
-])('%s one conductor is killed, the other goes on where it stopped', async (_, command, board) => {
+test.each(
+  rowsOf({
+    usual: [['in a file', ['demo', '--json'], /^sqlite:/]],
+    variants: [['on a ZooKeeper', ['demo', '--zookeeper', '--json'], /^zookeeper:/]],
+  }),
+)('%s one conductor is killed, the other goes on where it stopped', async (_, command, board) => {
   const { exitCode, stdout, stderr } = await place.spawned(command, { env })
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
   const said = jsonLines(stdout)

@@ -9,6 +9,7 @@ import { createBatch, postTo } from '../../../contract/board/batches.ts'
 import { startNode } from '../../../support/node-process.ts'
 import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
 import { startProxy, type TcpProxy } from '../../../support/proxy.ts'
+import { rowsOf } from '../../../tiers.ts'
 import { nextConnection, nextEvent, nextSession, rejectionOf } from '../../events.ts'
 import { all, namesOn, refresh } from '../../jobs.ts'
 import { takeUnheard } from '../../lost-tokens.ts'
@@ -258,7 +259,9 @@ const CASES: readonly Case[] = [
       await place.query('CREATE TABLE IF NOT EXISTS @.purged (id bigint)')
       await place.query(`CREATE OR REPLACE FUNCTION @.purged() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN INSERT INTO @.purged VALUES (old.id); RETURN NULL; END $$`)
-      await place.query('CREATE OR REPLACE TRIGGER purged AFTER DELETE ON @.trash FOR EACH ROW EXECUTE FUNCTION @.purged()')
+      await place.query(
+        'CREATE OR REPLACE TRIGGER purged AFTER DELETE ON @.trash FOR EACH ROW EXECUTE FUNCTION @.purged()',
+      )
       return () => scene.board.purge(trashed)
     },
     done: counted('@.purged'),
@@ -270,46 +273,53 @@ async function untilDone(scene: Scene, { done }: Case, before: number): Promise<
   while ((await done(scene)) === before);
 }
 
-describe.each(CASES)('$name', (operation) => {
-  test('whose answer is lost is found to be done, once', async () => {
-    await using scene = await setScene()
-    const { proxy, board } = scene
-    const act = await operation.ready(scene)
-    const before = await operation.done(scene)
-    const back = nextConnection(board)
-    proxy.mode = 'swallow-replies'
-    const acting = act().catch((error: unknown) => error)
-    await untilDone(scene, operation, before)
-    proxy.resetAll()
-    proxy.mode = 'pass'
-    await back
-    const result = await acting
-    expect(result).not.toBeInstanceOf(Error)
-    // The session outlives its connection, and with it a claim that was granted in it.
-    if (operation.name === 'claim') (result as Claim).assertHeld()
-    if (operation.name.startsWith('write')) await checkWritten(board, result)
-    if (operation.name === 'post') expect((await board.find((result as Job).uuid)).uuid).toBe((result as Job).uuid)
-    expect(await operation.done(scene)).toBe(before + 1)
-  })
+/** The others go the same way from the request to the answer: `FunctionCaller`. */
+const USUAL_CASES = ['post', 'claim', 'consume', 'trash', 'purge']
+const isUsual = ({ name }: Case) => USUAL_CASES.includes(name)
 
-  test('that never reaches the server is said to be not done', async () => {
-    await using scene = await setScene()
-    const { proxy, board } = scene
-    const act = await operation.ready(scene)
-    const before = await operation.done(scene)
-    const back = nextConnection(board)
-    proxy.mode = 'drop-requests'
-    const sent = proxy.nextRequest()
-    const failure = rejectionOf(act())
-    await sent
-    proxy.resetAll()
-    proxy.mode = 'pass'
-    await back
-    const error = await failure
-    expect(error instanceof NotConnected || error instanceof ClaimLost ? 'not done' : error).toBe('not done')
-    expect(await operation.done(scene)).toBe(before)
-  })
-})
+describe.each(rowsOf({ usual: CASES.filter(isUsual), variants: CASES.filter((each) => !isUsual(each)) }))(
+  '$name',
+  (operation) => {
+    test('whose answer is lost is found to be done, once', async () => {
+      await using scene = await setScene()
+      const { proxy, board } = scene
+      const act = await operation.ready(scene)
+      const before = await operation.done(scene)
+      const back = nextConnection(board)
+      proxy.mode = 'swallow-replies'
+      const acting = act().catch((error: unknown) => error)
+      await untilDone(scene, operation, before)
+      proxy.resetAll()
+      proxy.mode = 'pass'
+      await back
+      const result = await acting
+      expect(result).not.toBeInstanceOf(Error)
+      // The session outlives its connection, and with it a claim that was granted in it.
+      if (operation.name === 'claim') (result as Claim).assertHeld()
+      if (operation.name.startsWith('write')) await checkWritten(board, result)
+      if (operation.name === 'post') expect((await board.find((result as Job).uuid)).uuid).toBe((result as Job).uuid)
+      expect(await operation.done(scene)).toBe(before + 1)
+    })
+
+    test('that never reaches the server is said to be not done', async () => {
+      await using scene = await setScene()
+      const { proxy, board } = scene
+      const act = await operation.ready(scene)
+      const before = await operation.done(scene)
+      const back = nextConnection(board)
+      proxy.mode = 'drop-requests'
+      const sent = proxy.nextRequest()
+      const failure = rejectionOf(act())
+      await sent
+      proxy.resetAll()
+      proxy.mode = 'pass'
+      await back
+      const error = await failure
+      expect(error instanceof NotConnected || error instanceof ClaimLost ? 'not done' : error).toBe('not done')
+      expect(await operation.done(scene)).toBe(before)
+    })
+  },
+)
 
 test('tokens whose answer is lost are taken once', async () => {
   await using scene = await setScene()

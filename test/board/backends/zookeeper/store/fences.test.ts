@@ -12,9 +12,13 @@ import { freePort } from '../../../../support/ports.ts'
 import { type PostgresServer, startPostgres } from '../../../../support/postgres.ts'
 import { PostgresPrograms } from '../../../../support/postgres-programs.ts'
 import { startZooKeeper } from '../../../../support/zookeeper.ts'
+import { currentTier } from '../../../../tiers.ts'
 import { zookeeperPlace } from '../../../boards.ts'
 import { type PostgresPlace, postgresPlaceOn } from '../../postgres/boards.ts'
 import { nativeBoardAt } from '../native/boards.ts'
+
+/** Whether the second driver takes part. */
+const hasNative = !nativeLeftOut && currentTier() !== 'test'
 
 /** Posts a job, claims it and finishes it. */
 async function fenceOn(board: JobBoard): Promise<bigint> {
@@ -41,7 +45,7 @@ async function clockPasses(time: bigint): Promise<void> {
 
 describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
   beforeAll(async () => {
-    if (!nativeLeftOut) await ensureNativePackage()
+    if (hasNative) await ensureNativePackage()
   }, COMPILING_LIMIT_MS)
 
   test('a board that is restored from a backup, or whose servers lost all data, continues above what it handed out', async () => {
@@ -53,7 +57,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
       const fences: bigint[] = []
       const life = async () => {
         await using place = await zookeeperPlace(server.hosts, { path })
-        if (!nativeLeftOut) fences.push(...(await fencesOf(() => nativeBoardAt(place, server), 1)))
+        if (hasNative) fences.push(...(await fencesOf(() => nativeBoardAt(place, server), 1)))
         fences.push(...(await fencesOf(() => place.open(), 3)))
       }
       await life()
