@@ -6,7 +6,7 @@ import { NATIVE, options, toProjects } from './vitest.config.ts'
 export default defineConfig({
   test: {
     ...options,
-    env: { JOBBOARD_TIER: 'all' },
+    env: { JOBBOARD_TIER: 'variants' },
     projects: toProjects({ include: [...VARIANTS.flatMap(({ files }) => files), ...SPLIT], alone: NATIVE }),
   },
 })

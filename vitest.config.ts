@@ -2,22 +2,22 @@
 import { defineConfig, type TestProjectInlineConfiguration, type ViteUserConfig } from 'vitest/config'
 import { VARIANTS } from './test/tiers.ts'
 
-/** Files that load third-party native code, which can end its process. */
+/** Files that load third-party native code, which can end its process. The last one does so among the variants only. */
 export const NATIVE = [
   'test/board/backends/zookeeper/native/*.test.ts',
   'test/zookeeper/native/contract.test.ts',
   'test/guides/zookeeper-client.test.ts',
+  'test/board/backends/zookeeper/store/fences.test.ts',
 ]
 
 /**
  * Other files that need a process of their own: they put mocks in the place of modules, which the next file in the process would meet, or
- * count what the whole process has. All others share a process with their like: loading the library anew for each file costs a tenth of the
+ * count what the whole process has. All others share a process with others: loading the library anew for each file costs a tenth of the
  * whole run.
  */
 export const ALONE = [
   'test/board/backends/postgres/reattach.test.ts',
   'test/board/backends/zookeeper/commit/sequence-end.test.ts',
-  'test/board/backends/zookeeper/store/fences.test.ts',
   'test/persistence/directory/links.test.ts',
   'test/persistence/directory/steps.test.ts',
   'test/board/queue/limit-costs.test.ts',
@@ -34,7 +34,7 @@ export const options = {
   // By default a poll ends after 1 s, which is too short for a process to start on a busy machine.
   expect: { poll: { timeout: 60_000 } },
   pool: 'forks',
-  // Most of a test's time is waiting for servers, so four fit on two cores, which by default would run one.
+  // Most of a test's time is waiting for servers, so four fit on two cores. The default is one.
   maxWorkers: 4,
 } satisfies ViteUserConfig['test']
 
@@ -42,7 +42,7 @@ export const options = {
 export function toProjects({
   include,
   exclude = [],
-  alone = ALONE,
+  alone = [...NATIVE, ...ALONE],
 }: {
   readonly include: readonly string[]
   readonly exclude?: readonly string[]

@@ -1,6 +1,6 @@
 /** `npm run test:long -- NAME`: the tests whose files match NAME, with the large counts. */
 import { defineConfig } from 'vitest/config'
-import { ALONE, NATIVE, options, toProjects } from './vitest.config.ts'
+import { options, toProjects } from './vitest.config.ts'
 
 export default defineConfig({
   test: {
@@ -8,6 +8,6 @@ export default defineConfig({
     env: { JOBBOARD_LONG: '1', JOBBOARD_TIER: 'long' },
     testTimeout: 1_800_000,
     hookTimeout: 300_000,
-    projects: toProjects({ include: ['test/**/*.test.ts'], alone: [...NATIVE, ...ALONE] }),
+    projects: toProjects({ include: ['test/**/*.test.ts'] }),
   },
 })

@@ -1,14 +1,13 @@
 /**
  * Which tests run when:
  *
- * | command | tests |
- * |---|---|
- * | `npm test` | every behaviour once, on real servers |
- * | `npm run test:all` | the variants of these: the files below, and the other rows of tables that are split with `rowsOf` |
- * | `npm run test:long -- NAME` | all rows of the files that match NAME, with large counts |
+ * | command | tier | tests |
+ * |---|---|---|
+ * | `npm test` | usual | every behaviour once, on real servers |
+ * | `npm run test:all` | variants | all others: the files of `VARIANTS`, and those of `SPLIT` with the other rows of their tables |
+ * | `npm run test:long -- NAME` | long | all rows of the files that match NAME, with large counts |
  *
- * A test belongs to the variants if another one, in `npm test`, fails for the same mistake in the source, or if it looks for mistakes with random
- * inputs.
+ * A test is a variant if a test of `npm test` already fails for the same defect, or if its inputs are random.
  */
 
 interface VariantFiles {
@@ -45,13 +44,13 @@ export const VARIANTS: readonly VariantFiles[] = [
   },
   { what: 'the packed package in empty projects', files: ['test/package/*.test.ts'] },
   {
-    what: 'the demo of the archive elsewhere than in a file, and with what may happen meanwhile',
+    what: 'the demo of the archive on other backends, and with faults',
     files: ['isolated', 'outage', 'postgres', 'processes', 'redis'].map(
       (name) => `test/examples/archive/${name}.test.ts`,
     ),
   },
   {
-    what: 'conductors in processes of their own, under load and in trouble: `conductor/`, `pool/` and the backends test the parts',
+    what: 'conductors in processes of their own, under load and with faults: `conductor/`, `pool/` and the backends test the parts',
     files: [
       'test/conductor/isolation/out-of-memory.test.ts',
       'test/conductor/isolation/processes.test.ts',
@@ -86,7 +85,7 @@ export const VARIANTS: readonly VariantFiles[] = [
   },
 ]
 
-/** Files of which some rows run in `npm test`, and others in `npm run test:all`. */
+/** Files that run in both: their tables of tests have other rows in each. */
 export const SPLIT: readonly string[] = [
   'test/board/backends/postgres/failures.test.ts',
   'test/board/backends/zookeeper/store/fences.test.ts',
@@ -94,16 +93,16 @@ export const SPLIT: readonly string[] = [
   'test/conductor/isolation/stops.test.ts',
 ]
 
-export type Tier = 'test' | 'all' | 'long'
+export type Tier = 'usual' | 'variants' | 'long'
 
 /** Returns the tier of this run: the configuration sets it. */
 export function currentTier(): Tier {
   const tier = process.env['JOBBOARD_TIER']
-  return tier === 'all' || tier === 'long' ? tier : 'test'
+  return tier === 'variants' || tier === 'long' ? tier : 'usual'
 }
 
 /**
- * Returns the rows of a table of tests that this run tests.
+ * Returns the rows of a table of tests that run in this tier.
  *
  * @param rows.usual those of `npm test`
  * @param rows.variants those of `npm run test:all`
@@ -116,5 +115,5 @@ export function rowsOf<T>({
   readonly variants: readonly T[]
 }): readonly T[] {
   const tier = currentTier()
-  return tier === 'long' ? [...usual, ...variants] : tier === 'all' ? variants : usual
+  return tier === 'long' ? [...usual, ...variants] : tier === 'variants' ? variants : usual
 }

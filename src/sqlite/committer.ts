@@ -72,7 +72,7 @@ export class Committer {
     this.#options = options
   }
 
-  /** Whether every step has its answer. */
+  /** Whether every step has its answer; not to be asked by a listener of a commit. */
   get isIdle(): boolean {
     return this.#queue.length === 0 && !this.#isFlushing
   }
@@ -87,7 +87,7 @@ export class Committer {
   /**
    * Runs a step in the next transaction.
    *
-   * @throws what the step throws; WritesRefused, AccessDenied, StorageFailure, NotConnected: nothing was changed, except after a flush that failed:
+   * @throws what the step throws: see the table above; WritesRefused, AccessDenied, StorageFailure, NotConnected: nothing was changed, except after a flush that failed:
    * then the change is committed, and a power cut may undo it
    */
   run<T>(work: () => T, options: StepOptions = {}): Promise<T> {
@@ -101,7 +101,7 @@ export class Committer {
     if (this.#isScheduled || this.#isFlushing || this.#queue.length === 0) return
     this.#isScheduled = true
     const begin = () => {
-      // A listener that requests a step is called in here. A transaction that began before the flush of this one would be answered too early.
+      // This calls listeners, which may request steps. No transaction begins before the flush of this one has begun: it would be answered too early.
       this.#commitNext()
       this.#isScheduled = false
       this.#schedule()
@@ -132,7 +132,7 @@ export class Committer {
       return
     }
     this.#busySince = undefined
-    // They leave the queue first: a step that has been committed must not run again, whatever happens here.
+    // The steps leave the queue first: a step that has been committed must not run again, whatever happens here.
     const done = this.#queue.splice(0, results.length)
     const onDisk = this.#options.onCommitted({ waitsForDisk: done.some(({ waitsForDisk = true }) => waitsForDisk) })
     if (onDisk !== undefined) void this.#answerLater(done, { results, onDisk })
@@ -155,7 +155,7 @@ export class Committer {
     this.#resolveIdle()
   }
 
-  /** Rejects the steps that were requested before this time. */
+  /** Rejects the steps that were requested at this time or before. */
   #giveUp(before: number): void {
     const later = this.#queue.findIndex(({ since }) => since > before)
     const steps = this.#queue.splice(0, later === -1 ? this.#queue.length : later)
@@ -165,7 +165,7 @@ export class Committer {
     for (const { deferred } of steps) deferred.reject(error)
   }
 
-  /** Runs as many of the steps as a transaction takes. Returns their results, at least one; 'busy' if none was run. */
+  /** Runs as many of the steps as a transaction takes. Returns their results, at least one; 'busy' if none was committed. */
   #commit(steps: readonly Step[]): readonly Result<unknown>[] | 'busy' {
     const { connection, path, assertUsable } = this.#options
     try {

@@ -1,10 +1,10 @@
-/** Prints at the end of a run which test files took most processor time, and the sum. `npm test` must stay cheap: see `docs/decisions`. */
+/** Prints at the end of a run which test files took most processor time, and the sum. Decision 63 says what was found with it. With `JOBBOARD_COSTS=FILE` all of them are written to that file. */
 import { writeFileSync } from 'node:fs'
 import type { Reporter, TestModule } from 'vitest/node'
 import { ROOT } from './build.ts'
 
 /** How many files are printed. */
-const NAMED = 10
+const PRINTED_FILES = 10
 
 export default class CostReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
@@ -16,13 +16,15 @@ export default class CostReporter implements Reporter {
     costs.sort((a, b) => b.used - a.used)
     const all = costs.reduce((sum, { used }) => sum + used, 0)
     const lines = costs
-      .slice(0, all > 0 ? NAMED : 0)
+      .slice(0, all > 0 ? PRINTED_FILES : 0)
       .map(({ file, used, took }) => `${inSeconds(used)} ${inSeconds(took)}  ${file}`)
     if (lines.length === 0) return
     process.stdout.write(
-      `\n processor time and duration of the files that cost most, in seconds\n${lines.join('\n')}\n`,
+      `\n the files that cost most: processor time with loading, and duration of their tests, in seconds\n${lines.join('\n')}\n`,
     )
-    process.stdout.write(`${inSeconds(all)}          all ${costs.length} files, with the servers that they start\n`)
+    process.stdout.write(
+      `${inSeconds(all)}          all ${costs.length} files, with the programs that they start; the shared ZooKeeper is not counted\n`,
+    )
     const path = process.env['JOBBOARD_COSTS']
     if (path) writeFileSync(path, JSON.stringify(costs, null, 1))
   }

@@ -1,11 +1,11 @@
-/** One ZooKeeper for all test files of a run; and what is shipped, built from the sources as they are. */
+/** Builds the package, starts the ZooKeeper that all test files share, and checks at the end that nothing is left behind. */
 import type { TestProject } from 'vitest/node'
 import { ensureBuilt } from './build.ts'
 import { provide } from './install.ts'
 import { watchLeftovers } from './leftovers.ts'
 import { nativeLeftOut } from './native-package.ts'
 import { taskflowLeftOut } from './taskflow.ts'
-import { startZooKeeper, ZOOKEEPER } from './zookeeper.ts'
+import { startZooKeeper, ZOOKEEPER, type ZooKeeperServer } from './zookeeper.ts'
 import { archiveClasses } from './zookeeper-program.ts'
 
 declare module 'vitest' {
@@ -39,9 +39,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
 async function begin(): Promise<Run> {
   await ensureBuilt()
   const leftovers = watchLeftovers()
-  const way = await provide(ZOOKEEPER)
-  if (way === 'program') await archiveClasses()
-  const server = way === 'skip' ? undefined : await startZooKeeper()
+  const server = await startSharedServer().catch(async (error: unknown) => {
+    await leftovers.removeAll()
+    throw error
+  })
   return {
     hosts: server?.hosts ?? '',
     end: async () => {
@@ -52,10 +53,17 @@ async function begin(): Promise<Run> {
         'TaskFlow side by side': taskflowLeftOut,
       }))
         if (isLeftOut) process.stderr.write(`LEFT OUT: ${what} (JOBBOARD_SKIP)\n`)
-      const left = leftovers.end()
+      const left = await leftovers.removeAll()
       if (left.length === 0) return
       process.stderr.write(`FAILED: the tests have left these behind:\n${left.join('\n')}\n`)
       process.exitCode = 1
     },
   }
+}
+
+/** Returns undefined where JOBBOARD_SKIP says to do without. */
+async function startSharedServer(): Promise<ZooKeeperServer | undefined> {
+  const way = await provide(ZOOKEEPER)
+  if (way === 'program') await archiveClasses()
+  return way === 'skip' ? undefined : startZooKeeper()
 }

@@ -1,14 +1,16 @@
 /**
- * A pooler of sessions for tests: a client that says goodbye leaves its backend to the next one with the same user and database. A new backend must
- * read the catalogues and compile the functions of the board, which takes longer than most tests do with it.
+ * A session pooler for tests: a client that ends its session leaves its server process to the next client with the same startup message. A new server
+ * process must read the catalogues and compile the functions of the board, which takes longer than most tests do with it.
  *
- *     a client connects ──→ an idle backend, or a new one ──→ bytes pass in both directions
- *     the client ends the session      the backend is reset, and is idle when the reset is done
- *     the client breaks the connection the backend's connection is broken, too
- *     the backend ends                 the client's connection is broken
+ * | event | what the pooler does |
+ * |---|---|
+ * | a client connects | gives it an idle server process, or opens a new one; passes bytes in both directions |
+ * | the client ends its session (`Terminate`) | resets the server process, which is idle when that is done |
+ * | the client breaks its connection | breaks the connection of the server process, too |
+ * | the server process ends | breaks the connection of the client |
  *
- * Clients are told the backend's own process id, so that they can name it to the server. A reset leaves nothing of a session but what
- * the server itself has cached.
+ * Clients receive the process id of their server process, so tests may end or suspend it. Where the server does not listen, a client sees a
+ * connection that is closed, and not one that is refused. A request to cancel a statement is passed on, and may come too late: to the next client.
  */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
@@ -19,25 +21,41 @@ interface SessionPooler extends AsyncDisposable {
 }
 
 const TERMINATE = 0x58
-const READY = 0x5a
+const READY_FOR_QUERY = 0x5a
 /** The codes that are in the place of a protocol version. */
 const SSL_REQUEST = 80_877_103
 const CANCEL_REQUEST = 80_877_102
 
-/** `DISCARD ALL` without `DISCARD PLANS`. Each statement has a request of its own: not all of them may be in one transaction. */
-const RESETS = ['ROLLBACK', 'CLOSE ALL', 'DEALLOCATE ALL', 'UNLISTEN *', 'SELECT pg_advisory_unlock_all()', 'RESET ALL']
-const RESET = Buffer.concat(RESETS.map(toQuery))
+/** `DISCARD ALL` without `DISCARD PLANS`: what the server process has compiled stays. Each is a request, so each is a transaction of its own. */
+const RESET_STATEMENTS = [
+  'ROLLBACK',
+  'CLOSE ALL',
+  'SET SESSION AUTHORIZATION DEFAULT',
+  'RESET ROLE',
+  'RESET ALL',
+  'DEALLOCATE ALL',
+  'UNLISTEN *',
+  'SELECT pg_advisory_unlock_all()',
+  'DISCARD SEQUENCES',
+  'DISCARD TEMP',
+  "SELECT 'the session was reset'",
+]
+/** The last answer of a reset. */
+const RESET_DONE = Buffer.from('the session was reset', 'latin1')
+/** A client may leave amid the messages of a statement that has failed: the server process ignores everything up to a `Sync`. */
+const SYNC = Buffer.from('S\0\0\0\x04', 'latin1')
+const RESET_REQUEST = Buffer.concat([SYNC, ...RESET_STATEMENTS.map(toQuery)])
 
-interface Backend {
+interface ServerProcess {
   readonly socket: Socket
-  /** The server's answer to the startup, up to the first `ReadyForQuery`: a later client gets the same. */
-  welcome: Buffer
+  /** The answer to the startup, up to the first `ReadyForQuery`: a later client receives the same. */
+  startupAnswer: Buffer
   client: Socket | undefined
 }
 
 /**
- * Starts a Postgres with a pooler in front of it: its URI leads to the pooler, its port to the server. For tests that open very many boards, and do
- * nothing to their connections.
+ * Starts a Postgres with a pooler in front of it: its URI leads to the pooler, its port to the server. For tests that open very many boards. Tests of
+ * the connection itself use `startPostgres`.
  */
 export async function startPooledPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
   const server = await startPostgres(options)
@@ -61,8 +79,7 @@ export async function startPooledPostgres(options: PostgresOptions = {}): Promis
 }
 
 /** Starts a pooler in front of the server on this port of 127.0.0.1. */
-async function startSessionPooler(server: number): Promise<SessionPooler> {
-  const idle = new Map<string, Backend[]>()
+async function startSessionPooler(serverPort: number): Promise<SessionPooler> {
   const sockets = new Set<Socket>()
   const track = (socket: Socket) => {
     sockets.add(socket)
@@ -71,9 +88,8 @@ async function startSessionPooler(server: number): Promise<SessionPooler> {
     socket.on('close', () => sockets.delete(socket))
     return socket
   }
-  const listening = createServer((socket) => {
-    serve(track(socket), { idle, open: () => track(connect({ port: server, host: '127.0.0.1' })) })
-  })
+  const pool: Pool = { idle: new Map(), open: () => track(connect({ port: serverPort, host: '127.0.0.1' })) }
+  const listening = createServer((client) => readStartup(track(client), pool))
   listening.listen(0, '127.0.0.1')
   await once(listening, 'listening')
   return {
@@ -87,13 +103,13 @@ async function startSessionPooler(server: number): Promise<SessionPooler> {
 }
 
 interface Pool {
-  /** Idle backends by the startup message of their clients. */
-  readonly idle: Map<string, Backend[]>
+  /** Idle server processes by the startup message of their clients. */
+  readonly idle: Map<string, ServerProcess[]>
   open(): Socket
 }
 
-/** Reads the startup of a client, and joins it with a backend. */
-function serve(client: Socket, pool: Pool): void {
+/** Reads the startup message of a client, and connects it to a server process. */
+function readStartup(client: Socket, pool: Pool): void {
   let received: Buffer = Buffer.alloc(0)
   const onData = (chunk: Buffer) => {
     received = Buffer.concat([received, chunk])
@@ -107,7 +123,7 @@ function serve(client: Socket, pool: Pool): void {
       }
       client.off('data', onData)
       if (code === CANCEL_REQUEST) passCancel(client, startup, pool)
-      else join(client, { startup, rest: received, pool })
+      else connectToServer(client, { startup, rest: received, pool })
       return
     }
   }
@@ -115,84 +131,90 @@ function serve(client: Socket, pool: Pool): void {
 }
 
 function passCancel(client: Socket, request: Buffer, { open }: Pool): void {
-  const server = open()
-  server.on('close', () => client.destroy())
-  server.end(request)
+  const cancelling = open()
+  cancelling.on('close', () => client.destroy())
+  cancelling.end(request)
 }
 
-function join(client: Socket, { startup, rest, pool }: { startup: Buffer; rest: Buffer; pool: Pool }): void {
+function connectToServer(client: Socket, { startup, rest, pool }: { startup: Buffer; rest: Buffer; pool: Pool }): void {
   const key = startup.toString('latin1')
   const used = takeIdle(key, pool)
-  const backend = used ?? openBackend(startup, pool)
-  backend.client = client
-  if (used) client.write(backend.welcome)
+  const server = used ?? openServerProcess(startup, pool)
+  server.client = client
+  if (used) client.write(server.startupAnswer)
   client.on('close', () => {
-    if (backend.client === client) backend.socket.destroy()
+    if (server.client === client) server.socket.destroy()
   })
   let received: Buffer = Buffer.alloc(0)
   const onData = (chunk: Buffer) => {
     received = received.length === 0 ? chunk : Buffer.concat([received, chunk])
     let end = 0
-    for (; end + 5 <= received.length; ) {
+    while (end + 5 <= received.length) {
       const next = end + 1 + received.readUInt32BE(end + 1)
       if (next > received.length) break
       if (received[end] === TERMINATE) {
-        if (end > 0) backend.socket.write(received.subarray(0, end))
-        release(backend, { key, client, pool })
+        if (end > 0) server.socket.write(received.subarray(0, end))
+        client.off('data', onData)
+        client.end()
+        release(server, { key, pool })
         return
       }
       end = next
     }
     if (end === 0) return
-    backend.socket.write(received.subarray(0, end))
+    server.socket.write(received.subarray(0, end))
     received = received.subarray(end)
   }
   client.on('data', onData)
   if (rest.length > 0) onData(rest)
 }
 
-function openBackend(startup: Buffer, { open }: Pool): Backend {
+function openServerProcess(startup: Buffer, { open }: Pool): ServerProcess {
   const socket = open()
-  const backend: Backend = { socket, welcome: Buffer.alloc(0), client: undefined }
-  let isWelcomed = false
+  const server: ServerProcess = { socket, startupAnswer: Buffer.alloc(0), client: undefined }
+  let isReady = false
   socket.write(startup)
-  socket.on('close', () => backend.client?.destroy())
+  // What the server has said last must reach the client.
+  socket.on('close', () => server.client?.destroySoon())
   socket.on('data', (chunk: Buffer) => {
-    if (!isWelcomed) {
-      backend.welcome = Buffer.concat([backend.welcome, chunk])
-      isWelcomed = countReady(backend.welcome) > 0
+    if (!isReady) {
+      server.startupAnswer = Buffer.concat([server.startupAnswer, chunk])
+      const end = findReady(server.startupAnswer)
+      if (end !== undefined) server.startupAnswer = server.startupAnswer.subarray(0, end)
+      isReady = end !== undefined
     }
-    backend.client?.write(chunk)
+    server.client?.write(chunk)
   })
-  return backend
+  return server
 }
 
-/** Resets the backend, and makes it idle. */
-function release(backend: Backend, { key, client, pool }: { key: string; client: Socket; pool: Pool }): void {
-  const { socket } = backend
-  backend.client = undefined
-  client.removeAllListeners('data')
-  client.end()
+/** Resets the server process, and makes it idle. */
+function release(server: ServerProcess, { key, pool }: { key: string; pool: Pool }): void {
+  const { socket } = server
+  server.client = undefined
   let received: Buffer = Buffer.alloc(0)
   const onData = (chunk: Buffer) => {
     received = Buffer.concat([received, chunk])
-    if (!received.includes(RESET_DONE)) return
+    const answer = received.lastIndexOf(RESET_DONE)
+    // The answer is a row: `CommandComplete` and `ReadyForQuery` follow.
+    if (answer === -1 || received.indexOf(READY, answer) === -1) return
     socket.off('data', onData)
-    if (!socket.destroyed) pool.idle.set(key, [...(pool.idle.get(key) ?? []), backend])
+    pool.idle.set(key, [...(pool.idle.get(key) ?? []), server])
   }
   socket.on('data', onData)
-  socket.write(RESET)
+  socket.write(RESET_REQUEST)
 }
 
-/** Takes an idle backend that has not ended. */
-function takeIdle(key: string, { idle }: Pool): Backend | undefined {
-  const backends = idle.get(key) ?? []
-  for (let backend = backends.pop(); backend; backend = backends.pop()) if (!backend.socket.destroyed) return backend
+/** `ReadyForQuery` outside of a transaction. */
+const READY = Buffer.from('Z\0\0\0\x05I', 'latin1')
+
+/** Takes an idle server process that has not ended. */
+function takeIdle(key: string, { idle }: Pool): ServerProcess | undefined {
+  const servers = idle.get(key) ?? []
+  for (let server = servers.pop(); server; server = servers.pop())
+    if (server.socket.readyState === 'open') return server
   return undefined
 }
-
-/** The answer to the last request of a reset, `CommandComplete` and `ReadyForQuery` outside of a transaction. */
-const RESET_DONE = Buffer.from('C\0\0\0\nRESET\0Z\0\0\0\x05I', 'latin1')
 
 function toQuery(text: string): Buffer {
   const query = Buffer.alloc(text.length + 6)
@@ -202,13 +224,13 @@ function toQuery(text: string): Buffer {
   return query
 }
 
-/** Returns the number of `ReadyForQuery` among the complete messages. */
-function countReady(messages: Buffer): number {
-  let count = 0
+/** Returns the end of the first `ReadyForQuery`. */
+function findReady(messages: Buffer): number | undefined {
   for (let at = 0; at + 5 <= messages.length; ) {
     const end = at + 1 + messages.readUInt32BE(at + 1)
-    if (end <= messages.length && messages[at] === READY) count += 1
+    if (end > messages.length) return undefined
+    if (messages[at] === READY_FOR_QUERY) return end
     at = end
   }
-  return count
+  return undefined
 }

@@ -19,7 +19,10 @@ export interface JobsToCopy extends CopyWork {
   readonly batches: ReadonlySet<string>
 }
 
-/** Removes the jobs that an earlier copy has posted, and that have left the source since. */
+/**
+ * Removes the jobs that an earlier copy has posted, and that have left the source since, from the target and from `target.jobs`. Removes none if a job of
+ * the source cannot be read.
+ */
 export async function removeDeparted({ from, to, target, signal }: JobsToCopy): Promise<void> {
   if (target.jobs.size === 0) return
   const onSource = new Map<string, number>()
@@ -30,12 +33,12 @@ export async function removeDeparted({ from, to, target, signal }: JobsToCopy): 
       const { uuid } = job.posting
       onSource.set(uuid, (onSource.get(uuid) ?? 0) + 1)
     }
-  const departed = [...target.jobs].flatMap(([uuid, ids]) => ids.splice(onSource.get(uuid) ?? 0))
-  for await (const page of readPages(to.backend, departed, signal))
+  const idsToRemove = [...target.jobs].flatMap(([uuid, ids]) => ids.splice(onSource.get(uuid) ?? 0))
+  for await (const page of readPages(to.backend, idsToRemove, signal))
     for (const job of page) if ('posting' in job) await removeJob(job, to)
 }
 
-/** @throws NotConnected, OutcomeUnknown: the same command goes on */
+/** Copies the jobs that are missing on the target. @throws NotConnected, OutcomeUnknown: call it again to continue */
 export async function copyJobs(work: JobsToCopy): Promise<void> {
   const { from, signal, skip } = work
   const copied = new Map<string, CopiedJob>()
@@ -60,20 +63,24 @@ async function settled(underWay: readonly Promise<void>[]): Promise<void> {
   for (const result of results) if (result.status === 'rejected') throw result.reason
 }
 
+/** Copies a job, or updates the copy that is there. */
 async function copyJob(job: StoredJob, copied: Map<string, CopiedJob>, work: JobsToCopy): Promise<void> {
   const { target, count, skip } = work
   const { uuid } = job.posting
-  const there = target.jobs.get(uuid)?.shift()
+  const former = target.jobs.get(uuid)?.shift()
+  let isNew = true
   try {
-    const id = there === undefined ? await postCopy(job, copied, work) : await updateCopy(job, there, work)
+    const present = former === undefined ? undefined : await updateCopy(job, former, { copied, work })
+    const id = present ?? (await postCopy(job, copied, work))
     copied.set(job.id, { uuid, id })
+    isNew = present === undefined
     await copyCancellation(job, id, work)
   } catch (error) {
     if (!isRefusal(error)) throw error
     skip({ kind: 'jobs', name: uuid, error: asError(error) })
     return
   }
-  count('jobs', there === undefined ? 'copied' : 'present')
+  count('jobs', isNew ? 'copied' : 'present')
 }
 
 /** Posts the copy of a job, and returns its id. @throws InvalidState, InvalidPosting, PayloadTooLarge */
@@ -84,22 +91,30 @@ async function postCopy(job: StoredJob, copied: ReadonlyMap<string, CopiedJob>, 
 }
 
 /**
- * Replaces the copy of a job that another post has replaced, perhaps since it was copied: a paused board accepts posts. Only a post with a key does that,
- * and keeps the uuid.
+ * Updates the copy of a job whose posting was replaced on the source, perhaps after it was copied: a paused board accepts posts. Only a post with the
+ * same key replaces a posting; the uuid stays.
  *
- * @param id of the copy
- * @returns the id of the copy
+ * @param id the id of the copy
+ * @returns that id; undefined if the copy has left the target
  */
-async function updateCopy(job: StoredJob, id: string, { from, to, batches }: JobsToCopy): Promise<string> {
+async function updateCopy(
+  job: StoredJob,
+  id: string,
+  { copied, work }: { readonly copied: ReadonlyMap<string, CopiedJob>; readonly work: JobsToCopy },
+): Promise<string | undefined> {
+  const { from, to, batches } = work
   const { backend } = to
-  if (job.posting.key === undefined || job.writtenAt === job.postedAt || job.posting.runs > 0) return id
+  const { key, runs } = job.posting
+  if (key === undefined || job.writtenAt === job.postedAt || runs > 0) return id
   const [copy] = await backend.read([id])
+  if (!copy) return undefined
   const posting = toCopiedPosting(job, { now: from.backend.now(), batches })
-  // The key is taken by the copy: the refusal tells its revision. A copy that has left the target is posted anew.
-  const posted = await backend.post({ posting })
+  const after = job.waits ? await toDependencies(job, copied, work) : []
+  // The key is taken by the copy: the refusal tells its revision. If the copy has left the target meanwhile, this is the new one.
+  const posted = await backend.post({ posting, ...(after.length > 0 ? { after } : {}) })
   if (posted.created && posted.id !== undefined) return posted.id
   const what = `job ${posting.uuid} (${posting.name})`
-  if (posted.created || !('revision' in posted) || posted.uuid !== posting.uuid || !copy || !('posting' in copy))
+  if (posted.created || !('revision' in posted) || posted.uuid !== posting.uuid || !('posting' in copy))
     throw new InvalidState(`${what} cannot be copied: its key is taken by another job`)
   const window = posting.keyFor === undefined ? {} : { window: posting.keyFor }
   const request = { id, revision: copy.revision, keyRevision: posted.revision, posting, ...window }
@@ -125,8 +140,9 @@ export async function post(
 ): Promise<string> {
   const posted: Posted = await to.backend.post({ posting, ...(after.length > 0 ? { after } : {}) })
   if (posted.created && posted.id !== undefined) return posted.id
-  const why =
-    'uuid' in posted ? `its key is taken by job ${posted.uuid}` : 'a job on which it depends has left the board'
+  const isTaken = posted.created || 'revision' in posted
+  const holder = 'uuid' in posted && posted.uuid !== undefined ? `job ${posted.uuid}` : 'another job'
+  const why = isTaken ? `its key is taken by ${holder}` : 'a job on which it depends has left the board'
   throw new InvalidState(`job ${posting.uuid} (${posting.name}) cannot be copied: ${why}`)
 }
 

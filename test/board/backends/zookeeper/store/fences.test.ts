@@ -18,7 +18,7 @@ import { type PostgresPlace, postgresPlaceOn } from '../../postgres/boards.ts'
 import { nativeBoardAt } from '../native/boards.ts'
 
 /** Whether the second driver takes part. */
-const hasNative = !nativeLeftOut && currentTier() !== 'test'
+const hasNative = !nativeLeftOut && currentTier() !== 'usual'
 
 /** Posts a job, claims it and finishes it. */
 async function fenceOn(board: JobBoard): Promise<bigint> {
