@@ -138,7 +138,10 @@ test('whenever it is looked at, each time is decided once, in order, and none is
           expect(decide('s', record, { rule, now })).toBeUndefined()
         }
         expect(posted).toEqual([...new Set(posted)].sort((a, b) => a - b))
-        expect(posted.length + skipped).toBe(countTimes(rule, { after: START, until: record.cursor }))
+        // Not `countTimes`, which gives up where there are very many.
+        let times = 0
+        for (let at = rule.next(START); at !== undefined && at <= record.cursor; at = rule.next(at)) times += 1
+        expect(posted.length + skipped).toBe(times)
         expect(posted.every((time) => rule.next(time - 1) === time)).toBe(true)
       },
     ),
