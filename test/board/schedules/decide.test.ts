@@ -1,7 +1,7 @@
 /** What a schedule does at an instant: late times, windows, jitter, ends; as a table, and for any sequence of instants. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { countTimes, type Decision, decide, limitDue, planNext, skipDue } from '../../../src/board/schedules/decide.ts'
+import { type Decision, decide, limitDue, planNext, skipDue } from '../../../src/board/schedules/decide.ts'
 import type { SchedulePolicies } from '../../../src/board/schedules/policies.ts'
 import { NO_COUNTS, type ScheduleRecord } from '../../../src/board/schedules/record.ts'
 import { type Rule, toOccurrences } from '../../../src/schedule/internal.ts'
