@@ -166,7 +166,8 @@ function launch(
   { cwd, env }: { cwd: string; env: Readonly<Record<string, string>> },
 ): Running {
   const { PATH = '' } = process.env
-  const child = spawn(process.execPath, [MAIN, ...args], { cwd, env: { PATH, ...env }, stdio: 'pipe' })
+  const usual = { PATH, TMPDIR: tmpdir() }
+  const child = spawn(process.execPath, [MAIN, ...args], { cwd, env: { ...usual, ...env }, stdio: 'pipe' })
   started.add(child)
   // Whoever does not read its standard input closes it under our hands.
   child.stdin.on('error', () => undefined)
