@@ -56,6 +56,11 @@ export function libraryName(): string {
   return builtIn() ? 'node:sqlite' : createRequire(import.meta.url).resolve(PACKAGE)
 }
 
+/** Returns whether Node.js has SQLite, so that no package needs to be installed. */
+export function isBuiltIn(): boolean {
+  return builtIn() !== undefined
+}
+
 /** Loads the SQLite of Node.js. Suppresses its warning that it is experimental, which would be printed by every command. */
 function builtIn(): Library | undefined {
   const { emitWarning } = process
