@@ -158,7 +158,8 @@ async function onFile(plant: Plant<SqlitePlace>): Promise<Scene & { readonly pla
 }
 
 async function onRedis({ redis }: Servers, plant: Plant<RedisPlace>): Promise<Scene & { readonly place: RedisPlace }> {
-  const place = await redisPlace({ uri: redis })
+  // A command has a third of the ttl to be answered: on a busy machine the usual one is too short for a board with so many records.
+  const place = await redisPlace({ uri: redis }, { parameters: '&ttl=60s' })
   await (await place.open()).close()
   return scene(place, { board: place.uri, plant })
 }
