@@ -2,7 +2,7 @@
 import { defineConfig, type TestProjectInlineConfiguration, type ViteUserConfig } from 'vitest/config'
 import { VARIANTS } from './test/tiers.ts'
 
-/** Files that load third-party native code, which can end its process. The last one does so among the variants only. */
+/** Files that load third-party native code, which can end its process. The test of fences loads it in `npm run test:all` only. */
 export const NATIVE = [
   'test/board/backends/zookeeper/native/*.test.ts',
   'test/zookeeper/native/contract.test.ts',

@@ -87,8 +87,9 @@ export class Committer {
   /**
    * Runs a step in the next transaction.
    *
-   * @throws what the step throws: see the table above; WritesRefused, AccessDenied, StorageFailure, NotConnected: nothing was changed, except after a flush that failed:
-   * then the change is committed, and a power cut may undo it
+   * @throws what the step throws: see the table above
+   * @throws WritesRefused, AccessDenied, StorageFailure, NotConnected: nothing was changed, except after a flush that failed: then the change is
+   * committed, and a power cut may undo it
    */
   run<T>(work: () => T, options: StepOptions = {}): Promise<T> {
     const deferred = createDeferred<unknown>()
@@ -101,7 +102,7 @@ export class Committer {
     if (this.#isScheduled || this.#isFlushing || this.#queue.length === 0) return
     this.#isScheduled = true
     const begin = () => {
-      // This calls listeners, which may request steps. No transaction begins before the flush of this one has begun: it would be answered too early.
+      // This calls listeners, which may request steps: they wait until it is known whether this transaction is flushed, and then for that flush.
       this.#commitNext()
       this.#isScheduled = false
       this.#schedule()

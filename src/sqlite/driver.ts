@@ -57,7 +57,7 @@ export function libraryName(): string {
 }
 
 /** Returns whether Node.js has SQLite, so that no package needs to be installed. */
-export function isBuiltIn(): boolean {
+export function hasBuiltInSqlite(): boolean {
   return builtIn() !== undefined
 }
 

@@ -3,7 +3,7 @@
 export { retryWhileBusy } from './busy.ts'
 export type { StepOptions } from './committer.ts'
 export type { SqliteConnection, Synchronous } from './connection.ts'
-export { isBuiltIn, type Row, type SqliteValue } from './driver.ts'
+export { hasBuiltInSqlite, type Row, type SqliteValue } from './driver.ts'
 export { toFileError } from './errors.ts'
 export { openSqliteFile, type SqliteFile } from './file.ts'
 export { parseSqliteLocation, type SqliteLocation } from './location.ts'

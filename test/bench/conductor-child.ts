@@ -33,7 +33,7 @@ await using board = await openBoard(uri, { who: `${role} ${process.pid}` })
 await using persistence = await openPersistence(logbooks)
 const options = { board, persistence, flows: Object.values(FLOWS), concurrency }
 
-/** Resolves when so many jobs are settled; where that is Infinity, when none has been for so long. */
+/** Resolves when so many jobs are settled; where that is Infinity, when none has been for {@link IDLE_MS}. */
 async function settled(conductor: Conductor, jobs: number): Promise<number> {
   let done = 0
   let timer: NodeJS.Timeout | undefined
@@ -65,7 +65,7 @@ const ROLES: Readonly<Record<string, () => Promise<void>>> = {
       return await settled(conductor, count)
     }),
 
-  /** Runs jobs until none has come for a while; says how many, and when the last was done. */
+  /** Runs jobs until none has come for {@link IDLE_MS}; says how many, and when the last was done. */
   share: () =>
     whenTold(async () => {
       await using conductor = await startConductor(options)

@@ -1,4 +1,7 @@
-/** Prints at the end of a run which test files took most processor time, and the sum. Decision 63 says what was found with it. With `JOBBOARD_COSTS=FILE` all of them are written to that file. */
+/**
+ * Prints at the end of a run which test files took most processor time, and the sum. With `JOBBOARD_COSTS=FILE` those of all files are written to that
+ * file. Decision 63 says what was found with it.
+ */
 import { writeFileSync } from 'node:fs'
 import type { Reporter, TestModule } from 'vitest/node'
 import { ROOT } from './build.ts'

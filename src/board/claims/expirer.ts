@@ -12,7 +12,6 @@
  *
  * A job with `reservedFor` is kept as long as that owner lives: it claims the job itself, and may wait for long.
  */
-
 import { RecurringError } from '../../core/async/recurring-error.ts'
 import { asError, NotConnected, NotFound, OutcomeUnknown, Unclaimable } from '../../core/errors.ts'
 import { startTimer, systemAlarmClock } from '../../core/time.ts'

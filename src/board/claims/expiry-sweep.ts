@@ -14,7 +14,6 @@
  * A page has at most 500 jobs, and about 4 MiB. So a job of a board with n jobs is found n / 500 × 10 s after it has expired at the
  * latest, and 10 min later if it is the first that can expire; later only if postings are larger than 8 KiB.
  */
-
 import { RecurringError } from '../../core/async/recurring-error.ts'
 import { InvalidPosting, isError, NotConnected, OutcomeUnknown } from '../../core/errors.ts'
 import { startTimer } from '../../core/time.ts'

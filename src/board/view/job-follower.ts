@@ -10,7 +10,6 @@
  * - **A gap**, as after a change of the connection, makes it follow all jobs again, which returns their present status.
  * - **A round every 10 s** finds changes whose hint did not arrive.
  */
-
 import { RecurringError } from '../../core/async/recurring-error.ts'
 import { retryUntilAborted } from '../../core/async/retry.ts'
 import { asError, NotConnected } from '../../core/errors.ts'

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { InvalidArgument } from '../../core/errors.ts'
 import { parseUri, type ResourceUri } from '../../core/uri.ts'
-import { isBuiltIn } from '../../sqlite/index.ts'
+import { hasBuiltInSqlite } from '../../sqlite/index.ts'
 
 /** The properties of a project. */
 export interface Project {
@@ -78,7 +78,7 @@ export function describeProject(given: {
   return {
     ...{ name, shortName, board, typescript },
     persistence: logbooksFor(board, uri),
-    driver: uri.scheme === 'sqlite' && isBuiltIn() ? undefined : DRIVERS[uri.scheme],
+    driver: uri.scheme === 'sqlite' && hasBuiltInSqlite() ? undefined : DRIVERS[uri.scheme],
     dev: board === DEV_BOARD ? DEV_FILE : isLocalZooKeeper(uri) ? DEV_SERVER : undefined,
   }
 }

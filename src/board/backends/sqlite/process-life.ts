@@ -8,7 +8,6 @@
  * | is stopped, or hangs | is held | when its heartbeats have been missing for the time of its session |
  * | ends, and somebody removed its lock file | is not known | when its heartbeats have been missing for the time of its session |
  */
-
 import { RecurringError } from '../../../core/async/recurring-error.ts'
 import { asError } from '../../../core/errors.ts'
 import { startInterval } from '../../../core/time.ts'
