@@ -4,11 +4,14 @@
  * | command | tier | tests |
  * |---|---|---|
  * | `npm test` | usual | every behaviour once, on real servers |
- * | `npm run test:all` | variants | all others: the files of `VARIANTS`, and those of `SPLIT` with the other rows of their tables |
+ * | `npm run test:all` | variants | all others: the files of `VARIANTS`, and what `variant.ts` defines in other files |
  * | `npm run test:long -- NAME` | long | all rows of the files that match NAME, with large counts |
  *
  * A test is a variant if a test of `npm test` already fails for the same defect, or if its inputs are random.
  */
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 
 interface VariantFiles {
   /** What these files add to `npm test`. */
@@ -25,6 +28,10 @@ export const VARIANTS: readonly VariantFiles[] = [
       'test/zookeeper/native/*.test.ts',
       'test/guides/zookeeper-client.test.ts',
     ],
+  },
+  {
+    what: 'guides and examples whose features have tests of their own, and which take servers with certificates or several daemons',
+    files: ['test/guides/security.test.ts', 'test/examples/deployments.test.ts'],
   },
   {
     what: 'the parts of the contract that a window of three jobs can change: each backend has tests of its own of the window',
@@ -44,8 +51,8 @@ export const VARIANTS: readonly VariantFiles[] = [
   },
   { what: 'the packed package in empty projects', files: ['test/package/*.test.ts'] },
   {
-    what: 'the demo of the archive on other backends, and with faults',
-    files: ['isolated', 'outage', 'postgres', 'processes', 'redis'].map(
+    what: 'the example of the archive on other backends, and with faults',
+    files: ['crash', 'isolated', 'outage', 'postgres', 'processes', 'redis'].map(
       (name) => `test/examples/archive/${name}.test.ts`,
     ),
   },
@@ -85,35 +92,18 @@ export const VARIANTS: readonly VariantFiles[] = [
   },
 ]
 
-/** Files that run in both: their tables of tests have other rows in each. */
-export const SPLIT: readonly string[] = [
-  'test/board/backends/postgres/failures.test.ts',
-  'test/board/backends/zookeeper/store/fences.test.ts',
-  'test/cli/dev/demo.test.ts',
-  'test/conductor/isolation/stops.test.ts',
-]
-
-export type Tier = 'usual' | 'variants' | 'long'
-
-/** Returns the tier of this run: the configuration sets it. */
-export function currentTier(): Tier {
-  const tier = process.env['JOBBOARD_TIER']
-  return tier === 'variants' || tier === 'long' ? tier : 'usual'
-}
-
-/**
- * Returns the rows of a table of tests that run in this tier.
- *
- * @param rows.usual those of `npm test`
- * @param rows.variants those of `npm run test:all`
- */
-export function rowsOf<T>({
-  usual,
-  variants,
-}: {
-  readonly usual: readonly T[]
-  readonly variants: readonly T[]
-}): readonly T[] {
-  const tier = currentTier()
-  return tier === 'long' ? [...usual, ...variants] : tier === 'variants' ? variants : usual
+/** Returns the files that define variants with `variant.ts`: those that have tests of `npm test` as well, and the others. */
+export function findSplitFiles(): { readonly split: string[]; readonly variantsOnly: string[] } {
+  const files = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
+  const split: string[] = []
+  const variantsOnly: string[] = []
+  for (const file of files) {
+    if (!file.endsWith('.test.ts') || file.includes('node_modules')) continue
+    const text = readFileSync(join(import.meta.dirname, file), 'utf8')
+    if (!text.includes("/variant.ts'")) continue
+    const isVariantsOnly = /^import \{ variant \} from/m.test(text) && !/^import .*\btest\b.* from 'vitest'/m.test(text)
+    if (isVariantsOnly) variantsOnly.push(`test/${file}`)
+    else split.push(`test/${file}`)
+  }
+  return { split, variantsOnly }
 }

@@ -1,7 +1,8 @@
 /** Jobs pay for owners that die, and not for stores that are away: with real servers and real processes. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
 import { startNode } from '../support/node-process.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
+import { usual as test, variant } from '../variant.ts'
 import { redisPlace } from './backends/redis/places.ts'
 import { nextSession, whenLost } from './events.ts'
 import { claimed } from './jobs.ts'
@@ -30,7 +31,7 @@ test('a Redis that was away for longer than the sessions last costs the job noth
   expect(again.job.attempts.map(({ ended }) => ended)).toEqual(['returned', undefined])
 })
 
-test('a process that was killed has died, also where another was started under its name', async () => {
+variant('a process that was killed has died, also where another was started under its name', async () => {
   await using place = await redisPlace(server)
   await using heir = await place.openAt(`127.0.0.1:${server.port}`, { who: 'heir', parameters: '&ttl=2s' })
   await heir.post('flow', {}, { name: 'first' })

@@ -1,8 +1,9 @@
 /** Every command opens the boards of jobboard.yaml with the credentials of their entries, whether the file names one board or several. */
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect } from 'vitest'
 import { openBoard, openPersistence } from '../../src/index.ts'
 import { ACL, type Acl, digestId, PERMISSION, ZooKeeper } from '../../src/zookeeper/index.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
+import { usual as test, variant } from '../variant.ts'
 import { type CliFolder, createCliFolder, FLOWS, jsonLines, killRemaining, type Outcome } from './workplace.ts'
 
 /** Each board belongs to another user. */
@@ -98,7 +99,7 @@ describe('the credentials of the entries of jobboard.yaml', () => {
     }
   })
 
-  test('are used by those that serve several boards', async () => {
+  variant('are used by those that serve several boards', async () => {
     await makeBoards()
     const conductor = await place.bare(['conductor', '--burst', '--timeout', '5s'])
     expect(conductor).toMatchObject({ exitCode: 0 })

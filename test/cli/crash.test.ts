@@ -1,7 +1,8 @@
 /** A fault that no task's promise leads to ends `jobboard conductor` in order: one line, one job charged, the others not. */
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect } from 'vitest'
 import { type JobBoard, openBoard } from '../../src/index.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
+import { testRows, variant } from '../variant.ts'
 import { type CliFolder, createCliFolder, killRemaining } from './workplace.ts'
 
 afterAll(killRemaining)
@@ -92,12 +93,15 @@ async function attemptsOf(place: CliFolder, uuid: string): Promise<{ ended?: str
 }
 
 describe.skipIf(!zookeeperHosts)('a fault in a daemon', () => {
-  test.each([
-    ['rejection', 'patient', 'nobody awaits this'],
-    ['later', 'patient', 'after an await'],
-    ['timer', 'deaf', 'thrown in a timer'],
-    ['text', 'patient', 'only a text'],
-  ] as const)(
+  testRows(
+    [
+      ['rejection', 'patient', 'nobody awaits this'],
+      ['later', 'patient', 'after an await'],
+      ['timer', 'deaf', 'thrown in a timer'],
+      ['text', 'patient', 'only a text'],
+    ] as const,
+    ([flow]) => flow === 'rejection',
+  )(
     'of %s is one line with job, task and stack; its job has failed, a %s neighbour is uncharged',
     async (flow, neighbour, message) => {
       await crashed(flow, neighbour, async ({ place, uuid, beside, lines }) => {
@@ -113,7 +117,7 @@ describe.skipIf(!zookeeperHosts)('a fault in a daemon', () => {
     },
   )
 
-  test('that comes from no job charges none', async () => {
+  variant('that comes from no job charges none', async () => {
     await crashed('outside', 'patient', async ({ place, uuid, beside, lines }) => {
       const fatal = lines.filter(({ level }) => level === 60)
       expect(fatal).toMatchObject([{ err: { message: 'of no job', stack: expect.stringContaining('flows.js') } }])
@@ -123,7 +127,7 @@ describe.skipIf(!zookeeperHosts)('a fault in a daemon', () => {
     })
   })
 
-  test('that is followed by another is logged once as fatal', async () => {
+  variant('that is followed by another is logged once as fatal', async () => {
     await crashed('twice', 'patient', async ({ place, uuid, lines }) => {
       expect(lines.filter(({ level }) => level === 60).map(({ err }) => err?.message)).toEqual(['the first'])
       expect((await attemptsOf(place, uuid)).map(({ ended }) => ended)).toEqual(['failed'])

@@ -12,7 +12,7 @@ import { ZooKeeper } from '../../src/zookeeper/index.ts'
 import { filesBelow } from '../persistence/directory/directories.ts'
 import { atom, requestOf } from '../persistence/flows.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { createDatabase } from '../support/postgres-database.ts'
 import { type CliFolder, createCliFolder, jsonLines } from './workplace.ts'
 
 const [GOOD, BAD, OTHER] = [randomUUID(), randomUUID(), randomUUID()]
@@ -81,7 +81,7 @@ test.skipIf(!zookeeperHosts)('in ZooKeeper', async () => {
 })
 
 test('in Postgres', async () => {
-  const server = await startPostgres()
+  const server = await createDatabase()
   try {
     const schema = `test_${randomUUID().replaceAll('-', '')}`
     await expectOnlyOneMissing(`${server.uri}?schema=${schema}`, async () => {

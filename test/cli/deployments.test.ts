@@ -1,8 +1,9 @@
 /** What `jobboard.yaml` says beside options, in a daemon: limits, schedules, tenants, defaults of flows, hooks; and SIGHUP. */
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect } from 'vitest'
 import { type JobBoard, openBoard } from '../../src/index.ts'
+import { usual as test, variant } from '../variant.ts'
 import { type CliFolder, createCliFolder, killRemaining, type Running } from './workplace.ts'
 
 const FLOWS = `
@@ -65,25 +66,28 @@ const limits = async () =>
   Object.fromEntries((await board.limits.list()).map(({ key, concurrency, rate }) => [key, concurrency ?? rate?.limit]))
 const schedules = async () => (await board.schedules.list()).map(({ id }) => id)
 
-test('a daemon declares limits, and schedules for tenants; what is not in the file any more is removed', async () => {
-  const tenants = 'tenants:\n  acme: { limit: { concurrency: 2 }, store: { name: Acme } }\n  zeta:\n'
-  const hourly = 'schedules:\n  hourly: { flow: hello, every: 1h, tenants: all, store: { name: Ada, n: 1 } }\n'
-  await config(
-    `owner: billing\nlimits:\n  api: { rate: 10/1m }\n${tenants}${hourly}  daily: { flow: hello, cron: '0 6 * * *' }\n`,
-  )
-  await stop(await startDaemon())
-  expect(await limits()).toEqual({ api: 10, 'tenant/acme': 2 })
-  expect((await schedules()).sort()).toEqual(['daily', 'hourly/acme', 'hourly/zeta'])
-  const stores = (await board.schedules.list()).map(({ tenant, store }) => [tenant, store])
-  expect(stores).toContainEqual(['acme', { name: 'Acme', n: 1 }])
-  expect(stores).toContainEqual(['zeta', { name: 'Ada', n: 1 }])
-  await config('owner: billing\nlimits:\n  api: { rate: 10/1m }\n')
-  await stop(await startDaemon())
-  expect(await limits()).toEqual({ api: 10 })
-  expect(await schedules()).toEqual([])
-})
+variant(
+  'a daemon declares limits, and schedules for tenants; what is not in the file any more is removed',
+  async () => {
+    const tenants = 'tenants:\n  acme: { limit: { concurrency: 2 }, store: { name: Acme } }\n  zeta:\n'
+    const hourly = 'schedules:\n  hourly: { flow: hello, every: 1h, tenants: all, store: { name: Ada, n: 1 } }\n'
+    await config(
+      `owner: billing\nlimits:\n  api: { rate: 10/1m }\n${tenants}${hourly}  daily: { flow: hello, cron: '0 6 * * *' }\n`,
+    )
+    await stop(await startDaemon())
+    expect(await limits()).toEqual({ api: 10, 'tenant/acme': 2 })
+    expect((await schedules()).sort()).toEqual(['daily', 'hourly/acme', 'hourly/zeta'])
+    const stores = (await board.schedules.list()).map(({ tenant, store }) => [tenant, store])
+    expect(stores).toContainEqual(['acme', { name: 'Acme', n: 1 }])
+    expect(stores).toContainEqual(['zeta', { name: 'Ada', n: 1 }])
+    await config('owner: billing\nlimits:\n  api: { rate: 10/1m }\n')
+    await stop(await startDaemon())
+    expect(await limits()).toEqual({ api: 10 })
+    expect(await schedules()).toEqual([])
+  },
+)
 
-test('what an operator has set stays until the file changes', async () => {
+variant('what an operator has set stays until the file changes', async () => {
   await config('limits:\n  api: { concurrency: 1 }\n')
   await stop(await startDaemon())
   await place.jobboard(['limits', 'set', 'api', '--concurrency', '7'])
@@ -94,7 +98,7 @@ test('what an operator has set stays until the file changes', async () => {
   expect(await limits()).toEqual({ api: 2 })
 })
 
-test('an operator was there before: the file does not replace what he has set, until it changes', async () => {
+variant('an operator was there before: the file does not replace what he has set, until it changes', async () => {
   await board.limits.set('api', { concurrency: 7 })
   await config('limits:\n  api: { concurrency: 1 }\n')
   expect(await stop(await startDaemon())).toContain('these limits were set at run time')
@@ -120,15 +124,18 @@ test('defaults of flows hold for what is posted with the command line, with and 
   expect(await posted(['--max-attempts', '3', '--priority', 'LOW'])).toMatchObject({ maxAttempts: 3, priority: 'LOW' })
 })
 
-test('defaults of flows do not keep isolated tasks from running: their children load the code as it is', async () => {
-  await config('flow-defaults:\n  isolated: { maxAttempts: 1, deadline: 30s }\n')
-  const job = await board.post('isolated', {})
-  const { exitCode, stderr } = await place.spawned(['conductor', '--burst'])
-  expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 })
-  expect(await job.wait({ timeout: '10s' })).toBe('COMPLETE')
-})
+variant(
+  'defaults of flows do not keep isolated tasks from running: their children load the code as it is',
+  async () => {
+    await config('flow-defaults:\n  isolated: { maxAttempts: 1, deadline: 30s }\n')
+    const job = await board.post('isolated', {})
+    const { exitCode, stderr } = await place.spawned(['conductor', '--burst'])
+    expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 })
+    expect(await job.wait({ timeout: '10s' })).toBe('COMPLETE')
+  },
+)
 
-test('modules of hooks run beside those of flows', async () => {
+variant('modules of hooks run beside those of flows', async () => {
   await place.write('hooks.mjs', `export const hooks = { settled: ({ job }) => console.log('settled ' + job.name) }\n`)
   await place.write('jobboard.yaml', 'flows: ./flows.mjs\nhooks: ./hooks.mjs\n')
   await board.post('hello', {}, { name: 'one' })
@@ -143,7 +150,7 @@ test('modules of hooks run beside those of flows', async () => {
   })
 })
 
-test('a deployment is chosen by its name', async () => {
+variant('a deployment is chosen by its name', async () => {
   await config(
     'limits:\n  api: { concurrency: 1 }\ndeployments:\n  staging:\n    limits: { api: { concurrency: 5 } }\n',
   )
@@ -156,7 +163,7 @@ test('a deployment is chosen by its name', async () => {
   })
 })
 
-test('several boards: limits are set on each, schedules are put on the first', async () => {
+variant('several boards: limits are set on each, schedules are put on the first', async () => {
   const boards = [`${place.board}/a`, `${place.board}/b`]
   await config(`limits:\n  api: { concurrency: 3 }\nschedules:\n  hourly: { flow: hello, every: 1h }\n`)
   await stop(await startDaemon(['--queue', 'a', '--queue', 'b']))
@@ -202,7 +209,7 @@ describe('SIGHUP', () => {
     expect(await stop(running)).toContain('"level":20')
   })
 
-  test('a file with mistakes changes nothing, and the next one without is applied', async () => {
+  variant('a file with mistakes changes nothing, and the next one without is applied', async () => {
     await config('limits:\n  api: { concurrency: 1 }\n')
     const running = await startDaemon()
     await config('limits:\n  api: { concurrency: 4 }\n  two: { concurrency: -1 }\n')
@@ -216,7 +223,7 @@ describe('SIGHUP', () => {
     await stop(running)
   })
 
-  test('what was typed stays', async () => {
+  variant('what was typed stays', async () => {
     await config('conductor: { concurrency: 1 }\n')
     const running = await startDaemon(['--concurrency', '3'])
     await config('conductor: { concurrency: 9 }\n')
@@ -225,7 +232,7 @@ describe('SIGHUP', () => {
     await stop(running)
   })
 
-  test('a file that is gone changes nothing, although there is one in a folder above', async () => {
+  variant('a file that is gone changes nothing, although there is one in a folder above', async () => {
     await place.write('jobboard.yaml', 'limits:\n  other: { concurrency: 9 }\n')
     await place.write('inner/jobboard.yaml', 'flows: ../flows.mjs\nlimits:\n  api: { concurrency: 1 }\n')
     const running = place.start(['conductor'], { folder: 'inner' })
@@ -236,7 +243,7 @@ describe('SIGHUP', () => {
     await stop(running)
   })
 
-  test('what comes before the start is made up for', async () => {
+  variant('what comes before the start is made up for', async () => {
     await place.write('late.mjs', LATE)
     await config('limits:\n  api: { concurrency: 1 }\n')
     const running = place.start(['conductor', '--flows', './late.mjs'])
@@ -250,7 +257,7 @@ describe('SIGHUP', () => {
     await stop(running)
   })
 
-  test('what comes while it stops changes nothing, and is no error', async () => {
+  variant('what comes while it stops changes nothing, and is no error', async () => {
     await config('conductor: { concurrency: 1 }\n')
     await board.post('slow', {})
     await place.write('slow.mjs', SLOW)

@@ -1,9 +1,10 @@
 /** `jobboard exporter`: what it answers of boards, from the real command line, and what it does while a board is away. */
-import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, expect } from 'vitest'
 import { input, linear, openBoard, schedule, startConductor, task } from '../../src/index.ts'
 import { freePort } from '../support/ports.ts'
 import { checkMetrics, promtool } from '../support/promtool.ts'
 import { startRedis } from '../support/redis.ts'
+import { usual as test, variant } from '../variant.ts'
 import { type CliFolder, createCliFolder, killRemaining } from './workplace.ts'
 
 /** An exporter of its own process opens its boards after it listens. */
@@ -78,7 +79,7 @@ test('answers the jobs by flow and state, the trash, conductors and schedules', 
   expect(await stop()).toBe(0)
 })
 
-test('conductors and their slots are counted', async () => {
+variant('conductors and their slots are counted', async () => {
   await using board = await openBoard(place.board)
   await using _conductor = await startConductor({
     board,
@@ -94,7 +95,7 @@ test('conductors and their slots are counted', async () => {
   await stop()
 })
 
-test('of several boards, one that is away has nothing but that; it is read when it is there', async () => {
+variant('of several boards, one that is away has nothing but that; it is read when it is there', async () => {
   await using _board = await openBoard(place.board)
   const port = await freePort()
   const away = `redis://127.0.0.1:${port}/0?prefix=cli`
@@ -110,7 +111,7 @@ test('of several boards, one that is away has nothing but that; it is read when 
   await stop()
 })
 
-test('a board that is not there is read once somebody has made it', async () => {
+variant('a board that is not there is read once somebody has made it', async () => {
   const { running, read, stop } = await startExporter()
   let complaints = ''
   running.process.stderr.on('data', (chunk) => {
@@ -125,7 +126,7 @@ test('a board that is not there is read once somebody has made it', async () => 
   expect(await stop()).toBe(0)
 })
 
-test('an address that is taken, and a board of another user, end it with one line', async () => {
+variant('an address that is taken, and a board of another user, end it with one line', async () => {
   await using _board = await openBoard(place.board)
   const { url, stop } = await startExporter()
   const taken = await place.spawned(['exporter', '--port', new URL(url).port])

@@ -3,9 +3,10 @@ import { execFile } from 'node:child_process'
 import { lstat, mkdir, readdir, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect } from 'vitest'
 import { parse } from 'yaml'
 import { ROOT } from '../support/build.ts'
+import { usual as test, variant } from '../variant.ts'
 import { type CliFolder, createCliFolder, killRemaining } from './workplace.ts'
 
 const FILES = [
@@ -93,7 +94,7 @@ test('a scope of the name is for npm alone', async () => {
   expect(await readdir(join(place.cwd, 'my-jobs'))).toContain('mail.service')
 })
 
-test('in TypeScript it compiles, its test passes, and its flow runs', async () => {
+variant('in TypeScript it compiles, its test passes, and its flow runs', async () => {
   await place.bare(['init', '.', '--name', 'typed', '--typescript'])
   await mkdir(join(place.cwd, 'node_modules/@types'))
   for (const name of ['typescript', '@types/node'])

@@ -1,6 +1,7 @@
 /** Isolated tasks on the command line: `run --isolate`, `conductor`, and `pool:` of the config file. */
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect } from 'vitest'
 import { openBoard } from '../../src/index.ts'
+import { usual as test, variant } from '../variant.ts'
 import { type CliFolder, createCliFolder, jsonLines, killRemaining } from './workplace.ts'
 
 const FLOWS = `
@@ -39,14 +40,14 @@ describe('run', () => {
     expect(pid).not.toBe(here)
   })
 
-  test('needs no option for tasks that are isolated', async () => {
+  variant('needs no option for tasks that are isolated', async () => {
     const { stdout } = await place.bare(['run', 'isolated', '--flows', 'flows.mjs', '--json', '--quiet'])
     const { there, here } = pidsOf(stdout)
     expect(here).toBe(process.pid)
     expect(there).not.toBe(here)
   })
 
-  test('runs TypeScript in a child process', async () => {
+  variant('runs TypeScript in a child process', async () => {
     await place.write('flows.ts', FLOWS.replace('async () => process.pid', 'async (): Promise<number> => process.pid'))
     const { exitCode, stdout } = await place.spawned(['run', 'isolated', '--flows', 'flows.ts', '--json', '--quiet'])
     expect(exitCode).toBe(0)
@@ -54,7 +55,7 @@ describe('run', () => {
     expect(there).not.toBe(here)
   })
 
-  test('says that a child has crashed', async () => {
+  variant('says that a child has crashed', async () => {
     const { exitCode, stderr } = await place.bare(['run', 'crashing', '--flows', 'flows.mjs', '--quiet'])
     expect(exitCode).toBe(1)
     expect(stderr).toMatch(
@@ -72,7 +73,7 @@ describe('run', () => {
 })
 
 describe('conductor', () => {
-  test('starts children for isolated tasks, as the config file says', async () => {
+  variant('starts children for isolated tasks, as the config file says', async () => {
     await place.write('jobboard.yaml', 'flows: ./flows.mjs\npool: { min: 2, max: 3, memory: 1GB, grace: 1s }\n')
     await using board = await openBoard(place.board)
     const jobs = await Promise.all([1, 2].map((n) => board.post('isolated', {}, { name: `job ${n}` })))
@@ -85,7 +86,7 @@ describe('conductor', () => {
     expect((await running.ended).exitCode).toBe(0)
   })
 
-  test('starts none where nothing is isolated', async () => {
+  variant('starts none where nothing is isolated', async () => {
     await place.write('plain.mjs', FLOWS.replaceAll('isolate: true', 'isolate: false'))
     const running = place.start(['conductor', '--flows', 'plain.mjs', '--max-jobs', '1', '--name', 'plain'])
     await running.says('conductor plain runs')
@@ -96,7 +97,7 @@ describe('conductor', () => {
     expect((await running.ended).exitCode).toBe(0)
   })
 
-  test('ends with one line when its children cannot start', async () => {
+  variant('ends with one line when its children cannot start', async () => {
     await place.write(
       'needy.mjs',
       `if (process.argv[1]?.includes('child-main')) throw new Error('no licence')\n${FLOWS}`,
@@ -124,7 +125,7 @@ describe('pool: of the config file', () => {
     expect(stderr).toContain(message)
   })
 
-  test('is overridden by options, and substitutes variables', async () => {
+  variant('is overridden by options, and substitutes variables', async () => {
     await place.write('jobboard.yaml', `flows: ./flows.mjs\npool: { min: 4, memory: "\${MEMORY}", isolate: all }\n`)
     const args = ['run', 'plain', '--json', '--quiet', '--pool-max', '1']
     const { stdout, stderr } = await place.spawned(args, { env: { MEMORY: '1GB' } })

@@ -1,89 +1,101 @@
 /** The life of jobs from the command line, with the real program and real servers. */
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect } from 'vitest'
 import { redactUri } from '../../src/core/uri.ts'
 import { openBoard } from '../../src/index.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { createDatabase } from '../support/postgres-database.ts'
+import { usual as test, testRows, variant } from '../variant.ts'
 import { type CliFolder, createCliFolder, FLOWS, jsonLines, killRemaining } from './workplace.ts'
 
 afterAll(killRemaining)
 
-test.each(['ZooKeeper', 'Postgres'])('post, jobs, conductor, show, trash list, on %s', async (kind) => {
-  await using server = kind === 'Postgres' ? await startPostgres() : undefined
-  await using place = await createCliFolder(server ? { board: `${server.uri}?board=cli` } : {})
-  const printed = redactUri(place.board)
-  await place.write('flows.js', FLOWS)
+testRows([['ZooKeeper'], ['Postgres']], ([kind]) => kind === 'ZooKeeper')(
+  'post, jobs, conductor, show, trash list, on %s',
+  async (kind) => {
+    await using server = kind === 'Postgres' ? await createDatabase() : undefined
+    await using place = await createCliFolder(server ? { board: `${server.uri}?board=cli` } : {})
+    const printed = redactUri(place.board)
+    await place.write('flows.js', FLOWS)
 
-  const good = await posted(place, ['hello', '--flows', 'flows.js', '--store', '{"name":"Ada"}', '--priority', 'high'])
-  const bad = await posted(place, ['refused', '--name', 'to be\nrefused', '--max-attempts', '5', '--size', 'LARGE'])
+    const good = await posted(place, [
+      'hello',
+      '--flows',
+      'flows.js',
+      '--store',
+      '{"name":"Ada"}',
+      '--priority',
+      'high',
+    ])
+    const bad = await posted(place, ['refused', '--name', 'to be\nrefused', '--max-attempts', '5', '--size', 'LARGE'])
 
-  const table = await place.jobboard(['jobs'])
-  expect(table).toMatchObject({ exitCode: 0, stderr: '' })
-  const [titles, first, second, ...rest] = table.stdout.trimEnd().split('\n')
-  expect(titles).toMatch(/^UUID +NAME +STATE +PRIORITY +RUNS +AGE +OWNER$/)
-  expect(first).toMatch(new RegExp(`^${good}  hello +UNCLAIMED  HIGH +0 +\\d+s +-$`))
-  expect(second).toMatch(new RegExp(`^${bad}  to be\\\\nrefused  UNCLAIMED  NORMAL +0 +\\d+s +-$`))
-  expect(rest).toEqual([])
+    const table = await place.jobboard(['jobs'])
+    expect(table).toMatchObject({ exitCode: 0, stderr: '' })
+    const [titles, first, second, ...rest] = table.stdout.trimEnd().split('\n')
+    expect(titles).toMatch(/^UUID +NAME +STATE +PRIORITY +RUNS +AGE +OWNER$/)
+    expect(first).toMatch(new RegExp(`^${good}  hello +UNCLAIMED  HIGH +0 +\\d+s +-$`))
+    expect(second).toMatch(new RegExp(`^${bad}  to be\\\\nrefused  UNCLAIMED  NORMAL +0 +\\d+s +-$`))
+    expect(rest).toEqual([])
 
-  const waiting = await place.jobboard(['show', good])
-  expect(waiting).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('no logbooks in directory:') })
-  expect(waiting.stdout).toContain('no logbook: no run of it has begun')
+    const waiting = await place.jobboard(['show', good])
+    expect(waiting).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('no logbooks in directory:') })
+    expect(waiting.stdout).toContain('no logbook: no run of it has begun')
 
-  await using board = await openBoard(place.board)
-  const ends = await Promise.all([good, bad].map((uuid) => board.find(uuid)))
-  const conductor = place.start(['conductor', '--flows', 'flows.js', '--name', 'worker-1', '--concurrency', '2'])
-  await conductor.says(`conductor worker-1 runs hello, refused from ${printed}, logbooks in ${place.persistence}`)
-  expect(await Promise.all(ends.map((job) => job.wait()))).toEqual(['COMPLETE', 'TRASHED'])
-  conductor.process.kill('SIGTERM')
-  const stopped = await conductor.ended
-  expect(stopped.exitCode).toBe(0)
-  // Others see a job leave the board a moment before its slot is free here.
-  expect(stopped.stdout).toMatch(
-    /^conductor worker-1 runs .*; Ctrl-C stops it\nconductor worker-1 (stops; nothing runs|claims nothing more .*)\n$/,
-  )
-  const logged = stopped.stderr
-    .trim()
-    .split('\n')
-    .map((line): { msg: string; job?: string } => JSON.parse(line))
-  expect(logged.map(({ msg }) => msg)).toEqual(expect.arrayContaining(['conductor started', 'conductor stopped']))
-  expect(
-    logged
-      .filter(({ msg }) => msg.startsWith('job '))
-      .map(({ job }) => job)
-      .sort(),
-  ).toEqual([good, bad].sort())
+    await using board = await openBoard(place.board)
+    const ends = await Promise.all([good, bad].map((uuid) => board.find(uuid)))
+    const conductor = place.start(['conductor', '--flows', 'flows.js', '--name', 'worker-1', '--concurrency', '2'])
+    await conductor.says(`conductor worker-1 runs hello, refused from ${printed}, logbooks in ${place.persistence}`)
+    expect(await Promise.all(ends.map((job) => job.wait()))).toEqual(['COMPLETE', 'TRASHED'])
+    conductor.process.kill('SIGTERM')
+    const stopped = await conductor.ended
+    expect(stopped.exitCode).toBe(0)
+    // Others see a job leave the board a moment before its slot is free here.
+    expect(stopped.stdout).toMatch(
+      /^conductor worker-1 runs .*; Ctrl-C stops it\nconductor worker-1 (stops; nothing runs|claims nothing more .*)\n$/,
+    )
+    const logged = stopped.stderr
+      .trim()
+      .split('\n')
+      .map((line): { msg: string; job?: string } => JSON.parse(line))
+    expect(logged.map(({ msg }) => msg)).toEqual(expect.arrayContaining(['conductor started', 'conductor stopped']))
+    expect(
+      logged
+        .filter(({ msg }) => msg.startsWith('job '))
+        .map(({ job }) => job)
+        .sort(),
+    ).toEqual([good, bad].sort())
 
-  expect(await place.jobboard(['jobs'])).toEqual({ exitCode: 0, stdout: `no jobs on ${printed}\n`, stderr: '' })
+    expect(await place.jobboard(['jobs'])).toEqual({ exitCode: 0, stdout: `no jobs on ${printed}\n`, stderr: '' })
 
-  const done = await place.jobboard(['show', good])
-  expect(done).toMatchObject({ exitCode: 0, stderr: '' })
-  expect(done.stdout).toContain(`job ${good} has left the board; this is what its logbook says`)
-  expect(done.stdout).toContain(`logbook ${good}  hello  SUCCESS\n  flow      hello 2.1\n  run       1\n`)
-  expect(done.stdout).toMatch(/^greet {2}SUCCESS {2}/m)
-  expect(done.stdout).toMatch(/^print {2}SUCCESS {2}/m)
+    const done = await place.jobboard(['show', good])
+    expect(done).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(done.stdout).toContain(`job ${good} has left the board; this is what its logbook says`)
+    expect(done.stdout).toContain(`logbook ${good}  hello  SUCCESS\n  flow      hello 2.1\n  run       1\n`)
+    expect(done.stdout).toMatch(/^greet {2}SUCCESS {2}/m)
+    expect(done.stdout).toMatch(/^print {2}SUCCESS {2}/m)
 
-  const drawn = await place.jobboard(['show', good, '--graph', '--flows', 'flows.js'])
-  expect(drawn).toMatchObject({ exitCode: 0, stderr: '' })
-  expect(drawn.stdout).toMatch(
-    /^flowchart TD\n {2}n0\["greet"\]:::SUCCESS\n {2}n1\["print"\]:::SUCCESS\n {2}n0 --> n1\n/,
-  )
-  const dot = await place.jobboard(['show', good, '--graph', '--flows', 'flows.js', '--format', 'dot'])
-  expect(dot.stdout).toContain('tooltip="SUCCESS"')
-  const withoutCode = await place.jobboard(['show', good, '--graph'])
-  // Conductors have written the flow to the board.
-  expect(withoutCode).toMatchObject({ exitCode: 0, stdout: drawn.stdout })
+    const drawn = await place.jobboard(['show', good, '--graph', '--flows', 'flows.js'])
+    expect(drawn).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(drawn.stdout).toMatch(
+      /^flowchart TD\n {2}n0\["greet"\]:::SUCCESS\n {2}n1\["print"\]:::SUCCESS\n {2}n0 --> n1\n/,
+    )
+    const dot = await place.jobboard(['show', good, '--graph', '--flows', 'flows.js', '--format', 'dot'])
+    expect(dot.stdout).toContain('tooltip="SUCCESS"')
+    const withoutCode = await place.jobboard(['show', good, '--graph'])
+    // Conductors have written the flow to the board.
+    expect(withoutCode).toMatchObject({ exitCode: 0, stdout: drawn.stdout })
 
-  const trashed = await place.jobboard(['show', bad])
-  expect(trashed.exitCode).toBe(0)
-  expect(trashed.stdout).toContain(`job ${bad}  to be\\nrefused  TRASHED\n`)
-  expect(trashed.stdout).toMatch(/^ {2}reason +NonRetryable: the paper.+is out$/m)
-  expect(trashed.stdout).toMatch(/^refuse +REVERTED .*NonRetryable: the paper/m)
+    const trashed = await place.jobboard(['show', bad])
+    expect(trashed.exitCode).toBe(0)
+    expect(trashed.stdout).toContain(`job ${bad}  to be\\nrefused  TRASHED\n`)
+    expect(trashed.stdout).toMatch(/^ {2}reason +NonRetryable: the paper.+is out$/m)
+    expect(trashed.stdout).toMatch(/^refuse +REVERTED .*NonRetryable: the paper/m)
 
-  const list = await place.jobboard(['trash', 'list'])
-  expect(list).toMatchObject({ exitCode: 0, stderr: '' })
-  expect(list.stdout).toMatch(
-    new RegExp(`^UUID +NAME +AGE +BY +REASON\n${bad}  to be\\\\nrefused  \\d+s +worker-1  NonRetryable`),
-  )
-})
+    const list = await place.jobboard(['trash', 'list'])
+    expect(list).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(list.stdout).toMatch(
+      new RegExp(`^UUID +NAME +AGE +BY +REASON\n${bad}  to be\\\\nrefused  \\d+s +worker-1  NonRetryable`),
+    )
+  },
+)
 
 test('a job that waits, and one that runs', async () => {
   await using place = await createCliFolder()
@@ -106,7 +118,7 @@ test('a job that waits, and one that runs', async () => {
   expect(failed.stdout).toMatch(/^\S+Z +somebody +failed +no paper$/m)
 })
 
-test('two signals stop a conductor whose task takes no end, and the job goes back', async () => {
+variant('two signals stop a conductor whose task takes no end, and the job goes back', async () => {
   await using place = await createCliFolder()
   await place.write(
     'endless.js',
@@ -150,7 +162,7 @@ async function posted(place: CliFolder, args: readonly string[]): Promise<string
   return stdout.trim()
 }
 
-test('a conductor that ends by itself, serves a size, and answers how it is', async () => {
+variant('a conductor that ends by itself, serves a size, and answers how it is', async () => {
   await using place = await createCliFolder()
   await place.write('flows.js', FLOWS)
   const small = await posted(place, ['hello', '--flows', 'flows.js', '--store', '{"name":"Ada"}', '--size', 'small'])

@@ -1,9 +1,10 @@
 /** `jobboard post --from`: a job for each line, and one line about each that is refused. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
 import { type JobBoard, openBoard } from '../../src/index.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
+import { usual as test, variant } from '../variant.ts'
 import { type CliFolder, createCliFolder, FLOWS, jsonLines, type Outcome } from './workplace.ts'
 
 let server: RedisServer
@@ -218,7 +219,7 @@ test('an interruption ends the wait for standard input', async () => {
   expect([exitCode, stderr]).toEqual([130, 'interrupted: all lines before 2 were answered; go on with --from-line 2\n'])
 })
 
-test('a reader of the output that is gone does not make the call complete', async () => {
+variant('a reader of the output that is gone does not make the call complete', async () => {
   await place.write('jobs.ndjson', '{"flow":"hello"}\n'.repeat(20_000))
   const going = place.start(['post', '--from', 'jobs.ndjson', '--json'])
   going.process.stdout.destroy()
@@ -228,7 +229,7 @@ test('a reader of the output that is gone does not make the call complete', asyn
   expect(next).toBeLessThan(20_000)
 })
 
-test('with --resume, no line is left out when the board is gone', async () => {
+variant('with --resume, no line is left out when the board is gone', async () => {
   await using away = await startRedis()
   await using other = await createCliFolder({ board: `${away.uri}/0` })
   const uuid = (n: number) => `0190a9c0-0000-7000-8000-${String(n).padStart(12, '0')}`

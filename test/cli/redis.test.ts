@@ -1,7 +1,8 @@
 /** Every command does on Redis what it does elsewhere. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
 import { openBoard } from '../../src/index.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
+import { usual as test, variant } from '../variant.ts'
 import { createCliFolder, FLOWS, killRemaining } from './workplace.ts'
 
 let server: RedisServer
@@ -13,7 +14,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-test('post, jobs, conductor, show, trash list', async () => {
+variant('post, jobs, conductor, show, trash list', async () => {
   await using place = await createCliFolder({ board: `${server.uri}/0?prefix=cli` })
   await place.write('flows.js', FLOWS)
   expect(await place.jobboard(['jobs'])).toMatchObject({

@@ -1,9 +1,10 @@
 /** A job is taken away from a conductor whose task hangs, by the command line, and another conductor does it. */
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect } from 'vitest'
 import { openBoard } from '../../src/index.ts'
 import { refresh } from '../board/jobs.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { createDatabase } from '../support/postgres-database.ts'
 import { startRedis } from '../support/redis.ts'
+import { usual as test, testRows } from '../variant.ts'
 import { type CliFolder, createCliFolder, jsonLines, killRemaining } from './workplace.ts'
 
 /** The task of a conductor that is stuck listens to its signal, and ends all the same never. */
@@ -20,37 +21,42 @@ export const report = linear('report', input(), work)
 
 afterAll(killRemaining)
 
-test.each(['ZooKeeper', 'Postgres', 'Redis'])('a real conductor, on %s', async (kind) => {
-  await using server = await serverOf(kind)
-  await using place = await createCliFolder(server ? { board: server.uri } : {})
-  await place.write('flows.mjs', FLOWS)
-  const { stdout } = await place.jobboard(['post', 'report'])
-  const uuid = stdout.trim()
-  const conduct = (name: string) =>
-    place.start(['conductor', '--flows', './flows.mjs', '--concurrency', '1', '--name', name], { env: { ROLE: name } })
-  const stuck = conduct('stuck')
-  await stuck.says('hangs')
-  const other = conduct('other')
-  await other.says('conductor other runs report')
-  const done = other.says('done by the other one')
-  const told = stuck.says('told: ')
-  const released = await place.jobboard(['release', uuid, '--reason', 'hangs since noon'])
-  expect(released).toEqual({
-    exitCode: 0,
-    stdout: `job ${uuid} (report) was released: run 1 of stuck has lost it\n`,
-    stderr: '',
-  })
-  await Promise.all([done, told])
-  expect(stuck.heard()).toMatch(new RegExp(`told: ClaimLost: job ${uuid} \\(report\\): the claim was taken away`))
-  expect(await place.jobboard(['wait', uuid])).toMatchObject({ exitCode: 0, stdout: 'COMPLETE\n' })
-  stuck.process.kill('SIGKILL')
-  other.process.kill('SIGTERM')
-  expect((await other.ended).exitCode).toBe(0)
-})
+testRows([['ZooKeeper'], ['Postgres'], ['Redis']], ([kind]) => kind === 'ZooKeeper')(
+  'a real conductor, on %s',
+  async (kind) => {
+    await using server = await serverOf(kind)
+    await using place = await createCliFolder(server ? { board: server.uri } : {})
+    await place.write('flows.mjs', FLOWS)
+    const { stdout } = await place.jobboard(['post', 'report'])
+    const uuid = stdout.trim()
+    const conduct = (name: string) =>
+      place.start(['conductor', '--flows', './flows.mjs', '--concurrency', '1', '--name', name], {
+        env: { ROLE: name },
+      })
+    const stuck = conduct('stuck')
+    await stuck.says('hangs')
+    const other = conduct('other')
+    await other.says('conductor other runs report')
+    const done = other.says('done by the other one')
+    const told = stuck.says('told: ')
+    const released = await place.jobboard(['release', uuid, '--reason', 'hangs since noon'])
+    expect(released).toEqual({
+      exitCode: 0,
+      stdout: `job ${uuid} (report) was released: run 1 of stuck has lost it\n`,
+      stderr: '',
+    })
+    await Promise.all([done, told])
+    expect(stuck.heard()).toMatch(new RegExp(`told: ClaimLost: job ${uuid} \\(report\\): the claim was taken away`))
+    expect(await place.jobboard(['wait', uuid])).toMatchObject({ exitCode: 0, stdout: 'COMPLETE\n' })
+    stuck.process.kill('SIGKILL')
+    other.process.kill('SIGTERM')
+    expect((await other.ended).exitCode).toBe(0)
+  },
+)
 
 async function serverOf(kind: string): Promise<(AsyncDisposable & { readonly uri: string }) | undefined> {
   if (kind === 'ZooKeeper') return undefined
-  const server = kind === 'Postgres' ? await startPostgres() : await startRedis()
+  const server = kind === 'Postgres' ? await createDatabase() : await startRedis()
   return { uri: server.uri, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() }
 }
 

@@ -1,10 +1,11 @@
 /** The command line on boards that are not for everybody: credentials by URI and by environment, TLS by URI. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect } from 'vitest'
 import { createAuthority } from '../support/certificates.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { startSecureZooKeeper } from '../support/zookeeper-secure.ts'
+import { usual as test, variant } from '../variant.ts'
 import { type CliFolder, createCliFolder, FLOWS, killRemaining } from './workplace.ts'
 
 let place: CliFolder
@@ -102,7 +103,7 @@ describe.skipIf(!zookeeperHosts)('a board of one user', () => {
     })
   })
 
-  test('may be behind TLS, and where that fails the reason comes before the time is over', async () => {
+  variant('may be behind TLS, and where that fails the reason comes before the time is over', async () => {
     await using authority = await createAuthority()
     await using server = await startSecureZooKeeper({ authority, clientAuth: 'need', users: {} })
     const { cert, key } = await authority.issue({ commonName: 'operator' })
@@ -141,7 +142,7 @@ describe('the password of Postgres in the environment', () => {
     return { port, passwords, [Symbol.asyncDispose]: async () => void server.close() }
   }
 
-  test('is not sent to a server that only a found file chooses', async () => {
+  variant('is not sent to a server that only a found file chooses', async () => {
     await using server = await passwordAsker()
     const sentBy = async (args: readonly string[], file: string, more: Record<string, string> = {}) => {
       await place.write('jobboard.yaml', file)

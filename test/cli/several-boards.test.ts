@@ -1,5 +1,5 @@
 /** `jobboard conductor` on several boards: `--board` repeated, `--queue`, `--weights`, and a list in jobboard.yaml. */
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect } from 'vitest'
 import { queueUri, toBoards } from '../../src/cli/input/board-flags.ts'
 import { resolveSettings } from '../../src/cli/input/config/settings.ts'
 import { toConductorBoard } from '../../src/cli/opening.ts'
@@ -7,8 +7,9 @@ import { InvalidArgument } from '../../src/core/errors.ts'
 import { redactUri } from '../../src/core/uri.ts'
 import { openBoard } from '../../src/index.ts'
 import { freePort } from '../support/ports.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { createDatabase } from '../support/postgres-database.ts'
 import { startRedis } from '../support/redis.ts'
+import { usual as test, variant } from '../variant.ts'
 import { type CliFolder, createCliFolder, FLOWS, killRemaining } from './workplace.ts'
 
 let place: CliFolder
@@ -28,8 +29,8 @@ async function post(board: string, name: string): Promise<string> {
   return stdout.trim()
 }
 
-test('three boards of three kinds, in one conductor', async () => {
-  await using postgres = await startPostgres({ config: { fsync: 'off' } })
+variant('three boards of three kinds, in one conductor', async () => {
+  await using postgres = await createDatabase()
   await using redis = await startRedis()
   const boards = [place.board, `${postgres.uri}?board=cli`, `${redis.uri}/0?prefix=cli`]
   for (const board of boards) for (const n of [1, 2]) await post(board, `${n}`)
@@ -45,7 +46,7 @@ test('three boards of three kinds, in one conductor', async () => {
   }
 })
 
-test('--queue names boards below the URI; jobs of the first come first', async () => {
+variant('--queue names boards below the URI; jobs of the first come first', async () => {
   const bulk = [await post(`${place.board}/bulk`, 'bulk'), await post(`${place.board}/bulk`, 'bulk')]
   const urgent = [await post(`${place.board}/urgent`, 'urgent')]
   const args = [
@@ -66,7 +67,7 @@ test('--queue names boards below the URI; jobs of the first come first', async (
   expect(jobs).toEqual([...urgent, ...bulk])
 })
 
-test('--weights divides the claims', async () => {
+variant('--weights divides the claims', async () => {
   for (const name of ['a', 'b']) for (let n = 0; n < 4; n += 1) await post(`${place.board}/${name}`, name)
   const args = ['conductor', '--queue', 'a', '--queue', 'b', '--weights', '1,3', '--flows', 'flows.js', '--burst']
   const { exitCode, stderr } = await place.spawned([...args, '--concurrency', '1'])
@@ -75,7 +76,7 @@ test('--weights divides the claims', async () => {
   expect(order.slice(0, 4).filter((name) => name === 'b')).toHaveLength(3)
 })
 
-test('a board that is away does not stop the others; none at all ends with 1', async () => {
+variant('a board that is away does not stop the others; none at all ends with 1', async () => {
   const away = `redis://127.0.0.1:${await freePort()}/0`
   await post(place.board, 'here')
   const rest = ['--flows', 'flows.js', '--burst']
@@ -89,7 +90,7 @@ test('a board that is away does not stop the others; none at all ends with 1', a
   expect(none.stderr).toMatch(/^jobboard: none of the boards can be reached: .*; .*\n$/m)
 })
 
-test('a stop ends the work on all boards', async () => {
+variant('a stop ends the work on all boards', async () => {
   const args = ['conductor', '--queue', 'a', '--queue', 'b', '--flows', 'flows.js', '--name', 'both']
   const running = place.start(args)
   await running.says('conductor both runs')

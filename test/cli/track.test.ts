@@ -1,9 +1,10 @@
 /** `jobboard track`, sealed logbooks, and what is hidden on the command line. */
 import { randomBytes } from 'node:crypto'
-import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect } from 'vitest'
 import { openBoard } from '../../src/index.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { createDatabase } from '../support/postgres-database.ts'
+import { usual as test, variant } from '../variant.ts'
 import { type CliFolder, createCliFolder, jsonLines, killRemaining } from './workplace.ts'
 
 const MODULE = `
@@ -105,7 +106,7 @@ describe.skipIf(!zookeeperHosts)('a job is followed', () => {
     })
   })
 
-  test('by the beginning of its uuid, and in capitals, wherever it is', async () => {
+  variant('by the beginning of its uuid, and in capitals, wherever it is', async () => {
     const [done, trashed] = [await post('hello'), await post('refused')]
     const looks = async (uuid: string) => {
       const beginning = uuid.slice(0, 30).toUpperCase()
@@ -133,7 +134,7 @@ describe.skipIf(!zookeeperHosts)('a job is followed', () => {
     expect(await place.jobboard(['track', '42'])).toMatchObject({ exitCode: 2, stdout: '' })
   })
 
-  test('with what is secret hidden, in tables, JSON and logs', async () => {
+  variant('with what is secret hidden, in tables, JSON and logs', async () => {
     const [done, trashed] = [await post('hello'), await post('refused')]
     const { stderr } = await conduct('--redact', 'password')
     expect(stderr).toContain('logged in')
@@ -196,8 +197,8 @@ describe.skipIf(!zookeeperHosts)('a job is followed', () => {
 })
 
 describe.skipIf(!zookeeperHosts)('looking into Postgres', () => {
-  test('makes no tables', async () => {
-    await using server = await startPostgres()
+  variant('makes no tables', async () => {
+    await using server = await createDatabase()
     const uuid = await post('hello')
     const persistence = ['--persistence', server.uri]
     for (const command of ['show', 'track']) {

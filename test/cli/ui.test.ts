@@ -1,6 +1,7 @@
 /** `jobboard ui`, as it is shipped. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { openBoard } from '../../src/index.ts'
+import { usual as test, variant } from '../variant.ts'
 import { createCliFolder } from './workplace.ts'
 
 const session = async (url: string, headers: Record<string, string> = {}) => {
@@ -48,7 +49,7 @@ describe('jobboard ui', () => {
     expect((await running.ended).stderr).toContain('"audit":"cancel"')
   })
 
-  test('serves several boards, read-only', async () => {
+  variant('serves several boards, read-only', async () => {
     await using place = await createCliFolder()
     const uris = [`${place.board}/urgent`, `${place.board}/bulk`]
     for (const uri of uris) await (await openBoard(uri)).close()
@@ -70,7 +71,7 @@ describe('jobboard ui', () => {
     expect(await running.ended).toMatchObject({ exitCode: 0 })
   })
 
-  test('signs in with passwords of a file', async () => {
+  variant('signs in with passwords of a file', async () => {
     await using place = await createCliFolder()
     await (await openBoard(place.board)).close()
     const { stdout } = await place.jobboard(['ui', 'password', 'ada', '--level', 'operate'], {
@@ -115,7 +116,7 @@ describe('jobboard ui', () => {
     })
   })
 
-  test('a port in use is named', async () => {
+  variant('a port in use is named', async () => {
     await using place = await createCliFolder()
     await (await openBoard(place.board)).close()
     const running = place.start(['ui', '--port', '0', '--json'])

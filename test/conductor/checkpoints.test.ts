@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
 import {
   encrypted,
   input,
@@ -18,13 +18,14 @@ import {
 import { testDirectory } from '../persistence/directory/directories.ts'
 import { compiled } from '../support/compiled.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
-import { type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { createDatabase, type PostgresDatabase } from '../support/postgres-database.ts'
+import { usual as test, testRows } from '../variant.ts'
 import { importing } from './checkpoint-flow.ts'
 
-let server: PostgresServer
+let server: PostgresDatabase
 
 beforeAll(async () => {
-  server = await startPostgres()
+  server = await createDatabase()
 })
 afterAll(() => server?.stop())
 
@@ -48,21 +49,24 @@ const PLACES: Readonly<Record<string, () => Promise<{ board: string; logbooks: s
     : {}),
 }
 
-test.each(Object.entries(PLACES))('a job %s goes on from its checkpoint', async (_where, place) => {
-  const { board: uri, logbooks } = await place()
-  await using board = await openBoard(uri)
-  await using persistence = await openPersistence(logbooks)
-  const job = await board.post(importing, { rows: 10, killAfter: 6 })
-  const program = await compiled(join(import.meta.dirname, 'checkpoint-child.ts'))
-  const doomed = spawn(process.execPath, [program, uri, logbooks], { stdio: 'inherit' })
-  expect(await once(doomed, 'exit')).toEqual([null, 'SIGKILL'])
-  const saved = { checkpoints: { import: { value: { row: 6 }, at: expect.any(Date) } } }
-  expect(await track(job.ref, { board, persistence })).toMatchObject(saved)
-  await using _heir = await startConductor({ board, persistence, flows: [importing] })
-  const ended = await waitForJob(job.ref, { board, persistence })
-  expect(ended).toMatchObject({ status: 'done', results: { import: { first: 6, run: 2 } } })
-  expect(ended).not.toHaveProperty('checkpoints')
-})
+testRows(Object.entries(PLACES), ([where]) => where === 'on Postgres, with logbooks there')(
+  'a job %s goes on from its checkpoint',
+  async (_where, place) => {
+    const { board: uri, logbooks } = await place()
+    await using board = await openBoard(uri)
+    await using persistence = await openPersistence(logbooks)
+    const job = await board.post(importing, { rows: 10, killAfter: 6 })
+    const program = await compiled(join(import.meta.dirname, 'checkpoint-child.ts'))
+    const doomed = spawn(process.execPath, [program, uri, logbooks], { stdio: 'inherit' })
+    expect(await once(doomed, 'exit')).toEqual([null, 'SIGKILL'])
+    const saved = { checkpoints: { import: { value: { row: 6 }, at: expect.any(Date) } } }
+    expect(await track(job.ref, { board, persistence })).toMatchObject(saved)
+    await using _heir = await startConductor({ board, persistence, flows: [importing] })
+    const ended = await waitForJob(job.ref, { board, persistence })
+    expect(ended).toMatchObject({ status: 'done', results: { import: { first: 6, run: 2 } } })
+    expect(ended).not.toHaveProperty('checkpoints')
+  },
+)
 
 test('checkpoints and messages lie in the logbook as results do: encrypted', async () => {
   await using board = await openBoard('memory:')

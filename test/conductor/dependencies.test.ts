@@ -15,13 +15,14 @@ import {
   startConductor,
 } from '../../src/index.ts'
 import { fakeContext } from '../../src/testing/index.ts'
-import { TYPESCRIPT } from '../support/typescript.ts'
+import { compiled } from '../support/compiled.ts'
 import { collecting, failing, isolatedCollecting, kept, logged } from './isolation/dependency-flows.ts'
 
 const POOL: ConductorPool = {
-  module: fileURLToPath(new URL('./isolation/dependency-flows.ts', import.meta.url)),
+  module: await compiled(fileURLToPath(new URL('./isolation/dependency-flows.ts', import.meta.url)), {
+    library: 'built',
+  }),
   max: 1,
-  execArgv: TYPESCRIPT,
 }
 const FLOWS = [collecting, isolatedCollecting, kept, logged, failing]
 

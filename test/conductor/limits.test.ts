@@ -1,7 +1,7 @@
 /** Tokens of limits that tasks take, in the process of the conductor and in its children. */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { expect, test, vi } from 'vitest'
+import { expect, vi } from 'vitest'
 import {
   type AnyFlow,
   type ConductorPool,
@@ -19,13 +19,13 @@ import {
 import { fakeContext, workbench } from '../../src/testing/index.ts'
 import { rejectionOf } from '../board/events.ts'
 import { newFile, pidsIn, sendSignal } from '../pool/pools.ts'
-import { TYPESCRIPT } from '../support/typescript.ts'
+import { compiled } from '../support/compiled.ts'
+import { usual as test, variant } from '../variant.ts'
 import { calling, waiting } from './isolation/limit-flows.ts'
 
 const POOL: ConductorPool = {
-  module: fileURLToPath(new URL('./isolation/limit-flows.ts', import.meta.url)),
+  module: await compiled(fileURLToPath(new URL('./isolation/limit-flows.ts', import.meta.url)), { library: 'built' }),
   max: 1,
-  execArgv: TYPESCRIPT,
 }
 
 const conduct = (board: JobBoard, flow: AnyFlow, pool: ConductorPool | false = POOL) =>
@@ -117,7 +117,7 @@ test('an isolated task takes tokens of the board of its conductor, and errors ke
   expect(await rejectionOf(board.limits.take('api', { timeout: 0 }))).toBeInstanceOf(Timeout)
 })
 
-test('a child that is killed while it waits for tokens takes none', async () => {
+variant('a child that is killed while it waits for tokens takes none', async () => {
   await using board = await openBoard('memory:')
   await board.limits.set('api', { concurrency: 0 })
   await using _conductor = await conduct(board, waiting)
@@ -130,7 +130,7 @@ test('a child that is killed while it waits for tokens takes none', async () => 
   await board.limits.take('api', { timeout: 0 })
 })
 
-test('a cancel ends the wait of an isolated task with the reason of its signal', async () => {
+variant('a cancel ends the wait of an isolated task with the reason of its signal', async () => {
   await using board = await openBoard('memory:')
   await board.limits.set('api', { concurrency: 0 })
   await using _conductor = await conduct(board, waiting)

@@ -1,11 +1,12 @@
 /** How a conductor is shown on the board while connections and sessions come and go. */
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import type { Entity } from '../../src/board/backend.ts'
 import { createDeferred } from '../../src/core/async/abort.ts'
 import { type JobBoard, openPersistence, startConductor } from '../../src/index.ts'
 import { zookeeperPlace } from '../board/boards.ts'
 import { ProxiedBoard } from '../board/broken-scene.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
+import { usual as test, variant } from '../variant.ts'
 import { singleTaskFlow, startTestConductor } from './conducting.ts'
 
 const fine = singleTaskFlow('fine', () => 1)
@@ -26,7 +27,7 @@ async function shown(board: JobBoard): Promise<Entity[]> {
 }
 
 describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
-  test('what ended while there was no connection is not shown for ever', async () => {
+  variant('what ended while there was no connection is not shown for ever', async () => {
     await using scene = await ProxiedBoard.set()
     const { board, other, proxy } = scene
     const [reached, release] = [createDeferred(), createDeferred()]

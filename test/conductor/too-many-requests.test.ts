@@ -1,7 +1,7 @@
 /** What becomes of a job whose task is refused by another system: it waits, uncharged, and the key of the limit is pushed back for all jobs. */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import {
   InvalidArgument,
   input,
@@ -18,7 +18,8 @@ import {
 } from '../../src/index.ts'
 import { rejectionOf } from '../board/events.ts'
 import { newFile } from '../pool/pools.ts'
-import { TYPESCRIPT } from '../support/typescript.ts'
+import { compiled } from '../support/compiled.ts'
+import { usual as test, variant } from '../variant.ts'
 import { refusedOnce } from './isolation/flows.ts'
 
 interface Calls {
@@ -119,10 +120,12 @@ test('a refusal while the flow is undone is a failure: a cancelled job ends', as
   expect(await job.wait()).toBe('TRASHED')
 })
 
-test('a refusal in a child process is one as well', async () => {
+variant('a refusal in a child process is one as well', async () => {
   await using board = await openBoard('memory:')
   const file = await newFile()
-  const pool = { module: fileURLToPath(new URL('./isolation/flows.ts', import.meta.url)), execArgv: TYPESCRIPT }
+  const pool = {
+    module: await compiled(fileURLToPath(new URL('./isolation/flows.ts', import.meta.url)), { library: 'built' }),
+  }
   await using conductor = await startConductor({ board, persistence: 'memory:', flows: [refusedOnce], pool })
   const settled: string[] = []
   conductor.on('settled', (event) => settled.push(event.settled))

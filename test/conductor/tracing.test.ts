@@ -1,7 +1,7 @@
 /** The spans of posts, runs and tasks: how they belong together, and that nothing else is traced. */
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import {
   type ConductorOptions,
   input,
@@ -12,8 +12,9 @@ import {
   startConductor,
   task,
 } from '../../src/index.ts'
-import { TYPESCRIPT } from '../support/typescript.ts'
+import { compiled } from '../support/compiled.ts'
 import { linksOf, openSdk } from '../telemetry/sdk.ts'
+import { usual as test, variant } from '../variant.ts'
 import { services, traced } from './isolation/traced-flows.ts'
 
 async function openScene({
@@ -195,16 +196,18 @@ test('the metrics of a conductor and its board go to the meter', async () => {
   expect(read.get('jobboard.ready')?.dataPoints).toMatchObject([{ value: 1 }])
 })
 
-test('an isolated task runs within its span in the child, and its log lines name it', async () => {
+variant('an isolated task runs within its span in the child, and its log lines name it', async () => {
   const { api, find, ended } = await openScene()
   const telemetry = openTelemetry(api)
   await using board = await openBoard('memory:', { telemetry })
   const lines: Record<string, unknown>[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
-  const module = fileURLToPath(new URL('./isolation/traced-flows.ts', import.meta.url))
+  const module = await compiled(fileURLToPath(new URL('./isolation/traced-flows.ts', import.meta.url)), {
+    library: 'built',
+  })
   await using _conductor = await startConductor({
     ...{ board, persistence: 'memory:', flows: [traced], services, log, telemetry },
-    pool: { module, max: 1, execArgv: TYPESCRIPT },
+    pool: { module, max: 1 },
   })
   const { results } = await board.result(await board.post(traced, {}), { flow: traced })
   await ended('run traced')

@@ -1,9 +1,10 @@
 /** Bytes that a decoder would unfold, evaluate or choke on are refused before they are decoded. */
 import fc from 'fast-check'
 import { Packr } from 'msgpackr'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { decode, decodeWeighed, encode } from '../../src/core/codec.ts'
 import { CYCLE, EXTENSIONS, hugeInteger, nested, PLACE, references, withRaw } from '../support/poison.ts'
+import { usual as test, variant } from '../variant.ts'
 
 function decoding(bytes: Uint8Array) {
   return () => decode(bytes, 'msgpack')
@@ -62,7 +63,7 @@ describe('msgpack is refused', () => {
   })
 })
 
-test('whatever is encoded is decoded again', () => {
+variant('whatever is encoded is decoded again', () => {
   const value = fc.letrec((tie) => ({
     value: fc.oneof(
       fc.string({ unit: 'binary' }),

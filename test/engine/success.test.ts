@@ -1,8 +1,9 @@
 import { pino } from 'pino'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { InvalidArgument, InvalidState, MissingDependencies } from '../../src/core/errors.ts'
 import { Engine } from '../../src/engine/index.ts'
 import { type AnyTask, type Context, input, linear, task } from '../../src/flow/index.ts'
+import { usual as test, variant } from '../variant.ts'
 import { TaskRecorder, tracing } from './workshop.ts'
 
 const greet = task('greet', {
@@ -56,7 +57,7 @@ describe('a flow that succeeds', () => {
     expect(shop.writes).toEqual([])
   })
 
-  test('of 10,000 tasks asks each node about its neighbours only', async () => {
+  variant('of 10,000 tasks asks each node about its neighbours only', async () => {
     await using shop = new TaskRecorder()
     const trace: string[] = []
     const names = Array.from({ length: 10_000 }, (_, index) => `t${index}`)

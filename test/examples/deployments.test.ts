@@ -10,17 +10,17 @@ import { TABLES } from '../../examples/deployments/flows.ts'
 import { openBoard } from '../../src/index.ts'
 import { ensureBuilt, MAIN, ROOT } from '../support/build.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
-import { type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { createDatabase, type PostgresDatabase } from '../support/postgres-database.ts'
 
 const FOLDER = join(ROOT, 'examples/deployments')
 
-let server: PostgresServer
+let server: PostgresDatabase
 let database: Pool
 let env: NodeJS.ProcessEnv
 
 beforeAll(async () => {
   await ensureBuilt()
-  server = await startPostgres({ config: { fsync: 'off' } })
+  server = await createDatabase()
   database = new Pool({ connectionString: server.uri, max: 2 })
   await database.query(TABLES)
   await database.query("insert into orders values ('acme', 3), ('acme', 4), ('umbrella', 5)")

@@ -4,9 +4,10 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { beforeAll, expect, onTestFinished } from 'vitest'
 import { ensureBuilt, ROOT } from '../support/build.ts'
 import { TYPESCRIPT } from '../support/typescript.ts'
+import { usual as test, testRows, variant } from '../variant.ts'
 import { outputOf, printedBy } from './printed.ts'
 
 const EXAMPLES = join(ROOT, 'examples')
@@ -32,7 +33,7 @@ test.each(names.filter((name) => !ELSEWHERE.includes(name)))('examples/%s prints
   expect(await printedBy(name)).toBe(await outputOf(name))
 })
 
-test.each(['isolated', 'checkpoint', 'resume-after-crash'])(
+testRows([['isolated'], ['checkpoint'], ['resume-after-crash']], ([name]) => name === 'resume-after-crash')(
   'examples/%s prints what it says, in a process of its own',
   async (name) => {
     const args = [...TYPESCRIPT, join(EXAMPLES, name, 'main.ts')]
@@ -41,14 +42,13 @@ test.each(['isolated', 'checkpoint', 'resume-after-crash'])(
   },
 )
 
-test.each([
-  { what: 'in .jobboard/jobs.db, also a second time', env: {}, file: '.jobboard' },
-  {
-    what: 'where the variables say',
-    env: { JOBBOARD_BOARD: 'sqlite:./other/jobs.db', JOBBOARD_PERSISTENCE: 'memory:' },
-    file: 'other',
-  },
-])('examples/web-service prints what it says, with its board $what', async ({ env, file }) => {
+testRows<[string, NodeJS.ProcessEnv, string]>(
+  [
+    ['in .jobboard/jobs.db, also a second time', {}, '.jobboard'],
+    ['where the variables say', { JOBBOARD_BOARD: 'sqlite:./other/jobs.db', JOBBOARD_PERSISTENCE: 'memory:' }, 'other'],
+  ],
+  ([, , file]) => file === '.jobboard',
+)('examples/web-service prints what it says, with its board %s', async (_, env, file) => {
   const cwd = await mkdtemp(join(tmpdir(), 'jobboard-web-service-'))
   onTestFinished(() => rm(cwd, { recursive: true, force: true }))
   const { JOBBOARD_BOARD: _board, JOBBOARD_PERSISTENCE: _persistence, ...others } = process.env
@@ -60,7 +60,7 @@ test.each([
   expect(await readdir(cwd)).toEqual([file])
 })
 
-test("the tests of examples/testing-a-flow pass, with Node's own runner", async () => {
+variant("the tests of examples/testing-a-flow pass, with Node's own runner", async () => {
   const file = join(EXAMPLES, 'testing-a-flow/newsletter.test.ts')
   // Inside of one of its tests the runner would only tell the other about it.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env

@@ -1,15 +1,15 @@
 /** The saga prints what it says, over two databases of a real Postgres. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { ensureBuilt } from '../support/build.ts'
-import { type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { createDatabase, type PostgresDatabase } from '../support/postgres-database.ts'
 import { outputOf, printedBy } from './printed.ts'
 
-let server: PostgresServer
+let server: PostgresDatabase
 
 beforeAll(async () => {
   await ensureBuilt()
   // Nothing here outlives the test.
-  server = await startPostgres({ config: { fsync: 'off' } })
+  server = await createDatabase()
 })
 
 afterAll(async () => {

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readPage } from '../docs/pages.ts'
 import { expectPrints, installedPackage, snippetsOf, transpile } from '../docs/snippets.ts'
-import { type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { createDatabase, type PostgresDatabase } from '../support/postgres-database.ts'
 
 const URI = 'postgres://postgres@127.0.0.1:5432/postgres'
 const PAGES = await Promise.all(['docs/guides/logbooks.md', 'docs/guides/postgres.md'].map(readPage))
@@ -11,9 +11,9 @@ const SNIPPETS = PAGES.flatMap(snippetsOf).filter(({ code }) => code.includes(UR
 
 describe('the guides to Postgres', () => {
   let folder: string
-  let server: PostgresServer
+  let server: PostgresDatabase
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await createDatabase()
     folder = await installedPackage()
     await transpile(folder, SNIPPETS)
   })

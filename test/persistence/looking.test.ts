@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { IncompatibleVersion, NotFound } from '../../src/core/errors.ts'
 import { openPersistence, openPersistenceOver } from '../../src/persistence/index.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
-import { type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { createDatabase, type PostgresDatabase } from '../support/postgres-database.ts'
 import { connected } from '../zookeeper/clients.ts'
 import { filesBelow, testDirectory } from './directory/directories.ts'
 import { requestOf } from './flows.ts'
@@ -15,10 +15,10 @@ import { requestOf } from './flows.ts'
 const look = (uri: string) => openPersistence(uri, { create: false })
 
 describe('in Postgres', () => {
-  let server: PostgresServer
+  let server: PostgresDatabase
   let pool: pg.Pool
   beforeAll(async () => {
-    server = await startPostgres()
+    server = await createDatabase()
     pool = new pg.Pool({ connectionString: server.uri })
     pool.on('error', () => undefined)
   })

@@ -1,17 +1,18 @@
 /** Faults that hit a child at a certain moment, and limits that hold while children are replaced. Each child is a real process. */
 import { readFileSync } from 'node:fs'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, vi } from 'vitest'
 import { AbortFlag } from '../../src/core/async/abort-flag.ts'
 import { ChildDied, ChildUnavailable, Timeout } from '../../src/core/errors.ts'
 import { Child } from '../../src/pool/child.ts'
 import { rejectionOf } from '../board/events.ts'
 import { compiled } from '../support/compiled.ts'
+import { usual as test, variant } from '../variant.ts'
 import { CHILD_MAIN, isAlive, newFile, pidsIn, sendSignal, testPool, whenDead } from './pools.ts'
 
 const WORKER = new URL('./worker.mjs', import.meta.url).href
 
 describe('a child that is killed', () => {
-  test('after its answer costs no work: the next is done by another', async () => {
+  variant('after its answer costs no work: the next is done by another', async () => {
     await using pool = await testPool({ max: 1 })
     for (let round = 0; round < 10; round += 1) {
       const pid = Number(await pool.run({ kind: 'pid' }))
@@ -20,7 +21,7 @@ describe('a child that is killed', () => {
     }
   })
 
-  test('while its answer is half written fails its work, and the next is done by another', async () => {
+  variant('while its answer is half written fails its work, and the next is done by another', async () => {
     await using pool = await testPool({ max: 1 })
     const error = await rejectionOf(pool.run({ kind: 'dieAfter', bytes: 20_000_000 }))
     expect(error).toBeInstanceOf(ChildDied)
@@ -76,31 +77,39 @@ test('a child that is stopped for many beats is killed, and its work fails', asy
   expect(isAlive(pid)).toBe(false)
 })
 
-test('a child that has ended itself, because the process of the pool was blocked, is no failure of its work', async () => {
-  await using pool = await testPool({ max: 1, silenceMs: 400 })
-  const file = await newFile()
-  const working = rejectionOf(pool.run({ kind: 'spin', file }))
-  const [pid = 0] = await pidsIn(file, 1)
-  while (isAlive(pid)) Math.random()
-  const error = await working
-  expect(error).toBeInstanceOf(ChildUnavailable)
-  expect(String(error)).toMatch(/has ended itself, because this process was stopped or blocked for longer than 400 ms/)
-})
+variant(
+  'a child that has ended itself, because the process of the pool was blocked, is no failure of its work',
+  async () => {
+    await using pool = await testPool({ max: 1, silenceMs: 400 })
+    const file = await newFile()
+    const working = rejectionOf(pool.run({ kind: 'spin', file }))
+    const [pid = 0] = await pidsIn(file, 1)
+    while (isAlive(pid)) Math.random()
+    const error = await working
+    expect(error).toBeInstanceOf(ChildUnavailable)
+    expect(String(error)).toMatch(
+      /has ended itself, because this process was stopped or blocked for longer than 400 ms/,
+    )
+  },
+)
 
-test('a child ends itself when the right to its work is over, although the pool is silent for less than allowed', async () => {
-  let endsAt = Number.POSITIVE_INFINITY
-  await using pool = await testPool({ max: 1, silenceMs: 40_000, workLeftMs: () => endsAt - performance.now() })
-  const file = await newFile()
-  const working = rejectionOf(pool.run({ kind: 'spin', file }))
-  const pids = await pidsIn(file, 1)
-  endsAt = performance.now() + 3_000
-  await whenDead(pids)
-  expect(String(await working)).toContain('has ended itself')
-  endsAt = Number.POSITIVE_INFINITY
-  expect(await pool.run({ kind: 'echo', value: 1 })).toBe(1)
-})
+variant(
+  'a child ends itself when the right to its work is over, although the pool is silent for less than allowed',
+  async () => {
+    let endsAt = Number.POSITIVE_INFINITY
+    await using pool = await testPool({ max: 1, silenceMs: 40_000, workLeftMs: () => endsAt - performance.now() })
+    const file = await newFile()
+    const working = rejectionOf(pool.run({ kind: 'spin', file }))
+    const pids = await pidsIn(file, 1)
+    endsAt = performance.now() + 3_000
+    await whenDead(pids)
+    expect(String(await working)).toContain('has ended itself')
+    endsAt = Number.POSITIVE_INFINITY
+    expect(await pool.run({ kind: 'echo', value: 1 })).toBe(1)
+  },
+)
 
-test('a child ends itself when the right to its own work is over, and not with that of other work', async () => {
+variant('a child ends itself when the right to its own work is over, and not with that of other work', async () => {
   let endsAt = Number.POSITIVE_INFINITY
   await using pool = await testPool({ min: 2, max: 2, silenceMs: 40_000 })
   const [file, other] = [await newFile(), await newFile()]
@@ -141,7 +150,7 @@ describe('a stop while the child starts', () => {
 })
 
 describe('the limit of children that work at once', () => {
-  test.each([
+  variant.each([
     ['fresh work', { isFresh: true }, {}],
     ['children that are replaced after each task', {}, { maxTasks: 1 }],
   ])('holds for %s', async (_, options, limits) => {
@@ -152,7 +161,7 @@ describe('the limit of children that work at once', () => {
   })
 })
 
-test('a child lives although the silence after which it would end is shorter than a second', async () => {
+variant('a child lives although the silence after which it would end is shorter than a second', async () => {
   await using pool = await testPool({ min: 1, max: 1, silenceMs: 400 })
   const pid = await pool.run({ kind: 'pid' })
   // As long as several periods of supervision.

@@ -2,8 +2,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect } from 'vitest'
 import { compiled } from '../support/compiled.ts'
+import { testRows, variant } from '../variant.ts'
 import { CHILD_MAIN, isAlive, newFile, pidsIn, sendSignal, whenDead } from './pools.ts'
 
 const WORKER = new URL('./worker.mjs', import.meta.url).href
@@ -24,7 +25,7 @@ async function startParent(options: { readonly silenceMs?: number; readonly kind
   return { parent, pids: await pidsIn(file, /grandchild/i.test(kind) ? 2 : 1) }
 }
 
-test.each(['grandchild', 'waitingGrandchild', 'ignore'])(
+testRows([['grandchild'], ['waitingGrandchild'], ['ignore']], ([kind]) => kind === 'grandchild')(
   'a parent that is killed takes its children along (%s)',
   async (kind) => {
     const { parent, pids } = await startParent({ kind })
@@ -34,7 +35,7 @@ test.each(['grandchild', 'waitingGrandchild', 'ignore'])(
   },
 )
 
-test('a parent that is stopped for longer than its session lasts loses its children', async () => {
+variant('a parent that is stopped for longer than its session lasts loses its children', async () => {
   const { parent, pids } = await startParent({ silenceMs: 2_000 })
   parent.kill('SIGSTOP')
   await whenDead(pids)
@@ -44,7 +45,7 @@ test('a parent that is stopped for longer than its session lasts loses its child
   await ended
 })
 
-test('children that are stopped together with their parent go on with it', async () => {
+variant('children that are stopped together with their parent go on with it', async () => {
   const { parent, pids } = await startParent({ silenceMs: 1_500, kind: 'ignore' })
   const all = [parent.pid, ...pids]
   for (const pid of all) sendSignal(pid, 'SIGSTOP')

@@ -1,10 +1,11 @@
 /** Children whose code does what no worker should do: nobody else must suffer from it. */
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, vi } from 'vitest'
 import { AbortFlag } from '../../src/core/async/abort-flag.ts'
 import { ChildDied, ChildUnavailable, OutOfMemory, Timeout } from '../../src/core/errors.ts'
 import { describeError, WrappedFailure } from '../../src/core/failure.ts'
 import { poolSettings } from '../../src/pool/index.ts'
 import { rejectionOf } from '../board/events.ts'
+import { usual as test, testRows, variant } from '../variant.ts'
 import { newFile, pidsIn, testPool, whenDead } from './pools.ts'
 
 const NUL = Buffer.alloc(8)
@@ -30,23 +31,35 @@ const WRONG: readonly (readonly [string, object])[] = [
   ['a size without end', { bytes: Buffer.from([255, 255, 255, 255, 0]) }],
 ]
 
-test.each(WRONG)('a child that sends %s is killed, and its work alone fails', async (_, told) => {
-  await using pool = await testPool({ min: 2, max: 2 })
-  const file = await newFile()
-  const stop = new AbortFlag()
-  const others = pool.run({ kind: 'heed', file }, { stop })
-  await pidsIn(file, 1)
-  const onNote = (note: unknown) => {
-    if (note === 5) throw new TypeError('the note is a number')
-  }
-  const onAsk = () => new Promise<never>(() => undefined)
-  const error = await rejectionOf(pool.run({ kind: 'tell', ...told, last: 'wait' }, { onNote, onAsk }))
-  expect(error).toBeInstanceOf(ChildDied)
-  expect(String(error)).toContain('has sent a message that is not one of the pool')
-  expect(await pool.run({ kind: 'echo', value: 1 })).toBe(1)
-  stop.abort(new Timeout('enough'))
-  expect(await rejectionOf(others)).toMatchObject({ name: 'WrappedFailure' })
-})
+// One of each kind: no message, a message of the wrong shape, one at the wrong time, a note that is refused, and bytes.
+const USUAL = [
+  'nothing',
+  'a number that is not whole',
+  'a refusal while it works',
+  'a note that its owner refuses',
+  'a size without end',
+]
+
+testRows(WRONG, ([name]) => USUAL.includes(name))(
+  'a child that sends %s is killed, and its work alone fails',
+  async (_, told) => {
+    await using pool = await testPool({ min: 2, max: 2 })
+    const file = await newFile()
+    const stop = new AbortFlag()
+    const others = pool.run({ kind: 'heed', file }, { stop })
+    await pidsIn(file, 1)
+    const onNote = (note: unknown) => {
+      if (note === 5) throw new TypeError('the note is a number')
+    }
+    const onAsk = () => new Promise<never>(() => undefined)
+    const error = await rejectionOf(pool.run({ kind: 'tell', ...told, last: 'wait' }, { onNote, onAsk }))
+    expect(error).toBeInstanceOf(ChildDied)
+    expect(String(error)).toContain('has sent a message that is not one of the pool')
+    expect(await pool.run({ kind: 'echo', value: 1 })).toBe(1)
+    stop.abort(new Timeout('enough'))
+    expect(await rejectionOf(others)).toMatchObject({ name: 'WrappedFailure' })
+  },
+)
 
 test('messages about work of others, and after the end of its own, are ignored', async () => {
   await using pool = await testPool({ max: 1 })
@@ -71,7 +84,7 @@ test('messages about work of others, and after the end of its own, are ignored',
   expect(await pool.run({ kind: 'pid' })).toBe(pid)
 })
 
-test.each([false, true])('a failure that is its own cause is cut, also with very many (%j)', async (isWide) => {
+variant.each([false, true])('a failure that is its own cause is cut, also with very many (%j)', async (isWide) => {
   await using pool = await testPool({ max: 1 })
   const error = await rejectionOf(pool.run({ kind: 'cycle', isWide, number: 1 }))
   expect(error).toBeInstanceOf(WrappedFailure)
@@ -87,7 +100,7 @@ test('a child that says that it ends, and does not, is killed', async () => {
   expect(String(error)).toContain('the last one')
 })
 
-test('a child that asks without end is killed, and what it sends is not kept', async () => {
+variant('a child that asks without end is killed, and what it sends is not kept', async () => {
   await using pool = await testPool({ max: 1 })
   const onAsk = () => new Promise<never>(() => undefined)
   const message = { kind: 'ask', number: 1, asked: 'x'.repeat(1_000) }
@@ -97,7 +110,7 @@ test('a child that asks without end is killed, and what it sends is not kept', a
   expect(process.memoryUsage().rss - before).toBeLessThan(150 * 1_024 ** 2)
 })
 
-test('a child that notes without a pause is read in turns: this process goes on with its other work', async () => {
+variant('a child that notes without a pause is read in turns: this process goes on with its other work', async () => {
   await using pool = await testPool({ max: 1 })
   let [notes, turns] = [0, 0]
   const onNote = () => {
@@ -136,7 +149,7 @@ test('children get the variables that programs need, and those that the pool nam
     expect(() => poolSettings({ env: env as never })).toThrow('pool.env must be')
 })
 
-test('a fault of earlier work is no failure of the work that is under way', async () => {
+variant('a fault of earlier work is no failure of the work that is under way', async () => {
   await using pool = await testPool({ max: 1 })
   const file = await newFile()
   await pool.run({ kind: 'lateFault', file })
@@ -147,7 +160,7 @@ test('a fault of earlier work is no failure of the work that is under way', asyn
   expect(await pool.run({ kind: 'echo', value: 1 })).toBe(1)
 })
 
-test('a child that closes its channel is killed, and its work does not wait for ever', async () => {
+variant('a child that closes its channel is killed, and its work does not wait for ever', async () => {
   await using pool = await testPool({ max: 1 })
   const file = await newFile()
   await pool.run({ kind: 'disconnect', file })
@@ -158,7 +171,7 @@ test('a child that closes its channel is killed, and its work does not wait for 
   expect(await pool.run({ kind: 'echo', value: 2 })).toBe(2)
 })
 
-test('work with too little memory fails, and keeps nobody else from working', async () => {
+variant('work with too little memory fails, and keeps nobody else from working', async () => {
   await using pool = await testPool({ max: 2 })
   const memory = 40 * 1_024 ** 2
   for (let round = 0; round < 6; round += 1)
@@ -168,7 +181,7 @@ test('work with too little memory fails, and keeps nobody else from working', as
   expect(pool.events.filter(({ kind }) => kind === 'start-failed')).toEqual([])
 })
 
-test('while children live, starts that fail keep them from no work', async () => {
+variant('while children live, starts that fail keep them from no work', async () => {
   const file = await newFile()
   await using pool = await testPool({ min: 1, max: 2 }, { settings: { fails: 'while', file } })
   const { writeFile } = await import('node:fs/promises')

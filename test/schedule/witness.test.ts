@@ -2,9 +2,10 @@
 import { Cron } from 'croner'
 import fc from 'fast-check'
 import { RRuleTemporal } from 'rrule-temporal'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { type Rule, toOccurrences } from '../../src/schedule/internal.ts'
 import { count } from '../support/counts.ts'
+import { variant } from '../variant.ts'
 
 const RUNS = count({ test: 300, long: 20_000 })
 const FROM = { min: Date.UTC(2024, 0, 1), max: Date.UTC(2030, 0, 1), noInvalidDate: true }
@@ -53,35 +54,39 @@ const crons = fc
   )
   .map((fields) => fields.join(' '))
 
-test('cron expressions have the times of croner', async () => {
-  let compared = 0
-  await fc.assert(
-    fc.asyncProperty(
-      crons,
-      fc.constantFrom('UTC', 'Europe/Berlin', 'America/New_York'),
-      instants,
-      async (cron, zone, from) => {
-        const [, , , date = '', , weekday = ''] = cron.split(' ')
-        const domAndDow = date.startsWith('*') || weekday.startsWith('*')
-        const options = { paused: true, timezone: zone, fixedTimeRule: 'no-wildcard', domAndDow } as const
-        const rule = await attempt(() => toOccurrences({ cron, zone }, { now: from }))
-        const witness = await attempt(() => new Cron(cron, options))
-        if (!rule || !witness) return
-        compared += 1
-        const expected = walk(
-          {
-            next: (after) => witness.nextRun(new Date(after))?.getTime(),
-            last: (until) => witness.previousRuns(1, new Date(until + 1_000))[0]?.getTime(),
-          },
-          from,
-        )
-        expect(walk(rule, from).map(toText), `${cron} in ${zone}`).toEqual(expected.map(toText))
-      },
-    ),
-    { numRuns: RUNS },
-  )
-  expect(compared).toBeGreaterThan(RUNS / 2)
-}, 120_000)
+variant(
+  'cron expressions have the times of croner',
+  async () => {
+    let compared = 0
+    await fc.assert(
+      fc.asyncProperty(
+        crons,
+        fc.constantFrom('UTC', 'Europe/Berlin', 'America/New_York'),
+        instants,
+        async (cron, zone, from) => {
+          const [, , , date = '', , weekday = ''] = cron.split(' ')
+          const domAndDow = date.startsWith('*') || weekday.startsWith('*')
+          const options = { paused: true, timezone: zone, fixedTimeRule: 'no-wildcard', domAndDow } as const
+          const rule = await attempt(() => toOccurrences({ cron, zone }, { now: from }))
+          const witness = await attempt(() => new Cron(cron, options))
+          if (!rule || !witness) return
+          compared += 1
+          const expected = walk(
+            {
+              next: (after) => witness.nextRun(new Date(after))?.getTime(),
+              last: (until) => witness.previousRuns(1, new Date(until + 1_000))[0]?.getTime(),
+            },
+            from,
+          )
+          expect(walk(rule, from).map(toText), `${cron} in ${zone}`).toEqual(expected.map(toText))
+        },
+      ),
+      { numRuns: RUNS },
+    )
+    expect(compared).toBeGreaterThan(RUNS / 2)
+  },
+  120_000,
+)
 
 const signed = (max: number) => fc.tuple(between(1, max), fc.constantFrom(1, -1)).map(([size, sign]) => size * sign)
 const weekday = fc.constantFrom('MO', 'TU', 'WE', 'TH', 'FR', 'SA', 'SU')
@@ -122,34 +127,38 @@ const rrules = fc
       .map((parts) => [`FREQ=${freq}`, ...parts.flat()].join(';')),
   )
 
-test('calendar rules have the times of rrule-temporal', async () => {
-  let compared = 0
-  await fc.assert(
-    fc.asyncProperty(rrules, fc.constantFrom('UTC', 'Europe/Berlin'), instants, async (rrule, zone, from) => {
-      const start = '2023-03-15T09:30:00'
-      const rule = await attempt(() => toOccurrences({ rrule, zone, start }, { now: from }))
-      const rruleString = `DTSTART;TZID=${zone}:20230315T093000\nRRULE:${rrule}`
-      const witness = await attempt(
-        () => new RRuleTemporal({ rruleString, strict: true, cache: false, maxIterations: 5_000 }),
-      )
-      if (!rule || !witness) return
-      const expected = await attempt(() =>
-        walk(
-          {
-            next: (after) => witness.next(new Date(after))?.epochMilliseconds,
-            last: (until) => witness.previous(new Date(until), true)?.epochMilliseconds,
-          },
-          from,
-        ),
-      )
-      if (!expected) return
-      compared += 1
-      expect(walk(rule, from).map(toText), `${rrule} in ${zone}`).toEqual(expected.map(toText))
-    }),
-    { numRuns: RUNS },
-  )
-  expect(compared).toBeGreaterThan(RUNS / 4)
-}, 120_000)
+variant(
+  'calendar rules have the times of rrule-temporal',
+  async () => {
+    let compared = 0
+    await fc.assert(
+      fc.asyncProperty(rrules, fc.constantFrom('UTC', 'Europe/Berlin'), instants, async (rrule, zone, from) => {
+        const start = '2023-03-15T09:30:00'
+        const rule = await attempt(() => toOccurrences({ rrule, zone, start }, { now: from }))
+        const rruleString = `DTSTART;TZID=${zone}:20230315T093000\nRRULE:${rrule}`
+        const witness = await attempt(
+          () => new RRuleTemporal({ rruleString, strict: true, cache: false, maxIterations: 5_000 }),
+        )
+        if (!rule || !witness) return
+        const expected = await attempt(() =>
+          walk(
+            {
+              next: (after) => witness.next(new Date(after))?.epochMilliseconds,
+              last: (until) => witness.previous(new Date(until), true)?.epochMilliseconds,
+            },
+            from,
+          ),
+        )
+        if (!expected) return
+        compared += 1
+        expect(walk(rule, from).map(toText), `${rrule} in ${zone}`).toEqual(expected.map(toText))
+      }),
+      { numRuns: RUNS },
+    )
+    expect(compared).toBeGreaterThan(RUNS / 4)
+  },
+  120_000,
+)
 
 function toText(instant: number | undefined): string {
   return instant === undefined ? 'none' : new Date(instant).toISOString()

@@ -4,10 +4,11 @@
  */
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { build, type Plugin } from 'esbuild'
 import { ROOT } from './build.ts'
+import { toBuiltPath } from './built-library.ts'
 
 const FOLDER = join(ROOT, '.test/children')
 
@@ -23,33 +24,51 @@ const SOURCE_URLS: Plugin = {
   },
 }
 
+/** Leaves the sources of the library out: what is built of them is loaded, in which a worker of the library finds its own classes. */
+const BUILT_LIBRARY: Plugin = {
+  name: 'built-library',
+  setup: ({ onResolve }) => {
+    onResolve({ filter: /^\.\.?\/.*\.ts$/ }, ({ path, resolveDir }) => {
+      const built = toBuiltPath(resolve(resolveDir, path))
+      return built ? { path: pathToFileURL(built).href, external: true } : undefined
+    })
+  },
+}
+
 const made = new Map<string, Promise<string>>()
 
 /**
  * @param script its path; it must not ask where it is itself
  * @param options.starts paths of scripts that it starts, by names beside its own
+ * @param options.library a module of flows needs `built`, for a pool of a process which has that library
  * @param options.bare as the package is built: without what keeps each function its name, which takes time at every call
  * that makes one. The names of classes, and so of errors, may be others
  */
 export function compiled(script: string, options: CompileOptions = {}): Promise<string> {
-  const making = made.get(script) ?? compile(script, options)
-  made.set(script, making)
+  const key = `${script} ${options.library}`
+  const making = made.get(key) ?? compile(script, options)
+  made.set(key, making)
   return making
 }
 
 interface CompileOptions {
   readonly starts?: readonly string[]
   readonly bare?: boolean
+  /** `bundled`, the default: the file has in it what it needs of the library. `built`: it imports the built library. */
+  readonly library?: 'bundled' | 'built'
 }
 
-async function compile(script: string, { starts = [], bare = false }: CompileOptions): Promise<string> {
-  const digest = createHash('sha256').update(`${script} ${bare}`).digest('hex').slice(0, 8)
+async function compile(
+  script: string,
+  { starts = [], bare = false, library = 'bundled' }: CompileOptions,
+): Promise<string> {
+  const digest = createHash('sha256').update(`${script} ${bare} ${library}`).digest('hex').slice(0, 8)
   const name = `${basename(script, '.ts')}-${digest}`
   const { outputFiles } = await build({
     entryPoints: [script],
     write: false,
     bundle: true,
-    plugins: [SOURCE_URLS],
+    plugins: library === 'built' ? [BUILT_LIBRARY] : [SOURCE_URLS],
     packages: 'external',
     platform: 'node',
     target: 'node20',

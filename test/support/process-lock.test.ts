@@ -2,7 +2,8 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect } from 'vitest'
+import { usual as test, variant } from '../variant.ts'
 import { startNode } from './node-process.ts'
 import { doOnce, whenFree } from './process-lock.ts'
 
@@ -20,7 +21,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(folder, { recursive: true }))
 
-test('of processes that need the same work one does it, and the others wait for its end', async () => {
+variant('of processes that need the same work one does it, and the others wait for its end', async () => {
   const notes = join(folder, 'notes')
   // The process that had begun was killed.
   await writeFile(lock, NOBODY)

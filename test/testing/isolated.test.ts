@@ -4,12 +4,13 @@ import { expect, test } from 'vitest'
 import { input, linear, runFlow, startConductor, task } from '../../src/index.ts'
 import { runTask, workbench } from '../../src/testing/index.ts'
 import * as flows from '../conductor/isolation/flows.ts'
-import { TYPESCRIPT } from '../support/typescript.ts'
+import { compiled } from '../support/compiled.ts'
 
 const POOL = {
-  module: fileURLToPath(new URL('../conductor/isolation/flows.ts', import.meta.url)),
+  module: await compiled(fileURLToPath(new URL('../conductor/isolation/flows.ts', import.meta.url)), {
+    library: 'built',
+  }),
   max: 1,
-  execArgv: TYPESCRIPT,
 }
 
 const where = task('where', { provides: 'pid', isolate: true, execute: () => process.pid })

@@ -8,7 +8,7 @@ import type { WireBulkResult } from '../../src/ui/wire/actions.ts'
 import type { WireOverview, WireTrashGroup } from '../../src/ui/wire/board.ts'
 import type { WireJobDetail, WireJobPage } from '../../src/ui/wire/jobs.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { createDatabase } from '../support/postgres-database.ts'
 import { startRedis } from '../support/redis.ts'
 import { type Client, openClient } from './client.ts'
 
@@ -21,7 +21,7 @@ const BACKENDS: Readonly<Record<string, () => Promise<{ uri: string; stop(): Pro
     return { uri: `${server.uri}/0?prefix=ui&window=20`, stop: () => server.stop() }
   },
   postgres: async () => {
-    const server = await startPostgres({ config: { fsync: 'off' } })
+    const server = await createDatabase()
     return { uri: `${server.uri}?window=20`, stop: () => server.stop() }
   },
 }

@@ -1,5 +1,5 @@
 /** What the dashboard's API says of a board: every answer is checked by its schema, see `client.ts`. */
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, vi } from 'vitest'
 import { type JobBoard, openBoard, schedule } from '../../src/board/index.ts'
 import { memoryTestBackend } from '../../src/board/internal.ts'
 import { startConductor } from '../../src/conductor/index.ts'
@@ -11,6 +11,7 @@ import type { WireJobDetail, WireJobPage, WireJobValues } from '../../src/ui/wir
 import type { WirePicture } from '../../src/ui/wire/picture.ts'
 import type { WireSession } from '../../src/ui/wire/session.ts'
 import { delegate } from '../conductor/conducting.ts'
+import { usual as test, variant } from '../variant.ts'
 import { type Client, openClient } from './client.ts'
 
 let board: JobBoard
@@ -132,7 +133,7 @@ describe('jobs', () => {
       expect((await client.get(path)).status, path).toBe(400)
   })
 
-  test('a long board is shown as far as it is read, to those who prefer not to wait', async () => {
+  variant('a long board is shown as far as it is read, to those who prefer not to wait', async () => {
     const jobs = 20_000
     await board.postMany(Array.from({ length: jobs }, (_, n) => ({ flow: 'a', store: {}, name: `job ${n}` })))
     await using fresh = openClient({ board })
@@ -149,21 +150,25 @@ describe('jobs', () => {
     expect(whole.body.scan).not.toHaveProperty('reading')
   })
 
-  test('a bounded search says how far it is, and goes on', async () => {
-    await board.postMany(
-      Array.from({ length: 20_500 }, (_, index) => ({ flow: index === 20_200 ? 'needle' : 'hay', store: {} })),
-    )
-    const first = await read<WireJobPage>('/boards/main/jobs?q=flow:needle')
-    let [page, requests] = [first, 1]
-    while (page.scan.next !== undefined && page.jobs.length === 0) {
-      page = await read<WireJobPage>(`/boards/main/jobs?q=flow:needle&after=${page.scan.next}`)
-      requests += 1
-    }
-    expect(first.scan.next).toBeDefined()
-    expect(first.scan.looked).toBeLessThanOrEqual(20_000)
-    expect(page.jobs.map(({ flow }) => flow)).toEqual(['needle'])
-    expect(requests).toBeGreaterThan(1)
-  }, 60_000)
+  variant(
+    'a bounded search says how far it is, and goes on',
+    async () => {
+      await board.postMany(
+        Array.from({ length: 20_500 }, (_, index) => ({ flow: index === 20_200 ? 'needle' : 'hay', store: {} })),
+      )
+      const first = await read<WireJobPage>('/boards/main/jobs?q=flow:needle')
+      let [page, requests] = [first, 1]
+      while (page.scan.next !== undefined && page.jobs.length === 0) {
+        page = await read<WireJobPage>(`/boards/main/jobs?q=flow:needle&after=${page.scan.next}`)
+        requests += 1
+      }
+      expect(first.scan.next).toBeDefined()
+      expect(first.scan.looked).toBeLessThanOrEqual(20_000)
+      expect(page.jobs.map(({ flow }) => flow)).toEqual(['needle'])
+      expect(requests).toBeGreaterThan(1)
+    },
+    60_000,
+  )
 })
 
 describe('a job', () => {

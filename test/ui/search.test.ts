@@ -1,9 +1,10 @@
 /** The language of the search box. */
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { InvalidArgument } from '../../src/core/errors.ts'
 import { matches, namesUuid, type Searched } from '../../src/ui/search/match.ts'
 import { parseSearch } from '../../src/ui/search/parse.ts'
+import { usual as test, variant } from '../variant.ts'
 
 const JOB: Searched = {
   ...{
@@ -104,7 +105,7 @@ test.each([
   expect(namesUuid(parseSearch(text))).toBe(expected)
 })
 
-test('whatever is typed, it is understood or refused; and it never takes long', () => {
+variant('whatever is typed, it is understood or refused; and it never takes long', () => {
   const piece = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 30 }),
     fc.constantFrom(

@@ -1,10 +1,11 @@
 /** Clients that are slow on purpose, against the server of `jobboard ui`: each is cut off after a time, and costs little until then. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { afterAll, beforeAll, test } from 'vitest'
+import { afterAll, beforeAll } from 'vitest'
 import { type JobBoard, openBoard } from '../../src/board/index.ts'
 import { dashboard } from '../../src/ui/index.ts'
 import { type DashboardServer, serveDashboard } from '../../src/ui/server.ts'
+import { usual as test, variant } from '../variant.ts'
 
 let board: JobBoard
 let server: DashboardServer
@@ -68,11 +69,12 @@ test.concurrent('one that sends its body byte by byte gets an error, and is cut 
   expect(board.paused).toBe(false)
 })
 
-test.concurrent('a thousand connections that send nothing do not keep another client from an answer', async ({
-  expect,
-}) => {
-  const waiting = await Promise.all(Array.from({ length: 1_000 }, open))
-  const response = await fetch(`http://127.0.0.1:${server.port}/api/v1/session`)
-  expect(response.status).toBe(200)
-  for (const socket of waiting) socket.destroy()
-})
+variant.concurrent(
+  'a thousand connections that send nothing do not keep another client from an answer',
+  async ({ expect }) => {
+    const waiting = await Promise.all(Array.from({ length: 1_000 }, open))
+    const response = await fetch(`http://127.0.0.1:${server.port}/api/v1/session`)
+    expect(response.status).toBe(200)
+    for (const socket of waiting) socket.destroy()
+  },
+)

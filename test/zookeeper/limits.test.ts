@@ -1,10 +1,11 @@
 import { pino } from 'pino'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { InvalidArgument } from '../../src/core/errors.ts'
 import { ZooKeeper } from '../../src/zookeeper/index.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { startProxy } from '../support/proxy.ts'
 import { startZooKeeper } from '../support/zookeeper.ts'
+import { usual as test, variant } from '../variant.ts'
 import { connected, failureOf, portOf, reaches, sessionOf } from './clients.ts'
 import { type Asked, reply, startFakeServer } from './fake-server.ts'
 
@@ -101,7 +102,7 @@ describe.skipIf(!zookeeperHosts)('hosts', () => {
     expect(client.counters().faults).toEqual({ moved: 1 })
   })
 
-  test('that take no more connections from here are reported as such', async () => {
+  variant('that take no more connections from here are reported as such', async () => {
     await using server = await startZooKeeper({ config: { maxClientCnxns: 1 } })
     await using first = await connected({ hosts: server.hosts })
     const second = new ZooKeeper({ hosts: server.hosts })
@@ -110,7 +111,7 @@ describe.skipIf(!zookeeperHosts)('hosts', () => {
     expect(first.state).toBe('connected')
   })
 
-  test('that know less than the session are reported as such', async () => {
+  variant('that know less than the session are reported as such', async () => {
     const warnings: string[] = []
     const log = pino({ level: 'warn' }, { write: (line: string) => warnings.push(line) })
     await using server = await startZooKeeper()

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { ReadOnlyServer, ZooKeeper } from '../../src/zookeeper/index.ts'
 import { type Ensemble, type EnsembleServer, startEnsemble } from '../support/ensemble.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
+import { usual as test, variant } from '../variant.ts'
 import { failureOf, reaches, sessionOf, text } from './clients.ts'
 
 describe.skipIf(!zookeeperHosts)('a server that has lost its quorum', () => {
@@ -29,7 +30,7 @@ describe.skipIf(!zookeeperHosts)('a server that has lost its quorum', () => {
 
   afterAll(() => ensemble?.stop())
 
-  test('is refused by a client that did not ask for it, with the possible reason', async () => {
+  variant('is refused by a client that did not ask for it, with the possible reason', async () => {
     const client = new ZooKeeper({ hosts: alone.hosts })
     const error = await failureOf(client.connect({ timeout: '2s' }))
     expect(error).toMatchObject({ name: 'NotConnected', cause: { name: 'HungUp' } })

@@ -1,13 +1,14 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { InvalidArgument } from '../../src/core/errors.ts'
 import { BadArguments, BadVersion, NoAuth, ReconfigRefused } from '../../src/zookeeper/index.ts'
 import { startEnsemble } from '../support/ensemble.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { freePort } from '../support/ports.ts'
+import { usual as test, variant } from '../variant.ts'
 import { connected, failureOf } from './clients.ts'
 
 describe.skipIf(!zookeeperHosts)('the members of an ensemble', () => {
-  test('are read and changed while it runs', async () => {
+  variant('are read and changed while it runs', async () => {
     const config = { reconfigEnabled: true, standaloneEnabled: false, skipACL: 'yes' }
     await using ensemble = await startEnsemble({ servers: 1, config })
     await using client = await connected({ hosts: `${ensemble.hosts}/nowhere` })
@@ -30,7 +31,7 @@ describe.skipIf(!zookeeperHosts)('the members of an ensemble', () => {
     expect(await failureOf(client.reconfig({}))).toBeInstanceOf(InvalidArgument)
   })
 
-  test('are changed by those who may', async () => {
+  variant('are changed by those who may', async () => {
     await using ensemble = await startEnsemble({
       servers: 1,
       config: { reconfigEnabled: true, standaloneEnabled: false },

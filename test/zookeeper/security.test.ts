@@ -1,5 +1,5 @@
 import { type Logger, pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { NotConnected } from '../../src/core/errors.ts'
 import { AuthFailed, NoAuth, ZooKeeper, type ZooKeeperOptions } from '../../src/zookeeper/index.ts'
 import { type Authority, createAuthority } from '../support/certificates.ts'
@@ -7,6 +7,7 @@ import { expireSession } from '../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { startProxy } from '../support/proxy.ts'
 import { type SecureZooKeeper, startSecureZooKeeper } from '../support/zookeeper-secure.ts'
+import { usual as test, variant } from '../variant.ts'
 import { connected, failureOf, portOf, reaches, sessionOf, text } from './clients.ts'
 
 const BOB = { username: 'bob', password: 's3cret "and\\more' }
@@ -48,7 +49,7 @@ describe.skipIf(!zookeeperHosts)('security', () => {
       expect((await client.getData(path)).stat).toMatchObject({ version: 1, dataLength: 300_000 })
     })
 
-    test('refuses a server whose certificate is of another authority', async () => {
+    variant('refuses a server whose certificate is of another authority', async () => {
       await using other = await createAuthority()
       const message = await refusal({ hosts: server.secureHosts, tls: { ca: other.cert } })
       expect(message).toContain(`${server.secureHosts}: the server's certificate is not trusted`)
@@ -56,7 +57,7 @@ describe.skipIf(!zookeeperHosts)('security', () => {
       expect(await refusal({ hosts: server.secureHosts, tls: {} })).toContain('is not trusted')
     })
 
-    test('refuses a certificate for another host, unless that name is expected', async () => {
+    variant('refuses a certificate for another host, unless that name is expected', async () => {
       const hosts = `127.0.0.1:${server.securePort}`
       expect(await refusal({ hosts, tls: { ca: authority.cert } })).toContain('127.0.0.1')
       const elsewhere = { ca: authority.cert, servername: 'elsewhere.example' }
@@ -66,7 +67,7 @@ describe.skipIf(!zookeeperHosts)('security', () => {
       expect([named.state, trusting.state]).toEqual(['connected', 'connected'])
     })
 
-    test('shows a certificate where one is asked for, and without it has no session', async () => {
+    variant('shows a certificate where one is asked for, and without it has no session', async () => {
       await using strict = await startSecureZooKeeper({ authority, clientAuth: 'need', users: USERS })
       const { secureHosts: hosts } = strict
       const ca = authority.cert
@@ -146,7 +147,7 @@ describe.skipIf(!zookeeperHosts)('security', () => {
       expect(await client.whoAmI()).toContainEqual({ scheme: 'sasl', id: 'bob' })
     })
 
-    test('is demanded by servers that are configured to', async () => {
+    variant('is demanded by servers that are configured to', async () => {
       await using strict = await startSecureZooKeeper({
         authority,
         clientAuth: 'none',

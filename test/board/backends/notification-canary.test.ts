@@ -1,12 +1,13 @@
 /** Notifications of the server that do not arrive are noticed, on real servers behind a proxy that drops them; late ones are no alarm. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, vi } from 'vitest'
 import type { HealthEvent } from '../../../src/board/backend.ts'
 import { NotificationCanary } from '../../../src/board/backends/notification-canary.ts'
 import type { JobBoard } from '../../../src/board/index.ts'
 import { startPostgres } from '../../support/postgres.ts'
 import { startRedis } from '../../support/redis.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { nextEvent } from '../events.ts'
 import { postgresPlaceOn } from './postgres/boards.ts'
 import { redisPlace } from './redis/places.ts'
@@ -131,7 +132,7 @@ test('a board on Postgres notices that its notifications are dropped, and that t
   await expectToNotice(board, other)
 })
 
-test('a board on Redis notices that its messages are dropped, and that they come again', async () => {
+variant('a board on Redis notices that its messages are dropped, and that they come again', async () => {
   await using server = await startRedis()
   await using place = await redisPlace(server)
   await using proxy = await startFilter({ port: server.port, keep: withoutMessages })

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { JobBoard } from '../../../src/board/index.ts'
 import { zookeeperHosts } from '../../support/namespace.ts'
-import { startPostgres } from '../../support/postgres.ts'
+import { createDatabase } from '../../support/postgres-database.ts'
 import { startRedis } from '../../support/redis.ts'
 import { zookeeperPlace } from '../boards.ts'
 import { postgresPlaceOn } from './postgres/boards.ts'
@@ -54,7 +54,7 @@ test('on Redis', async () => {
 })
 
 test('on Postgres', async () => {
-  await using server = await startPostgres({ config: { fsync: 'off' } })
+  await using server = await createDatabase()
   await using place = await postgresPlaceOn(server.uri)
   await using board = await place.open()
   await checkLeftOut(board, async () => {

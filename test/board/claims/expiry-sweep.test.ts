@@ -8,7 +8,7 @@ import { Expirer, type ExpirerOptions } from '../../../src/board/claims/expirer.
 import { LiveView } from '../../../src/board/view/live-view.ts'
 import { parseUri } from '../../../src/core/uri.ts'
 import { namespace } from '../../support/namespace.ts'
-import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
+import { createDatabase, type PostgresDatabase } from '../../support/postgres-database.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 import { all } from '../jobs.ts'
 
@@ -155,9 +155,9 @@ async function readAll(backend: Backend) {
 }
 
 describe('on Postgres', () => {
-  let server: PostgresServer
+  let server: PostgresDatabase
   beforeAll(async () => {
-    server = await startPostgres({ config: { fsync: 'off' } })
+    server = await createDatabase()
   })
   afterAll(() => server?.stop())
 

@@ -1,12 +1,13 @@
 /** Callers that wait for jobs on a busy board: they stop receiving its changes, and find what stays. */
 import { randomUUID } from 'node:crypto'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, vi } from 'vitest'
 import { JobBoard } from '../../../src/board/api/job-board.ts'
 import type { UnclaimedJobs } from '../../../src/board/backend.ts'
 import { MemoryBackend, memorySpace } from '../../../src/board/backends/memory/index.ts'
 import { ChangeBudget } from '../../../src/board/claims/change-budget.ts'
 import type { Posting } from '../../../src/board/model/posting.ts'
 import { createDeferred, type Deferred } from '../../../src/core/async/abort.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { rejectionOf } from '../events.ts'
 
 /** More jobs than the budget of a waiting process allows. */
@@ -174,7 +175,7 @@ test('a delayed job whose cancel was requested is found at once', async () => {
   expect(claim).toMatchObject({ job: { uuid }, cancelled: { aborted: true } })
 })
 
-test('a new caller finds a job that the polling has rejected', async () => {
+variant('a new caller finds a job that the polling has rejected', async () => {
   await using boards = await openBoards()
   const { backend, waiting, busy, postMany } = boards
   const stop = new AbortController()

@@ -1,9 +1,10 @@
 import fc from 'fast-check'
 import { Packr } from 'msgpackr'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { decodePosting, encodePosting, makePosting } from '../../../src/board/model/posting.ts'
 import { encode } from '../../../src/core/codec.ts'
 import { InvalidPosting, PayloadTooLarge } from '../../../src/core/errors.ts'
+import { usual as test, variant } from '../../variant.ts'
 
 const uuid = '00000000-0000-7000-8000-000000000000'
 const posting = makePosting({ name: 'job', details: { flow: 'flow', store: { at: new Date(5) } }, uuid })
@@ -75,7 +76,7 @@ describe('decoding', () => {
 
   const anything = fc.anything({ withBigInt: true, withDate: true, withMap: true, withSet: true, withTypedArray: true })
 
-  test('nor for a record whose fields are anything', () => {
+  variant('nor for a record whose fields are anything', () => {
     const packr = new Packr({ useRecords: false, moreTypes: true, largeBigIntToString: true })
     const fields = ['uuid', 'name', 'details', 'book', 'priority', 'size', 'maxAttempts', 'format', 'runs', 'attempts']
     const changed = fc.tuple(fc.constantFrom(...fields), anything)

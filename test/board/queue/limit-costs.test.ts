@@ -1,8 +1,9 @@
 /** What a claim costs beside very many jobs that wait for limits: counted in comparisons, of which every move of a group needs some. */
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, vi } from 'vitest'
 import type { JobEntry } from '../../../src/board/model/entry.ts'
 import type { LimitRule } from '../../../src/board/model/limits.ts'
 import type { ClaimQueue } from '../../../src/board/queue/queue.ts'
+import { variant } from '../../variant.ts'
 import { change, createEntry, createQueue, everything } from './entries.ts'
 
 const counted = vi.hoisted(() => ({ comparisons: 0 }))
@@ -80,7 +81,7 @@ const fairTenants = (key: string): LimitRule | undefined =>
 const A_FEW = 500
 
 describe('a claim beside 5,000 jobs that wait costs a few comparisons', () => {
-  test.each<[string, (key: string) => LimitRule | undefined, (job: number) => string[]]>([
+  variant.each<[string, (key: string) => LimitRule | undefined, (job: number) => string[]]>([
     [
       'where 200 keys take turns, each with slots',
       (key) => ({ ...fairTenants(key), concurrency: 1 }),

@@ -1,8 +1,9 @@
 /** Jobs that wait for limits: which may start, in which order, and that the others cost nothing. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { JobEntry } from '../../../src/board/model/entry.ts'
 import type { LimitRule, LimitRules } from '../../../src/board/model/limits.ts'
 import type { ClaimQueue } from '../../../src/board/queue/queue.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { change, claimable, createEntry, createQueue, type EntryOptions, entryNames, everything } from './entries.ts'
 
 const NOW = 1_800_000_000_000
@@ -247,7 +248,7 @@ describe('tokens', () => {
 describe('100,000 jobs of one key without room', () => {
   const MANY = 100_000
 
-  test('cost the others nothing, and are not looked at', () => {
+  variant('cost the others nothing, and are not looked at', () => {
     const entries = Array.from({ length: MANY }, (_, n) => limited(`many${n}`, ['full']))
     const others = Array.from({ length: 200 }, (_, n) => limited(`other${n}`, [`own/${n % 20}`]))
     const rules = Object.fromEntries(others.map((_, n) => [`own/${n}`, { concurrency: 100 }]))
@@ -262,7 +263,7 @@ describe('100,000 jobs of one key without room', () => {
     expect(looked).toBe(5)
   })
 
-  test('start one after the other without a look at the rest', () => {
+  variant('start one after the other without a look at the rest', () => {
     const entries = Array.from({ length: MANY }, (_, n) => limited(`many${n}`, ['one']))
     const queue = queueOf({ one: { concurrency: 1 } }, entries)
     let looked = 0

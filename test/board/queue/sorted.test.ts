@@ -1,8 +1,9 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { SortedList } from '../../../src/board/queue/sorted.ts'
 import { Threshold, type ThresholdBound } from '../../../src/board/queue/threshold.ts'
 import { compareNumbers } from '../../../src/core/time.ts'
+import { usual as test, variant } from '../../variant.ts'
 
 interface Item {
   readonly key: number
@@ -67,7 +68,7 @@ describe('a sorted list', () => {
 })
 
 describe('a threshold', () => {
-  test('lets pass what is before its bound, and reports each change once, wherever the bound goes', () => {
+  variant('lets pass what is before its bound, and reports each change once, wherever the bound goes', () => {
     const bound: fc.Arbitrary<ThresholdBound<Item>> = fc.oneof(item, fc.constantFrom('all' as const, 'none' as const))
     const step = fc.oneof(
       fc.record({ kind: fc.constant('add' as const), item }),

@@ -1,10 +1,11 @@
 /** A listing is taken in in steps: what happens between two of them must neither be lost nor be applied before the rest of the listing. */
 import { randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import type { BoardChange } from '../../../src/board/backend.ts'
 import { openBoard } from '../../../src/board/index.ts'
 import { Resync } from '../../../src/board/view/resync.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { claimAll, namesOn, refresh } from '../jobs.ts'
 
 const posted = (id: string): BoardChange => ({ kind: 'posted', id })
@@ -72,35 +73,38 @@ test('a view that is closed between two steps takes in no more', async () => {
   expect(resync.isDone).toBe(false)
 })
 
-test('of a long board that changes while its view is opened, the view shows what is there, and listeners learn how jobs end', async () => {
-  const uri = `memory:${randomUUID()}`
-  await using here = await openBoard(uri)
-  await using there = await openBoard(uri)
-  await there.postMany(Array.from({ length: 9_000 }, (_, n) => ({ flow: 'a', store: {}, name: `job ${n}` })))
-  using _there = await there.view()
-  const ended: string[] = []
-  here.on('consumed', ({ job }) => ended.push(job.name))
-  const opening = here.view()
-  let isOpen = false
-  void opening.then(() => {
-    isOpen = true
-  })
-  const consumed: string[] = []
-  let rounds = 0
-  for (; !isOpen; rounds += 1) {
-    await there.post('a', {}, { name: `late ${rounds}` })
-    const [one, other] = await claimAll(there, 2)
-    await one.consume()
-    await other?.abandon()
-    consumed.push(one.job.name)
-    await nextTurn()
-  }
-  using _here = await opening
-  expect(rounds).toBeGreaterThan(4)
-  await refresh(here)
-  expect(new Set(await namesOn(here))).toEqual(new Set(await namesOn(there)))
-  expect(here.jobCount).toBe(9_000)
-  // Those that ended before the listing are not seen here.
-  expect(consumed.slice(-ended.length)).toEqual(ended)
-  expect(ended.length).toBeGreaterThan(0)
-})
+variant(
+  'of a long board that changes while its view is opened, the view shows what is there, and listeners learn how jobs end',
+  async () => {
+    const uri = `memory:${randomUUID()}`
+    await using here = await openBoard(uri)
+    await using there = await openBoard(uri)
+    await there.postMany(Array.from({ length: 9_000 }, (_, n) => ({ flow: 'a', store: {}, name: `job ${n}` })))
+    using _there = await there.view()
+    const ended: string[] = []
+    here.on('consumed', ({ job }) => ended.push(job.name))
+    const opening = here.view()
+    let isOpen = false
+    void opening.then(() => {
+      isOpen = true
+    })
+    const consumed: string[] = []
+    let rounds = 0
+    for (; !isOpen; rounds += 1) {
+      await there.post('a', {}, { name: `late ${rounds}` })
+      const [one, other] = await claimAll(there, 2)
+      await one.consume()
+      await other?.abandon()
+      consumed.push(one.job.name)
+      await nextTurn()
+    }
+    using _here = await opening
+    expect(rounds).toBeGreaterThan(4)
+    await refresh(here)
+    expect(new Set(await namesOn(here))).toEqual(new Set(await namesOn(there)))
+    expect(here.jobCount).toBe(9_000)
+    // Those that ended before the listing are not seen here.
+    expect(consumed.slice(-ended.length)).toEqual(ended)
+    expect(ended.length).toBeGreaterThan(0)
+  },
+)

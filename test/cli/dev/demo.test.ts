@@ -1,11 +1,11 @@
 /** `jobboard demo`: a job changes hands, nothing of it is done twice but what was stopped in the middle, nothing is left. */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from 'vitest'
 import type { DemoEvent } from '../../../src/cli/dev/demo/play.ts'
 import type { DemoSummary } from '../../../src/cli/dev/demo/summary.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
-import { rowsOf } from '../../tiers.ts'
+import { usual as test, testRows, variant } from '../../variant.ts'
 import { type CliFolder, createCliFolder, jsonLines, killRemaining } from '../workplace.ts'
 
 const TASKS = ['fetch', 'resize', 'pack']
@@ -35,11 +35,12 @@ function isSummary(value: unknown): value is DemoSummary {
   return (value as { event?: unknown }).event === 'summary'
 }
 
-test.each(
-  rowsOf({
-    usual: [['in a file', ['demo', '--json'], /^sqlite:/]],
-    variants: [['on a ZooKeeper', ['demo', '--zookeeper', '--json'], /^zookeeper:/]],
-  }),
+testRows<[string, string[], RegExp]>(
+  [
+    ['in a file', ['demo', '--json'], /^sqlite:/],
+    ['on a ZooKeeper', ['demo', '--zookeeper', '--json'], /^zookeeper:/],
+  ],
+  ([where]) => where === 'in a file',
 )('%s one conductor is killed, the other goes on where it stopped', async (_, command, board) => {
   const { exitCode, stdout, stderr } = await place.spawned(command, { env })
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
@@ -70,11 +71,14 @@ test.each(
 })
 
 describe('nothing is left', () => {
-  test.each([
-    ['SIGINT', 'posted 6 jobs', ['demo']],
-    ['SIGTERM', 'killed by SIGKILL', ['demo']],
-    ['SIGINT', 'a ZooKeeper from', ['demo', '--zookeeper']],
-  ] as const)('by %s after %j', async (signal, words, command) => {
+  testRows(
+    [
+      ['SIGINT', 'posted 6 jobs', ['demo']],
+      ['SIGTERM', 'killed by SIGKILL', ['demo']],
+      ['SIGINT', 'a ZooKeeper from', ['demo', '--zookeeper']],
+    ] as const,
+    ([, words]) => words === 'posted 6 jobs',
+  )('by %s after %j', async (signal, words, command) => {
     const running = place.start([...command], { env })
     await running.says(words)
     expect((await leftOvers()).length).toBeGreaterThan(1)
@@ -95,7 +99,7 @@ describe('nothing is left', () => {
     await expect.poll(leftOvers, { timeout: 10_000 }).toEqual([])
   })
 
-  test('where its reader goes away', async () => {
+  variant('where its reader goes away', async () => {
     const running = place.start(['demo'], { env })
     await running.says('an SQLite file')
     running.process.stdout.destroy()
@@ -120,7 +124,7 @@ describe('on a board that is named', () => {
   })
   afterAll(() => server.stop())
 
-  test('what it did can be looked at afterwards', async () => {
+  variant('what it did can be looked at afterwards', async () => {
     const board = `${server.uri}/0?prefix=kept`
     const named = { PATH: process.env['PATH'] ?? '', NO_COLOR: '1', JOBBOARD_PERSISTENCE: place.persistence }
     // The user's config file is for the user's conductors.
@@ -139,7 +143,7 @@ describe('on a board that is named', () => {
     expect((await place.bare(['jobs', '--board', board])).stdout).toBe(`no jobs on ${board}\n`)
   })
 
-  test('Ctrl-C takes its jobs away, also the one whose owner is dead', async () => {
+  variant('Ctrl-C takes its jobs away, also the one whose owner is dead', async () => {
     const board = `${server.uri}/0?prefix=interrupted`
     const running = place.start(['demo', '--board', board], { env })
     await running.says('killed by SIGKILL')

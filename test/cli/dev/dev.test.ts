@@ -1,8 +1,9 @@
 /** `jobboard dev`: a server that is there while the command runs, and nothing of it afterwards. */
 import { chmod, mkdir, readdir, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, expect } from 'vitest'
 import { openBoard } from '../../../src/index.ts'
+import { usual as test, testRows, variant } from '../../variant.ts'
 import { type CliFolder, createCliFolder, killRemaining } from '../workplace.ts'
 
 let place: CliFolder
@@ -19,7 +20,7 @@ async function leftOvers(before: readonly string[] = []): Promise<string[]> {
   return folders.filter((name) => !before.includes(name))
 }
 
-test('a ZooKeeper serves until SIGTERM, or until it is killed', async () => {
+variant('a ZooKeeper serves until SIGTERM, or until it is killed', async () => {
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     const before = await leftOvers()
     const running = place.start(['dev', '--zookeeper'])
@@ -50,10 +51,13 @@ import { input, linear, task } from 'jobboard'
 export const flow = linear('${name}', input(), task('say', { execute: async () => console.log('said by ${name}') }))
 `
 
-test.each([
-  ['a file', []],
-  ['a ZooKeeper', ['--zookeeper', '--ui']],
-])(
+testRows<[string, string[]]>(
+  [
+    ['a file', []],
+    ['a ZooKeeper', ['--zookeeper', '--ui']],
+  ],
+  ([where]) => where === 'a file',
+)(
   'on %s there are a dashboard, and a conductor that is started anew when its flows change',
   async (_, options) => {
     const before = await leftOvers()
@@ -84,7 +88,7 @@ test.each([
   200_000,
 )
 
-test('the file is kept between starts, and --fresh begins anew', async () => {
+variant('the file is kept between starts, and --fresh begins anew', async () => {
   const post = async (options: readonly string[]) => {
     const running = place.start(['dev', ...options])
     await running.says('export JOBBOARD_PERSISTENCE=')

@@ -9,7 +9,7 @@ import { conductorView } from '../../../src/views/index.ts'
 import { ACL, digestId, PERMISSION, ZooKeeper } from '../../../src/zookeeper/index.ts'
 import { zookeeperHosts } from '../../support/namespace.ts'
 import { freePort } from '../../support/ports.ts'
-import { startPostgres } from '../../support/postgres.ts'
+import { createDatabase } from '../../support/postgres-database.ts'
 import { connected } from '../../zookeeper/clients.ts'
 import { type CliFolder, createCliFolder, jsonLines } from '../workplace.ts'
 
@@ -79,7 +79,7 @@ describe('a board that is well', () => {
   })
 
   test('on Postgres', async () => {
-    await using server = await startPostgres()
+    await using server = await createDatabase()
     const board = `${server.uri}?board=cli`
     await using _board = await openBoard(board)
     await using _persistence = await openPersistence(server.uri)

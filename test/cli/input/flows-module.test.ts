@@ -1,10 +1,11 @@
 /** Where flows come from: JavaScript and TypeScript, paths and packages, and what is said when there are none. */
 import { chmod, cp, mkdir, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, describe, expect } from 'vitest'
 import { openBoard } from '../../../src/index.ts'
 import { all } from '../../board/jobs.ts'
 import { ROOT } from '../../support/build.ts'
+import { usual as test, testRows, variant } from '../../variant.ts'
 import { type CliFolder, createCliFolder, FLOWS, killRemaining } from '../workplace.ts'
 
 afterAll(killRemaining)
@@ -43,14 +44,14 @@ describe('JavaScript', () => {
     expect(await place.jobboard(['post', 'refused', '--flows', module])).toMatchObject({ exitCode: 0, stderr: '' })
   })
 
-  test('CommonJS in a process that has not imported the library before', async () => {
+  variant('CommonJS in a process that has not imported the library before', async () => {
     await using place = await createCliFolder()
     await place.write('flows.cjs', commonJs)
     const ran = await place.jobboard(['run', 'hello', '--alone', '--flows', './flows.cjs', ...STORE])
     expect(ran).toMatchObject({ exitCode: 0 })
   })
 
-  test('flows and errors of another copy of the library', async () => {
+  variant('flows and errors of another copy of the library', async () => {
     await using place = await createCliFolder()
     const copy = join(place.cwd, 'app/node_modules/jobboard')
     await cp(join(ROOT, 'dist'), join(copy, 'dist'), { recursive: true })
@@ -64,10 +65,13 @@ describe('JavaScript', () => {
 })
 
 describe('TypeScript', () => {
-  test.each([
-    ['in a package of modules', '{"type":"module"}'],
-    ['without a word about modules', '{}'],
-  ])('%s', async (_, manifest) => {
+  testRows(
+    [
+      ['in a package of modules', '{"type":"module"}'],
+      ['without a word about modules', '{}'],
+    ],
+    ([what]) => what === 'in a package of modules',
+  )('%s', async (_, manifest) => {
     await using place = await createCliFolder({ tsx: true })
     await place.write('package.json', manifest)
     await place.write('flows.ts', TYPED)
@@ -78,7 +82,7 @@ describe('TypeScript', () => {
     await runs(place, 'flows.ts', 'hello', 'COMPLETE')
   })
 
-  test('with a codec in JavaScript that says nothing about modules', async () => {
+  variant('with a codec in JavaScript that says nothing about modules', async () => {
     await using place = await createCliFolder({ tsx: true })
     await place.write('flows.ts', TYPED)
     await place.write('words.ts', WORDS)
@@ -285,7 +289,7 @@ export const hooks = {
   failed: ({ settled }) => console.log('failed:', settled),
 }
 `
-  test('of the module are those of the conductor; a hook for each release needs its name', async () => {
+  variant('of the module are those of the conductor; a hook for each release needs its name', async () => {
     await using place = await createCliFolder()
     await place.write('flows.mjs', MODULE)
     const args = ['conductor', '--flows', 'flows.mjs', '--max-jobs', '1', '--log-level', 'silent']

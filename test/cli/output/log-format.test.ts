@@ -1,7 +1,8 @@
 /** The log of a daemon for people: through pino-pretty, without what a terminal would take for commands. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { openLogStream } from '../../../src/cli/output/log-format.ts'
 import { openBoard } from '../../../src/index.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { type CliFolder, createCliFolder, FLOWS } from '../workplace.ts'
 
 describe('the format auto', () => {
@@ -40,7 +41,7 @@ describe('jobboard conductor', () => {
     expect(stderr).not.toContain('\u001b')
   })
 
-  test('logs JSON lines in a pipe, and where the file says so', async () => {
+  variant('logs JSON lines in a pipe, and where the file says so', async () => {
     const lines = async (args: readonly string[] = []) => {
       const { exitCode, stderr } = await place.spawned([...burst, ...args])
       expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 })

@@ -3,9 +3,10 @@ import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
-import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, expect } from 'vitest'
 import { openBoard, openPersistence } from '../../../src/index.ts'
 import { MAIN } from '../../support/build.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { type CliFolder, createCliFolder, FLOWS, jsonLines, killRemaining } from '../workplace.ts'
 
 let place: CliFolder
@@ -235,7 +236,7 @@ test('filters, and the order of priorities', async () => {
   expect(await names('--flow', 'other')).toEqual([])
 })
 
-test('a reader that goes away ends it without a word', async () => {
+variant('a reader that goes away ends it without a word', async () => {
   const script = '{ "$NODE" "$MAIN" --help; echo "code $?" >&2; } | true'
   const env = { ...process.env, NODE: process.execPath, MAIN }
   const { stderr } = await promisify(execFile)('/bin/sh', ['-c', script], { env })
@@ -250,7 +251,7 @@ test('a reader that goes away ends it without a word', async () => {
   expect(await jobs.ended).toMatchObject({ exitCode: 0, stderr: '' })
 })
 
-test('a conductor goes on when its output is not read', async () => {
+variant('a conductor goes on when its output is not read', async () => {
   await using board = await openBoard(place.board)
   const job = await board.post('hello', { name: 'Ada' })
   const conductor = place.start(['conductor', '--flows', 'flows.js', '--log-level', 'silent'])

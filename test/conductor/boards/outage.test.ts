@@ -1,12 +1,13 @@
 /** A conductor on three boards of three kinds, with real servers: one of them is killed, and comes back. */
 import { pino } from 'pino'
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished } from 'vitest'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { type JobBoard, openBoard } from '../../../src/index.ts'
 import { namespace } from '../../support/namespace.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../support/zookeeper.ts'
+import { rowsOf, usual as test, variant } from '../../variant.ts'
 import { singleTaskFlow, startTestConductor } from '../conducting.ts'
 
 const KINDS = ['ZooKeeper', 'Postgres', 'Redis'] as const
@@ -96,7 +97,7 @@ async function scene() {
 
 type PromiseWithResolvers = ReturnType<typeof createDeferred<void>>
 
-test('a server that does not answer holds up no job of the other boards', LIMIT, async () => {
+variant('a server that does not answer holds up no job of the other boards', LIMIT, async () => {
   const places = uris()
   const { flow, start } = await scene()
   const boards = {
@@ -117,7 +118,10 @@ test('a server that does not answer holds up no job of the other boards', LIMIT,
   expect(await (await boards.Redis.post(flow, { n: 5 })).wait()).toBe('COMPLETE')
 })
 
-describe.each(KINDS)('%s is killed', (victim) => {
+/** Each kind of server by itself: `npm test` kills one of them. */
+const VICTIMS = rowsOf({ usual: KINDS.slice(0, 1), variants: KINDS.slice(1) })
+
+describe.each(VICTIMS)('%s is killed', (victim) => {
   const others = KINDS.filter((kind) => kind !== victim)
 
   test('jobs of the other boards go on, those of its board follow when it is back', LIMIT, async () => {

@@ -1,6 +1,6 @@
 /** A conductor on several boards: which jobs it claims next, the slots that they share, and what is refused. */
 import { pino } from 'pino'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, vi } from 'vitest'
 import type { JobBoard } from '../../../src/board/index.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { InvalidArgument, NotConnected } from '../../../src/core/errors.ts'
@@ -14,6 +14,7 @@ import {
 } from '../../../src/index.ts'
 import { refresh } from '../../board/jobs.ts'
 import { freePort } from '../../support/ports.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { boards, singleTaskFlow, startTestConductor } from '../conducting.ts'
 
 const nothing = singleTaskFlow('nothing', () => 1)
@@ -361,7 +362,7 @@ describe('a board that cannot be reached at the start', () => {
     expect(await runAll([away, a])).toEqual(['a', 'a', 'a'])
   })
 
-  test('none of them: says which', async () => {
+  variant('none of them: says which', async () => {
     const uris = [`redis://127.0.0.1:${await freePort()}/0`, `redis://127.0.0.1:${await freePort()}/0`]
     const starting = startConductor({ boards: uris, persistence: 'memory:', flows: [nothing] })
     await expect(starting).rejects.toThrow(NotConnected)

@@ -4,8 +4,9 @@ import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { ensureBuilt, ROOT } from '../../support/build.ts'
+import { usual as test, variant } from '../../variant.ts'
 
 /** A timer that keeps nothing alive: it fires only where something else does. */
 const LATER = 'setTimeout(end, 50).unref()'
@@ -20,7 +21,7 @@ const rest = linear('rest', input(), nap)
 const places = { persistence: 'memory:', flows: [rest] }
 `
 
-test('a process that waits for a job that is never done is not ended by Node', async () => {
+variant('a process that waits for a job that is never done is not ended by Node', async () => {
   const { stdout, exitCode } = await run(`
     const board = await openBoard('memory:')
     const job = await board.post('nobody', {})
@@ -81,7 +82,7 @@ test('runConductor logs by itself, and its signals drain and then abort', async 
   ])
 })
 
-test('SIGUSR2 pauses runConductor, and has it go on', async () => {
+variant('SIGUSR2 pauses runConductor, and has it go on', async () => {
   const { stdout, stderr, exitCode } = await run(`
     const board = await openBoard('memory:')
     const quick = linear('quick', input(), task('quick', { execute: () => console.log('ran') }))
@@ -108,7 +109,7 @@ test('SIGUSR2 pauses runConductor, and has it go on', async () => {
   expect(stderr).toContain('"SIGUSR2: the conductor is paused"')
 })
 
-test('SIGUSR2 that comes before the conductor has started pauses it then', async () => {
+variant('SIGUSR2 that comes before the conductor has started pauses it then', async () => {
   const { stdout, exitCode } = await run(`
     const running = runConductor({
       ...places,
@@ -123,7 +124,7 @@ test('SIGUSR2 that comes before the conductor has started pauses it then', async
   expect({ stdout, exitCode }).toEqual({ stdout: 'paused\n', exitCode: 0 })
 })
 
-test('a misspelt option of runConductor is refused', async () => {
+variant('a misspelt option of runConductor is refused', async () => {
   const { stdout } = await run(`
     await runConductor({ ...places, board: 'memory:', drainTimout: '1s' }).catch((error) => console.log(error.message))`)
   expect(stdout).toBe('runConductor has no option "drainTimout"; did you mean drainTimeout?\n')

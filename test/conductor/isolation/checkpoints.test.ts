@@ -1,14 +1,15 @@
 /** Checkpoints of tasks in child processes: the run of their conductor writes them, and the next child finds them. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { expect, test, vi } from 'vitest'
+import { expect, vi } from 'vitest'
 import { type ConductorPool, openBoard, openPersistence, runFlow, startConductor, track } from '../../../src/index.ts'
 import { newFile } from '../../pool/pools.ts'
-import { TYPESCRIPT } from '../../support/typescript.ts'
+import { compiled } from '../../support/compiled.ts'
+import { usual as test, variant } from '../../variant.ts'
 import * as flows from './checkpoint-flows.ts'
 
-const MODULE = fileURLToPath(new URL('./checkpoint-flows.ts', import.meta.url))
-const POOL: ConductorPool = { module: MODULE, max: 1, execArgv: TYPESCRIPT }
+const MODULE = await compiled(fileURLToPath(new URL('./checkpoint-flows.ts', import.meta.url)), { library: 'built' })
+const POOL: ConductorPool = { module: MODULE, max: 1 }
 
 const linesOf = (file: string): unknown[] =>
   existsSync(file)
@@ -36,7 +37,7 @@ test('a child that is killed after a save: the next attempt of the job finds the
   expect(messages).toEqual([[0.25, 'page 1 of 4']])
 })
 
-test('a task that is stopped saves how far it came, and another conductor goes on', async () => {
+variant('a task that is stopped saves how far it came, and another conductor goes on', async () => {
   await using board = await openBoard('memory:')
   await using persistence = await openPersistence('memory:')
   const options = { board, persistence, flows: [flows.stopping], pool: POOL }
@@ -53,7 +54,7 @@ test('a task that is stopped saves how far it came, and another conductor goes o
   expect(linesOf(file)).toEqual([{ run: 1 }, 'waits', { run: 2, last: { row: 9, at: AT } }])
 })
 
-test('a run that has lost the flow cannot save, and its child ends', async () => {
+variant('a run that has lost the flow cannot save, and its child ends', async () => {
   await using board = await openBoard('memory:')
   await using persistence = await openPersistence('memory:')
   await using conductor = await startConductor({ board, persistence, flows: [flows.stopping], pool: POOL })
@@ -70,7 +71,7 @@ test('a run that has lost the flow cannot save, and its child ends', async () =>
     expect(flow?.atoms[0]?.checkpoint?.value).toBe('mine')
 })
 
-test('values that cannot be saved are refused in the child, with errors of their classes', async () => {
+variant('values that cannot be saved are refused in the child, with errors of their classes', async () => {
   const file = await newFile()
   await runFlow(flows.stopping, { file, how: 'its values are refused' }, { pool: POOL })
   expect(linesOf(file).slice(1)).toEqual([
@@ -79,7 +80,7 @@ test('values that cannot be saved are refused in the child, with errors of their
   ])
 })
 
-test('a revert finds what execute has saved last', async () => {
+variant('a revert finds what execute has saved last', async () => {
   const file = await newFile()
   await expect(runFlow(flows.reverting, { file }, { pool: POOL })).rejects.toThrow('no answer')
   expect(linesOf(file)).toEqual([{ reverting: { row: 7 } }])

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
-import { expect, test, vi } from 'vitest'
+import { expect, vi } from 'vitest'
 import {
   ChildDied,
   ChildUnavailable,
@@ -19,11 +19,12 @@ import {
 } from '../../../src/index.ts'
 import { rejectionOf } from '../../board/events.ts'
 import { isAlive, newFile, pidsIn } from '../../pool/pools.ts'
-import { TYPESCRIPT } from '../../support/typescript.ts'
+import { compiled } from '../../support/compiled.ts'
+import { usual as test, testRows, variant } from '../../variant.ts'
 import * as flows from './flows.ts'
 
-const MODULE = fileURLToPath(new URL('./flows.ts', import.meta.url))
-const POOL: ConductorPool = { module: MODULE, max: 2, execArgv: TYPESCRIPT }
+const MODULE = await compiled(fileURLToPath(new URL('./flows.ts', import.meta.url)), { library: 'built' })
+const POOL: ConductorPool = { module: MODULE, max: 2 }
 
 function recordLog() {
   const lines: Record<string, unknown>[] = []
@@ -65,7 +66,7 @@ test('a job runs its isolated tasks in children, which the conductor shows', asy
   expect(events).toEqual(['died 1 true'])
 })
 
-test('the memory of a child is shown, and is a metric', async () => {
+variant('the memory of a child is shown, and is a metric', async () => {
   await using board = await openBoard('memory:')
   await using conductor = await startConductor({
     ...{ board, persistence: 'memory:', flows: [flows.greeting], services: flows.services },
@@ -86,23 +87,23 @@ test('the memory of a child is shown, and is a metric', async () => {
   expect(text).toMatch(/^jobboard_child_rss_bytes \d{8,}$/m)
 })
 
-test.each(['deadline of the task', 'cancel of the job', 'deadline of the job'])(
-  'a %s ends a task that computes for ever',
-  async (what) => {
-    await using board = await openBoard('memory:')
-    const flow = what === 'deadline of the task' ? flows.late : flows.spinning
-    await using _conductor = await startConductor({ board, persistence: 'memory:', flows: [flow], pool: POOL })
-    const file = await newFile()
-    const deadline = what === 'deadline of the job' ? { deadline: '1s' as const } : {}
-    const job = await board.post(flow, { file }, { maxAttempts: 1, ...deadline })
-    const [pid = 0] = await pidsIn(file, 1)
-    if (what === 'cancel of the job') await board.cancel(job, { reason: 'not needed' })
-    expect(await job.wait()).toBe('TRASHED')
-    expect(isAlive(pid)).toBe(false)
-    // It may have done a part of its work: so it is reverted, by another child.
-    expect(readFileSync(file, 'utf8')).toMatch(/^\d+\nreverted \d+\n$/)
-  },
-)
+testRows(
+  [['deadline of the task'], ['cancel of the job'], ['deadline of the job']],
+  ([what]) => what === 'deadline of the task',
+)('a %s ends a task that computes for ever', async (what) => {
+  await using board = await openBoard('memory:')
+  const flow = what === 'deadline of the task' ? flows.late : flows.spinning
+  await using _conductor = await startConductor({ board, persistence: 'memory:', flows: [flow], pool: POOL })
+  const file = await newFile()
+  const deadline = what === 'deadline of the job' ? { deadline: '1s' as const } : {}
+  const job = await board.post(flow, { file }, { maxAttempts: 1, ...deadline })
+  const [pid = 0] = await pidsIn(file, 1)
+  if (what === 'cancel of the job') await board.cancel(job, { reason: 'not needed' })
+  expect(await job.wait()).toBe('TRASHED')
+  expect(isAlive(pid)).toBe(false)
+  // It may have done a part of its work: so it is reverted, by another child.
+  expect(readFileSync(file, 'utf8')).toMatch(/^\d+\nreverted \d+\n$/)
+})
 
 test('a stop of the conductor gives the job back uncharged, and leaves no process', async () => {
   await using board = await openBoard('memory:')
@@ -117,7 +118,7 @@ test('a stop of the conductor gives the job back uncharged, and leaves no proces
   expect([job.state, job.attempts.map(({ ended }) => ended)]).toEqual(['UNCLAIMED', ['returned']])
 })
 
-test('a crash is the failure of one task: its retry runs it again', async () => {
+variant('a crash is the failure of one task: its retry runs it again', async () => {
   const file = await newFile()
   await runFlow(flows.retried, { file }, { pool: POOL })
   expect(readFileSync(file, 'utf8')).toBe('attempt\nattempt\nattempt\n')
@@ -131,7 +132,7 @@ test('a crash without a retry fails the flow with ChildDied, which says how the 
   )
 })
 
-test('a revert in a child has the result, and the failures that a child has thrown', async () => {
+variant('a revert in a child has the result, and the failures that a child has thrown', async () => {
   const file = await newFile()
   const error = await rejectionOf(runFlow(flows.failing, { file }, { pool: POOL }))
   expect(String(error)).toContain('RangeError: out of range, because of Error: deep')
@@ -141,19 +142,19 @@ test('a revert in a child has the result, and the failures that a child has thro
   })
 })
 
-test('a result that cannot be sent fails the task, and says which', async () => {
+variant('a result that cannot be sent fails the task, and says which', async () => {
   const tooBig = await rejectionOf(runFlow(flows.tooBig, {}, { pool: POOL }))
   expect(String(tooBig)).toMatch(/the result of task big has 19 MB, more than the 16 MB of pool.maxMessage/)
   const unclonable = await rejectionOf(runFlow(flows.unclonable, {}, { pool: POOL }))
   expect(String(unclonable)).toMatch(/the result of task odd cannot be stored: .*inside is a function/)
 })
 
-test('isolated tasks of a flow run side by side, in as many children as there are', async () => {
+variant('isolated tasks of a flow run side by side, in as many children as there are', async () => {
   const { results } = await runFlow(flows.wide, { file: await newFile() }, { pool: { ...POOL, min: 2 } })
   expect(new Set(Object.values(results)).size).toBe(2)
 })
 
-test('a flow with isolated tasks needs a pool, whose module exports it', async () => {
+variant('a flow with isolated tasks needs a pool, whose module exports it', async () => {
   const elsewhere = linear('elsewhere', input(), task('lonely', { isolate: true, execute: async () => 1 }))
   const withoutPool = await rejectionOf(runFlow(elsewhere, {}))
   expect(withoutPool).toBeInstanceOf(InvalidArgument)
@@ -163,7 +164,7 @@ test('a flow with isolated tasks needs a pool, whose module exports it', async (
   expect(String(missing)).toContain('does not export flow elsewhere 1.0')
 })
 
-test('a flow whose pool cannot start leaves no job on the board', async () => {
+variant('a flow whose pool cannot start leaves no job on the board', async () => {
   await using board = await openBoard('memory:')
   const pool = { ...POOL, module: './missing.js' }
   const error = await rejectionOf(runFlow(flows.greeting, { name: 'Ada' }, { board, pool, services: flows.services }))
@@ -171,7 +172,7 @@ test('a flow whose pool cannot start leaves no job on the board', async () => {
   expect(await board.countJobs()).toBe(0)
 })
 
-test('a module that exports another flow of the same name is refused', async () => {
+variant('a module that exports another flow of the same name is refused', async () => {
   const other = linear(
     'greeting',
     input<{ name: string }>(),
@@ -181,7 +182,7 @@ test('a module that exports another flow of the same name is refused', async () 
   expect(String(error)).toContain('differs from the flow in this process')
 })
 
-test('jobs that wait for children are not searched for a job again and again', async () => {
+variant('jobs that wait for children are not searched for a job again and again', async () => {
   await using board = await openBoard('memory:')
   let examined = 0
   const claimNext = board.claimNext.bind(board)

@@ -2,12 +2,12 @@
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { type ConductorPool, InvalidArgument, openBoard, startConductor, task } from '../../../src/index.ts'
-import { TYPESCRIPT } from '../../support/typescript.ts'
+import { compiled } from '../../support/compiled.ts'
 import * as flows from './memory-flows.ts'
 
-const MODULE = fileURLToPath(new URL('./memory-flows.ts', import.meta.url))
-const SMALL: ConductorPool = { module: MODULE, max: 1, memory: '250MB', execArgv: TYPESCRIPT }
-const LARGE: ConductorPool = { module: MODULE, max: 1, execArgv: TYPESCRIPT }
+const MODULE = await compiled(fileURLToPath(new URL('./memory-flows.ts', import.meta.url)), { library: 'built' })
+const SMALL: ConductorPool = { module: MODULE, max: 1, memory: '250MB' }
+const LARGE: ConductorPool = { module: MODULE, max: 1 }
 
 test.each([
   ['retry', flows.retried, 3],

@@ -4,16 +4,16 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, vi } from 'vitest'
 import { type ConductorPool, type Job, type JobBoard, startConductor } from '../../../src/index.ts'
 import { memoryBoards } from '../../board/boards.ts'
 import { newFile, sendSignal, whenDead } from '../../pool/pools.ts'
-import { TYPESCRIPT } from '../../support/typescript.ts'
-import { rowsOf } from '../../tiers.ts'
+import { compiled } from '../../support/compiled.ts'
+import { testRows, variant } from '../../variant.ts'
 import * as flows from './fault-flows.ts'
 
-const MODULE = fileURLToPath(new URL('./fault-flows.ts', import.meta.url))
-const POOL: ConductorPool = { module: MODULE, min: 1, max: 1, execArgv: TYPESCRIPT, env: ['JOBBOARD_TEST_BLOCK'] }
+const MODULE = await compiled(fileURLToPath(new URL('./fault-flows.ts', import.meta.url)), { library: 'built' })
+const POOL: ConductorPool = { module: MODULE, min: 1, max: 1, env: ['JOBBOARD_TEST_BLOCK'] }
 
 let folder: string
 /** Children wait at their start while this file exists. */
@@ -33,16 +33,10 @@ afterAll(async () => {
 const CAUSES = ['deadline', 'cancel', 'lost claim', 'shutdown'] as const
 const MOMENTS = ['computes', 'ignores its signal', 'is starting'] as const
 const TABLE = CAUSES.flatMap((cause) => MOMENTS.map((moment) => [cause, moment] as const))
-/** The rows of `npm test`: each cause once, and each moment. */
-const USUAL: readonly string[] = [
-  'deadline, ignores its signal',
-  'cancel, computes',
-  'lost claim, is starting',
-  'shutdown, computes',
-]
-const isUsual = (row: readonly string[]) => USUAL.includes(row.join(', '))
+/** The rows of `npm test`: `isolation.test.ts` has deadlines. */
+const USUAL: readonly string[] = ['cancel, computes', 'lost claim, is starting', 'shutdown, computes']
 
-test.each(rowsOf({ usual: TABLE.filter(isUsual), variants: TABLE.filter((row) => !isUsual(row)) }))(
+testRows(TABLE, (row) => USUAL.includes(row.join(', ')))(
   'a %s stops a job whose child %s, and leaves no process',
   async (cause, moment) => {
     const place = await memoryBoards.place()
@@ -118,7 +112,7 @@ async function childrenOf(board: JobBoard): Promise<readonly { readonly pid?: nu
   return children
 }
 
-test('jobs that wait for each other, and need the one child before and after that, are done', async () => {
+variant('jobs that wait for each other, and need the one child before and after that, are done', async () => {
   const place = await memoryBoards.place()
   await using board = await place.open({ who: 'conductor' })
   await using _conductor = await startConductor({
@@ -132,33 +126,36 @@ test('jobs that wait for each other, and need the one child before and after tha
   expect(linesOf(file)).toHaveLength(2 * names.length)
 })
 
-test('a conductor that is paused and resumed a hundred times does each job once, and never too many at once', async () => {
-  const place = await memoryBoards.place()
-  await using board = await place.open({ who: 'conductor' })
-  await using conductor = await startConductor({
-    ...{ board, persistence: 'memory:', flows: [flows.visiting], concurrency: 3, pool: { ...POOL, max: 2 } },
-  })
-  const charged: string[] = []
-  conductor.on('settled', ({ job, failure }) => void (failure && charged.push(job.name)))
-  const file = await newFile()
-  const jobs: Job[] = []
-  for (let n = 0; n < 100; n += 1) jobs.push(await board.post(flows.visiting, { file, n }))
-  const done = Promise.all(jobs.map((job) => job.wait()))
-  for (let change = 0; change < 100; change += 1) {
-    const settled = new Promise<void>((resolve) => conductor.on('settled', () => resolve()))
-    conductor.pause()
-    expect(conductor.running).toBeLessThanOrEqual(3)
-    conductor.resume()
-    // Each change meets jobs in another state; the last ones come when no job is left.
-    await Promise.race([settled, done])
-  }
-  expect(new Set(await done)).toEqual(new Set(['COMPLETE']))
-  const begins = linesOf(file).filter((line) => line.startsWith('begin'))
-  expect(new Set(begins.map((line) => line.split(' ')[1])).size).toBe(100)
-  expect(begins).toHaveLength(100)
-  expect(mostAtOnce(linesOf(file))).toBeLessThanOrEqual(2)
-  expect(charged).toEqual([])
-})
+variant(
+  'a conductor that is paused and resumed a hundred times does each job once, and never too many at once',
+  async () => {
+    const place = await memoryBoards.place()
+    await using board = await place.open({ who: 'conductor' })
+    await using conductor = await startConductor({
+      ...{ board, persistence: 'memory:', flows: [flows.visiting], concurrency: 3, pool: { ...POOL, max: 2 } },
+    })
+    const charged: string[] = []
+    conductor.on('settled', ({ job, failure }) => void (failure && charged.push(job.name)))
+    const file = await newFile()
+    const jobs: Job[] = []
+    for (let n = 0; n < 100; n += 1) jobs.push(await board.post(flows.visiting, { file, n }))
+    const done = Promise.all(jobs.map((job) => job.wait()))
+    for (let change = 0; change < 100; change += 1) {
+      const settled = new Promise<void>((resolve) => conductor.on('settled', () => resolve()))
+      conductor.pause()
+      expect(conductor.running).toBeLessThanOrEqual(3)
+      conductor.resume()
+      // Each change meets jobs in another state; the last ones come when no job is left.
+      await Promise.race([settled, done])
+    }
+    expect(new Set(await done)).toEqual(new Set(['COMPLETE']))
+    const begins = linesOf(file).filter((line) => line.startsWith('begin'))
+    expect(new Set(begins.map((line) => line.split(' ')[1])).size).toBe(100)
+    expect(begins).toHaveLength(100)
+    expect(mostAtOnce(linesOf(file))).toBeLessThanOrEqual(2)
+    expect(charged).toEqual([])
+  },
+)
 
 function linesOf(file: string): string[] {
   return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []

@@ -1,11 +1,12 @@
 /** A job that was told to stop, and whose task goes on: the conductor says so, once. */
-import { expect, test, vi } from 'vitest'
+import { expect, vi } from 'vitest'
 import { examineJobs } from '../../../src/cli/doctor/jobs.ts'
 import type { Conductor } from '../../../src/conductor/index.ts'
 import type { StopIgnored } from '../../../src/conductor/runs/unstopped-jobs.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
 import { input, linear, task, track } from '../../../src/index.ts'
 import { workbench } from '../../../src/testing/index.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { boards, singleTaskFlow, startTestConductor } from '../conducting.ts'
 
 function nextStopIgnored(conductor: Conductor): Promise<StopIgnored> {
@@ -40,7 +41,7 @@ test('a task past its deadline, or cancelled, that does not stop is reported wit
   free.resolve()
 })
 
-test('a slot that a task keeps after its job was released is shown until the task ends', async () => {
+variant('a slot that a task keeps after its job was released is shown until the task ends', async () => {
   const [begun, free] = [createDeferred(), createDeferred()]
   const hang = singleTaskFlow('hang', async () => {
     begun.resolve()

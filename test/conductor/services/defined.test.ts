@@ -1,6 +1,8 @@
 /** Services with scopes: what is made when, in which order, what is disposed of, and what a service that fails does to jobs. */
+
+import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import {
   type Context,
   type DefinedServices,
@@ -15,7 +17,8 @@ import {
 } from '../../../src/index.ts'
 import { withServices, workbench } from '../../../src/testing/index.ts'
 import { all } from '../../board/jobs.ts'
-import { TYPESCRIPT } from '../../support/typescript.ts'
+import { compiled } from '../../support/compiled.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { isolated, services } from './isolated-flows.ts'
 
 interface Tenant {
@@ -92,9 +95,12 @@ describe('services with scopes', () => {
   })
 })
 
-test('in a child process they are made for each task, and those of the process once', async () => {
+variant('in a child process they are made for each task, and those of the process once', async () => {
   await using board = await openBoard('memory:')
-  const pool = { module: new URL('./isolated-flows.ts', import.meta.url), max: 1, execArgv: TYPESCRIPT }
+  const pool = {
+    module: await compiled(fileURLToPath(new URL('./isolated-flows.ts', import.meta.url)), { library: 'built' }),
+    max: 1,
+  }
   const conductor = await startConductor({ board, persistence: 'memory:', flows: [isolated], services, pool })
   onTestFinished(() => conductor.stop())
   const details = { tenant: 'ada' }

@@ -3,7 +3,8 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, rm, symlink, truncate, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
+import { usual as test, variant } from '../../variant.ts'
 import { Demo, manifestOf, pathOf, runsOf, summaryOf, temporaryFolder, untilFolder, wrongEntries } from './demo.ts'
 
 /** Longer than anybody reads it: who works on such a file is busy until the test cuts it. */
@@ -64,7 +65,7 @@ test('archives what is there, leaves out what is no file, says what failed and w
   expect(await readdir(join(out, 'manifest'))).toHaveLength(8)
 })
 
-test('a file that changes between its hash and its archive is archived as it is afterwards', async () => {
+variant('a file that changes between its hash and its archive is archived as it is afterwards', async () => {
   const folder = await temporaryFolder()
   const out = join(await temporaryFolder(), 'out')
   await writeFile(join(folder, 'large'), '')
@@ -79,7 +80,7 @@ test('a file that changes between its hash and its archive is archived as it is 
   expect(await runsOf(out)).toEqual([2])
 })
 
-test('without options archives a folder that npm ci brings, into a new one', async () => {
+variant('without options archives a folder that npm ci brings, into a new one', async () => {
   const cwd = await temporaryFolder()
   await mkdir(join(cwd, 'node_modules/pino/lib'), { recursive: true })
   await writeFile(join(cwd, 'node_modules/pino/lib/one.js'), 'one')
@@ -93,7 +94,7 @@ test('without options archives a folder that npm ci brings, into a new one', asy
   }
 })
 
-test('conductors in processes of their own share the board in a file, which is deleted at the end', async () => {
+variant('conductors in processes of their own share the board in a file, which is deleted at the end', async () => {
   const folder = await temporaryFolder()
   const out = join(await temporaryFolder(), 'out')
   for (const name of ['one', 'two', 'three']) await writeFile(join(folder, name), name)
@@ -106,7 +107,7 @@ test('conductors in processes of their own share the board in a file, which is d
   expect(existsSync(dirname(file))).toBe(false)
 })
 
-test('Ctrl-C brings what runs to its end and reports; a second one does not wait for it', async () => {
+variant('Ctrl-C brings what runs to its end and reports; a second one does not wait for it', async () => {
   const folder = await temporaryFolder()
   const out = join(await temporaryFolder(), 'out')
   await writeFile(join(folder, 'a-file'), 'a file')

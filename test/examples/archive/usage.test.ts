@@ -1,10 +1,11 @@
 /** What the demo says to what cannot work: one line that says what to do, an exit code, and no stack trace. */
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { assertFolder, readOptions, UsageError } from '../../../examples/archive/options.ts'
 import { assertEmpty } from '../../../examples/archive/output.ts'
 import { freePort } from '../../support/ports.ts'
+import { usual as test, testRows, variant } from '../../variant.ts'
 import { Demo, temporaryFolder } from './demo.ts'
 
 describe('the command line', () => {
@@ -72,27 +73,24 @@ describe('the command line', () => {
 })
 
 describe('the demo itself', () => {
-  test.each([
-    { what: 'no default folder', args: [], says: /node_modules\/pino is not there: run npm ci, or name/, code: 2 },
-    { what: 'no such folder', args: ['no\nwhere'], says: /no\\nwhere is not there: name a folder/, code: 2 },
-    {
-      what: 'one board for many',
-      args: ['input', '--conductors', '3', '--board', 'memory:'],
-      says: /, as in --board sqlite:/,
-      code: 2,
-    },
-    { what: 'no such board', args: ['input', '--board', 'pigeon:'], says: /unknown scheme pigeon:; write/, code: 2 },
-    {
-      what: 'no such logbooks',
-      args: ['input', '--out', 'out', '--persistence', 'stone:'],
-      says: /the scheme stone: is not known for logbooks; use/,
-      code: 2,
-    },
-  ])('$what', async ({ args, says, code }) => {
-    expect(await complaint(args, { code })).toMatch(says)
+  testRows<[string, string[], RegExp]>(
+    [
+      ['no default folder', [], /node_modules\/pino is not there: run npm ci, or name/],
+      ['no such folder', ['no\nwhere'], /no\\nwhere is not there: name a folder/],
+      ['one board for many', ['input', '--conductors', '3', '--board', 'memory:'], /, as in --board sqlite:/],
+      ['no such board', ['input', '--board', 'pigeon:'], /unknown scheme pigeon:; write/],
+      [
+        'no such logbooks',
+        ['input', '--out', 'out', '--persistence', 'stone:'],
+        /the scheme stone: is not known for logbooks; use/,
+      ],
+    ],
+    ([what]) => what === 'no such folder',
+  )('%s', async (_, args, says) => {
+    expect(await complaint(args, { code: 2 })).toMatch(says)
   })
 
-  test('a server that does not answer', async () => {
+  variant('a server that does not answer', async () => {
     const board = `zookeeper://127.0.0.1:${await freePort()}/demo?sessionTimeout=500ms`
     expect(await complaint(['input', '--board', board], { code: 1 })).toMatch(/no ZooKeeper session at .*ECONNREFUSED/)
   })

@@ -1,9 +1,10 @@
 /** What the record of a retry keeps of many attempts, and that retries decide by it as by the whole history. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { encodePlain } from '../../../src/core/codec.ts'
 import { failureOf } from '../../../src/core/failure.ts'
 import { addAttempt, addFailure, forEach, History, type KeptAttempt } from '../../../src/flow/index.ts'
 import { checkSecrets } from '../../../src/persistence/checked-records.ts'
+import { usual as test, variant } from '../../variant.ts'
 
 /** Returns the history after an attempt with each value; all fail with this error. */
 function historyOf(values: readonly unknown[], error: Error = new TypeError('broken')): readonly KeptAttempt[] {
@@ -19,7 +20,7 @@ const range = (length: number) => Array.from({ length }, (_, n) => n + 1)
 const sizeOf = (history: unknown) => encodePlain(history, 'msgpack').length
 
 describe('the history of very many attempts', () => {
-  test.each<[string, (n: number) => unknown]>([
+  variant.each<[string, (n: number) => unknown]>([
     ['that count', (n) => n],
     ['that repeat', () => 'same'],
     ['that are nothing', () => undefined],
@@ -61,7 +62,7 @@ describe('the history of very many attempts', () => {
     expect(JSON.stringify(attempt)).not.toMatch(/stack|lost/)
   })
 
-  test.each([30, 1_400])('lets forEach try each of %d values once', (count) => {
+  variant.each([30, 1_400])('lets forEach try each of %d values once', (count) => {
     const values = range(count).map((n) => `host ${n} ${'x'.repeat(30)}`)
     const retry = forEach(values)
     let history: readonly KeptAttempt[] = []

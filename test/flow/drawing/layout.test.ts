@@ -1,7 +1,8 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { FlowOutline, OutlineNode } from '../../../src/flow/index.ts'
 import { input, layoutFlow, linear, task, toSvg, unordered } from '../../../src/flow/index.ts'
+import { usual as test, variant } from '../../variant.ts'
 
 const make = (name: string) => task(name, { execute: () => name })
 
@@ -71,7 +72,7 @@ describe('layoutFlow', () => {
     await expect(layoutFlow(dense(200, (index) => upTo(200, index + 1)))).rejects.toThrow('at most 10000 are drawn')
   })
 
-  test('each part has a place within the picture, no two share one, and each edge is a line', async () => {
+  variant('each part has a place within the picture, no two share one, and each edge is a line', async () => {
     await fc.assert(
       fc.asyncProperty(outlines, async (outline) => {
         const { width, height, nodes, edges } = await layoutFlow(outline)

@@ -1,7 +1,7 @@
 /** Logbooks that encrypt, in a storage that somebody else writes to: nothing in it is believed that the key did not write. */
 import { createCipheriv, createHash, randomBytes, randomUUID } from 'node:crypto'
 import { deflateRawSync } from 'node:zlib'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { encode } from '../../../src/core/codec.ts'
 import { InvalidArgument, SealedLogbook } from '../../../src/core/errors.ts'
 import { parseUri } from '../../../src/core/uri.ts'
@@ -14,6 +14,7 @@ import {
   type Persistence,
 } from '../../../src/persistence/index.ts'
 import { memoryPersistence } from '../../../src/persistence/memory/index.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { atom, requestOf, written } from '../flows.ts'
 
 const key = randomBytes(32)
@@ -207,7 +208,7 @@ describe('what grows when it is read', () => {
   const HUGE = 80 * 1_024 * 1_024
   const MARK = Uint8Array.of(1)
 
-  test('a few bytes that become more than 64 MiB are refused, whether compression is asked for or not', async () => {
+  variant('a few bytes that become more than 64 MiB are refused, whether compression is asked for or not', async () => {
     const { uri, forge } = await storage()
     const bomb = Buffer.concat([MARK, deflateRawSync(new Uint8Array(HUGE))])
     await forge('book', { ...atom('one'), sealed: { by: ['deflate'], bytes: Uint8Array.from(bomb) } } as Forged)

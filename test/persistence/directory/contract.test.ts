@@ -15,12 +15,13 @@ import {
   writeFile,
 } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { encode } from '../../../src/core/codec.ts'
 import { Fenced, IncompatibleVersion, StorageFailure } from '../../../src/core/errors.ts'
 import { openPersistence } from '../../../src/persistence/index.ts'
 import { persistenceContract } from '../../contract/persistence.ts'
 import { count } from '../../support/counts.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { atom, atomNames, requestOf } from '../flows.ts'
 import { filesBelow, temporaryDirectory, testDirectory } from './directories.ts'
 
@@ -87,7 +88,7 @@ test('no name leaves DIR, and nothing lies outside the folder of its book', asyn
     expect(file).toMatch(/^[0-9a-f]{2}\/[0-9a-z%_-]+\/(book\.record|[0-9a-z%_-]+\/1\.(mark|log))$/)
 })
 
-test('books that share a shard stay apart', async () => {
+variant('books that share a shard stay apart', async () => {
   const directory = await testDirectory()
   await using persistence = await openPersistence(`directory:${directory}`)
   // The first digits of their hashes are the same.
@@ -102,7 +103,7 @@ test('books that share a shard stay apart', async () => {
   expect(left.toSorted()).toEqual(uuids.filter((uuid) => uuid !== 'book-7').toSorted())
 })
 
-test('a log that was cut anywhere in its last record is read up to the one before', async () => {
+variant('a log that was cut anywhere in its last record is read up to the one before', async () => {
   const directory = await testDirectory()
   await using persistence = await openPersistence(`directory:${directory}`)
   const log = await persistence.acquire(requestOf('uuid', 1))
@@ -205,7 +206,7 @@ test('the log of a flow that is over is cut down to what it comes to; of one tha
   expect(heir.flow.atoms.map(({ name }) => name)).toEqual(['one', 'two'])
 })
 
-test('thousands of books are listed page by page, and found one by one', async () => {
+variant('thousands of books are listed page by page, and found one by one', async () => {
   const BOOKS = count({ test: 2_000, long: 30_000 })
   const directory = await testDirectory()
   await using persistence = await openPersistence(`directory:${directory}`)
@@ -392,7 +393,7 @@ describe('rights', () => {
   })
 })
 
-test('reading never fails beside runs that take over from each other', async () => {
+variant('reading never fails beside runs that take over from each other', async () => {
   const directory = await testDirectory()
   await using persistence = await openPersistence(`directory:${directory}`)
   const uuid = randomUUID()

@@ -1,9 +1,10 @@
 /** `directory:DIR` shared by real processes, and killed with them. */
 import { randomUUID } from 'node:crypto'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { ClaimLost, Fenced } from '../../../src/core/errors.ts'
 import { openPersistence } from '../../../src/persistence/index.ts'
 import { count } from '../../support/counts.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { atomNames } from '../flows.ts'
 import { acknowledgedOf, testDirectory, Writer } from './directories.ts'
 import type { Report } from './directory-child.ts'
@@ -11,7 +12,7 @@ import type { Report } from './directory-child.ts'
 const RACES = count({ test: 50, long: 1_000 })
 const KILLS = count({ test: 20, long: 200 })
 
-test('two processes race for a flow: the newer run has it, and nothing acknowledged is lost', async () => {
+variant('two processes race for a flow: the newer run has it, and nothing acknowledged is lost', async () => {
   const uri = `directory:${await testDirectory()}`
   await using persistence = await openPersistence(uri)
   const [one, two] = await Promise.all([Writer.start(uri), Writer.start(uri)])

@@ -4,10 +4,11 @@
  */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, vi } from 'vitest'
 import { ClaimLost, Fenced, NotFound } from '../../../src/core/errors.ts'
 import { type FlowDetail, openPersistence, type Persistence } from '../../../src/persistence/index.ts'
 import { count } from '../../support/counts.ts'
+import { usual as test, testRows, variant } from '../../variant.ts'
 import { atom, atomNames, requestOf } from '../flows.ts'
 import { filesBelow, testDirectory } from './directories.ts'
 import { type Listing, StepwiseProcess } from './file-steps.ts'
@@ -18,6 +19,8 @@ vi.mock('node:fs/promises', async (original) => {
 })
 
 const LISTINGS: readonly Listing[] = ['stable', 'all', 'first']
+const LISTING_ROWS = LISTINGS.map((listing) => [listing] as const)
+const isStable = ([listing]: readonly [Listing]) => listing === 'stable'
 
 /**
  * Calls `scene` with each number of steps after which its actor stops, up to the one that it does not reach; with `every` only
@@ -63,7 +66,7 @@ async function expectMeta(
   expect(Object.keys(meta).toSorted(), where).toEqual([...keys].toSorted())
 }
 
-test.each(LISTINGS)(
+testRows(LISTING_ROWS, isStable)(
   'a change of a book that stops anywhere while others change it is not lost (listings: %s)',
   async (listing) => {
     const { persistence, directory, newBook } = await logbooks()
@@ -107,7 +110,7 @@ async function afterEachPair(
   })
 }
 
-test('two changes of a book that stop anywhere, each at its own step, are not lost', async () => {
+variant('two changes of a book that stop anywhere, each at its own step, are not lost', async () => {
   const { persistence, newBook } = await logbooks()
   const change = (uuid: string, key: string) => persistence.updateBook(uuid, { meta: { [key]: 1 } })
   await afterEachPair({ every: count({ test: 4, long: 1 }) }, async ({ first, second }) => {
@@ -125,7 +128,7 @@ test('two changes of a book that stop anywhere, each at its own step, are not lo
   })
 })
 
-test.each(LISTINGS)(
+testRows(LISTING_ROWS, isStable)(
   'a reader that stops anywhere finds each change that was acknowledged before it began (listings: %s)',
   async (listing) => {
     const { persistence, newBook } = await logbooks()
@@ -175,7 +178,7 @@ function expectRefusal(error: unknown): void {
     ).toBe(true)
 }
 
-test.each(LISTINGS)(
+testRows(LISTING_ROWS, isStable)(
   'a run that stops anywhere while newer ones take over loses nothing of them (listings: %s)',
   async (listing) => {
     const { persistence, newBook } = await logbooks()
@@ -208,7 +211,7 @@ test.each(LISTINGS)(
   },
 )
 
-test('two runs that stop anywhere, each at its own step, lose nothing of the others', async () => {
+variant('two runs that stop anywhere, each at its own step, lose nothing of the others', async () => {
   const { persistence, newBook } = await logbooks()
   await afterEachPair({ every: count({ test: 23, long: 1 }) }, async ({ first, second }) => {
     const uuid = newBook()
@@ -229,7 +232,7 @@ test('two runs that stop anywhere, each at its own step, lose nothing of the oth
   })
 })
 
-test.each(LISTINGS)(
+testRows(LISTING_ROWS, isStable)(
   'a reader that stops anywhere while runs take over finds what was acknowledged (listings: %s)',
   async (listing) => {
     const { persistence, newBook } = await logbooks()
@@ -351,28 +354,31 @@ test('a book that changes while it is removed for its age stays, whatever step t
   }
 })
 
-test('a change that is acknowledged while the book is removed for its age is in it, wherever both had stopped', async () => {
-  const { persistence, newBook } = await logbooks()
-  await afterEachPair({ every: count({ test: 3, long: 1 }) }, async ({ first, second }) => {
-    const uuid = newBook()
-    await persistence.createBook({ uuid, name: 'book' })
-    const unchangedSince = new Date()
-    await until(() => Date.now() > unchangedSince.getTime())
-    const change = await new StepwiseProcess({ stopBefore: first }).begin(() =>
-      persistence.updateBook(uuid, { meta: { kept: 1 } }),
-    )
-    const removal = await new StepwiseProcess({ stopBefore: second }).begin(() =>
-      persistence.destroyBook(uuid, { unchangedSince }),
-    )
-    const refused = (await change.end()).error
-    const { error } = await removal.end()
-    const where = `stopped before steps ${first} and ${second}`
-    if (refused === undefined) expect((await persistence.getBook(uuid)).meta, where).toEqual({ kept: 1 })
-    else expect(refused, where).toBeInstanceOf(NotFound)
-    if (error !== undefined) expect(error, where).toBeInstanceOf(NotFound)
-    return { at: [change.at, removal.at] }
-  })
-})
+variant(
+  'a change that is acknowledged while the book is removed for its age is in it, wherever both had stopped',
+  async () => {
+    const { persistence, newBook } = await logbooks()
+    await afterEachPair({ every: count({ test: 3, long: 1 }) }, async ({ first, second }) => {
+      const uuid = newBook()
+      await persistence.createBook({ uuid, name: 'book' })
+      const unchangedSince = new Date()
+      await until(() => Date.now() > unchangedSince.getTime())
+      const change = await new StepwiseProcess({ stopBefore: first }).begin(() =>
+        persistence.updateBook(uuid, { meta: { kept: 1 } }),
+      )
+      const removal = await new StepwiseProcess({ stopBefore: second }).begin(() =>
+        persistence.destroyBook(uuid, { unchangedSince }),
+      )
+      const refused = (await change.end()).error
+      const { error } = await removal.end()
+      const where = `stopped before steps ${first} and ${second}`
+      if (refused === undefined) expect((await persistence.getBook(uuid)).meta, where).toEqual({ kept: 1 })
+      else expect(refused, where).toBeInstanceOf(NotFound)
+      if (error !== undefined) expect(error, where).toBeInstanceOf(NotFound)
+      return { at: [change.at, removal.at] }
+    })
+  },
+)
 
 describe('a log that got long, whose next write starts a new file', () => {
   const value = new Uint8Array(1_024 * 1_024)
@@ -389,7 +395,7 @@ describe('a log that got long, whose next write starts a new file', () => {
 
   const numberIn = (flow: FlowDetail | undefined) => Object(flow?.atoms[0]?.checkpoint?.value).number
 
-  test.each(LISTINGS)(
+  testRows(LISTING_ROWS, isStable)(
     'loses nothing, wherever it stops while another run takes over (listings: %s)',
     async (listing) => {
       const { persistence, newBook } = await logbooks()
@@ -414,7 +420,7 @@ describe('a log that got long, whose next write starts a new file', () => {
     },
   )
 
-  test('does not enter the book that was made anew', async () => {
+  variant('does not enter the book that was made anew', async () => {
     const { persistence, newBook } = await logbooks()
     await afterEachStep(async (stopBefore) => {
       const uuid = newBook()
@@ -435,7 +441,7 @@ describe('a log that got long, whose next write starts a new file', () => {
     })
   })
 
-  test('takes the room of a few, however many were saved, and goes on after it was closed in order', async () => {
+  variant('takes the room of a few, however many were saved, and goes on after it was closed in order', async () => {
     const { persistence, directory, newBook } = await logbooks()
     const uuid = newBook()
     const log = await persistence.acquire(requestOf(uuid, 1))
@@ -452,7 +458,7 @@ describe('a log that got long, whose next write starts a new file', () => {
 })
 
 describe('a book that is destroyed and made anew', () => {
-  test.each(['one', 'two'] as const)(
+  variant.each(['one', 'two'] as const)(
     'keeps its changes, whatever step a change (number %s) of the former had come to',
     async (number) => {
       const { persistence, newBook } = await logbooks()
@@ -476,7 +482,7 @@ describe('a book that is destroyed and made anew', () => {
     },
   )
 
-  test('keeps its flows, whatever step a run of the former had come to', async () => {
+  variant('keeps its flows, whatever step a run of the former had come to', async () => {
     const { persistence, newBook } = await logbooks()
     await afterEachStep(async (stopBefore) => {
       const uuid = newBook()

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll } from 'vitest'
 import { openPersistence } from '../../../src/persistence/index.ts'
 import { persistenceContract } from '../../contract/persistence.ts'
-import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
+import { createDatabase, type PostgresDatabase } from '../../support/postgres-database.ts'
 
-let server: PostgresServer
+let server: PostgresDatabase
 
 beforeAll(async () => {
-  server = await startPostgres()
+  server = await createDatabase()
 })
 
 afterAll(() => server.stop())

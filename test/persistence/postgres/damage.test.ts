@@ -4,11 +4,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openPersistence } from '../../../src/persistence/index.ts'
-import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
+import { createDatabase, type PostgresDatabase } from '../../support/postgres-database.ts'
 
-let server: PostgresServer
+let server: PostgresDatabase
 beforeAll(async () => {
-  server = await startPostgres({ config: { fsync: 'off' } })
+  server = await createDatabase()
 })
 afterAll(() => server.stop())
 

@@ -1,7 +1,7 @@
 /** Postgres that is away, goes in the middle, or does not answer: nothing is recorded twice, half, or by who may not. */
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
 import { openBoard } from '../../../src/board/index.ts'
 import { startConductor } from '../../../src/conductor/index.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
@@ -11,6 +11,7 @@ import { openPersistence, openPersistenceOver, type Persistence } from '../../..
 import type { SqlDriver } from '../../../src/postgres/index.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
 import { startProxy } from '../../support/proxy.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { atom, atomNames, requestOf } from '../flows.ts'
 
 let server: PostgresServer
@@ -28,54 +29,57 @@ beforeEach(() => {
 
 const open = (parameters = '') => openPersistence(`${server.uri}?schema=${schema}${parameters}`)
 
-test('100 flows under way rest while Postgres is killed and comes back: each step is done once and recorded once', async () => {
-  const FLOWS = 100
-  const executed = new Map<string, number>()
-  let done = 0
-  const half = createDeferred()
-  const killed = createDeferred()
-  const step = (name: string) =>
-    task(name, {
-      execute: async (_: object, ctx) => {
-        const key = `${ctx.job?.uuid} ${name}`
-        executed.set(key, (executed.get(key) ?? 0) + 1)
-        done += 1
-        if (done === FLOWS * 2) half.resolve()
-        // What comes after this is recorded while there is no database.
-        if (name === 'three') await killed.promise
-      },
-    })
-  const steps = ['one', 'two', 'three', 'four'].map(step)
-  const [one, two, three, four] = steps
-  if (!one || !two || !three || !four) throw new Error('there are four steps')
-  const flow = linear('walk', input<object>(), one, two, three, four)
-  await using board = await openBoard('memory:')
-  await using persistence = await open()
-  const jobs = await Promise.all(Array.from({ length: FLOWS }, () => board.post(flow, {})))
-  await using conductor = await startConductor({ board, persistence, flows: [flow], concurrency: FLOWS })
-  const settled: string[] = []
-  conductor.on('settled', (event) => settled.push(event.settled))
-  await half.promise
-  await server.kill()
-  killed.resolve()
-  await server.restart()
-  expect(await Promise.all(jobs.map((job) => job.wait()))).toEqual(Array(FLOWS).fill('COMPLETE'))
-  // A job is off the board before its conductor has told of it.
-  await conductor.stop()
-  expect(settled.toSorted()).toEqual(Array(FLOWS).fill('consumed'))
-  expect([...executed.values()]).toEqual(Array(FLOWS * 4).fill(1))
-  for (const { uuid } of jobs) {
-    const [record] = (await persistence.getBook(uuid)).flows
-    expect(record).toMatchObject({ state: 'SUCCESS', run: 1 })
-    expect(record?.states.map(({ state }) => state)).toEqual(['PENDING', 'RUNNING', 'SUCCESS'])
-    const atoms = record?.atoms.map(({ name, states }) => [name, ...(states ?? []).map(({ state }) => state)])
-    // A task that starts when the one before it has succeeded was never recorded as waiting.
-    for (const [name, ...states] of atoms ?? []) {
-      expect(['one', 'two', 'three', 'four']).toContain(name)
-      expect(states.filter((state) => state !== 'PENDING')).toEqual(['RUNNING', 'SUCCESS'])
+variant(
+  '100 flows under way rest while Postgres is killed and comes back: each step is done once and recorded once',
+  async () => {
+    const FLOWS = 100
+    const executed = new Map<string, number>()
+    let done = 0
+    const half = createDeferred()
+    const killed = createDeferred()
+    const step = (name: string) =>
+      task(name, {
+        execute: async (_: object, ctx) => {
+          const key = `${ctx.job?.uuid} ${name}`
+          executed.set(key, (executed.get(key) ?? 0) + 1)
+          done += 1
+          if (done === FLOWS * 2) half.resolve()
+          // What comes after this is recorded while there is no database.
+          if (name === 'three') await killed.promise
+        },
+      })
+    const steps = ['one', 'two', 'three', 'four'].map(step)
+    const [one, two, three, four] = steps
+    if (!one || !two || !three || !four) throw new Error('there are four steps')
+    const flow = linear('walk', input<object>(), one, two, three, four)
+    await using board = await openBoard('memory:')
+    await using persistence = await open()
+    const jobs = await Promise.all(Array.from({ length: FLOWS }, () => board.post(flow, {})))
+    await using conductor = await startConductor({ board, persistence, flows: [flow], concurrency: FLOWS })
+    const settled: string[] = []
+    conductor.on('settled', (event) => settled.push(event.settled))
+    await half.promise
+    await server.kill()
+    killed.resolve()
+    await server.restart()
+    expect(await Promise.all(jobs.map((job) => job.wait()))).toEqual(Array(FLOWS).fill('COMPLETE'))
+    // A job is off the board before its conductor has told of it.
+    await conductor.stop()
+    expect(settled.toSorted()).toEqual(Array(FLOWS).fill('consumed'))
+    expect([...executed.values()]).toEqual(Array(FLOWS * 4).fill(1))
+    for (const { uuid } of jobs) {
+      const [record] = (await persistence.getBook(uuid)).flows
+      expect(record).toMatchObject({ state: 'SUCCESS', run: 1 })
+      expect(record?.states.map(({ state }) => state)).toEqual(['PENDING', 'RUNNING', 'SUCCESS'])
+      const atoms = record?.atoms.map(({ name, states }) => [name, ...(states ?? []).map(({ state }) => state)])
+      // A task that starts when the one before it has succeeded was never recorded as waiting.
+      for (const [name, ...states] of atoms ?? []) {
+        expect(['one', 'two', 'three', 'four']).toContain(name)
+        expect(states.filter((state) => state !== 'PENDING')).toEqual(['RUNNING', 'SUCCESS'])
+      }
     }
-  }
-})
+  },
+)
 
 test('a write whose answer was lost is done once', async () => {
   await using proxy = await startProxy({ port: server.port })

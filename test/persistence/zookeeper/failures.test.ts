@@ -1,6 +1,6 @@
 /** ZooKeeper that is away, or does not answer; what is too large for it; and removals that were broken off. */
 import { randomUUID } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { openBoard } from '../../../src/board/index.ts'
 import { startConductor } from '../../../src/conductor/index.ts'
 import { createDeferred } from '../../../src/core/async/abort.ts'
@@ -13,6 +13,7 @@ import { ZooKeeper } from '../../../src/zookeeper/index.ts'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { startProxy } from '../../support/proxy.ts'
 import { startZooKeeper } from '../../support/zookeeper.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { atom, atomNames, requestOf } from '../flows.ts'
 
 describe.skipIf(!zookeeperHosts)('logbooks in a ZooKeeper that fails', () => {
@@ -144,7 +145,7 @@ describe.skipIf(!zookeeperHosts)('logbooks in a ZooKeeper that fails', () => {
     }
   })
 
-  test('many who finish a removal, and one who makes the book anew, do not get in each other’s way', async () => {
+  variant('many who finish a removal, and one who makes the book anew, do not get in each other’s way', async () => {
     const path = `${namespace('logbooks')}/logbooks`
     await using persistence = await openPersistence(`zookeeper://${zookeeperHosts}${path}`)
     await using zookeeper = new ZooKeeper({ hosts: zookeeperHosts })

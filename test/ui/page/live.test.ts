@@ -1,8 +1,9 @@
 /** Changes arrive by themselves: in all tabs by one stream, after a restart of the server, and without a stream. */
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
 import { hasBrowser, startBrowser } from '../../support/chromium.ts'
 import { startProxy, type TcpProxy } from '../../support/proxy.ts'
+import { usual as test, testRows, variant } from '../../variant.ts'
 import { Visit } from './browsing.ts'
 import { World } from './world.ts'
 
@@ -37,22 +38,25 @@ describe.skipIf(!hasBrowser)('live', () => {
   const post = (name: string) => world.board.post('unknown', {}, { name })
   const seen = (page: Page, name: string) => page.getByRole('rowheader', { name, exact: true }).waitFor()
 
-  test.each([2, 7])('%d tabs share one stream, and the next takes it over', async (number) => {
-    await expect.poll(() => world.streams).toBe(0)
-    const pages = await tabs(number)
-    expect(world.streams).toBe(1)
-    await post(`for ${number} tabs`)
-    await Promise.all(pages.map((page) => seen(page, `for ${number} tabs`)))
-    const [holder, ...rest] = pages
-    await holder?.close()
-    await Promise.all(rest.map(isLive))
-    await post(`after the first of ${number}`)
-    await Promise.all(rest.map((page) => seen(page, `after the first of ${number}`)))
-    // The server learns of the closed tab a moment later.
-    await expect.poll(() => world.streams).toBe(1)
-  })
+  testRows([[2], [7]], ([number]) => number === 2)(
+    '%d tabs share one stream, and the next takes it over',
+    async (number) => {
+      await expect.poll(() => world.streams).toBe(0)
+      const pages = await tabs(number)
+      expect(world.streams).toBe(1)
+      await post(`for ${number} tabs`)
+      await Promise.all(pages.map((page) => seen(page, `for ${number} tabs`)))
+      const [holder, ...rest] = pages
+      await holder?.close()
+      await Promise.all(rest.map(isLive))
+      await post(`after the first of ${number}`)
+      await Promise.all(rest.map((page) => seen(page, `after the first of ${number}`)))
+      // The server learns of the closed tab a moment later.
+      await expect.poll(() => world.streams).toBe(1)
+    },
+  )
 
-  test('a new tab shows at once that the stream of another tab is open', async () => {
+  variant('a new tab shows at once that the stream of another tab is open', async () => {
     const context = await browser.newContext()
     onTestFinished(() => context.close())
     const first = await Visit.begin(context, world)
@@ -67,17 +71,20 @@ describe.skipIf(!hasBrowser)('live', () => {
     await isLive(second.page)
   })
 
-  test('a restart of the server is survived: the page says that it reads again, and then that changes arrive', async () => {
-    const pages = await tabs(2)
-    await world.stop()
-    await Promise.all(pages.map((page) => page.getByText('The stream of changes is away').waitFor()))
-    await post('while it was away')
-    await world.serve()
-    await Promise.all(pages.map(isLive))
-    await Promise.all(pages.map((page) => seen(page, 'while it was away')))
-  })
+  variant(
+    'a restart of the server is survived: the page says that it reads again, and then that changes arrive',
+    async () => {
+      const pages = await tabs(2)
+      await world.stop()
+      await Promise.all(pages.map((page) => page.getByText('The stream of changes is away').waitFor()))
+      await post('while it was away')
+      await world.serve()
+      await Promise.all(pages.map(isLive))
+      await Promise.all(pages.map((page) => seen(page, 'while it was away')))
+    },
+  )
 
-  test('without locks the page reads again by itself', async () => {
+  variant('without locks the page reads again by itself', async () => {
     const context = await browser.newContext()
     onTestFinished(() => context.close())
     await context.addInitScript('delete Navigator.prototype.locks')
@@ -132,18 +139,21 @@ describe.skipIf(!hasBrowser)('live', () => {
       )
       .toBe(1)
 
-  test('after a sleep of the machine the page reads again, though its connections are dead and look open', async () => {
-    const { page, network } = await distantPage()
-    network.freeze()
-    await post('while the machine slept')
-    await page.clock.fastForward('08:00:00')
-    await seenInTime(page, 'while the machine slept')
-    await isLive(page)
-    await post('after the sleep')
-    await seen(page, 'after the sleep')
-  })
+  variant(
+    'after a sleep of the machine the page reads again, though its connections are dead and look open',
+    async () => {
+      const { page, network } = await distantPage()
+      network.freeze()
+      await post('while the machine slept')
+      await page.clock.fastForward('08:00:00')
+      await seenInTime(page, 'while the machine slept')
+      await isLive(page)
+      await post('after the sleep')
+      await seen(page, 'after the sleep')
+    },
+  )
 
-  test('a stream that has become silent is opened anew', async () => {
+  variant('a stream that has become silent is opened anew', async () => {
     const { page, network } = await distantPage()
     network.freeze()
     await post('on a dead stream')
@@ -162,7 +172,7 @@ describe.skipIf(!hasBrowser)('live', () => {
     await seen(page, 'on the next stream')
   })
 
-  test('a stream that does not open is given up after 40 s, and another one is opened', async () => {
+  variant('a stream that does not open is given up after 40 s, and another one is opened', async () => {
     const context = await browser.newContext()
     onTestFinished(() => context.close())
     const visit = await Visit.begin(context, world)
@@ -188,7 +198,7 @@ describe.skipIf(!hasBrowser)('live', () => {
     await isLive(page)
   })
 
-  test('a read without an answer ends after 30 s, and the page reads again by itself', async () => {
+  variant('a read without an answer ends after 30 s, and the page reads again by itself', async () => {
     const context = await browser.newContext()
     onTestFinished(() => context.close())
     const visit = await Visit.begin(context, world)

@@ -1,7 +1,8 @@
 /** What people do on the page: search, go back, use keys, act on jobs, and be refused. */
 import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished } from 'vitest'
 import { hasBrowser, startBrowser } from '../../support/chromium.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { Visit } from './browsing.ts'
 import { World } from './world.ts'
 
@@ -56,21 +57,21 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     await row(page, 'waits for its time').waitFor()
   })
 
-  test('a search that cannot be read is explained', async () => {
+  variant('a search that cannot be read is explained', async () => {
     const page = await open('jobs?q=colour%3Ared')
     await page.getByRole('alert').getByText('colour').waitFor()
     // The same search would fail again.
     expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0)
   })
 
-  test('a number of the overview leads to the jobs that it counts', async () => {
+  variant('a number of the overview leads to the jobs that it counts', async () => {
     const page = await open('overview')
     await page.getByRole('link', { name: /Delayed$/ }).click()
     await row(page, 'waits for its time').waitFor()
     expect(await box(page).inputValue()).toBe('state:delayed')
   })
 
-  test('what failed most leads to those jobs', async () => {
+  variant('what failed most leads to those jobs', async () => {
     const page = await open('overview')
     const card = page.locator('.card', { hasText: 'What failed most' })
     await card
@@ -83,7 +84,7 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     expect(searchParams.get('q')).toContain('group:')
   })
 
-  test('a reason has its time as the reader has chosen, and a link to the job in the way', async () => {
+  variant('a reason has its time as the reader has chosen, and a link to the job in the way', async () => {
     const page = await open('jobs')
     const rows = page.getByRole('row')
     const resting = rows.filter({ has: row(page, 'waits for its time') })
@@ -130,7 +131,7 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     expect(await page.locator(':focus').innerText()).toBe(name)
   })
 
-  test('keys can be switched off', async () => {
+  variant('keys can be switched off', async () => {
     const page = await open('jobs')
     await page.getByRole('button', { name: 'Keyboard shortcuts' }).click()
     await page.getByRole('checkbox', { name: /Shortcuts without/ }).uncheck()
@@ -156,7 +157,7 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     expect(job.state).toBe('UNCLAIMED')
   })
 
-  test('many jobs are purged after their number was typed', async () => {
+  variant('many jobs are purged after their number was typed', async () => {
     const many = Array.from({ length: 120 }, (_, n) => ({ flow: 'unknown', store: {}, name: `batch of many ${n}` }))
     for (const result of await world.board.postMany(many)) expect(result).not.toHaveProperty('error')
     const page = await open(`jobs?q=${encodeURIComponent('name:"batch of many*"')}`)
@@ -180,7 +181,7 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     await page.getByText(/^No (open )?job matches/).waitFor()
   })
 
-  test('a limit is set and stopped, and a schedule triggered', async () => {
+  variant('a limit is set and stopped, and a schedule triggered', async () => {
     const page = await open('limits')
     await page.getByRole('button', { name: 'Set a new limit' }).click()
     await page.getByLabel('Key or pattern').fill('region/eu')
@@ -221,7 +222,7 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     await page.getByRole('heading', { level: 1, name: 'fresh' }).waitFor()
   })
 
-  test('an action on many is for jobs that the list shows', async () => {
+  variant('an action on many is for jobs that the list shows', async () => {
     const page = await open('jobs')
     await page.getByRole('rowheader').first().waitFor()
     await page.getByRole('checkbox', { name: 'All that match' }).check()
@@ -236,7 +237,7 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     await page.getByRole('button', { name: /^Cancel \(Only jobs that have not ended/ }).waitFor()
   })
 
-  test('words that no open job has are searched elsewhere, and a state keeps them', async () => {
+  variant('words that no open job has are searched elsewhere, and a state keeps them', async () => {
     const page = await open('jobs?q=no-such-words')
     await page.getByText('No open job matches.').waitFor()
     await page.getByRole('list', { name: 'Searches' }).getByRole('link', { name: 'Trashed' }).click()
@@ -247,7 +248,7 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     expect(await page.getByRole('combobox', { name: 'Search the history' }).inputValue()).toBe('no-such-words')
   })
 
-  test('a dialog and the faults of a page are gone on another one', async () => {
+  variant('a dialog and the faults of a page are gone on another one', async () => {
     const page = await open('overview')
     await page.getByRole('link', { name: 'Jobs', exact: true }).click()
     await page.getByRole('button', { name: 'Post a job' }).click()
@@ -257,7 +258,7 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     expect(await page.getByRole('dialog').count()).toBe(0)
   })
 
-  test('the address of a board that is not here says so', async () => {
+  variant('the address of a board that is not here says so', async () => {
     const page = await open('../nope/overview')
     await page.getByRole('heading', { level: 1, name: 'There is no board of this name' }).waitFor()
     await page.getByRole('main').getByRole('link', { name: 'main' }).click()
@@ -265,7 +266,7 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     expect(new URL(page.url()).pathname).toBe('/b/main/overview')
   })
 
-  test('the board is paused and resumed', async () => {
+  variant('the board is paused and resumed', async () => {
     const page = await open('overview')
     await page.getByRole('button', { name: 'Pause the board' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Pause the board' }).click()
@@ -292,7 +293,7 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     await other.getByRole('status').getByText('right to see values').waitFor()
   })
 
-  test('what a person may not do is there, and says why', async () => {
+  variant('what a person may not do is there, and says why', async () => {
     world.rights.level = 'read'
     const page = await open(`jobs/${world.uuid('waits for a flow')}`)
     const cancel = page.getByRole('button', { name: /^Cancel \(This needs the level operate/ })
@@ -303,7 +304,7 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     expect(await page.getByRole('dialog').count()).toBe(0)
   })
 
-  test('a dashboard that is read-only says so, to everybody', async () => {
+  variant('a dashboard that is read-only says so, to everybody', async () => {
     await world.stop()
     await world.serve({ readOnly: true })
     onTestFinished(async () => {
@@ -315,7 +316,7 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     await page.getByRole('button', { name: 'Pause the board (The dashboard is read-only.)' }).waitFor()
   })
 
-  test('the colours and the times are kept', async () => {
+  variant('the colours and the times are kept', async () => {
     const page = await open('jobs')
     await page.getByLabel('Colours').selectOption('dark')
     await page.getByLabel('Times').selectOption('utc')
@@ -325,7 +326,7 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     expect(await page.evaluate('document.documentElement.dataset.theme')).toBe('dark')
   })
 
-  test('another board is chosen', async () => {
+  variant('another board is chosen', async () => {
     await world.other.post('unknown', {}, { name: 'elsewhere' })
     const page = await open('jobs')
     await page.getByRole('combobox', { name: 'Board' }).selectOption('other')
@@ -333,7 +334,7 @@ describe.skipIf(!hasBrowser)('on the page', () => {
     expect(new URL(page.url()).pathname).toBe('/b/other/jobs')
   })
 
-  test('it works below any path', async () => {
+  variant('it works below any path', async () => {
     // A dashboard that was reached at the root takes no longer path for its mount.
     await world.stop()
     await world.serve()

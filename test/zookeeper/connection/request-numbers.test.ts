@@ -1,8 +1,9 @@
 /** Servers match answers with requests by the number of the request, also where the session has moved from one to another. */
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { ConnectionLoss, NoNode, type ZooKeeper } from '../../../src/zookeeper/index.ts'
 import { type EnsembleServer, startEnsemble } from '../../support/ensemble.ts'
 import { zookeeperHosts } from '../../support/namespace.ts'
+import { variant } from '../../variant.ts'
 import { failureOf } from '../clients.ts'
 import { connectedTo } from '../ensemble-clients.ts'
 
@@ -21,7 +22,7 @@ function next(client: ZooKeeper, wanted: string): Promise<void> {
   })
 }
 
-test.skipIf(!zookeeperHosts)(
+variant.skipIf(!zookeeperHosts)(
   'a request is not answered with what became of one that the session sent to another server',
   async () => {
     // With two of four servers stopped the leader gets no majority: writes wait, and sessions can move.

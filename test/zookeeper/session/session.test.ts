@@ -1,9 +1,10 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { op, type StateEvent, ZooKeeper } from '../../../src/zookeeper/index.ts'
 import { expireSession } from '../../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { startProxy } from '../../support/proxy.ts'
 import { startZooKeeper } from '../../support/zookeeper.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { connected, failureOf, portOf, reaches, sessionOf } from '../clients.ts'
 
 /** Everything a client says about its state from now on. */
@@ -196,7 +197,7 @@ describe.skipIf(!zookeeperHosts)('a session', () => {
     expect(sessionOf(client)).toBe(id)
   })
 
-  test('begins anew on a server that has forgotten everything', async () => {
+  variant('begins anew on a server that has forgotten everything', async () => {
     await using first = await startZooKeeper()
     await using client = await connected({ hosts: first.hosts, sessionTimeout: '2s' })
     for (let write = 0; write < 20; write++) await client.create('/n', null, { sequential: true })
@@ -279,7 +280,7 @@ describe.skipIf(!zookeeperHosts)('closing', () => {
     expect(await connecting).toMatchObject({ name: 'NotConnected' })
   })
 
-  test('may be asked for by a listener that is notified of the loss', async () => {
+  variant('may be asked for by a listener that is notified of the loss', async () => {
     await using client = await connected()
     let closing: Promise<void> | undefined
     client.on('state', ({ state }) => {

@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { InvalidState } from '../../../src/core/errors.ts'
 import { NoNode, NoWatcher, type OneShotHandler, op, type ZooKeeper } from '../../../src/zookeeper/index.ts'
 import { expireSession } from '../../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { startProxy, type TcpProxy } from '../../support/proxy.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../support/zookeeper.ts'
+import { usual as test, variant } from '../../variant.ts'
 import { connected, failureOf, portOf, reaches, sessionOf } from '../clients.ts'
 
 /** Handlers that write down what they are told. */
@@ -137,7 +138,7 @@ describe.skipIf(!zookeeperHosts)('a one-shot watch', () => {
     expect(told).toEqual([])
   })
 
-  test('may be one of very many: all are armed again, in requests that fit', async () => {
+  variant('may be one of very many: all are armed again, in requests that fit', async () => {
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
     await using client = await connected({ hosts: proxy.hosts })
     await using other = await connected()
@@ -345,7 +346,7 @@ describe.skipIf(!zookeeperHosts)('what the server has to watch', () => {
     expect(await watched()).toBe(before)
   })
 
-  test('comes to nothing after ten thousand watches that fired, were removed or lost', async () => {
+  variant('comes to nothing after ten thousand watches that fired, were removed or lost', async () => {
     await using client = await connected({ hosts: server.hosts })
     const path = namespace()
     await client.create(path)

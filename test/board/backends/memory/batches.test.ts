@@ -1,9 +1,10 @@
 /** Batches of memory boards: how many are kept, and one of more jobs than any other test has. */
 import { pino } from 'pino'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { NotFound } from '../../../../src/core/errors.ts'
 import { openBoard, type PostManyResult } from '../../../../src/index.ts'
 import { count } from '../../../support/counts.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { rejectionOf } from '../../events.ts'
 
 test('the last thousand batches that ended are kept', async () => {
@@ -39,7 +40,7 @@ test('jobs outside of a batch that have the keys of its jobs are counted by the 
   expect([again.created, again.existing, lines.length]).toEqual([false, 0, 1])
 })
 
-test('a batch of many jobs is cancelled as a whole', { timeout: 120_000 }, async () => {
+variant('a batch of many jobs is cancelled as a whole', { timeout: 120_000 }, async () => {
   const size = count({ test: 20_001, long: 100_001 })
   await using board = await openBoard('memory:')
   const batch = await board.batch({ name: 'large', onFailed: { flow: 'clean' } })

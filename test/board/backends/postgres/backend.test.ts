@@ -1,7 +1,7 @@
 /** What is Postgres' own of a board there: where it is, who may use it, what stands between, how it is told of changes. */
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, vi } from 'vitest'
 import { JobBoard } from '../../../../src/board/api/job-board.ts'
 import { PostgresBackend } from '../../../../src/board/backends/postgres/backend.ts'
 import { openBoard, type SqlClient } from '../../../../src/board/index.ts'
@@ -20,6 +20,7 @@ import { freePort } from '../../../support/ports.ts'
 import type { PostgresServer } from '../../../support/postgres.ts'
 import { startPooledPostgres } from '../../../support/session-pooler.ts'
 import { startTransactionPooler } from '../../../support/transaction-pooler.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { jobIdFor } from '../../boards.ts'
 import { nextEvent, nextSession, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
@@ -36,7 +37,7 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 describe('where a board is', () => {
-  test('boards of one database, of one schema and of several, know nothing of each other', async () => {
+  variant('boards of one database, of one schema and of several, know nothing of each other', async () => {
     const schemas = [1, 2].map(() => `test_${randomUUID().replaceAll('-', '')}`)
     const uris = schemas.flatMap((schema) => ['a', 'b'].map((board) => `${server.uri}?schema=${schema}&board=${board}`))
     const boards = await Promise.all(uris.map((uri) => openBoard(uri)))
@@ -58,7 +59,7 @@ describe('where a board is', () => {
     }
   })
 
-  test('is made once by processes that start at the same moment, and shared', async () => {
+  variant('is made once by processes that start at the same moment, and shared', async () => {
     await using place = await sharedPlaceOn(server.uri)
     const names = ['one', 'two', 'three']
     const children = await Promise.all(names.map((name) => startNode(CHILD, [place.uri, name])))
@@ -464,7 +465,7 @@ describe('a followed job', () => {
     expect((await rows()).map(({ job }) => `job${String(job).padStart(10, '0')}`)).toEqual(ids.slice(1))
   })
 
-  test('by many sessions that stop while it ends blocks no other session', async () => {
+  variant('by many sessions that stop while it ends blocks no other session', async () => {
     await using place = await sharedPlaceOn(server.uri)
     const followers = await Promise.all(Array.from({ length: 6 }, () => follower(place)))
     await using worker = await place.open()

@@ -1,5 +1,5 @@
 /** Batches as rows: last jobs that end at the same time, seals and posts beside them, owners that are lost, transactions of callers, and sweeping. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { batchesChannel, boardMigrations } from '../../../../src/board/backends/postgres/schema.ts'
 import type { Batch, JobBoard, TrashedJob } from '../../../../src/board/index.ts'
 import { decodeBatch, toBatchCallback } from '../../../../src/board/model/job-batch.ts'
@@ -13,10 +13,11 @@ import { count } from '../../../support/counts.ts'
 import { startNode } from '../../../support/node-process.ts'
 import type { PostgresServer } from '../../../support/postgres.ts'
 import { startPooledPostgres } from '../../../support/session-pooler.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { jobIdFor } from '../../boards.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
-import { type PostgresPlace, postgresPlaceOn } from './boards.ts'
+import { newSchema, type PostgresPlace, postgresPlaceOn } from './boards.ts'
 import { countDeadlocks, countOf, openTransaction, untilWaiting } from './witness.ts'
 
 const CLAIMER = new URL('../../stopped-claimer.ts', import.meta.url)
@@ -87,23 +88,26 @@ describe('the end of a job', () => {
     expect(await takeCallback(board, 'some failed')).toMatchObject({ total: 3, done: 2, failed: 1 })
   })
 
-  test('beside a removal of the only other job, which has not begun to wait, leaves the batch to that one', async () => {
-    await using place = await postgresPlaceOn(server.uri)
-    await using here = await place.open()
-    await using there = await place.open()
-    for (let round = 0; round < count({ test: 20, long: 1_000 }); round++) {
-      const batch = await createBatch(here)
-      const [a, b] = [await postTo(batch, 'a'), await postTo(batch, 'b')]
-      await batch.seal()
-      const claim = await there.claim(await there.find(a.uuid))
-      await Promise.all([claim.consume(), here.cancel(b)])
-      expect(await takeCallback(here, 'some failed')).toMatchObject({ total: 2, done: 1, failed: 1 })
-    }
-  })
+  variant(
+    'beside a removal of the only other job, which has not begun to wait, leaves the batch to that one',
+    async () => {
+      await using place = await postgresPlaceOn(server.uri)
+      await using here = await place.open()
+      await using there = await place.open()
+      for (let round = 0; round < count({ test: 20, long: 1_000 }); round++) {
+        const batch = await createBatch(here)
+        const [a, b] = [await postTo(batch, 'a'), await postTo(batch, 'b')]
+        await batch.seal()
+        const claim = await there.claim(await there.find(a.uuid))
+        await Promise.all([claim.consume(), here.cancel(b)])
+        expect(await takeCallback(here, 'some failed')).toMatchObject({ total: 2, done: 1, failed: 1 })
+      }
+    },
+  )
 })
 
 describe('two last jobs that end at the same time', () => {
-  test.each(['consume', 'trash'] as const)(
+  variant.each(['consume', 'trash'] as const)(
     'post one callback, when both have ended their job before either has looked (%s)',
     async (how) => {
       await using place = await postgresPlaceOn(server.uri)
@@ -147,7 +151,7 @@ describe('two last jobs that end at the same time', () => {
     await Promise.all(boards.map((board) => board.close()))
   })
 
-  test('of several batches, which each owner ends in another order, never wait for each other', async () => {
+  variant('of several batches, which each owner ends in another order, never wait for each other', async () => {
     await using place = await postgresPlaceOn(server.uri)
     const boards = await Promise.all(Array.from({ length: 4 }, () => place.open()))
     const [here = await place.open()] = boards
@@ -240,7 +244,7 @@ describe('a seal', () => {
     expect(await takeCallback(board, 'some failed')).toMatchObject({ total: 3, done: 2, failed: 1 })
   })
 
-  test('and posts at the same time: each job is counted or refused', async () => {
+  variant('and posts at the same time: each job is counted or refused', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using here = await place.open()
     await using there = await place.open()
@@ -260,7 +264,7 @@ describe('a seal', () => {
 })
 
 describe('a post', () => {
-  test('by a job that ends at the same time is counted, or refused', async () => {
+  variant('by a job that ends at the same time is counted, or refused', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using here = await place.open()
     await using there = await place.open()
@@ -366,7 +370,7 @@ describe('a post', () => {
 })
 
 describe('a restoration', () => {
-  test('at the same time as the last end: the batch ends as often as it was opened', async () => {
+  variant('at the same time as the last end: the batch ends as often as it was opened', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using here = await place.open()
     await using there = await place.open()
@@ -388,7 +392,7 @@ describe('a restoration', () => {
     await expectNothingCounted(place)
   })
 
-  test('at the same time as retryFailed restores its job once, in one new generation', async () => {
+  variant('at the same time as retryFailed restores its job once, in one new generation', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using here = await place.open()
     await using there = await place.open()
@@ -434,7 +438,7 @@ describe('an owner', () => {
     expect(await takeCallback(heir, 'all done')).toMatchObject({ total: 1, done: 1 })
   })
 
-  test('that was killed leaves its job open, and its heir ends the batch', async () => {
+  variant('that was killed leaves its job open, and its heir ends the batch', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=5s' })
     const batch = await createBatch(heir)
@@ -499,7 +503,7 @@ describe('a callback', () => {
     }
   })
 
-  test('has the uuid and the numbers that other boards would write, however large they are', async () => {
+  variant('has the uuid and the numbers that other boards would write, however large they are', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using board = await place.open()
     const batch = await createBatch(board)
@@ -548,7 +552,7 @@ describe('a callback', () => {
 })
 
 describe('thousands of jobs', () => {
-  test('of several owners end in one callback', { timeout: 120_000 }, async () => {
+  variant('of several owners end in one callback', { timeout: 120_000 }, async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using here = await place.open()
     await using there = await place.open()
@@ -561,7 +565,7 @@ describe('thousands of jobs', () => {
     await expectNothingCounted(place)
   })
 
-  test('that have failed are tried again together', { timeout: 120_000 }, async () => {
+  variant('that have failed are tried again together', { timeout: 120_000 }, async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using board = await place.open()
     const size = count({ test: 600, long: 20_000 })
@@ -575,30 +579,34 @@ describe('thousands of jobs', () => {
 })
 
 describe('the sweep', () => {
-  test('keeps the newest thousand batches that have ended; jobs of others end, and are restored, without one', {
-    timeout: 60_000,
-  }, async () => {
-    await using place = await postgresPlaceOn(server.uri)
-    await using board = await place.open()
-    const first = await createBatch(board, { name: 'first' })
-    await postTo(first, 'job')
-    await first.seal()
-    await end(board, 'job', 'trash')
-    await takeCallback(board, 'some failed')
-    const open = await board.batch({ name: 'open' })
-    await Promise.all(Array.from({ length: 999 }, async (_, n) => (await board.batch({ name: `${n}` })).seal()))
-    expect(await first.progress()).toMatchObject({ state: 'failed' })
-    await (await board.batch({ name: 'last' })).seal()
-    expect(await rejectionOf(first.progress())).toBeInstanceOf(NotFound)
-    expect(await open.progress()).toMatchObject({ state: 'open' })
-    expect(await board.batches({ limit: 10_000 })).toHaveLength(1_001)
-    for (const table of [...COUNTED, '@.batch_callbacks']) expect(await countOf(place, table), table).toBe(0)
-    for (const call of [() => postTo(first, 'late'), () => first.retryFailed(), () => first.seal()])
-      expect(await rejectionOf(call())).toBeInstanceOf(NotFound)
-    await board.restore(await trashedIn(board, first))
-    await end(board, 'job')
-    expect(await namesOn(board)).toEqual([])
-  })
+  variant(
+    'keeps the newest thousand batches that have ended; jobs of others end, and are restored, without one',
+    {
+      timeout: 60_000,
+    },
+    async () => {
+      await using place = await postgresPlaceOn(server.uri)
+      await using board = await place.open()
+      const first = await createBatch(board, { name: 'first' })
+      await postTo(first, 'job')
+      await first.seal()
+      await end(board, 'job', 'trash')
+      await takeCallback(board, 'some failed')
+      const open = await board.batch({ name: 'open' })
+      await Promise.all(Array.from({ length: 999 }, async (_, n) => (await board.batch({ name: `${n}` })).seal()))
+      expect(await first.progress()).toMatchObject({ state: 'failed' })
+      await (await board.batch({ name: 'last' })).seal()
+      expect(await rejectionOf(first.progress())).toBeInstanceOf(NotFound)
+      expect(await open.progress()).toMatchObject({ state: 'open' })
+      expect(await board.batches({ limit: 10_000 })).toHaveLength(1_001)
+      for (const table of [...COUNTED, '@.batch_callbacks']) expect(await countOf(place, table), table).toBe(0)
+      for (const call of [() => postTo(first, 'late'), () => first.retryFailed(), () => first.seal()])
+        expect(await rejectionOf(call())).toBeInstanceOf(NotFound)
+      await board.restore(await trashedIn(board, first))
+      await end(board, 'job')
+      expect(await namesOn(board)).toEqual([])
+    },
+  )
 
   test('leaves a batch that has ended and that another transaction opens now', async () => {
     await using place = await postgresPlaceOn(server.uri)
@@ -699,7 +707,7 @@ test('two boards of one schema may have batches of the same uuid', async () => {
 })
 
 test('a board that an earlier release has made has batches, and its jobs are done', async () => {
-  await using place = await postgresPlaceOn(server.uri)
+  await using place = await postgresPlaceOn(server.uri, { schema: newSchema() })
   const pool = new PostgresPool(parsePostgresLocation(parseUri(server.uri, 'board')))
   const { steps, ...migrations } = boardMigrations(place.schema)
   const at = steps.findIndex((step) => step.includes('CREATE TABLE IF NOT EXISTS') && step.includes('.batches ('))

@@ -39,7 +39,8 @@ export function postgresBoards(
   }
 }
 
-function newSchema(): string {
+/** Returns a name for a schema that no test has used. */
+export function newSchema(): string {
   return `test_${randomUUID().replaceAll('-', '')}`
 }
 
@@ -48,19 +49,28 @@ export function sharedPlaceOn(server: string): Promise<PostgresPlace> {
   return postgresPlaceOn(server, { schema: 'tests' })
 }
 
+/** Schemas that a test has used, with empty tables, by the URI of their server: making one takes longer than most tests do with it. */
+const emptySchemas = new Map<string, string[]>()
+
+/** Matches statements after which other tests must not use the schema. */
+const ALTERS_SCHEMA = /\b(CREATE|ALTER|DROP|GRANT)\b/
+
 /**
- * Makes a place for one board, by default in a schema of its own.
+ * Makes a place for one board, by default in a schema that no other test uses meanwhile.
  *
  * @param server its URI, as `startPostgres` tells it
  */
 export async function postgresPlaceOn(
   server: string,
-  { schema = newSchema(), parameters: usual = '' }: { readonly schema?: string; readonly parameters?: string } = {},
+  options: { readonly schema?: string; readonly parameters?: string } = {},
 ): Promise<PostgresPlace> {
+  const { schema = emptySchemas.get(server)?.pop() ?? newSchema(), parameters: usual = '' } = options
+  let isAltered = false
   const name = randomUUID()
   const uri = `${server}?schema=${schema}&board=${name}${usual}`
   const witness = new PostgresPool(parsePostgresLocation(parseUri(`${server}?poolSize=2`, 'board')))
   const query: PostgresPlace['query'] = async (text, values = []) => {
+    isAltered ||= ALTERS_SCHEMA.test(text)
     return (await witness.query(text.replaceAll('@', schema), [...values])).rows
   }
   const sessionOf = async (board: JobBoard) => {
@@ -107,6 +117,26 @@ export async function postgresPlaceOn(
       await query('DELETE FROM @.boards WHERE name = $1', [name])
       await query('ALTER SEQUENCE @.fences RESTART')
     },
-    [Symbol.asyncDispose]: () => witness.close(),
+    [Symbol.asyncDispose]: async () => {
+      const isReusable = options.schema === undefined && !isAltered && (await emptyTables(witness, schema))
+      if (isReusable) emptySchemas.set(server, [...(emptySchemas.get(server) ?? []), schema])
+      await witness.close()
+    },
+  }
+}
+
+/** Deletes all rows of the schema's tables. Returns false if the server does not answer, or if no board was opened. */
+async function emptyTables(witness: PostgresPool, schema: string): Promise<boolean> {
+  const tables =
+    'SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace($1) AND relkind = $2 AND relname <> $3'
+  try {
+    const { rows } = await witness.query(tables, [schema, 'r', 'migrations'])
+    if (rows.length === 0) return false
+    const deleting = rows.map(({ relname }) => `DELETE FROM ${schema}.${String(relname)};`).join('\n')
+    // As a replica the server does not check foreign keys: the order of the tables does not matter.
+    await witness.query(`DO $$ BEGIN SET LOCAL session_replication_role = replica;\n${deleting}\nEND $$`, [])
+    return true
+  } catch {
+    return false
   }
 }

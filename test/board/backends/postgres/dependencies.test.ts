@@ -1,11 +1,12 @@
 /** Dependencies as rows: jobs that end at the same time, posts beside an end, owners that are lost, and many dependent jobs. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import type { Job, JobBoard, PostOptions } from '../../../../src/board/index.ts'
 import { InvalidState, NotFound, Timeout } from '../../../../src/core/errors.ts'
 import { count } from '../../../support/counts.ts'
 import { startNode } from '../../../support/node-process.ts'
 import type { PostgresServer } from '../../../support/postgres.ts'
 import { startPooledPostgres } from '../../../support/session-pooler.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { jobIdFor } from '../../boards.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
@@ -100,7 +101,7 @@ describe('two jobs that end at the same time', () => {
     expect(await countFreed(place)).toBe(0)
   })
 
-  test('never wait for each other, whatever jobs come after them', { timeout: 60_000 }, async () => {
+  variant('never wait for each other, whatever jobs come after them', { timeout: 60_000 }, async () => {
     await using place = await postgresPlaceOn(server.uri)
     const boards = await Promise.all(Array.from({ length: 4 }, () => place.open()))
     const [board = await place.open()] = boards
@@ -230,7 +231,7 @@ describe('an owner', () => {
     expect(await countFreed(place)).toBe(1)
   })
 
-  test('that was killed leaves its job to another one, whose end frees the jobs after it', async () => {
+  variant('that was killed leaves its job to another one, whose end frees the jobs after it', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=5s' })
     const first = await postAfter(heir, 'first')
@@ -291,7 +292,7 @@ test('a claim of a job that waits is refused by the database, and takes nothing'
 
 describe('thousands of jobs after one', () => {
   // In the trash, each of them ends in a transaction of its own.
-  test.each([
+  variant.each([
     ['consume', 10_000],
     ['trash', 2_000],
   ] as const)('all follow its end at once (%s)', { timeout: 120_000 }, async (how, many) => {

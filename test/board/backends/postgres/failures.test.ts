@@ -9,7 +9,7 @@ import { createBatch, postTo } from '../../../contract/board/batches.ts'
 import { startNode } from '../../../support/node-process.ts'
 import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
 import { startProxy, type TcpProxy } from '../../../support/proxy.ts'
-import { rowsOf } from '../../../tiers.ts'
+import { rowsOf, usual, variant } from '../../../variant.ts'
 import { nextConnection, nextEvent, nextSession, rejectionOf } from '../../events.ts'
 import { all, namesOn, refresh } from '../../jobs.ts'
 import { takeUnheard } from '../../lost-tokens.ts'
@@ -274,7 +274,7 @@ async function untilDone(scene: Scene, { done }: Case, before: number): Promise<
 }
 
 /** The others go the same way from the request to the answer: `FunctionCaller`. */
-const USUAL_CASES = ['post', 'claim', 'consume', 'trash', 'purge']
+const USUAL_CASES = ['post', 'claim', 'trash']
 const isUsual = ({ name }: Case) => USUAL_CASES.includes(name)
 
 describe.each(rowsOf({ usual: CASES.filter(isUsual), variants: CASES.filter((each) => !isUsual(each)) }))(
@@ -321,7 +321,7 @@ describe.each(rowsOf({ usual: CASES.filter(isUsual), variants: CASES.filter((eac
   },
 )
 
-test('tokens whose answer is lost are taken once', async () => {
+usual('tokens whose answer is lost are taken once', async () => {
   await using scene = await setScene()
   const { board, other, proxy } = scene
   const loseAnswers = () => {
@@ -334,7 +334,7 @@ test('tokens whose answer is lost are taken once', async () => {
 })
 
 describe('a request that is still on its way when its fate was asked for', () => {
-  test('is refused wherever it arrives', async () => {
+  usual('is refused wherever it arrives', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using board = await place.open()
     const lane = randomUUID()
@@ -346,7 +346,7 @@ describe('a request that is still on its way when its fate was asked for', () =>
     expect(await place.query('SELECT @.find_out($1, 7) AS answer', [lane])).toEqual([{ answer: null }])
   })
 
-  test('is waited for while it is being done', async () => {
+  usual('is waited for while it is being done', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using board = await place.open()
     const lane = randomUUID()
@@ -366,18 +366,21 @@ describe('a request that is still on its way when its fate was asked for', () =>
 })
 
 describe('an owner', () => {
-  test('whose process was stopped is ended by force, finds out before it does anything, and goes on by itself', async () => {
-    await using place = await sharedPlaceOn(server.uri)
-    await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=2s' })
-    const witness = async () => {
-      const [row] = await place.query("SELECT backend FROM @.sessions WHERE who = 'stopped'")
-      return async () =>
-        expect(await place.query('SELECT FROM pg_stat_activity WHERE pid = $1', [row?.['backend']])).toEqual([])
-    }
-    await checkStoppedOwner({ heir, uri: `${place.uri}&sessionTimeout=2s`, witness })
-  })
+  variant(
+    'whose process was stopped is ended by force, finds out before it does anything, and goes on by itself',
+    async () => {
+      await using place = await sharedPlaceOn(server.uri)
+      await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=2s' })
+      const witness = async () => {
+        const [row] = await place.query("SELECT backend FROM @.sessions WHERE who = 'stopped'")
+        return async () =>
+          expect(await place.query('SELECT FROM pg_stat_activity WHERE pid = $1', [row?.['backend']])).toEqual([])
+      }
+      await checkStoppedOwner({ heir, uri: `${place.uri}&sessionTimeout=2s`, witness })
+    },
+  )
 
-  test('that was killed is taken over when its time has passed, by everybody at once and once', async () => {
+  variant('that was killed is taken over when its time has passed, by everybody at once and once', async () => {
     await using place = await sharedPlaceOn(server.uri)
     // Longer than the owner's: on a busy machine theirs must not be interrupted meanwhile.
     await using one = await place.openAt(server.port, { who: 'one', parameters: '&sessionTimeout=5s' })
@@ -397,7 +400,7 @@ describe('an owner', () => {
     await claim.consume()
   })
 
-  test('that nothing gets through to any more has lost its claim before another gets it', async () => {
+  usual('that nothing gets through to any more has lost its claim before another gets it', async () => {
     await using scene = await setScene('&sessionTimeout=2s')
     const { proxy, board: owner, place } = scene
     await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=2s' })
@@ -405,7 +408,7 @@ describe('an owner', () => {
     expect(await owner.entities('conductor')).toHaveLength(1)
   })
 
-  test('whose backend is ended by the administrator keeps its claims', async () => {
+  usual('whose backend is ended by the administrator keeps its claims', async () => {
     await using place = await sharedPlaceOn(server.uri)
     await using board = await place.open()
     const claim = await claimOn(board)
@@ -420,7 +423,7 @@ describe('an owner', () => {
 })
 
 describe('a server', () => {
-  test('that is killed and comes back is outlived, whatever was under way', async () => {
+  variant('that is killed and comes back is outlived, whatever was under way', async () => {
     await using own = await startPostgres()
     await using place = await sharedPlaceOn(own.uri)
     const open = () => place.openAt(own.port, { parameters: '&sessionTimeout=15s' })
@@ -461,7 +464,7 @@ describe('a server', () => {
     expect(await namesOn(two)).toEqual([])
   })
 
-  test('is not there: nothing is done, and that is said', async () => {
+  usual('is not there: nothing is done, and that is said', async () => {
     await using own = await startPostgres()
     await using place = await sharedPlaceOn(own.uri)
     await using board = await place.open()
@@ -475,32 +478,35 @@ describe('a server', () => {
     expect(await namesOn(board)).toEqual([])
   })
 
-  test('has room for the session and none for those who list the board: they list it when there is room again', async () => {
-    await using place = await sharedPlaceOn(server.uri)
-    await using board = await place.open()
-    await using other = await place.open()
-    await place.query('ALTER FUNCTION @.claimed(integer) RENAME TO claimed_there')
-    await place.query('CREATE SEQUENCE @.refused')
-    await place.query(`
+  variant(
+    'has room for the session and none for those who list the board: they list it when there is room again',
+    async () => {
+      await using place = await sharedPlaceOn(server.uri)
+      await using board = await place.open()
+      await using other = await place.open()
+      await place.query('ALTER FUNCTION @.claimed(integer) RENAME TO claimed_there')
+      await place.query('CREATE SEQUENCE @.refused')
+      await place.query(`
 CREATE FUNCTION @.claimed(p_board integer) RETURNS json LANGUAGE plpgsql AS $function$
 BEGIN
   PERFORM nextval('@.refused');
   RAISE EXCEPTION 'sorry, too many clients already' USING ERRCODE = '53300';
 END $function$`)
-    const back = nextSession(board)
-    await place.expire(board)
-    await back
-    const refused = async () => (await place.query('SELECT is_called FROM @.refused'))[0]?.['is_called'] === true
-    while (!(await refused())) await refresh(other)
-    await place.query('DROP FUNCTION @.claimed(integer)')
-    await place.query('ALTER FUNCTION @.claimed_there(integer) RENAME TO claimed')
-    await other.post('flow', {}, { name: 'job' })
-    const [claim] = await board.claimNext()
-    expect(claim.job.name).toBe('job')
-    await claim.consume()
-  })
+      const back = nextSession(board)
+      await place.expire(board)
+      await back
+      const refused = async () => (await place.query('SELECT is_called FROM @.refused'))[0]?.['is_called'] === true
+      while (!(await refused())) await refresh(other)
+      await place.query('DROP FUNCTION @.claimed(integer)')
+      await place.query('ALTER FUNCTION @.claimed_there(integer) RENAME TO claimed')
+      await other.post('flow', {}, { name: 'job' })
+      const [claim] = await board.claimNext()
+      expect(claim.job.name).toBe('job')
+      await claim.consume()
+    },
+  )
 
-  test('has no room for who shows a participant anew: it is shown when there is', async () => {
+  usual('has no room for who shows a participant anew: it is shown when there is', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using board = await place.open()
     await using other = await place.open()

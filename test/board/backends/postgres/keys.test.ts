@@ -3,9 +3,8 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { postgresBackend } from '../../../../src/board/backends/postgres/index.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
-import type { PostgresServer } from '../../../support/postgres.ts'
+import { createDatabase, type PostgresDatabase } from '../../../support/postgres-database.ts'
 import { startProxy } from '../../../support/proxy.ts'
-import { startPooledPostgres } from '../../../support/session-pooler.ts'
 import { nextConnection, rejectionOf } from '../../events.ts'
 import { namesOn } from '../../jobs.ts'
 import { openReplacing, replaceUnheard } from '../../lost-replacement.ts'
@@ -13,10 +12,10 @@ import { type PostgresPlace, postgresPlaceOn } from './boards.ts'
 
 const KEY = { name: 'import', for: '1h' } as const
 
-let server: PostgresServer
+let server: PostgresDatabase
 
 beforeAll(async () => {
-  server = await startPooledPostgres({ config: { fsync: 'off' } })
+  server = await createDatabase()
 })
 
 afterAll(() => server.stop())

@@ -1,14 +1,13 @@
 /** What is left of the keys of limits is deleted with obsolete changes. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { LimitReached } from '../../../../src/core/errors.ts'
-import type { PostgresServer } from '../../../support/postgres.ts'
-import { startPooledPostgres } from '../../../support/session-pooler.ts'
+import { createDatabase, type PostgresDatabase } from '../../../support/postgres-database.ts'
 import { rejectionOf } from '../../events.ts'
 import { type PostgresPlace, postgresPlaceOn } from './boards.ts'
 
-let server: PostgresServer
+let server: PostgresDatabase
 beforeAll(async () => {
-  server = await startPooledPostgres({ config: { fsync: 'off' } })
+  server = await createDatabase()
 })
 afterAll(() => server.stop())
 

@@ -1,8 +1,9 @@
 /** What a claim and a settle read, whatever Postgres believes of the table: that belief is often out of date. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect } from 'vitest'
 import { parseUri } from '../../../../src/core/uri.ts'
 import { PostgresConnection, parsePostgresLocation } from '../../../../src/postgres/index.ts'
 import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { refresh } from '../../jobs.ts'
 import { postgresPlaceOn } from './boards.ts'
 
@@ -17,31 +18,34 @@ beforeAll(async () => {
 
 afterAll(() => server.stop())
 
-test('a claim and a settle read the jobs that they are about, where statistics say that there are none', async () => {
-  await using place = await postgresPlaceOn(server.uri)
-  await using board = await place.open()
-  await using witness = await Witness.open(server.uri, place.schema)
-  const session = Number(await witness.ask("SELECT @.open_session((SELECT max(id) FROM @.boards), 'witness', 60000)"))
-  const post = () => Promise.all(Array.from({ length: MANY }, () => board.post('flow', {})))
-  await post()
-  // As the statistics see it there is nothing that could be claimed, and nothing of another session.
-  const first = await witness.ids()
-  await witness.claim(first, session)
-  await place.query('VACUUM ANALYZE @.jobs')
-  await witness.settle(first, session)
-  await post()
-  await refresh(board)
-  const ids = await witness.ids()
-  for (let from = 0; from < 10 * FEW; from += FEW) {
-    const some = ids.slice(from, from + FEW)
-    expect(await witness.claim(some, session)).toBeLessThan(5 * FEW)
-  }
-  for (let from = 0; from < 10 * FEW; from += FEW) {
-    const some = ids.slice(from, from + FEW)
-    expect(await witness.settle(some, session)).toBeLessThan(5 * FEW)
-  }
-  expect(await board.countJobs()).toBeLessThanOrEqual(MANY)
-})
+variant(
+  'a claim and a settle read the jobs that they are about, where statistics say that there are none',
+  async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    await using witness = await Witness.open(server.uri, place.schema)
+    const session = Number(await witness.ask("SELECT @.open_session((SELECT max(id) FROM @.boards), 'witness', 60000)"))
+    const post = () => Promise.all(Array.from({ length: MANY }, () => board.post('flow', {})))
+    await post()
+    // As the statistics see it there is nothing that could be claimed, and nothing of another session.
+    const first = await witness.ids()
+    await witness.claim(first, session)
+    await place.query('VACUUM ANALYZE @.jobs')
+    await witness.settle(first, session)
+    await post()
+    await refresh(board)
+    const ids = await witness.ids()
+    for (let from = 0; from < 10 * FEW; from += FEW) {
+      const some = ids.slice(from, from + FEW)
+      expect(await witness.claim(some, session)).toBeLessThan(5 * FEW)
+    }
+    for (let from = 0; from < 10 * FEW; from += FEW) {
+      const some = ids.slice(from, from + FEW)
+      expect(await witness.settle(some, session)).toBeLessThan(5 * FEW)
+    }
+    expect(await board.countJobs()).toBeLessThanOrEqual(MANY)
+  },
+)
 
 test.each(['consume', 'trash'])(
   'the end of a job reads the jobs that depend on it, and no others (%s)',
@@ -64,7 +68,7 @@ test.each(['consume', 'trash'])(
   },
 )
 
-test.each([
+variant.each([
   ['consume', MANY],
   ['trash', MANY],
   ['consume', 0],

@@ -1,11 +1,12 @@
 /** A session in Postgres goes on over another connection, and its claims with it: unless it is over, or may be soon. */
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, vi } from 'vitest'
 import type { Job, JobBoard } from '../../../../src/board/index.ts'
 import { ClaimLost } from '../../../../src/core/errors.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
 import { PostgresConnection, parsePostgresLocation } from '../../../../src/postgres/index.ts'
 import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
 import { startProxy, type TcpProxy } from '../../../support/proxy.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { jobIdFor } from '../../boards.ts'
 import { nextConnection, nextEvent, nextSession, recordEvents, whenLost } from '../../events.ts'
 import { namesOn, refresh } from '../../jobs.ts'
@@ -53,10 +54,13 @@ async function cutOff({ owner, proxy }: Scene): Promise<void> {
   await away
 }
 
-test('calls keep their time limits while nothing is answered, and what was given up is in the trash when the servers are back', async () => {
-  await using scene = await setScene('?sessionTimeout=60s')
-  await checkLimitsInOutage({ ...scene, board: scene.owner })
-})
+variant(
+  'calls keep their time limits while nothing is answered, and what was given up is in the trash when the servers are back',
+  async () => {
+    await using scene = await setScene('?sessionTimeout=60s')
+    await checkLimitsInOutage({ ...scene, board: scene.owner })
+  },
+)
 
 test('a trigger that fails for some time hides no job: each is claimed once it is gone, and one error is reported', async () => {
   await using place = await postgresPlaceOn(server.uri)
@@ -74,7 +78,7 @@ test('a trigger that fails for some time hides no job: each is claimed once it i
   })
 })
 
-test('many jobs that are refused each time do not keep a later job from being claimed', async () => {
+variant('many jobs that are refused each time do not keep a later job from being claimed', async () => {
   await using place = await postgresPlaceOn(server.uri)
   await using board = await place.open()
   for (let n = 0; n < 30; n += 1) await board.post('flow', {}, { name: 'refused', priority: 'HIGH' })
@@ -96,7 +100,7 @@ test('many jobs that are refused each time do not keep a later job from being cl
   }
 })
 
-test('connections that are reset again and again cost no claim, and every job is done once', async () => {
+variant('connections that are reset again and again cost no claim, and every job is done once', async () => {
   await using scene = await setScene()
   const { owner, other, proxy } = scene
   const [JOBS, RESETS] = [200, 10]
@@ -149,7 +153,7 @@ test('what happened while there was no connection is reported afterwards, once',
   expect(await namesOn(owner)).toEqual(['waits'])
 })
 
-test('a backend that is stopped is left behind: the owner takes another lock, and is no less alive', async () => {
+variant('a backend that is stopped is left behind: the owner takes another lock, and is no less alive', async () => {
   // The lease goes on for 2 s after the unanswered heartbeat: with a shorter timeout, a busy machine attaches too late.
   await using scene = await setScene('&sessionTimeout=15s')
   const { owner, other, place } = scene
@@ -229,41 +233,44 @@ describe('a session that another takes over', () => {
     }
   })
 
-  test('is over although a transaction of its is open: that keeps the job that it has locked, and what it claims late is freed', async () => {
-    await using scene = await setScene()
-    const { owner, other, place } = scene
-    const [settled, , late] = await Promise.all(
-      ['settling', 'idle', 'late'].map((name) => other.post('flow', {}, { name })),
-    )
-    await owner.claimNext({ max: 2 })
-    await refresh(other)
-    const { id } = await idAndLock(scene)
-    await cutOff(scene)
-    const takeOver = async () => (await place.query('SELECT @.take_over($1) AS answer', [id]))[0]?.['answer']
-    const opened = () => PostgresConnection.open(parsePostgresLocation(parseUri(server.uri, 'board')))
-    const [settling, claiming] = [await opened(), await opened()]
-    try {
-      for (const zombie of [settling, claiming]) {
-        await zombie.query('BEGIN', [])
-        await zombie.query(`SELECT ${place.schema}.lives($1)`, [id])
-      }
-      await settling.query(`DELETE FROM ${place.schema}.jobs WHERE id = $1`, [numberOf(settled)])
-      await place.query("UPDATE @.sessions SET heartbeat_at = heartbeat_at - interval '1 hour' WHERE id = $1", [id])
-      await expect.poll(takeOver).toBe('hung')
+  variant(
+    'is over although a transaction of its is open: that keeps the job that it has locked, and what it claims late is freed',
+    async () => {
+      await using scene = await setScene()
+      const { owner, other, place } = scene
+      const [settled, , late] = await Promise.all(
+        ['settling', 'idle', 'late'].map((name) => other.post('flow', {}, { name })),
+      )
+      await owner.claimNext({ max: 2 })
       await refresh(other)
-      expect(await namesOn(other, { onlyUnclaimed: true })).toEqual(['idle', 'late'])
-      await claiming.query(`UPDATE ${place.schema}.jobs SET session = $1 WHERE id = $2`, [id, numberOf(late)])
-      await claiming.query('COMMIT', [])
-      expect(await takeOver()).toBe('hung')
-      await settling.query('COMMIT', [])
-      // The other board takes over, too.
-      expect(['ended', 'gone']).toContain(await takeOver())
-      expect(await place.query('SELECT FROM @.jobs WHERE session = $1', [id])).toEqual([])
-      expect(await place.query('SELECT count(*)::integer AS left FROM @.jobs')).toEqual([{ left: 2 }])
-    } finally {
-      await Promise.all([settling.close(), claiming.close()])
-    }
-  })
+      const { id } = await idAndLock(scene)
+      await cutOff(scene)
+      const takeOver = async () => (await place.query('SELECT @.take_over($1) AS answer', [id]))[0]?.['answer']
+      const opened = () => PostgresConnection.open(parsePostgresLocation(parseUri(server.uri, 'board')))
+      const [settling, claiming] = [await opened(), await opened()]
+      try {
+        for (const zombie of [settling, claiming]) {
+          await zombie.query('BEGIN', [])
+          await zombie.query(`SELECT ${place.schema}.lives($1)`, [id])
+        }
+        await settling.query(`DELETE FROM ${place.schema}.jobs WHERE id = $1`, [numberOf(settled)])
+        await place.query("UPDATE @.sessions SET heartbeat_at = heartbeat_at - interval '1 hour' WHERE id = $1", [id])
+        await expect.poll(takeOver).toBe('hung')
+        await refresh(other)
+        expect(await namesOn(other, { onlyUnclaimed: true })).toEqual(['idle', 'late'])
+        await claiming.query(`UPDATE ${place.schema}.jobs SET session = $1 WHERE id = $2`, [id, numberOf(late)])
+        await claiming.query('COMMIT', [])
+        expect(await takeOver()).toBe('hung')
+        await settling.query('COMMIT', [])
+        // The other board takes over, too.
+        expect(['ended', 'gone']).toContain(await takeOver())
+        expect(await place.query('SELECT FROM @.jobs WHERE session = $1', [id])).toEqual([])
+        expect(await place.query('SELECT count(*)::integer AS left FROM @.jobs')).toEqual([{ left: 2 }])
+      } finally {
+        await Promise.all([settling.close(), claiming.close()])
+      }
+    },
+  )
 
   test('is not attached by a request of a former attachment that arrives late', async () => {
     await using scene = await setScene()
@@ -276,7 +283,7 @@ describe('a session that another takes over', () => {
   })
 })
 
-test('a lease that ends without a connection ends the claims before another gets them', async () => {
+variant('a lease that ends without a connection ends the claims before another gets them', async () => {
   await using scene = await setScene('&sessionTimeout=2s')
   const { owner, other, proxy } = scene
   await owner.post('flow', {})
@@ -298,7 +305,7 @@ test('a lease that ends without a connection ends the claims before another gets
   await heir.consume()
 })
 
-test('a server that is started again twice ends every claim, and eight jobs run eight at a time', async () => {
+variant('a server that is started again twice ends every claim, and eight jobs run eight at a time', async () => {
   await using own = await startPostgres({ config: { fsync: 'off' } })
   await using place = await postgresPlaceOn(own.uri)
   await using owner = await place.open()

@@ -1,5 +1,5 @@
 /** Resources of claimed jobs are advisory locks of the database: other programs see them, wait for them, and hold them. */
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
 import type { Claim, JobBoard, Resources } from '../../../../src/board/index.ts'
 import { ClaimLost, InvalidArgument, ResourceLocked, Unclaimable } from '../../../../src/core/errors.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
@@ -7,6 +7,7 @@ import { advisoryKey, PostgresConnection, parsePostgresLocation } from '../../..
 import { startNode } from '../../../support/node-process.ts'
 import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
 import { startProxy } from '../../../support/proxy.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { nextConnection, nextEvent, rejectionOf, whenLost } from '../../events.ts'
 import { claimed, refresh } from '../../jobs.ts'
 import { type PostgresPlace, sharedPlaceOn } from './boards.ts'
@@ -112,7 +113,7 @@ describe('a claimed job', () => {
     expect(await locksOf(place, resources.exclusive[0] ?? '')).toEqual([])
   })
 
-  test('that is claimed by two boards at once is locked by the one that has it', async () => {
+  variant('that is claimed by two boards at once is locked by the one that has it', async () => {
     const place = await newPlace()
     const boards = await Promise.all([opened(place), opened(place), opened(place)])
     const [first] = boards
@@ -144,7 +145,7 @@ describe('a claimed job', () => {
     await ask(await outsider(), 'pg_advisory_lock', disk)
   })
 
-  test('of a process that is killed is unlocked at once', async () => {
+  variant('of a process that is killed is unlocked at once', async () => {
     const place = await newPlace()
     const board = await opened(place)
     const disk = nameOf(place, 'disk')
@@ -219,7 +220,7 @@ describe('a resource that another program has locked', () => {
 })
 
 describe('when the connection of the session breaks', () => {
-  test('the locks are taken again', async () => {
+  variant('the locks are taken again', async () => {
     const place = await newPlace()
     const proxy = await startProxy({ port: server.port })
     onTestFinished(() => proxy.close())
@@ -262,7 +263,7 @@ describe('when the connection of the session breaks', () => {
     expect((await next)[0].run).toBe(2)
   })
 
-  test('a job that ends before its locks were taken again leaves none', async () => {
+  variant('a job that ends before its locks were taken again leaves none', async () => {
     const place = await newPlace()
     const proxy = await startProxy({ port: server.port })
     onTestFinished(() => proxy.close())
@@ -300,7 +301,7 @@ test('advisoryLocks must be on or off', async () => {
   expect(String(error)).toContain('advisoryLocks must be on or off, got maybe')
 })
 
-test('a server without room for more locks refuses the claim, and keeps none of its locks', async () => {
+variant('a server without room for more locks refuses the claim, and keeps none of its locks', async () => {
   await using small = await startPostgres({
     config: { fsync: 'off', max_locks_per_transaction: '10', max_connections: '10' },
   })

@@ -1,7 +1,7 @@
 /** Other roles of the database, with no right to anything of a board: what they can do to it, and what they cannot. */
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, vi } from 'vitest'
 import {
   boardMigrations,
   resourceLockClass,
@@ -22,6 +22,7 @@ import {
 } from '../../../../src/postgres/index.ts'
 import { startNode } from '../../../support/node-process.ts'
 import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { jobIdFor } from '../../boards.ts'
 import { nextEvent } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
@@ -134,7 +135,7 @@ describe('a role that may make functions in public', () => {
     return uri
   }
 
-  test('has none of its code run by a board, or by logbooks', async () => {
+  variant('has none of its code run by a board, or by logbooks', async () => {
     const uri = await database()
     await using board = await openBoard(`${uri}?board=b&sessionTimeout=5s`, { who: 'board' })
     const errors: unknown[] = []
@@ -220,7 +221,7 @@ SELECT proname FROM pg_proc WHERE pronamespace = '${schema}'::regnamespace AND p
   })
 })
 
-test('tables that another role adds later belong to the owner of the others, who can use them', async () => {
+variant('tables that another role adds later belong to the owner of the others, who can use them', async () => {
   await using admin = await connected(server.uri)
   const { rows } = await admin.query("SELECT FROM pg_roles WHERE rolname = 'owner'", [])
   if (rows.length === 0) await admin.query('CREATE ROLE owner LOGIN', [])
@@ -277,67 +278,76 @@ test('a role that sends notifications in the name of a board ends no wait', asyn
   expect(await ended).toBe('COMPLETE')
 })
 
-test('a schema that a stranger owns is reported by boards, logbooks and the doctor; one of ours or of a superuser is not', async () => {
-  await using admin = await connected(server.uri)
-  await admin.query('CREATE ROLE ours LOGIN', [])
-  await admin.query('CREATE SCHEMA evils AUTHORIZATION evil', [])
-  await admin.query('CREATE SCHEMA ours AUTHORIZATION ours', [])
-  const warningsOf = async (uri: string) => {
-    const warnings: string[] = []
-    const log = pino({ level: 'warn' }, { write: (line: string) => warnings.push(line) })
-    await using _board = await openBoard(uri, { log })
-    await using _logbooks = await openPersistence(uri, { log })
-    const findings = await examinePostgres(uri, { what: 'board', timeout: 10_000 })
-    const found = findings.filter(({ about }) => about === 'schema').map(({ text }) => text)
-    return [...warnings.map((line): string => JSON.parse(line).msg), ...found]
-  }
-  // A superuser is a member of every role, and must not take that for its own.
-  const warned = await warningsOf(`${server.uri}?schema=evils`)
-  expect(warned).toHaveLength(3)
-  for (const warning of warned) expect(warning).toContain('schema evils is owned by role evil')
-  expect(await warningsOf(`${server.uri.replace('postgres@', 'ours@')}?schema=ours`)).toEqual([])
-  expect(await warningsOf(`${server.uri}?schema=supers`)).toEqual([])
-})
-
-test('the jobs of an owner that is stopped with its backends are taken over, and the backends are reported until they end', async () => {
-  await using place = await postgresPlaceOn(server.uri)
-  await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=1s' })
-  await heir.post('flow', {}, { name: 'job' })
-  await using owner = await startNode(CLAIMER, [`${place.uri}&sessionTimeout=1s`])
-  await owner.says('claimed')
-  await refresh(heir)
-  const [row] = await place.query('SELECT s.backend FROM @.jobs j JOIN @.sessions s ON s.id = j.session')
-  const backend = Number(row?.['backend'])
-  const [reported, inherited] = [nextEvent(heir, 'error'), heir.claimNext()]
-  process.kill(backend, 'SIGSTOP')
-  owner.signal('SIGSTOP')
-  try {
-    const [claim] = await inherited
-    expect(claim.run).toBe(2)
-    expect(String((await reported).error)).toMatch(
-      new RegExp(`Postgres backend ${backend} of owner stopped was asked to end \\d+ s ago, and does not:`),
-    )
-    const found = await examinePostgres(place.uri, { what: 'board', timeout: 10_000 })
-    expect(found.filter(({ severity }) => severity === 'error')).toMatchObject([
-      { about: 'backend', text: expect.stringMatching(new RegExp(`^backend ${backend} of stopped was asked to end`)) },
-    ])
-    process.kill(backend, 'SIGCONT')
-    owner.signal('SIGCONT')
-    await owner.says('lost')
-    claim.assertHeld()
-    await claim.consume()
-    await expect
-      .poll(() => place.query('SELECT @.stopped_backends(1) AS left'), { timeout: 60_000 })
-      .toEqual([{ left: [] }])
-  } finally {
-    try {
-      process.kill(backend, 'SIGCONT')
-    } catch {
-      // It has ended.
+variant(
+  'a schema that a stranger owns is reported by boards, logbooks and the doctor; one of ours or of a superuser is not',
+  async () => {
+    await using admin = await connected(server.uri)
+    await admin.query('CREATE ROLE ours LOGIN', [])
+    await admin.query('CREATE SCHEMA evils AUTHORIZATION evil', [])
+    await admin.query('CREATE SCHEMA ours AUTHORIZATION ours', [])
+    const warningsOf = async (uri: string) => {
+      const warnings: string[] = []
+      const log = pino({ level: 'warn' }, { write: (line: string) => warnings.push(line) })
+      await using _board = await openBoard(uri, { log })
+      await using _logbooks = await openPersistence(uri, { log })
+      const findings = await examinePostgres(uri, { what: 'board', timeout: 10_000 })
+      const found = findings.filter(({ about }) => about === 'schema').map(({ text }) => text)
+      return [...warnings.map((line): string => JSON.parse(line).msg), ...found]
     }
-    owner.signal('SIGKILL')
-  }
-})
+    // A superuser is a member of every role, and must not take that for its own.
+    const warned = await warningsOf(`${server.uri}?schema=evils`)
+    expect(warned).toHaveLength(3)
+    for (const warning of warned) expect(warning).toContain('schema evils is owned by role evil')
+    expect(await warningsOf(`${server.uri.replace('postgres@', 'ours@')}?schema=ours`)).toEqual([])
+    expect(await warningsOf(`${server.uri}?schema=supers`)).toEqual([])
+  },
+)
+
+variant(
+  'the jobs of an owner that is stopped with its backends are taken over, and the backends are reported until they end',
+  async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=1s' })
+    await heir.post('flow', {}, { name: 'job' })
+    await using owner = await startNode(CLAIMER, [`${place.uri}&sessionTimeout=1s`])
+    await owner.says('claimed')
+    await refresh(heir)
+    const [row] = await place.query('SELECT s.backend FROM @.jobs j JOIN @.sessions s ON s.id = j.session')
+    const backend = Number(row?.['backend'])
+    const [reported, inherited] = [nextEvent(heir, 'error'), heir.claimNext()]
+    process.kill(backend, 'SIGSTOP')
+    owner.signal('SIGSTOP')
+    try {
+      const [claim] = await inherited
+      expect(claim.run).toBe(2)
+      expect(String((await reported).error)).toMatch(
+        new RegExp(`Postgres backend ${backend} of owner stopped was asked to end \\d+ s ago, and does not:`),
+      )
+      const found = await examinePostgres(place.uri, { what: 'board', timeout: 10_000 })
+      expect(found.filter(({ severity }) => severity === 'error')).toMatchObject([
+        {
+          about: 'backend',
+          text: expect.stringMatching(new RegExp(`^backend ${backend} of stopped was asked to end`)),
+        },
+      ])
+      process.kill(backend, 'SIGCONT')
+      owner.signal('SIGCONT')
+      await owner.says('lost')
+      claim.assertHeld()
+      await claim.consume()
+      await expect
+        .poll(() => place.query('SELECT @.stopped_backends(1) AS left'), { timeout: 60_000 })
+        .toEqual([{ left: [] }])
+    } finally {
+      try {
+        process.kill(backend, 'SIGCONT')
+      } catch {
+        // It has ended.
+      }
+      owner.signal('SIGKILL')
+    }
+  },
+)
 
 describe('a role that holds advisory locks', () => {
   test('stops no claim by the gate, and frees no pause of it', async () => {
@@ -356,7 +366,7 @@ describe('a role that holds advisory locks', () => {
     await (await claimed(board, 'job')).consume()
   })
 
-  test('of the sessions to come delays no session, and none that needs another connection', async () => {
+  variant('of the sessions to come delays no session, and none that needs another connection', async () => {
     await using place = await postgresPlaceOn(server.uri)
     const parameters = '&statementTimeout=10m'
     await using owner = await place.openAt(server.port, { parameters })
@@ -412,7 +422,7 @@ describe('a role that holds advisory locks', () => {
     await (await claimed(board, 'wants')).consume()
   })
 
-  test('of a dead owner does not keep its jobs from other owners', async () => {
+  variant('of a dead owner does not keep its jobs from other owners', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=1s' })
     await heir.post('flow', {}, { name: 'job' })

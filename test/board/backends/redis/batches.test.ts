@@ -1,5 +1,5 @@
 /** Batches in Redis' keys: last jobs that end at the same time, answers that get lost, owners that die, and what is left and removed. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import type { Batch, JobBoard, TrashedJob } from '../../../../src/board/index.ts'
 import { decodeBatch, toBatchCallback, toBatchUuid } from '../../../../src/board/model/job-batch.ts'
 import { decodePosting } from '../../../../src/board/model/posting.ts'
@@ -8,6 +8,7 @@ import { createBatch, end, postTo, takeCallback } from '../../../contract/board/
 import { count } from '../../../support/counts.ts'
 import { startNode } from '../../../support/node-process.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { nextEvent, nextSession, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
 import { type RedisPlace, redisPlace } from './places.ts'
@@ -140,7 +141,7 @@ describe('batches on Redis', () => {
     }
   })
 
-  test('two last jobs that end at the same time on two boards post one callback', async () => {
+  variant('two last jobs that end at the same time on two boards post one callback', async () => {
     await using place = await redisPlace(server)
     await using here = await place.open()
     await using there = await place.open()
@@ -192,7 +193,7 @@ describe('batches on Redis', () => {
     }
   })
 
-  test('restoring at the same time as the last end: the batch ends as often as it was opened', async () => {
+  variant('restoring at the same time as the last end: the batch ends as often as it was opened', async () => {
     await using place = await redisPlace(server)
     await using here = await place.open()
     await using there = await place.open()
@@ -215,7 +216,7 @@ describe('batches on Redis', () => {
     await expectNothingCounted(place)
   })
 
-  test('thousands of jobs of several owners end in one callback', { timeout: 120_000 }, async () => {
+  variant('thousands of jobs of several owners end in one callback', { timeout: 120_000 }, async () => {
     await using place = await redisPlace(server)
     await using here = await place.open()
     await using there = await place.open()
@@ -228,7 +229,7 @@ describe('batches on Redis', () => {
     await expectNothingCounted(place)
   })
 
-  test('thousands of failed jobs are tried again together', { timeout: 120_000 }, async () => {
+  variant('thousands of failed jobs are tried again together', { timeout: 120_000 }, async () => {
     await using place = await redisPlace(server)
     await using board = await place.open()
     const size = count({ test: 1_200, long: 20_000 })
@@ -252,7 +253,7 @@ describe('batches on Redis', () => {
 })
 
 describe('an owner that dies', () => {
-  test('by a kill leaves its job open, and its heir ends the batch', async () => {
+  variant('by a kill leaves its job open, and its heir ends the batch', async () => {
     await using place = await redisPlace(server)
     await using heir = await place.open({ who: 'heir' })
     const batch = await createBatch(heir)
@@ -300,34 +301,38 @@ describe('an owner that dies', () => {
 })
 
 describe('batches that have ended', () => {
-  test('are kept up to a thousand; jobs of others end, and are restored, without one', {
-    timeout: 60_000,
-  }, async () => {
-    await using place = await redisPlace(server)
-    await using board = await place.open()
-    const { witness, key } = place
-    const first = await createBatch(board, { name: 'first' })
-    // More entries than one script removes.
-    await postAndEnd([board], first, 1_200, 'trash')
-    await takeCallback(board, 'some failed')
-    const open = await board.batch({ name: 'open' })
-    await Promise.all(Array.from({ length: 1_000 }, async (_, n) => (await board.batch({ name: `${n}` })).seal()))
-    while ((await witness.zcard(key('ended-batches'))) > 1_000) await refresh(board)
-    expect(await rejectionOf(first.progress())).toBeInstanceOf(NotFound)
-    expect(await open.progress()).toMatchObject({ state: 'open' })
-    expect(await witness.exists(key('batch-jobs'))).toBe(0)
-    expect(await witness.zcard(key('batch-order'))).toBe(1_001)
-    expect(await witness.hlen(key('batches'))).toBe(2 * 1_001)
-    expect(await board.batches({ limit: 10_000 })).toHaveLength(1_001)
-    for (const call of [() => postTo(first, 'late'), () => first.retryFailed(), () => first.seal()])
-      expect(await rejectionOf(call())).toBeInstanceOf(NotFound)
-    const [trashed] = await trashedIn(board, first)
-    if (!trashed) throw new Error('it is in the trash')
-    await board.restore(trashed)
-    await end(board, trashed.name)
-    await expectNothingCounted(place)
-    expect(await namesOn(board)).toEqual([])
-  })
+  variant(
+    'are kept up to a thousand; jobs of others end, and are restored, without one',
+    {
+      timeout: 60_000,
+    },
+    async () => {
+      await using place = await redisPlace(server)
+      await using board = await place.open()
+      const { witness, key } = place
+      const first = await createBatch(board, { name: 'first' })
+      // More entries than one script removes.
+      await postAndEnd([board], first, 1_200, 'trash')
+      await takeCallback(board, 'some failed')
+      const open = await board.batch({ name: 'open' })
+      await Promise.all(Array.from({ length: 1_000 }, async (_, n) => (await board.batch({ name: `${n}` })).seal()))
+      while ((await witness.zcard(key('ended-batches'))) > 1_000) await refresh(board)
+      expect(await rejectionOf(first.progress())).toBeInstanceOf(NotFound)
+      expect(await open.progress()).toMatchObject({ state: 'open' })
+      expect(await witness.exists(key('batch-jobs'))).toBe(0)
+      expect(await witness.zcard(key('batch-order'))).toBe(1_001)
+      expect(await witness.hlen(key('batches'))).toBe(2 * 1_001)
+      expect(await board.batches({ limit: 10_000 })).toHaveLength(1_001)
+      for (const call of [() => postTo(first, 'late'), () => first.retryFailed(), () => first.seal()])
+        expect(await rejectionOf(call())).toBeInstanceOf(NotFound)
+      const [trashed] = await trashedIn(board, first)
+      if (!trashed) throw new Error('it is in the trash')
+      await board.restore(trashed)
+      await end(board, trashed.name)
+      await expectNothingCounted(place)
+      expect(await namesOn(board)).toEqual([])
+    },
+  )
 
   test('are removed by any board, when the one that ended the last of them has died', { timeout: 60_000 }, async () => {
     await using scene = await ProxiedRedisBoard.set(server)

@@ -1,9 +1,10 @@
 /** Dependencies in Redis' keys: large fan-outs, answers that get lost, owners that die, and jobs that end behind the back of all boards. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import type { Job, JobBoard, PostOptions } from '../../../../src/board/index.ts'
 import { Timeout, Unclaimable } from '../../../../src/core/errors.ts'
 import { startNode } from '../../../support/node-process.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { jobIdFor } from '../../boards.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
@@ -121,7 +122,7 @@ describe('dependencies on Redis', () => {
     await expectNothingLeft(place)
   })
 
-  test.each(['consume', 'trash'] as const)(
+  variant.each(['consume', 'trash'] as const)(
     'more jobs than one script releases are all released with the other one, once (%s)',
     { timeout: 60_000 },
     async (how) => {
@@ -139,54 +140,62 @@ describe('dependencies on Redis', () => {
     },
   )
 
-  test('an owner that dies while it releases many jobs leaves the rest to any board', { timeout: 60_000 }, async () => {
-    await using scene = await ProxiedRedisBoard.set(server)
-    const { board, other, place } = scene
-    const first = await postAfter(board, 'first')
-    await postMany(board, first)
-    const claim = await board.claim(first)
-    const owner = await place.ownerOf(board)
-    // The board does not receive the answer, so it sends nothing more.
-    const ended = nextEvent(other, 'trashed')
-    scene.proxy.mode = 'swallow-replies'
-    claim.trash({ reason: 'it broke' }).catch(() => undefined)
-    await ended
-    await place.witness.del(place.key(`owner:${owner}`))
-    const left = await all(other.jobs({ ensureFresh: true }))
-    expect(await rejectionOf(other.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
-    expect(new Set(await Promise.all(left.map((job) => job.wait())))).toEqual(new Set(['TRASHED']))
-    const [, second] = await all(other.trashed())
-    expect(second?.reason).toContain(`job ${first.uuid} (first), on which it depends, is in the trash: it broke`)
-    await expectNothingLeft(place)
-    scene.proxy.mode = 'pass'
-    scene.proxy.resetAll()
-  })
+  variant(
+    'an owner that dies while it releases many jobs leaves the rest to any board',
+    { timeout: 60_000 },
+    async () => {
+      await using scene = await ProxiedRedisBoard.set(server)
+      const { board, other, place } = scene
+      const first = await postAfter(board, 'first')
+      await postMany(board, first)
+      const claim = await board.claim(first)
+      const owner = await place.ownerOf(board)
+      // The board does not receive the answer, so it sends nothing more.
+      const ended = nextEvent(other, 'trashed')
+      scene.proxy.mode = 'swallow-replies'
+      claim.trash({ reason: 'it broke' }).catch(() => undefined)
+      await ended
+      await place.witness.del(place.key(`owner:${owner}`))
+      const left = await all(other.jobs({ ensureFresh: true }))
+      expect(await rejectionOf(other.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
+      expect(new Set(await Promise.all(left.map((job) => job.wait())))).toEqual(new Set(['TRASHED']))
+      const [, second] = await all(other.trashed())
+      expect(second?.reason).toContain(`job ${first.uuid} (first), on which it depends, is in the trash: it broke`)
+      await expectNothingLeft(place)
+      scene.proxy.mode = 'pass'
+      scene.proxy.resetAll()
+    },
+  )
 
-  test('a job is posted and cancelled while many jobs after the same one are still released', {
-    timeout: 60_000,
-  }, async () => {
-    await using scene = await ProxiedRedisBoard.set(server)
-    const { board, other, place } = scene
-    const first = await postAfter(board, 'first')
-    await postMany(board, first)
-    const last = await postAfter(board, 'last', [first])
-    const claim = await board.claim(first)
-    const ended = nextEvent(other, 'consumed')
-    scene.proxy.mode = 'swallow-replies'
-    claim.consume().catch(() => undefined)
-    await ended
-    await other.cancel(await other.find(last.ref))
-    const late = await postAfter(other, 'late', [first.uuid])
-    expect(await other.dependencies(late)).toMatchObject({ waitsFor: [] })
-    await (await other.claim(late)).consume()
-    await refresh(other)
-    expect(await performAll(other)).toEqual({ runs: MANY, ends: new Set(['consumed']) })
-    await expectNothingLeft(place)
-    scene.proxy.mode = 'pass'
-    scene.proxy.resetAll()
-  })
+  variant(
+    'a job is posted and cancelled while many jobs after the same one are still released',
+    {
+      timeout: 60_000,
+    },
+    async () => {
+      await using scene = await ProxiedRedisBoard.set(server)
+      const { board, other, place } = scene
+      const first = await postAfter(board, 'first')
+      await postMany(board, first)
+      const last = await postAfter(board, 'last', [first])
+      const claim = await board.claim(first)
+      const ended = nextEvent(other, 'consumed')
+      scene.proxy.mode = 'swallow-replies'
+      claim.consume().catch(() => undefined)
+      await ended
+      await other.cancel(await other.find(last.ref))
+      const late = await postAfter(other, 'late', [first.uuid])
+      expect(await other.dependencies(late)).toMatchObject({ waitsFor: [] })
+      await (await other.claim(late)).consume()
+      await refresh(other)
+      expect(await performAll(other)).toEqual({ runs: MANY, ends: new Set(['consumed']) })
+      await expectNothingLeft(place)
+      scene.proxy.mode = 'pass'
+      scene.proxy.resetAll()
+    },
+  )
 
-  test('an owner that is killed leaves the jobs after its job waiting, until the next owner ends it', async () => {
+  variant('an owner that is killed leaves the jobs after its job waiting, until the next owner ends it', async () => {
     await using place = await redisPlace(server)
     await using heir = await place.open({ who: 'heir' })
     const first = await postAfter(heir, 'first')

@@ -1,11 +1,12 @@
 /** What becomes of an operation when the connection breaks in the middle of it: found out, exactly. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { redisBackend } from '../../../../src/board/backends/redis/index.ts'
 import { createDeferred } from '../../../../src/core/async/abort.ts'
 import { ClaimLost, NotFound, OutcomeUnknown } from '../../../../src/core/errors.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
 import { startProxy } from '../../../support/proxy.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { nextEvent, nextSession, recordEvents, rejectionOf, whenLost } from '../../events.ts'
 import { namesOn, refresh } from '../../jobs.ts'
 import { openReplacing, replaceUnheard } from '../../lost-replacement.ts'
@@ -63,7 +64,7 @@ describe('a connection that breaks', () => {
       await operation.check(scene, await acting)
     })
 
-    test.each(CUTS)('and breaks again after %d more requests while it is being found out', async (cut) => {
+    variant.each(CUTS)('and breaks again after %d more requests while it is being found out', async (cut) => {
       await using scene = await ProxiedRedisBoard.set(server)
       const { acting } = await scene.doneUnheard(await operation.ready(scene))
       let over = false

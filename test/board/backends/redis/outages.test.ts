@@ -1,11 +1,12 @@
 /** Servers that are killed and come back, with their data or without, and servers that take no writes. */
 import { Redis } from 'ioredis'
 import { pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, vi } from 'vitest'
 import { openBoard } from '../../../../src/board/index.ts'
 import { ClaimLost, OutcomeUnknown, WritesRefused } from '../../../../src/core/errors.ts'
 import { daemonLog } from '../../../../src/core/log.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { jobIdFor } from '../../boards.ts'
 import { nextEvent, nextSession, rejectionOf, whenLost } from '../../events.ts'
 import { namesOn, refresh } from '../../jobs.ts'
@@ -15,13 +16,13 @@ import { redisPlace } from './places.ts'
 const DURABLE = { appendonly: 'yes', appendfsync: 'always' }
 
 describe('a Redis that keeps its data', () => {
-  test('is killed and comes back twice under load: every job is done, once', async () => {
+  variant('is killed and comes back twice under load: every job is done, once', async () => {
     await using server = await startRedis({ config: DURABLE })
     await using place = await redisPlace(server)
     await restartedUnderLoad(server, () => place.openAt(`127.0.0.1:${server.port}`, { parameters: '&ttl=30s' }))
   })
 
-  test.each([
+  variant.each([
     ['less', '30s', ['consumed', 'consumed']],
     ['more', '2s', [expect.stringMatching(/^(lost|unknown)$/), 'consumed', 'consumed']],
   ])("one's own loop outlives it when it is away for %s than the TTL", async (away, ttl, endings) => {
@@ -57,7 +58,7 @@ describe('a Redis that comes back empty', () => {
     await taken.consume()
   })
 
-  test('under load: no job is done twice, whatever became of those that were posted', async () => {
+  variant('under load: no job is done twice, whatever became of those that were posted', async () => {
     await using server = await startRedis()
     await using place = await redisPlace(server)
     await using poster = await place.open()
@@ -216,7 +217,7 @@ describe('a Redis that is not for everybody', () => {
     })
   })
 
-  test('and one that is not there is not connected to, and says so in time', async () => {
+  variant('and one that is not there is not connected to, and says so in time', async () => {
     await using server = await startRedis()
     await server.kill()
     const failure = await rejectionOf(openBoard(`${server.uri}/0`, { signal: AbortSignal.timeout(30_000) }))

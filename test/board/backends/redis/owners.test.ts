@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { createDeferred, type Deferred } from '../../../../src/core/async/abort.ts'
 import { encode } from '../../../../src/core/codec.ts'
 import { OutcomeUnknown } from '../../../../src/core/errors.ts'
@@ -10,6 +10,7 @@ import { compiled } from '../../../support/compiled.ts'
 import { startNode } from '../../../support/node-process.ts'
 import { startProxy } from '../../../support/proxy.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { nextEvent, nextSession, rejectionOf, whenLost } from '../../events.ts'
 import { claimed, namesOn, refresh } from '../../jobs.ts'
 import { checkLimitsInOutage } from '../../outage-limits.ts'
@@ -27,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 describe('an owner on Redis', () => {
-  test('whose process was stopped for longer than its TTL finds out before it does anything', async () => {
+  variant('whose process was stopped for longer than its TTL finds out before it does anything', async () => {
     await using place = await redisPlace(server)
     await using heir = await place.open({ who: 'heir' })
     await checkStoppedOwner({ heir, uri: `${place.uri}&ttl=2s` })
@@ -38,7 +39,7 @@ describe('an owner on Redis', () => {
     await checkLimitsInOutage(scene)
   })
 
-  test('that is killed loses its job to another, with a larger fence', async () => {
+  variant('that is killed loses its job to another, with a larger fence', async () => {
     await using place = await redisPlace(server)
     await using heir = await place.open({ who: 'heir' })
     await heir.post('flow', {}, { resources: { exclusive: ['disk'], shared: ['net'] } })
@@ -118,22 +119,25 @@ describe('an owner on Redis', () => {
     expect(claim.lost.aborted).toBe(false)
   })
 
-  test('whose settle did not get through in time does not know of it, and does not disturb the new owner', async () => {
-    await using scene = await ProxiedRedisBoard.set(server, { ttl: '2s' })
-    const { board, other, place, proxy } = scene
-    await board.post('flow', {}, { name: 'job' })
-    const [claim] = await board.claimNext()
-    const [inherited, back] = [other.claimNext(), nextSession(board)]
-    proxy.mode = 'blackhole'
-    const settling = rejectionOf(claim.consume())
-    const [taken] = await inherited
-    expect(await settling).toBeInstanceOf(OutcomeUnknown)
-    proxy.mode = 'pass'
-    await back
-    expect(await place.jobIds()).toHaveLength(1)
-    expect(taken.lost.aborted).toBe(false)
-    await taken.consume()
-  })
+  variant(
+    'whose settle did not get through in time does not know of it, and does not disturb the new owner',
+    async () => {
+      await using scene = await ProxiedRedisBoard.set(server, { ttl: '2s' })
+      const { board, other, place, proxy } = scene
+      await board.post('flow', {}, { name: 'job' })
+      const [claim] = await board.claimNext()
+      const [inherited, back] = [other.claimNext(), nextSession(board)]
+      proxy.mode = 'blackhole'
+      const settling = rejectionOf(claim.consume())
+      const [taken] = await inherited
+      expect(await settling).toBeInstanceOf(OutcomeUnknown)
+      proxy.mode = 'pass'
+      await back
+      expect(await place.jobIds()).toHaveLength(1)
+      expect(taken.lost.aborted).toBe(false)
+      await taken.consume()
+    },
+  )
 
   test('that Redis has forgotten some of, for a fail-over say, is no owner any more', async () => {
     await using scene = await ProxiedRedisBoard.set(server)
@@ -166,7 +170,7 @@ describe('an owner on Redis', () => {
     expect(await namesOn(board)).toEqual([])
   })
 
-  test('that leaves while its server is away waits a moment for an answer, and no longer', async () => {
+  variant('that leaves while its server is away waits a moment for an answer, and no longer', async () => {
     await using own = await startRedis()
     await using place = await redisPlace(own)
     const board = await place.openAt(`127.0.0.1:${own.port}`, { parameters: '&ttl=1h' })
@@ -177,7 +181,7 @@ describe('an owner on Redis', () => {
     await own.resume()
   })
 
-  test('races with others of its kind, in processes of their own, and each job is one owner’s', async () => {
+  variant('races with others of its kind, in processes of their own, and each job is one owner’s', async () => {
     await using place = await redisPlace(server)
     const names = ['one', 'two', 'three']
     const child = await compiled(CHILD)

@@ -3,13 +3,14 @@ import { mkdtemp, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { openBoard } from '../../../../src/board/index.ts'
 import { NotConnected } from '../../../../src/core/errors.ts'
 import { type Authority, createAuthority } from '../../../support/certificates.ts'
 import { freePort } from '../../../support/ports.ts'
 import { startRedis } from '../../../support/redis.ts'
 import { ServerProgram } from '../../../support/server-program.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { exerciseBoard } from './life.ts'
 
 test('a board behind TLS is what it is elsewhere, for who has a certificate', async () => {
@@ -39,7 +40,7 @@ test('a board behind TLS is what it is elsewhere, for who has a certificate', as
   await expect(openBoard(uri, { signal: giveUp })).rejects.toThrow()
 })
 
-test('sentinels are asked over TLS, and no password goes where a sentinel without it says', async () => {
+variant('sentinels are asked over TLS, and no password goes where a sentinel without it says', async () => {
   await using authority = await createAuthority()
   const ca = join(authority.folder, 'ca.pem')
   await writeFile(ca, authority.cert)
@@ -70,7 +71,7 @@ test('sentinels are asked over TLS, and no password goes where a sentinel withou
   for (const plain of ['sentinel', 'AUTH', 'hunter2']) expect(all.toLowerCase()).not.toContain(plain.toLowerCase())
 })
 
-test('a board on a master that sentinels name over TLS is what it is elsewhere', async () => {
+variant('a board on a master that sentinels name over TLS is what it is elsewhere', async () => {
   await using authority = await createAuthority()
   const { ca, files } = await serverFiles(authority)
   const [masterPort, sentinelPort] = [await freePort(), await freePort()]

@@ -1,14 +1,15 @@
 /** Redis with sentinels, and as a cluster. */
 import { Redis } from 'ioredis'
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { openBoard } from '../../../../src/board/index.ts'
 import { startRedisCluster } from '../../../support/redis-cluster.ts'
 import { startWatchedRedis } from '../../../support/redis-sentinel.ts'
+import { variant } from '../../../variant.ts'
 import { nextEvent } from '../../events.ts'
 import { claimed, namesOn } from '../../jobs.ts'
 import { exerciseBoard } from './life.ts'
 
-test('a board on a master that sentinels name goes on, on the new master, after a fail-over', async () => {
+variant('a board on a master that sentinels name goes on, on the new master, after a fail-over', async () => {
   await using watched = await startWatchedRedis()
   const uri = `redis+sentinel://${watched.sentinel}/${watched.name}/0?prefix=board&ttl=60s`
   await using board = await openBoard(uri, { who: 'board' })
@@ -37,7 +38,7 @@ test('a board on a master that sentinels name goes on, on the new master, after 
   former.disconnect()
 })
 
-test('a board on a cluster lies in one slot, and goes on where that is moved to', async () => {
+variant('a board on a cluster lies in one slot, and goes on where that is moved to', async () => {
   await using cluster = await startRedisCluster()
   const key = '{board}:board'
   const before = await cluster.masterOf(key)

@@ -1,8 +1,9 @@
 /** Boards whose waiting postings are larger than the window of a view: nobody who uses one notices, in what order or what they get. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from 'vitest'
 import type { Job, JobBoard, Posting, PostOptions } from '../../../../src/board/index.ts'
 import { Timeout } from '../../../../src/core/errors.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { nextEvent } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
 import { type RedisPlace, redisPlace } from './places.ts'
@@ -60,12 +61,12 @@ describe('a view with room for ten postings', () => {
     return taken
   }
 
-  test('gives 300 of them all in order', async () => {
+  variant('gives 300 of them all in order', async () => {
     const names = await postMany(300)
     expect(await consumeAll(board, { max: 3 })).toEqual(names)
   })
 
-  test('keeps to the order of priorities, also of those that come while others are taken', async () => {
+  variant('keeps to the order of priorities, also of those that come while others are taken', async () => {
     const priorities = ['VERY_LOW', 'HIGH', 'NORMAL', 'VERY_HIGH', 'LOW'] as const
     await postMany(60, (n) => ({ priority: priorities[n % 5] ?? 'NORMAL' }))
     const taken: string[] = []
@@ -92,7 +93,7 @@ describe('a view with room for ten postings', () => {
     expect(await consumeAll(board)).toHaveLength(20)
   })
 
-  test('shares them with another, each job run once', async () => {
+  variant('shares them with another, each job run once', async () => {
     const names = await postMany(300)
     const other = await open(3)
     const taken = await Promise.all([board, other].map((one) => work(one, { until: () => poster.jobCount === 0 })))

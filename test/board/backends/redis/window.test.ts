@@ -1,9 +1,10 @@
 /** Views that hold three jobs: what rests, what wakes all at once, and who holds on to jobs further back. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, vi } from 'vitest'
 import type { JobBoard, PostOptions } from '../../../../src/board/index.ts'
 import { type RedisServer, startRedis } from '../../../support/redis.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { nextEvent } from '../../events.ts'
 import { all, refresh } from '../../jobs.ts'
 import { type RedisPlace, redisPlace } from './places.ts'
@@ -41,7 +42,7 @@ test('many jobs that rest at the head do not hide those behind, also from a boar
   expect([await board.countJobs(), (await all(board.jobs())).length]).toEqual([30, 30])
 })
 
-test('a caller that polls a busy board claims a job that is far behind the window', async () => {
+variant('a caller that polls a busy board claims a job that is far behind the window', async () => {
   await using there = await place({ window: 50 })
   await using busy = await there.open()
   await using idle = await there.openUnviewed()

@@ -1,12 +1,13 @@
 /** A disk that is slow, or fails, below a board in a file. */
 import { symlink } from 'node:fs/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, vi } from 'vitest'
 import { createDeferred } from '../../../../src/core/async/abort.ts'
 import { StorageFailure } from '../../../../src/core/errors.ts'
 import { openSqliteFile } from '../../../../src/sqlite/index.ts'
 import { LogSync } from '../../../../src/sqlite/log-sync.ts'
 import { startNode } from '../../../support/node-process.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { sqlitePlace } from './boards.ts'
 
 const NO_THREADS = new URL('./no-threads-child.ts', import.meta.url)
@@ -171,7 +172,7 @@ test('a log that cannot be synced says so once and for all', async () => {
 })
 
 describe('where no thread can be started', () => {
-  test('the log is written back by the connection of the file', async () => {
+  variant('the log is written back by the connection of the file', async () => {
     await using place = await sqlitePlace({ parameters: 'synchronous=normal' })
     const run = startNode(NO_THREADS, [place.uri])
     await using process = await run

@@ -3,12 +3,13 @@ import { existsSync } from 'node:fs'
 import { copyFile, link, mkdtemp, readdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { openBoard } from '../../../../src/board/index.ts'
 import { openPersistence } from '../../../../src/persistence/index.ts'
 import { openDatabase } from '../../../../src/sqlite/driver.ts'
 import { openSqliteFile } from '../../../../src/sqlite/index.ts'
 import { count } from '../../../support/counts.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { rejectionOf } from '../../events.ts'
 import { namesOn } from '../../jobs.ts'
 import { withFile } from './boards.ts'
@@ -155,7 +156,7 @@ test('the bell does not grow, and what is done after the end is refused', async 
   expect(await rejectionOf(opened.run(() => undefined))).toMatchObject({ code: 'JOBBOARD_INVALID_STATE' })
 })
 
-test('many opens and closes leave nothing', async () => {
+variant('many opens and closes leave nothing', async () => {
   const descriptors = async () => (await readdir('/proc/self/fd')).length
   await (await openBoard(`sqlite:${file}`)).close()
   const before = await descriptors()

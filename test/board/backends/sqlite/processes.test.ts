@@ -1,9 +1,10 @@
 /** Processes that share a file: one that dies, one that is stopped, several that write all the time, and what is left of them. */
 import { readdir } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect } from 'vitest'
 import { type Job, openBoard } from '../../../../src/board/index.ts'
 import { startNode } from '../../../support/node-process.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { type SqlitePlace, sqlitePlace } from './boards.ts'
 
 const HOLDER = new URL('./holder-child.ts', import.meta.url)
@@ -73,7 +74,7 @@ describe('an owner', () => {
     expect(await filesBeside()).toEqual(['bell'])
   })
 
-  test('that dies in its first moments leaves nothing that hinders others', async () => {
+  variant('that dies in its first moments leaves nothing that hinders others', async () => {
     const board = await openBoard(place.uri)
     await board.close()
     for (let round = 0; round < 3; round += 1) {
@@ -87,20 +88,23 @@ describe('an owner', () => {
   })
 })
 
-test('processes that open a new file at the same time, and open and close it again and again, never take each other for dead', async () => {
-  const processes = await Promise.all([1, 2, 3, 4].map(() => startNode(OPENER, [place.uri, '15'])))
-  try {
-    await Promise.all(processes.map((each) => each.says('ready')))
-    for (const each of processes) each.signal('SIGUSR2')
-    expect(await Promise.all(processes.map((each) => each.ended))).toEqual([0, 0, 0, 0])
-  } finally {
-    await Promise.all(processes.map((each) => each[Symbol.asyncDispose]()))
-  }
-  expect(place.query('SELECT count(*) AS count FROM jobs')).toEqual([{ count: 60 }])
-  expect(await filesBeside()).toEqual(['bell'])
-})
+variant(
+  'processes that open a new file at the same time, and open and close it again and again, never take each other for dead',
+  async () => {
+    const processes = await Promise.all([1, 2, 3, 4].map(() => startNode(OPENER, [place.uri, '15'])))
+    try {
+      await Promise.all(processes.map((each) => each.says('ready')))
+      for (const each of processes) each.signal('SIGUSR2')
+      expect(await Promise.all(processes.map((each) => each.ended))).toEqual([0, 0, 0, 0])
+    } finally {
+      await Promise.all(processes.map((each) => each[Symbol.asyncDispose]()))
+    }
+    expect(place.query('SELECT count(*) AS count FROM jobs')).toEqual([{ count: 60 }])
+    expect(await filesBeside()).toEqual(['bell'])
+  },
+)
 
-test('processes that write all the time are served fairly', async () => {
+variant('processes that write all the time are served fairly', async () => {
   const processes = await Promise.all([1, 2, 3, 4].map(() => startNode(BUSY, [place.uri])))
   try {
     await Promise.all(processes.map((each) => each.says('ready')))

@@ -1,5 +1,5 @@
 /** Batches as znodes: owners that die between two steps, answers that get lost, and what is left and swept. */
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect } from 'vitest'
 import type { Batch, JobBoard } from '../../../../src/board/index.ts'
 import { encodeRecord } from '../../../../src/board/model/record.ts'
 import { InvalidState, NotFound, Timeout, UnsupportedCapability } from '../../../../src/core/errors.ts'
@@ -9,6 +9,7 @@ import { count } from '../../../support/counts.ts'
 import { expireSession } from '../../../support/expire-session.ts'
 import { zookeeperHosts } from '../../../support/namespace.ts'
 import { COMPILING_LIMIT_MS, ensureNativePackage, nativeLeftOut } from '../../../support/native-package.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from '../../boards.ts'
 import { CUTS, ProxiedBoard } from '../../broken-scene.ts'
 import { nextEvent, nextSession, rejectionOf } from '../../events.ts'
@@ -231,7 +232,7 @@ describe.skipIf(!zookeeperHosts)('batches on ZooKeeper', () => {
     }
   })
 
-  test('restoring at the same time as the last end: the batch ends as often as it was opened', async () => {
+  variant('restoring at the same time as the last end: the batch ends as often as it was opened', async () => {
     await using place = await zookeeperPlace()
     await using here = await place.open()
     await using there = await place.open()
@@ -255,7 +256,7 @@ describe.skipIf(!zookeeperHosts)('batches on ZooKeeper', () => {
     }
   })
 
-  test('thousands of jobs of several owners end in one callback', { timeout: 120_000 }, async () => {
+  variant('thousands of jobs of several owners end in one callback', { timeout: 120_000 }, async () => {
     await using place = await zookeeperPlace()
     const boards = [await place.open(), await place.open()] as const
     const [here, there] = boards
@@ -281,34 +282,40 @@ describe.skipIf(!zookeeperHosts)('batches on ZooKeeper', () => {
     for (const board of boards) await board.close()
   })
 
-  test('the last thousand batches that ended are kept; jobs of others end, and are restored, without one', {
-    timeout: 120_000,
-  }, async () => {
-    await using place = await zookeeperPlace()
-    await using board = await place.open()
-    const first = await board.batch({ name: 'first' })
-    for (const name of ['a', 'b']) await postTo(first, name)
-    await first.seal()
-    for (const name of ['a', 'b']) await end(board, name, 'trash')
-    const open = await board.batch({ name: 'open' })
-    await Promise.all(Array.from({ length: 1_000 }, async (_, n) => (await board.batch({ name: `${n}` })).seal()))
-    await using sweeping = await boardAt(place, { scanPeriod: '2ms' })
-    while (
-      (await rejectionOf(first.progress().then(() => Promise.reject(new Error('it is there'))))) instanceof NotFound ===
-      false
-    )
-      await (await sweeping.claim(await sweeping.post('flow', {}))).consume()
-    expect(await open.progress()).toMatchObject({ state: 'open' })
-    expect(await rejectionOf(postTo(first, 'late'))).toBeInstanceOf(NotFound)
-    const [trashed] = (await all(board.trashed())).filter((job) => job.batch === first.uuid)
-    if (!trashed) throw new Error('it is in the trash')
-    await board.restore(trashed)
-    await end(board, trashed.name)
-    expect(await rejectionOf(first.retryFailed())).toBeInstanceOf(NotFound)
-    const names = async () => (await place.witness.getChildren(folderOf(place))).names
-    while ((await names()).includes(first.uuid)) await (await sweeping.claim(await sweeping.post('flow', {}))).consume()
-    expect(await names()).toHaveLength(1_001)
-  })
+  variant(
+    'the last thousand batches that ended are kept; jobs of others end, and are restored, without one',
+    {
+      timeout: 120_000,
+    },
+    async () => {
+      await using place = await zookeeperPlace()
+      await using board = await place.open()
+      const first = await board.batch({ name: 'first' })
+      for (const name of ['a', 'b']) await postTo(first, name)
+      await first.seal()
+      for (const name of ['a', 'b']) await end(board, name, 'trash')
+      const open = await board.batch({ name: 'open' })
+      await Promise.all(Array.from({ length: 1_000 }, async (_, n) => (await board.batch({ name: `${n}` })).seal()))
+      await using sweeping = await boardAt(place, { scanPeriod: '2ms' })
+      while (
+        (await rejectionOf(first.progress().then(() => Promise.reject(new Error('it is there'))))) instanceof
+          NotFound ===
+        false
+      )
+        await (await sweeping.claim(await sweeping.post('flow', {}))).consume()
+      expect(await open.progress()).toMatchObject({ state: 'open' })
+      expect(await rejectionOf(postTo(first, 'late'))).toBeInstanceOf(NotFound)
+      const [trashed] = (await all(board.trashed())).filter((job) => job.batch === first.uuid)
+      if (!trashed) throw new Error('it is in the trash')
+      await board.restore(trashed)
+      await end(board, trashed.name)
+      expect(await rejectionOf(first.retryFailed())).toBeInstanceOf(NotFound)
+      const names = async () => (await place.witness.getChildren(folderOf(place))).names
+      while ((await names()).includes(first.uuid))
+        await (await sweeping.claim(await sweeping.post('flow', {}))).consume()
+      expect(await names()).toHaveLength(1_001)
+    },
+  )
 
   describe('znodes that were changed by hand', () => {
     test('do not keep a job from its end', async () => {
@@ -358,7 +365,7 @@ describe.skipIf(!zookeeperHosts)('batches on ZooKeeper', () => {
   describe.skipIf(nativeLeftOut)('beside boards of the C client', () => {
     beforeAll(ensureNativePackage, COMPILING_LIMIT_MS)
 
-    test('such a board leaves jobs of batches to others, and a job that it cancels is counted', async () => {
+    variant('such a board leaves jobs of batches to others, and a job that it cancels is counted', async () => {
       await using place = await zookeeperPlace()
       await using board = await place.open()
       await using native = await nativeBoardAt(place)

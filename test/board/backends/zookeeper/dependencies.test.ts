@@ -1,5 +1,5 @@
 /** Dependencies as znodes: what is left when owners die between two transactions, and answers that get lost. */
-import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, vi } from 'vitest'
 import { DependencyNodes } from '../../../../src/board/backends/zookeeper/dependency-nodes.ts'
 import {
   DependencyRelease,
@@ -16,6 +16,7 @@ import { OPCODE } from '../../../../src/zookeeper/protocol/opcodes.ts'
 import { zookeeperHosts } from '../../../support/namespace.ts'
 import { COMPILING_LIMIT_MS, ensureNativePackage, nativeLeftOut } from '../../../support/native-package.ts'
 import { type FrameRecorder, recordFrames } from '../../../support/overhearing.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { portOf } from '../../../zookeeper/clients.ts'
 import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from '../../boards.ts'
 import { ProxiedBoard } from '../../broken-scene.ts'
@@ -192,7 +193,7 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
     })
   })
 
-  test('the sweep looks at all jobs that wait, however many these are', async () => {
+  variant('the sweep looks at all jobs that wait, however many these are', async () => {
     await using place = await zookeeperPlace()
     await using board = await place.open()
     const first = await postAfter(board, 'first')
@@ -237,55 +238,68 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
     expect(await place.jobNodes()).toEqual([])
   })
 
-  test('more jobs than one transaction frees are all free, and cancelled, with the other one', {
-    timeout: 60_000,
-  }, async () => {
-    await using place = await zookeeperPlace()
-    await using board = await place.open()
-    await using other = await place.open()
-    for (const how of ['consume', 'trash'] as const) {
+  variant(
+    'more jobs than one transaction frees are all free, and cancelled, with the other one',
+    {
+      timeout: 60_000,
+    },
+    async () => {
+      await using place = await zookeeperPlace()
+      await using board = await place.open()
+      await using other = await place.open()
+      for (const how of ['consume', 'trash'] as const) {
+        const first = await postAfter(board, 'first')
+        const items = Array.from({ length: 1_200 }, (_, n) => ({
+          flow: 'flow',
+          store: {},
+          name: `${n}`,
+          after: [first],
+        }))
+        const results = await board.postMany(items)
+        expect(results.filter((result) => 'error' in result)).toEqual([])
+        const claim = await other.claim(await other.find(first.ref))
+        await claim[how]()
+        for (let left = how === 'consume' ? items.length : 0; left > 0; ) {
+          const claims = await board.claimNext({ max: 100 })
+          left -= claims.length
+          await Promise.all(claims.map((each) => each.consume()))
+        }
+        const ends = await Promise.all(results.map((result) => ('job' in result ? result.job.wait() : undefined)))
+        expect(new Set(ends)).toEqual(new Set([how === 'consume' ? 'COMPLETE' : 'TRASHED']))
+      }
+      expect((await place.witness.getChildren(`${place.path}/.waits`)).names).toEqual([])
+    },
+  )
+
+  variant(
+    'an owner that dies while it frees many jobs leaves the rest to the next one',
+    { timeout: 60_000 },
+    async () => {
+      await using place = await zookeeperPlace()
+      await using board = await place.open()
+      await using other = await place.open()
       const first = await postAfter(board, 'first')
       const items = Array.from({ length: 1_200 }, (_, n) => ({ flow: 'flow', store: {}, name: `${n}`, after: [first] }))
-      const results = await board.postMany(items)
-      expect(results.filter((result) => 'error' in result)).toEqual([])
+      await board.postMany(items)
       const claim = await other.claim(await other.find(first.ref))
-      await claim[how]()
-      for (let left = how === 'consume' ? items.length : 0; left > 0; ) {
-        const claims = await board.claimNext({ max: 100 })
-        left -= claims.length
+      // The first part is free by then.
+      const begun = board.claimNext({ accept: ({ name }) => name !== 'first' })
+      const settling = claim.consume().catch((error: unknown) => error)
+      const [one] = await begun
+      await place.expire(other)
+      await settling
+      await one.consume()
+      let done = 1
+      for (let left = 1; left > 0; left = await board.countJobs()) {
+        const claims = await board.claimNext({ max: 200 })
         await Promise.all(claims.map((each) => each.consume()))
+        done += claims.filter(({ job }) => job.name !== 'first').length
       }
-      const ends = await Promise.all(results.map((result) => ('job' in result ? result.job.wait() : undefined)))
-      expect(new Set(ends)).toEqual(new Set([how === 'consume' ? 'COMPLETE' : 'TRASHED']))
-    }
-    expect((await place.witness.getChildren(`${place.path}/.waits`)).names).toEqual([])
-  })
+      expect(done).toBe(items.length)
+    },
+  )
 
-  test('an owner that dies while it frees many jobs leaves the rest to the next one', { timeout: 60_000 }, async () => {
-    await using place = await zookeeperPlace()
-    await using board = await place.open()
-    await using other = await place.open()
-    const first = await postAfter(board, 'first')
-    const items = Array.from({ length: 1_200 }, (_, n) => ({ flow: 'flow', store: {}, name: `${n}`, after: [first] }))
-    await board.postMany(items)
-    const claim = await other.claim(await other.find(first.ref))
-    // The first part is free by then.
-    const begun = board.claimNext({ accept: ({ name }) => name !== 'first' })
-    const settling = claim.consume().catch((error: unknown) => error)
-    const [one] = await begun
-    await place.expire(other)
-    await settling
-    await one.consume()
-    let done = 1
-    for (let left = 1; left > 0; left = await board.countJobs()) {
-      const claims = await board.claimNext({ max: 200 })
-      await Promise.all(claims.map((each) => each.consume()))
-      done += claims.filter(({ job }) => job.name !== 'first').length
-    }
-    expect(done).toBe(items.length)
-  })
-
-  test('a lost answer to the end of a job frees the jobs after it once', async () => {
+  variant('a lost answer to the end of a job frees the jobs after it once', async () => {
     await using scene = await ProxiedBoard.set()
     const { board, other, proxy } = scene
     const first = await postAfter(board, 'first')
@@ -314,28 +328,31 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
   describe.skipIf(nativeLeftOut)('beside boards of the C client', () => {
     beforeAll(ensureNativePackage, COMPILING_LIMIT_MS)
 
-    test('such a board ends a job on which others depend, and leaves those to boards that know dependencies', async () => {
-      await using place = await zookeeperPlace()
-      await using board = await place.open()
-      await using native = await nativeBoardAt(place)
-      const first = await postAfter(board, 'first')
-      const second = await postAfter(board, 'second', [first])
-      const third = await postAfter(board, 'third', [second])
-      await refresh(native)
-      const [claim] = await native.claimNext()
-      expect(claim.job.name).toBe('first')
-      await claim.consume()
-      await refresh(native)
-      expect(await rejectionOf(native.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
-      expect(await rejectionOf(native.post('flow', {}, { after: [third] }))).toBeInstanceOf(UnsupportedCapability)
-      await (await claimed(board, 'second')).consume()
-      const plain = await postAfter(native, 'plain')
-      const last = await postAfter(board, 'last', [await board.find(plain.uuid)])
-      await refresh(native)
-      await (await native.claim(await native.find(plain.uuid))).trash({ reason: 'it broke' })
-      expect(await last.wait()).toBe('TRASHED')
-      await (await claimed(board, 'third')).consume()
-      expect((await all(board.trashed())).map(({ name }) => name)).toEqual(['plain', 'last'])
-    })
+    variant(
+      'such a board ends a job on which others depend, and leaves those to boards that know dependencies',
+      async () => {
+        await using place = await zookeeperPlace()
+        await using board = await place.open()
+        await using native = await nativeBoardAt(place)
+        const first = await postAfter(board, 'first')
+        const second = await postAfter(board, 'second', [first])
+        const third = await postAfter(board, 'third', [second])
+        await refresh(native)
+        const [claim] = await native.claimNext()
+        expect(claim.job.name).toBe('first')
+        await claim.consume()
+        await refresh(native)
+        expect(await rejectionOf(native.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
+        expect(await rejectionOf(native.post('flow', {}, { after: [third] }))).toBeInstanceOf(UnsupportedCapability)
+        await (await claimed(board, 'second')).consume()
+        const plain = await postAfter(native, 'plain')
+        const last = await postAfter(board, 'last', [await board.find(plain.uuid)])
+        await refresh(native)
+        await (await native.claim(await native.find(plain.uuid))).trash({ reason: 'it broke' })
+        expect(await last.wait()).toBe('TRASHED')
+        await (await claimed(board, 'third')).consume()
+        expect((await all(board.trashed())).map(({ name }) => name)).toEqual(['plain', 'last'])
+      },
+    )
   })
 })

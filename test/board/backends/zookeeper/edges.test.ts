@@ -1,11 +1,12 @@
 /** Ends and edges of a board on ZooKeeper: the gate under load, the largest jobs, what is asked behind a board's back. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { decodeGate } from '../../../../src/board/backends/zookeeper/store/records.ts'
 import { encodePosting, MAX_POSTING_BYTES, makePosting, type PostOptions } from '../../../../src/board/model/posting.ts'
 import { decode, encode } from '../../../../src/core/codec.ts'
 import { Duplicate, PayloadTooLarge, Unclaimable } from '../../../../src/core/errors.ts'
 import { ACL } from '../../../../src/zookeeper/index.ts'
 import { zookeeperHosts } from '../../../support/namespace.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { jobIdFor, zookeeperPlace } from '../../boards.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
 import { all, namesOn, refresh } from '../../jobs.ts'
@@ -76,42 +77,45 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     expect(await bare.backend.claim([{ id, revision, who: 'who', posting }])).toMatchObject([{ value: { fence: {} } }])
   })
 
-  test('carries what it takes at the limit, with all that a job can want, through 20 runs into the trash and back', async () => {
-    await using place = await zookeeperPlace()
-    await using board = await place.open({ who: 'w'.repeat(200) })
-    const options: PostOptions = {
-      uuid: '00000000-0000-7000-8000-000000000000',
-      key: 'k'.repeat(1_024),
-      resources: {
-        exclusive: Array.from({ length: 128 }, (_, number) => `${number} ${'x'.repeat(180)}`),
-        shared: Array.from({ length: 128 }, (_, number) => `${number} ${'s'.repeat(180)}`),
-      },
-      deadline: '1h',
-    }
-    const sizeWith = (text: string) => {
-      const details = { flow: 'flow', store: { text } }
-      const posting = makePosting({ ...options, name: 'flow', details, postedBy: board.who })
-      return encodePosting(posting, { encoding: 'msgpack', limit: Number.POSITIVE_INFINITY }).length
-    }
-    const almost = 'x'.repeat(400_000)
-    const text = 'x'.repeat(almost.length + MAX_POSTING_BYTES - sizeWith(almost))
-    expect(sizeWith(text)).toBe(MAX_POSTING_BYTES)
-    expect(await rejectionOf(board.post('flow', { text: `${text}x` }, options))).toBeInstanceOf(PayloadTooLarge)
-    const job = await board.post('flow', { text }, options)
-    for (let run = 1; run <= 20; run++) await (await board.claim(job)).abandon({ reason: '€'.repeat(600) })
-    const claim = await board.claim(job)
-    await board.cancel(job, { reason: '€'.repeat(600) })
-    await claim.trash({ failure: { name: 'Error', message: 'm'.repeat(8_000), stack: 's'.repeat(8_000) } })
-    const [entry] = await all(board.trashed())
-    if (entry) await board.restore(entry)
-    await refresh(board)
-    const [again] = await board.claimNext()
-    expect(again.job.details.store).toEqual({ text })
-    await again.consume()
-    for (const folder of ['.keys', '.cancel', '.trash']) {
-      expect((await place.witness.getChildren(`${place.path}/${folder}`)).names).toEqual([])
-    }
-  })
+  variant(
+    'carries what it takes at the limit, with all that a job can want, through 20 runs into the trash and back',
+    async () => {
+      await using place = await zookeeperPlace()
+      await using board = await place.open({ who: 'w'.repeat(200) })
+      const options: PostOptions = {
+        uuid: '00000000-0000-7000-8000-000000000000',
+        key: 'k'.repeat(1_024),
+        resources: {
+          exclusive: Array.from({ length: 128 }, (_, number) => `${number} ${'x'.repeat(180)}`),
+          shared: Array.from({ length: 128 }, (_, number) => `${number} ${'s'.repeat(180)}`),
+        },
+        deadline: '1h',
+      }
+      const sizeWith = (text: string) => {
+        const details = { flow: 'flow', store: { text } }
+        const posting = makePosting({ ...options, name: 'flow', details, postedBy: board.who })
+        return encodePosting(posting, { encoding: 'msgpack', limit: Number.POSITIVE_INFINITY }).length
+      }
+      const almost = 'x'.repeat(400_000)
+      const text = 'x'.repeat(almost.length + MAX_POSTING_BYTES - sizeWith(almost))
+      expect(sizeWith(text)).toBe(MAX_POSTING_BYTES)
+      expect(await rejectionOf(board.post('flow', { text: `${text}x` }, options))).toBeInstanceOf(PayloadTooLarge)
+      const job = await board.post('flow', { text }, options)
+      for (let run = 1; run <= 20; run++) await (await board.claim(job)).abandon({ reason: '€'.repeat(600) })
+      const claim = await board.claim(job)
+      await board.cancel(job, { reason: '€'.repeat(600) })
+      await claim.trash({ failure: { name: 'Error', message: 'm'.repeat(8_000), stack: 's'.repeat(8_000) } })
+      const [entry] = await all(board.trashed())
+      if (entry) await board.restore(entry)
+      await refresh(board)
+      const [again] = await board.claimNext()
+      expect(again.job.details.store).toEqual({ text })
+      await again.consume()
+      for (const folder of ['.keys', '.cancel', '.trash']) {
+        expect((await place.witness.getChildren(`${place.path}/${folder}`)).names).toEqual([])
+      }
+    },
+  )
 
   test('a gate that was deleted is created again, open, and a key without content is taken over', async () => {
     await using place = await zookeeperPlace()

@@ -1,5 +1,5 @@
 /** What becomes of an operation when the connection breaks in the middle of it: found out, exactly. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { zooKeeperBackend } from '../../../../src/board/backends/zookeeper/index.ts'
 import type { BoardEvents, Claim, Job, JobBoard } from '../../../../src/board/index.ts'
 import { ClaimLost, NotFound, OutcomeUnknown } from '../../../../src/core/errors.ts'
@@ -7,6 +7,7 @@ import { parseUri } from '../../../../src/core/uri.ts'
 import { expireSession } from '../../../support/expire-session.ts'
 import { zookeeperHosts } from '../../../support/namespace.ts'
 import { startProxy } from '../../../support/proxy.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { portOf } from '../../../zookeeper/clients.ts'
 import { zookeeperPlace } from '../../boards.ts'
 import { CUTS, ProxiedBoard, waitForStableConnection } from '../../broken-scene.ts'
@@ -193,7 +194,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       await operation.check(scene, await acting)
     })
 
-    test.each(CUTS)('and breaks again after %d more requests while it is being found out', async (cut) => {
+    variant.each(CUTS)('and breaks again after %d more requests while it is being found out', async (cut) => {
       await using scene = await ProxiedBoard.set()
       const [acting] = await doneUnheard(scene, operation)
       let over = false

@@ -1,10 +1,11 @@
 /** The same for what others carry out, for keys and resources, for whole batches, and where others act in between. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { PostedJob } from '../../../../src/board/api/posting/posted-job.ts'
 import type { Claim, JobBoard, TrashedJob } from '../../../../src/board/index.ts'
 import { NotFound, OutcomeUnknown, Unclaimable } from '../../../../src/core/errors.ts'
 import { expireSession } from '../../../support/expire-session.ts'
 import { zookeeperHosts } from '../../../support/namespace.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import type { ZooKeeperPlace } from '../../boards.ts'
 import { CUTS, ProxiedBoard, waitForStableConnection } from '../../broken-scene.ts'
 import { nextEvent, nextSession, rejectionOf, whenAborted } from '../../events.ts'
@@ -215,7 +216,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       expect(await scene.place.jobNodes()).toEqual([])
     })
 
-    test.each(CUTS)('and breaks again after %d more requests while it is being found out', async (cut) => {
+    variant.each(CUTS)('and breaks again after %d more requests while it is being found out', async (cut) => {
       await using scene = await ProxiedBoard.set()
       const { acting } = await doneUnheard(scene, await operation.ready(scene))
       let over = false
@@ -445,7 +446,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       await check(scene, prepared, await acting)
     })
 
-    test.each([1, 3, 5, 7])('that was done, and breaks again after %d more requests', async (cut) => {
+    variant.each([1, 3, 5, 7])('that was done, and breaks again after %d more requests', async (cut) => {
       await using scene = await ProxiedBoard.set()
       const prepared = await stage(scene)
       const { acting } = await doneUnheard(scene, prepared.act)

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { JobBoard } from '../../../../src/board/index.ts'
 import { sleep } from '../../../../src/core/time.ts'
 import { ACL, PERMISSION } from '../../../../src/zookeeper/index.ts'
@@ -11,6 +11,7 @@ import { expireSession } from '../../../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../../../support/namespace.ts'
 import { startProxy } from '../../../support/proxy.ts'
 import { startZooKeeper } from '../../../support/zookeeper.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { portOf } from '../../../zookeeper/clients.ts'
 import { zookeeperPlace } from '../../boards.ts'
 import { ProxiedBoard } from '../../broken-scene.ts'
@@ -29,21 +30,21 @@ async function inProcess(uri: string, name: string): Promise<string> {
 }
 
 describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
-  test('is made once by processes that start at the same moment on a fresh path, and shared', async () => {
+  variant('is made once by processes that start at the same moment on a fresh path, and shared', async () => {
     const uri = `zookeeper://${zookeeperHosts}${namespace('processes')}/board`
     const names = ['one', 'two', 'three']
     const said = await Promise.all(names.map((name) => inProcess(uri, name)))
     expect(said.map((line) => line.trim()).sort()).toEqual([...names].sort())
   })
 
-  test('goes on by itself when its server is killed and comes back, whatever was under way', async () => {
+  variant('goes on by itself when its server is killed and comes back, whatever was under way', async () => {
     await using server = await startZooKeeper()
     await using place = await zookeeperPlace(server.hosts)
     await restartedUnderLoad(server, () => place.openAt(server.hosts, { parameters: '?sessionTimeout=30s' }))
     expect(await place.jobNodes()).toEqual([])
   })
 
-  test.each([
+  variant.each([
     ['less', '30s', ['consumed', 'consumed']],
     ['more', '4s', [expect.stringMatching(/^(lost|unknown)$/), 'consumed', 'consumed']],
   ])("one's own loop outlives a server that is away for %s than its session lasts", async (away, timeout, endings) => {
@@ -53,7 +54,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     expect(await checkLoopOverRestart(board, { server, away })).toEqual(endings)
   })
 
-  test('keeps its claims while it cannot reach its server for five seconds of a session of ten', async () => {
+  variant('keeps its claims while it cannot reach its server for five seconds of a session of ten', async () => {
     await using place = await zookeeperPlace()
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
     await using board = await place.openAt(proxy.hosts, { parameters: '?sessionTimeout=10s' })
@@ -198,7 +199,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     }
   })
 
-  test('that is opened while the server dies and comes back is open in the end, or says why not', async () => {
+  variant('that is opened while the server dies and comes back is open in the end, or says why not', async () => {
     await using server = await startZooKeeper()
     await using place = await zookeeperPlace(server.hosts)
     const boards = Array.from({ length: 5 }, () => place.openAt(server.hosts))

@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Logger, pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import * as transactions from '../../../../src/board/backends/zookeeper/commit/transactions.ts'
 import { ownBoard } from '../../../../src/board/backends/zookeeper/store/board-kind.ts'
 import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
@@ -13,6 +13,7 @@ import { type Authority, createAuthority } from '../../../support/certificates.t
 import { expireSession } from '../../../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../../../support/namespace.ts'
 import { type SecureZooKeeper, startSecureZooKeeper } from '../../../support/zookeeper-secure.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { connected } from '../../../zookeeper/clients.ts'
 import { nextEvent, nextSession, rejectionOf } from '../../events.ts'
 import { claimed, namesOn } from '../../jobs.ts'
@@ -247,7 +248,7 @@ describe.skipIf(!zookeeperHosts)("a board's ACL", () => {
     expect(await namesOn(later)).toEqual(['a', 'b'])
   })
 
-  test('may be long: what goes out together is no more than a server takes', async () => {
+  variant('may be long: what goes out together is no more than a server takes', async () => {
     const { open } = somewhere()
     const many = Array.from({ length: 40 }, (_, user) => ({ permissions: 1, ...digestId(`user-${user}`, 'x') }))
     await using board = await open({ auth: [ADA], acl: [adas, ...many] })
@@ -303,7 +304,7 @@ describe.skipIf(!zookeeperHosts)('a board behind TLS', () => {
     expect(stranger).toBeInstanceOf(AccessDenied)
   })
 
-  test('is for who shows a certificate alone, by options', async () => {
+  variant('is for who shows a certificate alone, by options', async () => {
     const { path } = somewhere()
     const worker = { permissions: PERMISSION.ALL, scheme: 'x509', id: 'CN=worker-2' }
     const tls = { ca: authority.cert, ...(await authority.issue({ commonName: 'worker-2' })) }
@@ -316,7 +317,7 @@ describe.skipIf(!zookeeperHosts)('a board behind TLS', () => {
     expect(other).toBeInstanceOf(AccessDenied)
   })
 
-  test('says what is wrong, and not after a long time', async () => {
+  variant('says what is wrong, and not after a long time', async () => {
     const { path } = somewhere()
     const ca = parameters.split('&')[0]
     const cases: [string, RegExp, abstract new (...args: never) => Error][] = [

@@ -2,13 +2,14 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { PayloadTooLarge } from '../../../../src/core/errors.ts'
 import { input, linear, openBoard, openPersistence, startConductor, task } from '../../../../src/index.ts'
 import { RequestTooLarge } from '../../../../src/zookeeper/index.ts'
 import { zookeeperHosts } from '../../../support/namespace.ts'
 import { freePort } from '../../../support/ports.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../support/zookeeper.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { connected } from '../../../zookeeper/clients.ts'
 import { zookeeperPlace } from '../../boards.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
@@ -66,7 +67,7 @@ describe.skipIf(!zookeeperHosts)(`a server with jute.maxbuffer=${LIMIT}`, () => 
     await held.consume()
   })
 
-  test('takes 2,000 small jobs at once, and the largest job that it takes can be claimed and trashed', async () => {
+  variant('takes 2,000 small jobs at once, and the largest job that it takes can be claimed and trashed', async () => {
     await using place = await zookeeperPlace(server.hosts)
     await using board = await place.open()
     const held = await board.claim(await board.post('flow', {}))
@@ -107,7 +108,7 @@ describe.skipIf(!zookeeperHosts)(`a server with jute.maxbuffer=${LIMIT}`, () => 
   })
 })
 
-test.skipIf(!zookeeperHosts)(
+variant.skipIf(!zookeeperHosts)(
   'a job that was too large for the server is claimed once the server accepts it',
   async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'jobboard-limit-'))

@@ -1,14 +1,15 @@
 /** An owner that was stopped for longer than its lease, and goes on as if nothing had been. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { namespace, zookeeperHosts } from '../../../support/namespace.ts'
 import { startProxy } from '../../../support/proxy.ts'
+import { usual as test, variant } from '../../../variant.ts'
 import { portOf } from '../../../zookeeper/clients.ts'
 import { zookeeperPlace } from '../../boards.ts'
 import { refresh } from '../../jobs.ts'
 import { checkDisconnectedOwner, checkStoppedOwner } from '../../takeovers.ts'
 
 describe.skipIf(!zookeeperHosts)('an owner whose lease has run out', () => {
-  test('because its process was stopped finds out before it does anything, and goes on by itself', async () => {
+  variant('because its process was stopped finds out before it does anything, and goes on by itself', async () => {
     await using place = await zookeeperPlace()
     await using heir = await place.open({ who: 'heir' })
     await checkStoppedOwner({ heir, uri: `${place.uri}?sessionTimeout=2s` })

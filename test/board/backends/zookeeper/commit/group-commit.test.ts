@@ -1,5 +1,5 @@
 /** What is asked at the same time goes out together, and everybody gets an answer of their own. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import type { ClaimGrant, ClaimRequest, Settlement } from '../../../../../src/board/backend.ts'
 import type { JobBoard } from '../../../../../src/board/index.ts'
 import type { Posting } from '../../../../../src/board/model/posting.ts'
@@ -8,6 +8,7 @@ import { type Result, settleEach } from '../../../../../src/core/result.ts'
 import { zookeeperHosts } from '../../../../support/namespace.ts'
 import { startProxy } from '../../../../support/proxy.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../support/zookeeper.ts'
+import { usual as test, variant } from '../../../../variant.ts'
 import { type ZooKeeperPlace, zookeeperPlace } from '../../../boards.ts'
 import { all, namesOn, refresh } from '../../../jobs.ts'
 import { BareBackend, postingOf } from '../bare-backends.ts'
@@ -84,37 +85,42 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
     expect(collector.job.name).toBe('collector')
   })
 
-  test('posts after jobs that another board has ended are refused together, and the ends of those they wait for free them together', async () => {
-    await using place = await zookeeperPlace(server.hosts)
-    await using board = await openBusy(place)
-    await using other = await openBusy(place)
-    const endElsewhere = async (count: number) => {
-      const refs = await Promise.all(Array.from({ length: count }, async () => (await board.post('flow', {})).ref))
-      const claims = []
-      while (claims.length < count) claims.push(...(await other.claimNext({ max: count - claims.length })))
-      await Promise.all(claims.map((claim) => claim.consume()))
-      return refs
-    }
-    const refs = await endElsewhere(100)
-    const posted = await transactionsOf(() => Promise.all(refs.map((ref) => board.post('flow', {}, { after: [ref] }))))
-    // One that is refused, and one of posts without dependencies.
-    expect(posted).toBeLessThanOrEqual(4)
-    const again = await transactionsOf(() => Promise.all(refs.map((ref) => board.post('flow', {}, { after: [ref] }))))
-    expect(again).toBe(1)
-    const firsts = await board.claimNext({ max: 200 })
-    await Promise.all(firsts.map(({ job }) => board.post('flow', {}, { name: 'last', after: [job] })))
-    const lasts = await Promise.all(
-      [1, 2].map(() => board.post('flow', {}, { name: 'collector', after: firsts.map(({ job }) => job) })),
-    )
-    const ended = await transactionsOf(() => Promise.all(firsts.map((claim) => claim.consume())))
-    expect(ended).toBeLessThanOrEqual(8)
-    // The other board sees the ends one after another, and claims what is ready by then.
-    const names: (string | undefined)[] = []
-    while (names.length < firsts.length + lasts.length)
-      names.push(...(await other.claimNext({ max: 1_000 })).map(({ job }) => job.name))
-    expect(names.filter((name) => name === 'collector')).toHaveLength(lasts.length)
-    expect(names.filter((name) => name === 'last')).toHaveLength(firsts.length)
-  })
+  variant(
+    'posts after jobs that another board has ended are refused together, and the ends of those they wait for free them together',
+    async () => {
+      await using place = await zookeeperPlace(server.hosts)
+      await using board = await openBusy(place)
+      await using other = await openBusy(place)
+      const endElsewhere = async (count: number) => {
+        const refs = await Promise.all(Array.from({ length: count }, async () => (await board.post('flow', {})).ref))
+        const claims = []
+        while (claims.length < count) claims.push(...(await other.claimNext({ max: count - claims.length })))
+        await Promise.all(claims.map((claim) => claim.consume()))
+        return refs
+      }
+      const refs = await endElsewhere(100)
+      const posted = await transactionsOf(() =>
+        Promise.all(refs.map((ref) => board.post('flow', {}, { after: [ref] }))),
+      )
+      // One that is refused, and one of posts without dependencies.
+      expect(posted).toBeLessThanOrEqual(4)
+      const again = await transactionsOf(() => Promise.all(refs.map((ref) => board.post('flow', {}, { after: [ref] }))))
+      expect(again).toBe(1)
+      const firsts = await board.claimNext({ max: 200 })
+      await Promise.all(firsts.map(({ job }) => board.post('flow', {}, { name: 'last', after: [job] })))
+      const lasts = await Promise.all(
+        [1, 2].map(() => board.post('flow', {}, { name: 'collector', after: firsts.map(({ job }) => job) })),
+      )
+      const ended = await transactionsOf(() => Promise.all(firsts.map((claim) => claim.consume())))
+      expect(ended).toBeLessThanOrEqual(8)
+      // The other board sees the ends one after another, and claims what is ready by then.
+      const names: (string | undefined)[] = []
+      while (names.length < firsts.length + lasts.length)
+        names.push(...(await other.claimNext({ max: 1_000 })).map(({ job }) => job.name))
+      expect(names.filter((name) => name === 'collector')).toHaveLength(lasts.length)
+      expect(names.filter((name) => name === 'last')).toHaveLength(firsts.length)
+    },
+  )
 
   test.each(['consume', 'abandon', 'trash'] as const)(
     'two hundred posts, claims and settles (%s) in one turn each are three',

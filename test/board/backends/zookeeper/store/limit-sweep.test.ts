@@ -1,5 +1,5 @@
 /** The znode of a limit's key is deleted when nothing is taken of it any more; claims that take of it at the same moment lose nothing. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { BoardGate } from '../../../../../src/board/backends/zookeeper/store/gate.ts'
 import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
 import { LimitSweep } from '../../../../../src/board/backends/zookeeper/store/limit-sweep.ts'
@@ -8,6 +8,7 @@ import { RecordNodes } from '../../../../../src/board/backends/zookeeper/store/r
 import type { JobBoard, PostOptions } from '../../../../../src/board/index.ts'
 import { Timeout } from '../../../../../src/core/errors.ts'
 import { zookeeperHosts } from '../../../../support/namespace.ts'
+import { usual as test, variant } from '../../../../variant.ts'
 import { type ZooKeeperPlace, zookeeperPlace } from '../../../boards.ts'
 import { rejectionOf } from '../../../events.ts'
 import { boardAt } from '../bare-backends.ts'
@@ -95,7 +96,7 @@ describe.skipIf(!zookeeperHosts)('the sweep of limit keys', () => {
     expect(await keysIn(place)).toEqual(['tenant/7', expect.stringMatching(/^~/)])
   })
 
-  test('deletes more keys than one transaction, and none twice', async () => {
+  variant('deletes more keys than one transaction, and none twice', async () => {
     await using place = await zookeeperPlace()
     await using board = await place.open()
     await board.limits.set('*', { concurrency: 1 })

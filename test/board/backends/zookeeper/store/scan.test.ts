@@ -1,5 +1,5 @@
 /** What watches do not tell is found all the same, and an idle board asks for nothing. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { JobBoard } from '../../../../../src/board/api/job-board.ts'
 import { ZooKeeperBackend } from '../../../../../src/board/backends/zookeeper/backend.ts'
 import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
@@ -7,6 +7,7 @@ import { OPCODE } from '../../../../../src/zookeeper/protocol/opcodes.ts'
 import { zookeeperHosts } from '../../../../support/namespace.ts'
 import { type FrameRecorder, recordFrames } from '../../../../support/overhearing.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../support/zookeeper.ts'
+import { usual as test, variant } from '../../../../variant.ts'
 import { portOf } from '../../../../zookeeper/clients.ts'
 import { type ZooKeeperPlace, zookeeperPlace } from '../../../boards.ts'
 import { nextEvent, whenAborted } from '../../../events.ts'
@@ -169,7 +170,7 @@ describe.skipIf(!zookeeperHosts)('an idle board', () => {
     expect(new Set(ear.asked.slice(from))).toEqual(new Set([OPCODE.ping]))
   })
 
-  test('that is scanned in the middle of changes is not listed again for them', async () => {
+  variant('that is scanned in the middle of changes is not listed again for them', async () => {
     await using place = await zookeeperPlace(server.hosts)
     await using bare = await BareBackend.open(place, { scanPeriod: '1ms' })
     await using other = await place.open()

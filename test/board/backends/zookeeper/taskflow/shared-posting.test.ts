@@ -1,6 +1,6 @@
 /** TaskFlow's JSON, read and written: what this library does not change stays to the letter. */
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { ownBoard } from '../../../../../src/board/backends/zookeeper/store/board-kind.ts'
 import {
   decodeSharedPosting,
@@ -9,6 +9,7 @@ import {
 } from '../../../../../src/board/backends/zookeeper/taskflow/shared-posting.ts'
 import { makePosting } from '../../../../../src/board/model/posting.ts'
 import { InvalidArgument, InvalidPosting } from '../../../../../src/core/errors.ts'
+import { usual as test, variant } from '../../../../variant.ts'
 
 const UUID = '0a1b2c3d-4e5f-4a6b-8c7d-0123456789ab'
 const LIMIT = 1_000_000
@@ -26,7 +27,7 @@ function spaced(value: unknown): string {
 }
 
 describe('the fields of a JSON object', () => {
-  test('are found as they are written, whatever stands in texts', () => {
+  variant('are found as they are written, whatever stands in texts', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (object) => {
         const fields = sliceFields(spaced(object))
