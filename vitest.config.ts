@@ -1,4 +1,4 @@
-/** `npm test`: every behaviour once. `test/tiers.ts` says what other commands run. */
+/** `npm test`: the main behaviours. `test/tiers.ts` says what other commands run. */
 
 import { defineConfig, type TestProjectInlineConfiguration, type ViteUserConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
@@ -29,7 +29,7 @@ export const ALONE = [
   'test/flow/patterns/linear.test.ts',
 ]
 
-/** Matches the files that take longest: one that begins last keeps the run from ending while the other processes are idle. */
+/** Matches the files that take longest. They begin first: the other processes would be idle while one of them runs at the end. */
 const LONGEST = /\/(contract|window-contract|package|stored-bytes)\.test\.ts$|\/test\/(chaos|examples\/archive)\//
 
 class LongestFirst extends BaseSequencer {
@@ -44,7 +44,12 @@ class LongestFirst extends BaseSequencer {
 export const options = {
   globalSetup: ['test/support/global-setup.ts'],
   setupFiles: ['test/support/costs.ts'],
-  reporters: ['default', './test/support/addon-reporter.ts', './test/support/cost-reporter.ts'],
+  reporters: [
+    'default',
+    './test/support/addon-reporter.ts',
+    './test/support/cost-reporter.ts',
+    './test/support/empty-reporter.ts',
+  ],
   testTimeout: 180_000,
   hookTimeout: 180_000,
   // By default a poll ends after 1 s, which is too short for a process to start on a busy machine.
@@ -63,8 +68,8 @@ export const options = {
 const isBuiltLibraryUsed = process.argv[2] === 'run'
 
 /**
- * Returns the projects that run these files: those that need a process of their own have one each, and load the sources, for whose modules they may put
- * mocks.
+ * Returns the projects that run these files. Files in `alone` have a process each. They load the sources, because a module of the built library cannot
+ * be replaced by a mock.
  */
 export function toProjects({
   include,

@@ -3,11 +3,12 @@
  *
  * | command | tier | tests |
  * |---|---|---|
- * | `npm test` | usual | every behaviour once, on real servers |
+ * | `npm test` | usual | the main behaviours, on real servers |
  * | `npm run test:all` | variants | all others: the files of `VARIANTS`, and what `variant.ts` defines in other files |
  * | `npm run test:long -- NAME` | long | all rows of the files that match NAME, with large counts |
  *
- * A test is a variant if a test of `npm test` already fails for the same defect, or if its inputs are random.
+ * A test is a variant if a test of `npm test` fails for the same defect, if its inputs are random, or if it is too expensive for `npm test` as it is
+ * written. Decision 63 lists the behaviours that only `npm run test:all` tests for that reason.
  */
 
 import { readdirSync, readFileSync } from 'node:fs'
@@ -92,7 +93,7 @@ export const VARIANTS: readonly VariantFiles[] = [
   },
 ]
 
-/** Returns the files that define variants with `variant.ts`: those that have tests of `npm test` as well, and the others. */
+/** Returns the files that define variants with `variant.ts`. `split` also have tests of `npm test`, `variantsOnly` have none. */
 export function findSplitFiles(): { readonly split: string[]; readonly variantsOnly: string[] } {
   const files = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
   const split: string[] = []

@@ -49,7 +49,10 @@ export function testRows<T extends readonly unknown[]>(table: readonly T[], isUs
   return test.each(rowsOf({ usual: table.filter(isUsual), variants: table.filter((row) => !isUsual(row)) }))
 }
 
-/** Returns a function in the place of `test` that defines no test, also where it is called as `test.each`, or as `test.concurrent.skipIf`. */
+/**
+ * Returns a function in the place of `test` that defines no test. It has the properties of `test` that the tests use, and not all of its type:
+ * another one, such as `test.extend`, throws when the file is loaded.
+ */
 function leaveOut(): TestAPI {
   const define = () => undefined
   const others = { each: () => define, for: () => define, skipIf: () => define, runIf: () => define }

@@ -12,7 +12,7 @@ const FLOWS = `
 import { input, linear, task } from 'jobboard'
 const work = task('work', { execute: async (_, ctx) => {
   if (process.env.ROLE !== 'stuck') return console.log('done by the other one')
-  ctx.signal.addEventListener('abort', () => console.log('told: ' + ctx.signal.reason))
+  ctx.signal.addEventListener('abort', () => console.log('aborted: ' + ctx.signal.reason))
   console.log('hangs')
   await new Promise(() => setInterval(() => undefined, 1_000))
 } })
@@ -38,15 +38,15 @@ testRows([['ZooKeeper'], ['Postgres'], ['Redis']], ([kind]) => kind === 'ZooKeep
     const other = conduct('other')
     await other.says('conductor other runs report')
     const done = other.says('done by the other one')
-    const told = stuck.says('told: ')
+    const aborted = stuck.says('aborted: ')
     const released = await place.jobboard(['release', uuid, '--reason', 'hangs since noon'])
     expect(released).toEqual({
       exitCode: 0,
       stdout: `job ${uuid} (report) was released: run 1 of stuck has lost it\n`,
       stderr: '',
     })
-    await Promise.all([done, told])
-    expect(stuck.heard()).toMatch(new RegExp(`told: ClaimLost: job ${uuid} \\(report\\): the claim was taken away`))
+    await Promise.all([done, aborted])
+    expect(stuck.heard()).toMatch(new RegExp(`aborted: ClaimLost: job ${uuid} \\(report\\): the claim was taken away`))
     expect(await place.jobboard(['wait', uuid])).toMatchObject({ exitCode: 0, stdout: 'COMPLETE\n' })
     stuck.process.kill('SIGKILL')
     other.process.kill('SIGTERM')

@@ -42,7 +42,7 @@ const USUAL = [
 
 testRows(WRONG, ([name]) => USUAL.includes(name))(
   'a child that sends %s is killed, and its work alone fails',
-  async (_, told) => {
+  async (_, sent) => {
     await using pool = await testPool({ min: 2, max: 2 })
     const file = await newFile()
     const stop = new AbortFlag()
@@ -52,7 +52,7 @@ testRows(WRONG, ([name]) => USUAL.includes(name))(
       if (note === 5) throw new TypeError('the note is a number')
     }
     const onAsk = () => new Promise<never>(() => undefined)
-    const error = await rejectionOf(pool.run({ kind: 'tell', ...told, last: 'wait' }, { onNote, onAsk }))
+    const error = await rejectionOf(pool.run({ kind: 'tell', ...sent, last: 'wait' }, { onNote, onAsk }))
     expect(error).toBeInstanceOf(ChildDied)
     expect(String(error)).toContain('has sent a message that is not one of the pool')
     expect(await pool.run({ kind: 'echo', value: 1 })).toBe(1)

@@ -24,7 +24,7 @@ const SOURCE_URLS: Plugin = {
   },
 }
 
-/** Leaves the sources of the library out: what is built of them is loaded, in which a worker of the library finds its own classes. */
+/** Leaves the sources of the library out of the file, which imports the built library instead: then flows and the pool's child have the same classes. */
 const BUILT_LIBRARY: Plugin = {
   name: 'built-library',
   setup: ({ onResolve }) => {
@@ -45,7 +45,7 @@ const made = new Map<string, Promise<string>>()
  * that makes one. The names of classes, and so of errors, may be others
  */
 export function compiled(script: string, options: CompileOptions = {}): Promise<string> {
-  const key = `${script} ${options.library}`
+  const key = `${script} ${options.bare} ${options.library}`
   const making = made.get(key) ?? compile(script, options)
   made.set(key, making)
   return making

@@ -103,7 +103,7 @@ variant(
     await refresh(here)
     expect(new Set(await namesOn(here))).toEqual(new Set(await namesOn(there)))
     expect(here.jobCount).toBe(9_000)
-    // Those that ended before the listing are not seen here.
+    // This view does not see the ends of jobs that ended before it was listed.
     expect(consumed.slice(-ended.length)).toEqual(ended)
     expect(ended.length).toBeGreaterThan(0)
   },

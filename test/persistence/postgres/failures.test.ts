@@ -63,7 +63,7 @@ variant(
     killed.resolve()
     await server.restart()
     expect(await Promise.all(jobs.map((job) => job.wait()))).toEqual(Array(FLOWS).fill('COMPLETE'))
-    // A job is off the board before its conductor has told of it.
+    // A job leaves the board before its conductor emits `settled`.
     await conductor.stop()
     expect(settled.toSorted()).toEqual(Array(FLOWS).fill('consumed'))
     expect([...executed.values()]).toEqual(Array(FLOWS * 4).fill(1))

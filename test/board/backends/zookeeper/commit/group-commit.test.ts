@@ -102,7 +102,7 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
       const posted = await transactionsOf(() =>
         Promise.all(refs.map((ref) => board.post('flow', {}, { after: [ref] }))),
       )
-      // One that is refused, and one of posts without dependencies.
+      // A transaction of posts after all jobs is refused; another one posts the jobs without dependencies.
       expect(posted).toBeLessThanOrEqual(4)
       const again = await transactionsOf(() => Promise.all(refs.map((ref) => board.post('flow', {}, { after: [ref] }))))
       expect(again).toBe(1)
