@@ -226,7 +226,9 @@ describe.skipIf(!zookeeperHosts)('a session', () => {
     const again = reaches(client, 'connected')
     await server.resume()
     await again
-    expect(states).toEqual(['suspended', 'lost', 'connecting', 'connected'])
+    // A client that its machine holds up may notice the end of the lease before the silence of the server.
+    expect(states.filter((state) => state !== 'suspended')).toEqual(['lost', 'connecting', 'connected'])
+    expect(states.indexOf('suspended')).toBeLessThan(states.indexOf('lost'))
   })
 })
 
