@@ -5,13 +5,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { BUILT_MODULES, builtLibrary } from './test/support/built-library.ts'
 import { findSplitFiles, VARIANTS } from './test/tiers.ts'
 
-/** Files that load third-party native code, which can end its process. The test of fences loads it in `npm run test:all` only. */
-export const NATIVE = [
-  'test/board/backends/zookeeper/native/*.test.ts',
-  'test/zookeeper/native/contract.test.ts',
-  'test/guides/zookeeper-client.test.ts',
-  'test/board/backends/zookeeper/store/fences.test.ts',
-]
+/** The file that loads third-party native code, which can end its process. */
+export const NATIVE = ['test/board/backends/zookeeper/c-client.test.ts']
 
 /**
  * Other files that need a process of their own: they put mocks in the place of modules, which the next file in the process would meet, load a second copy
@@ -44,12 +39,7 @@ class LongestFirst extends BaseSequencer {
 export const options = {
   globalSetup: ['test/support/global-setup.ts'],
   setupFiles: ['test/support/costs.ts'],
-  reporters: [
-    'default',
-    './test/support/addon-reporter.ts',
-    './test/support/cost-reporter.ts',
-    './test/support/empty-reporter.ts',
-  ],
+  reporters: ['default', './test/support/cost-reporter.ts', './test/support/empty-reporter.ts'],
   testTimeout: 180_000,
   hookTimeout: 180_000,
   // By default a poll ends after 1 s, which is too short for a process to start on a busy machine.
@@ -74,7 +64,7 @@ const isBuiltLibraryUsed = process.argv[2] === 'run'
 export function toProjects({
   include,
   exclude = [],
-  alone = [...NATIVE, ...ALONE],
+  alone = ALONE,
 }: {
   readonly include: readonly string[]
   readonly exclude?: readonly string[]

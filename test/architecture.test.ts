@@ -35,7 +35,7 @@ const NEVER: readonly (readonly [from: string, to: string])[] = [
 const INNER: Readonly<Record<string, Levels>> = {
   core: [[''], ['async', 'collections']],
   flow: [['atoms'], ['patterns'], ['compile'], ['drawing'], ['']],
-  zookeeper: [['protocol'], ['connection'], ['session'], ['watches'], [''], ['recipes'], ['native']],
+  zookeeper: [['protocol'], ['connection'], ['session'], ['watches'], [''], ['recipes']],
   board: [
     ['model'],
     ['backends', 'queue', 'records'],
@@ -45,7 +45,7 @@ const INNER: Readonly<Record<string, Levels>> = {
     ['copy'],
     [''],
   ],
-  'board/backends/zookeeper': [['store'], ['commit'], ['taskflow'], [''], ['native']],
+  'board/backends/zookeeper': [['store'], ['commit'], ['taskflow'], ['']],
   schedule: [['calendar'], ['']],
   persistence: [[''], ['codecs'], ['directory', 'memory', 'postgres', 'sqlite', 'zookeeper']],
   conductor: [['boards', 'claiming', 'services'], ['runs'], ['isolation'], [''], ['daemon']],
@@ -76,7 +76,6 @@ const BACKENDS: Readonly<Record<string, (file: string) => boolean>> = {
 const DRIVERS: Readonly<Record<string, string>> = {
   pg: 'postgres/',
   ioredis: 'board/backends/redis/',
-  zookeeper: 'zookeeper/native/',
 }
 
 interface Import {

@@ -23,12 +23,8 @@ interface VariantFiles {
 /** The files that `npm run test:all` runs, and `npm test` does not. */
 export const VARIANTS: readonly VariantFiles[] = [
   {
-    what: 'the second driver of ZooKeeper, which is compiled where it can be',
-    files: [
-      'test/board/backends/zookeeper/native/*.test.ts',
-      'test/zookeeper/native/*.test.ts',
-      'test/guides/zookeeper-client.test.ts',
-    ],
+    what: 'the C client of ZooKeeper as a witness, which is compiled where it can be',
+    files: ['test/board/backends/zookeeper/c-client.test.ts'],
   },
   {
     what: 'guides and examples whose features have tests of their own, and which take servers with certificates or several daemons',

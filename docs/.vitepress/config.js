@@ -91,7 +91,7 @@ const SIDEBAR = [
       'own-loop',
     ]),
   },
-  { text: 'Production', items: pages('guides', ['deploying', 'configuration', 'metrics', 'retention', 'security', 'upgrades', 'sqlite', 'from-file-to-ensemble', 'postgres', 'redis', 'c-client']) },
+  { text: 'Production', items: pages('guides', ['deploying', 'configuration', 'metrics', 'retention', 'security', 'upgrades', 'sqlite', 'from-file-to-ensemble', 'postgres', 'redis']) },
   {
     text: 'Reference',
     items: [

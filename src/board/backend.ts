@@ -65,11 +65,11 @@ export interface Backend {
   /**
    * Returns the present status of each of these jobs, and reports to `followed` of the sink that it has changed from now on. For a job
    * that is followed already, it returns the status only. A gap means that changes may have been missed: the caller follows the jobs
-   * again. Absent where only a view shows changes. Errors: NotConnected.
+   * again. Errors: NotConnected.
    */
-  follow?(ids: readonly string[]): Promise<JobStatus[]>
+  follow(ids: readonly string[]): Promise<JobStatus[]>
   /** Ends what {@link follow} began. The end of a job does so, too. Errors: NotConnected. */
-  unfollow?(ids: readonly string[]): Promise<void>
+  unfollow(ids: readonly string[]): Promise<void>
   /** Ends the session, and with it every claim. Idempotent. */
   close(): Promise<void>
 
@@ -91,37 +91,36 @@ export interface Backend {
   /**
    * Returns the revision of the board's limits. It changes with every change of a record of {@link LIMIT_KINDS}, in the same transaction,
    * and a claim with {@link ClaimRequest.limits} of another revision is refused with LimitsChanged. So no claim is granted by a former
-   * limit. 0 if nothing was ever set. Absent on a board without limits. Errors: NotConnected.
+   * limit. 0 if nothing was ever set. Errors: NotConnected.
    */
-  limitsRevision?(): Promise<number>
+  limitsRevision(): Promise<number>
   /**
    * Returns the slots and tokens that claims have taken, of these keys or of all; at most `MAX_USED_KEYS`. Leaves out keys of which nothing
-   * is taken. Absent on a board without limits. Errors: NotConnected.
+   * is taken. Errors: NotConnected.
    */
-  limitUse?(keys?: readonly string[]): Promise<readonly LimitUse[]>
+  limitUse(keys?: readonly string[]): Promise<readonly LimitUse[]>
   /**
    * Takes tokens of a key for calls outside of claims, in one transaction: for the calls in their order, up to the first one whose tokens
    * are not free. The tokens are not given back. A new rate is applied to the tokens that were taken by another one, also if none is free.
-   * Works on a paused board. Absent on a board without limits. Errors: NotConnected, OutcomeUnknown, LimitsChanged at another revision of
-   * the limits.
+   * Works on a paused board. Errors: NotConnected, OutcomeUnknown, LimitsChanged at another revision of the limits.
    */
-  takeTokens?(request: TokenRequest): Promise<TokensTaken>
+  takeTokens(request: TokenRequest): Promise<TokensTaken>
   /**
    * Replaces the posting of a job that nobody has ever claimed, at its revision, in one transaction: with it change its due time, its place
-   * by priority, and the window of its key. Its id, and its place in the order of posts, stay. Absent where there are no keys. Errors:
+   * by priority, and the window of its key. Its id, and its place in the order of posts, stay. Errors:
    * NotConnected, NotFound, Unclaimable if it was claimed or changed meanwhile, OutcomeUnknown, PayloadTooLarge.
    */
-  replace?(request: ReplaceRequest): Promise<Replaced>
+  replace(request: ReplaceRequest): Promise<Replaced>
   /** Settles a claim in one transaction. Errors: NotConnected, ClaimLost, OutcomeUnknown. */
   settle(settlement: Settlement): Promise<void>
   /** Trashes an unclaimed job in one transaction. Errors: NotConnected, NotFound, Unclaimable, OutcomeUnknown. */
   discard(discarded: DiscardRequest): Promise<void>
   /**
    * Ends the claim of another owner, which is held at this revision, in one transaction: the job is unclaimed, and everything that the
-   * claim was granted is free. The owner receives the change as it receives those of other jobs. Absent where
-   * {@link BackendCapabilities.release} is false. Errors: NotConnected, OutcomeUnknown.
+   * claim was granted is free. The owner receives the change as it receives those of other jobs. Never called
+   * where {@link BackendCapabilities.release} is false. Errors: NotConnected, OutcomeUnknown.
    */
-  release?(request: ReleaseRequest): Promise<ReleaseOutcome>
+  release(request: ReleaseRequest): Promise<ReleaseOutcome>
   /** Releases the resources of a claim that was removed by hand while its session lives. Absent where none can remain. */
   releaseOrphans?(left: OrphanedClaim): Promise<void>
   /**
@@ -139,15 +138,13 @@ export interface Backend {
 
   /**
    * Returns the ids of the jobs on the board on which this one still depends, and of those that depend on it; at most
-   * {@link MAX_SHOWN_DEPENDENCIES} each. Absent where there are no dependencies. Errors: NotConnected.
+   * {@link MAX_SHOWN_DEPENDENCIES} each. Errors: NotConnected.
    */
-  dependencies?(id: string): Promise<{ readonly waitsFor: readonly string[]; readonly dependents: readonly string[] }>
-  /**
-   * Returns the newest jobs of the history, newest first, at most `limit`. Absent where there is none. Errors: NotConnected.
-   */
-  history?(asked: { readonly limit: number }): Promise<readonly EndedJob[]>
+  dependencies(id: string): Promise<{ readonly waitsFor: readonly string[]; readonly dependents: readonly string[] }>
+  /** Returns the newest jobs of the history, newest first, at most `limit`. Errors: NotConnected. */
+  history(asked: { readonly limit: number }): Promise<readonly EndedJob[]>
   /** Returns the newest record of each of these jobs in the history. Errors: NotConnected. */
-  endedJobs?(uuids: readonly string[]): Promise<readonly (EndedJob | undefined)[]>
+  endedJobs(uuids: readonly string[]): Promise<readonly (EndedJob | undefined)[]>
 
   /** The batches of the board. Absent where there are none. */
   readonly batches?: BatchStore | undefined
@@ -178,29 +175,26 @@ export interface Backend {
    */
   trashed(listing?: TrashListing): AsyncIterable<TrashedEntry>
   /** Returns the trash entry with this id; undefined where there is none or it is unreadable. One round trip. */
-  trashedEntry?(id: string): Promise<TrashedEntry | undefined>
+  trashedEntry(id: string): Promise<TrashedEntry | undefined>
   /**
    * Returns the newest readable trash entry with this uuid; undefined where there is none. One or two round trips however long the trash is;
    * where the servers keep the trash by id only, the first call of a process reads it once (`backends/trash-index.ts`). Errors: NotConnected.
    */
   findTrashed(uuid: string): Promise<TrashedEntry | undefined>
 
-  /**
-   * Changes records and posts jobs in one transaction: all or nothing. Absent where the backend has no such transactions.
-   * Errors: NotConnected, OutcomeUnknown, PayloadTooLarge.
-   */
-  write?(request: WriteRequest): Promise<Written>
+  /** Changes records and posts jobs in one transaction: all or nothing. Errors: NotConnected, OutcomeUnknown, PayloadTooLarge. */
+  write(request: WriteRequest): Promise<Written>
   /** Lists the records of a kind, ordered by their ids. Errors: NotConnected. */
-  records?(kind: string): Promise<StoredRecord[]>
+  records(kind: string): Promise<StoredRecord[]>
   /** Returns the record; undefined if there is none. Errors: NotConnected. */
-  record?(name: RecordName): Promise<StoredRecord | undefined>
+  record(name: RecordName): Promise<StoredRecord | undefined>
   /**
    * Reports changes of records of this kind to `records` of the sink until {@link unwatchRecords}, on every connection. A gap means that
    * changes may have been missed. Errors: NotConnected.
    */
-  watchRecords?(kind: string): Promise<void>
+  watchRecords(kind: string): Promise<void>
   /** Ends what {@link watchRecords} began. Resolves also without a connection. */
-  unwatchRecords?(kind: string): Promise<void>
+  unwatchRecords(kind: string): Promise<void>
 
   /**
    * Returns the program outside of the board that holds a resource of the posting; undefined if none does. Absent where other programs
@@ -256,13 +250,6 @@ export interface BackendCapabilities {
   readonly delays: boolean
   /** Whether jobs that nobody starts can expire. */
   readonly expiry: boolean
-  readonly cancel: boolean
-  /** Whether jobs can be restored from the trash. */
-  readonly restore: boolean
-  /** Whether every change is reported. Otherwise the current state is, and a change that was undone at once may be missed. */
-  readonly completeChangeFeed: boolean
-  /** Whether the board has records. */
-  readonly records: boolean
   /** Whether claims take slots and tokens of limits. */
   readonly limits: boolean
   /** Whether jobs can depend on others. */
@@ -273,11 +260,6 @@ export interface BackendCapabilities {
   readonly batches: boolean
   /** Whether a claim can be taken away from its owner. */
   readonly release: boolean
-  /**
-   * The features of jobs that a claim of this backend cannot grant or free: a job that uses one stays for other boards of the same
-   * path. Absent where all jobs can be claimed.
-   */
-  readonly unclaimable?: readonly ('keys' | 'resources' | 'limits' | 'dependencies' | 'batches')[]
 }
 
 /** The capabilities of a backend that lacks none. */
@@ -286,10 +268,6 @@ export const ALL_CAPABILITIES: BackendCapabilities = {
   resources: true,
   delays: true,
   expiry: true,
-  cancel: true,
-  restore: true,
-  completeChangeFeed: true,
-  records: true,
   limits: true,
   dependencies: true,
   history: true,
@@ -418,11 +396,11 @@ export interface BatchStore {
   jobs(uuid: string): Promise<BatchJobs>
   /**
    * Reports to `batchChanged` of the sink when the status of this batch may have changed, on every connection, until {@link unwatch}.
-   * Absent where callers have to ask. Errors: NotConnected.
+   * Errors: NotConnected.
    */
-  watch?(uuid: string): Promise<void>
+  watch(uuid: string): Promise<void>
   /** Ends what {@link watch} began. Resolves also without a connection. */
-  unwatch?(uuid: string): Promise<void>
+  unwatch(uuid: string): Promise<void>
 }
 
 /**

@@ -1,4 +1,4 @@
-/** Events that every driver emits. */
+/** Events that a client emits. */
 import type { ClientState } from './session/states.ts'
 import type { HandlerFault } from './watches/handler-faults.ts'
 
@@ -20,7 +20,7 @@ export interface SessionEvent {
 }
 
 /** Events that `on` of a client accepts. */
-export interface DriverEvents {
+export interface ClientEvents {
   state: StateEvent
   session: SessionEvent
   /** An error thrown by a handler or a listener. Without a listener for it and without a log the process warns once. */
@@ -28,4 +28,4 @@ export interface DriverEvents {
 }
 
 /** Names of all events, for callers that do not use the compiler. */
-export const CLIENT_EVENTS: Readonly<Record<keyof DriverEvents, true>> = { state: true, session: true, error: true }
+export const CLIENT_EVENTS: Readonly<Record<keyof ClientEvents, true>> = { state: true, session: true, error: true }

@@ -6,8 +6,7 @@ import { abortAfter, rejectOnAbort } from '../core/async/abort.ts'
 import { InvalidArgument, NotConnected, Timeout } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
 import { type Duration, toMilliseconds } from '../core/time.ts'
-import { ALL_CAPABILITIES } from './capabilities.ts'
-import { CLIENT_EVENTS, type DriverEvents } from './client-events.ts'
+import { CLIENT_EVENTS, type ClientEvents } from './client-events.ts'
 import type { ClientCounters } from './connection/counters.ts'
 import type { RequestOptions } from './connection/pending.ts'
 import { CONFIG_PATH, type EnsembleConfig, parseConfig, type Reconfiguration, reconfig } from './ensemble.ts'
@@ -53,14 +52,12 @@ const MAX_ARMING_BYTES = 128 * 1_024
  * const { path } = await zookeeper.create('/greeting', Buffer.from('hello'))
  */
 export class ZooKeeper extends Znodes implements AsyncDisposable {
-  /** All capabilities: as a `ZooKeeperDriver` this client lacks none. */
-  readonly capabilities = ALL_CAPABILITIES
   #hosts: string
   readonly #sessionTimeout: number
   readonly #sender: RequestSender
   readonly #watching: WatchManager
   readonly #session: Session
-  readonly #emitter: Emitter<DriverEvents>
+  readonly #emitter: Emitter<ClientEvents>
 
   /** @throws InvalidArgument for invalid options */
   constructor(options: ZooKeeperOptions) {
@@ -74,7 +71,7 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
       armingBytes: () => Math.min(MAX_ARMING_BYTES, session.limit.bytes / 2),
       onFault: (error, path) => faults.reportWatch(error, path),
     })
-    const emitter = new Emitter<DriverEvents>((error, event) => faults.reportListener(error, event), {
+    const emitter = new Emitter<ClientEvents>((error, event) => faults.reportListener(error, event), {
       events: CLIENT_EVENTS,
     })
     const session: Session = new Session(settings, {
@@ -201,7 +198,7 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
    *
    * @throws InvalidArgument for an unknown event
    */
-  on<E extends keyof DriverEvents>(event: E, listener: (event: DriverEvents[E]) => void): () => void {
+  on<E extends keyof ClientEvents>(event: E, listener: (event: ClientEvents[E]) => void): () => void {
     return this.#emitter.on(event, listener)
   }
 

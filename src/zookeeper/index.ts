@@ -9,27 +9,22 @@ export {
   InvalidState,
   JobboardError,
   NotConnected,
-  UnsupportedCapability,
 } from '../core/errors.ts'
 export type { Logger } from '../core/log.ts'
 export { type Duration, monotonic } from '../core/time.ts'
 // Helpers for boards and logbooks.
 export { accessDeniedError, type Tenant, toOpenError, toTenantError } from './access.ts'
-export { ALL_CAPABILITIES, type Capabilities, type Capability } from './capabilities.ts'
 export { ZooKeeper, type ZooKeeperOptions } from './client.ts'
-export type { DriverEvents, SessionEvent, StateEvent } from './client-events.ts'
+export type { ClientEvents, SessionEvent, StateEvent } from './client-events.ts'
 export type { ClientCounters, OperationCounts } from './connection/counters.ts'
 export { type FaultKind, HungUp, TlsFailed } from './connection/faults.ts'
 export type { AuthInfo } from './connection/identities.ts'
 export type { RequestOptions } from './connection/pending.ts'
 export type { SaslCredentials } from './connection/sasl.ts'
 export type { TlsOptions } from './connection/socket.ts'
-export type { ZooKeeperDriver } from './driver.ts'
 export type { EnsembleConfig, Reconfiguration } from './ensemble.ts'
-export { NATIVE_CAPABILITIES } from './native/capabilities.ts'
-export { type NativeOptions, NativeZooKeeper } from './native/client.ts'
 export { type ClientCredentials, findOwnEntries } from './own-identities.ts'
-export { LOCATION_PARAMETERS, parseZooKeeperLocation, type ZooKeeperLocation } from './place.ts'
+export { assertLocationParameters, parseZooKeeperLocation, type ZooKeeperLocation } from './place.ts'
 export { ACL, type Acl, digestId, type Identity, PERMISSION } from './protocol/acl.ts'
 export { type ConnectString, type Endpoint, parseConnectString } from './protocol/connect-string.ts'
 export type { ContainerMode, Created, CreateMode, ExpiringMode, OrdinaryMode } from './protocol/create.ts'
@@ -84,13 +79,9 @@ export type { Stat, WatchEvent, WatchEventType } from './protocol/records.ts'
 export type { ReadData, WatchKind, WatchMode } from './protocol/requests.ts'
 export {
   type ExactlyOnceClient,
-  type ExactlyOnceDriver,
   idempotentDelete,
   protectedCreate,
-  type TraceableWrite,
   versionedSetData,
-  type WriteOutcome,
-  writeExactlyOnce,
 } from './recipes/exactly-once-writes.ts'
 export type { Security, SecurityOptions } from './security.ts'
 export type { LeaseHold, ProvenLease } from './session/lease-keeper.ts'

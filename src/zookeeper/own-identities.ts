@@ -1,8 +1,8 @@
 /** Finds the entries of an ACL that name this client: by its credentials, and otherwise by asking the servers. */
+import type { ZooKeeper } from './client.ts'
 import type { AuthInfo } from './connection/identities.ts'
 import type { SaslCredentials } from './connection/sasl.ts'
 import type { TlsOptions } from './connection/socket.ts'
-import type { ZooKeeperDriver } from './driver.ts'
 import type { Acl, Identity } from './protocol/acl.ts'
 import { digestId } from './protocol/acl.ts'
 import { Unimplemented } from './protocol/errors.ts'
@@ -21,7 +21,7 @@ export interface ClientCredentials {
  */
 export async function findOwnEntries(
   acl: readonly Acl[],
-  { given, client }: { readonly given: ClientCredentials; readonly client: Pick<ZooKeeperDriver, 'whoAmI'> },
+  { given, client }: { readonly given: ClientCredentials; readonly client: Pick<ZooKeeper, 'whoAmI'> },
 ): Promise<ReadonlySet<Acl>> {
   const ours = given.auth?.flatMap(toDigestIdentity) ?? []
   if (given.sasl) ours.push({ scheme: 'sasl', id: given.sasl.username })
@@ -53,8 +53,8 @@ function toDigestIdentity({ scheme, auth }: AuthInfo): Identity[] {
 }
 
 /** Asks the servers for this client's identities; undefined where they cannot answer. */
-async function askServer(client: Pick<ZooKeeperDriver, 'whoAmI'>): Promise<readonly Identity[] | undefined> {
-  return client.whoAmI?.().catch((error: unknown) => {
+async function askServer(client: Pick<ZooKeeper, 'whoAmI'>): Promise<readonly Identity[] | undefined> {
+  return client.whoAmI().catch((error: unknown) => {
     if (error instanceof Unimplemented) return undefined
     throw error
   })

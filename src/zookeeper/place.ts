@@ -7,7 +7,7 @@
 import { InvalidArgument } from '../core/errors.ts'
 import { defined } from '../core/options.ts'
 import type { Duration } from '../core/time.ts'
-import { type ResourceUri, readDurationParameter } from '../core/uri.ts'
+import { assertParameters, type ResourceUri, readDurationParameter } from '../core/uri.ts'
 import type { Tenant } from './access.ts'
 import { MAX_INT32 } from './protocol/jute.ts'
 import { parseSecurity, SECURITY_PARAMETERS, type Security, type SecurityOptions } from './security.ts'
@@ -25,14 +25,20 @@ export interface ZooKeeperLocation {
   readonly security: Security
 }
 
-/** Parameters that a location's URI may have. */
-export const LOCATION_PARAMETERS = [
-  'sessionTimeout',
-  'tick',
-  'chroot',
-  'maxRequestBytes',
-  ...SECURITY_PARAMETERS,
-] as const
+const LOCATION_PARAMETERS = ['sessionTimeout', 'tick', 'chroot', 'maxRequestBytes', ...SECURITY_PARAMETERS] as const
+
+/**
+ * Checks the names of a URI's parameters.
+ *
+ * @param further the parameters of a board or of logbooks, besides those of every location
+ * @throws InvalidArgument for an unknown parameter
+ */
+export function assertLocationParameters(uri: ResourceUri, further: readonly string[]): void {
+  // The parameter of an earlier release: its users learn what to do.
+  if (uri.parameters.has('client'))
+    throw new InvalidArgument(`${uri.printable}: the C client is not supported any more; remove the parameter client`)
+  assertParameters(uri, [...further, ...LOCATION_PARAMETERS])
+}
 
 /**
  * Parses a URI. Opens nothing but the files of certificates.

@@ -20,15 +20,14 @@ interface Stop {
   readonly released: Deferred<void>
 }
 
-export class SlowBackend implements Backend {
-  readonly #memory: MemoryBackend
+export class SlowBackend extends MemoryBackend {
   readonly #stops = new Map<Method, Stop[]>()
   #sink: BackendSink | undefined
   #deaf = false
   #refusal: Error | undefined
 
   constructor(name: string) {
-    this.#memory = new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) })
+    super({ uri: `memory:${name}`, space: memorySpace(name) })
   }
 
   stop(method: Method, when: 'before' | 'after'): Stopped {
@@ -53,130 +52,50 @@ export class SlowBackend implements Backend {
     this.#sink?.gap()
   }
 
-  expireSession(): void {
-    this.#memory.expireSession()
-  }
-
-  get uri(): string {
-    return this.#memory.uri
-  }
-
-  get capabilities(): Backend['capabilities'] {
-    return this.#memory.capabilities
-  }
-
-  now(): number {
-    return this.#memory.now()
-  }
-
-  holdSession(): ReturnType<Backend['holdSession']> {
-    return this.#memory.holdSession()
-  }
-
-  alive(session: string): boolean {
-    return this.#memory.alive(session)
-  }
-
-  request(...args: Parameters<Backend['request']>): Promise<void> {
-    return this.#memory.request(...args)
-  }
-
-  restore(...args: Parameters<Backend['restore']>): ReturnType<Backend['restore']> {
-    return this.#memory.restore(...args)
-  }
-
-  purge(...args: Parameters<Backend['purge']>): Promise<void> {
-    return this.#memory.purge(...args)
-  }
-
-  endedJobs(uuids: readonly string[]): ReturnType<MemoryBackend['endedJobs']> {
-    return this.#memory.endedJobs(uuids)
-  }
-
-  cancellation(id: string): ReturnType<Backend['cancellation']> {
-    return this.#memory.cancellation(id)
-  }
-
-  open(sink: BackendSink): Promise<void> {
-    const changes = (batch: readonly BoardChange[]) => {
-      if (!this.#deaf) sink.changes(batch)
-    }
-    this.#sink = { ...sink, changes }
-    return this.#memory.open(this.#sink)
-  }
-
-  subscribe(): Promise<void> {
-    return this.#memory.subscribe()
-  }
-
-  unsubscribe(): Promise<void> {
-    return this.#memory.unsubscribe()
-  }
-
-  close(): Promise<void> {
-    return this.#memory.close()
-  }
-
-  post(...args: Parameters<Backend['post']>): ReturnType<Backend['post']> {
-    return this.#through('post', () => this.#memory.post(...args))
-  }
-
   /** The first of the next claims that are asked for together is answered with this, and not tried. */
   refuseFirst(error: Error): void {
     this.#refusal = error
   }
 
-  claim(choices: Parameters<Backend['claim']>[0]): ReturnType<Backend['claim']> {
+  override open(sink: BackendSink): Promise<void> {
+    const unlessDeaf = (report: (batch: readonly BoardChange[]) => void) => (batch: readonly BoardChange[]) => {
+      if (!this.#deaf) report(batch)
+    }
+    this.#sink = { ...sink, changes: unlessDeaf(sink.changes), followed: unlessDeaf(sink.followed) }
+    return super.open(this.#sink)
+  }
+
+  override post(...args: Parameters<Backend['post']>): ReturnType<Backend['post']> {
+    return this.#through('post', () => super.post(...args))
+  }
+
+  override claim(choices: Parameters<Backend['claim']>[0]): ReturnType<Backend['claim']> {
     return this.#through('claim', async () => {
       const error = this.#refusal
       this.#refusal = undefined
-      if (!error) return this.#memory.claim(choices)
-      return [{ error }, ...(await this.#memory.claim(choices.slice(1)))]
+      if (!error) return super.claim(choices)
+      return [{ error }, ...(await super.claim(choices.slice(1)))]
     })
   }
 
-  settle(...args: Parameters<Backend['settle']>): ReturnType<Backend['settle']> {
-    return this.#through('settle', () => this.#memory.settle(...args))
+  override settle(...args: Parameters<Backend['settle']>): ReturnType<Backend['settle']> {
+    return this.#through('settle', () => super.settle(...args))
   }
 
-  discard(...args: Parameters<Backend['discard']>): ReturnType<Backend['discard']> {
-    return this.#memory.discard(...args)
+  override list(): Promise<BoardListing> {
+    return this.#through('list', () => super.list())
   }
 
-  list(): Promise<BoardListing> {
-    return this.#through('list', () => this.#memory.list())
+  override read(...args: Parameters<Backend['read']>): ReturnType<Backend['read']> {
+    return this.#through('read', () => super.read(...args))
   }
 
-  read(...args: Parameters<Backend['read']>): ReturnType<Backend['read']> {
-    return this.#through('read', () => this.#memory.read(...args))
+  override register(entity: Entity): Promise<void> {
+    return this.#through('register', () => super.register(entity))
   }
 
-  owner(id: string): Promise<string | undefined> {
-    return this.#memory.owner(id)
-  }
-
-  barrier(): Promise<void> {
-    return this.#memory.barrier()
-  }
-
-  trashed(): ReturnType<Backend['trashed']> {
-    return this.#memory.trashed()
-  }
-
-  findTrashed(uuid: string): ReturnType<Backend['findTrashed']> {
-    return this.#memory.findTrashed(uuid)
-  }
-
-  register(entity: Entity): Promise<void> {
-    return this.#through('register', () => this.#memory.register(entity))
-  }
-
-  unregister(entity: Entity): Promise<void> {
-    return this.#through('unregister', () => this.#memory.unregister(entity))
-  }
-
-  entities(kind: string): Promise<Entity[]> {
-    return this.#memory.entities(kind)
+  override unregister(entity: Entity): Promise<void> {
+    return this.#through('unregister', () => super.unregister(entity))
   }
 
   async #through<T>(method: Method, call: () => Promise<T>): Promise<T> {

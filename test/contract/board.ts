@@ -34,7 +34,7 @@ import { ownJobsContract } from './board/own-jobs.ts'
 import { pausingContract } from './board/pausing.ts'
 import { poisonContract } from './board/poison.ts'
 import { postingContract } from './board/posting.ts'
-import { noRecordsContract, recordsContract } from './board/records.ts'
+import { recordsContract } from './board/records.ts'
 import { releasingContract } from './board/releasing.ts'
 import { resourcesContract } from './board/resources.ts'
 import { resultsContract } from './board/results.ts'
@@ -51,8 +51,6 @@ export interface BoardBackend {
   readonly capabilities: BackendCapabilities
   /** Its postings hold nothing that JSON does not: no dates, no bytes. */
   readonly jsonOnly?: boolean
-  /** Single jobs cannot be followed: a wait for one opens the view. */
-  readonly viewsOnly?: boolean
   /** Changes cost nothing, or are always received: a caller without work stays in the view of a busy board. */
   readonly neverPolls?: boolean
   /** The clock of its boards is that of the process. */
@@ -215,21 +213,20 @@ function contractOf(
     beginAnew: () => there().beginAnew(),
   }
   // What it cannot do is not left out: that it is refused is tested with the capabilities.
-  const { keys, resources, delays, expiry, cancel, records, limits, dependencies, history, batches, release } =
-    backend.capabilities
+  const { keys, resources, delays, expiry, limits, dependencies, history, batches, release } = backend.capabilities
   part('posting and looking', () => postingContract(use, backend))
   part('claiming', () => claimingContract(use))
   part('settling', () => settlingContract(use))
   part('attempts and their limits', () => limitsContract(use))
-  part('losing a claim', () => losingContract(use, backend.capabilities))
+  part('losing a claim', () => losingContract(use))
   part('what is known of jobs that run elsewhere', () => elsewhereContract(use))
-  part('events', () => eventsContract(use, backend.capabilities))
+  part('events', () => eventsContract(use))
   part('waiting and closing', () => endsContract(use))
   part('entities', () => entitiesContract(use))
   part('misuse', () => misuseContract(use))
   part('pause and resume', () => pausingContract(use))
   part('the trash', () => trashContract(use, backend.capabilities))
-  part('trace contexts', () => tracingContract(use, backend.capabilities))
+  part('trace contexts', () => tracingContract(use))
   part('what a job waits for', () => waitingContract(use, backend.capabilities))
   if (keys) part('keys', () => keysContract(use))
   if (keys) part('windows of keys', () => keyWindowsContract(use, backend))
@@ -237,19 +234,19 @@ function contractOf(
   if (resources) part('resources', () => resourcesContract(use))
   if (delays) part('delays and deadlines', () => delaysContract(use, backend.capabilities))
   if (expiry) part('expiry', () => expiryContract(use, backend))
-  if (cancel) part('cancelling', () => cancellingContract(use, backend.capabilities))
+  part('cancelling', () => cancellingContract(use, backend.capabilities))
   if (release) part('releasing', () => releasingContract(use, backend.capabilities))
   part('a job that its poster claims', () => ownJobsContract(use, backend.capabilities))
   part('postings that do harm', () => poisonContract(use, backend))
   part('capabilities', () => capabilitiesContract(use, backend.capabilities))
-  part('levels', () => levelsContract(use, { ...backend.capabilities, follows: !backend.viewsOnly }))
-  part('views that are opened again', () => viewsContract(use, backend.capabilities))
-  part('records', () => (records ? recordsContract(use, { keys }) : noRecordsContract(use)))
+  part('levels', () => levelsContract(use))
+  part('views that are opened again', () => viewsContract(use))
+  part('records', () => recordsContract(use, { keys }))
   part('limits of jobs', () => (limits ? jobLimitsContract(use) : noLimitsContract(use)))
   if (limits) part('tokens of limits', () => limitTokensContract(use))
-  if (records) part('schedules', () => (keys ? schedulesContract(use) : schedulesWithoutKeysContract(use)))
-  if (records) part('work that is done once', () => onceContract(use))
-  if (records && keys) part('many posts', () => manyContract(use))
+  part('schedules', () => (keys ? schedulesContract(use) : schedulesWithoutKeysContract(use)))
+  part('work that is done once', () => onceContract(use))
+  if (keys) part('many posts', () => manyContract(use))
   if (dependencies) part('jobs after jobs', () => dependenciesContract(use))
   if (batches) part('batches', () => batchesContract(use))
   if (batches) part('changes of batches', () => batchChangesContract(use))

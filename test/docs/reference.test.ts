@@ -124,7 +124,7 @@ describe('what is exported', () => {
     ['Of a board', 'BoardEvents'],
     ['Of a conductor', 'ConductorEvents'],
     ['Of an engine', 'EngineEvents'],
-    ['Of a ZooKeeper client', 'DriverEvents'],
+    ['Of a ZooKeeper client', 'ClientEvents'],
   ])('the reference of events has all, %s, with what comes with them', async (heading, name) => {
     const rows = rowsOf(await sectionOf('docs/reference/events.md', heading))
     expect([...rows.keys()].sort()).toEqual(propertiesOf(name).sort())

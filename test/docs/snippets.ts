@@ -14,8 +14,6 @@ export interface Snippet {
   /** Its number on the page, and the heading above it. */
   readonly title: string
   readonly code: string
-  /** It takes the `zookeeper` package. */
-  readonly native: boolean
   /** Without an extension. */
   readonly file: string
 }
@@ -23,15 +21,14 @@ export interface Snippet {
 export function snippetsOf({ name, text, blocks }: Page): Snippet[] {
   const lines = text.split('\n')
   return blocks
-    .filter(({ language }) => language === 'ts' || language === 'ts native')
-    .map(({ language, code, line }, index) => ({
+    .filter(({ language }) => language === 'ts')
+    .map(({ code, line }, index) => ({
       page: name,
       title: `${index + 1}, under ${lines
         .slice(0, line)
         .findLast((each) => each.startsWith('#'))
         ?.replace(/^#+ /, '')}`,
       code,
-      native: language === 'ts native',
       file: `${name.replace(/\W+/g, '-')}-${index + 1}`,
     }))
 }

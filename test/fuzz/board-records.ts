@@ -44,9 +44,8 @@ export function overlapOn({ capabilities: { keys, resources } }: JobBoard): 'ski
   return keys && resources ? 'skip' : 'allow'
 }
 
-/** Returns a function that plants a record; one that does nothing on a board without records. */
+/** Returns a function that plants a record. */
 export async function recordPlanter(board: JobBoard, make: RecordMaker, random: Random): Promise<() => Promise<void>> {
-  if (!board.capabilities.records) return async () => undefined
   await board.schedules.put(schedule(TEMPLATE, { every: '30d' }, FLOW_OF_TARGETS, {}, { overlap: overlapOn(board) }))
   const found = await board.records.of(raw('schedule')).get(TEMPLATE)
   if (!found || 'error' in found) throw new Error('the template cannot be read')

@@ -56,7 +56,7 @@ const innocent = schedule('innocent', { every: '1s' }, FLOW_OF_TARGETS, {}, { ov
 await using conductor = await startConductor({
   ...{ board, persistence, flows: [FLOW_OF_TARGETS], concurrency: 8 },
   removeLogbooksAfter: '1s',
-  ...(state === 'whole' && board.capabilities.records ? { schedules: [innocent] } : {}),
+  ...(state === 'whole' ? { schedules: [innocent] } : {}),
 })
 /** Resolves when the innocent schedule has fired once more. */
 let fired = createDeferred()
@@ -142,7 +142,7 @@ async function look(): Promise<void> {
   await lookByDashboard(seen, persistence)
   if (!inMemory) await lookByCommand(uri, looks)
   looks += 1
-  if (board.capabilities.records) await nextFiring()
+  await nextFiring()
   for await (const { uuid } of persistence.listBooks({ limit: 50 }))
     await persistence.getBook(uuid).catch(() => undefined)
 }

@@ -62,7 +62,7 @@ async function begin(): Promise<Run> {
       await stop()
       for (const [what, isLeftOut] of Object.entries({
         'everything that needs ZooKeeper': server === undefined,
-        'the native driver': nativeLeftOut,
+        'the C client of ZooKeeper': nativeLeftOut,
         'TaskFlow side by side': taskflowLeftOut,
       }))
         if (isLeftOut) process.stderr.write(`LEFT OUT: ${what} (JOBBOARD_SKIP)\n`)

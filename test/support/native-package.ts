@@ -1,4 +1,4 @@
-/** The `zookeeper` package for the tests of the native driver: compiled here, once. */
+/** The `zookeeper` package, ZooKeeper's own C client, as a witness in tests and benchmarks: compiled here, once. */
 import { join } from 'node:path'
 import { ROOT } from './build.ts'
 import { type Provision, provide, which } from './install.ts'
@@ -27,7 +27,7 @@ export const COMPILING_LIMIT_MS = 600_000
 /** Compiles the package where it is not there yet, and loads nothing of it into this process. */
 export async function ensureNativePackage(): Promise<void> {
   await provide(COMPILER, { here: true })
-  await ensureInstalled(NATIVE_FOLDER, { because: 'the native driver needs the package zookeeper, compiled' })
+  await ensureInstalled(NATIVE_FOLDER, { because: 'a test needs the package zookeeper, compiled' })
 }
 
 /** @returns what `require('zookeeper')` gives */

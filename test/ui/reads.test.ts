@@ -46,7 +46,7 @@ test('the session says who asks, and which boards there are', async () => {
       uri: board.uri,
       kind: 'memory',
       paused: false,
-      supports: { limits: true, schedules: true, batches: true, history: true, logbooks: true },
+      supports: { limits: true, batches: true, history: true, logbooks: true },
     },
   ])
 })

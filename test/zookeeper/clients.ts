@@ -20,6 +20,13 @@ export function reaches(zookeeper: ZooKeeper, state: StateEvent['state']): Promi
   })
 }
 
+/** Returns the list of states, to which every change is added from now on. */
+export function statesOf(zookeeper: ZooKeeper): StateEvent['state'][] {
+  const states: StateEvent['state'][] = []
+  zookeeper.on('state', ({ state }) => states.push(state))
+  return states
+}
+
 /** The session's id, of a client that has one. */
 export function sessionOf(zookeeper: ZooKeeper): bigint {
   const { session } = zookeeper

@@ -1,12 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  InvalidArgument,
-  NativeZooKeeper,
-  type TlsOptions,
-  UnsupportedCapability,
-  ZooKeeper,
-  type ZooKeeperOptions,
-} from '../../src/zookeeper/index.ts'
+import { InvalidArgument, type TlsOptions, ZooKeeper, type ZooKeeperOptions } from '../../src/zookeeper/index.ts'
 import { type Authority, createAuthority } from '../support/certificates.ts'
 
 describe('a client is not made', () => {
@@ -56,18 +49,8 @@ describe('a client is not made', () => {
     [{ auth: { scheme: 'digest', auth: 'ada:x' } }, 'auth must be a list'],
   ])('from JavaScript with %j', (options, what) => refused(options, what))
 
-  test('without any, by either driver', () => {
-    for (const Client of [ZooKeeper, NativeZooKeeper]) {
-      expect(() => Reflect.construct(Client, [])).toThrow(/the options must be an object, as in { hosts/)
-    }
-  })
-
-  test('by the native driver with what is not its own', () => {
-    const make = (options: object) => () => Reflect.construct(NativeZooKeeper, [{ hosts: 'a', ...options }])
-    expect(make({ sesionTimeout: 5 })).toThrow(/did you mean sessionTimeout/)
-    expect(make({ newSession: 'no' })).toThrow(/newSession/)
-    expect(make({ log: {} })).toThrow(/log/)
-    expect(make({ tls: {} })).toThrow(UnsupportedCapability)
+  test('without any', () => {
+    expect(() => Reflect.construct(ZooKeeper, [])).toThrow(/the options must be an object, as in { hosts/)
   })
 
   function refused(options: Record<string, unknown>, what: string): void {

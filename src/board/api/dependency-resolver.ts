@@ -133,7 +133,7 @@ export class DependencyResolver {
     asked: readonly (readonly string[])[],
   ): Promise<readonly { readonly value: readonly (EndedJob | undefined)[] }[]> {
     const uuids = [...new Set(asked.flat())]
-    const read = uuids.length === 0 ? [] : ((await this.#options.backend.endedJobs?.(uuids)) ?? [])
+    const read = uuids.length === 0 ? [] : await this.#options.backend.endedJobs(uuids)
     const ended = new Map(uuids.map((uuid, index) => [uuid, read[index]]))
     return asked.map((each) => ({ value: each.map((uuid) => ended.get(uuid)) }))
   }

@@ -1,5 +1,5 @@
 /** Reads which jobs have ended, for users. */
-import { InvalidArgument, UnsupportedCapability } from '../../core/errors.ts'
+import { InvalidArgument } from '../../core/errors.ts'
 import { assertOptions } from '../../core/options.ts'
 import { toDate } from '../../core/time.ts'
 import type { Backend } from '../backend.ts'
@@ -41,31 +41,22 @@ const DEFAULT_LIMIT = 100
 /** The most entries that a board returns at once. */
 export const MAX_HISTORY = 10_000
 
-/** @throws InvalidArgument, UnsupportedCapability, NotConnected */
+/** @throws InvalidArgument, NotConnected */
 export async function readHistory(
   options: HistoryOptions,
-  backend: Pick<Backend, 'history' | 'uri'>,
+  backend: Pick<Backend, 'history'>,
 ): Promise<readonly EndedJob[]> {
   assertOptions(options, { limit: true }, 'history')
   const { limit = DEFAULT_LIMIT } = options
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_HISTORY)
     throw new InvalidArgument(`history: limit must be a whole number from 1 to ${MAX_HISTORY}, got ${String(limit)}`)
-  if (!backend.history) throw noHistoryError(backend)
   return (await backend.history({ limit })).map(toEndedJob)
 }
 
-/** Reads how a job ended last; returns undefined if the history does not have it. @throws UnsupportedCapability, NotConnected */
-export async function readEndedJob(
-  uuid: string,
-  backend: Pick<Backend, 'endedJobs' | 'uri'>,
-): Promise<EndedJob | undefined> {
-  if (!backend.endedJobs) throw noHistoryError(backend)
+/** Reads how a job ended last; returns undefined if the history does not have it. @throws NotConnected */
+export async function readEndedJob(uuid: string, backend: Pick<Backend, 'endedJobs'>): Promise<EndedJob | undefined> {
   const [found] = await backend.endedJobs([uuid])
   return found && toEndedJob(found)
-}
-
-function noHistoryError({ uri }: Pick<Backend, 'uri'>): UnsupportedCapability {
-  return new UnsupportedCapability(`board ${uri} keeps no history`, { capability: 'history' })
 }
 
 /** Returns an ended job as users get it. */

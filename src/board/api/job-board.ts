@@ -679,7 +679,7 @@ export class JobBoard implements AsyncDisposable {
     this.#lifecycle.assertRunning()
     assertUuid(reference)
     const { uuid, id } = parseReference(reference)
-    const named = id === undefined ? undefined : await this.#backend.trashedEntry?.(id)
+    const named = id === undefined ? undefined : await this.#backend.trashedEntry(id)
     const entry = named?.posting.uuid === uuid ? named : await this.#backend.findTrashed(uuid)
     return entry && new TrashedJob(entry)
   }
@@ -870,9 +870,9 @@ export class JobBoard implements AsyncDisposable {
       ...{ uri: this.uri, who: this.who, records: this.records, capabilities: this.#backend.capabilities },
       now: () => this.#backend.now(),
       readClock: async () => this.#backend.readClock?.(),
-      use: async (keys) => (await this.#backend.limitUse?.(keys)) ?? [],
-      revision: async () => (await this.#backend.limitsRevision?.()) ?? 0,
-      applyRate: async (request) => void (await this.#backend.takeTokens?.(request)),
+      use: (keys) => this.#backend.limitUse(keys),
+      revision: () => this.#backend.limitsRevision(),
+      applyRate: async (request) => void (await this.#backend.takeTokens(request)),
       unclaimed: () => this.jobs({ onlyUnclaimed: true, ensureFresh: true }),
       take: (key, call) => this.#tokens.take(key, call),
     })

@@ -18,7 +18,7 @@ export async function readJobDependencies(
   { backend, lookup }: { readonly backend: Backend; readonly lookup: Pick<Lookup, 'toOwnEntry' | 'byId'> },
 ): Promise<JobDependencies> {
   const { id } = Job.entryFor(await lookup.toOwnEntry(job))
-  if (id === undefined || !backend.dependencies) return { waitsFor: [], dependents: [] }
+  if (id === undefined) return { waitsFor: [], dependents: [] }
   const found = await backend.dependencies(id)
   const read = async (ids: readonly string[]) => {
     const jobs: Job[] = []

@@ -39,7 +39,7 @@ export async function readJobEnds(
   { uuids, ...source }: JobEndsRequest,
   backend: Pick<Backend, 'endedJobs'>,
 ): Promise<readonly KnownJobEnd[]> {
-  const records = (await backend.endedJobs?.(uuids)) ?? []
+  const records = await backend.endedJobs(uuids)
   const ends: KnownJobEnd[] = []
   for (let from = 0; from < uuids.length; from += LOGBOOKS_AT_ONCE) {
     const part = uuids.slice(from, from + LOGBOOKS_AT_ONCE)

@@ -106,7 +106,7 @@ export async function readResult<R>(
   for (;;) {
     signal?.throwIfAborted()
     const outcome = await found?.wait(toWait())
-    const [record] = (await backend.endedJobs?.([uuid])) ?? []
+    const [record] = await backend.endedJobs([uuid])
     const seen = toKnownEnd(record, { outcome, job: found })
     // The history may have forgotten the job, or never had it: then the trash says why it failed.
     const known = record || seen?.outcome === 'COMPLETE' ? seen : ((await findTrashedEnd(uuid, backend)) ?? seen)

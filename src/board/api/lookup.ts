@@ -176,8 +176,7 @@ export class Lookup {
   /** Returns whether the view knows the current state of the job, by all reports so far, of which none may be missing. */
   isCurrent(own: Job): boolean {
     const { ended, content } = Job.entryFor(own)
-    const isReported = this.#view.isCurrent && this.#backend.capabilities.completeChangeFeed
-    return ended !== undefined || (isReported && content === 'fresh')
+    return ended !== undefined || (this.#view.isCurrent && content === 'fresh')
   }
 
   async owner(job: Job): Promise<string | undefined> {
@@ -213,7 +212,7 @@ export class Lookup {
 
   /** Whether the backend is asked for one job, because the view is closed and one job is not worth opening it. */
   get #canAskForOne(): boolean {
-    return !this.#view.isOpen && this.#backend.follow !== undefined && this.#backend.sections !== undefined
+    return !this.#view.isOpen && this.#backend.sections !== undefined
   }
 
   /**
@@ -242,8 +241,6 @@ export class Lookup {
   /** Reads the job with this id and, unless the view shows it, its status; undefined where it is gone, or has another uuid. */
   async #read(id: string, uuid: string): Promise<FoundJob | undefined> {
     const view = this.#view
-    using _view = this.#backend.follow ? undefined : view.hold()
-    if (!this.#backend.follow) await view.whenEntered({ signal: this.#signal })
     const entry = view.byId(id)
     // First, because the answers are as new as this request: a server of an ensemble may be behind.
     const looking = view.isOpen || entry.ended ? undefined : view.follower.readStatus(entry)

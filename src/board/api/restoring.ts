@@ -89,6 +89,6 @@ export async function tryToRestore(job: TrashedJob, context: RestoringContext): 
   } catch (error) {
     if (error instanceof InvalidState || error instanceof Duplicate) return error
     if (!(error instanceof NotFound)) throw error
-    return (await context.backend.trashedEntry?.(TrashedJob.entryFor(job).id)) ? error : 'left'
+    return (await context.backend.trashedEntry(TrashedJob.entryFor(job).id)) ? error : 'left'
   }
 }

@@ -142,7 +142,7 @@ async function readDependencies(
   { id = '' }: JobEntry,
   { backend, byId }: Pick<FullWaitingContext, 'backend' | 'byId'>,
 ): Promise<WaitingFor> {
-  const { waitsFor = [] } = (await backend.dependencies?.(id)) ?? {}
+  const { waitsFor } = await backend.dependencies(id)
   const jobs: Job[] = []
   for await (const job of readJobs(waitsFor.slice(0, MAX_NAMED_JOBS).map(byId), backend)) jobs.push(job)
   const others = waitsFor.length - jobs.length

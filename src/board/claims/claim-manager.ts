@@ -51,7 +51,7 @@ import { Incarnation } from './incarnation.ts'
 import { ContentionEstimator, RejectedClaims } from './rejected-claims.ts'
 import { type ReleasedClaim, releaseClaim } from './release-claim.ts'
 import { SafeAccept } from './safe-accept.ts'
-import { assertSupported, missingCapability } from './supported.ts'
+import { assertSupported } from './supported.ts'
 
 /** The time for which the session hold is kept after the last claim has ended. */
 const SESSION_HOLD_LINGER_MS = 2_000
@@ -179,9 +179,9 @@ export class ClaimManager {
     return places.length > 0 ? places : queue.reserveNext(wanted)
   }
 
-  /** Returns whether a job can be claimed on this backend, and `accept` accepts it. */
+  /** Returns whether `accept` accepts the job. */
   accepts(accept: (posting: Posting) => boolean, posting: Posting): boolean {
-    return this.#isSupported(posting) && this.#safeAccept.accepts(accept, posting)
+    return this.#safeAccept.accepts(accept, posting)
   }
 
   /** Reserves the given job for {@link claimAllReserved}; returns undefined if its turn has not come. */
@@ -336,11 +336,6 @@ export class ClaimManager {
   /** Whether the board can claim jobs now. */
   get canClaim(): boolean {
     return this.#session?.state === 'connected' && this.#view.isCurrent && this.#paused === false
-  }
-
-  /** Returns whether this backend can claim such a job. */
-  #isSupported(posting: Posting): boolean {
-    return missingCapability(this.#backend, posting) === undefined
   }
 
   /** Returns the spread for `max` jobs. It includes the pending claims, which also occupy the head of the queue. */

@@ -68,7 +68,7 @@ export class ExpirySweep {
   /** Begins to read pages until the board is closed, where the view may contain only a part of it. */
   start(): void {
     const { backend, signal } = this.#options
-    if (!backend.sections || !backend.capabilities.records || signal.aborted) return
+    if (!backend.sections || signal.aborted) return
     signal.addEventListener('abort', () => clearTimeout(this.#timer), { once: true })
     this.#arm()
   }

@@ -1,5 +1,5 @@
 /** The claim of a job that the caller names, and the reasons why such a job cannot be claimed. */
-import { LimitReached, NotConnected, NotFound, Unclaimable, UnsupportedCapability } from '../../core/errors.ts'
+import { LimitReached, NotConnected, NotFound, Unclaimable } from '../../core/errors.ts'
 import type { Result } from '../../core/result.ts'
 import { Job } from '../api/job.ts'
 import { localReason } from '../api/waiting-for.ts'
@@ -9,7 +9,6 @@ import { exceededLimit } from '../model/attempts.ts'
 import { type JobEntry, type QueueEntry, toJobState } from '../model/entry.ts'
 import type { LiveView } from '../view/live-view.ts'
 import { Claim } from './claim.ts'
-import { type ClaimedCapability, missingCapability } from './supported.ts'
 
 /** The maximum number of tries to claim a given job while other boards change it at the same time. */
 const MAX_CLAIM_ATTEMPTS = 3
@@ -52,8 +51,6 @@ export class GivenJobClaimer {
     const { backend, view, resume, claim, limits } = this.#options
     const entry = Job.entryFor(job)
     if (entry.ended || !entry.stored) return new NotFound(`${job} has left the board`)
-    const lacking = missingCapability(backend, entry.stored.posting)
-    if (lacking) return cannotClaimError(job, { lacking, uri: backend.uri })
     const reason = () => {
       view.queue.advance(backend.now())
       return localReason(entry, { queue: view.queue, paused: false })
@@ -82,23 +79,17 @@ export class GivenJobClaimer {
 
   /** Finds out why a job cannot be claimed; `changed` if there is no reason any more. */
   async #explainUnclaimable(job: Job, entry: JobEntry): Promise<Error | 'changed'> {
-    const { backend, refresh } = this.#options
+    const { backend } = this.#options
     if (entry.ended || entry.id === undefined) return new NotFound(`${job} has left the board`)
     if (entry.content === 'unreadable') return new Unclaimable(`${job} cannot be read or claimed here`)
     const owner = await backend.owner(entry.id)
     if (owner !== undefined) return new Unclaimable(`${job} is claimed by ${owner}`)
-    // The job was released or has left the board since: the barrier waits until the view has received the change. Where changes
-    // may be missing, the posting may have to be read, too.
-    await (backend.capabilities.completeChangeFeed ? backend.barrier() : refresh())
+    // The job was released or has left the board since: the barrier waits until the view has received the change.
+    await backend.barrier()
     if (toJobState(entry) === 'COMPLETE' || toJobState(entry) === 'TRASHED')
       return new NotFound(`${job} has left the board`)
     return 'changed'
   }
-}
-
-function cannotClaimError(job: Job, { lacking, uri }: { lacking: ClaimedCapability; uri: string }): Error {
-  const message = `${job}: ${uri} does not support ${lacking}, which this job needs; claim it with a board that does`
-  return new UnsupportedCapability(message, { capability: lacking })
 }
 
 /** Returns the error for a request that the backend has not answered. */

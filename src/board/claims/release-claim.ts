@@ -51,7 +51,7 @@ export async function releaseClaim(
 ): Promise<ReleasedClaim> {
   const { backend, view, who } = context
   const { capabilities, uri } = backend
-  if (!capabilities.release || !backend.release)
+  if (!capabilities.release)
     throw new UnsupportedCapability(
       `release of ${job}: ${uri} does not support release; cancel the job, or end the process that runs it`,
       { capability: 'release' },

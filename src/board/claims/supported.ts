@@ -19,18 +19,3 @@ export function assertSupported({ capabilities, uri }: Pick<Backend, 'capabiliti
     capability: lacking,
   })
 }
-
-/** A feature of a job that a backend may be unable to claim. */
-export type ClaimedCapability = NonNullable<Backend['capabilities']['unclaimable']>[number]
-
-/** Returns the feature of the job that the backend cannot claim. */
-export function missingCapability(
-  { capabilities: { unclaimable = [] } }: Pick<Backend, 'capabilities'>,
-  { key, resources, limits, after, batch }: Pick<Posting, 'key' | 'resources' | 'limits' | 'after' | 'batch'>,
-): ClaimedCapability | undefined {
-  if (resources !== undefined && unclaimable.includes('resources')) return 'resources'
-  if (limits !== undefined && limits !== 'none' && unclaimable.includes('limits')) return 'limits'
-  if (after !== undefined && unclaimable.includes('dependencies')) return 'dependencies'
-  if (batch !== undefined && unclaimable.includes('batches')) return 'batches'
-  return key !== undefined && unclaimable.includes('keys') ? 'keys' : undefined
-}

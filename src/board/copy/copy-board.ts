@@ -152,10 +152,10 @@ async function claimedError(backend: BoardSide['backend'], claimed: readonly str
 
 async function countBoard({ backend }: BoardSide): Promise<Record<CopyKind, number>> {
   const numbers = emptyNumbers()
-  for (const { kind, name } of COPIED_RECORDS) numbers[name] = (await backend.records?.(kind))?.length ?? 0
+  for (const { kind, name } of COPIED_RECORDS) numbers[name] = (await backend.records(kind)).length
   numbers.batches = (await backend.batches?.list({ limit: Number.MAX_SAFE_INTEGER }))?.length ?? 0
   numbers.trash = await countTrash(backend)
-  numbers.history = (await backend.history?.({ limit: MAX_HISTORY }))?.length ?? 0
+  numbers.history = (await backend.history({ limit: MAX_HISTORY })).length
   numbers.jobs = (await listIds(backend)).length
   return numbers
 }

@@ -8,7 +8,7 @@ import type { TrashedEntry } from '../backend.ts'
 import type { EndedJob, HistoryEntry } from '../model/ended-job.ts'
 import { POSTING_FORMAT, type Posting } from '../model/posting.ts'
 import { isRefusal, type JobsToCopy, post } from './jobs.ts'
-import { type CopyWork, requirePart } from './sides.ts'
+import type { CopyWork } from './sides.ts'
 import { removeJob, TEMPORARY_DELAY_MS, TEMPORARY_FLOW } from './target.ts'
 
 /** Copies the trash, oldest first. Entries that cannot be read are reported by the board. @throws NotConnected, OutcomeUnknown */
@@ -58,8 +58,7 @@ async function copyEntry(entry: TrashedEntry, work: JobsToCopy): Promise<void> {
 /** Copies the history: its newest 10,000 jobs, oldest first. @throws NotConnected, OutcomeUnknown */
 export async function copyHistory(work: CopyWork): Promise<void> {
   const { from, to, signal, count } = work
-  const read = async ({ backend }: CopyWork['from']) =>
-    requirePart(backend.history, 'history').call(backend, { limit: MAX_HISTORY })
+  const read = async ({ backend }: CopyWork['from']) => backend.history({ limit: MAX_HISTORY })
   const there = new Set((await read(to)).map(({ uuid, endedAt }) => `${uuid} ${endedAt}`))
   const jobs = [...(await read(from))].reverse()
   for (const job of jobs) {

@@ -3,7 +3,7 @@ import { asError, InvalidPosting, InvalidState, NotFound, PayloadTooLarge, Uncla
 import type { Posted, StoredJob } from '../backend.ts'
 import type { Dependency } from '../model/dependencies.ts'
 import type { Posting } from '../model/posting.ts'
-import { type CopyWork, listIds, readPages, requirePart } from './sides.ts'
+import { type CopyWork, listIds, readPages } from './sides.ts'
 import { removeJob, type TargetContent } from './target.ts'
 
 /** A job of the source that is on the target. */
@@ -119,7 +119,7 @@ async function updateCopy(
   const window = posting.keyFor === undefined ? {} : { window: posting.keyFor }
   const request = { id, revision: copy.revision, keyRevision: posted.revision, posting, ...window }
   try {
-    await requirePart(backend.replace, 'keys').call(backend, request)
+    await backend.replace(request)
     return id
   } catch (cause) {
     if (!(cause instanceof Unclaimable || cause instanceof NotFound)) throw cause
@@ -153,7 +153,7 @@ async function toDependencies(
   { from }: Pick<CopyWork, 'from'>,
 ): Promise<readonly Dependency[]> {
   const { backend } = from
-  const { waitsFor } = await requirePart(backend.dependencies, 'dependencies').call(backend, id)
+  const { waitsFor } = await backend.dependencies(id)
   return waitsFor.map((other) => {
     const job = copied.get(other)
     if (!job)

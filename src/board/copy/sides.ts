@@ -94,10 +94,10 @@ export async function* readPages(
   }
 }
 
-/** @throws UnsupportedCapability for a board that TaskFlow's services share, or that lacks records, a history or batches */
+/** @throws UnsupportedCapability for a board that TaskFlow's services share, whose jobs have no history, batches and dependencies */
 export function assertCopyable({ backend }: BoardSide): void {
   const { uri, capabilities } = backend
-  for (const capability of ['records', 'history', 'batches', 'dependencies'] as const)
+  for (const capability of ['history', 'batches', 'dependencies'] as const)
     if (!capabilities[capability])
       throw new UnsupportedCapability(`board ${uri} cannot be copied: it has no ${capability}`, { capability })
 }

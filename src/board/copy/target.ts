@@ -110,11 +110,11 @@ async function assertEmpty({ backend }: BoardSide): Promise<void> {
 async function describeContent(backend: BoardSide['backend']): Promise<string | undefined> {
   if ((await listIds(backend)).length > 0) return 'jobs'
   for await (const _ of backend.trashed()) return 'jobs in the trash'
-  if ((await backend.history?.({ limit: 1 }))?.length) return 'a history'
+  if ((await backend.history({ limit: 1 })).length > 0) return 'a history'
   if ((await backend.batches?.list({ limit: 1 }))?.length) return 'batches'
   // Conductors that wait for the copy have written the outlines of their flows.
   for (const { kind, name } of COPIED_RECORDS)
-    if (kind !== 'outline' && (await backend.records?.(kind))?.length) return name
+    if (kind !== 'outline' && (await backend.records(kind)).length > 0) return name
   return undefined
 }
 
@@ -162,6 +162,6 @@ export async function removeJob(
   const { id, posting } = job
   const reason = 'it was on the board for a moment, to be copied'
   await backend.discard({ ...job, who: 'jobboard', reason, cancelRequested: false, ...(history ? { history } : {}) })
-  const entry = (await backend.trashedEntry?.(id)) ?? (await backend.findTrashed(posting.uuid))
+  const entry = (await backend.trashedEntry(id)) ?? (await backend.findTrashed(posting.uuid))
   if (entry) await backend.purge(entry)
 }

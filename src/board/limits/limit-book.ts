@@ -106,8 +106,7 @@ export class LimitBook {
   }
 
   get #isSupported(): boolean {
-    const { backend } = this.#options
-    return backend.capabilities.limits && backend.limitsRevision !== undefined
+    return this.#options.backend.capabilities.limits
   }
 
   /**
@@ -157,7 +156,7 @@ export class LimitBook {
 
   async #read(): Promise<void> {
     const { backend, onRules } = this.#options
-    const revision = (await backend.limitsRevision?.()) ?? 0
+    const revision = await backend.limitsRevision()
     if (revision === this.#revision) return
     const rules = revision > 0 ? await this.#readRules() : this.#rules
     // All users have closed meanwhile, and nothing is watched. With a revision, the next `open` would take the limits as watched.

@@ -131,8 +131,7 @@ export class TokenTaker {
     const rate = rule?.rate
     const calls = line.first(rate ? MAX_CALLS_PER_REQUEST : line.size)
     if (calls.length === 0) return undefined
-    if (revision === undefined || !backend.takeTokens)
-      throw new InvalidState(`limit ${line.key}: the board does not know its limits`)
+    if (revision === undefined) throw new InvalidState(`limit ${line.key}: the board does not know its limits`)
     try {
       // Without a rate, the request checks the revision: a rate that this process does not know yet may have been set.
       const wanted = rate ? { rate, costs: calls.map(({ cost }) => cost) } : { costs: [] }

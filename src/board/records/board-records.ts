@@ -72,7 +72,7 @@ export class BoardRecords {
     const shared = this.#sharedWatches(this.#options.backend)
     this.#views.add(listener)
     try {
-      await shared.watchRecords?.(kind)
+      await shared.watchRecords(kind)
     } catch (error) {
       this.#views.delete(listener)
       throw error
@@ -80,7 +80,7 @@ export class BoardRecords {
     return {
       [Symbol.asyncDispose]: async () => {
         this.#views.delete(listener)
-        await shared.unwatchRecords?.(kind)
+        await shared.unwatchRecords(kind)
       },
     }
   }
@@ -108,9 +108,9 @@ export class BoardRecords {
   /** Returns the watches of the backend, shared by all listeners of a kind: only the last one of a kind ends its watch. */
   #sharedWatches(backend: Backend): Pick<Backend, 'watchRecords' | 'unwatchRecords'> {
     return {
-      watchRecords: async (kind) => backend.watchRecords?.(kind),
+      watchRecords: (kind) => backend.watchRecords(kind),
       unwatchRecords: async (kind) => {
-        if (![...this.#views].some((view) => view.kind === kind)) await backend.unwatchRecords?.(kind)
+        if (![...this.#views].some((view) => view.kind === kind)) await backend.unwatchRecords(kind)
       },
     }
   }

@@ -1,6 +1,6 @@
 /** Reads and writes the records of one kind. */
 import { mapInTurns } from '../../core/async/turns.ts'
-import { InvalidPosting, isError, UnsupportedCapability } from '../../core/errors.ts'
+import { InvalidPosting, isError } from '../../core/errors.ts'
 import { shareOfHeap } from '../../core/memory-size.ts'
 import type { Backend, PostRequest, Written } from '../backend.ts'
 import {
@@ -77,8 +77,7 @@ export class RecordStore<T extends object> {
    * @throws UnsupportedCapability, NotConnected
    */
   async list({ known, memory = shareOfHeap(LIST_PARTS) }: ListOptions<T> = {}): Promise<ReadRecord<T>[]> {
-    const { records } = this.#requireRecords()
-    const stored = await records.call(this.#backend, this.kind.name)
+    const stored = await this.#backend.records(this.kind.name)
     let left = memory
     return mapInTurns(stored, (record) => {
       const { id, revision, bytes } = record
@@ -96,7 +95,7 @@ export class RecordStore<T extends object> {
   async get(id: string): Promise<ReadRecord<T> | undefined> {
     const name = { kind: this.kind.name, id }
     assertRecordName(name)
-    const stored = await this.#requireRecords().record.call(this.#backend, name)
+    const stored = await this.#backend.record(name)
     return stored && this.#read(stored)
   }
 
@@ -108,7 +107,7 @@ export class RecordStore<T extends object> {
   async write(changes: readonly ValueChange<T>[], posts: readonly PostRequest[] = []): Promise<Written> {
     const request = { changes: changes.map((change) => this.toChange(change)), posts }
     assertWrite(request)
-    return this.#requireRecords().write.call(this.#backend, request)
+    return this.#backend.write(request)
   }
 
   /** Encodes a change, for a write of records of several kinds. @throws InvalidArgument, PayloadTooLarge */
@@ -127,13 +126,5 @@ export class RecordStore<T extends object> {
     } catch (error) {
       return { id, revision, error: isError(error) ? error : new Error(String(error)) }
     }
-  }
-
-  #requireRecords(): Required<Pick<Backend, 'write' | 'records' | 'record'>> {
-    const { write, records, record, uri } = this.#backend
-    if (write && records && record) return { write, records, record }
-    throw new UnsupportedCapability(`board ${uri} has no records, so it cannot store ${this.kind.name} records`, {
-      capability: 'records',
-    })
   }
 }

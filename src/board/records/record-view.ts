@@ -53,7 +53,7 @@ export class RecordView<T extends object> implements AsyncDisposable {
   /** Begins to watch, and resolves when all records are read. @throws UnsupportedCapability, NotConnected, AccessDenied */
   async open(): Promise<void> {
     const { backend } = this.#options
-    await backend.watchRecords?.(this.kind)
+    await backend.watchRecords(this.kind)
     // Records that are reported as changed meanwhile are read afterwards.
     await this.#readOnce()
     this.#isOpen = true
@@ -75,7 +75,7 @@ export class RecordView<T extends object> implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort()
     this.#options.onClose()
-    await this.#options.backend.unwatchRecords?.(this.kind)
+    await this.#options.backend.unwatchRecords(this.kind)
   }
 
   #read(): void {

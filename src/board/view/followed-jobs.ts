@@ -62,8 +62,7 @@ export class FollowedJobs {
    * first; if that fails, the wait is resolved without it.
    */
   ended(entry: JobEntry, end: 'COMPLETE' | 'TRASHED'): void {
-    const { trashedEntry } = this.#options.backend
-    if (end === 'TRASHED' && !entry.settledPosting && entry.id !== undefined && trashedEntry && isHeld(entry)) {
+    if (end === 'TRASHED' && !entry.settledPosting && entry.id !== undefined && isHeld(entry)) {
       entry.endDeferred ??= createDeferred()
       void this.#lookInTrash(entry, entry.id)
     } else entry.endDeferred?.resolve(end)
@@ -89,7 +88,7 @@ export class FollowedJobs {
   }
 
   async #lookInTrash(entry: JobEntry, id: string): Promise<void> {
-    const found = await this.#options.backend.trashedEntry?.(id).catch(() => undefined)
+    const found = await this.#options.backend.trashedEntry(id).catch(() => undefined)
     if (found) entry.settledPosting = found.posting
     entry.endDeferred?.resolve('TRASHED')
   }

@@ -105,7 +105,7 @@ export class JobFollower implements EntryFollower {
     this.#scheduleRound()
     try {
       await this.#unfollowing
-      const [status] = (await backend.follow?.([id])) ?? []
+      const [status] = await backend.follow([id])
       if (status !== undefined) onStatus(entry, status)
       return status
     } catch (error) {
@@ -164,7 +164,7 @@ export class JobFollower implements EntryFollower {
 
   /** Returns whether the job can be followed. One that was never read may not be on the board yet: `follow` would report it as gone. */
   #canFollow({ stored }: JobEntry): boolean {
-    return stored !== undefined && this.#options.backend.follow !== undefined
+    return stored !== undefined
   }
 
   #add(id: string, entry: JobEntry): FollowedJob {
@@ -237,7 +237,7 @@ export class JobFollower implements EntryFollower {
 
   async #requestStatuses(ids: readonly string[]): Promise<readonly JobStatus[]> {
     try {
-      return (await this.#options.backend.follow?.(ids)) ?? []
+      return await this.#options.backend.follow(ids)
     } catch (error) {
       for (const id of ids) if (this.#followed.has(id)) this.#wanted.add(id)
       throw error
@@ -247,7 +247,7 @@ export class JobFollower implements EntryFollower {
   async #unfollowBatch(): Promise<void> {
     const ids = [...this.#unwanted].slice(0, BATCH)
     for (const id of ids) this.#unwanted.delete(id)
-    const request = this.#options.backend.unfollow?.(ids) ?? Promise.resolve()
+    const request = this.#options.backend.unfollow(ids)
     this.#unfollowing = request.catch(() => undefined)
     try {
       await request

@@ -2,11 +2,10 @@
  * Logbooks in ZooKeeper: `zookeeper://host:2181,host2:2181/path?retryFor=30s`, with the same parameters for hosts,
  * times, TLS, users and ACLs as a board's URI; `zookeepers:` is TLS.
  */
-import { UnsupportedCapability } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { defined } from '../../core/options.ts'
-import { assertParameters, type ResourceUri, readDurationParameter } from '../../core/uri.ts'
-import { LOCATION_PARAMETERS, parseZooKeeperLocation, type SecurityOptions } from '../../zookeeper/index.ts'
+import { type ResourceUri, readDurationParameter } from '../../core/uri.ts'
+import { assertLocationParameters, parseZooKeeperLocation, type SecurityOptions } from '../../zookeeper/index.ts'
 import type { Persistence } from '../persistence.ts'
 import { DEFAULT_PATH, Layout } from './layout.ts'
 import { ZooKeeperPersistence } from './zookeeper-persistence.ts'
@@ -24,12 +23,7 @@ export async function zooKeeperPersistence(
   uri: ResourceUri,
   options: SecurityOptions & { readonly create?: boolean; readonly log?: Logger } = {},
 ): Promise<Persistence> {
-  const { parameters, printable } = uri
-  if (parameters.has('client')) {
-    const message = `${printable}: logbooks require transactions, which the C client does not support; leave client out`
-    throw new UnsupportedCapability(message, { capability: 'multi' })
-  }
-  assertParameters(uri, ['retryFor', ...LOCATION_PARAMETERS])
+  assertLocationParameters(uri, ['retryFor'])
   const retryFor = readDurationParameter(uri, 'retryFor') ?? DEFAULT_RETRY_FOR_MS
   const { path, ...place } = await parseZooKeeperLocation(
     uri,
@@ -38,5 +32,5 @@ export async function zooKeeperPersistence(
   )
   const { create, log } = options
   const rest = defined({ create, log })
-  return new ZooKeeperPersistence({ uri: printable, layout: new Layout(path), retryFor, ...place, ...rest })
+  return new ZooKeeperPersistence({ uri: uri.printable, layout: new Layout(path), retryFor, ...place, ...rest })
 }

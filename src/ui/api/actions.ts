@@ -155,7 +155,7 @@ const MAX_NAMED = 10
 
 /** Refuses a store without inputs that every known version of the flow requires. @throws MissingDependencies */
 async function assertInputs({ board }: ViewedBoard, flow: string, store: object): Promise<void> {
-  const known = board.capabilities.records ? (await board.flows()).filter(({ name }) => name === flow) : []
+  const known = (await board.flows()).filter(({ name }) => name === flow)
   const [first = [], ...others] = known.map(({ requires }) => new Set(requires))
   const missing = [...first].filter(
     (input) => !Object.hasOwn(store, input) && others.every((requires) => requires.has(input)),

@@ -248,7 +248,6 @@ export class BoardFeed {
 
   async #watchRecords(subscriptions: Subscriptions): Promise<void> {
     const { board, onTopics, onChange } = this.#options
-    if (!board.capabilities.records) return
     const watch = async ([kind, topic]: readonly [string, string]) => {
       const changed = () => {
         onChange()

@@ -78,20 +78,14 @@ export class ViewedBoard {
 
   /** Reads what the board is, and who has paused it. */
   async summary(redaction: Redactor): Promise<Omit<WireBoard, 'level'>> {
-    const { limits, records, batches, history } = this.board.capabilities
+    const { limits, batches, history } = this.board.capabilities
     return {
       name: this.name,
       uri: this.board.uri,
       kind: kindOf(this.board.uri),
       paused: this.board.paused,
       ...defined({ pause: await this.#pause(redaction) }),
-      supports: {
-        limits,
-        schedules: records,
-        batches,
-        history,
-        logbooks: this.persistence !== undefined,
-      },
+      supports: { limits, batches, history, logbooks: this.persistence !== undefined },
     }
   }
 

@@ -15,7 +15,6 @@ import { InvalidArgument } from '../../core/errors.ts'
 import { defined } from '../../core/options.ts'
 import type { ZooKeeper } from '../client.ts'
 import type { RequestOptions } from '../connection/pending.ts'
-import type { ZooKeeperDriver } from '../driver.ts'
 import { assertBigint, assertInteger, checkRequestOptions } from '../protocol/arguments.ts'
 import type { Created, CreateMode } from '../protocol/create.ts'
 import { BadVersion, ConnectionLoss, NoNode, NotSent, SessionExpired, ZooKeeperError } from '../protocol/errors.ts'
@@ -24,13 +23,10 @@ import { checkPath, parentPath } from '../protocol/path.ts'
 import type { Stat } from '../protocol/records.ts'
 import type { ReadData } from '../protocol/requests.ts'
 
-/** The part of a client that creating needs. */
-export type ExactlyOnceClient = ExactlyOnceDriver & Pick<ZooKeeper, 'session' | 'create' | 'getChildren'>
-
-/** The part of any driver that other writes need. */
-export type ExactlyOnceDriver = Pick<
-  ZooKeeperDriver,
-  'state' | 'session' | 'delete' | 'setData' | 'exists' | 'getData' | 'sync'
+/** The part of a client that these writes need. */
+export type ExactlyOnceClient = Pick<
+  ZooKeeper,
+  'state' | 'session' | 'create' | 'delete' | 'setData' | 'exists' | 'getData' | 'getChildren' | 'sync'
 >
 
 /**
@@ -157,7 +153,7 @@ async function findChildren(
  * @throws BadVersion, NotEmpty, NoAuth; InvalidArgument for invalid options
  */
 export async function idempotentDelete(
-  client: ExactlyOnceDriver,
+  client: ExactlyOnceClient,
   path: string,
   options: RequestOptions & { readonly version?: number; readonly czxid?: bigint } = {},
 ): Promise<void> {
@@ -200,7 +196,7 @@ export async function idempotentDelete(
  * a version
  */
 export async function versionedSetData(
-  client: ExactlyOnceDriver,
+  client: ExactlyOnceClient,
   path: string,
   data: Uint8Array | null,
   seen: Pick<Stat, 'version'> & Partial<Pick<Stat, 'czxid'>>,
@@ -227,7 +223,7 @@ export async function versionedSetData(
 const VERSION_RANGE = { from: 0, to: MAX_INT32 }
 
 async function readIfPresent(
-  client: ExactlyOnceDriver,
+  client: ExactlyOnceClient,
   path: string,
   options: RequestOptions,
 ): Promise<ReadData | undefined> {
@@ -247,10 +243,10 @@ function equalBytes(one: Uint8Array | null, other: Uint8Array | null): boolean {
 
 type Abortable = { readonly signal?: AbortSignal }
 /** Outcome of a write whose answer was lost, as far as it can be determined. */
-export type WriteOutcome<T> = { readonly happened: T } | { readonly refused: ZooKeeperError } | 'not-done' | 'unknown'
+type WriteOutcome<T> = { readonly happened: T } | { readonly refused: ZooKeeperError } | 'not-done' | 'unknown'
 
 /** A write of one's own that leaves a trace. */
-export interface TraceableWrite<T> {
+interface TraceableWrite<T> {
   readonly attempt: (options: Abortable & { readonly session: bigint }) => Promise<T>
   /** Looks what became of it, behind a `sync`; `signal` is of the caller, to be passed on. */
   readonly look: (options: { readonly session: bigint; readonly signal: Abortable }) => Promise<WriteOutcome<T>>
@@ -261,8 +257,8 @@ export interface TraceableWrite<T> {
  *
  * @throws what the attempt throws; ConnectionLoss (`unknown`) when looking for the trace fails, too
  */
-export async function writeExactlyOnce<T>(
-  client: ExactlyOnceDriver,
+async function writeExactlyOnce<T>(
+  client: ExactlyOnceClient,
   options: RequestOptions,
   write: TraceableWrite<T>,
 ): Promise<T> {
@@ -286,14 +282,14 @@ export async function writeExactlyOnce<T>(
 }
 
 /** A call that is bound to no session may be repeated in the next one. */
-function forNextSession(client: ExactlyOnceDriver, error: ZooKeeperError): ZooKeeperError {
+function forNextSession(client: ExactlyOnceClient, error: ZooKeeperError): ZooKeeperError {
   const { message, path, outcome } = error
   if (!(error instanceof SessionExpired) || outcome !== 'not-sent' || !mayContinue(client)) return error
   return new SessionExpired(message, { path, outcome, cause: error, retryable: true })
 }
 
 /** The session there is, or the next one. */
-async function currentSession(client: ExactlyOnceDriver, signal: Abortable): Promise<bigint> {
+async function currentSession(client: ExactlyOnceClient, signal: Abortable): Promise<bigint> {
   for (;;) {
     if (client.session) return client.session.id
     await retryLook(client, () => client.sync('/', signal), signal.signal)
@@ -302,7 +298,7 @@ async function currentSession(client: ExactlyOnceDriver, signal: Abortable): Pro
 
 /** Looks for the trace; throws the lost answer where looking is refused, which proves nothing about the write. */
 async function lookForTrace<T>(
-  client: ExactlyOnceDriver,
+  client: ExactlyOnceClient,
   lost: ZooKeeperError,
   { look, signal }: Abortable & { readonly look: () => Promise<T> },
 ): Promise<T> {
@@ -319,7 +315,7 @@ async function lookForTrace<T>(
 }
 
 /** Looking does no harm and may be done as often as it takes: each time waits for a connection, if there is to be one. */
-async function retryLook<T>(client: ExactlyOnceDriver, look: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+async function retryLook<T>(client: ExactlyOnceClient, look: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   for (;;) {
     try {
       return await look()
@@ -339,6 +335,6 @@ function isOutcomeUnknown({ outcome, retryable }: ZooKeeperError): boolean {
   return outcome === 'unknown' && retryable
 }
 
-function mayContinue({ state }: ExactlyOnceDriver): boolean {
+function mayContinue({ state }: ExactlyOnceClient): boolean {
   return state !== 'lost' && state !== 'closed'
 }

@@ -9,7 +9,7 @@ const NOBODY = 'zookeeper://127.0.0.1:1/board'
 const loosely = openBoard as (uri: unknown, options?: unknown) => Promise<unknown>
 const SECRET = 'hunter2'
 
-describe.each([NOBODY, `${NOBODY}?client=native`])('on %s', (uri) => {
+describe('options of openBoard', () => {
   test.each<[what: string, options: unknown, says: string]>([
     ['an identity without its list', { auth: { scheme: 'digest', auth: `ada:${SECRET}` } }, 'auth must be a list of'],
     ['an identity that is a text', { auth: [`ada:${SECRET}`] }, 'auth must be a list of identities'],
@@ -21,7 +21,7 @@ describe.each([NOBODY, `${NOBODY}?client=native`])('on %s', (uri) => {
     ['create that is a text', { create: 'no' }, 'openBoard: create must be true or false'],
     ['a signal that is none', { signal: 5 }, 'signal must be an AbortSignal'],
   ])('%s is refused', async (_, options, says) => {
-    const failure = await rejectionOf(loosely(uri, options))
+    const failure = await rejectionOf(loosely(NOBODY, options))
     expect(failure).toMatchObject({ code: 'JOBBOARD_INVALID_ARGUMENT', message: expect.stringContaining(says) })
     expect(String(failure)).not.toContain(SECRET)
   })
@@ -37,6 +37,7 @@ test.each<[what: string, uri: string, options: unknown, says: string]>([
     {},
     'tick must not be longer than sessionTimeout',
   ],
+  ['the parameter of a former client', `${NOBODY}?client=native`, {}, 'remove the parameter client'],
   ['ticks longer than the default', `${NOBODY}?tick=11s`, {}, 'sessionTimeout (10000 ms by default)'],
   ['the console as a log', 'memory:', { log: console }, 'log must be a pino logger'],
   ['an identity on a board of this process', 'memory:', { auth: [{ scheme: 'digest', auth: 'a:b' }] }, 'omit auth'],

@@ -6,7 +6,7 @@ const SAME: readonly (readonly [id: string, ...uris: string[]])[] = [
   [
     'zookeeper://zk1:2181,zk2:2181/demo',
     'zookeeper://zk1,zk2/demo',
-    'zookeeper://ada:secret@ZK2:2181,zk1:2181/demo/?sessionTimeout=5s&encoding=json&client=native',
+    'zookeeper://ada:secret@ZK2:2181,zk1:2181/demo/?sessionTimeout=5s&encoding=json',
     'zookeeper://ada:***@zk2,zk1/demo',
     'zookeepers://zk1,zk2/demo?ca=ca.pem',
   ],

@@ -14,7 +14,7 @@ async function untilStopped(_: unknown, { signal }: PerformContext): Promise<nev
 }
 
 export function cancellingContract({ open, expire }: Place, capabilities: BackendCapabilities): void {
-  const { keys, delays, resources, restore } = capabilities
+  const { keys, delays, resources } = capabilities
   describe('a job that was never run', () => {
     test('is trashed at once, with who and why, and every board reports it', async () => {
       const [here, there] = await Promise.all([open({ who: 'here' }), open({ who: 'there' })])
@@ -203,18 +203,17 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
     expect(await all(here.trashed())).toHaveLength(round)
   })
 
-  if (restore)
-    test('a job that is restored from the trash was never asked back', async () => {
-      const [here, there] = await Promise.all([open(), open()])
-      using _view = await here.view()
-      const job = await here.post('flow', {})
-      const [claim] = await here.claimNext()
-      await there.cancel(job)
-      await claim.perform(untilStopped)
-      const [entry] = await all(there.trashed())
-      const restored = nextEvent(here, 'posted')
-      if (entry) await there.restore(entry)
-      await restored
-      expect((await here.claimNext())[0].cancelled.aborted).toBe(false)
-    })
+  test('a job that is restored from the trash was never asked back', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    using _view = await here.view()
+    const job = await here.post('flow', {})
+    const [claim] = await here.claimNext()
+    await there.cancel(job)
+    await claim.perform(untilStopped)
+    const [entry] = await all(there.trashed())
+    const restored = nextEvent(here, 'posted')
+    if (entry) await there.restore(entry)
+    await restored
+    expect((await here.claimNext())[0].cancelled.aborted).toBe(false)
+  })
 }

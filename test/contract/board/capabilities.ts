@@ -4,7 +4,6 @@ import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import type { PostOptions } from '../../../src/board/index.ts'
 import { newUuid } from '../../../src/core/uuid.ts'
 import { rejectionOf } from '../../board/events.ts'
-import { all, namesOn } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
 const ASKING = {
@@ -97,21 +96,5 @@ export function capabilitiesContract({ open }: Place, capabilities: BackendCapab
       await claim.trash()
     }
     expect(job.state).toBe(capabilities.release ? 'UNCLAIMED' : 'TRASHED')
-  })
-
-  test(`to restore a job is ${capabilities.restore ? 'taken' : 'refused'}`, async () => {
-    const board = await open()
-    await (await board.claim(await board.post('flow', {}))).trash()
-    const [trashed] = await all(board.trashed())
-    if (!trashed) throw new Error('it is in the trash')
-    const restoring = board.restore(trashed)
-    if (capabilities.restore) await restoring
-    else
-      expect(await rejectionOf(restoring)).toMatchObject({
-        code: 'JOBBOARD_UNSUPPORTED_CAPABILITY',
-        capability: 'restore',
-      })
-    expect(await all(board.trashed())).toHaveLength(capabilities.restore ? 0 : 1)
-    expect(await namesOn(board)).toHaveLength(capabilities.restore ? 1 : 0)
   })
 }

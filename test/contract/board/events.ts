@@ -1,11 +1,10 @@
 /** What happens is told once, in order, on every board, and no listener harms another. */
 import { describe, expect, test } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import { nextEvent, nextSession, recordEvents } from '../../board/events.ts'
 import { claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
-export function eventsContract({ open, expire, putRaw }: Place, { completeChangeFeed }: BackendCapabilities): void {
+export function eventsContract({ open, expire, putRaw }: Place): void {
   test("a job's whole life is reported once and in order to everybody", async () => {
     const boards = await Promise.all([open({ who: 'actor' }), open(), open()])
     const [actor] = boards
@@ -20,7 +19,7 @@ export function eventsContract({ open, expire, putRaw }: Place, { completeChange
     const events = await Promise.all(done)
     for (const { job } of events) expect(job).toMatchObject({ name: 'job', state: 'COMPLETE' })
     const life = ['posted', 'claimed', 'abandoned', 'claimed', 'consumed'].map((kind) => `${kind} job`)
-    if (completeChangeFeed) for (const history of histories) expect(history).toEqual(life)
+    for (const history of histories) expect(history).toEqual(life)
     // Who does it hears all of it; others how it ends, and of what came before nothing in another order.
     expect(histories[0]).toEqual(life)
     for (const history of histories) expect(lives(history)).toBe(true)
@@ -39,7 +38,7 @@ export function eventsContract({ open, expire, putRaw }: Place, { completeChange
     await (await claimed(actor, 'job')).trash()
     for (const { job } of await Promise.all(trashed)) expect(job.state).toBe('TRASHED')
     const life = ['posted job', 'claimed job', 'trashed job']
-    if (completeChangeFeed) for (const history of histories) expect(history).toEqual(life)
+    for (const history of histories) expect(history).toEqual(life)
     expect(histories[0]).toEqual(life)
     for (const history of histories) {
       expect(history).toEqual(life.filter((happening) => history.includes(happening)))

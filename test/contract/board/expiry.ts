@@ -126,20 +126,19 @@ export function expiryContract({ open }: Place, backend: BoardBackend): void {
     expect(here.paused).toBe(true)
   })
 
-  if (backend.capabilities.restore)
-    test('the time of a restored job counts anew', async () => {
-      const [here, there] = await Promise.all([open(), open()])
-      waitForOthers(there)
-      const job = await here.post('flow', {}, { expiresAfter: SHORT })
-      const before = job.expiresAt?.getTime() ?? Number.NaN
-      expect(await job.wait()).toBe('TRASHED')
-      for (const entry of await all(here.trashed())) await here.restore(entry)
-      const again = await here.find(job.uuid)
-      // Timers and the clock may differ by milliseconds.
-      expect(again.expiresAt?.getTime()).toBeGreaterThan(before)
-      expect(await again.wait()).toBe('TRASHED')
-      expect(await trashedOf(here, job)).toMatchObject({ reason: REASON, expired: true })
-    })
+  test('the time of a restored job counts anew', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    waitForOthers(there)
+    const job = await here.post('flow', {}, { expiresAfter: SHORT })
+    const before = job.expiresAt?.getTime() ?? Number.NaN
+    expect(await job.wait()).toBe('TRASHED')
+    for (const entry of await all(here.trashed())) await here.restore(entry)
+    const again = await here.find(job.uuid)
+    // Timers and the clock may differ by milliseconds.
+    expect(again.expiresAt?.getTime()).toBeGreaterThan(before)
+    expect(await again.wait()).toBe('TRASHED')
+    expect(await trashedOf(here, job)).toMatchObject({ reason: REASON, expired: true })
+  })
 
   if (backend.capabilities.delays)
     test('the time of a delayed job counts from its post, and a delay that is not shorter is refused', async () => {

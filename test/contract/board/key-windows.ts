@@ -33,7 +33,7 @@ async function trashedOf(board: JobBoard, { uuid }: PostedJob) {
 
 export function keyWindowsContract(
   { open, removeRaw }: Place,
-  { hasProcessClock, capabilities: { records, history } }: BoardBackend,
+  { hasProcessClock, capabilities: { history } }: BoardBackend,
 ): void {
   afterEach(() => {
     vi.restoreAllMocks()
@@ -187,24 +187,23 @@ export function keyWindowsContract(
     })
   })
 
-  if (records)
-    test('a job that is posted with others in one transaction keeps to windows, and takes over what is over', async () => {
-      const [here, there] = await Promise.all([open(), open()])
-      const item = (key: KeyOptions) => ({ flow: 'flow', store: {}, key })
-      const posting = (board: JobBoard) =>
-        board.postMany([item({ name: 'other', for: '1h' }), item(LONG)], { atomic: true })
-      const first = await here.post('flow', {}, { key: LONG })
-      await end(here, first, 'consume')
-      expect(await rejectionOf(posting(there))).toBeInstanceOf(Duplicate)
-      expect(await there.countJobs()).toBe(0)
-      const short = { name: 'short', for: 1 } as const
-      await end(here, await here.post('flow', {}, { key: short }), 'consume')
-      const tryToPost = () => there.postMany([item(short), item({ name: 'x', for: '1h' })], { atomic: true })
-      let results: unknown
-      do results = await tryToPost().catch((error: unknown) => error)
-      while (results instanceof Duplicate)
-      expect(results).toMatchObject([{ job: { created: true } }, { job: { created: true } }])
-    })
+  test('a job that is posted with others in one transaction keeps to windows, and takes over what is over', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const item = (key: KeyOptions) => ({ flow: 'flow', store: {}, key })
+    const posting = (board: JobBoard) =>
+      board.postMany([item({ name: 'other', for: '1h' }), item(LONG)], { atomic: true })
+    const first = await here.post('flow', {}, { key: LONG })
+    await end(here, first, 'consume')
+    expect(await rejectionOf(posting(there))).toBeInstanceOf(Duplicate)
+    expect(await there.countJobs()).toBe(0)
+    const short = { name: 'short', for: 1 } as const
+    await end(here, await here.post('flow', {}, { key: short }), 'consume')
+    const tryToPost = () => there.postMany([item(short), item({ name: 'x', for: '1h' })], { atomic: true })
+    let results: unknown
+    do results = await tryToPost().catch((error: unknown) => error)
+    while (results instanceof Duplicate)
+    expect(results).toMatchObject([{ job: { created: true } }, { job: { created: true } }])
+  })
 
   test('many posts have windows, too, and each answer says why its item created nothing', async () => {
     const board = await open()

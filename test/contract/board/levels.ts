@@ -5,7 +5,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test, vi } from 'vitest'
 import { Job } from '../../../src/board/api/job.ts'
-import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import type { JobBoard } from '../../../src/board/index.ts'
 import { rejectionOf, whenLost } from '../../board/events.ts'
 import { all, claimAll, claimed } from '../../board/jobs.ts'
@@ -13,7 +12,7 @@ import type { Place } from '../board.ts'
 
 const DELIVERY = { timeout: 30_000 }
 
-export function levelsContract(place: Place, { follows, restore }: { follows: boolean } & BackendCapabilities): void {
+export function levelsContract(place: Place): void {
   const open = place.openUnviewed
   const isViewing = (board: JobBoard) => board.jobCount !== undefined
 
@@ -29,17 +28,16 @@ export function levelsContract(place: Place, { follows, restore }: { follows: bo
     expect(isViewing(board)).toBe(false)
   })
 
-  if (restore)
-    test('a job is restored and purged without a view', async () => {
-      const board = await open()
-      for (const name of ['a', 'b']) await board.cancel(await board.post('flow', {}, { name }))
-      const [first, second] = await all(board.trashed())
-      if (!first || !second) throw new Error('both are in the trash')
-      await board.restore(first)
-      await board.purge(second)
-      expect(isViewing(board)).toBe(false)
-      expect((await all(board.jobs())).map(({ name }) => name)).toEqual([first.name])
-    })
+  test('a job is restored and purged without a view', async () => {
+    const board = await open()
+    for (const name of ['a', 'b']) await board.cancel(await board.post('flow', {}, { name }))
+    const [first, second] = await all(board.trashed())
+    if (!first || !second) throw new Error('both are in the trash')
+    await board.restore(first)
+    await board.purge(second)
+    expect(isViewing(board)).toBe(false)
+    expect((await all(board.jobs())).map(({ name }) => name)).toEqual([first.name])
+  })
 
   test('a wait for an own job ends with how the job has left the board, also where that was before', async () => {
     const [board, worker] = await Promise.all([open(), open({ who: 'worker' })])
@@ -57,7 +55,7 @@ export function levelsContract(place: Place, { follows, restore }: { follows: bo
     for (const [index, job] of jobs.entries()) expect(job.state).toBe(ends[index])
     const trashed = jobs.filter(({ state }) => state === 'TRASHED')
     for (const job of trashed) expect(job.attempts).toMatchObject([{ who: 'worker', reason: 'no' }])
-    expect(isViewing(board)).toBe(!follows)
+    expect(isViewing(board)).toBe(false)
   })
 
   test('a job is followed from the first look at its state on, and no other', async () => {
@@ -68,7 +66,7 @@ export function levelsContract(place: Place, { follows, restore }: { follows: bo
     await claimed(worker, 'other')
     const claim = await claimed(worker, 'looked')
     await vi.waitFor(() => expect(looked).toMatchObject({ state: 'CLAIMED', runs: 1 }), DELIVERY)
-    if (follows) expect(Job.entryFor(other).claimed).toBe(false)
+    expect(Job.entryFor(other).claimed).toBe(false)
     await claim.abandon({ failed: true, reason: 'once more', delay: 0 })
     await vi.waitFor(() => expect(looked.attempts).toMatchObject([{ reason: 'once more' }]), DELIVERY)
     await (await claimed(worker, 'looked')).consume()
@@ -107,7 +105,7 @@ export function levelsContract(place: Place, { follows, restore }: { follows: bo
     const ended = found.wait()
     await claim.consume()
     expect(await ended).toBe('COMPLETE')
-    expect(isViewing(late)).toBe(!follows)
+    expect(isViewing(late)).toBe(false)
     expect(await rejectionOf((await open()).find(job.ref))).toMatchObject({ code: 'JOBBOARD_NOT_FOUND' })
   })
 
@@ -142,7 +140,7 @@ export function levelsContract(place: Place, { follows, restore }: { follows: bo
     const job = await board.post('flow', {}, { name: 'job' })
     await other.cancel(job)
     expect(await job.wait()).toBe('TRASHED')
-    expect(isViewing(other)).toBe(!follows)
+    expect(isViewing(other)).toBe(false)
   })
 
   test('a board that was paused before it is viewed grants no claim', async () => {
@@ -187,7 +185,7 @@ export function levelsContract(place: Place, { follows, restore }: { follows: bo
     }
     const ended = job.wait()
     board.closeUnusedView()
-    expect(isViewing(board)).toBe(!follows)
+    expect(isViewing(board)).toBe(false)
     await (await claimed(worker, 'job')).consume()
     expect(await ended).toBe('COMPLETE')
   })
@@ -198,7 +196,7 @@ export function levelsContract(place: Place, { follows, restore }: { follows: bo
     const [a, b, c, d] = await claimAll(board, 4)
     if (!b || !c || !d) throw new Error('all are free')
     board.closeUnusedView()
-    expect(isViewing(board)).toBe(!follows)
+    expect(isViewing(board)).toBe(false)
     await other.cancel(await other.find(a.job.ref), { reason: 'not wanted' })
     // It is reported at once, and not only by the look every 10 s.
     await vi.waitFor(() => expect(a.cancelled.aborted).toBe(true), { timeout: 5_000 })
@@ -207,13 +205,13 @@ export function levelsContract(place: Place, { follows, restore }: { follows: bo
     await b.consume()
     await c.abandon()
     expect([a, b, c, d].map(({ job }) => job.state)).toEqual(['TRASHED', 'COMPLETE', 'UNCLAIMED', 'CLAIMED'])
-    expect(isViewing(board)).toBe(!follows)
+    expect(isViewing(board)).toBe(false)
     const [again] = await board.claimNext()
     expect(again).toMatchObject({ run: 2, job: { name: 'c' } })
     await again.consume()
     board.closeUnusedView()
     await board.consume(d.job)
-    expect(isViewing(board)).toBe(!follows)
+    expect(isViewing(board)).toBe(false)
     expect(await board.countJobs()).toBe(0)
   })
 

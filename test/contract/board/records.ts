@@ -309,14 +309,3 @@ export function recordsContract({ open, expire }: Place, { keys }: { readonly ke
     expect((await board.records.of(COUNTERS).write([change])).done).toBe(true)
   })
 }
-
-export function noRecordsContract({ open }: Place): void {
-  test('records are refused by name', async () => {
-    const board = await open()
-    const refused = { code: 'JOBBOARD_UNSUPPORTED_CAPABILITY', capability: 'records' }
-    expect(await rejectionOf(board.records.of(COUNTERS).list())).toMatchObject(refused)
-    expect(await rejectionOf(board.records.view(COUNTERS))).toMatchObject(refused)
-    const change = { id: 'a', revision: undefined, value: { count: 1 } }
-    expect(await rejectionOf(board.records.of(COUNTERS).write([change]))).toMatchObject(refused)
-  })
-}

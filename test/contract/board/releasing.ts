@@ -217,20 +217,19 @@ export function releasingContract({ open, openUnviewed }: Place, capabilities: B
     expect(entry).toMatchObject({ uuid: job.uuid, reason: expect.stringMatching(/owner/) })
   })
 
-  if (capabilities.cancel)
-    test('a job that was cancelled in vain is claimed with the request still there', async () => {
-      const [owner, operator] = await Promise.all([open(), open()])
-      const job = await owner.post('flow', {})
-      const claim = await owner.claim(job)
-      await operator.cancel(await operator.find(job.uuid), { reason: 'enough' })
-      await whenAborted(claim.cancelled)
-      const lost = whenLost(claim)
-      await operator.release(await operator.find(job.uuid))
-      await lost
-      const [taken] = await operator.claimNext()
-      expect([taken.run, taken.cancelled.aborted]).toEqual([2, true])
-      await taken.trash()
-    })
+  test('a job that was cancelled in vain is claimed with the request still there', async () => {
+    const [owner, operator] = await Promise.all([open(), open()])
+    const job = await owner.post('flow', {})
+    const claim = await owner.claim(job)
+    await operator.cancel(await operator.find(job.uuid), { reason: 'enough' })
+    await whenAborted(claim.cancelled)
+    const lost = whenLost(claim)
+    await operator.release(await operator.find(job.uuid))
+    await lost
+    const [taken] = await operator.claimNext()
+    expect([taken.run, taken.cancelled.aborted]).toEqual([2, true])
+    await taken.trash()
+  })
 
   test('a job is released on a paused board, and nobody claims it before that is resumed', async () => {
     const [owner, operator] = await Promise.all([open(), open()])

@@ -1,6 +1,5 @@
 /** The context of the span that posts a job is in its posting, for as long as there is a job. */
 import { expect, test } from 'vitest'
-import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import type { Span, Tracer } from '../../../src/core/tracing.ts'
 import { all, claimed, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
@@ -29,7 +28,7 @@ export function fakeTracer(context: Span['context'] = CONTEXT) {
   return { tracer, ends }
 }
 
-export function tracingContract({ open }: Place, { restore }: BackendCapabilities): void {
+export function tracingContract({ open }: Place): void {
   test('the context of the post reaches the owner, of every job of a call; other postings have none', async () => {
     const { tracer, ends } = fakeTracer()
     const [traced, plain] = await Promise.all([open({ telemetry: { tracer } }), open()])
@@ -44,15 +43,14 @@ export function tracingContract({ open }: Place, { restore }: BackendCapabilitie
     expect(ends).toMatchObject([{ created: true }, { count: 1 }])
   })
 
-  if (restore)
-    test('the context survives the trash', async () => {
-      const [traced, plain] = await Promise.all([open({ telemetry: fakeTracer() }), open()])
-      await traced.post('flow', {}, { name: 'job' })
-      await refresh(plain)
-      await (await claimed(plain, 'job')).trash()
-      const [entry] = await all(plain.trashed())
-      if (entry) await plain.restore(entry)
-      await refresh(plain)
-      expect((await claimed(plain, 'job')).posting).toMatchObject(CONTEXT)
-    })
+  test('the context survives the trash', async () => {
+    const [traced, plain] = await Promise.all([open({ telemetry: fakeTracer() }), open()])
+    await traced.post('flow', {}, { name: 'job' })
+    await refresh(plain)
+    await (await claimed(plain, 'job')).trash()
+    const [entry] = await all(plain.trashed())
+    if (entry) await plain.restore(entry)
+    await refresh(plain)
+    expect((await claimed(plain, 'job')).posting).toMatchObject(CONTEXT)
+  })
 }

@@ -14,7 +14,7 @@ async function trashedAs(board: JobBoard, name: string): Promise<TrashedJob> {
 }
 
 export function trashContract({ open, expire }: Place, capabilities: BackendCapabilities): void {
-  const { delays, keys, release, resources: resourcesToo, restore } = capabilities
+  const { delays, keys, release, resources: resourcesToo } = capabilities
   test('a job is found in the trash by its uuid and its reference as soon as it is there, and no longer than it is', async () => {
     const [here, there] = await Promise.all([open(), open()])
     const [first, second] = [
@@ -33,83 +33,80 @@ export function trashContract({ open, expire }: Place, capabilities: BackendCapa
     expect(JSON.parse(JSON.stringify(await there.findTrashed(second.ref)))).toMatchObject({ uuid: second.uuid })
   })
 
-  if (restore)
-    test('of a job that was trashed, restored and trashed again, the newest entry is found', async () => {
-      const [here, there] = await Promise.all([open(), open()])
-      const job = await here.post('flow', {}, { name: 'job' })
-      await (await here.claim(job)).trash({ reason: 'once' })
-      expect(await there.findTrashed(job.uuid)).toMatchObject({ reason: 'once' })
-      await here.restore(await trashedAs(here, 'job'))
-      expect(await there.findTrashed(job.uuid)).toBeUndefined()
-      await (await claimed(here, 'job')).trash({ reason: 'twice' })
-      for (const name of [job.uuid, job.ref]) expect(await there.findTrashed(name)).toMatchObject({ reason: 'twice' })
-    })
+  test('of a job that was trashed, restored and trashed again, the newest entry is found', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const job = await here.post('flow', {}, { name: 'job' })
+    await (await here.claim(job)).trash({ reason: 'once' })
+    expect(await there.findTrashed(job.uuid)).toMatchObject({ reason: 'once' })
+    await here.restore(await trashedAs(here, 'job'))
+    expect(await there.findTrashed(job.uuid)).toBeUndefined()
+    await (await claimed(here, 'job')).trash({ reason: 'twice' })
+    for (const name of [job.uuid, job.ref]) expect(await there.findTrashed(name)).toMatchObject({ reason: 'twice' })
+  })
 
-  if (restore)
-    test('a restored job is what was posted, at the end of the queue: its uuid and runs kept, its attempts empty', async () => {
-      const [here, there] = await Promise.all([open(), open()])
-      using _view = await here.view()
-      const options = { name: 'job', size: 'large', maxAttempts: 2, deadline: '1h' } as const
-      const job = await here.post('flow', { n: 1 }, options)
-      await (await here.claim(job)).abandon({ failed: true })
-      await (await here.claim(job)).trash()
-      await here.post('flow', {}, { name: 'other' })
-      await refresh(here)
-      const history = recordEvents(here)
-      const posted = nextEvent(here, 'posted')
-      await there.restore(await trashedAs(there, 'job'))
-      await posted
-      expect(history).toEqual(['posted job'])
-      expect(await namesOn(here)).toEqual(['other', 'job'])
-      expect(await all(here.trashed())).toEqual([])
-      const restored = await there.find(job.uuid)
-      expect(restored).toMatchObject({ uuid: job.uuid, size: 'large', maxAttempts: 2, runs: 2, attempts: [] })
-      expect(restored.details).toEqual(job.details)
-      expect(job.state).toBe('TRASHED')
-      const claim = await claimed(there, 'job')
-      expect(claim.run).toBe(3)
-      expect(claim.job.attempts).toHaveLength(1)
-      await claim.consume()
-    })
+  test('a restored job is what was posted, at the end of the queue: its uuid and runs kept, its attempts empty', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    using _view = await here.view()
+    const options = { name: 'job', size: 'large', maxAttempts: 2, deadline: '1h' } as const
+    const job = await here.post('flow', { n: 1 }, options)
+    await (await here.claim(job)).abandon({ failed: true })
+    await (await here.claim(job)).trash()
+    await here.post('flow', {}, { name: 'other' })
+    await refresh(here)
+    const history = recordEvents(here)
+    const posted = nextEvent(here, 'posted')
+    await there.restore(await trashedAs(there, 'job'))
+    await posted
+    expect(history).toEqual(['posted job'])
+    expect(await namesOn(here)).toEqual(['other', 'job'])
+    expect(await all(here.trashed())).toEqual([])
+    const restored = await there.find(job.uuid)
+    expect(restored).toMatchObject({ uuid: job.uuid, size: 'large', maxAttempts: 2, runs: 2, attempts: [] })
+    expect(restored.details).toEqual(job.details)
+    expect(job.state).toBe('TRASHED')
+    const claim = await claimed(there, 'job')
+    expect(claim.run).toBe(3)
+    expect(claim.job.attempts).toHaveLength(1)
+    await claim.consume()
+  })
 
-  if (restore)
-    test('the number of its runs goes on, however a job came to the trash and back', async () => {
-      const [owner, operator] = await Promise.all([open({ who: 'owner' }), open({ who: 'operator' })])
-      await owner.post('flow', {}, { name: 'job', onOwnerLost: 'fail' })
-      const runs: number[] = []
-      const back = async () => {
-        await operator.restore(await trashedAs(operator, 'job'))
-        await refresh(owner)
-      }
-      const claim = async () => {
-        const next = await claimed(owner, 'job')
-        runs.push(next.run)
-        return next
-      }
-      await (await claim()).trash()
-      await back()
-      const taken = await claim()
-      const lost = whenLost(taken)
-      if (release) await operator.release(await operator.find(taken.job.uuid))
-      else await taken.trash()
-      if (release) await lost
-      await back()
-      const session = nextSession(owner)
-      await claim()
-      await expire(owner)
-      await session
-      await refresh(operator)
-      // Some boards find the dead owner at the next claim.
-      if ((await all(operator.trashed())).length === 0) await rejectionOf(operator.claimNext({ timeout: 0 }))
-      await back()
-      await operator.cancel(await operator.find(taken.job.uuid))
-      await (await claim()).trash()
-      await back()
-      await (await claim()).consume()
-      expect(runs).toEqual([1, 2, 3, 4, 5])
-    })
+  test('the number of its runs goes on, however a job came to the trash and back', async () => {
+    const [owner, operator] = await Promise.all([open({ who: 'owner' }), open({ who: 'operator' })])
+    await owner.post('flow', {}, { name: 'job', onOwnerLost: 'fail' })
+    const runs: number[] = []
+    const back = async () => {
+      await operator.restore(await trashedAs(operator, 'job'))
+      await refresh(owner)
+    }
+    const claim = async () => {
+      const next = await claimed(owner, 'job')
+      runs.push(next.run)
+      return next
+    }
+    await (await claim()).trash()
+    await back()
+    const taken = await claim()
+    const lost = whenLost(taken)
+    if (release) await operator.release(await operator.find(taken.job.uuid))
+    else await taken.trash()
+    if (release) await lost
+    await back()
+    const session = nextSession(owner)
+    await claim()
+    await expire(owner)
+    await session
+    await refresh(operator)
+    // Some boards find the dead owner at the next claim.
+    if ((await all(operator.trashed())).length === 0) await rejectionOf(operator.claimNext({ timeout: 0 }))
+    await back()
+    await operator.cancel(await operator.find(taken.job.uuid))
+    await (await claim()).trash()
+    await back()
+    await (await claim()).consume()
+    expect(runs).toEqual([1, 2, 3, 4, 5])
+  })
 
-  if (delays && restore)
+  if (delays)
     test('a job that was to rest does not rest again, and one that was too often tried is tried again', async () => {
       const board = await open()
       const resting = await board.post('flow', {}, { name: 'resting', delay: '1h' })
@@ -126,7 +123,7 @@ export function trashContract({ open, expire }: Place, capabilities: BackendCapa
       ])
     })
 
-  if (keys && restore)
+  if (keys)
     test('a job whose key is taken stays in the trash until it is free, and takes it back', async () => {
       const [here, there] = await Promise.all([open(), open()])
       await here.post('flow', {}, { name: 'first', key: 'one' })
@@ -146,7 +143,7 @@ export function trashContract({ open, expire }: Place, capabilities: BackendCapa
       expect(again).toMatchObject({ created: false, uuid: entry.uuid })
     })
 
-  if (resourcesToo && restore)
+  if (resourcesToo)
     test('a job wants its resources again', async () => {
       const board = await open()
       const resources = { exclusive: ['disk'] }
@@ -159,26 +156,24 @@ export function trashContract({ open, expire }: Place, capabilities: BackendCapa
 
   test('what was restored, or is gone for ever, is NotFound for later callers', async () => {
     const [here, there] = await Promise.all([open(), open()])
-    for (const name of [...(restore ? ['restored'] : []), 'purged', 'kept']) {
+    for (const name of ['restored', 'purged', 'kept']) {
       await here.post('flow', {}, { name })
       await (await claimed(here, name)).trash()
     }
     const gone = [await trashedAs(here, 'purged')]
     for (const entry of gone) await here.purge(entry)
-    if (restore) {
-      const entry = await trashedAs(here, 'restored')
-      await here.restore(entry)
-      gone.push(entry)
-    }
+    const entry = await trashedAs(here, 'restored')
+    await here.restore(entry)
+    gone.push(entry)
     for (const entry of gone) {
       for (const board of [here, there]) {
-        if (restore) expect(await rejectionOf(board.restore(entry))).toBeInstanceOf(NotFound)
+        expect(await rejectionOf(board.restore(entry))).toBeInstanceOf(NotFound)
         const failure = await rejectionOf(board.purge(entry))
         expect(failure).toBeInstanceOf(NotFound)
         expect(String(failure)).toContain(entry.uuid)
       }
     }
-    expect(await namesOn(there)).toEqual(restore ? ['restored'] : [])
+    expect(await namesOn(there)).toEqual(['restored'])
     expect((await all(there.trashed())).map(({ name }) => name)).toEqual(['kept'])
   })
 
@@ -209,12 +204,12 @@ export function trashContract({ open, expire }: Place, capabilities: BackendCapa
       await here.post('flow', {}, { name })
       await (await claimed(here, name)).trash()
       const entry = await trashedAs(here, name)
-      const asked = boards.flatMap((board) => [...(restore ? [board.restore(entry)] : []), board.purge(entry)])
+      const asked = boards.flatMap((board) => [board.restore(entry), board.purge(entry)])
       const results = await Promise.allSettled(asked)
       expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
       for (const result of results) if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(NotFound)
       const first = results.findIndex(({ status }) => status === 'fulfilled')
-      const restored = restore && first % 2 === 0
+      const restored = first % 2 === 0
       expect(await namesOn(here)).toEqual(restored ? [name] : [])
       for (const _ of restored ? [name] : []) await (await claimed(here, name)).consume()
     }

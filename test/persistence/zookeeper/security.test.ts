@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { AccessDenied, InvalidArgument, StorageFailure, UnsupportedCapability } from '../../../src/core/errors.ts'
+import { AccessDenied, InvalidArgument, StorageFailure } from '../../../src/core/errors.ts'
 import { type OpenPersistenceOptions, openPersistence } from '../../../src/persistence/index.ts'
 import { gonePath, Layout } from '../../../src/persistence/zookeeper/layout.ts'
 import { encodeBook } from '../../../src/persistence/zookeeper/records.ts'
@@ -114,8 +114,8 @@ describe.skipIf(!zookeeperHosts)('logbooks of one user', () => {
     await using witness = await connected()
     expect(await witness.exists(`${parent}/books`)).toMatchObject({ version: 0 })
     const refusal = await failureOf(openPersistence(`zookeeper://${zookeeperHosts}/books?client=native`))
-    expect(refusal).toBeInstanceOf(UnsupportedCapability)
-    expect(String(refusal)).toContain('leave client out')
+    expect(refusal).toBeInstanceOf(InvalidArgument)
+    expect(String(refusal)).toContain('remove the parameter client')
   })
 })
 

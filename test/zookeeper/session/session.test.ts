@@ -1,18 +1,11 @@
 import { describe, expect } from 'vitest'
-import { op, type StateEvent, ZooKeeper } from '../../../src/zookeeper/index.ts'
+import { op, ZooKeeper } from '../../../src/zookeeper/index.ts'
 import { expireSession } from '../../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { startProxy } from '../../support/proxy.ts'
 import { startZooKeeper } from '../../support/zookeeper.ts'
 import { usual as test, variant } from '../../variant.ts'
-import { connected, failureOf, portOf, reaches, sessionOf } from '../clients.ts'
-
-/** Everything a client says about its state from now on. */
-function statesOf(client: ZooKeeper): StateEvent['state'][] {
-  const states: StateEvent['state'][] = []
-  client.on('state', ({ state }) => states.push(state))
-  return states
-}
+import { connected, failureOf, portOf, reaches, sessionOf, statesOf } from '../clients.ts'
 
 const proxied = () => startProxy({ port: portOf(zookeeperHosts) })
 

@@ -79,9 +79,9 @@ export class BatchWaits {
 
   async #watch(uuid: string, watched: Watched): Promise<void> {
     const store = this.#toStore()
-    if (watched.isWatched || !store?.watch) return
+    if (watched.isWatched || !store) return
     await unlessNotConnected(async () => {
-      await store.watch?.(uuid)
+      await store.watch(uuid)
       watched.isWatched = true
     })
   }
@@ -90,7 +90,7 @@ export class BatchWaits {
     watched.waiters -= 1
     if (watched.waiters > 0) return
     this.#watched.delete(uuid)
-    if (watched.isWatched) await this.#toStore()?.unwatch?.(uuid)
+    if (watched.isWatched) await this.#toStore()?.unwatch(uuid)
   }
 }
 

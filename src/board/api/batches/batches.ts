@@ -150,7 +150,7 @@ export class Batches {
     const jobs: TrashedJob[] = []
     for (let from = 0; from < ids.length; from += JOBS_AT_ONCE) {
       const part = ids.slice(from, from + JOBS_AT_ONCE)
-      const entries = await Promise.all(part.map((id) => this.#parts.backend.trashedEntry?.(id)))
+      const entries = await Promise.all(part.map((id) => this.#parts.backend.trashedEntry(id)))
       jobs.push(...entries.flatMap((entry) => (entry ? [new TrashedJob(entry)] : [])))
     }
     return jobs

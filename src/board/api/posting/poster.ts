@@ -195,11 +195,6 @@ export class Poster {
         `postMany: item ${replacing}: key.on must not be 'replace' with atomic; omit one of them`,
       )
     if (postings.length === 0) return []
-    const { uri } = this.#backend
-    if (!this.#backend.write)
-      throw new UnsupportedCapability(`postMany: ${uri} cannot post several jobs in one transaction; omit atomic`, {
-        capability: 'records',
-      })
     const dependents = postings.map(({ uuid, name }, index) => ({ uuid, name, after: items[index]?.after }))
     return this.#dependencies.register<PostedJob[]>(dependents, (after) =>
       this.#writeTogether(
@@ -214,7 +209,7 @@ export class Poster {
   async #writeTogether(posts: readonly PostRequest[]): Promise<PostedJob[] | { readonly gone: readonly string[] }> {
     const { epoch } = this.#view
     const { uri } = this.#backend
-    const written = await this.#backend.write?.({ changes: [], posts })
+    const written = await this.#backend.write({ changes: [], posts })
     if (written?.done === false) {
       if ('gone' in written.conflict) return { gone: written.conflict.gone }
       const key = 'key' in written.conflict ? written.conflict.key : ''

@@ -99,9 +99,9 @@ export class TakenKeys {
     const posting = toReplacement(stored, asked, { elapsedMs: Math.max(0, now - stored.postedAt) })
     try {
       const window = asked.keyFor === undefined ? {} : { window: asked.keyFor }
-      const replaced = await backend.replace?.({ id, revision, keyRevision: taken.revision, posting, ...window })
+      const replaced = await backend.replace({ id, revision, keyRevision: taken.revision, posting, ...window })
       // A view may have read a later posting by now.
-      if (replaced && (entry.stored?.revision ?? 0) < replaced.revision)
+      if ((entry.stored?.revision ?? 0) < replaced.revision)
         this.#view.addOwnWrite(entry, { ...replaced, posting, writtenAt: now })
       return { entry, posting, taken: { because: 'waiting', replaced: true } }
     } catch (error) {
@@ -112,10 +112,7 @@ export class TakenKeys {
 
   /** Returns the job that has left the board, as far as the trash and the history know it. Takes one or two round trips. */
   async readEnded(uuid: string, id: string, { posting: asked }: AskedPost): Promise<TakenJob> {
-    const [trashed, [ended] = []] = await Promise.all([
-      this.#backend.trashedEntry?.(id),
-      this.#backend.endedJobs?.([uuid]),
-    ])
+    const [trashed, [ended]] = await Promise.all([this.#backend.trashedEntry(id), this.#backend.endedJobs([uuid])])
     const entry = newEntry(id, { follower: this.#view.follower })
     entry.ended = trashed ? 'TRASHED' : (ended?.outcome ?? 'COMPLETE')
     const posting = trashed?.posting ?? {

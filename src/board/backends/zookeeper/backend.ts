@@ -4,7 +4,7 @@
  * `commit/committer.ts` how transactions are sent and their outcomes are determined.
  */
 
-import { asError, InvalidState, isError, NotFound } from '../../../core/errors.ts'
+import { asError, InvalidState, isError } from '../../../core/errors.ts'
 import { type Logger, silentLog } from '../../../core/log.ts'
 import { type Result, settleEach } from '../../../core/result.ts'
 import { type Duration, monotonic, toMilliseconds, toTimerMs } from '../../../core/time.ts'
@@ -66,7 +66,6 @@ import { type BoardPathOptions, openBoardPath } from './store/board-path.ts'
 import type { Layout } from './store/layout.ts'
 import { listBoard, listUnclaimed, translateErrors } from './store/reader.ts'
 import { releaseOrphans } from './store/sweep.ts'
-import { mayHaveMarks } from './store/trash-marks.ts'
 import { sharedBoard } from './taskflow/shared-board.ts'
 
 export interface ZooKeeperBackendOptions extends BoardPathOptions, Security {
@@ -87,9 +86,6 @@ export interface ZooKeeperBackendOptions extends BoardPathOptions, Security {
   readonly maxReplyBytes?: number
   readonly log?: Logger
 }
-
-/** The number of postings that are read at once in search of marks. */
-const MARKS_PER_READ = 500
 
 export class ZooKeeperBackend implements Backend {
   readonly uri: string
@@ -152,7 +148,6 @@ export class ZooKeeperBackend implements Backend {
       created,
       numbersFrom: this.#options.numbersFrom,
       limitsUnusedAfterMs: this.#options.limitsUnusedAfterMs,
-      read: (ids) => this.read(ids),
       onError: (error) => this.#onError(error, sink),
     })
     this.#board = board
@@ -279,18 +274,17 @@ export class ZooKeeperBackend implements Backend {
   }
 
   async restore(entry: TrashedEntry, posting: Posting, options: RestoreOptions = {}): Promise<RestoreOutcome> {
-    return this.#changeTrashed(entry, (changer) => changer.restore(entry, posting, options))
+    return this.#requireOpen.changer.restore(entry, posting, options)
   }
 
   async purge(entry: TrashedEntry): Promise<void> {
-    await this.#changeTrashed(entry, (changer) => changer.purge(entry))
+    await this.#requireOpen.changer.purge(entry)
   }
 
   async list(): Promise<BoardListing> {
-    const { scan, marks } = this.#requireOpen
+    const { scan } = this.#requireOpen
     const listing = await translateErrors(`listing ${this.uri}`, () => listBoard(this.#zookeeper, this.#layout))
     scan.setBaseline(listing.counts)
-    marks.listed(listing.jobs)
     return listing
   }
 
@@ -301,14 +295,13 @@ export class ZooKeeperBackend implements Backend {
   }
 
   async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
-    const { reader, marks, sink } = this.#requireOpen
+    const { reader, sink } = this.#requireOpen
     const found = await translateErrors(`reading ${this.uri}`, () => reader.read(ids))
     // The event that says how the job ended may be lost; then the job would be taken for consumed. If the event
     // arrived, this repeats it.
     const gone = ids.filter((_, index) => found[index] === undefined)
     const trashed = await translateErrors(`reading ${this.uri}`, () => reader.readTrashedIds(gone))
     if (trashed.length > 0) sink.changes(trashed.map((id) => ({ kind: 'trashed', id })))
-    marks.noteRead(ids)
     return this.#withWaits(found)
   }
 
@@ -356,7 +349,8 @@ export class ZooKeeperBackend implements Backend {
     const { reader, sink } = this.#requireOpen
     const what = `reading the trash of ${this.uri}`
     const index = await translateErrors(what, async () => {
-      await this.#whenTrashSettled()
+      // This server may be behind the one that has trashed a job.
+      await this.#zookeeper.sync(this.#layout.path)
       return reader.trashIndex()
     })
     for (const page of pagesOf(selectTrash(index, listing, ({ id }) => id)))
@@ -365,34 +359,14 @@ export class ZooKeeperBackend implements Backend {
         else yield entry
   }
 
-  /**
-   * Resolves when this server has everything that was trashed before the call, and when jobs that are only marked as trashed were moved to
-   * the trash.
-   */
-  async #whenTrashSettled(): Promise<void> {
-    const { marks } = this.#requireOpen
-    const [, isMarked] = await Promise.all([
-      this.#zookeeper.sync(this.#layout.path),
-      !marks.isComplete && mayHaveMarks(this.#zookeeper, this.#layout),
-    ])
-    if (isMarked) await this.#readMarks()
-    await marks.whenSettled()
-  }
-
-  /** Reads all postings, because changes of them were not reported: those that are marked are moved into the trash. */
-  async #readMarks(): Promise<void> {
-    const { jobs } = await listBoard(this.#zookeeper, this.#layout)
-    for (let from = 0; from < jobs.length; from += MARKS_PER_READ)
-      await this.read(jobs.slice(from, from + MARKS_PER_READ))
-  }
-
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
     return translateErrors(`looking for ${id} in the trash`, () => this.#requireOpen.reader.trashedEntry(id))
   }
 
   async findTrashed(uuid: string): Promise<TrashedEntry | undefined> {
     return translateErrors(`looking for ${uuid} in the trash`, async () => {
-      await this.#whenTrashSettled()
+      // This server may be behind the one that has trashed a job.
+      await this.#zookeeper.sync(this.#layout.path)
       return this.#requireOpen.reader.findTrashed(uuid)
     })
   }
@@ -461,23 +435,6 @@ export class ZooKeeperBackend implements Backend {
   }
 
   // --- Inside -----------------------------------------------------------------------------------------------------
-
-  /**
-   * Changes an entry of the trash. An entry that is not found may only be marked yet; it is moved into the trash first.
-   */
-  async #changeTrashed<T>(
-    { id, posting }: TrashedEntry,
-    change: (changer: ZooKeeperComponents['changer']) => Promise<T>,
-  ): Promise<T> {
-    const { changer, marks } = this.#requireOpen
-    try {
-      return await change(changer)
-    } catch (error) {
-      if (!(error instanceof NotFound)) throw error
-      await translateErrors(`moving job ${posting.uuid} into the trash`, () => marks.whenMoved(id))
-      return change(changer)
-    }
-  }
 
   get #requireOpen(): ZooKeeperComponents {
     if (this.#board) return this.#board

@@ -1,7 +1,7 @@
 /** The components of an open board: how they are put together, and what each of them does with the events of the board's watch. */
 
 import type { WatchEvent, ZooKeeper } from '../../../zookeeper/index.ts'
-import type { Backend, BackendSink } from '../../backend.ts'
+import type { BackendSink } from '../../backend.ts'
 import type { ServerClock } from '../server-clock.ts'
 import { UnreadableValues } from '../unreadable-values.ts'
 import { BatchCounter } from './batch-counter.ts'
@@ -29,7 +29,6 @@ import { RecordNodes } from './store/record-nodes.ts'
 import { ResourceNodes } from './store/resource-nodes.ts'
 import { Scan } from './store/scan.ts'
 import { sweep } from './store/sweep.ts'
-import { TrashMarks } from './store/trash-marks.ts'
 import { TokenWriter } from './token-writer.ts'
 import { ZooKeeperWriter } from './writer.ts'
 
@@ -42,7 +41,6 @@ export interface ZooKeeperComponents {
   readonly gate: BoardGate
   readonly scan: Scan
   readonly releases: ReleaseFilter
-  readonly marks: TrashMarks
   readonly conflicts: ConflictTracker
   readonly lateCancellations: LateCancellations
   readonly folders: ResourceNodes
@@ -74,7 +72,6 @@ export interface ComponentsOptions {
   readonly numbersFrom: number | undefined
   /** The time for which a key of a limit is unused before it is swept, in milliseconds. */
   readonly limitsUnusedAfterMs: number | undefined
-  readonly read: Backend['read']
   readonly onError: (error: unknown) => void
 }
 
@@ -90,7 +87,6 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     created,
     numbersFrom: from,
     limitsUnusedAfterMs,
-    read,
     onError,
   } = options
   const unreadable = new UnreadableValues({ onError })
@@ -100,7 +96,6 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
   }
   const reader = new ZooKeeperReader({
     ...parts,
-    onMarked: (marked) => marks.noteMarked(marked),
     onDependedOn: (id, count) => known.noteCount(id, count),
   })
   const gate = new BoardGate({ ...parts, onGate: (paused) => sink.paused(paused) })
@@ -148,12 +143,6 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
     lostPosts: new LostPosts(reader),
   })
   const onChanges: BackendSink['changes'] = (changes) => sink.changes(changes)
-  const marks: TrashMarks = new TrashMarks({
-    read,
-    move: (marked) => changer.moveToTrash(marked),
-    onChanges,
-    onError,
-  })
   const releases = kind.filterReleases({ sync: () => zookeeper.exists(layout.path), onReleased: onChanges })
   const entities = new EntityNodes(parts)
   const followed = new FollowedJobNodes({
@@ -181,14 +170,14 @@ export function createComponents(options: ComponentsOptions): ZooKeeperComponent
   })
   const components: ZooKeeperComponents = {
     ...{ kind, layout, reader, changer, entities, gate, scan, releases },
-    ...{ marks, conflicts, lateCancellations, folders, limits, tokens, followed, records, recordWriter, sink },
+    ...{ conflicts, lateCancellations, folders, limits, tokens, followed, records, recordWriter, sink },
     ...{ dependencies, known, history, counter, batches },
   }
   return components
 }
 
 export function applyEvents(batch: readonly WatchEvent[], components: ZooKeeperComponents): void {
-  const { layout, sink, scan, gate, releases, marks, conflicts, folders, lateCancellations, known } = components
+  const { layout, sink, scan, gate, releases, conflicts, folders, lateCancellations, known } = components
   scan.countChanges(batch)
   folders.changed(batch)
   const changes = layout.toChanges(batch)
@@ -196,7 +185,6 @@ export function applyEvents(batch: readonly WatchEvent[], components: ZooKeeperC
   for (const { kind, id } of changes) if (kind === 'gone') known.forget(id)
   conflicts.changed(changes)
   lateCancellations.changed(changes)
-  marks.changed(changes)
   sink.changes(releases.confirmed(changes))
   const ofGate = batch.filter(({ path }) => path === layout.gate)
   if (ofGate.some(({ type }) => type === 'deleted')) gate.forget()
@@ -212,9 +200,8 @@ export function reportGap(components: ZooKeeperComponents): void {
 }
 
 /** Makes the components forget what they know from changes. */
-export function forgetChanges({ scan, releases, folders, marks, known }: ZooKeeperComponents): void {
+export function forgetChanges({ scan, releases, folders, known }: ZooKeeperComponents): void {
   known.clear()
-  marks.clear()
   scan.clearBaseline()
   folders.clear()
   releases.clear()

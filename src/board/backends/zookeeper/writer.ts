@@ -58,12 +58,12 @@ import { DependentsChanged, type JobOutcome } from './dependency-release.ts'
 import { GateWriter, type GateWriterOptions } from './gate-writer.ts'
 import type { HistoryNodes } from './history-nodes.ts'
 import type { LimitNodes, LimitReservation } from './limit-nodes.ts'
-import { type BoardKind, decodeTrashMark } from './store/board-kind.ts'
+import type { BoardKind } from './store/board-kind.ts'
 import type { GateSnapshot } from './store/gate.ts'
 import type { KeyHolder, KeyNodes } from './store/key-nodes.ts'
 import type { LateCancellations } from './store/late-cancellations.ts'
 import type { LostPosts } from './store/lost-posts.ts'
-import { type MarkedJob, translateErrors, type ZooKeeperReader } from './store/reader.ts'
+import { translateErrors, type ZooKeeperReader } from './store/reader.ts'
 import { encodeCancellation, encodeKey, encodeLock } from './store/records.ts'
 import type { ResourceNodes } from './store/resource-nodes.ts'
 
@@ -455,30 +455,6 @@ export class ZooKeeperWriter {
         else throw error
       }
     }
-  }
-
-  /** Moves a marked job into the trash. If another client was faster, the job is there already. */
-  async moveToTrash(marked: MarkedJob): Promise<void> {
-    const { layout, kind } = this.#options
-    const what = `moving ${marked.id} into the trash`
-    const entry = decodeTrashMark(kind, marked.id, marked.bytes)
-    if (!entry) return
-    const moving = this.#end(
-      { ...entry, revision: marked.revision },
-      {
-        ...effectOnly(what, transactions.moveSteps(layout, marked)),
-        touches: touchedNames(marked),
-        toRejection: (error, step) => {
-          const gone = error instanceof NoNode || error instanceof BadVersion
-          if (gone && step !== 'guard' && step?.subject === 'posting') return new KeyTakenSignal()
-          return alreadyTrashedError(what, marked.id, error, step) ?? error
-        },
-      },
-    )
-    await moving.catch((error: unknown) => {
-      // If several clients move it at once, all but one find the posting deleted.
-      if (!(error instanceof KeyTakenSignal)) throw error
-    })
   }
 
   async cancel({ id, job, who, reason }: CancelRequest): Promise<void> {

@@ -1,21 +1,18 @@
 /** Batches as znodes: owners that die between two steps, answers that get lost, and what is left and swept. */
-import { beforeAll, describe, expect } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Batch, JobBoard } from '../../../../src/board/index.ts'
 import { encodeRecord } from '../../../../src/board/model/record.ts'
-import { InvalidState, NotFound, Timeout, UnsupportedCapability } from '../../../../src/core/errors.ts'
-import { newUuid } from '../../../../src/core/uuid.ts'
+import { InvalidState, NotFound } from '../../../../src/core/errors.ts'
 import { createBatch, end, postTo, takeCallback } from '../../../contract/board/batches.ts'
 import { count } from '../../../support/counts.ts'
 import { expireSession } from '../../../support/expire-session.ts'
 import { zookeeperHosts } from '../../../support/namespace.ts'
-import { COMPILING_LIMIT_MS, ensureNativePackage, nativeLeftOut } from '../../../support/native-package.ts'
 import { usual as test, variant } from '../../../variant.ts'
 import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from '../../boards.ts'
 import { CUTS, ProxiedBoard } from '../../broken-scene.ts'
 import { nextEvent, nextSession, rejectionOf } from '../../events.ts'
 import { all, claimed, namesOn, refresh } from '../../jobs.ts'
 import { boardAt } from './bare-backends.ts'
-import { nativeBoardAt } from './native/boards.ts'
 
 /** The folder of the batches of a board. */
 function folderOf({ path }: ZooKeeperPlace): string {
@@ -360,28 +357,6 @@ describe.skipIf(!zookeeperHosts)('batches on ZooKeeper', () => {
     const [job] = await all(board.jobs({ ensureFresh: true }))
     expect(job && jobIdFor(job)).toMatch(/^job\d{20}$/)
     await takeCallback(board, 'all done')
-  })
-
-  describe.skipIf(nativeLeftOut)('beside boards of the C client', () => {
-    beforeAll(ensureNativePackage, COMPILING_LIMIT_MS)
-
-    variant('such a board leaves jobs of batches to others, and a job that it cancels is counted', async () => {
-      await using place = await zookeeperPlace()
-      await using board = await place.open()
-      await using native = await nativeBoardAt(place)
-      const batch = await createBatch(board)
-      await postTo(batch, 'job')
-      const other = await postTo(batch, 'other')
-      await batch.seal()
-      await refresh(native)
-      expect(await rejectionOf(native.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
-      expect(await rejectionOf(native.post('flow', {}, { batch: batch.uuid }))).toBeInstanceOf(UnsupportedCapability)
-      expect(await rejectionOf(native.findBatch(newUuid()))).toBeInstanceOf(UnsupportedCapability)
-      await end(board, 'job')
-      await native.cancel(await native.find(other.uuid))
-      expect(await batch.wait({ timeout: '20s' })).toBe('failed')
-      expect(await takeCallback(board, 'some failed')).toMatchObject({ total: 2, done: 1, failed: 1 })
-    })
   })
 })
 

@@ -1,5 +1,5 @@
 /** Dependencies as znodes: what is left when owners die between two transactions, and answers that get lost. */
-import { beforeAll, describe, expect, onTestFinished, vi } from 'vitest'
+import { describe, expect, onTestFinished, vi } from 'vitest'
 import { DependencyNodes } from '../../../../src/board/backends/zookeeper/dependency-nodes.ts'
 import {
   DependencyRelease,
@@ -10,19 +10,17 @@ import { HistoryNodes } from '../../../../src/board/backends/zookeeper/history-n
 import { KnownDependencies } from '../../../../src/board/backends/zookeeper/known-dependencies.ts'
 import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
 import type { Job, JobBoard } from '../../../../src/board/index.ts'
-import { Timeout, UnsupportedCapability } from '../../../../src/core/errors.ts'
+import { Timeout } from '../../../../src/core/errors.ts'
 import { NoNode, NotEmpty } from '../../../../src/zookeeper/index.ts'
 import { OPCODE } from '../../../../src/zookeeper/protocol/opcodes.ts'
 import { zookeeperHosts } from '../../../support/namespace.ts'
-import { COMPILING_LIMIT_MS, ensureNativePackage, nativeLeftOut } from '../../../support/native-package.ts'
 import { type FrameRecorder, recordFrames } from '../../../support/overhearing.ts'
 import { usual as test, variant } from '../../../variant.ts'
 import { portOf } from '../../../zookeeper/clients.ts'
 import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from '../../boards.ts'
 import { ProxiedBoard } from '../../broken-scene.ts'
 import { nextEvent, rejectionOf } from '../../events.ts'
-import { all, claimed, namesOn, refresh } from '../../jobs.ts'
-import { nativeBoardAt } from './native/boards.ts'
+import { claimed, namesOn, refresh } from '../../jobs.ts'
 
 /** Returns what sweeps the dependencies of a board, which commits nothing. */
 function sweeper({ witness, path }: ZooKeeperPlace): DependencyNodes {
@@ -323,36 +321,5 @@ describe.skipIf(!zookeeperHosts)('dependencies on ZooKeeper', () => {
     await got.consume()
     expect(await namesOn(other)).toEqual([])
     expect((await other.history({ limit: 2 })).map(({ uuid }) => uuid)).toEqual([second.uuid, first.uuid])
-  })
-
-  describe.skipIf(nativeLeftOut)('beside boards of the C client', () => {
-    beforeAll(ensureNativePackage, COMPILING_LIMIT_MS)
-
-    variant(
-      'such a board ends a job on which others depend, and leaves those to boards that know dependencies',
-      async () => {
-        await using place = await zookeeperPlace()
-        await using board = await place.open()
-        await using native = await nativeBoardAt(place)
-        const first = await postAfter(board, 'first')
-        const second = await postAfter(board, 'second', [first])
-        const third = await postAfter(board, 'third', [second])
-        await refresh(native)
-        const [claim] = await native.claimNext()
-        expect(claim.job.name).toBe('first')
-        await claim.consume()
-        await refresh(native)
-        expect(await rejectionOf(native.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
-        expect(await rejectionOf(native.post('flow', {}, { after: [third] }))).toBeInstanceOf(UnsupportedCapability)
-        await (await claimed(board, 'second')).consume()
-        const plain = await postAfter(native, 'plain')
-        const last = await postAfter(board, 'last', [await board.find(plain.uuid)])
-        await refresh(native)
-        await (await native.claim(await native.find(plain.uuid))).trash({ reason: 'it broke' })
-        expect(await last.wait()).toBe('TRASHED')
-        await (await claimed(board, 'third')).consume()
-        expect((await all(board.trashed())).map(({ name }) => name)).toEqual(['plain', 'last'])
-      },
-    )
   })
 })

@@ -12,7 +12,6 @@
  * | release           | as abandon, at the revision seen, by any client: the delete of the lock is refused if there is no claim |
  * | trash             | create trash entry, delete posting at that revision, permits, key, cancel request, lock       |
  * | discard           | create trash entry, delete posting at the revision seen, create lock, key, cancel, delete lock |
- * | move              | create trash entry, delete posting that is marked as trashed, at the revision seen            |
  * | restore           | delete trash entry at its revision, create posting (+ create key)                             |
  * | purge             | delete trash entry at its revision                                                           |
  * | cancel            | check posting, create cancel request                                                         |
@@ -223,18 +222,6 @@ export function discardSteps(
     { subject: 'lock', op: op.create(layout.lock(id), null, { ephemeral: true }) },
     ...forgetSteps(layout, id, at),
     { subject: 'lock', op: op.delete(layout.lock(id)) },
-  ]
-}
-
-/** Returns the steps that move a job into the trash which a board without multi has marked as trashed. */
-export function moveSteps(
-  layout: Layout,
-  { id, revision, bytes }: { readonly id: string; readonly revision: number; readonly bytes: Uint8Array },
-): TransactionStep[] {
-  return [
-    postingCheckStep(layout, id, { revision }),
-    { subject: 'trash', op: op.create(layout.trash(id), bytes) },
-    { subject: 'posting', op: op.delete(layout.posting(id), { version: revision }) },
   ]
 }
 

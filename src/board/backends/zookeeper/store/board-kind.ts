@@ -89,16 +89,3 @@ export const ownBoard: BoardKind = {
     whenSettled: () => Promise.resolve(),
   }),
 }
-
-/**
- * Decodes a trash entry that was written in place of a posting, to mark the job as trashed; returns undefined for other
- * content. A board object that cannot write two znodes in one transaction marks jobs in this way, and a board object
- * that can moves the entry to the trash.
- */
-export function decodeTrashMark(kind: BoardKind, id: string, bytes: Uint8Array | null): TrashedEntry | undefined {
-  try {
-    return kind.decodeTrash({ id, revision: 0 }, bytes)
-  } catch {
-    return undefined
-  }
-}

@@ -5,7 +5,7 @@
 
 import { RetryRounds } from '../../../../core/async/retry.ts'
 import type { Encoding } from '../../../../core/codec.ts'
-import { AccessDenied, IncompatibleVersion, NotFound, UnsupportedCapability } from '../../../../core/errors.ts'
+import { AccessDenied, IncompatibleVersion, NotFound } from '../../../../core/errors.ts'
 import type { Logger } from '../../../../core/log.ts'
 import {
   type Acl,
@@ -24,7 +24,7 @@ import {
   type Stat,
   type WantedAcl,
   warnOfStrangers,
-  type ZooKeeperDriver,
+  type ZooKeeper,
 } from '../../../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
 import { missingAsUndefined } from './reader.ts'
@@ -36,7 +36,6 @@ import {
   NEW_BOARD,
   OPEN_GATE,
   SHARED_BOARD,
-  UNFINISHED_BOARD,
 } from './records.ts'
 
 /** The requested settings. Without them any existing board is accepted, and a new board is created with msgpack. */
@@ -46,6 +45,12 @@ export interface BoardPathOptions extends WantedAcl, ClientCredentials {
   readonly create?: boolean
   readonly log?: Logger
 }
+
+/** The part of the client that opening a board needs. */
+export type BoardPathClient = Pick<
+  ZooKeeper,
+  'acl' | 'create' | 'getACL' | 'getChildren' | 'getData' | 'mkdirp' | 'multi' | 'setData' | 'whoAmI'
+>
 
 /** The board at a path. */
 export interface OpenedPath {
@@ -57,17 +62,15 @@ export interface OpenedPath {
 /**
  * Returns the record of the board at this path, in one round trip if the board exists. The first process creates the
  * board with its folders, in one multi. A path without a record is TaskFlow's: it becomes a shared board, and stays
- * one. Without multi the record says that the board is unfinished until all of it exists, and the next process that
- * opens it finishes it. From then on the client creates znodes with the ACL of the path.
+ * one. From then on the client creates znodes with the ACL of the path.
  *
  * @throws NotFound if there is no board and none may be created
- * @throws InvalidArgument if the board has another ACL; AccessDenied if this client may not use it;
- * UnsupportedCapability if the client cannot create znodes with its ACL
+ * @throws InvalidArgument if the board has another ACL; AccessDenied if this client may not use it
  * @throws IncompatibleVersion when the path holds something else, the board of a newer release, or a board of another
  * encoding
  */
 export async function openBoardPath(
-  zookeeper: ZooKeeperDriver,
+  zookeeper: BoardPathClient,
   layout: Layout,
   wanted: BoardPathOptions = {},
 ): Promise<OpenedPath> {
@@ -80,43 +83,24 @@ export async function openBoardPath(
     ])
     if (!there || !access) {
       if (wanted.create === false) throw boardNotFoundError(layout)
-      applyAcl(zookeeper, newTreeAcl(wanted), layout)
+      zookeeper.acl = newTreeAcl(wanted)
       await createBoard(zookeeper, layout, wanted.encoding === 'json' ? SHARED_BOARD : NEW_BOARD)
       continue
     }
     const own = await findOwnEntries(access.acl, { given: wanted, client: zookeeper })
     const acl = existingTreeAcl(access.acl, wanted, { tenant: 'board', path: layout.path, own })
-    applyAcl(zookeeper, acl, layout)
+    zookeeper.acl = acl
     if (!there.data || there.data.length === 0) {
       // Another process was faster, or the path was deleted again: the path is read again.
       await ignoreConcurrentCreate(shareBoard(zookeeper, layout, { ...wanted, stat: there.stat }))
     } else {
       const record = checkWanted(decodeBoardRecord(there.data, layout.path), layout, wanted)
-      if (!record.unfinished) {
-        const isGuarded = wanted.identified || wanted.acl !== undefined || wanted.tls?.cert !== undefined
-        if (isGuarded && !isOpenToAll(acl)) await assertOwnSessions(zookeeper, layout, acl)
-        warnOfStrangers(findStrangers(acl, wanted, own), { tenant: 'board', path: layout.path, log: wanted.log })
-        return { record, created: there.stat.cversion }
-      }
-      const { unfinished: _, ...finished } = record
-      await ignoreConcurrentCreate(finishBoard(zookeeper, layout, { record: finished, version: there.stat.version }))
+      const isGuarded = wanted.identified || wanted.acl !== undefined || wanted.tls?.cert !== undefined
+      if (isGuarded && !isOpenToAll(acl)) await assertOwnSessions(zookeeper, layout, acl)
+      warnOfStrangers(findStrangers(acl, wanted, own), { tenant: 'board', path: layout.path, log: wanted.log })
+      return { record, created: there.stat.cversion }
     }
   }
-}
-
-/**
- * Sets the ACL with which the client creates znodes.
- *
- * @throws UnsupportedCapability if the client creates every znode open to all, and the board is not
- */
-function applyAcl(zookeeper: ZooKeeperDriver, acl: readonly Acl[], { path }: Layout): void {
-  if (zookeeper.capabilities.aclOnCreate) {
-    zookeeper.acl = acl
-    return
-  }
-  if (isOpenToAll(acl)) return
-  const message = `board ${path} has an ACL, but the C client creates every znode open to all; open the board without client=native`
-  throw new UnsupportedCapability(message, { capability: 'aclOnCreate' })
 }
 
 /**
@@ -126,7 +110,7 @@ function applyAcl(zookeeper: ZooKeeperDriver, acl: readonly Acl[], { path }: Lay
  *
  * @throws AccessDenied if it has another ACL
  */
-async function assertOwnSessions(zookeeper: ZooKeeperDriver, layout: Layout, acl: readonly Acl[]): Promise<void> {
+async function assertOwnSessions(zookeeper: BoardPathClient, layout: Layout, acl: readonly Acl[]): Promise<void> {
   const path = layout.sessionsFolder
   const found = await missingAsUndefined(zookeeper.getACL(path)).catch((error: unknown) => {
     if (error instanceof NoAuth) return { acl: [] }
@@ -158,14 +142,10 @@ function checkWanted(record: BoardRecord, layout: Layout, wanted: BoardPathOptio
   )
 }
 
-async function createBoard(zookeeper: ZooKeeperDriver, layout: Layout, record: BoardRecord): Promise<void> {
+async function createBoard(zookeeper: BoardPathClient, layout: Layout, record: BoardRecord): Promise<void> {
   const parent = layout.path.slice(0, layout.path.lastIndexOf('/'))
   // Also needed if only a chroot is above the board: the chroot may be missing too.
   await zookeeper.mkdirp(parent === '' ? '/' : parent)
-  if (!zookeeper.capabilities.multi) {
-    const unfinished = encodeBoardRecord({ ...record, ...UNFINISHED_BOARD })
-    return ignoreExisting(zookeeper.create(layout.path, unfinished))
-  }
   try {
     await zookeeper.multi([
       op.create(layout.path, encodeBoardRecord(record)),
@@ -183,7 +163,7 @@ async function createBoard(zookeeper: ZooKeeperDriver, layout: Layout, record: B
  * jobs, and never reads the data of the path.
  */
 async function shareBoard(
-  zookeeper: ZooKeeperDriver,
+  zookeeper: BoardPathClient,
   layout: Layout,
   { stat, encoding, create }: BoardPathOptions & { readonly stat: Stat },
 ): Promise<void> {
@@ -202,21 +182,10 @@ async function shareBoard(
       `${path} exists and is not a board: it holds ${unknown}; choose a path that does not exist, or the path of a board`,
     )
   }
-  await finishBoard(zookeeper, layout, { record: SHARED_BOARD, version: stat.version })
-}
-
-/**
- * Creates the folders first and writes the record last: a client that finds a complete record finds a complete board,
- * even if a process died in between.
- */
-async function finishBoard(
-  zookeeper: ZooKeeperDriver,
-  layout: Layout,
-  { record, version }: { readonly record: BoardRecord; readonly version: number },
-): Promise<void> {
+  // The folders first, and the record last: a client that finds a record finds the whole board, even if this process ends in between.
   for (const folder of layout.folders) await ignoreExisting(zookeeper.create(folder))
   await ignoreExisting(zookeeper.create(layout.gate, encodeGate(OPEN_GATE)))
-  await zookeeper.setData(layout.path, encodeBoardRecord(record), { version })
+  await zookeeper.setData(path, encodeBoardRecord(SHARED_BOARD), { version: stat.version })
 }
 
 async function ignoreExisting(creating: Promise<unknown>): Promise<void> {

@@ -3,7 +3,7 @@
 import { RetryRounds } from '../../../../core/async/retry.ts'
 import type { Encoding } from '../../../../core/codec.ts'
 import { Duplicate } from '../../../../core/errors.ts'
-import { NodeExists, NoNode, op, type ZooKeeperDriver } from '../../../../zookeeper/index.ts'
+import { NodeExists, NoNode, op, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { Entity } from '../../../backend.ts'
 import { metadataReader } from '../../../model/entity-metadata.ts'
 import type { UnreadableValues } from '../../unreadable-values.ts'
@@ -12,14 +12,17 @@ import { missingAsUndefined } from './reader.ts'
 import { decodeEntity, encodeEntity } from './records.ts'
 
 export interface EntityNodesOptions {
-  readonly zookeeper: ZooKeeperDriver
+  readonly zookeeper: Pick<
+    ZooKeeper,
+    'session' | 'create' | 'delete' | 'getChildren' | 'getData' | 'mkdirp' | 'multi' | 'setData'
+  >
   readonly layout: Layout
   readonly encoding: Encoding
   readonly unreadable: UnreadableValues
 }
 
 export class EntityNodes {
-  readonly #zookeeper: ZooKeeperDriver
+  readonly #zookeeper: EntityNodesOptions['zookeeper']
   readonly #layout: Layout
   readonly #encoding: Encoding
   readonly #unreadable: UnreadableValues
@@ -95,10 +98,6 @@ export class EntityNodes {
     if (there.stat.ephemeralOwner === this.#zookeeper.session?.id) {
       await missingAsUndefined(this.#zookeeper.setData(path, data, this.#requireSession()))
       return
-    }
-    if (!this.#zookeeper.capabilities.multi) {
-      await missingAsUndefined(this.#zookeeper.delete(path, this.#requireSession()))
-      return this.register(entity, rounds)
     }
     await this.#zookeeper.multi([op.delete(path), op.create(path, data, { ephemeral: true })], this.#requireSession())
   }

@@ -8,8 +8,6 @@
  *
  * - **No claim uses an older base than the gate has.** A claim's transaction checks the version of the gate from which its
  *   base was read. So of two claims the one with the later zxid has the same base or a larger one, and its fence is larger.
- *   A claim by single writes (`native/`) reads the gate after the deciding write and before the claim can end; so its
- *   base is at least that of every earlier claim of the job, and at most that of every later claim of the job.
  * - **Nanoseconds**, because a new leader adds 2^32 to the zxid: 4.3 s in nanoseconds, 71 minutes in microseconds. A fence
  *   that is hours ahead of the clock could not be reached again after a restore.
  * - **The base is examined by each session before its first claim**, and whenever the gate shows another base than was

@@ -4,7 +4,7 @@
  */
 import { RetryRounds } from '../../../../core/async/retry.ts'
 
-import { NodeExists, NoNode, type ReadData, type ZooKeeperDriver } from '../../../../zookeeper/index.ts'
+import { NodeExists, NoNode, type ReadData, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
 import { decodeGate, encodeGate, type GateRecord, OPEN_GATE } from './records.ts'
 
@@ -14,7 +14,7 @@ export interface GateSnapshot extends GateRecord {
 }
 
 export interface BoardGateOptions {
-  readonly zookeeper: Pick<ZooKeeperDriver, 'create' | 'getData'>
+  readonly zookeeper: Pick<ZooKeeper, 'create' | 'getData'>
   readonly layout: Layout
   /** Receives the state of the gate after each read or write. */
   readonly onGate: (paused: boolean) => void

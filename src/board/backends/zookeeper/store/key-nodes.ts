@@ -6,7 +6,7 @@
  * servers' clock; this process estimates that clock from answers, which are never ahead of it.
  */
 import type { Encoding } from '../../../../core/codec.ts'
-import type { Stat, ZooKeeperDriver } from '../../../../zookeeper/index.ts'
+import type { Stat, ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
 import { missingAsUndefined } from './reader.ts'
 import { decodeKey, type KeyRecord } from './records.ts'
@@ -24,7 +24,7 @@ export interface KeyHolder {
 }
 
 export interface KeyNodesOptions {
-  readonly zookeeper: Pick<ZooKeeperDriver, 'exists' | 'getData'>
+  readonly zookeeper: Pick<ZooKeeper, 'exists' | 'getData'>
   readonly layout: Layout
   readonly encoding: Encoding
   /** Returns the time of the servers' clock, in milliseconds since 1970. */

@@ -6,12 +6,12 @@
  * watch event reaches a client before any later answer, so every such request is known when the end is answered. If the
  * connection breaks in between, the sweep removes the request.
  */
-import { type ZooKeeperDriver, ZooKeeperError } from '../../../../zookeeper/index.ts'
+import { type ZooKeeper, ZooKeeperError } from '../../../../zookeeper/index.ts'
 import type { BoardChange } from '../../../backend.ts'
 import type { Layout } from './layout.ts'
 
 export interface LateCancellationsOptions {
-  readonly zookeeper: Pick<ZooKeeperDriver, 'delete'>
+  readonly zookeeper: Pick<ZooKeeper, 'delete'>
   readonly layout: Layout
 }
 

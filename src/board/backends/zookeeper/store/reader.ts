@@ -10,7 +10,6 @@ import {
   type Stat,
   toTenantError,
   type ZooKeeper,
-  type ZooKeeperDriver,
   ZooKeeperError,
 } from '../../../../zookeeper/index.ts'
 import type {
@@ -23,7 +22,7 @@ import type {
 } from '../../../backend.ts'
 import { findByUuid, type TrashArrivals, TrashIndex } from '../../trash-index.ts'
 import { pagesOf } from '../../trash-pages.ts'
-import { type BoardKind, decodeTrashMark } from './board-kind.ts'
+import type { BoardKind } from './board-kind.ts'
 import { compareDigits, isJob, isNumberedByServer, type Layout, toLockedJob } from './layout.ts'
 import { decodeCancellation, decodeLock } from './records.ts'
 import type { ChildCounts } from './scan.ts'
@@ -52,29 +51,17 @@ export type ReadMany = (paths: readonly string[]) => Promise<NodeReadResult[]>
  */
 export type NodeReadResult = ReadData | NoAuth | undefined
 
-/** A job whose posting is marked as trashed and has not been moved into the trash yet. */
-export interface MarkedJob {
-  readonly id: string
-  readonly revision: number
-  /** The content of its trash entry. */
-  readonly bytes: Uint8Array
-}
-
 /** A trash entry that has not been read. */
 export interface TrashIndexEntry {
   readonly id: string
-  /** The paths where it may be. If it exists at several, the last one counts. */
-  readonly paths: readonly string[]
   readonly bytes: number
 }
 
 export interface ZooKeeperReaderOptions {
-  readonly zookeeper: Pick<ZooKeeperDriver, 'exists' | 'getChildren' | 'getData'>
+  readonly zookeeper: Pick<ZooKeeper, 'exists' | 'getChildren' | 'getData'>
   readonly layout: Layout
   readonly kind: BoardKind
   readonly readMany: ReadMany
-  /** Called for a marked posting, before the answer in which it is missing. */
-  readonly onMarked: (marked: MarkedJob) => void
   /** Called for a posting that has znodes below it: other jobs depend on the job. */
   readonly onDependedOn?: (id: string, count: number) => void
 }
@@ -96,7 +83,7 @@ export class ZooKeeperReader {
     this.#kind = options.kind
   }
 
-  /** Reads the postings of these jobs; a job that does not exist, or is marked as trashed, reads as undefined. */
+  /** Reads the postings of these jobs; a job that does not exist reads as undefined. */
   async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
     const nodes = await this.#options.readMany(ids.map((id) => this.#layout.posting(id)))
     return nodes.map((node, index) => node && this.#toReadResult(ids[index] ?? '', node))
@@ -130,7 +117,7 @@ export class ZooKeeperReader {
     const stats = await this.#stats(ids.map((id) => this.#layout.trash(id)))
     const entries = ids.flatMap((id, index) => {
       const bytes = stats[index]?.dataLength
-      return bytes === undefined ? [] : [{ id, paths: [this.#layout.trash(id)], bytes }]
+      return bytes === undefined ? [] : [{ id, bytes }]
     })
     const uuids = new Map<string, string>()
     for (const page of pagesOf(entries))
@@ -138,40 +125,25 @@ export class ZooKeeperReader {
     return uuids
   }
 
-  /**
-   * Returns the entries of the trash with their sizes, in the order in which they were trashed.
-   *
-   * @param marked jobs that are marked and still on the board's path
-   */
-  async trashIndex(marked: Iterable<string> = []): Promise<TrashIndexEntry[]> {
-    const layout = this.#layout
-    const ids = [...marked]
-    // The marked jobs are read first: one that is moved meanwhile is found in both places, and not in none.
-    const onBoard = await this.#stats(ids.map((id) => layout.posting(id)))
-    const moved = (await this.#zookeeper.getChildren(layout.trashFolder)).names.filter(isJob)
-    const inTrash = await this.#stats(moved.map((id) => layout.trash(id)))
-    const there = new Map<string, { readonly stat: Stat; readonly paths: readonly string[] }>()
-    ids.forEach((id, index) => {
-      const stat = onBoard[index]
-      if (stat) there.set(id, { stat, paths: [layout.posting(id), layout.trash(id)] })
-    })
-    moved.forEach((id, index) => {
-      const stat = inTrash[index]
-      if (stat) there.set(id, { stat, paths: [layout.trash(id)] })
-    })
-    return [...there]
-      .sort(([, { stat: a }], [, { stat: b }]) => (a.mzxid < b.mzxid ? -1 : a.mzxid > b.mzxid ? 1 : 0))
-      .map(([id, { stat, paths }]) => ({ id, paths, bytes: stat.dataLength }))
+  /** Returns the entries of the trash with their sizes, in the order in which they were trashed. */
+  async trashIndex(): Promise<TrashIndexEntry[]> {
+    const { names } = await this.#zookeeper.getChildren(this.#layout.trashFolder)
+    const ids = names.filter(isJob)
+    const stats = await this.#stats(ids.map((id) => this.#layout.trash(id)))
+    return ids
+      .flatMap((id, index) => {
+        const stat = stats[index]
+        return stat ? [{ id, stat }] : []
+      })
+      .sort(({ stat: a }, { stat: b }) => (a.mzxid < b.mzxid ? -1 : a.mzxid > b.mzxid ? 1 : 0))
+      .map(({ id, stat }) => ({ id, bytes: stat.dataLength }))
   }
 
   /** Returns those of the entries that still exist. An entry that cannot be read is returned as the error. */
   async trashPage(page: readonly TrashIndexEntry[]): Promise<(TrashedEntry | Error)[]> {
-    const nodes = await this.#options.readMany(page.flatMap(({ paths }) => paths))
-    let read = 0
-    return page.flatMap(({ id, paths }) => {
-      const found = nodes.slice(read, read + paths.length)
-      read += paths.length
-      const node = found.findLast((each) => each !== undefined && !(each instanceof NoAuth)) ?? found.at(-1)
+    const nodes = await this.#options.readMany(page.map(({ id }) => this.#layout.trash(id)))
+    return page.flatMap(({ id }, index) => {
+      const node = nodes[index]
       if (!node || node instanceof NoAuth) return node ?? []
       return this.#toTrashedEntry({ id, revision: TRASH_REVISION }, node.data)
     })
@@ -194,10 +166,9 @@ export class ZooKeeperReader {
     return ids.filter((_, index) => found[index] !== undefined)
   }
 
-  /** Returns the trash entry of a job, even if the job is only marked and has not been moved yet. */
+  /** Returns the trash entry of a job. */
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
-    const [marked, moved] = await this.#options.readMany([this.#layout.posting(id), this.#layout.trash(id)])
-    const node = moved ?? marked
+    const [node] = await this.#options.readMany([this.#layout.trash(id)])
     if (!node || node instanceof NoAuth) return undefined
     const entry = this.#toTrashedEntry({ id, revision: TRASH_REVISION }, node.data)
     return isError(entry) ? undefined : entry
@@ -245,10 +216,6 @@ export class ZooKeeperReader {
     try {
       return { id, ...this.#kind.decodePosting(encoded), revision, order, postedAt, writtenAt }
     } catch (cause) {
-      if (decodeTrashMark(this.#kind, id, encoded)) {
-        this.#options.onMarked({ id, revision, bytes: encoded })
-        return undefined
-      }
       // Any error is caught: if it were thrown from here, it would hide all other postings of the same request.
       const what = `${this.#layout.posting(id)} ${messageOf(cause)}`
       const error = new InvalidPosting(`${what}; it is not claimed here, remove or repair it`, { cause })
@@ -341,14 +308,6 @@ export function batchedReader(zookeeper: Pick<ZooKeeper, 'multiRead'>): ReadMany
 function isReplyTooLarge(error: unknown): boolean {
   for (let at = error; isError(at); at = at.cause) if (at.name === 'MalformedBytes') return true
   return false
-}
-
-/** Resolves to NoAuth as a value, so that one znode that this client may not read does not fail the others. */
-export function deniedAsValue<T>(asked: Promise<T>): Promise<T | NoAuth> {
-  return asked.catch((error: unknown) => {
-    if (error instanceof NoAuth) return error
-    throw error
-  })
 }
 
 function toNodeReadResult(reading: ReadResult<ReadData>): NodeReadResult {

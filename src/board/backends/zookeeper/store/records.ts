@@ -18,12 +18,9 @@ export interface BoardRecord {
   readonly encoding: Encoding
   /** Whether TaskFlow's services use the board too. This is so if and only if the encoding is JSON. */
   readonly shared: boolean
-  /** Whether folders or the gate may be missing: the creator of the path works step by step and has not finished. */
-  readonly unfinished?: true
 }
 
 export const NEW_BOARD: BoardRecord = { format: BOARD_FORMAT, encoding: 'msgpack', shared: false }
-export const UNFINISHED_BOARD = { unfinished: true } as const satisfies Partial<BoardRecord>
 export const SHARED_BOARD: BoardRecord = { format: BOARD_FORMAT, encoding: 'json', shared: true }
 
 export function encodeBoardRecord({ shared, ...record }: BoardRecord): Uint8Array {
@@ -36,7 +33,7 @@ export function encodeBoardRecord({ shared, ...record }: BoardRecord): Uint8Arra
  */
 export function decodeBoardRecord(bytes: Uint8Array | null, path: string): BoardRecord {
   const record = bytes && bytes.length > 0 ? decodeFields(() => decode(bytes, 'json')) : {}
-  const { format, encoding, unfinished } = record
+  const { format, encoding } = record
   const newer = typeof format === 'number' && format > BOARD_FORMAT
   const known = encoding === 'msgpack' || encoding === 'json'
   if (typeof format !== 'number' || !(known || newer)) {
@@ -49,7 +46,7 @@ export function decodeBoardRecord(bytes: Uint8Array | null, path: string): Board
       `board ${path} has format ${format}, and this release supports format ${BOARD_FORMAT}; upgrade jobboard`,
     )
   }
-  return { format, encoding, shared: encoding === 'json', ...(unfinished ? UNFINISHED_BOARD : {}) }
+  return { format, encoding, shared: encoding === 'json' }
 }
 
 /** The record in the gate of every board. */

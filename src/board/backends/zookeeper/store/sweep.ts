@@ -3,12 +3,12 @@
  * been held for a while, keys of limits of which nothing is taken (`limit-sweep.ts`), keys and cancel requests of jobs that no
  * longer exist, what is left of dependencies, and old batches. A job that is removed by hand leaves both. A key with a window
  * stays until the window is over, and is deleted by the first sweep after that. A cancel request also stays when it is
- * created while the job ends, and the board that ends the job dies or does
- * not know cancel requests (TaskFlow's, the native client's). Any board may sweep, and several may at once: the server
+ * created while the job ends, and the owner that ends the job dies or does
+ * not know cancel requests (TaskFlow's). Any board may sweep, and several may at once: the server
  * refuses to delete a znode that is in use again.
  */
 import type { Encoding } from '../../../../core/codec.ts'
-import { BadVersion, NoNode, NotEmpty, type ZooKeeperDriver } from '../../../../zookeeper/index.ts'
+import { BadVersion, NoNode, NotEmpty, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { OrphanedClaim } from '../../../backend.ts'
 import { pickAtRandom } from '../../../model/claim-order.ts'
 import { toResourceWants } from '../../../model/resources.ts'
@@ -24,7 +24,7 @@ const MAX_SWEPT = 1_000
 const UNUSED_AFTER_MS = 60_000
 
 export interface SweepOptions {
-  readonly zookeeper: Pick<ZooKeeperDriver, 'delete' | 'exists' | 'getChildren' | 'getData'>
+  readonly zookeeper: Pick<ZooKeeper, 'delete' | 'exists' | 'getChildren' | 'getData'>
   readonly layout: Layout
   readonly dependencies: { sweep(names: readonly string[]): Promise<void> }
   readonly batches: { sweep(): Promise<void> }
@@ -124,7 +124,7 @@ async function ignoreInUse(deleting: Promise<unknown>): Promise<void> {
  * the deletion.
  */
 export async function releaseOrphans(
-  at: { readonly zookeeper: Pick<ZooKeeperDriver, 'exists' | 'delete'>; readonly layout: Layout },
+  at: { readonly zookeeper: Pick<ZooKeeper, 'exists' | 'delete'>; readonly layout: Layout },
   { id, posting, mark, slots }: OrphanedClaim & { readonly slots: readonly string[] },
 ): Promise<void> {
   const { zookeeper, layout } = at

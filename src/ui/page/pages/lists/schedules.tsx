@@ -4,14 +4,14 @@ import type { WireSchedule } from '../../../wire/board.ts'
 import { Action } from '../../parts/action.tsx'
 import { Heading } from '../../parts/heading.tsx'
 import { Link } from '../../parts/link.tsx'
-import { Empty, Loaded, Unsupported, Warning } from '../../parts/notices.tsx'
+import { Empty, Loaded, Warning } from '../../parts/notices.tsx'
 import { Facts } from '../../parts/table.tsx'
 import { Name, State, Time } from '../../parts/text.tsx'
 import { act } from '../../state/acting.ts'
 import { formatDuration, formatLocal, formatNumber, formatUtc, KEPT_STATES, term, visible } from '../../state/format.ts'
 import { useReading } from '../../state/reading.ts'
 import { href, place } from '../../state/router.ts'
-import { board, onBoard } from '../../state/session.ts'
+import { onBoard } from '../../state/session.ts'
 import { times } from '../../state/settings.ts'
 import { texts } from '../../texts.ts'
 
@@ -20,11 +20,7 @@ const t = texts.schedules
 const MIN_LATE_MS = 5_000
 
 export function SchedulesPage(): JSX.Element {
-  const isSupported = board.value?.supports.schedules ?? true
-  const reading = useReading<{ readonly schedules: readonly WireSchedule[] }>(
-    isSupported ? onBoard('schedules') : undefined,
-    ['schedules'],
-  )
+  const reading = useReading<{ readonly schedules: readonly WireSchedule[] }>(onBoard('schedules'), ['schedules'])
   const wanted = place.value.query.get('schedule')
   return (
     <>
@@ -34,17 +30,13 @@ export function SchedulesPage(): JSX.Element {
           <Link to={href('schedules')}>{t.all}</Link>
         </p>
       )}
-      {!isSupported ? (
-        <Unsupported what={t.title} />
-      ) : (
-        <Loaded reading={reading}>
-          {({ schedules }) => {
-            const shown = wanted === null ? schedules : schedules.filter(({ id }) => id === wanted)
-            if (shown.length === 0) return <Empty>{wanted === null ? t.empty : t.unknown}</Empty>
-            return shown.map((schedule) => <Schedule key={schedule.id} schedule={schedule} />)
-          }}
-        </Loaded>
-      )}
+      <Loaded reading={reading}>
+        {({ schedules }) => {
+          const shown = wanted === null ? schedules : schedules.filter(({ id }) => id === wanted)
+          if (shown.length === 0) return <Empty>{wanted === null ? t.empty : t.unknown}</Empty>
+          return shown.map((schedule) => <Schedule key={schedule.id} schedule={schedule} />)
+        }}
+      </Loaded>
     </>
   )
 }

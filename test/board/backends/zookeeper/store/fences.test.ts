@@ -7,18 +7,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JobBoard } from '../../../../../src/board/index.ts'
 import { InvalidState } from '../../../../../src/core/errors.ts'
 import { namespace, zookeeperHosts } from '../../../../support/namespace.ts'
-import { COMPILING_LIMIT_MS, ensureNativePackage, nativeLeftOut } from '../../../../support/native-package.ts'
 import { freePort } from '../../../../support/ports.ts'
 import { type PostgresServer, startPostgres } from '../../../../support/postgres.ts'
 import { PostgresPrograms } from '../../../../support/postgres-programs.ts'
 import { startZooKeeper } from '../../../../support/zookeeper.ts'
-import { currentTier } from '../../../../variant.ts'
 import { zookeeperPlace } from '../../../boards.ts'
 import { type PostgresPlace, postgresPlaceOn } from '../../postgres/boards.ts'
-import { nativeBoardAt } from '../native/boards.ts'
-
-/** Whether the second driver takes part. */
-const hasNative = !nativeLeftOut && currentTier() !== 'usual'
 
 /** Posts a job, claims it and finishes it. */
 async function fenceOn(board: JobBoard): Promise<bigint> {
@@ -44,10 +38,6 @@ async function clockPasses(time: bigint): Promise<void> {
 }
 
 describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
-  beforeAll(async () => {
-    if (hasNative) await ensureNativePackage()
-  }, COMPILING_LIMIT_MS)
-
   test('a board that is restored from a backup, or whose servers lost all data, continues above what it handed out', async () => {
     const path = namespace('board')
     const folder = await mkdtemp(join(tmpdir(), 'jobboard-backup-'))
@@ -57,7 +47,6 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
       const fences: bigint[] = []
       const life = async () => {
         await using place = await zookeeperPlace(server.hosts, { path })
-        if (hasNative) fences.push(...(await fencesOf(() => nativeBoardAt(place, server), 1)))
         fences.push(...(await fencesOf(() => place.open(), 3)))
       }
       await life()

@@ -5,10 +5,10 @@ import { EntityNodes } from '../../../../../src/board/backends/zookeeper/store/e
 import { BoardGate } from '../../../../../src/board/backends/zookeeper/store/gate.ts'
 import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
 import { NotConnected } from '../../../../../src/core/errors.ts'
-import { NodeExists, NoNode, type ZooKeeperDriver } from '../../../../../src/zookeeper/index.ts'
+import { NodeExists, NoNode, type ZooKeeper } from '../../../../../src/zookeeper/index.ts'
 
 /** Servers that say of every znode that it is there when it is made, and that it is not when it is read. */
-function lyingBackend(): { readonly zookeeper: ZooKeeperDriver; asked(): number } {
+function lyingBackend(): { readonly zookeeper: ZooKeeper; asked(): number } {
   let asked = 0
   const refuse = (error: Error) => async () => {
     asked += 1
@@ -16,8 +16,7 @@ function lyingBackend(): { readonly zookeeper: ZooKeeperDriver; asked(): number 
   }
   const [there, missing] = [NodeExists, NoNode].map((type) => new type('it lies', { zkCode: 0 }))
   if (!there || !missing) throw new Error('no errors')
-  const driver: Partial<ZooKeeperDriver> = {
-    capabilities: { aclOnCreate: true, multi: true } as ZooKeeperDriver['capabilities'],
+  const driver: Partial<ZooKeeper> = {
     session: undefined,
     create: refuse(there),
     multi: refuse(there),
@@ -26,7 +25,7 @@ function lyingBackend(): { readonly zookeeper: ZooKeeperDriver; asked(): number 
     getACL: refuse(missing),
     exists: refuse(missing),
   }
-  return { zookeeper: driver as ZooKeeperDriver, asked: () => asked }
+  return { zookeeper: driver as ZooKeeper, asked: () => asked }
 }
 
 const layout = new Layout('/jobs')
@@ -35,12 +34,12 @@ const entity = { kind: 'worker', name: 'one', instance: 'i', metadata: {} }
 test.concurrent.each([
   [
     'the gate',
-    (zookeeper: ZooKeeperDriver) =>
+    (zookeeper: ZooKeeper) =>
       new BoardGate({ zookeeper, layout, onGate: () => undefined, onError: () => undefined }).read(),
   ],
   [
     'an entity',
-    (zookeeper: ZooKeeperDriver) =>
+    (zookeeper: ZooKeeper) =>
       new EntityNodes({
         zookeeper,
         layout,
@@ -48,7 +47,7 @@ test.concurrent.each([
         unreadable: new UnreadableValues({ onError: () => undefined }),
       }).register(entity),
   ],
-  ['a board', (zookeeper: ZooKeeperDriver) => openBoardPath(zookeeper, layout)],
+  ['a board', (zookeeper: ZooKeeper) => openBoardPath(zookeeper, layout)],
 ])('servers that lie about %s are not asked for ever', async (_, ask) => {
   const { zookeeper, asked } = lyingBackend()
   const failure: unknown = await ask(zookeeper).catch((error: unknown) => error)

@@ -1,12 +1,13 @@
 /** Watches that are told of one change. */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import * as zk from '../../../src/zookeeper/index.ts'
 import { expireSession } from '../../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { startProxy } from '../../support/proxy.ts'
-import { failureOf, portOf } from '../../zookeeper/clients.ts'
-import type { DriverUnderTest } from '../zookeeper.ts'
-import { bytes, connected, READ_AHEAD_FRACTION, reaches, sessionOf } from './driven.ts'
+import { connected, failureOf, portOf, reaches, sessionOf } from '../clients.ts'
+
+const NO_DATA = new Uint8Array()
+const bytes = (text: string) => Buffer.from(text)
 
 type Told = Parameters<zk.OneShotHandler>[0]
 
@@ -24,19 +25,19 @@ function createHandler(): { handler: zk.OneShotHandler; told: Promise<Told>; cal
   return { handler, told, calls }
 }
 
-export function oneShotContract(driver: DriverUnderTest): void {
+describe.skipIf(!zookeeperHosts)('one-shot watches', () => {
   test('a watch is notified of one change, of what was read', async () => {
-    await using client = await connected(driver)
-    await using other = await connected(driver)
+    await using client = await connected()
+    await using other = await connected()
     const path = namespace()
     const [born, written, gone, child] = [createHandler(), createHandler(), createHandler(), createHandler()]
     expect(await client.exists(path, { watch: born.handler })).toBeUndefined()
-    await other.create(path, READ_AHEAD_FRACTION)
+    await other.create(path, NO_DATA)
     expect(await born.told).toEqual({ type: 'created', path })
 
     await client.getData(path, { watch: written.handler })
     await client.getChildren(path, { watch: child.handler })
-    await other.create(`${path}/child`, READ_AHEAD_FRACTION)
+    await other.create(`${path}/child`, NO_DATA)
     expect(await child.told).toEqual({ type: 'childrenChanged', path })
     await other.setData(path, bytes('one'))
     await other.setData(path, bytes('two'))
@@ -51,11 +52,11 @@ export function oneShotContract(driver: DriverUnderTest): void {
   })
 
   test('a watch is not set by a read that is refused', async () => {
-    await using client = await connected(driver)
+    await using client = await connected()
     const path = namespace()
     const refused = createHandler()
     expect(await failureOf(client.getData(path, { watch: refused.handler }))).toBeInstanceOf(zk.NoNode)
-    await client.create(path, READ_AHEAD_FRACTION)
+    await client.create(path, NO_DATA)
     await client.setData(path, bytes('x'))
     await client.sync(path)
     expect(refused.calls).toEqual([])
@@ -63,10 +64,10 @@ export function oneShotContract(driver: DriverUnderTest): void {
 
   test('a watch survives the connection, and is notified of what happened in between', async () => {
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
-    await using client = await connected(driver, { hosts: proxy.hosts })
-    await using other = await connected(driver)
+    await using client = await connected({ hosts: proxy.hosts })
+    await using other = await connected()
     const path = namespace()
-    await other.create(path, READ_AHEAD_FRACTION)
+    await other.create(path, NO_DATA)
     const during = createHandler()
     const after = createHandler()
     await client.getData(path, { watch: during.handler })
@@ -80,14 +81,14 @@ export function oneShotContract(driver: DriverUnderTest): void {
     proxy.mode = 'pass'
     await back
     expect(await during.told).toEqual({ type: 'dataChanged', path })
-    await other.create(`${path}/child`, READ_AHEAD_FRACTION)
+    await other.create(`${path}/child`, NO_DATA)
     expect(await after.told).toEqual({ type: 'childrenChanged', path })
     // The C client blocks this process while it closes a session, and with it the proxy that its answer would come by.
     await proxy.close()
   })
 
   test('a watch ends with the session, and says so', async () => {
-    await using client = await connected(driver)
+    await using client = await connected()
     const path = namespace()
     const first = createHandler()
     await client.exists(path, { watch: first.handler })
@@ -96,4 +97,4 @@ export function oneShotContract(driver: DriverUnderTest): void {
     expect(told).toMatchObject({ type: 'lost', path })
     expect('reason' in told && told.reason).toBeInstanceOf(zk.SessionExpired)
   })
-}
+})

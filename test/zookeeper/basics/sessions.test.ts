@@ -1,18 +1,18 @@
 /** How a client comes to a session, keeps it, loses it and ends it. */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { InvalidState, NotConnected } from '../../../src/core/errors.ts'
 import * as zk from '../../../src/zookeeper/index.ts'
 import { expireSession } from '../../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { freePort } from '../../support/ports.ts'
 import { startProxy } from '../../support/proxy.ts'
-import { failureOf, portOf } from '../../zookeeper/clients.ts'
-import type { DriverUnderTest } from '../zookeeper.ts'
-import { connected, READ_AHEAD_FRACTION, reaches, sessionOf, statesOf } from './driven.ts'
+import { connected, failureOf, portOf, reaches, sessionOf, statesOf } from '../clients.ts'
 
-export function sessionsContract(driver: DriverUnderTest): void {
+const NO_DATA = new Uint8Array()
+
+describe.skipIf(!zookeeperHosts)('sessions', () => {
   test('a client says how it is, from its making to its end', async () => {
-    const client = driver.make({ hosts: zookeeperHosts, sessionTimeout: 7_000 })
+    const client = new zk.ZooKeeper({ hosts: zookeeperHosts, sessionTimeout: 7_000 })
     const states = statesOf(client)
     const sessions: zk.SessionEvent[] = []
     client.on('session', (event) => sessions.push(event))
@@ -30,9 +30,9 @@ export function sessionsContract(driver: DriverUnderTest): void {
 
   test('the session survives its connection', async () => {
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
-    await using client = await connected(driver, { hosts: proxy.hosts })
+    await using client = await connected({ hosts: proxy.hosts })
     const path = namespace()
-    await client.create(path, READ_AHEAD_FRACTION, { ephemeral: true })
+    await client.create(path, NO_DATA, { ephemeral: true })
     const session = sessionOf(client)
     const states = statesOf(client)
     const suspended = reaches(client, 'suspended')
@@ -49,7 +49,7 @@ export function sessionsContract(driver: DriverUnderTest): void {
 
   test('a connection that goes silent is given up while its session can still be saved', async () => {
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
-    await using client = await connected(driver, { hosts: proxy.hosts, sessionTimeout: 2_500 })
+    await using client = await connected({ hosts: proxy.hosts, sessionTimeout: 2_500 })
     const session = sessionOf(client)
     const states = statesOf(client)
     const suspended = reaches(client, 'suspended')
@@ -67,23 +67,23 @@ export function sessionsContract(driver: DriverUnderTest): void {
 
   test('a lease goes on over another connection: attaching and a write prove it', async () => {
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
-    await using client = await connected(driver, { hosts: proxy.hosts })
+    await using client = await connected({ hosts: proxy.hosts })
     using hold = client.holdLease()
     const { until } = await hold.proven()
     const suspended = reaches(client, 'suspended')
     const back = reaches(client, 'connected')
     proxy.resetAll()
     await Promise.all([suspended, back])
-    await client.create(namespace(), READ_AHEAD_FRACTION)
+    await client.create(namespace(), NO_DATA)
     expect(client.session?.leaseUntil).toBeGreaterThan(until)
     // The C client blocks this process while it closes a session, and with it the proxy that its answer would come by.
     await proxy.close()
   })
 
   test('a session that has expired is followed by another', async () => {
-    await using client = await connected(driver)
+    await using client = await connected()
     const path = namespace()
-    await client.create(path, READ_AHEAD_FRACTION, { ephemeral: true })
+    await client.create(path, NO_DATA, { ephemeral: true })
     const previous = sessionOf(client)
     const announced = new Promise<zk.SessionEvent>((resolve) => client.on('session', resolve))
     const lost = reaches(client, 'lost')
@@ -97,7 +97,7 @@ export function sessionsContract(driver: DriverUnderTest): void {
   })
 
   test('no other session follows where none is wanted', async () => {
-    await using client = await connected(driver, { newSession: 'never' })
+    await using client = await connected({ newSession: 'never' })
     const lost = reaches(client, 'lost')
     await expireSession(zookeeperHosts, sessionOf(client))
     await lost
@@ -111,7 +111,7 @@ export function sessionsContract(driver: DriverUnderTest): void {
 
   test('a session that no server can be reached for is given up', async () => {
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
-    await using client = await connected(driver, { hosts: proxy.hosts, sessionTimeout: 1_500 })
+    await using client = await connected({ hosts: proxy.hosts, sessionTimeout: 1_500 })
     const session = sessionOf(client)
     const lost = reaches(client, 'lost')
     const again = reaches(client, 'connected')
@@ -124,7 +124,7 @@ export function sessionsContract(driver: DriverUnderTest): void {
 
   test('a client that cannot connect says where it tried, and is closed', async () => {
     const hosts = `127.0.0.1:${await freePort()}`
-    const client = driver.make({ hosts })
+    const client = new zk.ZooKeeper({ hosts })
     const error = await failureOf(client.connect({ timeout: 300 }))
     expect(error).toBeInstanceOf(NotConnected)
     expect(String(error)).toContain(hosts)
@@ -132,9 +132,9 @@ export function sessionsContract(driver: DriverUnderTest): void {
   })
 
   test('connecting is given up when the signal says so', async () => {
-    const client = driver.make({ hosts: `127.0.0.1:${await freePort()}` })
+    const client = new zk.ZooKeeper({ hosts: `127.0.0.1:${await freePort()}` })
     const reason = new Error('enough')
     expect(await failureOf(client.connect({ signal: AbortSignal.abort(reason) }))).toBe(reason)
     expect(client.state).toBe('closed')
   })
-}
+})
