@@ -107,8 +107,9 @@ export class LimitModel {
       const limited = job.keys.flatMap(({ key }) => (this.#isLimited(key) ? [key] : [])).sort()
       // Jobs of the same keys do not overtake each other, and none takes a token that one before it waits for.
       const waits = limited.length > 0 ? [limited.join(), ...limited.filter((key) => this.#ruleOf(key)?.rate)] : []
-      if (waits.some((each) => passed.has(each))) return false
-      if (!job.hasLostOwner && this.mayStart(job, now)) return true
+      const isBehind = waits.some((each) => passed.has(each))
+      if (!isBehind && !job.hasLostOwner && this.mayStart(job, now)) return true
+      // Also one that is behind another: it may wait for a further key, and those after it wait behind it there.
       for (const each of waits) passed.add(each)
       return false
     })
