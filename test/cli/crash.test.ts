@@ -2,7 +2,7 @@
 import { afterAll, describe, expect } from 'vitest'
 import { type JobBoard, openBoard } from '../../src/index.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
-import { testRows, variant } from '../variant.ts'
+import { usual as test, testRows, variant } from '../variant.ts'
 import { type CliFolder, createCliFolder, killRemaining } from './workplace.ts'
 
 afterAll(killRemaining)
@@ -127,7 +127,7 @@ describe.skipIf(!zookeeperHosts)('a fault in a daemon', () => {
     })
   })
 
-  variant('that is followed by another is logged once as fatal', async () => {
+  test('that is followed by another is logged once as fatal', async () => {
     await crashed('twice', 'patient', async ({ place, uuid, lines }) => {
       expect(lines.filter(({ level }) => level === 60).map(({ err }) => err?.message)).toEqual(['the first'])
       expect((await attemptsOf(place, uuid)).map(({ ended }) => ended)).toEqual(['failed'])

@@ -71,7 +71,7 @@ describe('jobboard ui', () => {
     expect(await running.ended).toMatchObject({ exitCode: 0 })
   })
 
-  variant('signs in with passwords of a file', async () => {
+  test('signs in with passwords of a file', async () => {
     await using place = await createCliFolder()
     await (await openBoard(place.board)).close()
     const { stdout } = await place.jobboard(['ui', 'password', 'ada', '--level', 'operate'], {

@@ -14,7 +14,7 @@ import {
 } from '../../src/index.ts'
 import { compiled } from '../support/compiled.ts'
 import { linksOf, openSdk } from '../telemetry/sdk.ts'
-import { usual as test, variant } from '../variant.ts'
+import { usual as test, } from '../variant.ts'
 import { services, traced } from './isolation/traced-flows.ts'
 
 async function openScene({
@@ -196,7 +196,7 @@ test('the metrics of a conductor and its board go to the meter', async () => {
   expect(read.get('jobboard.ready')?.dataPoints).toMatchObject([{ value: 1 }])
 })
 
-variant('an isolated task runs within its span in the child, and its log lines name it', async () => {
+test('an isolated task runs within its span in the child, and its log lines name it', async () => {
   const { api, find, ended } = await openScene()
   const telemetry = openTelemetry(api)
   await using board = await openBoard('memory:', { telemetry })

@@ -207,7 +207,7 @@ describe('a stop', () => {
 })
 
 describe('replacing', () => {
-  variant('a child after its last task fails no work, and the successor is started before', async () => {
+  test('a child after its last task fails no work, and the successor is started before', async () => {
     await using pool = await testPool({ min: 2, max: 2, maxTasks: 3 })
     const pids = await Promise.all(Array.from({ length: 30 }, () => pool.run({ kind: 'pid' })))
     const counts = new Map<unknown, number>()
@@ -218,7 +218,7 @@ describe('replacing', () => {
     expect(ended.every(({ isExpected, exitCode }) => isExpected && exitCode === 0)).toBe(true)
   })
 
-  variant('a child that is too old keeps working until its successor is ready', async () => {
+  test('a child that is too old keeps working until its successor is ready', async () => {
     await using pool = await testPool({ min: 1, max: 1, maxAge: 1 })
     const pid = await pool.run({ kind: 'pid' })
     await vi.waitFor(async () => expect(await pool.run({ kind: 'pid' })).not.toBe(pid), { timeout: 20_000 })
@@ -246,13 +246,13 @@ describe('replacing', () => {
     expect(await pool.run({ kind: 'pid' })).not.toBe(leaking)
   })
 
-  variant('fresh work has a child of its own', async () => {
+  test('fresh work has a child of its own', async () => {
     await using pool = await testPool({ max: 2 })
     const pids = await Promise.all(Array.from({ length: 6 }, () => pool.run({ kind: 'pid' }, { isFresh: true })))
     expect(new Set(pids).size).toBe(6)
   })
 
-  variant('work with more memory has a child with more memory', async () => {
+  test('work with more memory has a child with more memory', async () => {
     await using pool = await testPool({ max: 1, memory: '200MB' })
     const small = await pool.run({ kind: 'pid' })
     const large = await pool.run({ kind: 'pid' }, { memory: 400 * 1_024 ** 2 })
@@ -299,7 +299,7 @@ describe('a child that cannot be started', () => {
     expect(String(await rejectionOf(testPool({ assertFacts })))).toContain('another flow')
   })
 
-  variant('five times in a row makes the pool refuse work, until one can be started again', async () => {
+  test('five times in a row makes the pool refuse work, until one can be started again', async () => {
     const file = await newFile()
     await using pool = await testPool({ max: 1 }, { settings: { fails: 'while', file } })
     const { writeFile, rm } = await import('node:fs/promises')

@@ -34,6 +34,7 @@ const WRONG: readonly (readonly [string, object])[] = [
 // One of each kind: no message, a message of the wrong shape, one at the wrong time, a note that is refused, and bytes.
 const USUAL = [
   'nothing',
+  'an unknown kind',
   'a number that is not whole',
   'a refusal while it works',
   'a note that its owner refuses',
@@ -149,7 +150,7 @@ test('children get the variables that programs need, and those that the pool nam
     expect(() => poolSettings({ env: env as never })).toThrow('pool.env must be')
 })
 
-variant('a fault of earlier work is no failure of the work that is under way', async () => {
+test('a fault of earlier work is no failure of the work that is under way', async () => {
   await using pool = await testPool({ max: 1 })
   const file = await newFile()
   await pool.run({ kind: 'lateFault', file })
@@ -171,7 +172,7 @@ variant('a child that closes its channel is killed, and its work does not wait f
   expect(await pool.run({ kind: 'echo', value: 2 })).toBe(2)
 })
 
-variant('work with too little memory fails, and keeps nobody else from working', async () => {
+test('work with too little memory fails, and keeps nobody else from working', async () => {
   await using pool = await testPool({ max: 2 })
   const memory = 40 * 1_024 ** 2
   for (let round = 0; round < 6; round += 1)
@@ -181,7 +182,7 @@ variant('work with too little memory fails, and keeps nobody else from working',
   expect(pool.events.filter(({ kind }) => kind === 'start-failed')).toEqual([])
 })
 
-variant('while children live, starts that fail keep them from no work', async () => {
+test('while children live, starts that fail keep them from no work', async () => {
   const file = await newFile()
   await using pool = await testPool({ min: 1, max: 2 }, { settings: { fails: 'while', file } })
   const { writeFile } = await import('node:fs/promises')

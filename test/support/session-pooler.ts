@@ -26,9 +26,8 @@ const READY_FOR_QUERY = 0x5a
 const SSL_REQUEST = 80_877_103
 const CANCEL_REQUEST = 80_877_102
 
-/** `DISCARD ALL` without `DISCARD PLANS`: what the server process has compiled stays. Each is a request, so each is a transaction of its own. */
+/** `DISCARD ALL` without `DISCARD PLANS`: what the server process has compiled stays. */
 const RESET_STATEMENTS = [
-  'ROLLBACK',
   'CLOSE ALL',
   'SET SESSION AUTHORIZATION DEFAULT',
   'RESET ROLE',
@@ -44,7 +43,8 @@ const RESET_STATEMENTS = [
 const RESET_DONE = Buffer.from('the session was reset', 'latin1')
 /** A client may leave amid the messages of a statement that has failed: the server process ignores everything up to a `Sync`. */
 const SYNC = Buffer.from('S\0\0\0\x04', 'latin1')
-const RESET_REQUEST = Buffer.concat([SYNC, ...RESET_STATEMENTS.map(toQuery)])
+// Two requests: the statements of one are one transaction, which can only begin where the one before is over.
+const RESET_REQUEST = Buffer.concat([SYNC, toQuery('ROLLBACK'), toQuery(RESET_STATEMENTS.join('; '))])
 
 interface ServerProcess {
   readonly socket: Socket

@@ -3,7 +3,7 @@ import { chmod, mkdir, readdir, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { afterAll, afterEach, beforeEach, expect } from 'vitest'
 import { openBoard } from '../../../src/index.ts'
-import { usual as test, testRows, variant } from '../../variant.ts'
+import { usual as test, testRows, } from '../../variant.ts'
 import { type CliFolder, createCliFolder, killRemaining } from '../workplace.ts'
 
 let place: CliFolder
@@ -20,7 +20,7 @@ async function leftOvers(before: readonly string[] = []): Promise<string[]> {
   return folders.filter((name) => !before.includes(name))
 }
 
-variant('a ZooKeeper serves until SIGTERM, or until it is killed', async () => {
+test('a ZooKeeper serves until SIGTERM, or until it is killed', async () => {
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     const before = await leftOvers()
     const running = place.start(['dev', '--zookeeper'])
@@ -88,7 +88,7 @@ testRows<[string, string[]]>(
   200_000,
 )
 
-variant('the file is kept between starts, and --fresh begins anew', async () => {
+test('the file is kept between starts, and --fresh begins anew', async () => {
   const post = async (options: readonly string[]) => {
     const running = place.start(['dev', ...options])
     await running.says('export JOBBOARD_PERSISTENCE=')

@@ -82,7 +82,7 @@ test('runConductor logs by itself, and its signals drain and then abort', async 
   ])
 })
 
-variant('SIGUSR2 pauses runConductor, and has it go on', async () => {
+test('SIGUSR2 pauses runConductor, and has it go on', async () => {
   const { stdout, stderr, exitCode } = await run(`
     const board = await openBoard('memory:')
     const quick = linear('quick', input(), task('quick', { execute: () => console.log('ran') }))
@@ -109,7 +109,7 @@ variant('SIGUSR2 pauses runConductor, and has it go on', async () => {
   expect(stderr).toContain('"SIGUSR2: the conductor is paused"')
 })
 
-variant('SIGUSR2 that comes before the conductor has started pauses it then', async () => {
+test('SIGUSR2 that comes before the conductor has started pauses it then', async () => {
   const { stdout, exitCode } = await run(`
     const running = runConductor({
       ...places,

@@ -21,7 +21,7 @@ import {
 import { rejectionOf } from '../../board/events.ts'
 import { newFile, pidsFrom, pidsIn, sendSignal, whenDead } from '../../pool/pools.ts'
 import { compiled } from '../../support/compiled.ts'
-import { usual as test, testRows, variant } from '../../variant.ts'
+import { usual as test, testRows, } from '../../variant.ts'
 import * as faultFlows from './fault-flows.ts'
 import * as flows from './flows.ts'
 
@@ -70,49 +70,46 @@ test('a module that is missing refuses the start, and is named', async () => {
   expect(describeError(error)).toContain('no/such/flows.js')
 })
 
-variant(
-  'a module that has changed when a further child is started drains the conductor, and charges no job',
-  async () => {
-    const module = await newModule(`export { holding } from ${JSON.stringify(FLOWS)}`)
-    await using board = await openBoard('memory:')
-    const started = createDeferred<Conductor>()
-    const ended = rejectionOf(
-      runConductor({
-        ...{ board, persistence: 'memory:', flows: [faultFlows.holding], concurrency: 2, log: silentLog },
-        pool: { module, min: 1, max: 2 },
-        started: started.resolve,
-      }),
-    )
-    const conductor = await started.promise
-    const charged: string[] = []
-    conductor.on('settled', ({ job, failure }) => void (failure && charged.push(job.name)))
-    const changed = new Promise<Error>((resolve) => conductor.on('error', ({ error }) => resolve(error)))
-    const [file, gate] = [await newFile(), await newFile()]
-    const first = await board.post(faultFlows.holding, { file, gate })
-    await pidsIn(file, 1)
-    await writeFile(
-      module,
-      `import { input, linear, task } from ${JSON.stringify(INDEX)}
+test('a module that has changed when a further child is started drains the conductor, and charges no job', async () => {
+  const module = await newModule(`export { holding } from ${JSON.stringify(FLOWS)}`)
+  await using board = await openBoard('memory:')
+  const started = createDeferred<Conductor>()
+  const ended = rejectionOf(
+    runConductor({
+      ...{ board, persistence: 'memory:', flows: [faultFlows.holding], concurrency: 2, log: silentLog },
+      pool: { module, min: 1, max: 2 },
+      started: started.resolve,
+    }),
+  )
+  const conductor = await started.promise
+  const charged: string[] = []
+  conductor.on('settled', ({ job, failure }) => void (failure && charged.push(job.name)))
+  const changed = new Promise<Error>((resolve) => conductor.on('error', ({ error }) => resolve(error)))
+  const [file, gate] = [await newFile(), await newFile()]
+  const first = await board.post(faultFlows.holding, { file, gate })
+  await pidsIn(file, 1)
+  await writeFile(
+    module,
+    `import { input, linear, task } from ${JSON.stringify(INDEX)}
     const other = task('other', { isolate: true, execute: () => 1 })
     export const holding = linear('holding', input(), other)`,
-    )
-    const second = await board.post(faultFlows.holding, { file, gate })
-    const error = await changed
-    expect(error).toBeInstanceOf(IncompatibleVersion)
-    expect(conductor.state).toBe('draining')
-    await writeFile(gate, '')
-    // A supervisor starts the process again: it has to end with an error.
-    expect(await ended).toBe(error)
-    expect(await first.wait()).toBe('COMPLETE')
-    // It was done by the first child, or given back: both are right, and neither is its fault.
-    const attempts = second.attempts.map((attempt) => attempt.ended)
-    expect(second.state === 'COMPLETE' || attempts.every((each) => each === 'returned')).toBe(true)
-    expect(charged).toEqual([])
-    await whenDead(pidsOf(file))
-  },
-)
+  )
+  const second = await board.post(faultFlows.holding, { file, gate })
+  const error = await changed
+  expect(error).toBeInstanceOf(IncompatibleVersion)
+  expect(conductor.state).toBe('draining')
+  await writeFile(gate, '')
+  // A supervisor starts the process again: it has to end with an error.
+  expect(await ended).toBe(error)
+  expect(await first.wait()).toBe('COMPLETE')
+  // It was done by the first child, or given back: both are right, and neither is its fault.
+  const attempts = second.attempts.map((attempt) => attempt.ended)
+  expect(second.state === 'COMPLETE' || attempts.every((each) => each === 'returned')).toBe(true)
+  expect(charged).toEqual([])
+  await whenDead(pidsOf(file))
+})
 
-variant('a module that has vanished gives the job back, which is not charged', async () => {
+test('a module that has vanished gives the job back, which is not charged', async () => {
   const module = await newModule(`export { holding } from ${JSON.stringify(FLOWS)}`)
   await using board = await openBoard('memory:')
   await using conductor = await startConductor({

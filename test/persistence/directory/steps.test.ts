@@ -441,7 +441,7 @@ describe('a log that got long, whose next write starts a new file', () => {
     })
   })
 
-  variant('takes the room of a few, however many were saved, and goes on after it was closed in order', async () => {
+  test('takes the room of a few, however many were saved, and goes on after it was closed in order', async () => {
     const { persistence, directory, newBook } = await logbooks()
     const uuid = newBook()
     const log = await persistence.acquire(requestOf(uuid, 1))
