@@ -105,8 +105,8 @@ const SIDEBAR = [
 ]
 
 function decisions() {
-  const names = readdirSync(join(DOCS, 'decisions')).filter((name) => name.endsWith('.md'))
-  return names.sort().map((name) => page(`decisions/${name}`))
+  const names = readdirSync(join(DOCS, 'decisions')).filter((name) => /^\d.*\.md$/.test(name))
+  return ['index.md', ...names.sort()].map((name) => page(`decisions/${name}`))
 }
 
 /** Lists modules and kinds only: the page of a module lists its own pages, and a list of all would be on every page. */

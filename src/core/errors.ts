@@ -123,7 +123,7 @@ export class WritesRefused extends JobboardError {
   static override readonly retryable = true
 }
 
-/** A capability that this backend or driver does not have; the message says what to use instead. */
+/** A capability that this backend does not have; the message says what to use instead. */
 export class UnsupportedCapability extends JobboardError {
   static override readonly code = 'JOBBOARD_UNSUPPORTED_CAPABILITY'
   /** The name of the declared capability. */

@@ -87,6 +87,17 @@ test('every page of docs can be reached from the README', () => {
   expect(PAGES.map(({ name }) => name).filter((name) => name.startsWith('docs/') && !reached.has(name))).toEqual([])
 })
 
+test('the index of decisions lists each of them once, with its title', () => {
+  const index = PAGES.find(({ name }) => name === 'docs/decisions/index.md')?.text ?? ''
+  const listed = [...index.matchAll(/^\| (\d+) \| \[(.*)\]\((.*)\) \|$/gm)].map(([, ...parts]) => parts.join(' '))
+  const there = PAGES.flatMap(({ name, text }) => {
+    const [, title] = /^# (\d+\. .*)$/m.exec(text) ?? []
+    const file = name.replace('docs/decisions/', '')
+    return file !== name && title ? [`${title.replace('. ', ' ')} ${file}`] : []
+  })
+  expect(listed.toSorted()).toEqual(there.toSorted())
+})
+
 test('tests that a page names are there', async () => {
   const named = PAGES.flatMap(({ name, text }) => {
     // Decisions tell of the day they were made.

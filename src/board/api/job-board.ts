@@ -196,7 +196,6 @@ export class JobBoard implements AsyncDisposable {
       ...{ backend, view: this.#view, entities: this.#entities, limits: this.#limitBook, who, signal, onError: failed },
       records: this.records,
       keepHistory,
-      refresh: () => this.#lookup.refresh(),
     })
     this.#claims = claims
     const [view, entities, faults, { records }] = [this.#view, this.#entities, this.#errorReporter, this]
@@ -589,10 +588,10 @@ export class JobBoard implements AsyncDisposable {
 
   /**
    * Returns the jobs that have ended last, newest first: done, or moved to the trash. One round trip. The board keeps some of them, see
-   * `keepHistory`.
+   * `keepHistory`; none on a board that is shared with TaskFlow.
    *
    * @param options.limit the number of jobs; 100 by default, at most 10,000
-   * @throws InvalidArgument; UnsupportedCapability where the board has no history
+   * @throws InvalidArgument, NotConnected
    * @example for (const { uuid, outcome, who } of await board.history()) console.log(uuid, outcome, who)
    */
   async history(options: HistoryOptions = {}): Promise<readonly EndedJob[]> {
@@ -604,7 +603,7 @@ export class JobBoard implements AsyncDisposable {
    * Returns how the job with this uuid ended last: its owner, its times and its number of runs, from the history. Undefined if the history
    * does not have the job. Takes one round trip.
    *
-   * @throws InvalidArgument, UnsupportedCapability, NotConnected
+   * @throws InvalidArgument, NotConnected
    */
   async findEnded(uuid: string): Promise<EndedJob | undefined> {
     this.#lifecycle.assertRunning()
@@ -736,7 +735,7 @@ export class JobBoard implements AsyncDisposable {
    *
    * @param job the job, its reference, or its uuid
    * @throws NotFound when the job has left the board, or is unclaimed; Conflict when another run has it: nothing was changed
-   * @throws UnsupportedCapability on boards that are shared with TaskFlow, and over the C client
+   * @throws UnsupportedCapability on boards that are shared with TaskFlow
    * @example const { owner, run } = await board.release(job, { reason: 'hangs since noon' })
    */
   async release(job: Job | string, options: ReleaseOptions = {}): Promise<ReleasedClaim> {
@@ -882,7 +881,7 @@ export class JobBoard implements AsyncDisposable {
   /**
    * Returns the flows that conductors of this board have, or have had: their tasks and the order between them. `toMermaid` draws one.
    *
-   * @throws UnsupportedCapability, NotConnected
+   * @throws NotConnected
    */
   async flows(): Promise<ListedFlow[]> {
     this.#lifecycle.assertRunning()

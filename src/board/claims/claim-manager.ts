@@ -66,8 +66,6 @@ export interface ClaimManagerOptions {
   readonly records: BoardRecords
   /** Fires when the board is closed. */
   readonly signal: AbortSignal
-  /** Resolves when everything that was committed before the call is in the view. */
-  readonly refresh: () => Promise<void>
   readonly who: string
   /** The number of jobs that the history keeps. */
   readonly keepHistory: number

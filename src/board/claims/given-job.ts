@@ -17,8 +17,6 @@ export interface GivenJobClaimerOptions {
   readonly backend: Backend
   readonly view: LiveView
   readonly limits: Pick<LimitBook, 'refresh'>
-  /** Resolves when everything that was committed before the call is in the view. */
-  readonly refresh: () => Promise<void>
   /** Lets a job be chosen again at once that was rejected a moment before. */
   readonly resume: (place: QueueEntry) => void
   /** Claims a reserved job. */

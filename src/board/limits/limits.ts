@@ -237,10 +237,9 @@ export class Limits {
 
   #assertSupported(): void {
     if (this.isSupported) return
-    throw new UnsupportedCapability(
-      `board ${this.#host.uri} has no limits: other programs claim its jobs, or its driver cannot`,
-      { capability: 'limits' },
-    )
+    throw new UnsupportedCapability(`board ${this.#host.uri} has no limits: other programs claim its jobs`, {
+      capability: 'limits',
+    })
   }
 
   /** Resolves when the time of the board is known. @throws UnsupportedCapability, NotConnected */

@@ -34,7 +34,7 @@ export class BoardRecords {
   /**
    * Opens a view of the records of a kind. The view stays current until it is disposed of.
    *
-   * @throws UnsupportedCapability, NotConnected, AccessDenied
+   * @throws NotConnected, AccessDenied
    */
   async view<T extends object>(
     kind: RecordKind<T>,

@@ -41,7 +41,7 @@ function outlinesWithin(memory: number): RecordKind<StoredOutline> {
   return { ...OUTLINES, parse }
 }
 
-/** Writes the outlines that are not on the board yet. @throws NotConnected, UnsupportedCapability */
+/** Writes the outlines that are not on the board yet. @throws NotConnected */
 export async function publishOutlines(
   records: BoardRecords,
   {
@@ -70,7 +70,7 @@ export async function publishOutlines(
  * Returns the newest structure of each version of each flow, ordered by name and version. A structure that cannot be read is left out and reported.
  *
  * @param memory the memory that the list may take; structures beyond it are left out and reported
- * @throws NotConnected, UnsupportedCapability
+ * @throws NotConnected
  */
 export async function listFlows(records: BoardRecords, memory = shareOfHeap(LIST_PARTS)): Promise<ListedFlow[]> {
   const newest = new Map<string, StoredOutline>()

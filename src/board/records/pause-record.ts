@@ -2,13 +2,7 @@
  * The record of a pause: who has paused the board, when and why. The gate alone decides whether jobs are claimed. A board that an older
  * release or TaskFlow has paused has no record, and is paused nevertheless.
  */
-import {
-  InvalidArgument,
-  InvalidPosting,
-  NotConnected,
-  OutcomeUnknown,
-  UnsupportedCapability,
-} from '../../core/errors.ts'
+import { InvalidArgument, InvalidPosting, NotConnected, OutcomeUnknown } from '../../core/errors.ts'
 import { assertOptions, defined } from '../../core/options.ts'
 import type { BoardRecords } from './board-records.ts'
 import type { RecordKind } from './record-store.ts'
@@ -67,7 +61,7 @@ export async function removePause(records: BoardRecords): Promise<void> {
 
 /** Returns the pause; undefined if there is no record that can be read. */
 export async function readPause(records: BoardRecords): Promise<BoardPause | undefined> {
-  const found = await records.of(PAUSE).get(ID).catch(ignoreUnsupported)
+  const found = await records.of(PAUSE).get(ID)
   if (!found || 'error' in found) return undefined
   const { by, at, reason } = found.value
   return { by, since: new Date(at), ...defined({ reason }) }
@@ -93,14 +87,9 @@ async function change(records: BoardRecords, value: PauseRecord | undefined): Pr
       if (done) return
     } catch (error) {
       const isAway = error instanceof NotConnected || error instanceof OutcomeUnknown
-      if (!isAway || round === ROUNDS) return ignoreUnsupported(error)
+      if (!isAway || round === ROUNDS) throw error
     }
   }
-}
-
-function ignoreUnsupported(error: unknown): undefined {
-  if (error instanceof UnsupportedCapability) return undefined
-  throw error
 }
 
 /** A date that JavaScript can show. */

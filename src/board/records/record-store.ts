@@ -74,7 +74,7 @@ export class RecordStore<T extends object> {
    *
    * @param options.known returns a record that was read before: the same revision is not decoded again
    * @param options.memory the memory that the list may take, in bytes
-   * @throws UnsupportedCapability, NotConnected
+   * @throws NotConnected
    */
   async list({ known, memory = shareOfHeap(LIST_PARTS) }: ListOptions<T> = {}): Promise<ReadRecord<T>[]> {
     const stored = await this.#backend.records(this.kind.name)
@@ -91,7 +91,7 @@ export class RecordStore<T extends object> {
     })
   }
 
-  /** Returns a record; undefined if there is none. @throws UnsupportedCapability, NotConnected; InvalidArgument for an invalid id */
+  /** Returns a record; undefined if there is none. @throws NotConnected; InvalidArgument for an invalid id */
   async get(id: string): Promise<ReadRecord<T> | undefined> {
     const name = { kind: this.kind.name, id }
     assertRecordName(name)
@@ -102,7 +102,7 @@ export class RecordStore<T extends object> {
   /**
    * Changes records and posts jobs in one transaction: all or nothing.
    *
-   * @throws UnsupportedCapability, NotConnected, OutcomeUnknown, InvalidArgument, PayloadTooLarge
+   * @throws NotConnected, OutcomeUnknown, InvalidArgument, PayloadTooLarge
    */
   async write(changes: readonly ValueChange<T>[], posts: readonly PostRequest[] = []): Promise<Written> {
     const request = { changes: changes.map((change) => this.toChange(change)), posts }

@@ -50,7 +50,7 @@ export class RecordView<T extends object> implements AsyncDisposable {
     return this.#records
   }
 
-  /** Begins to watch, and resolves when all records are read. @throws UnsupportedCapability, NotConnected, AccessDenied */
+  /** Begins to watch, and resolves when all records are read. @throws NotConnected, AccessDenied */
   async open(): Promise<void> {
     const { backend } = this.#options
     await backend.watchRecords(this.kind)

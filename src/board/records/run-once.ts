@@ -49,7 +49,7 @@ export interface RunOnceOptions {
 /**
  * Resolves with `ran` when this process has run the work, and with `done` when the work was run before, here or elsewhere.
  *
- * @throws the error of the work, which then counts as not run; the reason of the signal; UnsupportedCapability, NotConnected
+ * @throws the error of the work, which then counts as not run; the reason of the signal; NotConnected
  */
 export async function runOnce(host: OnceHost, { id, work, signal }: RunOnceOptions): Promise<'ran' | 'done'> {
   const store = host.records.of(DONE)

@@ -92,7 +92,7 @@ export class Scheduler implements AsyncDisposable {
    * Reads the schedules, and fires them from now on. Resolves when all times until now were fired, or have failed: a conductor that stops when
    * nothing is left to do must find their jobs. Times that become due meanwhile are not waited for, because there may always be some.
    *
-   * @throws UnsupportedCapability, NotConnected, AccessDenied
+   * @throws NotConnected, AccessDenied
    */
   async start(): Promise<void> {
     const { host } = this.#options

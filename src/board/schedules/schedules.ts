@@ -62,7 +62,7 @@ export class Schedules {
     this.#editor = new ScheduleEditor(host)
   }
 
-  /** Returns all schedules, ordered by their ids. @throws UnsupportedCapability, NotConnected */
+  /** Returns all schedules, ordered by their ids. @throws NotConnected */
   async list(): Promise<ScheduleView[]> {
     await this.#host.readClock()
     return (await this.#editor.store.list()).map((record) => toScheduleView(record, this.#host.now()))

@@ -182,7 +182,7 @@ export class Poster {
   /**
    * Posts all jobs in one transaction, or none.
    *
-   * @throws as {@link post}; Duplicate when a key is taken, PayloadTooLarge, UnsupportedCapability where the board has no records
+   * @throws as {@link post}; Duplicate when a key is taken, PayloadTooLarge
    */
   async #postTogether(items: readonly PostItem[], made: PostingMade): Promise<PostedJob[]> {
     const asked = await Promise.all(
